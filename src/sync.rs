@@ -1,0 +1,1 @@
+//! The only place that names atomics and futex waits.

@@ -1,0 +1,2 @@
+//! Set-up, training and test commands.
+fn main() {}
