@@ -6,6 +6,7 @@ pub mod config;
 pub mod environments;
 pub mod machine;
 pub mod networks;
+pub mod rendezvous;
 pub mod replay;
 pub mod roles;
 pub mod segment;

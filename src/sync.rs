@@ -1,1 +1,33 @@
 //! The only place that names atomics and futex waits.
+//!
+//! Everything that processes share is one of these atomics inside the segment. Waiting goes through the kernel's
+//! non-private futex, always with a timeout, so that a lost wake-up or a dead waker costs milliseconds and never a hang.
+
+use std::time::Duration;
+
+use rustix::thread::futex;
+
+pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+
+/// Sleep until `word` differs from `seen`, a waker calls [`wake_all`], or `timeout` passes.
+///
+/// Spurious returns are allowed: callers re-check what they wait for.
+pub fn wait_while_equal(word: &AtomicU32, seen: u32, timeout: Duration) {
+    let timeout =
+        futex::Timespec { tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(timeout.subsec_nanos()) };
+    // Without `Flags::PRIVATE`, since the waiter and the waker are different processes. EAGAIN (the word has changed
+    // already), EINTR and ETIMEDOUT all mean "look again".
+    let _ = futex::wait(word, futex::Flags::empty(), seen, Some(&timeout));
+}
+
+/// Wake every process that sleeps on `word`.
+pub fn wake_all(word: &AtomicU32) {
+    // The call cannot fail for a mapped, aligned word, and the sleepers' timeouts cover what it would lose.
+    let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
+}
+
+/// Nanoseconds of the clock that all processes of one boot share and that never jumps.
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}

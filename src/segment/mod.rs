@@ -1,1 +1,138 @@
-//! `segment`.
+//! The shared-memory segment of a run: the only thing that processes share, and the only folder with unsafe code.
+//!
+//! A segment is created by the supervisor, inherited by what it forks, opened by name by attached actors and opened
+//! read-only by the inspector. It holds offsets and no pointers, and describes itself: the header lists the sections,
+//! and the description names the fields of a transition and the configuration of the run.
+
+pub mod control;
+pub mod counters;
+pub mod description;
+mod error;
+pub mod gradients;
+mod header;
+pub mod layout;
+#[allow(unsafe_code)]
+mod mapping;
+pub mod metrics;
+pub mod parameters;
+pub mod processes;
+#[allow(unsafe_code)]
+pub mod system;
+pub mod view;
+
+pub use description::Description;
+pub use error::SegmentError;
+pub use header::{ABI_VERSION, Identity};
+pub use layout::{Layout, LayoutParameters, Region};
+
+use crate::sync::AtomicU64;
+use control::Control;
+use gradients::GradientExchange;
+use mapping::Mapping;
+use metrics::MetricRing;
+use parameters::ParameterBoard;
+use processes::ProcessTable;
+
+/// A mapped segment whose header has been validated.
+pub struct Segment {
+    mapping: Mapping,
+    layout: Layout,
+    identity: Identity,
+}
+
+impl Segment {
+    /// Allocate a segment: reserve all its memory now, so that a full `/dev/shm` is an error here and never a
+    /// SIGBUS later, then write the description and publish the header.
+    pub fn create(layout: Layout, description: &Description, huge_pages: bool) -> Result<Self, SegmentError> {
+        let encoded = description.encode()?;
+        let room = layout.section(Region::Description).length_bytes;
+        if encoded.len() + 8 > room {
+            return Err(SegmentError::DescriptionTooLong { length_bytes: encoded.len(), limit_bytes: room - 8 });
+        }
+        let identity = Identity::of_this_process()?;
+        let mapping = Mapping::create(&identity.segment_name(), layout.total_bytes(), huge_pages)?;
+        let segment = Self { mapping, layout, identity };
+        description::write(segment.words(Region::Description), &encoded);
+        header::publish(&segment.mapping, &segment.layout, &segment.identity);
+        Ok(segment)
+    }
+
+    /// Open the segment called `name` for reading and writing, as an attached actor does.
+    pub fn attach(name: &str) -> Result<Self, SegmentError> {
+        Self::validated(Mapping::open(name)?)
+    }
+
+    /// Open the segment called `name` without the right to change a byte of it, as the inspector does.
+    pub fn attach_read_only(name: &str) -> Result<Self, SegmentError> {
+        Self::validated(Mapping::open_read_only(name)?)
+    }
+
+    fn validated(mapping: Mapping) -> Result<Self, SegmentError> {
+        let (layout, identity) = header::validate(&mapping)?;
+        Ok(Self { mapping, layout, identity })
+    }
+
+    /// Say that this process did not create the segment, so that its exit leaves the name alone. To be called in
+    /// every forked child first.
+    pub fn disown(&mut self) {
+        self.mapping.disown();
+    }
+
+    /// Where everything lies.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Whose segment this is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Name of the shared-memory object.
+    pub fn name(&self) -> &str {
+        self.mapping.name()
+    }
+
+    /// What the run wrote about itself.
+    pub fn description(&self) -> Result<Description, SegmentError> {
+        description::read(self.words(Region::Description))
+    }
+
+    /// The run-wide words.
+    pub fn control(&self) -> Control<'_> {
+        let section = self.layout.section(Region::Control);
+        Control::new(self.words(Region::Control), self.mapping.half_words(section.offset_bytes, section.length_bytes / 4))
+    }
+
+    /// The process table.
+    pub fn processes(&self) -> ProcessTable<'_> {
+        ProcessTable::new(self.words(Region::Processes), self.layout.parameters().processes)
+    }
+
+    /// The published parameters.
+    pub fn parameter_board(&self) -> ParameterBoard<'_> {
+        ParameterBoard::new(self.words(Region::Parameters), self.layout.parameters().network_parameters)
+    }
+
+    /// The learners' state: online and target parameters and both moments of Adam, for a learner that takes over.
+    pub fn learner_board(&self) -> ParameterBoard<'_> {
+        ParameterBoard::new(self.words(Region::LearnerState), self.layout.parameters().learner_state_values())
+    }
+
+    /// The gradients that learners exchange.
+    pub fn gradient_exchange(&self) -> GradientExchange<'_> {
+        let parameters = self.layout.parameters();
+        GradientExchange::new(self.words(Region::Gradients), parameters.learners, parameters.network_parameters)
+    }
+
+    /// The metric ring of the process in `slot`.
+    pub fn metric_ring(&self, slot: usize) -> MetricRing<'_> {
+        MetricRing::of_process(self.words(Region::Metrics), slot)
+    }
+
+    /// All words of a region.
+    pub fn words(&self, region: Region) -> &[AtomicU64] {
+        let section = self.layout.section(region);
+        self.mapping.words(section.offset_bytes, section.length_bytes / 8)
+    }
+}

@@ -1,0 +1,68 @@
+//! Priorities in fixed point, as the tree keeps them.
+
+/// Bits after the point.
+const FRACTION_BITS: u32 = 20;
+/// Bits of a priority.
+pub(super) const PRIORITY_BITS: u32 = 40;
+/// Largest priority, about 1,048,576.
+const LARGEST: u64 = (1 << PRIORITY_BITS) - 1;
+
+/// A priority: 20 bits before the point and 20 after it. Zero is never sampled.
+///
+/// Integers make the tree exact: sums commute, so the root equals the sum of the leaves whatever order processes
+/// update it in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Priority(pub(super) u64);
+
+impl Priority {
+    /// The smallest priority that can be sampled.
+    pub const SMALLEST: Self = Self(1);
+    /// One.
+    pub const ONE: Self = Self(1 << FRACTION_BITS);
+
+    /// The nearest priority to `value`; values out of range become the smallest or largest. `None` for NaN, infinite
+    /// and negative values, which never enter the tree.
+    pub fn from_f32(value: f32) -> Option<Self> {
+        if !value.is_finite() || value < 0.0 {
+            return None;
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "finite and not negative; the cast saturates")]
+        let fixed = (f64::from(value) * f64::from(1u32 << FRACTION_BITS)).round() as u64;
+        Some(Self(fixed.clamp(1, LARGEST)))
+    }
+
+    /// `(|error| + epsilon) ^ alpha` (Schaul et al. 2016, equation 1, proportional variant).
+    pub fn from_error(error: f32, epsilon: f32, alpha: f32) -> Option<Self> {
+        Self::from_f32((error.abs() + epsilon).powf(alpha))
+    }
+
+    /// As a float.
+    #[expect(clippy::cast_precision_loss, reason = "40 bits fit an f64")]
+    pub fn to_f64(self) -> f64 {
+        self.0 as f64 / f64::from(1u32 << FRACTION_BITS)
+    }
+
+    pub(super) fn from_bits(bits: u64) -> Self {
+        Self(bits & LARGEST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_priority_is_refused() {
+        for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1.0, -1e-30] {
+            assert_eq!(Priority::from_f32(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn values_out_of_range_become_the_nearest_priority() {
+        assert_eq!(Priority::from_f32(0.0), Some(Priority::SMALLEST));
+        assert_eq!(Priority::from_f32(1.0), Some(Priority::ONE));
+        assert_eq!(Priority::from_f32(f32::MAX), Some(Priority(LARGEST)));
+        assert!((Priority::from_f32(12.75).unwrap().to_f64() - 12.75).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,98 @@
+//! What the supervisor does for a process that died: finish its flush, make the tree exact again.
+//!
+//! A flush is logged in the staging area itself: a staged transition names its slot before the slot is claimed. So
+//! whatever the dead process had begun is found, and finished idempotently: repairing twice changes nothing.
+
+use std::time::{Duration, Instant};
+
+use super::staging::StagingArea;
+use super::table::Replay;
+use crate::segment::processes::{ProcessSlot, ProcessTable, SlotState};
+use crate::segment::{Segment, control::Control};
+use crate::sync::{Ordering, wake_all};
+
+/// How long live processes get to finish the operation they are in.
+const GATE_PATIENCE: Duration = Duration::from_millis(50);
+
+/// What a repair found and did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Repair {
+    /// Transitions that were being written into the store and were completed.
+    pub completed: usize,
+    /// Transitions that were staged and have been inserted.
+    pub inserted: usize,
+    /// Whether the process died inside an operation, so that the tree was rebuilt.
+    pub rebuilt_tree: bool,
+    /// Processes that did not leave their operation in time: to be killed and repaired too.
+    pub stuck: Vec<usize>,
+}
+
+/// Repair after the process in `dead`, which the kernel has said is gone. When the result names stuck processes
+/// nothing was done: kill them first and call again.
+pub fn repair<'a>(segment: &'a Segment, replay: &mut Replay<'a>, dead: ProcessSlot<'a>, area: Option<StagingArea<'a>>) -> Repair {
+    let control = replay.control();
+    let inside = dead.in_operation();
+    let pending = area.map_or(0, StagingArea::pending);
+    if !inside && pending == 0 {
+        return Repair::default();
+    }
+    // SeqCst: see `ProcessSlot::begin_operation`.
+    control.gate().store(1, Ordering::SeqCst);
+    let stuck = wait_until_outside(segment.processes(), dead.index());
+    if !stuck.is_empty() {
+        open(control);
+        return Repair { stuck, ..Repair::default() };
+    }
+    let mut done = Repair { rebuilt_tree: inside, ..Repair::default() };
+    if inside && let Some(tree) = replay.tree() {
+        tree.rebuild();
+    }
+    if let Some(area) = area {
+        done.completed = complete(replay, dead.index(), area);
+        done.inserted = replay.flush(area);
+    }
+    control.repairs().fetch_add(1, Ordering::Relaxed);
+    open(control);
+    done
+}
+
+fn open(control: Control<'_>) {
+    control.gate().store(0, Ordering::SeqCst);
+    wake_all(control.gate());
+}
+
+fn wait_until_outside(processes: ProcessTable<'_>, dead: usize) -> Vec<usize> {
+    let deadline = Instant::now() + GATE_PATIENCE;
+    loop {
+        let inside: Vec<usize> = processes
+            .iter()
+            .filter(|slot| slot.index() != dead && slot.state() == SlotState::Live && slot.in_operation())
+            .map(ProcessSlot::index)
+            .collect();
+        if inside.is_empty() || Instant::now() >= deadline {
+            return inside;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// Finish those staged transitions whose slots the dead process had claimed: write the row again, publish it, give it
+/// its priority. Those that it had claimed nothing for stay staged. Slots are claimed in order.
+fn complete(replay: &mut Replay<'_>, owner: usize, area: StagingArea<'_>) -> usize {
+    let (committed, flushed) = area.progress();
+    let mut completed = 0;
+    for index in flushed..committed {
+        let Some(target) = area.target(index) else { break };
+        let word = replay.store().word(target.slot);
+        if word.generation() < target.generation || word.generation() == target.generation && word.owner() != owner {
+            break;
+        }
+        // A higher generation means that the transition was published and has been overwritten since.
+        if word.generation() == target.generation {
+            replay.finish(area, index, target, owner);
+            completed += 1;
+        }
+        area.set_progress(committed, index + 1);
+    }
+    completed
+}

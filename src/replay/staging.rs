@@ -1,0 +1,166 @@
+//! Staging areas: where an actor writes transitions before they enter the store (PAL's lazy writing).
+//!
+//! An area belongs to one process, so writing into it needs no synchronisation. It lies in the segment, so that the
+//! transitions a killed actor had completed are still there for the supervisor. It is also the log of a flush under
+//! way: each staged transition names the slot it was going to before that slot is touched.
+//!
+//! ```text
+//! | committed, flushed | target, priority, row | target, priority, row | ...
+//! ```
+
+use super::Priority;
+use super::schema::{Element, Schema};
+use crate::segment::LayoutParameters;
+use crate::segment::view::{high, low, store_bytes, store_f32};
+use crate::sync::{AtomicU64, Ordering};
+
+const HEADER_WORDS: usize = 8;
+/// Stands for "as urgent as the most urgent so far".
+const LARGEST_SO_FAR: u64 = u64::MAX;
+
+/// A slot and the generation that a staged transition gets there, in one word; 0 while it has none. Generations count
+/// from 1, so no target is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) slot: usize,
+    pub(super) generation: u64,
+}
+
+/// One process's staging area.
+#[derive(Clone, Copy)]
+pub struct StagingArea<'a> {
+    words: &'a [AtomicU64],
+    capacity: usize,
+    stride: usize,
+}
+
+impl<'a> StagingArea<'a> {
+    /// Area number `index` in the staging region.
+    pub fn new(region: &'a [AtomicU64], layout: &LayoutParameters, index: usize) -> Self {
+        let length = layout.staging_area_words();
+        Self { words: &region[index * length..][..length], capacity: layout.staged_transitions, stride: layout.staged_words() }
+    }
+
+    /// Transitions that fit.
+    pub fn capacity(self) -> usize {
+        self.capacity
+    }
+
+    /// Transitions written completely and those of them already in the store.
+    pub fn progress(self) -> (usize, usize) {
+        // Acquire: the supervisor reads a dead actor's rows through this word.
+        let word = self.words[0].load(Ordering::Acquire);
+        (low(word) as usize, high(word) as usize)
+    }
+
+    pub(super) fn set_progress(self, committed: usize, flushed: usize) {
+        // One word for both, so that no death falls between them. Release: whoever sees a row committed sees it.
+        self.words[0].store(committed as u64 | (flushed as u64) << 32, Ordering::Release);
+    }
+
+    /// Transitions not yet in the store.
+    pub fn pending(self) -> usize {
+        let (committed, flushed) = self.progress();
+        committed.saturating_sub(flushed)
+    }
+
+    /// Whether the next transition needs a flush first.
+    pub fn is_full(self) -> bool {
+        self.progress().0 >= self.capacity
+    }
+
+    fn staged(self, index: usize) -> &'a [AtomicU64] {
+        &self.words[HEADER_WORDS + index * self.stride..][..self.stride]
+    }
+
+    pub(super) fn row(self, index: usize) -> &'a [AtomicU64] {
+        &self.staged(index)[2..]
+    }
+
+    pub(super) fn target(self, index: usize) -> Option<Target> {
+        let word = self.staged(index)[0].load(Ordering::Relaxed);
+        (word != 0).then(|| Target { slot: usize::try_from(word & 0xff_ffff).unwrap_or(0), generation: word >> 24 })
+    }
+
+    pub(super) fn set_target(self, index: usize, target: Option<Target>) {
+        let word = target.map_or(0, |target| target.slot as u64 | target.generation << 24);
+        // Release: the supervisor must find the target of any slot that it finds claimed by a dead process.
+        self.staged(index)[0].store(word, Ordering::Release);
+    }
+
+    /// Priority of a staged transition; `None` for "as urgent as the most urgent so far".
+    pub(super) fn priority(self, index: usize) -> Option<Priority> {
+        let word = self.staged(index)[1].load(Ordering::Relaxed);
+        (word != LARGEST_SO_FAR).then(|| Priority::from_bits(word))
+    }
+
+    /// Begin to write a transition. Panics when the area is full: flush first.
+    pub fn write<'s>(self, schema: &'s Schema) -> TransitionWriter<'a, 's> {
+        let (committed, _) = self.progress();
+        assert!(committed < self.capacity, "the staging area holds {} transitions; flush first", self.capacity);
+        self.set_target(committed, None);
+        TransitionWriter { area: self, schema, index: committed }
+    }
+}
+
+/// A transition being written; it counts once committed.
+pub struct TransitionWriter<'a, 's> {
+    area: StagingArea<'a>,
+    schema: &'s Schema,
+    index: usize,
+}
+
+impl TransitionWriter<'_, '_> {
+    /// Write a field of floats.
+    pub fn f32(&mut self, field: usize, values: &[f32]) -> &mut Self {
+        let field = &self.schema.fields()[field];
+        assert_eq!((field.element, field.length), (Element::F32, values.len()), "field `{}`", field.name);
+        if let [value] = values {
+            self.lane(field.lane, value.to_bits());
+        } else {
+            store_f32(&self.area.row(self.index)[field.lane / 2..], values);
+        }
+        self
+    }
+
+    /// Write a field of integers.
+    pub fn i32(&mut self, field: usize, values: &[i32]) -> &mut Self {
+        let field = &self.schema.fields()[field];
+        assert_eq!((field.element, field.length), (Element::I32, values.len()), "field `{}`", field.name);
+        let first = field.lane;
+        for (offset, value) in values.iter().enumerate() {
+            self.lane(first + offset, value.cast_unsigned());
+        }
+        self
+    }
+
+    /// Write a field of bytes.
+    pub fn u8(&mut self, field: usize, values: &[u8]) -> &mut Self {
+        let field = &self.schema.fields()[field];
+        assert_eq!((field.element, field.length), (Element::U8, values.len()), "field `{}`", field.name);
+        if values.len() <= 4 {
+            let mut padded = [0; 4];
+            padded[..values.len()].copy_from_slice(values);
+            self.lane(field.lane, u32::from_le_bytes(padded));
+        } else {
+            store_bytes(&self.area.row(self.index)[field.lane / 2..], values);
+        }
+        self
+    }
+
+    fn lane(&self, lane: usize, bits: u32) {
+        let word = &self.area.row(self.index)[lane / 2];
+        // A load and a store do: the area has one writer.
+        let old = word.load(Ordering::Relaxed);
+        let new = if lane % 2 == 1 { old & 0xffff_ffff | u64::from(bits) << 32 } else { old >> 32 << 32 | u64::from(bits) };
+        word.store(new, Ordering::Relaxed);
+    }
+
+    /// Count the transition as complete, with its priority or "as urgent as the most urgent so far".
+    pub fn commit(self, priority: Option<Priority>) {
+        let word = priority.map_or(LARGEST_SO_FAR, |priority| priority.0);
+        self.area.staged(self.index)[1].store(word, Ordering::Relaxed);
+        let (_, flushed) = self.area.progress();
+        self.area.set_progress(self.index + 1, flushed);
+    }
+}

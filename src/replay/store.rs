@@ -1,0 +1,136 @@
+//! The transition store: one row per slot, guarded by a slot word.
+//!
+//! A slot word is `{generation: 40 bits | state: 4 | owner: 20}`. A writer claims a slot by compare-and-swap (generation
+//! raised, state WRITING), copies the row and publishes it (state READY, Release). A reader takes the word (Acquire),
+//! copies, and takes the word again: unchanged means that the copy is one whole transition of that generation. A writer
+//! that meets a slot which another process is writing passes it over, so nobody waits for anybody.
+
+use super::batch::Batch;
+use crate::segment::LayoutParameters;
+use crate::segment::system::prefetch;
+use crate::sync::{AtomicU64, Ordering, fence};
+
+const OWNER_BITS: u32 = 20;
+const STATE_BITS: u32 = 4;
+const EMPTY: u64 = 0;
+const WRITING: u64 = 1;
+const READY: u64 = 2;
+
+/// A slot word, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotWord(u64);
+
+impl SlotWord {
+    fn new(generation: u64, state: u64, owner: usize) -> Self {
+        Self(generation << (OWNER_BITS + STATE_BITS) | state << OWNER_BITS | owner as u64)
+    }
+
+    /// How often the slot has been claimed.
+    pub fn generation(self) -> u64 {
+        self.0 >> (OWNER_BITS + STATE_BITS)
+    }
+
+    fn state(self) -> u64 {
+        self.0 >> OWNER_BITS & ((1 << STATE_BITS) - 1)
+    }
+
+    /// Process slot of who claimed it last.
+    pub fn owner(self) -> usize {
+        usize::try_from(self.0 & ((1 << OWNER_BITS) - 1)).unwrap_or(0)
+    }
+
+    /// Whether it holds a whole transition.
+    pub fn is_ready(self) -> bool {
+        self.state() == READY
+    }
+
+    /// Whether somebody is writing it.
+    pub fn is_writing(self) -> bool {
+        self.state() == WRITING
+    }
+
+    /// Whether nothing was ever written.
+    pub fn is_empty(self) -> bool {
+        self.state() == EMPTY
+    }
+}
+
+/// The rows of all transitions.
+#[derive(Clone, Copy)]
+pub struct TransitionStore<'a> {
+    words: &'a [AtomicU64],
+    stride: usize,
+    capacity: usize,
+}
+
+impl<'a> TransitionStore<'a> {
+    /// The store on the words of its region.
+    pub fn new(words: &'a [AtomicU64], layout: &LayoutParameters) -> Self {
+        Self { words, stride: layout.slot_words(), capacity: layout.capacity }
+    }
+
+    /// Number of slots.
+    pub fn capacity(self) -> usize {
+        self.capacity
+    }
+
+    fn slot(self, slot: usize) -> &'a [AtomicU64] {
+        &self.words[slot * self.stride..][..self.stride]
+    }
+
+    /// The slot word now.
+    pub fn word(self, slot: usize) -> SlotWord {
+        // Acquire: pairs with the Release of `publish`.
+        SlotWord(self.slot(slot)[0].load(Ordering::Acquire))
+    }
+
+    /// Ask the processor for the row early.
+    pub fn prefetch(self, slot: usize) {
+        for line in self.slot(slot).iter().step_by(8) {
+            prefetch(line);
+        }
+    }
+
+    /// Claim `slot` for `owner`, if nobody is writing it. `announce` is told the new generation before the claim.
+    pub(super) fn claim(self, slot: usize, owner: usize, announce: impl FnOnce(u64)) -> Option<u64> {
+        let old = self.word(slot);
+        if old.is_writing() {
+            return None;
+        }
+        let generation = old.generation() + 1;
+        announce(generation);
+        let new = SlotWord::new(generation, WRITING, owner);
+        // Acquire and Release: the announcement comes before the claim, and the row's stores after it.
+        let claimed = self.slot(slot)[0].compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        // A reader that sees any store of the new row must find the slot word changed: the fence orders the claim
+        // before the row's Relaxed stores.
+        fence(Ordering::Release);
+        claimed.then_some(generation)
+    }
+
+    /// Copy a staged row into a claimed slot.
+    pub(super) fn write(self, slot: usize, row: &[AtomicU64]) {
+        for (to, from) in self.slot(slot)[1..].iter().zip(row) {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// Let readers have the slot.
+    pub(super) fn publish(self, slot: usize, generation: u64, owner: usize) {
+        self.slot(slot)[0].store(SlotWord::new(generation, READY, owner).0, Ordering::Release);
+    }
+
+    /// Copy the transition in `slot` into row `row` of the batch and return its generation; `None` when there is no
+    /// whole transition or it changed meanwhile.
+    pub fn read(self, slot: usize, batch: &mut Batch, row: usize) -> Option<u64> {
+        let before = self.word(slot);
+        if !before.is_ready() {
+            return None;
+        }
+        batch.load_row(row, &self.slot(slot)[1..]);
+        // Acquire fence: the word is taken again only after the row has been read.
+        fence(Ordering::Acquire);
+        let after = SlotWord(self.slot(slot)[0].load(Ordering::Relaxed));
+        (after == before).then(|| before.generation())
+    }
+}

@@ -1,0 +1,327 @@
+//! The replay as a process sees it (Reverb: table): insert what is staged, sample, update priorities.
+
+use rand::{Rng, RngExt};
+use thiserror::Error;
+
+use super::batch::Batch;
+use super::priority::Priority;
+use super::schema::Schema;
+use super::staging::{StagingArea, Target};
+use super::store::TransitionStore;
+use super::sum_tree::{Differences, SumTree};
+use crate::segment::control::Control;
+use crate::segment::counters::Counter;
+use crate::segment::processes::{Operation, ProcessSlot};
+use crate::segment::{Region, Segment};
+use crate::sync::Ordering;
+
+/// Transitions that one operation moves at most, which bounds how long a repair waits for it.
+const CHUNK: usize = 64;
+/// Rows fetched ahead of the one being copied.
+const PREFETCH_DISTANCE: usize = 16;
+/// Rounds in which rows that changed under the reader are drawn again.
+const DRAWING_ROUNDS: usize = 1_000;
+/// Owner that the supervisor writes into slots it repairs.
+const SUPERVISOR: usize = (1 << 20) - 1;
+
+/// Why no batch could be drawn.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SampleError {
+    /// There is nothing to sample yet.
+    #[error("the replay is empty: insert transitions first")]
+    Empty,
+    /// Every row kept changing under the reader.
+    #[error(
+        "{missing} transitions could not be drawn in {rounds} rounds: the replay is far too small for its writers; raise replay.capacity"
+    )]
+    Contended {
+        /// Rows still missing.
+        missing: usize,
+        /// Rounds tried.
+        rounds: usize,
+    },
+}
+
+/// One process's hold on the replay.
+pub struct Replay<'a> {
+    control: Control<'a>,
+    store: TransitionStore<'a>,
+    tree: Option<SumTree<'a>>,
+    schema: Schema,
+    /// Absent in the supervisor, who works alone behind the closed gate.
+    process: Option<ProcessSlot<'a>>,
+    differences: Differences,
+    claimed: Vec<(usize, u64)>,
+    drawing: Drawing,
+}
+
+#[derive(Default)]
+struct Drawing {
+    pending: Vec<usize>,
+    targets: Vec<u64>,
+    slots: Vec<usize>,
+}
+
+impl<'a> Replay<'a> {
+    /// The replay in `segment`, for the process in `process`.
+    pub fn new(segment: &'a Segment, schema: Schema, process: Option<ProcessSlot<'a>>) -> Self {
+        let layout = segment.layout().parameters();
+        let tree = (layout.fanout != 0).then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
+        Self {
+            control: segment.control(),
+            store: TransitionStore::new(segment.words(Region::Store), layout),
+            tree,
+            schema,
+            process,
+            differences: Differences::default(),
+            claimed: Vec::with_capacity(CHUNK),
+            drawing: Drawing::default(),
+        }
+    }
+
+    /// Fields of a transition.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The store.
+    pub fn store(&self) -> TransitionStore<'a> {
+        self.store
+    }
+
+    /// The tree; `None` when sampling is uniform.
+    pub fn tree(&self) -> Option<&SumTree<'a>> {
+        self.tree.as_ref()
+    }
+
+    /// Transitions in the replay.
+    pub fn len(&self) -> usize {
+        let inserted = self.control.inserted().load(Ordering::Relaxed);
+        usize::try_from(inserted).unwrap_or(usize::MAX).min(self.store.capacity())
+    }
+
+    /// Whether nothing was inserted yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn begin(&self) -> Option<Operation<'a>> {
+        self.process.map(|process| process.begin_operation(self.control))
+    }
+
+    fn owner(&self) -> usize {
+        self.process.map_or(SUPERVISOR, ProcessSlot::index)
+    }
+
+    fn count(&self, counter: Counter, amount: u64) {
+        if let Some(process) = self.process
+            && amount != 0
+        {
+            process.counters().add(counter, amount);
+        }
+    }
+
+    /// Move everything staged into the store, and empty the area. Returns how many transitions were moved.
+    pub fn flush(&mut self, area: StagingArea<'a>) -> usize {
+        let (committed, first) = area.progress();
+        let mut flushed = first;
+        while flushed < committed {
+            let count = (committed - flushed).min(CHUNK);
+            let operation = self.begin();
+            self.insert_chunk(area, flushed, count);
+            flushed += count;
+            area.set_progress(committed, flushed);
+            drop(operation);
+            self.count(Counter::Inserted, count as u64);
+        }
+        area.set_progress(0, 0);
+        self.control.signal_progress();
+        committed - first
+    }
+
+    fn insert_chunk(&mut self, area: StagingArea<'a>, first: usize, count: usize) {
+        let owner = self.owner();
+        self.claim_slots(area, first, count, owner);
+        // Lazy writing: nobody can draw these slots from here on.
+        if let Some(tree) = &self.tree {
+            tree.clear(&self.claimed, &mut self.differences);
+        }
+        for (index, &(slot, generation)) in (first..).zip(&self.claimed) {
+            self.store.write(slot, area.row(index));
+            self.store.publish(slot, generation, owner);
+        }
+        if let Some(tree) = &self.tree {
+            let largest = Priority::from_bits(self.control.largest_priority().load(Ordering::Relaxed)).max(Priority::SMALLEST);
+            let changes = (first..)
+                .zip(&self.claimed)
+                .map(|(index, &(slot, generation))| (slot, generation, area.priority(index).unwrap_or(largest)));
+            // A slot claimed again in between has a new generation, and its leaf refuses this priority.
+            tree.update(changes, &mut self.differences);
+        }
+        self.control.inserted().fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    fn claim_slots(&mut self, area: StagingArea<'a>, first: usize, count: usize, owner: usize) {
+        let capacity = self.store.capacity() as u64;
+        let slot_of = |ticket: u64| usize::try_from(ticket % capacity).unwrap_or(0);
+        let start = self.control.claimed().fetch_add(count as u64, Ordering::Relaxed);
+        self.claimed.clear();
+        let mut skipped = 0;
+        for offset in 0..count {
+            let mut slot = slot_of(start + offset as u64);
+            let index = first + offset;
+            let generation = loop {
+                let announce = |generation| area.set_target(index, Some(Target { slot, generation }));
+                if let Some(generation) = self.store.claim(slot, owner, announce) {
+                    break generation;
+                }
+                // Somebody stopped in the middle of this slot and was lapped; leave it to them.
+                skipped += 1;
+                slot = slot_of(self.control.claimed().fetch_add(1, Ordering::Relaxed));
+            };
+            self.claimed.push((slot, generation));
+        }
+        self.count(Counter::SkippedSlots, skipped);
+    }
+
+    /// Draw `batch.rows()` transitions: prioritized with importance exponent `beta` where there is a tree, uniformly
+    /// otherwise. Prioritized batches are stratified (one draw per equal part of the total priority).
+    pub fn sample(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
+        let rows = batch.rows();
+        let size = self.len();
+        self.drawing.pending.clear();
+        self.drawing.pending.extend(0..rows);
+        for round in 0..DRAWING_ROUNDS {
+            let total = self.draw_slots(size, round == 0, random)?;
+            let missing = self.read_rows(batch, size, total, beta);
+            if missing == 0 {
+                batch.largest_weight = batch.weights.iter().copied().fold(0.0, f32::max);
+                self.control.sampled().fetch_add(rows as u64, Ordering::Relaxed);
+                self.count(Counter::Sampled, rows as u64);
+                self.control.signal_progress();
+                return Ok(());
+            }
+            self.count(Counter::Redrawn, missing as u64);
+        }
+        Err(SampleError::Contended { missing: self.drawing.pending.len(), rounds: DRAWING_ROUNDS })
+    }
+
+    /// Choose a slot for every pending row; returns the total priority they were drawn from.
+    fn draw_slots(&mut self, size: usize, stratified: bool, random: &mut impl Rng) -> Result<u64, SampleError> {
+        let Drawing { pending, targets, slots } = &mut self.drawing;
+        slots.resize(pending.len(), 0);
+        let Some(tree) = &self.tree else {
+            if size == 0 {
+                return Err(SampleError::Empty);
+            }
+            slots.fill_with(|| random.random_range(0..size));
+            return Ok(0);
+        };
+        let total = tree.total();
+        if total == 0 {
+            return Err(SampleError::Empty);
+        }
+        targets.clear();
+        if stratified {
+            let parts = pending.len() as u128;
+            targets.extend((0..pending.len() as u128).map(|part| {
+                let point = part << 32 | u128::from(random.next_u32());
+                u64::try_from((point * u128::from(total) / parts) >> 32).unwrap_or(0)
+            }));
+        } else {
+            targets.extend(pending.iter().map(|_| random.random_range(0..total)));
+        }
+        tree.find(targets, slots);
+        Ok(total)
+    }
+
+    /// Copy the chosen rows; what changed meanwhile stays pending. Returns how many do.
+    fn read_rows(&mut self, batch: &mut Batch, size: usize, total: u64, beta: f32) -> usize {
+        let Drawing { pending, slots, .. } = &mut self.drawing;
+        let fetch = |slot: Option<&usize>| {
+            if let Some(&slot) = slot
+                && slot != SumTree::NOWHERE
+            {
+                self.store.prefetch(slot);
+            }
+        };
+        (0..PREFETCH_DISTANCE).for_each(|ahead| fetch(slots.get(ahead)));
+        let mut missing = 0;
+        for index in 0..pending.len() {
+            fetch(slots.get(index + PREFETCH_DISTANCE));
+            let (row, slot) = (pending[index], slots[index]);
+            let weight = if slot == SumTree::NOWHERE {
+                None
+            } else {
+                self.store.read(slot, batch, row).and_then(|generation| {
+                    batch.slots[row] = slot;
+                    batch.generations[row] = generation;
+                    let Some(tree) = &self.tree else { return Some(1.0) };
+                    // The leaf must speak of the transition that was read.
+                    let priority = tree.priority(slot, generation).filter(|priority| priority.0 != 0)?;
+                    Some(importance_weight(priority, total, size, beta))
+                })
+            };
+            match weight {
+                Some(weight) => batch.weights[row] = weight,
+                None => {
+                    pending[missing] = row;
+                    missing += 1;
+                }
+            }
+        }
+        pending.truncate(missing);
+        missing
+    }
+
+    /// Set the priorities of the transitions in `batch`. Those overwritten meanwhile are dropped, and so are values
+    /// that are no priority (NaN, infinite, negative); both are counted.
+    pub fn update_priorities(&mut self, batch: &Batch, priorities: impl Iterator<Item = Option<Priority>>) {
+        let Some(tree) = &self.tree else { return };
+        let mut refused = 0;
+        let mut largest = Priority::SMALLEST;
+        let names = batch.slots.iter().copied().zip(batch.generations.iter().copied());
+        let changes = names.zip(priorities).filter_map(|((slot, generation), priority)| {
+            let Some(priority) = priority else {
+                refused += 1;
+                return None;
+            };
+            largest = largest.max(priority);
+            Some((slot, generation, priority))
+        });
+        let operation = self.process.map(|process| process.begin_operation(self.control));
+        let stale = tree.update(changes, &mut self.differences);
+        drop(operation);
+        if self.control.largest_priority().load(Ordering::Relaxed) < largest.0 {
+            self.control.largest_priority().fetch_max(largest.0, Ordering::Relaxed);
+        }
+        self.count(Counter::StalePriorities, stale);
+        self.count(Counter::RefusedPriorities, refused);
+    }
+
+    /// Finish the insertion of one staged transition whose slot `owner` had claimed when it died.
+    pub(super) fn finish(&mut self, area: StagingArea<'_>, index: usize, target: Target, owner: usize) {
+        let Target { slot, generation } = target;
+        self.store.write(slot, area.row(index));
+        self.store.publish(slot, generation, owner);
+        if let Some(tree) = &self.tree {
+            let largest = Priority::from_bits(self.control.largest_priority().load(Ordering::Relaxed)).max(Priority::SMALLEST);
+            tree.clear(&[(slot, generation)], &mut self.differences);
+            let priority = area.priority(index).unwrap_or(largest);
+            tree.update(std::iter::once((slot, generation, priority)), &mut self.differences);
+        }
+        self.control.inserted().fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn control(&self) -> Control<'a> {
+        self.control
+    }
+}
+
+/// `(N P(i)) ^ -beta` with `P(i) = p_i / total` (Schaul et al. 2016, section 3.4).
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a weight needs no more than an f32")]
+fn importance_weight(priority: Priority, total: u64, size: usize, beta: f32) -> f32 {
+    let probability = priority.0 as f64 / total as f64;
+    ((size as f64 * probability) as f32).powf(-beta)
+}

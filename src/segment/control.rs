@@ -1,0 +1,140 @@
+//! The run-wide words, each on cache lines of its own.
+
+use std::time::Duration;
+
+use crate::sync::{AtomicU32, AtomicU64, Ordering, wait_while_equal, wake_all};
+
+/// Bytes between two words: two cache lines, since the processor prefetches lines in pairs.
+const STRIDE_BYTES: usize = 128;
+const WORDS: usize = 16;
+
+pub(super) const CONTROL_BYTES: usize = STRIDE_BYTES * WORDS;
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunState {
+    /// Regions are written, processes are starting.
+    Starting,
+    /// Training.
+    Running,
+    /// Every process finishes what it is doing and leaves.
+    Stopping,
+    /// The sum tree failed an audit: nobody may train on it.
+    Poisoned,
+}
+
+/// The run-wide words.
+#[derive(Clone, Copy)]
+pub struct Control<'a> {
+    words: &'a [AtomicU64],
+    half_words: &'a [AtomicU32],
+}
+
+impl<'a> Control<'a> {
+    pub(super) fn new(words: &'a [AtomicU64], half_words: &'a [AtomicU32]) -> Self {
+        Self { words, half_words }
+    }
+
+    fn word(self, index: usize) -> &'a AtomicU64 {
+        &self.words[index * STRIDE_BYTES / 8]
+    }
+
+    fn half_word(self, index: usize) -> &'a AtomicU32 {
+        &self.half_words[index * STRIDE_BYTES / 4]
+    }
+
+    /// What the run is doing.
+    pub fn run_state(self) -> RunState {
+        // Relaxed: the state orders nothing, it only asks processes to leave.
+        match self.word(0).load(Ordering::Relaxed) {
+            0 => RunState::Starting,
+            1 => RunState::Running,
+            2 => RunState::Stopping,
+            _ => RunState::Poisoned,
+        }
+    }
+
+    /// Change what the run is doing. Only the supervisor does.
+    pub fn set_run_state(self, state: RunState) {
+        let value = match state {
+            RunState::Starting => 0,
+            RunState::Running => 1,
+            RunState::Stopping => 2,
+            RunState::Poisoned => 3,
+        };
+        self.word(0).store(value, Ordering::Relaxed);
+        self.signal_progress();
+    }
+
+    /// Transitions for which a slot has been claimed: the insert cursor.
+    pub fn claimed(self) -> &'a AtomicU64 {
+        self.word(1)
+    }
+
+    /// Transitions whose insertion is complete.
+    pub fn inserted(self) -> &'a AtomicU64 {
+        self.word(2)
+    }
+
+    /// Transitions drawn by learners.
+    pub fn sampled(self) -> &'a AtomicU64 {
+        self.word(3)
+    }
+
+    /// Environment steps of all actors.
+    pub fn env_steps(self) -> &'a AtomicU64 {
+        self.word(4)
+    }
+
+    /// Updates of the parameters.
+    pub fn updates(self) -> &'a AtomicU64 {
+        self.word(5)
+    }
+
+    /// Largest priority seen, in the tree's fixed point.
+    pub fn largest_priority(self) -> &'a AtomicU64 {
+        self.word(6)
+    }
+
+    /// The learners that take part in the exchange: a [`View`](super::gradients::View).
+    pub fn membership(self) -> &'a AtomicU64 {
+        self.word(7)
+    }
+
+    /// Times that the supervisor repaired the replay.
+    pub fn repairs(self) -> &'a AtomicU64 {
+        self.word(9)
+    }
+
+    /// Closed (1) while the supervisor repairs: nobody may start to change the tree.
+    pub fn gate(self) -> &'a AtomicU32 {
+        self.half_word(10)
+    }
+
+    /// Let every process that waits for the other side look again.
+    pub fn signal_progress(self) {
+        // SeqCst on `waiters` and `progress` orders "raise progress, then look for waiters" against the waiters'
+        // "announce, then look at progress": at least one side sees the other. A lost wake-up costs the timeout.
+        self.progress().fetch_add(1, Ordering::SeqCst);
+        if self.waiters().swap(0, Ordering::SeqCst) != 0 {
+            wake_all(self.progress());
+        }
+    }
+
+    /// Sleep until `ready` may have changed, at most `timeout`. Spurious returns are possible.
+    pub fn wait_for_progress(self, timeout: Duration, ready: impl Fn() -> bool) {
+        let seen = self.progress().load(Ordering::SeqCst);
+        self.waiters().store(1, Ordering::SeqCst);
+        if !ready() {
+            wait_while_equal(self.progress(), seen, timeout);
+        }
+    }
+
+    fn progress(self) -> &'a AtomicU32 {
+        self.half_word(11)
+    }
+
+    fn waiters(self) -> &'a AtomicU32 {
+        self.half_word(12)
+    }
+}

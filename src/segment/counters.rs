@@ -1,0 +1,92 @@
+//! Counters of one process, on its own cache lines: only it writes them, readers add them up.
+//!
+//! They outlive the process: its replacement in the same slot counts on.
+
+use crate::sync::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident = $index:literal),* $(,)?) => {
+        /// One counter.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Counter { $($(#[$doc])* $name = $index),* }
+
+        /// All counters.
+        pub const COUNTERS: &[Counter] = &[$(Counter::$name),*];
+    };
+}
+
+counters! {
+    /// Environment steps.
+    EnvSteps = 0,
+    /// Episodes finished.
+    Episodes = 1,
+    /// Transitions inserted.
+    Inserted = 2,
+    /// Updates taken part in.
+    Updates = 3,
+    /// Transitions sampled.
+    Sampled = 4,
+    /// Transitions drawn again because their slot changed meanwhile.
+    Redrawn = 5,
+    /// Priority updates dropped because their transition was overwritten.
+    StalePriorities = 6,
+    /// Priorities that were not finite or negative, and were refused.
+    RefusedPriorities = 7,
+    /// Slots passed over because another process was writing them.
+    SkippedSlots = 8,
+    /// Sum of the policy lags of inserted transitions, in updates.
+    PolicyLagSum = 9,
+    /// Largest policy lag, in updates.
+    PolicyLagMax = 10,
+    /// Nanoseconds stepping environments.
+    EnvironmentNs = 11,
+    /// Nanoseconds choosing actions.
+    InferenceNs = 12,
+    /// Nanoseconds staging, flushing and reading parameters.
+    InsertNs = 13,
+    /// Nanoseconds waiting for the rate limiter.
+    LimiterWaitNs = 14,
+    /// Nanoseconds drawing batches and writing priorities back.
+    ReplayNs = 15,
+    /// Nanoseconds in forward and backward passes and the optimizer.
+    ComputeNs = 16,
+    /// Nanoseconds exchanging gradients.
+    ExchangeNs = 17,
+    /// Nanoseconds publishing parameters.
+    PublishNs = 18,
+}
+
+/// Words that the counters of one process take.
+pub const COUNTER_WORDS: usize = 24;
+
+/// Counters of one process.
+#[derive(Clone, Copy)]
+pub struct Counters<'a> {
+    words: &'a [AtomicU64],
+}
+
+impl<'a> Counters<'a> {
+    pub(super) fn new(words: &'a [AtomicU64]) -> Self {
+        Self { words: &words[..COUNTER_WORDS] }
+    }
+
+    /// Value now. Relaxed: counters order nothing.
+    pub fn get(self, counter: Counter) -> u64 {
+        self.words[counter as usize].load(Ordering::Relaxed)
+    }
+
+    /// Add to it. Only the owner writes, so a load and a store do, without a locked instruction.
+    pub fn add(self, counter: Counter, amount: u64) {
+        let word = &self.words[counter as usize];
+        word.store(word.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    /// Raise it to `value` if that is larger.
+    pub fn raise(self, counter: Counter, value: u64) {
+        let word = &self.words[counter as usize];
+        if value > word.load(Ordering::Relaxed) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a run says of itself, so that a reader needs nothing but the segment: the fields of a transition, the
+//! environment, the network and the resolved configuration. Written once, before the header is published.
+
+use serde::{Deserialize, Serialize};
+
+use super::SegmentError;
+use super::view::{load_bytes, store_bytes};
+use crate::sync::{AtomicU64, Ordering};
+
+/// A run's description.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// Version of the program.
+    pub program_version: String,
+    /// The resolved configuration, as TOML.
+    pub config_toml: String,
+    /// Folder of the run.
+    pub run_folder: String,
+    /// Environment.
+    pub environment: String,
+    /// Algorithm.
+    pub algorithm: String,
+    /// Fields of a transition, in order.
+    pub fields: Vec<FieldDescription>,
+}
+
+/// One field of a transition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldDescription {
+    /// Name.
+    pub name: String,
+    /// Element type: `f32`, `i32` or `u8`.
+    pub element: String,
+    /// Elements.
+    pub length: usize,
+}
+
+impl Description {
+    /// As bytes: bincode, so that nothing depends on the order of keys.
+    pub fn encode(&self) -> Result<Vec<u8>, SegmentError> {
+        bincode::serde::encode_to_vec(self, bincode::config::standard())
+            .map_err(|error| SegmentError::Description { reason: error.to_string() })
+    }
+}
+
+/// Bytes of the longest description that a reader accepts; a hostile length must not make it allocate more.
+const LIMIT_BYTES: usize = 1 << 24;
+
+pub(super) fn write(words: &[AtomicU64], encoded: &[u8]) {
+    words[0].store(encoded.len() as u64, Ordering::Relaxed);
+    store_bytes(&words[1..], encoded);
+}
+
+pub(super) fn read(words: &[AtomicU64]) -> Result<Description, SegmentError> {
+    let refuse = |reason: String| SegmentError::Description { reason };
+    let length = usize::try_from(words[0].load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+    let room = 8 * (words.len() - 1);
+    if length > room {
+        return Err(refuse(format!("it claims {length} bytes in a region of {room}")));
+    }
+    let mut bytes = vec![0; length];
+    load_bytes(&words[1..], &mut bytes);
+    let limited = bincode::config::standard().with_limit::<LIMIT_BYTES>();
+    let (description, used) = bincode::serde::decode_from_slice(&bytes, limited).map_err(|error| refuse(error.to_string()))?;
+    if used != length {
+        return Err(refuse(format!("{} bytes are left over", length - used)));
+    }
+    Ok(description)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(count: usize) -> Vec<AtomicU64> {
+        (0..count).map(|_| AtomicU64::new(0)).collect()
+    }
+
+    #[test]
+    fn hostile_descriptions_are_errors() {
+        let region = words(64);
+        region[0].store(u64::MAX, Ordering::Relaxed);
+        assert!(matches!(read(&region), Err(SegmentError::Description { .. })));
+        for length in 0..200 {
+            region[0].store(length, Ordering::Relaxed);
+            for word in &region[1..] {
+                word.store(u64::MAX, Ordering::Relaxed);
+            }
+            assert!(read(&region).is_err(), "{length} bytes of ones were accepted");
+        }
+    }
+}

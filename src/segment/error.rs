@@ -1,0 +1,86 @@
+//! What can be wrong with a segment.
+
+use thiserror::Error;
+
+/// Why a segment could not be created, opened or read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SegmentError {
+    /// The shared-memory file system has no room.
+    #[error("/dev/shm has no room for the segment of {needed_bytes} bytes ({source}); lower replay.capacity or enlarge /dev/shm")]
+    NoRoom {
+        /// Bytes asked for.
+        needed_bytes: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The object could not be created.
+    #[error("cannot create the shared-memory object `{name}`: {reason}")]
+    Create {
+        /// Name of the object.
+        name: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// The object could not be opened.
+    #[error("cannot open the shared-memory object `{name}`: {reason}; the run may have ended (`inspect` lists the runs)")]
+    Open {
+        /// Name of the object.
+        name: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// Not one of ours.
+    #[error("`{name}` is not a Shoal segment: it starts with {found:#018x}, expected {expected:#018x}")]
+    NotASegment {
+        /// Name of the object.
+        name: String,
+        /// First word found.
+        found: u64,
+        /// First word of a segment.
+        expected: u64,
+    },
+    /// Made by another version.
+    #[error("the segment has layout version {found}, this program reads version {expected}; use the program that started the run")]
+    Version {
+        /// Version found.
+        found: u64,
+        /// Version of this program.
+        expected: u64,
+    },
+    /// Sizes, offsets or the checksum contradict each other.
+    #[error("the segment's header is damaged: {what} is {found}, expected {expected}")]
+    Damaged {
+        /// Field.
+        what: &'static str,
+        /// Value found.
+        found: u64,
+        /// Value expected, or its limit.
+        expected: u64,
+    },
+    /// The header has not been published.
+    #[error("the segment is still being initialised; try again in a second")]
+    NotReady,
+    /// The description does not fit or cannot be read.
+    #[error("the run's description cannot be read: {reason}")]
+    Description {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The description does not fit.
+    #[error("the run's description takes {length_bytes} bytes and {limit_bytes} are reserved; shorten the configuration")]
+    DescriptionTooLong {
+        /// Its length.
+        length_bytes: usize,
+        /// The limit.
+        limit_bytes: usize,
+    },
+    /// The system refused something else.
+    #[error("{action} failed: {source}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,183 @@
+//! The exchange in which learners add up their gradients, and its membership.
+//!
+//! A *view* is a set of learners with an epoch; only the supervisor changes it, when a learner dies or is replaced. A
+//! *round* is one update: each member of the view writes its share into its own slot, says that it arrived, waits until
+//! every member has arrived, and adds up the shares in order of their numbers. All members compute the same sum, bit
+//! for bit, and apply the same update. There is one barrier per round: slots are double-buffered by the parity of the
+//! round, and a member writes round `r + 2` only after everyone arrived in `r + 1`, hence finished reading `r`.
+//!
+//! Whoever finds a new view abandons its round. The leader (the member with the lowest number) then publishes its
+//! state on the learner board under the new epoch, and the others load it before they write any share: nobody is left
+//! with half a round, and a replaced learner starts from the leader's state. What a laggard added up from slots that
+//! were being rewritten is thrown away with its state.
+
+use super::view::{high, load_f32, low, store_f32, words_for};
+use crate::sync::{AtomicU64, Ordering};
+
+/// Numbers that travel with a share; see [`Share`].
+const NOTES: usize = 6;
+const ARRIVAL_WORDS: usize = 16;
+const SHARE_HEADER_WORDS: usize = 8;
+
+pub(super) fn exchange_words(learners: usize, parameters: usize) -> usize {
+    learners * (ARRIVAL_WORDS + 2 * share_words(parameters))
+}
+
+fn share_words(parameters: usize) -> usize {
+    (SHARE_HEADER_WORDS + words_for(parameters)).next_multiple_of(8)
+}
+
+/// What a learner says of its part of the batch, besides the gradient. Sums add up over learners, the weight is
+/// the largest of all.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Share {
+    /// Transitions in it.
+    pub transitions: f64,
+    /// Sum of the weighted losses.
+    pub loss_sum: f64,
+    /// Sum of the chosen actions' values.
+    pub q_sum: f64,
+    /// Largest importance weight before normalisation.
+    pub largest_weight: f64,
+}
+
+/// The gradient slots of all learners.
+#[derive(Clone, Copy)]
+pub struct GradientExchange<'a> {
+    words: &'a [AtomicU64],
+    learners: usize,
+    parameters: usize,
+}
+
+impl<'a> GradientExchange<'a> {
+    /// An exchange on `words`, which hold zeros at first.
+    pub fn new(words: &'a [AtomicU64], learners: usize, parameters: usize) -> Self {
+        assert!(words.len() >= exchange_words(learners, parameters));
+        Self { words, learners, parameters }
+    }
+
+    fn arrival(self, learner: usize) -> &'a AtomicU64 {
+        &self.words[learner * ARRIVAL_WORDS]
+    }
+
+    fn share(self, learner: usize, round: u64) -> &'a [AtomicU64] {
+        let length = share_words(self.parameters);
+        let index = 2 * learner + usize::from(round % 2 == 1);
+        &self.words[self.learners * ARRIVAL_WORDS + index * length..][..length]
+    }
+
+    /// Write this learner's share of round `round` of a view and say that it has arrived.
+    pub fn arrive(self, learner: usize, view: View, round: u64, share: Share, gradient: &[f32]) {
+        let words = self.share(learner, round);
+        let notes: [f64; NOTES] = [share.transitions, share.loss_sum, share.q_sum, share.largest_weight, 0.0, 0.0];
+        for (word, note) in words.iter().zip(notes) {
+            word.store(note.to_bits(), Ordering::Relaxed);
+        }
+        store_f32(&words[SHARE_HEADER_WORDS..], gradient);
+        // Release: whoever sees the arrival sees the share.
+        self.arrival(learner).store(view.stamp(round), Ordering::Release);
+    }
+
+    /// Whether every member of the view has arrived in `round`.
+    pub fn all_arrived(self, view: View, round: u64) -> bool {
+        // Acquire: pairs with the Release of `arrive`. A member may be one round ahead already.
+        view.learners().all(|learner| {
+            let arrived = self.arrival(learner).load(Ordering::Acquire);
+            arrived == view.stamp(round) || arrived == view.stamp(round + 1)
+        })
+    }
+
+    /// Add the shares of all members, who have arrived in `round`, into `gradient`.
+    pub fn add_up(self, view: View, round: u64, scratch: &mut [f32], gradient: &mut [f32]) -> Share {
+        gradient.fill(0.0);
+        let mut total = Share::default();
+        for learner in view.learners() {
+            let words = self.share(learner, round);
+            let note = |index: usize| f64::from_bits(words[index].load(Ordering::Relaxed));
+            total.transitions += note(0);
+            total.loss_sum += note(1);
+            total.q_sum += note(2);
+            total.largest_weight = total.largest_weight.max(note(3));
+            load_f32(&words[SHARE_HEADER_WORDS..], scratch);
+            for (sum, value) in gradient.iter_mut().zip(&*scratch) {
+                *sum += value;
+            }
+        }
+        total
+    }
+}
+
+/// The learners that take part, as the supervisor last said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct View {
+    /// Raised with every change.
+    pub epoch: u32,
+    /// One bit per learner.
+    pub members: u32,
+}
+
+impl View {
+    /// The view in a membership word.
+    pub fn load(word: &AtomicU64) -> Self {
+        // Acquire: pairs with the Release of `store`.
+        let value = word.load(Ordering::Acquire);
+        Self { epoch: high(value), members: low(value) }
+    }
+
+    /// Make this the view. Only the supervisor does.
+    pub fn store(self, word: &AtomicU64) {
+        word.store(u64::from(self.epoch) << 32 | u64::from(self.members), Ordering::Release);
+    }
+
+    /// The numbers of the members, ascending.
+    pub fn learners(self) -> impl Iterator<Item = usize> {
+        (0..32).filter(move |&learner| self.members & 1 << learner != 0)
+    }
+
+    /// Whether `learner` takes part.
+    pub fn contains(self, learner: usize) -> bool {
+        self.learners().any(|member| member == learner)
+    }
+
+    /// The member with the lowest number.
+    pub fn leader(self) -> Option<usize> {
+        self.learners().next()
+    }
+
+    /// The arrival word of a round of this view.
+    fn stamp(self, round: u64) -> u64 {
+        u64::from(self.epoch) << 40 | round & 0xff_ffff_ffff
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_of_the_members_are_added_up_once_all_have_arrived() {
+        let words: Vec<AtomicU64> = (0..exchange_words(3, 5)).map(|_| AtomicU64::new(0)).collect();
+        let exchange = GradientExchange::new(&words, 3, 5);
+        let view = View { epoch: 4, members: 0b101 };
+        let share = |weight| Share { transitions: 8.0, loss_sum: 2.0, q_sum: 1.0, largest_weight: weight };
+        exchange.arrive(0, view, 1, share(0.5), &[1.0; 5]);
+        assert!(!exchange.all_arrived(view, 1));
+        exchange.arrive(2, View { epoch: 3, ..view }, 1, share(9.0), &[9.0; 5]);
+        assert!(!exchange.all_arrived(view, 1), "an arrival in an older view does not count");
+        exchange.arrive(2, view, 1, share(0.75), &[2.0; 5]);
+        assert!(exchange.all_arrived(view, 1));
+        let (mut scratch, mut sum) = ([0.0; 5], [9.0; 5]);
+        let total = exchange.add_up(view, 1, &mut scratch, &mut sum);
+        assert_eq!(sum, [3.0; 5]);
+        assert_eq!(total, Share { transitions: 16.0, loss_sum: 4.0, q_sum: 2.0, largest_weight: 0.75 });
+    }
+
+    #[test]
+    fn a_view_survives_its_word() {
+        let word = AtomicU64::new(0);
+        let view = View { epoch: 7, members: 0b110 };
+        view.store(&word);
+        assert_eq!(View::load(&word), view);
+        assert_eq!((view.leader(), view.contains(2), view.contains(0)), (Some(1), true, false));
+    }
+}

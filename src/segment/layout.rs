@@ -1,0 +1,299 @@
+//! Where everything lies: pure arithmetic from the sizes of a run to the offsets of its regions.
+//!
+//! ```text
+//! | header | control | processes | description | tree | store | staging | parameters | learner state | gradients | metrics |
+//! ```
+//!
+//! Every region starts on a page. All offsets are from the start of the segment.
+
+use serde::{Deserialize, Serialize};
+
+use super::SegmentError;
+use super::control::CONTROL_BYTES;
+use super::gradients::exchange_words;
+use super::metrics::RING_WORDS;
+use super::parameters::board_words;
+use super::processes::SLOT_WORDS;
+
+/// Bytes of a page; regions start on one.
+pub const PAGE_BYTES: usize = 4096;
+/// Children per node that the sum tree can be built with.
+pub const FANOUTS: [usize; 5] = [4, 8, 16, 32, 64];
+/// Most transitions a replay can hold: with leaves of 40 bits their sum still fits 64 bits.
+pub const MAX_CAPACITY: usize = 1 << 24;
+/// Most processes of a run.
+pub const MAX_PROCESSES: usize = 1024;
+const MAX_PARAMETERS: usize = 1 << 31;
+
+/// A part of the segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Region {
+    /// Run-wide words.
+    Control = 0,
+    /// One slot per process.
+    Processes = 1,
+    /// What the run says of itself.
+    Description = 2,
+    /// Sum tree: leaves first, root last.
+    Tree = 3,
+    /// Transition store.
+    Store = 4,
+    /// Staging areas.
+    Staging = 5,
+    /// Parameter board.
+    Parameters = 6,
+    /// The learners' state.
+    LearnerState = 7,
+    /// Gradient exchange.
+    Gradients = 8,
+    /// Metric rings.
+    Metrics = 9,
+}
+
+/// All regions, in the order in which they lie.
+pub const REGIONS: [Region; 10] = [
+    Region::Control,
+    Region::Processes,
+    Region::Description,
+    Region::Tree,
+    Region::Store,
+    Region::Staging,
+    Region::Parameters,
+    Region::LearnerState,
+    Region::Gradients,
+    Region::Metrics,
+];
+
+/// The sizes from which a layout follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayoutParameters {
+    /// Slots of the process table.
+    pub processes: usize,
+    /// Processes that stage transitions; they have the first slots of the table.
+    pub stagers: usize,
+    /// Transitions in one staging area.
+    pub staged_transitions: usize,
+    /// Transitions in the store.
+    pub capacity: usize,
+    /// Children per node of the sum tree; 0 when sampling is uniform and there is no tree.
+    pub fanout: usize,
+    /// Words of one transition, without the store's own slot word.
+    pub transition_words: usize,
+    /// Parameters of the network.
+    pub network_parameters: usize,
+    /// Learners.
+    pub learners: usize,
+    /// Bytes reserved for the description.
+    pub description_bytes: usize,
+}
+
+/// One region's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Section {
+    /// Which region.
+    pub region: Region,
+    /// Bytes from the start of the segment.
+    pub offset_bytes: usize,
+    /// Bytes, a multiple of the page.
+    pub length_bytes: usize,
+}
+
+/// The place of every region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    parameters: LayoutParameters,
+    sections: [Section; REGIONS.len()],
+}
+
+impl Layout {
+    /// Lay out a segment, or say which size is out of range.
+    pub fn new(parameters: LayoutParameters) -> Result<Self, SegmentError> {
+        parameters.check()?;
+        let mut offset_bytes = PAGE_BYTES;
+        let sections = REGIONS.map(|region| {
+            let length_bytes = parameters.region_bytes(region).next_multiple_of(PAGE_BYTES);
+            let section = Section { region, offset_bytes, length_bytes };
+            offset_bytes += length_bytes;
+            section
+        });
+        Ok(Self { parameters, sections })
+    }
+
+    /// The sizes it was made from.
+    pub fn parameters(&self) -> &LayoutParameters {
+        &self.parameters
+    }
+
+    /// The place of a region.
+    pub fn section(&self, region: Region) -> Section {
+        self.sections[region as usize]
+    }
+
+    /// The places of all regions, in order.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// Bytes of the whole segment.
+    pub fn total_bytes(&self) -> usize {
+        let last = self.sections[REGIONS.len() - 1];
+        last.offset_bytes + last.length_bytes
+    }
+}
+
+impl LayoutParameters {
+    fn check(&self) -> Result<(), SegmentError> {
+        let within = |what, value: usize, least: usize, most: usize| {
+            let limit = if value < least { least } else { most };
+            if (least..=most).contains(&value) {
+                Ok(())
+            } else {
+                Err(SegmentError::Damaged { what, found: value as u64, expected: limit as u64 })
+            }
+        };
+        within("the number of process slots", self.processes, 1, MAX_PROCESSES)?;
+        within("the number of staging areas", self.stagers, 0, self.processes)?;
+        within("the number of staged transitions", self.staged_transitions, 1, 1 << 20)?;
+        within("the capacity of the replay", self.capacity, 1, MAX_CAPACITY)?;
+        within("the number of words in a transition", self.transition_words, 1, 1 << 20)?;
+        within("the number of network parameters", self.network_parameters, 1, MAX_PARAMETERS)?;
+        within("the number of learners", self.learners, 1, 32)?;
+        within("the room for the description", self.description_bytes, 16, 1 << 24)?;
+        if self.fanout != 0 && !FANOUTS.contains(&self.fanout) {
+            return Err(SegmentError::Damaged { what: "the fan-out of the sum tree", found: self.fanout as u64, expected: 16 });
+        }
+        Ok(())
+    }
+
+    fn region_bytes(&self, region: Region) -> usize {
+        let words = match region {
+            Region::Control => CONTROL_BYTES / 8,
+            Region::Processes => self.processes * SLOT_WORDS,
+            Region::Description => self.description_bytes.div_ceil(8),
+            Region::Tree => tree_level_lengths(self.capacity, self.fanout).iter().sum(),
+            Region::Store => self.capacity * self.slot_words(),
+            Region::Staging => self.stagers * self.staging_area_words(),
+            Region::Parameters => board_words(self.network_parameters),
+            Region::LearnerState => board_words(self.learner_state_values()),
+            Region::Gradients => exchange_words(self.learners, self.network_parameters),
+            Region::Metrics => self.processes * RING_WORDS,
+        };
+        words * 8
+    }
+
+    /// Words between two transitions in the store: slot word and transition, a whole number of cache lines.
+    pub fn slot_words(&self) -> usize {
+        (1 + self.transition_words).next_multiple_of(8)
+    }
+
+    /// Words between two staged transitions: target, priority and transition.
+    pub fn staged_words(&self) -> usize {
+        2 + self.transition_words
+    }
+
+    /// Values of the learners' state: online and target parameters and Adam's two moments, each of even length.
+    pub fn learner_state_values(&self) -> usize {
+        4 * self.network_parameters.next_multiple_of(2)
+    }
+
+    /// Words of one staging area: a line of its own words, then the transitions.
+    pub fn staging_area_words(&self) -> usize {
+        (8 + self.staged_transitions * self.staged_words()).next_multiple_of(16)
+    }
+
+    /// The largest capacity with which the segment takes at most `budget_bytes`; `None` when nothing fits.
+    pub fn largest_capacity(&self, budget_bytes: usize) -> Option<usize> {
+        let fits = |capacity| Layout::new(Self { capacity, ..*self }).is_ok_and(|layout| layout.total_bytes() <= budget_bytes);
+        if !fits(1) {
+            return None;
+        }
+        let (mut good, mut bad) = (1, MAX_CAPACITY + 1);
+        while bad - good > 1 {
+            let middle = usize::midpoint(good, bad);
+            if fits(middle) { good = middle } else { bad = middle }
+        }
+        Some(good)
+    }
+}
+
+/// Words of each level of the sum tree, leaves first. Every level but the root is padded to whole sibling groups, so
+/// that a group of eight or more starts on a cache line; the capacity itself is not rounded up.
+pub fn tree_level_lengths(capacity: usize, fanout: usize) -> Vec<usize> {
+    if fanout == 0 {
+        return Vec::new();
+    }
+    let mut lengths = Vec::new();
+    let mut nodes = capacity;
+    while nodes > 1 {
+        let padded = nodes.next_multiple_of(fanout);
+        lengths.push(padded.next_multiple_of(8));
+        nodes = padded / fanout;
+    }
+    if lengths.is_empty() {
+        lengths.push(fanout.next_multiple_of(8));
+    }
+    lengths.push(8);
+    lengths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cartpole() -> LayoutParameters {
+        LayoutParameters {
+            processes: 12,
+            stagers: 9,
+            staged_transitions: 64,
+            capacity: 100_000,
+            fanout: 8,
+            transition_words: 8,
+            network_parameters: 4_610,
+            learners: 1,
+            description_bytes: 16_384,
+        }
+    }
+
+    #[test]
+    fn regions_start_on_pages_and_do_not_overlap() {
+        let layout = Layout::new(cartpole()).unwrap();
+        let mut end = PAGE_BYTES;
+        for section in layout.sections() {
+            assert_eq!(section.offset_bytes, end);
+            assert!(section.offset_bytes.is_multiple_of(PAGE_BYTES));
+            end += section.length_bytes;
+        }
+        assert_eq!(layout.total_bytes(), end);
+    }
+
+    #[test]
+    fn the_largest_capacity_fits_and_one_more_does_not() {
+        let budget_bytes = 5_000_000;
+        let capacity = cartpole().largest_capacity(budget_bytes).unwrap();
+        let bytes = |capacity| Layout::new(LayoutParameters { capacity, ..cartpole() }).unwrap().total_bytes();
+        assert!(bytes(capacity) <= budget_bytes && bytes(capacity + 1) > budget_bytes);
+        assert_eq!(cartpole().largest_capacity(1_000), None);
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        for wrong in [
+            LayoutParameters { capacity: MAX_CAPACITY + 1, ..cartpole() },
+            LayoutParameters { fanout: 5, ..cartpole() },
+            LayoutParameters { learners: 0, ..cartpole() },
+            LayoutParameters { stagers: 13, ..cartpole() },
+            LayoutParameters { network_parameters: usize::MAX / 2, ..cartpole() },
+        ] {
+            assert!(matches!(Layout::new(wrong), Err(SegmentError::Damaged { .. })), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn tree_levels_shrink_by_the_fanout_up_to_one_root() {
+        assert_eq!(tree_level_lengths(100, 8), vec![104, 16, 8, 8]);
+        assert_eq!(tree_level_lengths(1, 8), vec![8, 8]);
+        assert_eq!(tree_level_lengths(8, 8), vec![8, 8]);
+        assert!(tree_level_lengths(100, 0).is_empty());
+    }
+}

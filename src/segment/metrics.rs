@@ -1,0 +1,118 @@
+//! Metric rings: each process reports to the supervisor through a ring of its own and never waits.
+//!
+//! One producer, one consumer. A consumer that falls behind loses the oldest reports, and knows how many.
+
+use crate::sync::{AtomicU64, Ordering, fence};
+
+const RECORDS: usize = 256;
+const RECORD_WORDS: usize = 4;
+const HEADER_WORDS: usize = 8;
+
+pub(super) const RING_WORDS: usize = HEADER_WORDS + RECORDS * RECORD_WORDS;
+
+/// One report.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Report {
+    /// An actor's environment finished an episode.
+    Episode {
+        /// Undiscounted return.
+        episode_return: f64,
+        /// Steps.
+        length: u64,
+    },
+    /// A learner's update.
+    Update {
+        /// Weighted loss.
+        loss: f64,
+        /// Mean value of the chosen actions.
+        q_mean: f64,
+        /// Norm of the gradient before clipping.
+        gradient_norm: f64,
+    },
+}
+
+impl Report {
+    fn encode(self) -> [u64; RECORD_WORDS] {
+        match self {
+            Self::Episode { episode_return, length } => [1, episode_return.to_bits(), length, 0],
+            Self::Update { loss, q_mean, gradient_norm } => [2, loss.to_bits(), q_mean.to_bits(), gradient_norm.to_bits()],
+        }
+    }
+
+    fn decode([kind, first, second, third]: [u64; RECORD_WORDS]) -> Option<Self> {
+        match kind {
+            1 => Some(Self::Episode { episode_return: f64::from_bits(first), length: second }),
+            2 => Some(Self::Update { loss: f64::from_bits(first), q_mean: f64::from_bits(second), gradient_norm: f64::from_bits(third) }),
+            _ => None,
+        }
+    }
+}
+
+/// The ring of one process.
+#[derive(Clone, Copy)]
+pub struct MetricRing<'a> {
+    words: &'a [AtomicU64],
+}
+
+impl<'a> MetricRing<'a> {
+    pub(super) fn of_process(words: &'a [AtomicU64], slot: usize) -> Self {
+        Self { words: &words[slot * RING_WORDS..][..RING_WORDS] }
+    }
+
+    fn record(self, position: u64) -> &'a [AtomicU64] {
+        let index = usize::try_from(position % RECORDS as u64).unwrap_or(0);
+        &self.words[HEADER_WORDS + index * RECORD_WORDS..][..RECORD_WORDS]
+    }
+
+    /// Append a report. Only the owner of the ring does.
+    pub fn push(self, report: Report) {
+        let position = self.words[0].load(Ordering::Relaxed);
+        // The Release fence keeps the record's stores behind the earlier position, so that a consumer which sees
+        // them also finds the position moved when it looks again.
+        fence(Ordering::Release);
+        for (word, value) in self.record(position).iter().zip(report.encode()) {
+            word.store(value, Ordering::Relaxed);
+        }
+        // Release: whoever sees the new position sees the record.
+        self.words[0].store(position + 1, Ordering::Release);
+    }
+
+    /// Hand every report since `position` to `take`; returns the new position and how many were lost.
+    pub fn drain(self, position: u64, mut take: impl FnMut(Report)) -> (u64, u64) {
+        let head = self.words[0].load(Ordering::Acquire);
+        // One record less than the ring holds: the producer may be writing the next one.
+        let first = position.max(head.saturating_sub(RECORDS as u64 - 1));
+        let mut lost = first - position.min(first);
+        for at in first..head {
+            let values = std::array::from_fn(|index| self.record(at)[index].load(Ordering::Relaxed));
+            // Acquire fence: the position is read again only after the record.
+            fence(Ordering::Acquire);
+            if self.words[0].load(Ordering::Relaxed) - at >= RECORDS as u64 {
+                lost += 1;
+            } else if let Some(report) = Report::decode(values) {
+                take(report);
+            }
+        }
+        (head, lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_consumer_loses_the_oldest_and_counts_them() {
+        let words: Vec<AtomicU64> = (0..RING_WORDS).map(|_| AtomicU64::new(0)).collect();
+        let ring = MetricRing::of_process(&words, 0);
+        for length in 0..1_000 {
+            ring.push(Report::Episode { episode_return: length as f64, length });
+        }
+        let mut seen = Vec::new();
+        let (position, lost) = ring.drain(0, |report| seen.push(report));
+        assert_eq!(position, 1_000);
+        assert_eq!(lost as usize + seen.len(), 1_000);
+        assert_eq!(seen.last(), Some(&Report::Episode { episode_return: 999.0, length: 999 }));
+        assert_eq!(ring.drain(position, |_| panic!("nothing new")), (1_000, 0));
+    }
+}

@@ -1,0 +1,415 @@
+//! The process table: who is there, since when, what it does now and what it last said.
+//!
+//! Only the kernel says who is dead; a slot says who *was* alive. A process is named by its id and its start time,
+//! which together are never reused within a boot.
+
+use crate::sync::{AtomicU64, Ordering, monotonic_ns};
+
+use super::control::Control;
+use super::counters::{COUNTER_WORDS, Counters};
+use super::view::{load_bytes, store_bytes};
+
+pub(super) const SLOT_WORDS: usize = 64;
+const LAST_WORDS: usize = 24;
+const LAST_WORDS_BYTES: usize = 128;
+const COUNTERS: usize = 40;
+const _: () = assert!(LAST_WORDS + LAST_WORDS_BYTES / 8 <= COUNTERS && COUNTERS + COUNTER_WORDS <= SLOT_WORDS);
+
+/// What a process does in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Steps environments.
+    Actor,
+    /// Steps environments, started from outside.
+    AttachedActor,
+    /// Computes gradients.
+    Learner,
+    /// Measures the newest parameters.
+    Evaluator,
+    /// Does everything in one process, reproducibly.
+    Synchronous,
+}
+
+impl Role {
+    const ALL: [Self; 5] = [Self::Actor, Self::AttachedActor, Self::Learner, Self::Evaluator, Self::Synchronous];
+
+    /// Name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Actor => "actor",
+            Self::AttachedActor => "attached actor",
+            Self::Learner => "learner",
+            Self::Evaluator => "evaluator",
+            Self::Synchronous => "synchronous trainer",
+        }
+    }
+
+    fn code(self) -> u64 {
+        Self::ALL.iter().position(|&role| role == self).unwrap_or(0) as u64
+    }
+
+    fn from_code(code: u64) -> Option<Self> {
+        usize::try_from(code).ok().and_then(|code| Self::ALL.get(code).copied())
+    }
+}
+
+/// Whether anybody owns a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlotState {
+    /// Nobody.
+    Free,
+    /// Promised to a process that is starting.
+    Reserved,
+    /// A process.
+    Live,
+}
+
+/// What a process is doing, for whoever asks why it does not move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Setting up.
+    Starting,
+    /// Stepping environments.
+    Environment,
+    /// Choosing actions.
+    Inference,
+    /// Writing to the replay.
+    Insert,
+    /// Waiting for the rate limiter.
+    LimiterWait,
+    /// Waiting for the first parameters.
+    ParameterWait,
+    /// Drawing a batch.
+    Sample,
+    /// Computing an update.
+    Compute,
+    /// Waiting for other learners.
+    Exchange,
+    /// Evaluating.
+    Evaluate,
+    /// Nothing to do.
+    Idle,
+    /// Leaving.
+    Leaving,
+}
+
+impl Phase {
+    const ALL: [Self; 12] = [
+        Self::Starting,
+        Self::Environment,
+        Self::Inference,
+        Self::Insert,
+        Self::LimiterWait,
+        Self::ParameterWait,
+        Self::Sample,
+        Self::Compute,
+        Self::Exchange,
+        Self::Evaluate,
+        Self::Idle,
+        Self::Leaving,
+    ];
+
+    /// Name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Environment => "environment step",
+            Self::Inference => "inference",
+            Self::Insert => "insert",
+            Self::LimiterWait => "waiting for the rate limiter",
+            Self::ParameterWait => "waiting for parameters",
+            Self::Sample => "sampling",
+            Self::Compute => "computing",
+            Self::Exchange => "waiting for other learners",
+            Self::Evaluate => "evaluating",
+            Self::Idle => "idle",
+            Self::Leaving => "leaving",
+        }
+    }
+}
+
+/// The table.
+#[derive(Clone, Copy)]
+pub struct ProcessTable<'a> {
+    words: &'a [AtomicU64],
+    slots: usize,
+}
+
+impl<'a> ProcessTable<'a> {
+    pub(super) fn new(words: &'a [AtomicU64], slots: usize) -> Self {
+        Self { words, slots }
+    }
+
+    /// Number of slots.
+    pub fn len(self) -> usize {
+        self.slots
+    }
+
+    /// Whether it has no slots.
+    pub fn is_empty(self) -> bool {
+        self.slots == 0
+    }
+
+    /// Slot number `index`.
+    pub fn slot(self, index: usize) -> ProcessSlot<'a> {
+        assert!(index < self.slots, "slot {index} of a table of {}", self.slots);
+        ProcessSlot { words: &self.words[index * SLOT_WORDS..][..SLOT_WORDS], index }
+    }
+
+    /// All slots.
+    pub fn iter(self) -> impl Iterator<Item = ProcessSlot<'a>> {
+        (0..self.slots).map(move |index| self.slot(index))
+    }
+}
+
+/// One process's slot.
+#[derive(Clone, Copy)]
+pub struct ProcessSlot<'a> {
+    words: &'a [AtomicU64],
+    index: usize,
+}
+
+impl<'a> ProcessSlot<'a> {
+    const OWNER: usize = 0;
+    const START_TIME: usize = 1;
+    const ROLE: usize = 2;
+    const RESTARTS: usize = 3;
+    const VERSION: usize = 4;
+    // The next words are written by the owner in its loop and lie on a line of their own.
+    const HEARTBEAT: usize = 8;
+    const PHASE: usize = 9;
+    const IN_OPERATION: usize = 16;
+
+    /// Number of the slot.
+    pub fn index(self) -> usize {
+        self.index
+    }
+
+    /// Promise a free slot to a process that will play `role` as number `number` of its kind.
+    /// `false` when somebody has it.
+    pub fn reserve(self, role: Role, number: usize) -> bool {
+        let owner = self.words[Self::OWNER].load(Ordering::Relaxed);
+        if owner >> 56 != 0 {
+            return false;
+        }
+        let reserved = 1 << 56 | (owner + (1 << 32)) & GENERATION_MASK;
+        // Acquire and Release: the reservation orders the slot's reuse after what its last owner left in it.
+        if self.words[Self::OWNER].compare_exchange(owner, reserved, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        self.words[Self::ROLE].store(role.code() | (number as u64) << 8, Ordering::Relaxed);
+        self.words[Self::VERSION].store(0, Ordering::Relaxed);
+        self.words[Self::IN_OPERATION].store(0, Ordering::Relaxed);
+        self.words[Self::PHASE].store(0, Ordering::Relaxed);
+        self.words[Self::HEARTBEAT].store(monotonic_ns(), Ordering::Relaxed);
+        self.set_last_words("");
+        true
+    }
+
+    /// Take the slot that was reserved for this process. `false` when the reservation has expired.
+    pub fn occupy(self, pid: u32) -> bool {
+        let owner = self.words[Self::OWNER].load(Ordering::Relaxed);
+        if owner >> 56 != 1 {
+            return false;
+        }
+        self.words[Self::START_TIME].store(start_time(pid).unwrap_or(0), Ordering::Relaxed);
+        let live = 2 << 56 | owner & GENERATION_MASK | u64::from(pid);
+        self.words[Self::OWNER].compare_exchange(owner, live, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Give the slot back. Only for the supervisor, once the kernel has said that the owner is gone.
+    pub fn release(self) {
+        let owner = self.words[Self::OWNER].load(Ordering::Relaxed);
+        self.words[Self::IN_OPERATION].store(0, Ordering::Relaxed);
+        self.words[Self::OWNER].store(owner & GENERATION_MASK, Ordering::Release);
+    }
+
+    /// Whether anybody owns it.
+    pub fn state(self) -> SlotState {
+        match self.words[Self::OWNER].load(Ordering::Acquire) >> 56 {
+            0 => SlotState::Free,
+            1 => SlotState::Reserved,
+            _ => SlotState::Live,
+        }
+    }
+
+    /// How often it changed hands.
+    pub fn generation(self) -> u64 {
+        (self.words[Self::OWNER].load(Ordering::Relaxed) & GENERATION_MASK) >> 32
+    }
+
+    /// Process id of the owner.
+    pub fn pid(self) -> u32 {
+        super::view::low(self.words[Self::OWNER].load(Ordering::Relaxed))
+    }
+
+    /// Start time of the owner, in clock ticks since boot.
+    pub fn start_time(self) -> u64 {
+        self.words[Self::START_TIME].load(Ordering::Relaxed)
+    }
+
+    /// What the owner does, and its number among its kind; `None` while the word means nothing.
+    pub fn role(self) -> Option<(Role, usize)> {
+        let word = self.words[Self::ROLE].load(Ordering::Relaxed);
+        Some((Role::from_code(word & 0xff)?, usize::try_from(word >> 8).ok()?))
+    }
+
+    /// How often its process was replaced.
+    pub fn restarts(self) -> u64 {
+        self.words[Self::RESTARTS].load(Ordering::Relaxed)
+    }
+
+    /// Count a replacement.
+    pub fn count_restart(self) {
+        self.words[Self::RESTARTS].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Say what the owner does now, and that it lives.
+    pub fn enter(self, phase: Phase) {
+        self.words[Self::PHASE].store(phase as u64, Ordering::Relaxed);
+        self.words[Self::HEARTBEAT].store(monotonic_ns(), Ordering::Relaxed);
+    }
+
+    /// What the owner does now.
+    pub fn phase(self) -> Option<Phase> {
+        usize::try_from(self.words[Self::PHASE].load(Ordering::Relaxed)).ok().and_then(|code| Phase::ALL.get(code).copied())
+    }
+
+    /// When the owner last said something, in nanoseconds of the monotonic clock.
+    pub fn heartbeat_ns(self) -> u64 {
+        self.words[Self::HEARTBEAT].load(Ordering::Relaxed)
+    }
+
+    /// Say which parameters the owner uses, as the count of updates in them.
+    pub fn set_parameter_updates(self, updates: u64) {
+        self.words[Self::VERSION].store(updates, Ordering::Relaxed);
+    }
+
+    /// Which parameters the owner uses, as the count of updates in them.
+    pub fn parameter_updates(self) -> u64 {
+        self.words[Self::VERSION].load(Ordering::Relaxed)
+    }
+
+    /// Leave a message for whoever finds the process dead, cut to 127 bytes.
+    pub fn set_last_words(self, message: &str) {
+        let mut bytes = [0; LAST_WORDS_BYTES];
+        let mut length = message.len().min(LAST_WORDS_BYTES - 1);
+        while !message.is_char_boundary(length) {
+            length -= 1;
+        }
+        bytes[..length].copy_from_slice(&message.as_bytes()[..length]);
+        store_bytes(&self.words[LAST_WORDS..], &bytes);
+    }
+
+    /// The message left by the owner, or nothing.
+    pub fn last_words(self) -> String {
+        let mut bytes = [0; LAST_WORDS_BYTES];
+        load_bytes(&self.words[LAST_WORDS..], &mut bytes);
+        let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(LAST_WORDS_BYTES);
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    }
+
+    /// The owner's counters.
+    pub fn counters(self) -> Counters<'a> {
+        Counters::new(&self.words[COUNTERS..])
+    }
+
+    /// Begin to change the tree or the store: wait while the gate is closed, then say so.
+    ///
+    /// The supervisor closes the gate and then looks for processes inside; a process says that it is inside and then
+    /// looks at the gate. SeqCst on all four accesses guarantees that at least one sees the other.
+    pub fn begin_operation(self, control: Control<'_>) -> Operation<'a> {
+        let inside = &self.words[Self::IN_OPERATION];
+        loop {
+            inside.store(1, Ordering::SeqCst);
+            if control.gate().load(Ordering::SeqCst) == 0 {
+                return Operation { inside };
+            }
+            inside.store(0, Ordering::SeqCst);
+            crate::sync::wait_while_equal(control.gate(), 1, std::time::Duration::from_millis(10));
+        }
+    }
+
+    /// Whether the owner is, or died, in the middle of an operation.
+    pub fn in_operation(self) -> bool {
+        self.words[Self::IN_OPERATION].load(Ordering::SeqCst) != 0
+    }
+}
+
+const GENERATION_MASK: u64 = 0x00ff_ffff_0000_0000;
+
+/// Proof that the gate was open when an operation began; its end is announced on drop.
+pub struct Operation<'a> {
+    inside: &'a AtomicU64,
+}
+
+impl Drop for Operation<'_> {
+    fn drop(&mut self) {
+        // Release: whoever sees the operation ended sees all it did.
+        self.inside.store(0, Ordering::Release);
+    }
+}
+
+/// Start time of a process in clock ticks since boot: field 22 of its `stat`, counted after the last parenthesis,
+/// since the name before it may hold anything.
+pub fn start_time(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Whether the process with this id and start time lives (a zombie does not).
+pub fn is_alive(pid: u32, started: u64) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    let Some(end) = stat.rfind(')') else { return false };
+    let mut fields = stat[end + 1..].split_ascii_whitespace();
+    let state = fields.next();
+    let start = fields.nth(18).and_then(|text| text.parse().ok());
+    !matches!(state, Some("Z" | "X")) && start == Some(started)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(words: &[AtomicU64]) -> ProcessTable<'_> {
+        ProcessTable::new(words, words.len() / SLOT_WORDS)
+    }
+
+    #[test]
+    fn a_slot_is_reserved_once_and_occupied_once_per_generation() {
+        let words: Vec<AtomicU64> = (0..2 * SLOT_WORDS).map(|_| AtomicU64::new(0)).collect();
+        let slot = table(&words).slot(1);
+        assert!(!slot.occupy(7), "nobody reserved it");
+        assert!(slot.reserve(Role::Learner, 3));
+        assert!(!slot.reserve(Role::Actor, 0));
+        assert!(slot.occupy(std::process::id()));
+        assert!(!slot.occupy(7));
+        assert_eq!((slot.pid(), slot.generation(), slot.role()), (std::process::id(), 1, Some((Role::Learner, 3))));
+        assert!(is_alive(slot.pid(), slot.start_time()));
+        slot.release();
+        assert_eq!(slot.state(), SlotState::Free);
+        assert!(slot.reserve(Role::Actor, 0));
+        assert_eq!(slot.generation(), 2);
+    }
+
+    #[test]
+    fn last_words_are_cut_at_a_character() {
+        let words: Vec<AtomicU64> = (0..SLOT_WORDS).map(|_| AtomicU64::new(0)).collect();
+        let slot = table(&words).slot(0);
+        slot.set_last_words(&"ü".repeat(100));
+        assert_eq!(slot.last_words(), "ü".repeat(63));
+        slot.set_last_words("short");
+        assert_eq!(slot.last_words(), "short");
+    }
+
+    #[test]
+    fn another_start_time_is_another_process() {
+        let pid = std::process::id();
+        let started = start_time(pid).unwrap();
+        assert!(is_alive(pid, started));
+        assert!(!is_alive(pid, started + 1));
+    }
+}

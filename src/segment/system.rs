@@ -1,0 +1,87 @@
+//! The few calls to the kernel, the C library and the processor that need unsafe code.
+
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::unistd::{ForkResult, Pid, fork, getppid};
+
+use super::SegmentError;
+use crate::sync::AtomicU64;
+
+pub use super::mapping::{remove, remove_if_dead};
+
+/// Fork a child that runs `body` and exits with the code it returns, never returning to the caller's stack.
+///
+/// The child dies with its parent (`PR_SET_PDEATHSIG`), starts with no signal blocked, and leaves with `_exit`, so
+/// that no destructor of the parent runs in it. To be called from a single-threaded process only.
+pub fn fork_child(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
+    let parent = nix::unistd::getpid();
+    // SAFETY: the supervisor is single-threaded (invariant 1 of ARCHITECTURE.md), so no other thread can hold a lock
+    // of the allocator or of libtorch at the moment of the fork; the child may therefore run any code.
+    match unsafe { fork() }.map_err(|error| SegmentError::System { action: "fork", source: error.into() })? {
+        ForkResult::Parent { child } => Ok(child),
+        ForkResult::Child => {
+            let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+            // The parent may have died before the request was registered.
+            if getppid() != parent {
+                exit_now(1);
+            }
+            let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(PANIC_EXIT_CODE);
+            exit_now(code)
+        }
+    }
+}
+
+/// Exit code of a child whose code panicked.
+pub const PANIC_EXIT_CODE: i32 = 101;
+
+/// Leave at once: no destructors, no exit handlers (libtorch's own would run in every child).
+pub fn exit_now(code: i32) -> ! {
+    use std::io::Write;
+    let _ = std::io::stdout().flush();
+    // SAFETY: `_exit` takes any code and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Keep freed memory instead of giving it back to the kernel after every step: a learner step with libtorch
+/// otherwise faults hundreds of pages in again.
+pub fn keep_freed_memory() {
+    // SAFETY: `mallopt` changes two thresholds of the allocator and may be called at any time by a single thread.
+    unsafe {
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 512 << 20);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 512 << 20);
+    }
+}
+
+/// Let `signal` do nothing but interrupt: the handler sets the flag that [`stop_requested`] reads.
+pub fn handle_stop_signals() -> Result<(), SegmentError> {
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, sigaction};
+    let action = SigAction::new(SigHandler::Handler(note_stop), SaFlags::empty(), SigSet::empty());
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
+        unsafe { sigaction(signal, &action) }.map_err(|error| SegmentError::System { action: "sigaction", source: error.into() })?;
+    }
+    Ok(())
+}
+
+static STOP: crate::sync::AtomicBool = crate::sync::AtomicBool::new(false);
+
+extern "C" fn note_stop(_: libc::c_int) {
+    STOP.store(true, crate::sync::Ordering::Relaxed);
+}
+
+/// Whether a stop signal has arrived since [`handle_stop_signals`].
+pub fn stop_requested() -> bool {
+    STOP.load(crate::sync::Ordering::Relaxed)
+}
+
+/// Ask the processor to load the cache line of `word` early.
+#[inline(always)]
+pub fn prefetch(word: &AtomicU64) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing architecturally and cannot fault.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(std::ptr::from_ref(word).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = word;
+}
