@@ -297,10 +297,10 @@ fn two_deaths_at_any_pair_of_states_are_repaired_in_either_order() {
     report(&format!("{pairs} pairs of deaths, all repaired"));
 }
 
-/// Insert so many transitions that every slot which nobody is writing is overwritten.
+/// Insert so many transitions that every slot which nobody is writing is overwritten, and overwritten again.
 fn lap(run: &Run) {
     let mut replay = run.replay(None);
-    for number in 0..CAPACITY as u32 + 5 {
+    for number in 0..2 * CAPACITY as u32 + 5 {
         run.payload.stage(run.area(2), Identity { life: u32::MAX, number }, None);
         replay.flush(run.area(2));
     }
