@@ -81,7 +81,7 @@ fn crowd(sizes: Sizes, writers: usize, samplers: usize, updaters: usize, count: 
     }
     writing.join();
     // Everybody must have come to something, however late the machine let it run.
-    wait_until(|| readers.clone().all(|slot| run.scratch(slot).load(Ordering::Relaxed) >= 20 * BATCH as u64));
+    reading.wait_until(|| readers.clone().all(|slot| run.scratch(slot).load(Ordering::Relaxed) >= 20 * BATCH as u64));
     run.segment.control().set_run_state(RunState::Stopping);
     reading.join();
 
@@ -156,7 +156,7 @@ fn the_limiter_holds_its_ratio_between_processes_whoever_is_faster() {
         let slack = 4.0 * (writers as u64 * FLUSH) as f64 + (samplers * BATCH) as f64;
         let surplus = |inserted: u64, sampled: u64| (inserted as f64 - 200.0) * 4.0 - sampled as f64;
         let mut looks = 0u64;
-        wait_until(|| {
+        family.wait_until(|| {
             // Each bound is taken from the side on which a change between the two looks makes it weaker.
             let inserted = control.inserted().load(Ordering::SeqCst);
             let sampled = control.sampled().load(Ordering::SeqCst);
