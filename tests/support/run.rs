@@ -177,6 +177,8 @@ fn watch(name: &str) -> nix::unistd::Pid {
     let watched = nix::unistd::getpid();
     let descriptor = pidfd_open(rustix::process::getpid(), PidfdFlags::empty()).expect("a pidfd of this process");
     system::fork_survivor(|| {
+        // In a session of its own, so that whoever ends the test's process group does not end the watchdog with it.
+        let _ = nix::unistd::setsid();
         let ended = || {
             let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
             poll(&mut descriptors, Some(&Timespec { tv_sec: WATCHDOG_S, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
