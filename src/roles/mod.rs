@@ -1,1 +1,10 @@
-//! `roles`.
+//! What each process of a run does. No role uses another, except that the synchronous trainer is made of the actor, the
+//! learner and the evaluator.
+
+pub mod actor;
+pub mod evaluator;
+pub mod learner;
+pub mod run;
+pub mod synchronous;
+
+pub use run::{RoleError, Run};
