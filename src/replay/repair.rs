@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::staging::StagingArea;
 use super::table::Replay;
-use crate::segment::processes::{ProcessSlot, ProcessTable, SlotState};
+use crate::segment::processes::{ProcessSlot, ProcessTable, SlotState, is_alive};
 use crate::segment::{Segment, control::Control};
 use crate::sync::{Ordering, wake_all};
 
@@ -67,6 +67,8 @@ fn wait_until_outside(processes: ProcessTable<'_>, dead: usize) -> Vec<usize> {
         let inside: Vec<usize> = processes
             .iter()
             .filter(|slot| slot.index() != dead && slot.state() == SlotState::Live && slot.in_operation())
+            // Another one that died inside an operation changes nothing any more and gets a repair of its own.
+            .filter(|slot| is_alive(slot.pid(), slot.start_time()))
             .map(ProcessSlot::index)
             .collect();
         if inside.is_empty() || Instant::now() >= deadline {

@@ -11,11 +11,14 @@ use crate::algorithms::{Policy, Random};
 use crate::checkpoint::SavedPolicy;
 use crate::config::Config;
 use crate::environments::{Actions, derive_seed};
-use crate::segment::processes::Phase;
+use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
+use crate::segment::system;
 use rand::SeedableRng;
 
 /// Episodes stepped together.
 const MOST_ENVIRONMENTS: usize = 32;
+/// How long the evaluator waits for the learners' last parameters.
+const LAST_PARAMETERS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the evaluator tells the supervisor, over a channel of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +37,18 @@ pub struct EvaluationReport {
     pub is_best: bool,
 }
 
+impl EvaluationReport {
+    /// Mean return.
+    pub fn mean(&self) -> f64 {
+        mean(&self.returns)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of episodes are small")]
+fn mean(returns: &[f64]) -> f64 {
+    returns.iter().sum::<f64>() / returns.len().max(1) as f64
+}
+
 /// Outcome of `episodes` episodes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Episodes {
@@ -41,14 +56,6 @@ pub struct Episodes {
     pub returns: Vec<f64>,
     /// Length of each, in steps.
     pub lengths: Vec<u64>,
-}
-
-impl Episodes {
-    /// Mean return.
-    #[expect(clippy::cast_precision_loss, reason = "counts of episodes are small")]
-    pub fn mean(&self) -> f64 {
-        self.returns.iter().sum::<f64>() / self.returns.len().max(1) as f64
-    }
 }
 
 /// Play `episodes` episodes greedily; `go_on` is asked before every step and may end it early with fewer episodes.
@@ -130,7 +137,7 @@ impl<'a> Evaluator<'a> {
         }
         self.evaluated_version = version;
         self.evaluations += 1;
-        let mean = played.mean();
+        let mean = mean(&played.returns);
         let is_best = mean > self.best;
         if is_best {
             self.best = mean;
@@ -172,5 +179,18 @@ pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, best: f64, reports: &Ip
             std::thread::sleep(Duration::from_millis(5).min(interval.max(Duration::from_millis(1))));
         }
     }
-    Ok(())
+    // The learners publish once more when they leave; what they reached deserves a score too.
+    let patience = Instant::now() + LAST_PARAMETERS_PATIENCE;
+    while learners_live(run) && Instant::now() < patience && !system::stop_requested() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    report(&mut evaluator, &mut || {
+        run.process.enter(Phase::Evaluate);
+        !system::stop_requested()
+    })
+}
+
+fn learners_live(run: &Run<'_>) -> bool {
+    let is_learner = |slot: &ProcessSlot<'_>| matches!(slot.role(), Some((Role::Learner, _)));
+    run.segment.processes().iter().any(|slot| slot.state() == SlotState::Live && is_learner(&slot))
 }

@@ -7,7 +7,6 @@ use thiserror::Error;
 
 use crate::algorithms::{Algorithm, AlgorithmError, Random};
 use crate::config::Config;
-use crate::config::schema::ReplayConfig;
 use crate::environments::{Environment, EnvironmentError, EnvironmentSpec, VectorEnvironment, registry};
 use crate::replay::{RateLimiter, Replay, StagingArea};
 use crate::segment::control::{Control, RunState};
@@ -107,7 +106,11 @@ impl<'a> Run<'a> {
 
     /// The rate limiter of the configuration.
     pub fn limiter(&self) -> RateLimiter {
-        limiter(&self.config.replay, self.config)
+        RateLimiter {
+            min_size: self.config.replay.min_size as u64,
+            samples_per_insert: self.config.replay.samples_per_insert,
+            error_band: self.config.effective_error_band().unwrap_or(f64::INFINITY),
+        }
     }
 }
 
@@ -119,19 +122,6 @@ pub fn make_environments(config: &Config, count: usize) -> Result<VectorEnvironm
         Ok(if delay.is_zero() { environment } else { Box::new(crate::environments::Delayed::new(environment, delay)) })
     };
     VectorEnvironment::new((0..count).map(|_| make()).collect::<Result<_, _>>()?)
-}
-
-/// The rate limiter that `replay` asks for. Without a band of its own it gets the smallest that lets both sides move in
-/// the steps they move in: a batch on one side, the flushes of all actors on the other.
-#[expect(clippy::cast_precision_loss, reason = "sizes are small")]
-fn limiter(replay: &ReplayConfig, config: &Config) -> RateLimiter {
-    let flush = (config.actor.count.max(1) * (config.actor.flush_transitions + config.actor.environments * config.algorithm.n_step)) as f64;
-    let chunk = flush * replay.samples_per_insert.unwrap_or(0.0) + config.learner.batch_size as f64;
-    RateLimiter {
-        min_size: replay.min_size as u64,
-        samples_per_insert: replay.samples_per_insert,
-        error_band: replay.error_band.unwrap_or(2.0 * chunk),
-    }
 }
 
 /// A clock that attributes time to what was just done.

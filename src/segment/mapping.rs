@@ -4,6 +4,7 @@
 //! `length_bytes` mapped bytes of one shared-memory object whose pages are reserved, aligned to a page; nobody in this
 //! program forms a reference to them other than to atomics, and nobody shrinks the object.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
@@ -29,7 +30,7 @@ pub(super) struct Mapping {
 }
 
 enum Keeper {
-    Shared(Box<Shmem>),
+    Shared(RefCell<Box<Shmem>>),
     ReadOnly,
 }
 
@@ -81,7 +82,7 @@ impl Mapping {
         let alive = Flock::lock(file, FlockArg::LockSharedNonblock)
             .map_err(|(_, error)| SegmentError::System { action: "locking the shared-memory object", source: error.into() })?;
         shared.set_owner(owner);
-        Ok(Self { base, length_bytes: shared.len(), name: name.into(), keeper: Keeper::Shared(Box::new(shared)), _alive: Some(alive) })
+        Ok(Self { base, length_bytes: shared.len(), name: name.into(), keeper: Keeper::Shared(RefCell::new(Box::new(shared))), _alive: Some(alive) })
     }
 
     /// Make the kernel back every page now. `ftruncate`, which the crate calls, promises pages it may not have.
@@ -97,9 +98,9 @@ impl Mapping {
         }
     }
 
-    pub(super) fn disown(&mut self) {
-        if let Keeper::Shared(shared) = &mut self.keeper {
-            shared.set_owner(false);
+    pub(super) fn disown(&self) {
+        if let Keeper::Shared(shared) = &self.keeper {
+            shared.borrow_mut().set_owner(false);
         }
     }
 

@@ -74,7 +74,7 @@ impl Segment {
 
     /// Say that this process did not create the segment, so that its exit leaves the name alone. To be called in
     /// every forked child first.
-    pub fn disown(&mut self) {
+    pub fn disown(&self) {
         self.mapping.disown();
     }
 

@@ -14,16 +14,20 @@ pub use super::mapping::{remove, remove_if_dead};
 /// that no destructor of the parent runs in it. To be called from a single-threaded process only.
 pub fn fork_child(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     let parent = nix::unistd::getpid();
+    fork_survivor(|| {
+        let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+        // The parent may have died before the request was registered.
+        if getppid() != parent { 1 } else { body() }
+    })
+}
+
+/// Fork a child as [`fork_child`] does, but one that outlives its parent.
+pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     // SAFETY: the supervisor is single-threaded (invariant 1 of ARCHITECTURE.md), so no other thread can hold a lock
     // of the allocator or of libtorch at the moment of the fork; the child may therefore run any code.
     match unsafe { fork() }.map_err(|error| SegmentError::System { action: "fork", source: error.into() })? {
         ForkResult::Parent { child } => Ok(child),
         ForkResult::Child => {
-            let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-            // The parent may have died before the request was registered.
-            if getppid() != parent {
-                exit_now(1);
-            }
             let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(PANIC_EXIT_CODE);
             exit_now(code)
@@ -52,14 +56,33 @@ pub fn keep_freed_memory() {
     }
 }
 
-/// Let `signal` do nothing but interrupt: the handler sets the flag that [`stop_requested`] reads.
+/// Let SIGINT, SIGTERM and SIGHUP set the flag that [`stop_requested`] reads.
 pub fn handle_stop_signals() -> Result<(), SegmentError> {
+    note_signals(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])
+}
+
+/// Let SIGTERM set the flag that [`stop_requested`] reads, in a child whose parent takes care of SIGINT.
+pub fn handle_stop_signals_of_child() -> Result<(), SegmentError> {
+    STOP.store(false, crate::sync::Ordering::Relaxed);
+    note_signals(&[Signal::SIGTERM])
+}
+
+fn note_signals(signals: &[Signal]) -> Result<(), SegmentError> {
     use nix::sys::signal::{SaFlags, SigAction, SigHandler, sigaction};
     let action = SigAction::new(SigHandler::Handler(note_stop), SaFlags::empty(), SigSet::empty());
-    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+    for &signal in signals {
         // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
         unsafe { sigaction(signal, &action) }.map_err(|error| SegmentError::System { action: "sigaction", source: error.into() })?;
     }
+    Ok(())
+}
+
+/// Leave Ctrl+C to the supervisor: the terminal sends it to every process of the run.
+pub fn ignore_interrupts() -> Result<(), SegmentError> {
+    use nix::sys::signal::{SigHandler, signal};
+    // SAFETY: ignoring a signal runs no code.
+    unsafe { signal(Signal::SIGINT, SigHandler::SigIgn) }
+        .map_err(|error| SegmentError::System { action: "signal", source: error.into() })?;
     Ok(())
 }
 
