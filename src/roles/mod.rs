@@ -5,6 +5,7 @@ pub mod actor;
 pub mod evaluator;
 pub mod learner;
 pub mod run;
+pub mod supervisor;
 pub mod synchronous;
 
 pub use run::{RoleError, Run};
