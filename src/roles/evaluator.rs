@@ -99,7 +99,7 @@ pub struct Evaluator<'a> {
     policy: Box<dyn Policy>,
     parameters: Vec<f32>,
     evaluated_version: u64,
-    evaluations: u64,
+    evaluations: u32,
     best: f64,
     best_path: std::path::PathBuf,
 }

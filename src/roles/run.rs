@@ -1,13 +1,11 @@
 //! What every role of a run is given: the segment, the configuration, and its own slot in the process table.
 
-use std::time::Duration;
-
 use rand::SeedableRng;
 use thiserror::Error;
 
 use crate::algorithms::{Algorithm, AlgorithmError, Random};
 use crate::config::Config;
-use crate::environments::{Environment, EnvironmentError, EnvironmentSpec, VectorEnvironment, registry};
+use crate::environments::{EnvironmentError, EnvironmentSpec, VectorEnvironment, delayed, registry};
 use crate::replay::{RateLimiter, Replay, StagingArea};
 use crate::segment::control::{Control, RunState};
 use crate::segment::processes::{ProcessSlot, Role};
@@ -116,12 +114,8 @@ impl<'a> Run<'a> {
 
 /// `count` environments, as the configuration describes them.
 pub fn make_environments(config: &Config, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
-    let delay = Duration::from_micros(config.environment.step_delay_us);
-    let make = || -> Result<Box<dyn Environment>, EnvironmentError> {
-        let environment = registry::make(&config.environment.id)?;
-        Ok(if delay.is_zero() { environment } else { Box::new(crate::environments::Delayed::new(environment, delay)) })
-    };
-    VectorEnvironment::new((0..count).map(|_| make()).collect::<Result<_, _>>()?)
+    let make = || Ok(delayed(registry::make(&config.environment.id)?, config.environment.step_delay_us));
+    VectorEnvironment::new((0..count).map(|_| make()).collect::<Result<_, EnvironmentError>>()?)
 }
 
 /// A clock that attributes time to what was just done.

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use ipc_channel::ipc::{self, IpcReceiver, IpcSender, TryRecvError};
+use ipc_channel::TryRecvError;
+use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
 use nix::sys::signal::Signal;
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
@@ -41,6 +42,7 @@ pub struct Session {
     segment: Segment,
     watched: Vec<Watched>,
     sinks: Sinks,
+    console: Console,
     observer: Observer,
     reports: Option<IpcReceiver<EvaluationReport>>,
     best_return: f64,
@@ -76,7 +78,8 @@ impl Session {
             },
         };
         let mut session = Self {
-            sinks: Sinks::create(folder, console, settings)?,
+            sinks: Sinks::create(folder, console.clone(), settings)?,
+            console,
             observer: Observer::new(prepared.started, plan.layout.parameters().processes),
             watched: plan.processes.into_iter().map(Watched::new).collect(),
             segment,
@@ -358,9 +361,7 @@ impl Session {
         }
         let snapshot = self.snapshot();
         let failed = matches!(reason, StopReason::Failed(_));
-        let console = self.sinks.console().clone();
-        let summary = self.sinks.finish(reason, &snapshot);
-        console.print(summary.to_string().trim_end());
+        self.sinks.finish(reason, &snapshot);
         let _ = nix::sys::signal::kill(self.sentinel, Signal::SIGKILL);
         let _ = waitpid(self.sentinel, None);
         Ok(!failed && saved.is_ok())
