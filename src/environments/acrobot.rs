@@ -39,8 +39,7 @@ fn derivative(state: &State, torque: f64) -> State {
     let phi1 = -m * l * c * square(speed_2) * sine_2 - 2.0 * m * l * c * speed_2 * speed_1 * sine_2
         + (m * c + m * l) * g * (angle_1 - PI / 2.0).cos()
         + phi2;
-    let acceleration_2 =
-        (torque + d2 / d1 * phi1 - m * l * c * square(speed_1) * sine_2 - phi2) / (m * (c * c) + i - square(d2) / d1);
+    let acceleration_2 = (torque + d2 / d1 * phi1 - m * l * c * square(speed_1) * sine_2 - phi2) / (m * (c * c) + i - square(d2) / d1);
     let acceleration_1 = -(d2 * acceleration_2 + phi1) / d1;
     [speed_1, speed_2, acceleration_1, acceleration_2]
 }
