@@ -7,9 +7,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use safetensors::{Dtype, SafeTensors};
-use shoal::environments::{
-    Action, ActionSpace, Environment, Generator, ObservationSpace, SeedSequence, Step, derive_seed, make, names, spec,
-};
+use shoal::environments::{Action, ActionSpace, Generator, ObservationSpace, SeedSequence, Step, derive_seed, make, names, spec};
 
 type TestResult = Result<(), Box<dyn Error>>;
 

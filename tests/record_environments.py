@@ -124,7 +124,7 @@ def mountain_car(times):
     recorder, random = Recorder("MountainCar-v0"), numpy.random.default_rng(2)
     for round_ in range(times):
         for seed in range(7):
-            recorder.episode(lambda *_: random.integers(3), seed=seed + 1000 * round_)
+            recorder.episode(lambda *_: random.integers(3), seed=seed + 1000 * round_ if seed % 2 == 0 else None)
         assert recorder.episode(swing, seed=round_) < 200
         recorder.episode(lambda *_: random.integers(3))
         # Away from the goal at the end of a swing: into the wall on the left.
