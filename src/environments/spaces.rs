@@ -62,7 +62,9 @@ impl ActionSpace {
     pub fn accepts(&self, action: Action<'_>) -> bool {
         match (self, action) {
             (Self::Discrete { n }, Action::Discrete(index)) => index < *n,
-            (Self::Box { low, .. }, Action::Continuous(values)) => values.len() == low.len() && values.iter().all(|value| value.is_finite()),
+            (Self::Box { low, .. }, Action::Continuous(values)) => {
+                values.len() == low.len() && values.iter().all(|value| value.is_finite())
+            }
             _ => false,
         }
     }
