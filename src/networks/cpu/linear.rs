@@ -30,13 +30,13 @@ pub(super) struct Linear<'a> {
     pub(super) outputs: usize,
     /// `[outputs, inputs]`.
     pub(super) weight: &'a [f32],
-    /// `[inputs, outputs]` for a layer with a narrow input, else empty.
+    /// `[inputs, outputs]` for the first layer if [`Self::wants_transposed`], else empty.
     pub(super) transposed_weight: &'a [f32],
     pub(super) bias: &'a [f32],
 }
 
 impl Linear<'_> {
-    /// Whether a layer of this shape wants [`Self::transposed_weight`].
+    /// Whether a first layer of so many columns is worth keeping transposed.
     pub(super) fn wants_transposed(inputs: usize) -> bool {
         inputs <= MAXIMUM_NARROW
     }
@@ -44,7 +44,7 @@ impl Linear<'_> {
     /// `output[rows, outputs] = input · weightᵀ + bias`, then ReLU if `activate`.
     pub(super) fn forward(&self, arch: Arch, input: &[f32], output: &mut [f32], activate: bool) {
         let (bias, wide) = (self.bias, self.outputs);
-        if Self::wants_transposed(self.inputs) {
+        if !self.transposed_weight.is_empty() {
             let matrix = self.transposed_weight;
             let epilogue = if activate { Epilogue::BiasRelu(bias) } else { Epilogue::Bias(bias) };
             return with_narrow!(self.inputs, NARROW => arch.dispatch(Expand::<NARROW> { input, matrix, epilogue, output, wide }));
@@ -94,7 +94,7 @@ impl Linear<'_> {
             let epilogue = Epilogue::Mask(activation);
             return with_narrow!(self.outputs, NARROW => arch.dispatch(Expand::<NARROW> { input, matrix, epilogue, output, wide }));
         }
-        if Self::wants_transposed(self.inputs) {
+        if !self.transposed_weight.is_empty() {
             let (input, matrix, wide) = (output_gradient, self.transposed_weight, self.outputs);
             with_narrow!(self.inputs, NARROW => {
                 arch.dispatch(Contract::<NARROW> { input, matrix, bias: None, output: &mut *input_gradient, wide });

@@ -187,7 +187,8 @@ impl<const NARROW: usize> WithSimd for Outer<'_, NARROW> {
         for column in vectors * S::F32_LANES..wide {
             self.bias[column] = self.left.chunks_exact(wide).map(|left| left[column]).sum();
             for k in 0..NARROW {
-                let products = self.left.chunks_exact(wide).zip(self.right.chunks_exact(NARROW)).map(|(left, right)| left[column] * right[k]);
+                let products =
+                    self.left.chunks_exact(wide).zip(self.right.chunks_exact(NARROW)).map(|(left, right)| left[column] * right[k]);
                 self.weight[column * NARROW + k] = products.sum();
             }
         }
