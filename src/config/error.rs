@@ -14,8 +14,7 @@ pub struct ConfigError {
     /// The value as written, where there is one.
     pub value: Option<String>,
     /// What is wrong, what is allowed, and what to do.
-    #[source]
-    pub problem: Problem,
+    pub problem: Box<Problem>,
 }
 
 /// What is wrong, what is allowed, and what to do.

@@ -96,13 +96,13 @@ impl Key {
             }
             (_, Limits::Text { form, .. }) => form.to_owned(),
             (kind, Limits::Any) => kind.noun().to_owned(),
-            (kind, limits) => format!("{} {limits}", kind.noun()),
+            (kind, limits) => format!("{} {limits}", kind.noun()).trim_end().to_owned(),
         };
         if !self.unit.is_empty() {
             words = format!("{words} ({})", self.unit);
         }
         if self.optional {
-            words = format!("{words} or {NONE:?}");
+            words = format!("{words}, or {NONE:?}");
         }
         words
     }

@@ -60,7 +60,7 @@ impl Config {
             Ok(text) => Self::parse(&text, &file, overrides),
             Err(error) => {
                 let problem = Problem::Unreadable(error.to_string());
-                Err(ConfigError { place: Place::File { file }, key: String::new(), value: None, problem }.into())
+                Err(ConfigError { place: Place::File { file }, key: String::new(), value: None, problem: Box::new(problem) }.into())
             }
         }
     }
@@ -119,7 +119,12 @@ fn assemble(accepted: &BTreeMap<String, Entry>) -> Config {
 fn missing_keys(accepted: &BTreeMap<String, Entry>, refused: &BTreeSet<String>, places: &Places) -> Vec<ConfigError> {
     Key::all()
         .filter(|key| !accepted.contains_key(&key.path()) && !refused.contains(&key.path()) && key.is_required())
-        .map(|key| ConfigError { place: places.of(&key.path()), key: key.path(), value: None, problem: Problem::Required(key.allowed()) })
+        .map(|key| ConfigError {
+            place: places.of(&key.path()),
+            key: key.path(),
+            value: None,
+            problem: Box::new(Problem::Required(key.allowed())),
+        })
         .collect()
 }
 
@@ -132,7 +137,12 @@ fn contradictions(config: &Config, refused: &BTreeSet<String>, places: &Places) 
             let written = || rule.keys.iter().filter(|&&key| places.keys.contains_key(key));
             let by_override = written().find(|&&key| places.keys[key].is_override());
             let key = by_override.or_else(|| written().next()).unwrap_or(&rule.keys[0]);
-            Some(ConfigError { place: places.of(key), key: (*key).to_owned(), value: None, problem: Problem::Contradiction(message) })
+            Some(ConfigError {
+                place: places.of(key),
+                key: (*key).to_owned(),
+                value: None,
+                problem: Box::new(Problem::Contradiction(message)),
+            })
         })
         .collect()
 }
@@ -166,7 +176,7 @@ impl Loaded {
     pub fn error_at(&self, key: &str, message: String) -> ConfigError {
         let values = toml::Table::try_from(&self.config).expect("every value has a spelling in TOML");
         let value = key.split_once('.').and_then(|(table, name)| values.get(table)?.get(name)).map(Value::to_string);
-        ConfigError { place: self.places.of(key), key: key.to_owned(), value, problem: Problem::Refused(message) }
+        ConfigError { place: self.places.of(key), key: key.to_owned(), value, problem: Box::new(Problem::Refused(message)) }
     }
 }
 
