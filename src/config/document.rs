@@ -12,7 +12,7 @@ use super::suggestion;
 pub(crate) struct Entry {
     /// `table.key` as written.
     pub(crate) path: String,
-    /// The value, or the text of an integer beyond 64 bits.
+    /// The value, without places.
     pub(crate) value: Value,
     /// The value as written, on one line.
     pub(crate) text: String,
@@ -102,6 +102,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "a string",
         Value::Integer(_) => "an integer",
+        Value::Float(number) if number.is_infinite() => "a number beyond 64 bits",
         Value::Float(_) => "a float",
         Value::Boolean(_) => "a boolean",
         Value::Datetime(_) => "a date",

@@ -122,7 +122,7 @@ impl fmt::Display for Limits {
                 _ => Ok(()),
             },
             Limits::Text { form, .. } => write!(out, "{form}"),
-            Limits::List { longest, least, most } => write!(out, "from {least} to {most}, with 1 to {longest} items"),
+            Limits::List { longest, least, most } => write!(out, "a list of 1 to {longest} integers from {least} to {most}"),
         }
     }
 }

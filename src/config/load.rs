@@ -189,3 +189,57 @@ impl fmt::Display for Difference {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "[environment]\nid = \"CartPole-v1\"\n\n[learner]\nbatch_size = 128\ncount = 1\n";
+
+    fn load(overrides: &[&str]) -> Loaded {
+        let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
+        Config::parse(TEXT, "preset.toml", &overrides).unwrap()
+    }
+
+    #[test]
+    fn an_override_wins_over_the_file_and_the_last_one_over_the_others() {
+        assert_eq!(load(&[]).config.learner.batch_size, 128);
+        assert_eq!(load(&["learner.batch_size=256", "learner.batch_size=32"]).config.learner.batch_size, 32);
+    }
+
+    #[test]
+    fn only_keys_that_differ_from_their_defaults_are_differences() {
+        let lines: Vec<String> = load(&["replay.samples_per_insert=none"]).differences.iter().map(Difference::to_string).collect();
+        let expected = [
+            "environment.id = \"CartPole-v1\" (preset.toml:2:6)",
+            "learner.batch_size = 128 (default 64; preset.toml:5:14)",
+            "replay.samples_per_insert = \"none\" (default 32.0; --set replay.samples_per_insert=none)",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn an_error_of_another_part_points_to_where_the_key_was_set() {
+        let loaded = load(&["algorithm.name=dqm"]);
+        let refusal = |key: &str| loaded.error_at(key, "no such name".into()).to_string();
+        assert_eq!(refusal("environment.id"), "preset.toml:2:6: environment.id = \"CartPole-v1\": no such name");
+        assert_eq!(refusal("algorithm.name"), "--set algorithm.name=dqm: algorithm.name = \"dqm\": no such name");
+        assert_eq!(refusal("learner.device"), "preset.toml:4:2: learner.device = \"cpu\": no such name");
+        assert_eq!(refusal("network.hidden"), "preset.toml: network.hidden = [256, 256]: no such name");
+    }
+
+    #[test]
+    fn a_configuration_made_by_a_program_is_checked_too() {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.validate().unwrap();
+        config.replay.fanout = 5;
+        config.learner.count = 3;
+        assert_eq!(config.validate().unwrap_err().0.len(), 2);
+    }
+
+    #[test]
+    fn a_contradiction_is_blamed_on_the_override_that_caused_it() {
+        let errors = Config::parse(TEXT, "preset.toml", &["replay.min_size=100".into()]).unwrap_err();
+        assert!(errors.0.iter().all(|error| error.place.is_override()), "{errors}");
+    }
+}

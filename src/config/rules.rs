@@ -86,7 +86,7 @@ pub(crate) const RULES: &[Rule] = &[
         doc: "With `actor.count = 0` everything runs in one process, so `learner.count` is 1.",
         violation: |config| {
             let count = config.learner.count;
-            (config.actor.count == 0 && count > 1).then(|| format!("actor.count 0 runs everything in one process, which leaves no room for {count} learners; set learner.count to 1 or actor.count to at least 1"))
+            (config.actor.count == 0 && count > 1).then(|| format!("a learner.count of {count} contradicts actor.count 0, which runs everything in one process; set learner.count to 1 or actor.count to at least 1"))
         },
     },
     Rule {
@@ -94,7 +94,7 @@ pub(crate) const RULES: &[Rule] = &[
         doc: "`network.engine = \"cpu\"` computes on the CPU, so `learner.device` is `\"cpu\"`.",
         violation: |config| {
             let device = &config.learner.device;
-            (config.network.engine == Engine::Cpu && device != "cpu").then(|| format!("the engine \"cpu\" cannot compute on learner.device \"{device}\"; set network.engine to \"torch\" or learner.device to \"cpu\""))
+            (config.network.engine == Engine::Cpu && device != "cpu").then(|| format!("network.engine \"cpu\" cannot compute on learner.device \"{device}\"; set network.engine to \"torch\" or learner.device to \"cpu\""))
         },
     },
     Rule {
@@ -102,7 +102,7 @@ pub(crate) const RULES: &[Rule] = &[
         doc: "`run.stop_eval_return` needs `evaluator.enabled`.",
         violation: |config| {
             let target = config.run.stop_eval_return?;
-            (!config.evaluator.enabled).then(|| format!("the run would wait for a mean return of {target} that nobody measures; set evaluator.enabled to true or run.stop_eval_return to \"none\""))
+            (!config.evaluator.enabled).then(|| format!("a run.stop_eval_return of {target} is never reached while evaluator.enabled is false, because nobody measures the return; set evaluator.enabled to true or run.stop_eval_return to \"none\""))
         },
     },
     Rule {
@@ -110,7 +110,7 @@ pub(crate) const RULES: &[Rule] = &[
         doc: "`algorithm.exploration = \"ape_x\"` needs an `algorithm.epsilon_end` above 0: it is the base of every rate.",
         violation: |config| {
             let algorithm = &config.algorithm;
-            (algorithm.exploration == Exploration::ApeX && algorithm.epsilon_end == 0.0).then(|| "with algorithm.exploration \"ape_x\" an algorithm.epsilon_end of 0 makes every rate 0, so no environment would explore; use 0.4, as Ape-X does".to_owned())
+            (algorithm.exploration == Exploration::ApeX && algorithm.epsilon_end == 0.0).then(|| "an algorithm.epsilon_end of 0 makes every rate of algorithm.exploration \"ape_x\" 0, so no environment would explore; use 0.4, as Ape-X does".to_owned())
         },
     },
 ];
