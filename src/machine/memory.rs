@@ -63,7 +63,12 @@ pub enum Limit {
 
 /// A block is larger than the budget.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} of shared memory do not fit: {limit} allows {}; {}", readable_bytes(*.needed_bytes), readable_bytes(*.bytes), limit.remedy(*.needed_bytes))]
+#[error(
+    "{} of shared memory do not fit: {limit} allows {}; {}",
+    readable_bytes(*.needed_bytes),
+    readable_bytes(*.bytes),
+    limit.remedy(*.needed_bytes)
+)]
 pub struct OverBudget {
     /// Size of the block.
     pub needed_bytes: u64,
