@@ -13,7 +13,7 @@ pub(crate) fn check(entry: &Entry) -> Result<&'static Key, ConfigError> {
     let Some(key) = Key::find(&entry.path) else {
         let (table, name) = entry.path.split_once('.').expect("entries have the path table.key");
         let problem = Problem::UnknownKey(suggestion::for_key(table, name));
-        return Err(ConfigError { place: entry.key_place.clone(), key: entry.path.clone(), value: None, problem });
+        return Err(ConfigError { place: entry.key_place.clone(), key: entry.path.clone(), value: None, problem: Box::new(problem) });
     };
     let problem = if !key.has_type_of(&entry.value) {
         Problem::WrongType { expected: key.allowed(), found: type_name(&entry.value), advice: advice_on_type(key, &entry.value) }
@@ -22,7 +22,12 @@ pub(crate) fn check(entry: &Entry) -> Result<&'static Key, ConfigError> {
     } else {
         return Ok(key);
     };
-    Err(ConfigError { place: entry.value_place.clone(), key: entry.path.clone(), value: Some(entry.text.clone()), problem })
+    Err(ConfigError {
+        place: entry.value_place.clone(),
+        key: entry.path.clone(),
+        value: Some(entry.text.clone()),
+        problem: Box::new(problem),
+    })
 }
 
 /// How to write a value of the wrong type, where what was meant is plain.

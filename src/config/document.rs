@@ -12,7 +12,7 @@ use super::suggestion;
 pub(crate) struct Entry {
     /// `table.key` as written.
     pub(crate) path: String,
-    /// The value, or the text of an integer beyond 64 bits.
+    /// The value, without places.
     pub(crate) value: Value,
     /// The value as written, on one line.
     pub(crate) text: String,
@@ -40,7 +40,7 @@ pub(crate) fn read(text: &str, file: &str, errors: &mut Vec<ConfigError>) -> Doc
     let mut document = Document { is_broken: !syntax_errors.is_empty(), ..Document::default() };
     for error in &syntax_errors {
         let place = place(error.span().map_or(0, |span| span.start));
-        errors.push(ConfigError { place, key: String::new(), value: None, problem: Problem::Syntax(error.message().to_owned()) });
+        errors.push(ConfigError { place, key: String::new(), value: None, problem: Box::new(Problem::Syntax(error.message().to_owned())) });
     }
     if document.is_broken {
         // What a parser recovers from broken text is a guess; more errors about guesses would only hide the real one.
@@ -79,7 +79,7 @@ fn stray(name: &str, value: &DeValue<'_>, place: Place) -> ConfigError {
         },
         _ => Problem::UnknownKey(suggestion::for_bare_key(name)),
     };
-    ConfigError { place, key: name.to_owned(), value: None, problem }
+    ConfigError { place, key: name.to_owned(), value: None, problem: Box::new(problem) }
 }
 
 /// `value` without its places. An integer beyond 64 bits becomes infinite: no key allows either.
@@ -102,6 +102,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "a string",
         Value::Integer(_) => "an integer",
+        Value::Float(number) if number.is_infinite() => "a number beyond 64 bits",
         Value::Float(_) => "a float",
         Value::Boolean(_) => "a boolean",
         Value::Datetime(_) => "a date",

@@ -14,8 +14,7 @@ pub struct ConfigError {
     /// The value as written, where there is one.
     pub value: Option<String>,
     /// What is wrong, what is allowed, and what to do.
-    #[source]
-    pub problem: Problem,
+    pub problem: Box<Problem>,
 }
 
 /// What is wrong, what is allowed, and what to do.
@@ -58,7 +57,7 @@ pub enum Problem {
     /// A key that has no default is absent.
     #[error("missing; set it to {0}")]
     Required(String),
-    /// Two keys contradict each other.
+    /// Two keys contradict each other; the text names both with their values.
     #[error("{0}")]
     Contradiction(String),
     /// Refused by another part of Shoal, through [`Loaded::error_at`](super::Loaded::error_at).
@@ -69,18 +68,17 @@ pub enum Problem {
 impl fmt::Display for ConfigError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, key, value, problem } = self;
+        // A contradiction names its keys itself, and what an override shows is not repeated, unless the text is another part's.
+        let is_shown = match **problem {
+            Problem::Contradiction(_) => true,
+            Problem::Refused(_) => false,
+            _ => place.is_override(),
+        };
         match value {
-            _ if key.is_empty() || place.is_override() && problem.is_about_the_text() => write!(out, "{place}: {problem}"),
-            Some(value) if !place.is_override() => write!(out, "{place}: {key} = {value}: {problem}"),
-            _ => write!(out, "{place}: {key}: {problem}"),
+            _ if key.is_empty() || is_shown => write!(out, "{place}: {problem}"),
+            Some(value) => write!(out, "{place}: {key} = {value}: {problem}"),
+            None => write!(out, "{place}: {key}: {problem}"),
         }
-    }
-}
-
-impl Problem {
-    /// Whether the override that caused it already shows the key and the value.
-    fn is_about_the_text(&self) -> bool {
-        !matches!(self, Problem::Contradiction(_) | Problem::Refused(_))
     }
 }
 

@@ -94,15 +94,15 @@ impl Key {
                 let words: Vec<String> = choices.iter().map(|choice| format!("{:?}", choice.word)).collect();
                 words.join(" or ")
             }
-            (_, Limits::Text { form, .. }) => form.to_owned(),
+            (_, limits @ (Limits::Text { .. } | Limits::List { .. })) => limits.to_string(),
             (kind, Limits::Any) => kind.noun().to_owned(),
-            (kind, limits) => format!("{} {limits}", kind.noun()),
+            (kind, limits) => format!("{} {limits}", kind.noun()).trim_end().to_owned(),
         };
         if !self.unit.is_empty() {
             words = format!("{words} ({})", self.unit);
         }
         if self.optional {
-            words = format!("{words} or {NONE:?}");
+            words = format!("{words}, or {NONE:?}");
         }
         words
     }

@@ -119,10 +119,10 @@ impl fmt::Display for Limits {
                 (Bound::Included(low), Bound::Excluded(high)) => write!(out, "of at least {low} and below {high}"),
                 (Bound::Excluded(low), Bound::Included(high)) => write!(out, "above {low} and at most {high}"),
                 (Bound::Excluded(low), _) => write!(out, "above {low}"),
-                _ => write!(out, "that is finite"),
+                _ => Ok(()),
             },
             Limits::Text { form, .. } => write!(out, "{form}"),
-            Limits::List { longest, least, most } => write!(out, "from {least} to {most}, with 1 to {longest} items"),
+            Limits::List { longest, least, most } => write!(out, "a list of 1 to {longest} integers from {least} to {most}"),
         }
     }
 }

@@ -60,7 +60,7 @@ impl Config {
             Ok(text) => Self::parse(&text, &file, overrides),
             Err(error) => {
                 let problem = Problem::Unreadable(error.to_string());
-                Err(ConfigError { place: Place::File { file }, key: String::new(), value: None, problem }.into())
+                Err(ConfigError { place: Place::File { file }, key: String::new(), value: None, problem: Box::new(problem) }.into())
             }
         }
     }
@@ -119,7 +119,12 @@ fn assemble(accepted: &BTreeMap<String, Entry>) -> Config {
 fn missing_keys(accepted: &BTreeMap<String, Entry>, refused: &BTreeSet<String>, places: &Places) -> Vec<ConfigError> {
     Key::all()
         .filter(|key| !accepted.contains_key(&key.path()) && !refused.contains(&key.path()) && key.is_required())
-        .map(|key| ConfigError { place: places.of(&key.path()), key: key.path(), value: None, problem: Problem::Required(key.allowed()) })
+        .map(|key| ConfigError {
+            place: places.of(&key.path()),
+            key: key.path(),
+            value: None,
+            problem: Box::new(Problem::Required(key.allowed())),
+        })
         .collect()
 }
 
@@ -132,7 +137,12 @@ fn contradictions(config: &Config, refused: &BTreeSet<String>, places: &Places) 
             let written = || rule.keys.iter().filter(|&&key| places.keys.contains_key(key));
             let by_override = written().find(|&&key| places.keys[key].is_override());
             let key = by_override.or_else(|| written().next()).unwrap_or(&rule.keys[0]);
-            Some(ConfigError { place: places.of(key), key: (*key).to_owned(), value: None, problem: Problem::Contradiction(message) })
+            Some(ConfigError {
+                place: places.of(key),
+                key: (*key).to_owned(),
+                value: None,
+                problem: Box::new(Problem::Contradiction(message)),
+            })
         })
         .collect()
 }
@@ -166,7 +176,7 @@ impl Loaded {
     pub fn error_at(&self, key: &str, message: String) -> ConfigError {
         let values = toml::Table::try_from(&self.config).expect("every value has a spelling in TOML");
         let value = key.split_once('.').and_then(|(table, name)| values.get(table)?.get(name)).map(Value::to_string);
-        ConfigError { place: self.places.of(key), key: key.to_owned(), value, problem: Problem::Refused(message) }
+        ConfigError { place: self.places.of(key), key: key.to_owned(), value, problem: Box::new(Problem::Refused(message)) }
     }
 }
 
@@ -177,5 +187,59 @@ impl fmt::Display for Difference {
             Some(default) => write!(out, "{key} = {value} (default {default}; {place})"),
             None => write!(out, "{key} = {value} ({place})"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "[environment]\nid = \"CartPole-v1\"\n\n[learner]\nbatch_size = 128\ncount = 1\n";
+
+    fn load(overrides: &[&str]) -> Loaded {
+        let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
+        Config::parse(TEXT, "preset.toml", &overrides).unwrap()
+    }
+
+    #[test]
+    fn an_override_wins_over_the_file_and_the_last_one_over_the_others() {
+        assert_eq!(load(&[]).config.learner.batch_size, 128);
+        assert_eq!(load(&["learner.batch_size=256", "learner.batch_size=32"]).config.learner.batch_size, 32);
+    }
+
+    #[test]
+    fn only_keys_that_differ_from_their_defaults_are_differences() {
+        let lines: Vec<String> = load(&["replay.samples_per_insert=none"]).differences.iter().map(Difference::to_string).collect();
+        let expected = [
+            "environment.id = \"CartPole-v1\" (preset.toml:2:6)",
+            "learner.batch_size = 128 (default 64; preset.toml:5:14)",
+            "replay.samples_per_insert = \"none\" (default 32.0; --set replay.samples_per_insert=none)",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn an_error_of_another_part_points_to_where_the_key_was_set() {
+        let loaded = load(&["algorithm.name=dqm"]);
+        let refusal = |key: &str| loaded.error_at(key, "no such name".into()).to_string();
+        assert_eq!(refusal("environment.id"), "preset.toml:2:6: environment.id = \"CartPole-v1\": no such name");
+        assert_eq!(refusal("algorithm.name"), "--set algorithm.name=dqm: algorithm.name = \"dqm\": no such name");
+        assert_eq!(refusal("learner.device"), "preset.toml:4:2: learner.device = \"cpu\": no such name");
+        assert_eq!(refusal("network.hidden"), "preset.toml: network.hidden = [256, 256]: no such name");
+    }
+
+    #[test]
+    fn a_configuration_made_by_a_program_is_checked_too() {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.validate().unwrap();
+        config.replay.fanout = 5;
+        config.learner.count = 3;
+        assert_eq!(config.validate().unwrap_err().0.len(), 2);
+    }
+
+    #[test]
+    fn a_contradiction_is_blamed_on_the_override_that_caused_it() {
+        let errors = Config::parse(TEXT, "preset.toml", &["replay.min_size=100".into()]).unwrap_err();
+        assert!(errors.0.iter().all(|error| error.place.is_override()), "{errors}");
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn read(overrides: &[String], errors: &mut Vec<ConfigError>) -> Vec<E
         let place = Place::Override { index, text: text.clone() };
         match entry(text, &place) {
             Ok(entry) => entries.push(entry),
-            Err((key, problem)) => errors.push(ConfigError { place, key, value: None, problem }),
+            Err((key, problem)) => errors.push(ConfigError { place, key, value: None, problem: Box::new(problem) }),
         }
     }
     entries

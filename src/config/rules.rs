@@ -19,7 +19,12 @@ pub(crate) const RULES: &[Rule] = &[
         doc: "`replay.min_size` is at most `replay.capacity`, or sampling would never begin.",
         violation: |config| {
             let (min_size, capacity) = (config.replay.min_size, config.replay.capacity);
-            (min_size > capacity).then(|| format!("replay.min_size {min_size} exceeds replay.capacity {capacity}, so sampling would never begin; lower replay.min_size or raise replay.capacity"))
+            (min_size > capacity).then(|| {
+                format!(
+                    "replay.min_size {min_size} exceeds replay.capacity {capacity}, so sampling would never begin; lower \
+                     replay.min_size or raise replay.capacity"
+                )
+            })
         },
     },
     Rule {
@@ -27,7 +32,12 @@ pub(crate) const RULES: &[Rule] = &[
         doc: "`learner.batch_size` is at most `replay.min_size`, so that the first batch need not repeat transitions.",
         violation: |config| {
             let (batch_size, min_size) = (config.learner.batch_size, config.replay.min_size);
-            (batch_size > min_size).then(|| format!("learner.batch_size {batch_size} exceeds replay.min_size {min_size}, so the first batches would repeat transitions; raise replay.min_size to at least {batch_size}"))
+            (batch_size > min_size).then(|| {
+                format!(
+                    "learner.batch_size {batch_size} exceeds replay.min_size {min_size}, so the first batches would repeat \
+                     transitions; raise replay.min_size to at least {batch_size}"
+                )
+            })
         },
     },
     Rule {
@@ -46,7 +56,12 @@ pub(crate) const RULES: &[Rule] = &[
         doc: "`replay.beta_start` is at most `replay.beta_end`.",
         violation: |config| {
             let (start, end) = (config.replay.beta_start, config.replay.beta_end);
-            (start > end).then(|| format!("replay.beta_start {start} exceeds replay.beta_end {end}, but beta only grows; lower replay.beta_start or raise replay.beta_end"))
+            (start > end).then(|| {
+                format!(
+                    "replay.beta_start {start} exceeds replay.beta_end {end}, but beta only grows; lower replay.beta_start or raise \
+                     replay.beta_end"
+                )
+            })
         },
     },
     Rule {
@@ -58,12 +73,19 @@ pub(crate) const RULES: &[Rule] = &[
             "algorithm.n_step",
             "learner.batch_size",
         ],
-        doc: "`replay.error_band` is at least `learner.batch_size`, and at least `replay.samples_per_insert` times the largest flush, which is \
-              `actor.flush_transitions - 1 + actor.environments * algorithm.n_step` transitions. With less, actors and learners could wait for each other for ever.",
+        doc: "`replay.error_band` is at least `learner.batch_size`, and at least `replay.samples_per_insert` times the largest flush, which \
+              is `actor.flush_transitions - 1 + actor.environments * algorithm.n_step` transitions. With less, actors and learners could \
+              wait for each other for ever.",
         violation: |config| {
             let (band, least) = (config.replay.error_band?, config.least_error_band()?);
             let flush = config.largest_flush_transitions();
-            (band < least).then(|| format!("a replay.error_band of {band} samples is too narrow for batches of {} and flushes of up to {flush} transitions: both sides could wait for ever; use at least {least}, or \"none\"", config.learner.batch_size))
+            (band < least).then(|| {
+                format!(
+                    "a replay.error_band of {band} samples is too narrow for batches of {} and flushes of up to {flush} transitions: \
+                     both sides could wait for ever; use at least {least}, or \"none\"",
+                    config.learner.batch_size
+                )
+            })
         },
     },
     Rule {
@@ -75,10 +97,18 @@ pub(crate) const RULES: &[Rule] = &[
             "actor.attach_slots",
             "algorithm.n_step",
         ],
-        doc: "`replay.capacity` is at least the largest flush times `actor.count + actor.attach_slots`, so that no two flushes in flight share a slot.",
+        doc: "`replay.capacity` is at least the largest flush times `actor.count + actor.attach_slots`, so that no two \
+              flushes in flight share a slot.",
         violation: |config| {
             let (capacity, flight) = (config.replay.capacity, config.most_transitions_in_flight());
-            (capacity < flight).then(|| format!("a replay.capacity of {capacity} is less than the {flight} transitions that {} actors and {} attach slots can write at once; raise replay.capacity or lower actor.flush_transitions, actor.environments or actor.attach_slots", config.actor.count.max(1), config.actor.attach_slots))
+            (capacity < flight).then(|| {
+                format!(
+                    "a replay.capacity of {capacity} is less than the {flight} transitions that {} actors and {} attach slots can \
+                     write at once; raise replay.capacity or lower actor.flush_transitions, actor.environments or actor.attach_slots",
+                    config.actor.count.max(1),
+                    config.actor.attach_slots
+                )
+            })
         },
     },
     Rule {
@@ -86,7 +116,12 @@ pub(crate) const RULES: &[Rule] = &[
         doc: "With `actor.count = 0` everything runs in one process, so `learner.count` is 1.",
         violation: |config| {
             let count = config.learner.count;
-            (config.actor.count == 0 && count > 1).then(|| format!("actor.count 0 runs everything in one process, which leaves no room for {count} learners; set learner.count to 1 or actor.count to at least 1"))
+            (config.actor.count == 0 && count > 1).then(|| {
+                format!(
+                    "a learner.count of {count} contradicts actor.count 0, which runs everything in one process; set learner.count to \
+                     1 or actor.count to at least 1"
+                )
+            })
         },
     },
     Rule {
@@ -94,7 +129,12 @@ pub(crate) const RULES: &[Rule] = &[
         doc: "`network.engine = \"cpu\"` computes on the CPU, so `learner.device` is `\"cpu\"`.",
         violation: |config| {
             let device = &config.learner.device;
-            (config.network.engine == Engine::Cpu && device != "cpu").then(|| format!("the engine \"cpu\" cannot compute on learner.device \"{device}\"; set network.engine to \"torch\" or learner.device to \"cpu\""))
+            (config.network.engine == Engine::Cpu && device != "cpu").then(|| {
+                format!(
+                    "network.engine \"cpu\" cannot compute on learner.device \"{device}\"; set network.engine to \"torch\" or \
+                     learner.device to \"cpu\""
+                )
+            })
         },
     },
     Rule {
@@ -102,7 +142,12 @@ pub(crate) const RULES: &[Rule] = &[
         doc: "`run.stop_eval_return` needs `evaluator.enabled`.",
         violation: |config| {
             let target = config.run.stop_eval_return?;
-            (!config.evaluator.enabled).then(|| format!("the run would wait for a mean return of {target} that nobody measures; set evaluator.enabled to true or run.stop_eval_return to \"none\""))
+            (!config.evaluator.enabled).then(|| {
+                format!(
+                    "a run.stop_eval_return of {target} is never reached while evaluator.enabled is false, because nobody measures \
+                     the return; set evaluator.enabled to true or run.stop_eval_return to \"none\""
+                )
+            })
         },
     },
     Rule {
@@ -110,7 +155,12 @@ pub(crate) const RULES: &[Rule] = &[
         doc: "`algorithm.exploration = \"ape_x\"` needs an `algorithm.epsilon_end` above 0: it is the base of every rate.",
         violation: |config| {
             let algorithm = &config.algorithm;
-            (algorithm.exploration == Exploration::ApeX && algorithm.epsilon_end == 0.0).then(|| "with algorithm.exploration \"ape_x\" an algorithm.epsilon_end of 0 makes every rate 0, so no environment would explore; use 0.4, as Ape-X does".to_owned())
+            let never_explores = algorithm.exploration == Exploration::ApeX && algorithm.epsilon_end == 0.0;
+            never_explores.then(|| {
+                "an algorithm.epsilon_end of 0 makes every rate of algorithm.exploration \"ape_x\" 0, so no environment would explore; use \
+                 0.4, as Ape-X does"
+                    .to_owned()
+            })
         },
     },
 ];
