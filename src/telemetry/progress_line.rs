@@ -17,10 +17,9 @@ pub struct Look {
 const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 8..=24;
 const GAP: &str = "  ";
 
-/// A piece of the line, from its fullest form to its shortest. Pieces of lower `worth` give way first when the line is too long.
+/// A piece of the line, from its fullest form to its shortest, each with its worth: what is worth least gives way first.
 struct Piece {
-    worth: u8,
-    forms: Vec<String>,
+    forms: Vec<(u8, String)>,
 }
 
 /// The live line: a bar towards the nearest stop condition, then figures, as many as fit. It is never wider than `look.width`.
@@ -41,7 +40,7 @@ pub fn live_line(snapshot: &Snapshot, first_return: Option<f64>, look: Look) -> 
 
 /// The line for logs and pipes: the same figures, all of them, without bar or colour.
 pub fn plain_line(snapshot: &Snapshot) -> String {
-    let figures: Vec<String> = pieces(snapshot).into_iter().map(|mut piece| piece.forms.swap_remove(0)).collect();
+    let figures: Vec<String> = pieces(snapshot).into_iter().map(|mut piece| piece.forms.swap_remove(0).1).collect();
     format!("[{}] {}", clock(snapshot.wall_s), figures.join(", "))
 }
 
@@ -67,50 +66,54 @@ fn seconds_left(snapshot: &Snapshot) -> Option<f64> {
 }
 
 fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
-    let piece = |worth, forms: &[String]| Piece { worth, forms: forms.to_vec() };
+    let piece = |worth, text: String| Piece { forms: vec![(worth, text)] };
     let steps = short(snapshot.env_steps as f64);
-    let mut pieces = Vec::with_capacity(8);
-    pieces.push(piece(9, &[format!("{steps}/{} steps", short(snapshot.stop_env_steps as f64)), format!("{steps} steps"), steps]));
+    let of_all = format!("{steps}/{} steps", short(snapshot.stop_env_steps as f64));
+    let mut pieces = vec![Piece { forms: vec![(10, of_all), (12, format!("{steps} steps")), (12, steps)] }];
     if let Some(mean) = snapshot.eval_return_mean {
-        pieces.push(piece(8, &[evaluation(mean, snapshot), format!("eval {}", score(mean))]));
+        let mean = format!("eval {}", score(mean));
+        pieces.push(Piece { forms: vec![(5, format!("{mean}{}", evaluation_details(snapshot))), (11, mean)] });
     }
     if let Some(mean) = snapshot.train_return_mean {
-        pieces.push(piece(5, &[format!("train {}", score(mean))]));
+        pieces.push(piece(6, format!("train {}", score(mean))));
     }
-    pieces.push(piece(7, &[format!("{} steps/s", short(snapshot.env_steps_per_s))]));
-    pieces.push(piece(4, &[format!("{} updates/s", short(snapshot.updates_per_s))]));
-    pieces.push(piece(3, &[format!("policy lag {}", short(snapshot.policy_lag_mean))]));
+    pieces.push(piece(9, format!("{} steps/s", short(snapshot.env_steps_per_s))));
+    pieces.push(piece(4, format!("{} updates/s", short(snapshot.updates_per_s))));
+    pieces.push(piece(3, format!("policy lag {}", short(snapshot.policy_lag_mean))));
     let fill = ratio(snapshot.replay_size as f64, snapshot.replay_capacity as f64);
-    pieces.push(piece(2, &[format!("replay {:.0}%", fill * 100.0)]));
+    pieces.push(piece(2, format!("replay {:.0}%", fill * 100.0)));
     if let Some(seconds) = seconds_left(snapshot) {
         // With a target return the run may end earlier than its limits say.
         let bound = if snapshot.stop_eval_return.is_some() { "<" } else { "" };
-        pieces.push(piece(6, &[format!("ETA {bound}{}", clock(seconds))]));
+        pieces.push(piece(7, format!("ETA {bound}{}", clock(seconds))));
     }
     pieces
 }
 
-fn evaluation(mean: f64, snapshot: &Snapshot) -> String {
+/// For instance ` (best 431.0, target 475.0)`, or nothing.
+fn evaluation_details(snapshot: &Snapshot) -> String {
     let best = snapshot.best_eval_return.map(|best| format!("best {}", score(best)));
     let target = snapshot.stop_eval_return.map(|target| format!("target {}", score(target)));
     let details: Vec<String> = best.into_iter().chain(target).collect();
-    if details.is_empty() { format!("eval {}", score(mean)) } else { format!("eval {} ({})", score(mean), details.join(", ")) }
+    if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) }
 }
 
-/// Shortens, then drops, the least worthy pieces until the line fits; the last one stays in its shortest form.
+/// Shortens, then drops, what is worth least until the line fits; the last piece stays in its shortest form.
 fn fit(mut pieces: Vec<Piece>, columns: usize, gap: &str) -> String {
     loop {
-        let line = pieces.iter().map(|piece| piece.forms[0].as_str()).collect::<Vec<_>>().join(gap);
-        if line.chars().count() <= columns {
-            return line;
-        }
-        let Some(least) = (0..pieces.len()).min_by_key(|&at| pieces[at].worth) else { return line };
-        if pieces[least].forms.len() > 1 {
-            pieces[least].forms.remove(0);
-        } else if pieces.len() > 1 {
-            pieces.remove(least);
-        } else {
-            return line;
+        let line = pieces.iter().map(|piece| piece.forms[0].1.as_str()).collect::<Vec<_>>().join(gap);
+        let least = (0..pieces.len()).min_by_key(|&at| pieces[at].forms[0].0);
+        match least {
+            Some(least) if line.chars().count() > columns => {
+                if pieces[least].forms.len() > 1 {
+                    pieces[least].forms.remove(0);
+                } else if pieces.len() > 1 {
+                    pieces.remove(least);
+                } else {
+                    return line;
+                }
+            }
+            _ => return line,
         }
     }
 }
@@ -163,7 +166,10 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_keeps_what_matters_most() {
-        assert_eq!(live_line(&snapshot(), Some(21.0), plain(80)), "#######-  90%  212k/500k steps  eval 412.0  8.42k steps/s  ETA <0:34");
+        assert_eq!(
+            live_line(&snapshot(), Some(21.0), plain(80)),
+            "##################--  90%  212k/500k steps  eval 412.0  8.42k steps/s  ETA <0:34"
+        );
         assert_eq!(live_line(&snapshot(), Some(21.0), plain(30)), "212k/500k steps  eval 412.0");
         assert_eq!(live_line(&snapshot(), Some(21.0), plain(10)), "212k steps");
         assert_eq!(live_line(&snapshot(), Some(21.0), plain(3)), "212");
