@@ -150,11 +150,8 @@ impl DqnLearning {
     pub fn new(config: &Config, mut online: Box<dyn Network>, mut target: Box<dyn Network>, parameters: &[f32]) -> Self {
         online.set_parameters(parameters);
         target.set_parameters(parameters);
-        let settings = AdamSettings {
-            beta1: config.learner.adam_beta1,
-            beta2: config.learner.adam_beta2,
-            epsilon: config.learner.adam_epsilon,
-        };
+        let settings =
+            AdamSettings { beta1: config.learner.adam_beta1, beta2: config.learner.adam_beta2, epsilon: config.learner.adam_epsilon };
         Self {
             adam: Adam::new(parameters.len(), settings),
             online,
@@ -240,11 +237,7 @@ impl Learning for DqnLearning {
             let (online, tau) = (self.online.parameters(), self.target_tau);
             self.target.update_parameters(&mut |target| polyak(target, online, tau));
         }
-        UpdateReport {
-            loss: total.loss_sum * scale,
-            q_mean: total.q_sum / total.transitions,
-            gradient_norm: f64::from(gradient_norm),
-        }
+        UpdateReport { loss: total.loss_sum * scale, q_mean: total.q_sum / total.transitions, gradient_norm: f64::from(gradient_norm) }
     }
 
     fn state(&self) -> ([&[f32]; 4], u64) {

@@ -37,12 +37,7 @@ mod tests {
 
     #[test]
     fn ape_x_spreads_the_rates_between_its_two_extremes() {
-        let config = AlgorithmConfig {
-            exploration: Exploration::ApeX,
-            epsilon_end: 0.4,
-            epsilon_alpha: 7.0,
-            ..AlgorithmConfig::default()
-        };
+        let config = AlgorithmConfig { exploration: Exploration::ApeX, epsilon_end: 0.4, epsilon_alpha: 7.0, ..AlgorithmConfig::default() };
         assert!((rate(&config, 0, 8, 5) - 0.4).abs() < 1e-12);
         assert!((rate(&config, 7, 8, 5) - 0.4f64.powi(8)).abs() < 1e-12);
         assert!(rate(&config, 3, 8, 5) > rate(&config, 4, 8, 5));

@@ -125,4 +125,3 @@ pub trait Learning {
     /// Go on from such a state.
     fn restore(&mut self, state: [&[f32]; 4], steps: u64);
 }
-

@@ -1,6 +1,7 @@
 //! The evaluator: plays the newest parameters greedily with seeds of its own, and keeps the best. Training never waits
 //! for it.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use ipc_channel::ipc::IpcSender;
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::run::{RoleError, Run, make_environments};
 use crate::algorithms::{Policy, Random};
-use crate::checkpoint::SavedPolicy;
+use crate::checkpoint::{self, WeightsMetadata};
 use crate::config::Config;
 use crate::environments::{Actions, derive_seed};
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
@@ -141,14 +142,18 @@ impl<'a> Evaluator<'a> {
         let is_best = mean > self.best;
         if is_best {
             self.best = mean;
-            let policy = SavedPolicy {
-                environment: self.run.environment.id.clone(),
-                algorithm: self.run.algorithm.name().into(),
+            let policy = checkpoint::Policy {
                 spec: self.run.algorithm.network().clone(),
                 parameters: self.parameters.clone(),
-                updates,
-                env_steps,
-                evaluation_return: Some(mean),
+                metadata: WeightsMetadata {
+                    algorithm: self.run.algorithm.name().into(),
+                    environment: self.run.environment.id.clone(),
+                    parameter_version: version,
+                    environment_steps: env_steps,
+                    updates,
+                    evaluation_return: Some(mean),
+                    extra: BTreeMap::new(),
+                },
             };
             policy.save(&self.best_path)?;
         }

@@ -4,6 +4,7 @@
 pub mod actor;
 pub mod evaluator;
 pub mod learner;
+pub mod player;
 pub mod run;
 pub mod supervisor;
 pub mod synchronous;

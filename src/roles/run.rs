@@ -94,7 +94,9 @@ impl<'a> Run<'a> {
 
     /// Whether the run ends, or this process was asked to leave.
     pub fn is_over(&self) -> bool {
-        matches!(self.control().run_state(), RunState::Stopping | RunState::Poisoned) || system::stop_requested() || !(self.supervisor_alive)()
+        matches!(self.control().run_state(), RunState::Stopping | RunState::Poisoned)
+            || system::stop_requested()
+            || !(self.supervisor_alive)()
     }
 
     /// Environment steps of the run.

@@ -82,7 +82,13 @@ impl Mapping {
         let alive = Flock::lock(file, FlockArg::LockSharedNonblock)
             .map_err(|(_, error)| SegmentError::System { action: "locking the shared-memory object", source: error.into() })?;
         shared.set_owner(owner);
-        Ok(Self { base, length_bytes: shared.len(), name: name.into(), keeper: Keeper::Shared(RefCell::new(Box::new(shared))), _alive: Some(alive) })
+        Ok(Self {
+            base,
+            length_bytes: shared.len(),
+            name: name.into(),
+            keeper: Keeper::Shared(RefCell::new(Box::new(shared))),
+            _alive: Some(alive),
+        })
     }
 
     /// Make the kernel back every page now. `ftruncate`, which the crate calls, promises pages it may not have.

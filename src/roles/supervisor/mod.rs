@@ -20,6 +20,7 @@ use crate::algorithms::{Algorithm, AlgorithmError, registry as algorithms};
 use crate::config::{ConfigError, ConfigErrors, Loaded};
 use crate::environments::{EnvironmentError, EnvironmentSpec, registry as environments};
 use crate::machine::Machine;
+use crate::machine::memory::Budget;
 use crate::segment::SegmentError;
 use crate::telemetry::{Console, TelemetryError};
 
@@ -83,8 +84,8 @@ impl Prepared {
 
     /// The plan of the run, checked against the memory that is free now.
     pub fn plan(&self) -> Result<Plan, SupervisorError> {
-        let plan = Plan::new(&self.loaded.config, &*self.algorithm, &self.machine.cores)?;
-        plan.check(&self.machine.memory_budget())?;
+        let plan = Plan::new(&self.loaded.config, &*self.algorithm, &self.machine.cores.by_preference)?;
+        plan.check(&Budget::of(&self.machine))?;
         Ok(plan)
     }
 

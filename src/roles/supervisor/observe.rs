@@ -67,8 +67,7 @@ impl Observer {
             replay_capacity: config.replay.capacity as u64,
             train_return_mean: (!self.returns.is_empty()).then(|| self.returns.iter().sum::<f64>() / self.returns.len() as f64),
             stop_eval_return: config.run.stop_eval_return,
-            epsilon: (config.algorithm.exploration == Exploration::Global)
-                .then(|| exploration::rate(&config.algorithm, 0, 1, env_steps)),
+            epsilon: (config.algorithm.exploration == Exploration::Global).then(|| exploration::rate(&config.algorithm, 0, 1, env_steps)),
             beta: config.replay.prioritized.then(|| f64::from(learner::beta(config, env_steps))),
             parameter_version: segment.parameter_board().version(),
             policy_lag_mean: if lagged == 0 { 0.0 } else { total(Counter::PolicyLagSum) as f64 / lagged as f64 },

@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::algorithms::Algorithm;
 use crate::config::Config;
 use crate::machine::affinity::{self, Assignment};
-use crate::machine::memory::Budget;
+use crate::machine::memory::{Budget, OverBudget};
 use crate::segment::processes::Role;
 use crate::segment::{Layout, LayoutParameters, SegmentError};
 
@@ -23,15 +23,11 @@ pub enum PlanError {
     #[error(transparent)]
     Layout(#[from] SegmentError),
     /// The machine has less memory than the segment takes.
-    #[error("the segment takes {needed} and {limit} leaves {available}; {advice}")]
+    #[error("{over}; {advice}")]
     Memory {
-        /// Bytes needed, for people.
-        needed: String,
-        /// What limits.
-        limit: String,
-        /// Bytes available, for people.
-        available: String,
-        /// What to do.
+        /// What is needed and what there is.
+        over: OverBudget,
+        /// The largest capacity that fits.
         advice: String,
     },
 }
@@ -135,16 +131,13 @@ impl Plan {
 
     /// Refuse the plan if the segment does not fit, with the largest capacity that would.
     pub fn check(&self, budget: &Budget) -> Result<(), PlanError> {
-        let needed = self.layout.total_bytes();
-        let available = usize::try_from(budget.available_bytes).unwrap_or(usize::MAX);
-        if needed <= available {
-            return Ok(());
-        }
+        let Err(over) = budget.check(self.layout.total_bytes() as u64) else { return Ok(()) };
+        let available = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
         let advice = match self.layout.parameters().largest_capacity(available) {
-            Some(capacity) => format!("the largest that fits is replay.capacity = {capacity}"),
-            None => "not even a replay of one transition fits: free memory or make the network smaller".into(),
+            Some(capacity) => format!("the largest replay that fits has replay.capacity = {capacity}"),
+            None => "not even a replay of one transition fits".into(),
         };
-        Err(PlanError::Memory { needed: bytes(needed), limit: budget.limit.to_string(), available: bytes(available), advice })
+        Err(PlanError::Memory { over, advice })
     }
 }
 

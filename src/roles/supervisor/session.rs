@@ -14,7 +14,7 @@ use super::observe::Observer;
 use super::plan::Plan;
 use super::watch::{Ending, Watched};
 use super::{Prepared, SupervisorError, sentinel};
-use crate::checkpoint::SavedPolicy;
+use crate::checkpoint::{Policy, WeightsMetadata};
 use crate::config::Config;
 use crate::replay::{Repair, Replay, StagingArea, repair};
 use crate::roles::evaluator::EvaluationReport;
@@ -74,7 +74,7 @@ impl Session {
                 samples_per_insert: config.replay.samples_per_insert,
                 actors: config.actor.count,
                 learners: config.learner.count,
-                cores: prepared.machine.cores.len(),
+                cores: prepared.machine.cores.usable.len(),
             },
         };
         let mut session = Self {
@@ -146,8 +146,7 @@ impl Session {
         if !matches!(role, Role::Evaluator | Role::Synchronous) {
             return Ok(None);
         }
-        let (sender, receiver) =
-            ipc::channel().map_err(|error| SupervisorError::System { action: "opening a channel", source: error })?;
+        let (sender, receiver) = ipc::channel().map_err(|error| SupervisorError::System { action: "opening a channel", source: error })?;
         self.reports = Some(receiver);
         Ok(Some(sender))
     }
@@ -342,7 +341,10 @@ impl Session {
         self.segment.control().set_run_state(RunState::Stopping);
         if matches!(reason, StopReason::Interrupted | StopReason::Solved) {
             // Their last evaluation is not wanted.
-            self.watched.iter().filter(|watched| watched.planned.role == Role::Evaluator).for_each(|watched| watched.signal(Signal::SIGTERM));
+            self.watched
+                .iter()
+                .filter(|watched| watched.planned.role == Role::Evaluator)
+                .for_each(|watched| watched.signal(Signal::SIGTERM));
         }
         let deadline = Instant::now() + LEAVING_PATIENCE;
         while self.watched.iter().any(|watched| watched.living.is_some()) {
@@ -370,15 +372,19 @@ impl Session {
     fn save_last(&self) -> Result<(), crate::checkpoint::WeightsError> {
         let board = self.segment.parameter_board();
         let mut parameters = vec![0.0; board.len()];
-        let Some((_, [updates, env_steps, ..])) = board.read(&mut parameters) else { return Ok(()) };
-        let policy = SavedPolicy {
-            environment: self.prepared.environment.id.clone(),
-            algorithm: self.prepared.algorithm.name().into(),
+        let Some((parameter_version, [updates, environment_steps, ..])) = board.read(&mut parameters) else { return Ok(()) };
+        let policy = Policy {
             spec: self.prepared.algorithm.network().clone(),
             parameters,
-            updates,
-            env_steps,
-            evaluation_return: None,
+            metadata: WeightsMetadata {
+                algorithm: self.prepared.algorithm.name().into(),
+                environment: self.prepared.environment.id.clone(),
+                parameter_version,
+                environment_steps,
+                updates,
+                evaluation_return: None,
+                extra: std::collections::BTreeMap::new(),
+            },
         };
         policy.save(&self.sinks.folder().last_weights())
     }
