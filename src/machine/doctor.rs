@@ -143,12 +143,17 @@ fn huge_pages(machine: &Machine) -> Finding {
         count => format!("; {count} pages of {} are reserved (hugetlb)", readable_bytes(memory.huge_page_bytes)),
     };
     match machine.huge_pages {
-        HugePages::Always => Finding::ok("huge pages", format!("the kernel gives them to shared memory{reserved}")),
-        HugePages::OnRequest => Finding::ok("huge pages", format!("the kernel gives them to shared memory on request{reserved}")),
+        HugePages::Always => Finding::ok("huge pages", format!("the kernel gives them to /dev/shm{reserved}")),
+        HugePages::OnRequest => Finding::ok("huge pages", format!("the kernel gives them to /dev/shm on request{reserved}")),
         HugePages::Never => Finding::warning(
             "huge pages",
-            format!("the kernel never gives them to shared memory, which slows sampling from a large replay{reserved}"),
-            "echo advise | sudo tee /sys/kernel/mm/transparent_hugepage/shmem_enabled",
+            format!("/dev/shm is mounted without them, which slows sampling from a large replay{reserved}"),
+            "mount -o remount,huge=advise /dev/shm",
+        ),
+        HugePages::Denied => Finding::warning(
+            "huge pages",
+            format!("the kernel denies them to /dev/shm, which slows sampling from a large replay{reserved}"),
+            "echo never | tee /sys/kernel/mm/transparent_hugepage/shmem_enabled && mount -o remount,huge=advise /dev/shm",
         ),
         HugePages::Unsupported => Finding::warning(
             "huge pages",
@@ -244,7 +249,8 @@ mod tests {
         let root = fixture::root(&[
             ("proc/sys/kernel/osrelease", "6.1.0\n"),
             ("proc/meminfo", "MemTotal: 33554432 kB\nMemAvailable: 16777216 kB\n"),
-            ("sys/kernel/mm/transparent_hugepage/shmem_enabled", "always within_size [advise] never deny force\n"),
+            ("sys/kernel/mm/transparent_hugepage/shmem_enabled", "always within_size advise [never] deny force\n"),
+            ("proc/self/mountinfo", "25 24 0:23 / /dev/shm rw - tmpfs tmpfs rw,huge=advise\n"),
         ]);
         let mut machine = Machine::detect_under(root.path());
         machine.cores.usable = vec![0, 1, 2, 3];

@@ -30,9 +30,9 @@ pub struct Machine {
     pub memory: Memory,
     /// The tightest memory limit on this process's control groups; `None` without any.
     pub cgroup: Option<cgroup::MemoryLimit>,
-    /// `/dev/shm` and the huge pages under it; `None` if it is not mounted.
+    /// `/dev/shm`; `None` if there is none.
     pub shared_memory: Option<SharedMemory>,
-    /// When the kernel puts huge pages under shared memory.
+    /// When the kernel puts huge pages under `/dev/shm`.
     pub huge_pages: shared_memory::HugePages,
     /// GPUs of NVIDIA.
     pub gpus: gpu::Gpus,
