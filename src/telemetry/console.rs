@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
-use super::output::Output;
+use super::output::{Output, without_waiting};
 use super::progress_line::Look;
 
 /// Lines are dropped, and counted, while more than this waits for a reader.
@@ -63,6 +63,7 @@ impl Console {
     /// # Errors
     /// The file descriptor cannot be duplicated.
     pub fn on(file: File, terminal: bool, colour: bool, unicode: bool) -> io::Result<Self> {
+        let file = without_waiting(file);
         let state = State { output: Output::new(file.try_clone()?), bar: None, frame: Arc::default(), skipped_lines: 0 };
         let owner = std::process::id();
         Ok(Self { shared: Arc::new(Shared { owner, file, terminal, colour, unicode, state: Mutex::new(state) }) })

@@ -1,11 +1,15 @@
 //! Diagnostics through `tracing`: formatted in the calling thread and printed above the live line.
 
+use std::fmt;
 use std::io;
+use std::time::Instant;
 
 use thiserror::Error;
 use tracing::Subscriber;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 
 use super::Console;
 
@@ -27,7 +31,7 @@ pub enum LoggingError {
 }
 
 /// Sends this process's diagnostics to `console`. `RUST_LOG` decides what is shown; without it `verbosity`, the number of `-v` on the
-/// command line: information, then debugging, then everything. Forked children inherit the set-up and print whole lines too.
+/// command line: 0 shows warnings and errors, 1 information too, 2 debugging, 3 everything. Forked children inherit the set-up and print whole lines too.
 ///
 /// # Errors
 /// `RUST_LOG` cannot be parsed, or the process has a subscriber already.
@@ -47,7 +51,7 @@ pub fn subscriber(filter: &str, console: &Console) -> Result<impl Subscriber + S
     Ok(tracing_subscriber::fmt()
         .with_env_filter(parsed)
         .with_ansi(console.look().colour)
-        .with_timer(tracing_subscriber::fmt::time::uptime())
+        .with_timer(Elapsed(Instant::now()))
         .with_writer(Lines(console.clone()))
         .finish())
 }
@@ -58,6 +62,15 @@ fn default_filter(verbosity: u8) -> &'static str {
         1 => "info",
         2 => "debug",
         _ => "trace",
+    }
+}
+
+/// Seconds since logging was set up, to the millisecond.
+struct Elapsed(Instant);
+
+impl FormatTime for Elapsed {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        write!(writer, "{:>9.3}", self.0.elapsed().as_secs_f64())
     }
 }
 

@@ -1,14 +1,30 @@
 //! A file descriptor that is written only when it takes the bytes at once: a paused terminal or a full pipe never stops the supervisor.
 
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Bytes written at a time: what a pipe that polls as writable is guaranteed to take (`PIPE_BUF` on Linux).
+/// Bytes written at a time: what a pipe takes whole or not at all (`PIPE_BUF` on Linux).
 const PIECE_BYTES: usize = 4096;
+
+/// Opens a terminal or pipe a second time, for writes that return instead of waiting.
+///
+/// `O_NONBLOCK` belongs to the open file, which the shell and other programs share; a second opening leaves theirs as it is. A terminal needs
+/// it besides `poll`: it polls as writable while there is any room at all, and then waits for room for the rest. Where the second opening is
+/// refused (a socket, a terminal of another user) the file is used as it is, and only `poll` protects from waiting. Regular files never wait.
+pub(super) fn without_waiting(file: File) -> File {
+    let may_wait = file.metadata().is_ok_and(|about| about.file_type().is_char_device() || about.file_type().is_fifo());
+    if !may_wait {
+        return file;
+    }
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).unwrap_or(file)
+}
 
 /// Standard error, or what stands for it, and what it has not taken yet.
 #[derive(Debug)]
@@ -43,6 +59,7 @@ impl Output {
             }
             let (front, _) = self.backlog.as_slices();
             match self.file.write(&front[..front.len().min(PIECE_BYTES)]) {
+                Ok(0) => return,
                 Ok(written) => drop(self.backlog.drain(..written)),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,

@@ -42,6 +42,7 @@ pub struct Sinks {
     log: Guarded<AppendFile>,
     metrics_interval_s: f64,
     next_metrics_s: f64,
+    last_metrics_s: Option<f64>,
     metrics_pace: Pace,
     context: Context,
     learning_started: Option<Snapshot>,
@@ -65,6 +66,7 @@ impl Sinks {
             folder,
             metrics_interval_s: settings.metrics_interval_s,
             next_metrics_s: 0.0,
+            last_metrics_s: None,
             metrics_pace: Pace::over(0.0),
             context: settings.context,
             learning_started: None,
@@ -120,7 +122,9 @@ impl Sinks {
 
     /// Writes the last moment, closes `run.json` and prints the report.
     pub fn finish(mut self, reason: StopReason, snapshot: &Snapshot) -> Summary {
-        self.write_metrics(snapshot);
+        if self.last_metrics_s != Some(snapshot.wall_s) {
+            self.write_metrics(snapshot);
+        }
         self.progress.finish(snapshot);
         let started = self.learning_started.take().unwrap_or_default();
         let mut summary = Summary {
@@ -149,6 +153,7 @@ impl Sinks {
     }
 
     fn write_metrics(&mut self, snapshot: &Snapshot) {
+        self.last_metrics_s = Some(snapshot.wall_s);
         let steady = self.metrics_pace.steady(snapshot);
         let line = self.metrics.attempt(|file| file.append(&steady));
         let scalars = self.tensorboard.attempt(|file| file.snapshot(&steady));

@@ -49,6 +49,16 @@ fn metrics_follow_their_interval_and_carry_the_mean_rates_of_it() {
 }
 
 #[test]
+fn the_last_moment_is_not_written_twice() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    let metrics = sinks.folder().metrics();
+    sinks.record(&snapshot_at(3.0));
+    sinks.finish(StopReason::StepLimit, &snapshot_at(3.0));
+    assert_eq!(json_lines(&metrics).len(), 1);
+}
+
+#[test]
 fn an_evaluation_line_carries_its_statistics() {
     let root = tempdir().unwrap();
     let mut sinks = sinks_in(root.path(), piped_console().1);

@@ -69,7 +69,7 @@ pub(crate) fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> 
 /// Runs the ignored test `name` of this binary in a process of its own, in which the signal for too large files is ignored.
 pub(crate) fn run_alone(name: &str, root: &Path) -> Output {
     let program = std::env::current_exe().unwrap();
-    let script = "trap '' XFSZ; exec \"$0\" \"$@\"";
+    let script = "trap '' XFSZ; exec timeout 120 \"$0\" \"$@\"";
     let arguments = ["--ignored", "--exact", "--test-threads=1", name];
     Command::new("sh").args(["-c", script]).arg(program).args(arguments).env("TELEMETRY_ROOT", root).output().unwrap()
 }
