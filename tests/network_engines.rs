@@ -193,6 +193,26 @@ fn an_input_that_is_not_a_number_is_seen_at_the_output() {
 }
 
 #[test]
+fn the_native_engine_allocates_nothing_once_it_has_seen_the_largest_batch() {
+    for spec in specs() {
+        let mut network = build(&spec, Engine::Cpu);
+        let (input, output_gradient) = (numbers(64 * spec.inputs, 5), numbers(64 * spec.outputs, 6));
+        let (mut output, mut input_gradient) = (vec![0.0; output_gradient.len()], vec![0.0; input.len()]);
+        let mut gradient = vec![0.0; spec.parameter_count()];
+        let mut all = |rows: usize| {
+            let (inputs, outputs) = (rows * spec.inputs, rows * spec.outputs);
+            network.infer(&input[..inputs], rows, &mut output[..outputs]);
+            network.forward(&input[..inputs], rows, &mut output[..outputs]);
+            network.backward(&output_gradient[..outputs], &mut gradient, Some(&mut input_gradient[..inputs]));
+            network.update_parameters(&mut |parameters| parameters[0] += 1.0);
+        };
+        all(64);
+        let seen = allocation_counter::measure(|| [64, 1, 17, 64].into_iter().for_each(&mut all));
+        assert_eq!(seen.count_total, 0, "{spec:?}");
+    }
+}
+
+#[test]
 #[should_panic(expected = "needs a forward pass")]
 fn a_backward_pass_after_a_change_of_the_parameters_is_a_bug() {
     let spec = &specs()[0];

@@ -7,7 +7,7 @@ use pulp::Arch;
 
 use super::{
     elementwise::{activate as activate_all, add_bias, add_bias_relu, column_sums, mask_gradient},
-    narrow::{Contract, Epilogue, Expand, MAXIMUM_NARROW, Outer},
+    narrow::{Contract, Epilogue, Expand, MAXIMUM_NARROW, Outer, Side},
 };
 
 /// Runs `$body` with the constant `$constant` equal to `$value`, a number of columns from 1 to [`MAXIMUM_NARROW`].
@@ -78,13 +78,18 @@ impl Linear<'_> {
         bias_gradient: &mut [f32],
     ) {
         if self.inputs <= MAXIMUM_NARROW {
-            let (left, right, weight, bias) = (output_gradient, input, weight_gradient, bias_gradient);
-            return with_narrow!(self.inputs, NARROW => arch.dispatch(Outer::<NARROW> { left, right, weight, bias }));
+            let (left, right, weight, wide) = (output_gradient, input, weight_gradient, self.outputs);
+            let side = Side::Input { bias: bias_gradient };
+            return with_narrow!(self.inputs, NARROW => arch.dispatch(Outer::<NARROW> { left, right, side, weight, wide }));
+        }
+        arch.dispatch(|| column_sums(output_gradient, bias_gradient));
+        if self.outputs <= MAXIMUM_NARROW {
+            let (left, right, side, weight, wide) = (input, output_gradient, Side::Output, weight_gradient, self.inputs);
+            return with_narrow!(self.outputs, NARROW => arch.dispatch(Outer::<NARROW> { left, right, side, weight, wide }));
         }
         let rows = output_gradient.len() / self.outputs;
         let left = MatRef::from_row_major_slice(output_gradient, rows, self.outputs).transpose();
         product(left, MatRef::from_row_major_slice(input, rows, self.inputs), weight_gradient);
-        arch.dispatch(|| column_sums(output_gradient, bias_gradient));
     }
 
     /// `input_gradient[rows, inputs] = output_gradient · weight`, masked by the ReLU that produced the input if `activation` is given.

@@ -151,6 +151,11 @@ impl Network for CpuNetwork {
             assert_eq!(input_gradient.len(), rows * inputs, "the input gradient is not {rows} rows of {inputs} columns");
         }
         let (mut gradient, mut above) = (std::mem::take(&mut self.gradient), std::mem::take(&mut self.gradient_above));
+        // The two swap places from layer to layer, so both must hold the widest.
+        let widest = self.linears.iter().map(|linear| linear.outputs).max().unwrap_or(0);
+        for buffer in [&mut gradient, &mut above] {
+            sized(buffer, rows * widest);
+        }
         if dueling {
             split_gradient(output_gradient, sized(&mut above, rows * (1 + outputs)), outputs);
         } else {

@@ -62,8 +62,7 @@ impl<const NARROW: usize> Expand<'_, NARROW> {
                         simd.select_f32s(simd.less_than_or_equal_f32s(activation, zero), zero, sum)
                     }
                 };
-                let target = &mut output[row * wide + column..][..S::F32_LANES];
-                S::as_mut_simd_f32s(target).0[0] = value;
+                store(simd, value, &mut output[row * wide + column..]);
             }
         }
         for column in vectors * S::F32_LANES..wide {
@@ -149,21 +148,32 @@ impl<const NARROW: usize> WithSimd for Contract<'_, NARROW> {
     }
 }
 
-/// `weight[wide, NARROW] = left[rows, wide]ᵀ · right[rows, NARROW]` and `bias[wide]` = column sums of `left`: the parameter gradient of
-/// a layer with a narrow input.
+/// The parameter gradient of a layer with a narrow side: products of each wide column with each narrow one, summed over the rows.
 pub(super) struct Outer<'a, const NARROW: usize> {
+    /// `rows × wide`.
     pub(super) left: &'a [f32],
+    /// `rows × NARROW`.
     pub(super) right: &'a [f32],
+    pub(super) side: Side<'a>,
+    /// The gradient of the weights, `wide × NARROW` elements.
     pub(super) weight: &'a mut [f32],
-    pub(super) bias: &'a mut [f32],
+    pub(super) wide: usize,
+}
+
+/// Which side of the layer is narrow.
+pub(super) enum Side<'a> {
+    /// The input: `weight[wide, NARROW]`. `left` is the gradient of the output, and its sums over the rows are that of the bias.
+    Input { bias: &'a mut [f32] },
+    /// The output: `weight[NARROW, wide]`.
+    Output,
 }
 
 impl<const NARROW: usize> WithSimd for Outer<'_, NARROW> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let wide = self.bias.len();
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let wide = self.wide;
         let zero = simd.splat_f32s(0.0);
         let vectors = wide / S::F32_LANES;
         for vector in 0..vectors {
@@ -176,20 +186,32 @@ impl<const NARROW: usize> WithSimd for Outer<'_, NARROW> {
                     *sum = simd.mul_add_e_f32s(left, simd.splat_f32s(right), *sum);
                 }
             }
-            S::as_mut_simd_f32s(&mut self.bias[column..][..S::F32_LANES]).0[0] = total;
-            let target = &mut self.weight[column * NARROW..][..S::F32_LANES * NARROW];
+            if let Side::Input { bias } = &mut self.side {
+                store(simd, total, &mut bias[column..]);
+            }
             for (k, sum) in sums.iter().enumerate() {
-                for (lane, value) in lanes::<S>(sum).iter().enumerate() {
-                    target[lane * NARROW + k] = *value;
+                match self.side {
+                    Side::Output => store(simd, *sum, &mut self.weight[k * wide + column..]),
+                    Side::Input { .. } => {
+                        let target = &mut self.weight[column * NARROW..][..S::F32_LANES * NARROW];
+                        for (lane, value) in lanes::<S>(sum).iter().enumerate() {
+                            target[lane * NARROW + k] = *value;
+                        }
+                    }
                 }
             }
         }
         for column in vectors * S::F32_LANES..wide {
-            self.bias[column] = self.left.chunks_exact(wide).map(|left| left[column]).sum();
+            let left = self.left.chunks_exact(wide).map(|left| left[column]);
+            if let Side::Input { bias } = &mut self.side {
+                bias[column] = left.clone().sum();
+            }
             for k in 0..NARROW {
-                let products =
-                    self.left.chunks_exact(wide).zip(self.right.chunks_exact(NARROW)).map(|(left, right)| left[column] * right[k]);
-                self.weight[column * NARROW + k] = products.sum();
+                let target = match self.side {
+                    Side::Input { .. } => column * NARROW + k,
+                    Side::Output => k * wide + column,
+                };
+                self.weight[target] = left.clone().zip(self.right.chunks_exact(NARROW)).map(|(left, right)| left * right[k]).sum();
             }
         }
     }
@@ -210,6 +232,11 @@ pub(super) fn relu_gradient(activation: f32, gradient: f32) -> f32 {
 #[inline(always)]
 fn load<S: Simd>(_simd: S, values: &[f32]) -> S::f32s {
     S::as_simd_f32s(&values[..S::F32_LANES]).0[0]
+}
+
+#[inline(always)]
+fn store<S: Simd>(_simd: S, vector: S::f32s, target: &mut [f32]) {
+    S::as_mut_simd_f32s(&mut target[..S::F32_LANES]).0[0] = vector;
 }
 
 #[inline(always)]
