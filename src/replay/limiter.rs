@@ -65,11 +65,12 @@ fn sampled(control: Control<'_>) -> u64 {
 }
 
 fn wait(control: Control<'_>, ready: impl Fn() -> bool, mut idle: impl FnMut() -> bool) -> bool {
+    let ended = || matches!(control.run_state(), RunState::Stopping | RunState::Poisoned);
     while !ready() {
-        if matches!(control.run_state(), RunState::Stopping | RunState::Poisoned) || !idle() {
+        if ended() || !idle() {
             return false;
         }
-        control.wait_for_progress(PATIENCE, || ready() || control.run_state() != RunState::Running);
+        control.wait_for_progress(PATIENCE, || ready() || ended());
     }
     true
 }

@@ -3,11 +3,11 @@
 /// Bits after the point.
 const FRACTION_BITS: u32 = 20;
 /// Bits of a priority.
-pub(super) const PRIORITY_BITS: u32 = 40;
-/// Largest priority, about 1,048,576.
+pub(super) const PRIORITY_BITS: u32 = 39;
+/// Largest priority, about 524,288.
 const LARGEST: u64 = (1 << PRIORITY_BITS) - 1;
 
-/// A priority: 20 bits before the point and 20 after it. Zero is never sampled.
+/// A priority: 19 bits before the point and 20 after it. Zero is never sampled.
 ///
 /// Integers make the tree exact: sums commute, so the root equals the sum of the leaves whatever order processes
 /// update it in.
@@ -37,7 +37,7 @@ impl Priority {
     }
 
     /// As a float.
-    #[expect(clippy::cast_precision_loss, reason = "40 bits fit an f64")]
+    #[expect(clippy::cast_precision_loss, reason = "39 bits fit an f64")]
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / f64::from(1u32 << FRACTION_BITS)
     }

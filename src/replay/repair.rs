@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::staging::StagingArea;
 use super::table::Replay;
-use crate::segment::processes::{ProcessSlot, ProcessTable, SlotState, is_alive};
+use crate::segment::processes::{ProcessSlot, ProcessTable, SlotState, has_exited};
 use crate::segment::{Segment, control::Control};
 use crate::sync::{Ordering, wake_all};
 
@@ -68,7 +68,7 @@ fn wait_until_outside(processes: ProcessTable<'_>, dead: usize) -> Vec<usize> {
             .iter()
             .filter(|slot| slot.index() != dead && slot.state() == SlotState::Live && slot.in_operation())
             // Another one that died inside an operation changes nothing any more and gets a repair of its own.
-            .filter(|slot| is_alive(slot.pid(), slot.start_time()))
+            .filter(|slot| !has_exited(slot.pid(), slot.start_time()))
             .map(ProcessSlot::index)
             .collect();
         if inside.is_empty() || Instant::now() >= deadline {
@@ -86,6 +86,12 @@ fn complete(replay: &mut Replay<'_>, owner: usize, area: StagingArea<'_>) -> usi
     for index in flushed..committed {
         let Some(target) = area.target(index) else { break };
         let word = replay.store().word(target.slot);
+        // The last slot named may be one that another process claimed first. If it has been overwritten since, nothing
+        // tells which it was, and the transition is inserted (again): it cannot be in the replay twice.
+        let last_named = index + 1 == committed || area.target(index + 1).is_none();
+        if last_named && word.generation() > target.generation {
+            break;
+        }
         if word.generation() < target.generation || word.generation() == target.generation && word.owner() != owner {
             break;
         }

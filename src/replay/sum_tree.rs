@@ -24,6 +24,31 @@ fn leaf_word(generation: u64, priority: u64) -> u64 {
     (generation & TAG_MASK) << PRIORITY_BITS | priority
 }
 
+/// A sum, or zero while a subtraction that overtook its addition makes it negative.
+#[inline(always)]
+fn not_negative(sum: u64) -> u64 {
+    sum.cast_signed().max(0).cast_unsigned()
+}
+
+/// The child on which `target` falls and what is left of the target there; `None` when all are zero. Without branches
+/// that depend on the target, since nobody could predict them.
+#[inline(always)]
+fn choose<const K: usize>(sums: [u64; K], target: u64) -> Option<(usize, u64)> {
+    let (mut passed, mut passed_sum, mut prefix) = (0, 0, 0u64);
+    for sum in sums {
+        prefix = prefix.wrapping_add(sum);
+        let is_passed = prefix <= target;
+        passed += usize::from(is_passed);
+        passed_sum = if is_passed { prefix } else { passed_sum };
+    }
+    if passed < K {
+        return Some((passed, target - passed_sum));
+    }
+    // The parent promised more than its children hold now: stay on the last live child.
+    let last = sums.iter().rposition(|&sum| sum != 0)?;
+    Some((last, sums[last] - 1))
+}
+
 /// What an audit of a quiet tree found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Audit {
@@ -79,8 +104,12 @@ impl<'a> SumTree<'a> {
         self.capacity
     }
 
-    /// Sum of all priorities, as the root has it.
+    /// Sum of all priorities, as the root has it; zero while a subtraction that overtook its addition makes it negative.
     pub fn total(&self) -> u64 {
+        not_negative(self.root())
+    }
+
+    fn root(&self) -> u64 {
         self.levels[self.levels.len() - 1][0].load(Ordering::Relaxed)
     }
 
@@ -182,30 +211,16 @@ impl<'a> SumTree<'a> {
                     continue;
                 }
                 let group = &level[*node * K..][..K];
-                let mut rest = *target;
-                let mut chosen = K;
-                let mut last = None;
-                for (child, word) in group.iter().enumerate() {
-                    let sum = if depth == 0 { word.load(Ordering::Relaxed) & PRIORITY_MASK } else { word.load(Ordering::Relaxed) };
-                    if rest < sum {
-                        chosen = child;
-                        break;
-                    }
-                    if sum != 0 {
-                        last = Some((child, sum));
-                    }
-                    rest -= sum;
-                }
-                if chosen == K {
-                    // The parent promised more than its children hold now: stay on the last live child.
-                    let Some((child, sum)) = last else {
-                        *node = Self::NOWHERE;
-                        continue;
-                    };
-                    (chosen, rest) = (child, sum - 1);
-                }
+                let sum_of = |word: &AtomicU64| {
+                    let word = word.load(Ordering::Relaxed);
+                    if depth == 0 { word & PRIORITY_MASK } else { not_negative(word) }
+                };
+                let Some((child, rest)) = choose(std::array::from_fn::<u64, K, _>(|child| sum_of(&group[child])), *target) else {
+                    *node = Self::NOWHERE;
+                    continue;
+                };
                 *target = rest;
-                *node = *node * K + chosen;
+                *node = *node * K + child;
                 if let Some(below) = below {
                     for line in below[*node * K..][..K].iter().step_by(8) {
                         prefetch(line);
@@ -235,7 +250,7 @@ impl<'a> SumTree<'a> {
             self.for_each_node(depth, |node, sum| inconsistent_nodes += usize::from(node.load(Ordering::Relaxed) != sum));
         }
         let leaves = self.levels[0].iter().map(|leaf| leaf.load(Ordering::Relaxed) & PRIORITY_MASK);
-        Audit { root: self.total(), leaf_sum: leaves.fold(0, u64::wrapping_add), inconsistent_nodes }
+        Audit { root: self.root(), leaf_sum: leaves.fold(0, u64::wrapping_add), inconsistent_nodes }
     }
 
     fn for_each_node(&self, depth: usize, mut visit: impl FnMut(&AtomicU64, u64)) {

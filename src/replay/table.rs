@@ -1,5 +1,7 @@
 //! The replay as a process sees it (Reverb: table): insert what is staged, sample, update priorities.
 
+use std::time::Duration;
+
 use rand::{Rng, RngExt};
 use thiserror::Error;
 
@@ -15,12 +17,13 @@ use crate::segment::processes::{Operation, ProcessSlot};
 use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
 
-/// Transitions that one operation moves at most, which bounds how long a repair waits for it.
-const CHUNK: usize = 64;
 /// Rows fetched ahead of the one being copied.
 const PREFETCH_DISTANCE: usize = 16;
 /// Rounds in which rows that changed under the reader are drawn again.
 const DRAWING_ROUNDS: usize = 1_000;
+/// Rounds after which the reader sleeps between two: what it waits for may be a repair.
+const EAGER_ROUNDS: usize = 100;
+const DRAWING_PAUSE: Duration = Duration::from_micros(200);
 /// Owner that the supervisor writes into slots it repairs.
 const SUPERVISOR: usize = (1 << 20) - 1;
 
@@ -51,6 +54,8 @@ pub struct Replay<'a> {
     schema: Schema,
     /// Absent in the supervisor, who works alone behind the closed gate.
     process: Option<ProcessSlot<'a>>,
+    /// Transitions that one operation moves at most.
+    chunk: usize,
     differences: Differences,
     claimed: Vec<(usize, u64)>,
     drawing: Drawing,
@@ -67,6 +72,8 @@ impl<'a> Replay<'a> {
     /// The replay in `segment`, for the process in `process`.
     pub fn new(segment: &'a Segment, schema: Schema, process: Option<ProcessSlot<'a>>) -> Self {
         let layout = segment.layout().parameters();
+        let room = layout.transition_words;
+        assert!(schema.words() <= room, "a transition takes {} words and the segment has room for {room}", schema.words());
         let tree = (layout.fanout != 0).then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
         Self {
             control: segment.control(),
@@ -74,8 +81,9 @@ impl<'a> Replay<'a> {
             tree,
             schema,
             process,
+            chunk: layout.chunk(),
             differences: Differences::default(),
-            claimed: Vec::with_capacity(CHUNK),
+            claimed: Vec::with_capacity(layout.chunk()),
             drawing: Drawing::default(),
         }
     }
@@ -127,7 +135,7 @@ impl<'a> Replay<'a> {
         let (committed, first) = area.progress();
         let mut flushed = first;
         while flushed < committed {
-            let count = (committed - flushed).min(CHUNK);
+            let count = (committed - flushed).min(self.chunk);
             let operation = self.begin();
             self.insert_chunk(area, flushed, count);
             flushed += count;
@@ -190,10 +198,16 @@ impl<'a> Replay<'a> {
     pub fn sample(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
         let rows = batch.rows();
         let size = self.len();
+        if size == 0 {
+            return Err(SampleError::Empty);
+        }
         self.drawing.pending.clear();
         self.drawing.pending.extend(0..rows);
         for round in 0..DRAWING_ROUNDS {
-            let total = self.draw_slots(size, round == 0, random)?;
+            if round > EAGER_ROUNDS {
+                std::thread::sleep(DRAWING_PAUSE);
+            }
+            let total = self.draw_slots(size, round == 0, random);
             let missing = self.read_rows(batch, size, total, beta);
             if missing == 0 {
                 batch.largest_weight = batch.weights.iter().copied().fold(0.0, f32::max);
@@ -207,33 +221,34 @@ impl<'a> Replay<'a> {
         Err(SampleError::Contended { missing: self.drawing.pending.len(), rounds: DRAWING_ROUNDS })
     }
 
-    /// Choose a slot for every pending row; returns the total priority they were drawn from.
-    fn draw_slots(&mut self, size: usize, stratified: bool, random: &mut impl Rng) -> Result<u64, SampleError> {
+    /// Choose a slot for every pending row, or nowhere while every slot is being written; returns the total priority
+    /// they were drawn from.
+    fn draw_slots(&mut self, size: usize, stratified: bool, random: &mut impl Rng) -> u64 {
         let Drawing { pending, targets, slots } = &mut self.drawing;
         slots.resize(pending.len(), 0);
         let Some(tree) = &self.tree else {
-            if size == 0 {
-                return Err(SampleError::Empty);
-            }
             slots.fill_with(|| random.random_range(0..size));
-            return Ok(0);
+            return 0;
         };
         let total = tree.total();
         if total == 0 {
-            return Err(SampleError::Empty);
+            slots.fill(SumTree::NOWHERE);
+            return 0;
         }
         targets.clear();
         if stratified {
-            let parts = pending.len() as u128;
-            targets.extend((0..pending.len() as u128).map(|part| {
-                let point = part << 32 | u128::from(random.next_u32());
-                u64::try_from((point * u128::from(total) / parts) >> 32).unwrap_or(0)
+            // Parts of equal length, the first few one unit longer, so that together they are the total exactly.
+            let parts = pending.len().max(1) as u64;
+            let (length, longer) = (total / parts, total % parts);
+            targets.extend((0..pending.len() as u64).map(|part| {
+                let first = part * length + part.min(longer);
+                first + random.random_range(0..(length + u64::from(part < longer)).max(1))
             }));
         } else {
             targets.extend(pending.iter().map(|_| random.random_range(0..total)));
         }
         tree.find(targets, slots);
-        Ok(total)
+        total
     }
 
     /// Copy the chosen rows; what changed meanwhile stays pending. Returns how many do.

@@ -146,7 +146,8 @@ impl View {
 
     /// The arrival word of a round of this view.
     fn stamp(self, round: u64) -> u64 {
-        u64::from(self.epoch) << 40 | round & 0xff_ffff_ffff
+        // The highest bit tells an arrival from the zero that every word starts with.
+        1 << 63 | u64::from(self.epoch) << 40 | round & 0xff_ffff_ffff
     }
 }
 
@@ -162,6 +163,7 @@ mod tests {
         let share = |weight| Share { transitions: 8.0, loss_sum: 2.0, q_sum: 1.0, largest_weight: weight };
         exchange.arrive(0, view, 1, share(0.5), &[1.0; 5]);
         assert!(!exchange.all_arrived(view, 1));
+        assert!(!exchange.all_arrived(View { epoch: 0, members: 0b10 }, 0), "learner 1 never arrived anywhere");
         exchange.arrive(2, View { epoch: 3, ..view }, 1, share(9.0), &[9.0; 5]);
         assert!(!exchange.all_arrived(view, 1), "an arrival in an older view does not count");
         exchange.arrive(2, view, 1, share(0.75), &[2.0; 5]);

@@ -19,7 +19,8 @@ use super::processes::SLOT_WORDS;
 pub const PAGE_BYTES: usize = 4096;
 /// Children per node that the sum tree can be built with.
 pub const FANOUTS: [usize; 5] = [4, 8, 16, 32, 64];
-/// Most transitions a replay can hold: with leaves of 40 bits their sum still fits 64 bits.
+/// Most transitions a replay can hold: with leaves of 39 bits their sum stays below 2^63, so that a sum which is
+/// negative for a moment (a subtraction that overtook its addition) can be told from a large one.
 pub const MAX_CAPACITY: usize = 1 << 24;
 /// Most processes of a run.
 pub const MAX_PROCESSES: usize = 1024;
@@ -155,7 +156,8 @@ impl LayoutParameters {
         within("the number of process slots", self.processes, 1, MAX_PROCESSES)?;
         within("the number of staging areas", self.stagers, 0, self.processes)?;
         within("the number of staged transitions", self.staged_transitions, 1, 1 << 20)?;
-        within("the capacity of the replay", self.capacity, 1, MAX_CAPACITY)?;
+        // One slot more than there are writers, or writers that hold a slot each could wait for each other.
+        within("the capacity of the replay", self.capacity, self.least_capacity(), MAX_CAPACITY)?;
         within("the number of words in a transition", self.transition_words, 1, 1 << 20)?;
         within("the number of network parameters", self.network_parameters, 1, MAX_PARAMETERS)?;
         within("the number of learners", self.learners, 1, 32)?;
@@ -182,6 +184,18 @@ impl LayoutParameters {
         words * 8
     }
 
+    /// The smallest capacity with which writers can never run out of slots to claim.
+    fn least_capacity(&self) -> usize {
+        self.stagers.saturating_add(1)
+    }
+
+    /// Transitions that one operation may move at most: so few that all writers together cannot hold every slot, and
+    /// so few that a repair waits for it but shortly.
+    pub fn chunk(&self) -> usize {
+        const LONGEST: usize = 64;
+        (self.capacity.saturating_sub(1) / self.stagers.max(1)).clamp(1, LONGEST)
+    }
+
     /// Words between two transitions in the store: slot word and transition, a whole number of cache lines.
     pub fn slot_words(&self) -> usize {
         (1 + self.transition_words).next_multiple_of(8)
@@ -205,10 +219,11 @@ impl LayoutParameters {
     /// The largest capacity with which the segment takes at most `budget_bytes`; `None` when nothing fits.
     pub fn largest_capacity(&self, budget_bytes: usize) -> Option<usize> {
         let fits = |capacity| Layout::new(Self { capacity, ..*self }).is_ok_and(|layout| layout.total_bytes() <= budget_bytes);
-        if !fits(1) {
+        let least = self.least_capacity();
+        if !fits(least) {
             return None;
         }
-        let (mut good, mut bad) = (1, MAX_CAPACITY + 1);
+        let (mut good, mut bad) = (least, MAX_CAPACITY + 1);
         while bad - good > 1 {
             let middle = usize::midpoint(good, bad);
             if fits(middle) { good = middle } else { bad = middle }

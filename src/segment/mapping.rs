@@ -161,7 +161,10 @@ pub(super) fn object_path(name: &str) -> PathBuf {
 
 /// Remove the object `name` unless a process of its run still lives. Returns whether it is gone.
 pub fn remove_if_dead(name: &str) -> bool {
-    let Ok(file) = File::options().read(true).write(true).open(object_path(name)) else { return true };
+    let file = match File::options().read(true).write(true).open(object_path(name)) {
+        Ok(file) => file,
+        Err(error) => return error.kind() == std::io::ErrorKind::NotFound,
+    };
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(_lock) => remove(name),
         Err(_) => false,

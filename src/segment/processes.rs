@@ -341,15 +341,18 @@ impl<'a> ProcessSlot<'a> {
 
 const GENERATION_MASK: u64 = 0x00ff_ffff_0000_0000;
 
-/// Proof that the gate was open when an operation began; its end is announced on drop.
+/// Proof that the gate was open when an operation began; its end is announced on drop, unless by a panic.
 pub struct Operation<'a> {
     inside: &'a AtomicU64,
 }
 
 impl Drop for Operation<'_> {
     fn drop(&mut self) {
-        // Release: whoever sees the operation ended sees all it did.
-        self.inside.store(0, Ordering::Release);
+        // A panic leaves the tree half changed: the process stays inside, so that the supervisor repairs it.
+        if !std::thread::panicking() {
+            // Release: whoever sees the operation ended sees all it did.
+            self.inside.store(0, Ordering::Release);
+        }
     }
 }
 
@@ -368,6 +371,23 @@ pub fn is_alive(pid: u32, started: u64) -> bool {
     let state = fields.next();
     let start = fields.nth(18).and_then(|text| text.parse().ok());
     !matches!(state, Some("Z" | "X")) && start == Some(started)
+}
+
+/// Whether the kernel says that the process with this id and start time has ended, a zombie included. In doubt it has
+/// not: nobody may repair what a living process is still changing.
+pub fn has_exited(pid: u32, started: u64) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+    let Some(id) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
+    match pidfd_open(id, PidfdFlags::empty()) {
+        Err(error) => error == rustix::io::Errno::SRCH,
+        Ok(descriptor) => {
+            // Readable once every thread of the process is gone.
+            let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
+            let ended = poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0);
+            ended || started != 0 && start_time(pid).is_some_and(|now| now != started)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -409,7 +429,7 @@ mod tests {
     fn another_start_time_is_another_process() {
         let pid = std::process::id();
         let started = start_time(pid).unwrap();
-        assert!(is_alive(pid, started));
-        assert!(!is_alive(pid, started + 1));
+        assert!(is_alive(pid, started) && !has_exited(pid, started));
+        assert!(!is_alive(pid, started + 1) && has_exited(pid, started + 1));
     }
 }
