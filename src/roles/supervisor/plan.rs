@@ -183,3 +183,51 @@ pub fn bytes(count: usize) -> String {
     }
     if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::registry;
+    use crate::environments;
+    use crate::machine::memory::Limit;
+
+    fn plan(change: impl FnOnce(&mut Config)) -> Plan {
+        let mut config = Config::for_environment("CartPole-v1");
+        change(&mut config);
+        let algorithm = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
+        Plan::new(&config, &*algorithm, &[0, 1]).unwrap()
+    }
+
+    #[test]
+    fn a_replay_that_does_not_fit_is_refused_with_the_largest_that_would() {
+        let budget = Budget { bytes: 64 << 20, limit: Limit::SharedMemory };
+        let refused = plan(|config| config.replay.capacity = 10_000_000).check(&budget).unwrap_err().to_string();
+        let (_, capacity) = refused.split_once("replay.capacity = ").unwrap_or_else(|| panic!("{refused}"));
+        let capacity: usize = capacity.parse().unwrap();
+        assert!(plan(|config| config.replay.capacity = capacity).check(&budget).is_ok());
+        assert!(plan(|config| config.replay.capacity = capacity + 100).check(&budget).is_err());
+        assert!(refused.contains("/dev/shm"), "{refused}");
+    }
+
+    #[test]
+    fn every_process_has_a_slot_of_its_own_and_stagers_come_first() {
+        let plan = plan(|config| {
+            config.actor.count = 3;
+            config.learner.count = 2;
+        });
+        let mut slots: Vec<usize> = plan.processes.iter().map(|process| process.slot).chain(plan.attach_slots.clone()).collect();
+        slots.sort_unstable();
+        assert_eq!(slots, (0..plan.layout.parameters().processes).collect::<Vec<_>>());
+        let stagers = plan.layout.parameters().stagers;
+        assert!(plan.processes.iter().all(|process| (process.role == Role::Actor) == (process.slot < 3)));
+        assert!(plan.attach_slots.end == stagers);
+    }
+
+    #[test]
+    fn the_synchronous_plan_has_one_process() {
+        let plan = plan(|config| config.actor.count = 0);
+        assert_eq!(plan.processes.len(), 1);
+        assert_eq!(plan.processes[0].role, Role::Synchronous);
+        assert!(plan.attach_slots.is_empty());
+    }
+}
