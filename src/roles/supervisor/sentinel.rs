@@ -20,7 +20,7 @@ pub fn fork(segment: &Segment, clean_up: impl FnOnce()) -> Result<Pid, SegmentEr
     let supervisor = getpid();
     let name = segment.name().to_owned();
     system::fork_survivor(|| {
-        segment.disown();
+        segment.retire();
         let _ = nix::unistd::setsid();
         let _ = system::ignore_interrupts();
         wait_for_end_of(supervisor);
