@@ -2,6 +2,7 @@
 //! learner and the evaluator.
 
 pub mod actor;
+pub mod attached;
 pub mod evaluator;
 pub mod learner;
 pub mod player;

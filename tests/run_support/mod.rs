@@ -111,6 +111,18 @@ impl Supervised {
         live.filter(|slot| slot.role().is_some_and(|(found, _)| found.name() == role)).map(|slot| slot.pid()).collect()
     }
 
+    /// Wait until a process plays `role`, and return its id.
+    pub fn wait_for_process(&self, role: &str) -> u32 {
+        let deadline = Instant::now() + WATCHDOG;
+        loop {
+            if let Some(&pid) = self.processes(role).first() {
+                return pid;
+            }
+            assert!(Instant::now() < deadline, "gave up waiting for a process that is {role}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Send a signal to the supervisor.
     pub fn signal(&self, signal: nix::sys::signal::Signal) {
         kill(self.pid(), signal);

@@ -1,6 +1,7 @@
 //! The supervisor: plans, allocates, forks, watches, repairs, records. Single-threaded, never runs a tensor operation,
 //! takes no lock that a child can hold.
 
+mod attachments;
 mod child;
 mod observe;
 mod plan;
@@ -40,6 +41,9 @@ pub enum SupervisorError {
     /// A result could not be written.
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
+    /// The run could not be announced.
+    #[error(transparent)]
+    Rendezvous(#[from] crate::rendezvous::RendezvousError),
     /// A call to the system failed.
     #[error("{action} failed: {source}")]
     System {

@@ -4,6 +4,7 @@
 //! the registry entry after `kill -9`. The sentinel is in a session of its own, so that a signal to the process group
 //! of the run does not reach it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::unistd::{Pid, getpid, getppid};
@@ -15,8 +16,8 @@ use crate::segment::{Segment, SegmentError, system};
 /// How long the children of a dead supervisor may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Fork the sentinel of this process. It removes the segment of that name, and calls `clean_up` for the rest.
-pub fn fork(segment: &Segment, clean_up: impl FnOnce()) -> Result<Pid, SegmentError> {
+/// Fork the sentinel of this process. It removes the segment and the files at `paths`.
+pub fn fork(segment: &Segment, paths: &[PathBuf]) -> Result<Pid, SegmentError> {
     let supervisor = getpid();
     let name = segment.name().to_owned();
     system::fork_survivor(|| {
@@ -30,7 +31,9 @@ pub fn fork(segment: &Segment, clean_up: impl FnOnce()) -> Result<Pid, SegmentEr
             std::thread::sleep(Duration::from_millis(10));
         }
         system::remove(&name);
-        clean_up();
+        for path in paths {
+            let _ = std::fs::remove_file(path);
+        }
         0
     })
 }

@@ -9,13 +9,15 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::attachments::Attachments;
 use super::child::Child;
 use super::observe::Observer;
 use super::plan::Plan;
-use super::watch::{Ending, Watched};
+use super::watch::{Ending, Watched, has_ended};
 use super::{Prepared, SupervisorError, sentinel};
 use crate::checkpoint::{Policy, WeightsMetadata};
 use crate::config::Config;
+use crate::rendezvous::{Announcement, Listener, Registry, RunRecord};
 use crate::replay::{Repair, Replay, StagingArea, repair};
 use crate::roles::evaluator::EvaluationReport;
 use crate::segment::control::RunState;
@@ -50,7 +52,8 @@ pub struct Session {
     sentinel: Pid,
     reason: Option<StopReason>,
     next_snapshot: Instant,
-    first_step_seen: bool,
+    attachments: Attachments,
+    _announcement: Announcement,
 }
 
 impl Session {
@@ -59,6 +62,8 @@ impl Session {
         system::handle_stop_signals()?;
         system::keep_freed_memory();
         let config = &prepared.loaded.config;
+        let registry = Registry::open()?;
+        let swept = registry.sweep();
         let name = prepared.loaded.source.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
         let folder = RunFolder::create(config.run.folder.as_ref(), &name, &config.to_toml())?;
         plan.set_run_folder(folder.path());
@@ -66,7 +71,18 @@ impl Session {
         let description = describe(&prepared, folder.path());
         let segment = Segment::create(plan.layout.clone(), &description, config.machine.huge_pages)?;
         segment.control().largest_priority().store(1 << 20, crate::sync::Ordering::Relaxed);
-        let sentinel = sentinel::fork(&segment, || {})?;
+        let record = RunRecord {
+            identity: segment.identity().clone(),
+            segment: segment.name().into(),
+            socket: registry.socket_path(std::process::id()),
+            run_folder: description.run_folder.clone(),
+            environment: description.environment.clone(),
+            algorithm: description.algorithm.clone(),
+            program_version: description.program_version.clone(),
+        };
+        let announcement = registry.announce(&record)?;
+        let sentinel = sentinel::fork(&segment, announcement.paths())?;
+        let listener = Listener::bind(&record.socket)?;
         let settings = Settings {
             metrics_interval_s: config.run.metrics_interval_s,
             plain_interval_s: 10.0,
@@ -89,9 +105,13 @@ impl Session {
             sentinel,
             reason: None,
             next_snapshot: Instant::now(),
-            first_step_seen: false,
+            attachments: Attachments::new(listener, plan.attach_slots, prepared.loaded.config.actor.count),
+            _announcement: announcement,
             prepared,
         };
+        for name in swept {
+            session.sinks.event(&format!("removed the segment {name} that a dead run had left"));
+        }
         session.segment.control().set_run_state(RunState::Running);
         for index in 0..session.watched.len() {
             session.fork(index)?;
@@ -109,6 +129,7 @@ impl Session {
             self.sleep();
             self.see_to_the_dead()?;
             self.start_replacements()?;
+            self.see_to_visitors()?;
             self.receive_evaluations();
             self.kill_the_hung();
             self.observe();
@@ -158,9 +179,11 @@ impl Session {
     }
 
     fn sleep(&self) {
-        let timeout = TICK.min(self.next_snapshot.saturating_duration_since(Instant::now())).max(Duration::from_millis(1));
+        let tick = if self.attachments.has_company() { Duration::from_millis(5) } else { TICK };
+        let timeout = tick.min(self.next_snapshot.saturating_duration_since(Instant::now())).max(Duration::from_millis(1));
         let living = self.watched.iter().filter_map(|watched| watched.living.as_ref());
         let mut descriptors: Vec<PollFd<'_>> = living.map(|living| PollFd::new(&living.descriptor, PollFlags::IN)).collect();
+        descriptors.extend(self.attachments.descriptors());
         // An interruption by a signal is one more reason to look around.
         let _ = poll(&mut descriptors, Timespec::try_from(timeout).ok().as_ref());
     }
@@ -230,7 +253,7 @@ impl Session {
     /// Kill a process that stopped in the middle of an operation, so that it cannot go on with it later.
     fn fence(&mut self, slot: usize) {
         let Some(index) = self.watched.iter().position(|watched| watched.planned.slot == slot) else {
-            self.kill_attached(slot);
+            self.attachments.kill(&self.segment, Some(slot));
             return;
         };
         let planned = &self.watched[index].planned;
@@ -238,12 +261,28 @@ impl Session {
         self.sinks.event(&format!("{who} is stuck in the middle of an operation: killing it"));
         self.watched[index].signal(Signal::SIGKILL);
         // The kernel reports its end within moments; `see_to_the_dead` takes it from there.
-        while self.watched[index].living.as_ref().is_some_and(|living| !has_ended(living)) {
+        while self.watched[index].living.as_ref().is_some_and(|living| !has_ended(&living.descriptor)) {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    fn kill_attached(&mut self, _slot: usize) {}
+    /// Let in who knocks, and see off who left: what an attached actor had staged is kept like anybody's.
+    fn see_to_visitors(&mut self) -> Result<(), SupervisorError> {
+        for line in self.attachments.serve(&self.segment) {
+            self.sinks.event(&line);
+        }
+        for ended in self.attachments.take_ended() {
+            let repaired = self.repair(ended.slot)?;
+            let slot = self.segment.processes().slot(ended.slot);
+            let (work, saved) = (work_done(slot, Role::AttachedActor), loss(&repaired, Role::AttachedActor));
+            let last_words = slot.last_words();
+            let why = if last_words.is_empty() { String::new() } else { format!(" ({last_words})") };
+            slot.release();
+            let number = self.attachments.number(ended.slot);
+            self.sinks.event(&format!("attached actor {number} (pid {}) left{why} after {work}; {saved}", ended.pid));
+        }
+        Ok(())
+    }
 
     fn start_replacements(&mut self) -> Result<(), SupervisorError> {
         for index in 0..self.watched.len() {
@@ -305,9 +344,6 @@ impl Session {
         if Instant::now() >= self.next_snapshot {
             self.next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
             let snapshot = self.snapshot();
-            if !self.first_step_seen && snapshot.env_steps > 0 {
-                self.first_step_seen = true;
-            }
             self.sinks.record(&snapshot);
         }
     }
@@ -347,12 +383,14 @@ impl Session {
                 .for_each(|watched| watched.signal(Signal::SIGTERM));
         }
         let deadline = Instant::now() + LEAVING_PATIENCE;
-        while self.watched.iter().any(|watched| watched.living.is_some()) {
+        while self.watched.iter().any(|watched| watched.living.is_some()) || !self.attachments.is_empty() {
             if Instant::now() >= deadline {
                 self.watched.iter().for_each(|watched| watched.signal(Signal::SIGKILL));
+                self.attachments.kill(&self.segment, None);
             }
             self.sleep();
             self.see_to_the_dead()?;
+            self.see_to_visitors()?;
             self.receive_evaluations();
             self.observe();
         }
@@ -388,11 +426,6 @@ impl Session {
         };
         policy.save(&self.sinks.folder().last_weights())
     }
-}
-
-fn has_ended(living: &super::watch::Living) -> bool {
-    let mut descriptors = [PollFd::new(&living.descriptor, PollFlags::IN)];
-    matches!(poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(ready) if ready > 0)
 }
 
 fn describe(prepared: &Prepared, folder: &std::path::Path) -> Description {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::child::ERROR_EXIT_CODE;
@@ -130,6 +131,12 @@ impl Watched {
             let _ = kill(living.pid, signal);
         }
     }
+}
+
+/// Whether the process behind a pidfd has ended.
+pub fn has_ended(descriptor: &OwnedFd) -> bool {
+    let mut descriptors = [PollFd::new(descriptor, PollFlags::IN)];
+    matches!(poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(ready) if ready > 0)
 }
 
 #[cfg(test)]
