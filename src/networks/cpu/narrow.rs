@@ -48,7 +48,7 @@ impl<const NARROW: usize> Expand<'_, NARROW> {
                 Epilogue::BiasRelu(bias) | Epilogue::Bias(bias) => load(simd, &bias[column..]),
                 Epilogue::Mask(_) => zero,
             };
-            let weights: [S::f32s; NARROW] = std::array::from_fn(|k| matrix_vectors[k][vector]);
+            let weights = matrix_vectors.map(|matrix| matrix[vector]);
             let mut sums = [start; ROWS];
             for (k, &weight) in weights.iter().enumerate() {
                 for (row, sum) in sums.iter_mut().enumerate() {
