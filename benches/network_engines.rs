@@ -1,4 +1,4 @@
-//! Each engine's inference, forward and backward pass, and Adam: user CPU time, because other work may share the machine.
+//! Each engine's inference, forward and backward pass, and Adam, in CPU time of the thread, because other work may share the machine.
 //!
 //! `cargo bench --bench network_engines` (add `--no-default-features` to leave libtorch out).
 

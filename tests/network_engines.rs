@@ -30,6 +30,7 @@ fn specs() -> Vec<MlpSpec> {
         spec(4, &[64, 64], 2, false),
         spec(4, &[64, 64], 2, true),
         spec(1, &[33], 1, false),
+        spec(2, &[37, 5], 4, false),
         spec(8, &[37, 5], 8, true),
         spec(17, &[48, 40], 6, false),
         spec(23, &[3, 19, 31], 18, true),
@@ -228,7 +229,7 @@ mod torch {
     use shoal::networks::{Adam, AdamSettings, clip_norm};
     use tch::Tensor;
 
-    /// Largest difference, relative to the largest expected value but never finer than `floor`.
+    /// Every difference is within `tolerance` times the largest expected value, or times 1 if that is smaller.
     fn assert_close(got: &[f32], expected: &[f32], tolerance: f32, what: &str) {
         assert_eq!(got.len(), expected.len());
         let scale = expected.iter().fold(1.0f32, |scale, value| scale.max(value.abs()));

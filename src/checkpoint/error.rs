@@ -137,8 +137,8 @@ pub enum WeightsError {
         /// Which network.
         network: String,
         /// Its shape.
-        found: MlpSpec,
+        found: Box<MlpSpec>,
         /// The shape asked for.
-        expected: MlpSpec,
+        expected: Box<MlpSpec>,
     },
 }

@@ -88,7 +88,7 @@ impl Weights {
     pub fn take(&mut self, name: &str, expected: &MlpSpec, path: &Path) -> Result<Vec<f32>, WeightsError> {
         let Some(found) = self.networks.get(name) else { return Err(self.missing(name, path)) };
         if found.spec != *expected {
-            let (found, expected) = (found.spec.clone(), expected.clone());
+            let (found, expected) = (Box::new(found.spec.clone()), Box::new(expected.clone()));
             return Err(WeightsError::OtherSpec { path: path.into(), network: name.into(), found, expected });
         }
         Ok(self.networks.remove(name).map(|weights| weights.parameters).unwrap_or_default())

@@ -131,9 +131,16 @@ impl WithSimd for SquaredSum<'_> {
         let mut total = 0.0;
         for block in self.0.chunks(1024) {
             let (vectors, tail) = S::as_simd_f32s(block);
+            let (quads, rest) = pulp::as_arrays::<4, _>(vectors);
+            // Four sums, because each addition waits for the one before it.
             let mut sums = [simd.splat_f32s(0.0); 4];
-            for (index, &vector) in vectors.iter().enumerate() {
-                sums[index % 4] = simd.mul_add_e_f32s(vector, vector, sums[index % 4]);
+            for quad in quads {
+                for (sum, &vector) in sums.iter_mut().zip(quad) {
+                    *sum = simd.mul_add_e_f32s(vector, vector, *sum);
+                }
+            }
+            for (sum, &vector) in sums.iter_mut().zip(rest) {
+                *sum = simd.mul_add_e_f32s(vector, vector, *sum);
             }
             let sum = simd.add_f32s(simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3]));
             total += f64::from(simd.reduce_sum_f32s(sum)) + tail.iter().map(|value| f64::from(value * value)).sum::<f64>();

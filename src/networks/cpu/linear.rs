@@ -13,7 +13,7 @@ use super::{
 /// Runs `$body` with the constant `$constant` equal to `$value`, a number of columns from 1 to [`MAXIMUM_NARROW`].
 macro_rules! with_narrow {
     ($value:expr, $constant:ident => $body:expr) => {
-        with_narrow!(@cases $value, $constant, $body, 1 2 3 4 5 6 7 8)
+        with_narrow!(@cases $value, $constant, $body, 1 2 3 4)
     };
     (@cases $value:expr, $constant:ident, $body:expr, $($case:literal)*) => {
         match $value {
