@@ -1,0 +1,110 @@
+//! The processes of a test: forked, stopped, killed, reaped, and never left behind.
+
+use std::collections::BTreeMap;
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use shoal::replay::{Repair, repair};
+use shoal::segment::processes::Role;
+use shoal::segment::system;
+
+use super::Run;
+
+/// Forked processes by their slots.
+pub struct Family<'r> {
+    run: &'r Run,
+    children: BTreeMap<usize, Pid>,
+}
+
+impl<'r> Family<'r> {
+    /// Nobody yet.
+    pub fn new(run: &'r Run) -> Self {
+        Self { run, children: BTreeMap::new() }
+    }
+
+    /// Fork a process into `slot`; it occupies the slot, runs `body` and exits with 0.
+    pub fn start(&mut self, slot: usize, role: Role, body: impl FnOnce()) {
+        let entry = self.run.slot(slot);
+        assert!(entry.reserve(role, slot), "slot {slot} is not free");
+        let child = system::fork_child(|| {
+            std::panic::set_hook(Box::new(tell));
+            assert!(entry.occupy(std::process::id()), "slot {slot} was not reserved");
+            body();
+            0
+        });
+        self.children.insert(slot, child.expect("fork"));
+    }
+
+    /// Send a signal.
+    pub fn signal(&self, slot: usize, signal: Signal) {
+        kill(self.children[&slot], signal).expect("signalling a child");
+    }
+
+    /// Stop a process and wait until the kernel says that it stands still.
+    pub fn stop(&self, slot: usize) {
+        self.signal(slot, Signal::SIGSTOP);
+        let status = waitpid(self.children[&slot], Some(WaitPidFlag::WUNTRACED)).expect("waitpid");
+        assert!(matches!(status, WaitStatus::Stopped(..)), "{status:?}");
+    }
+
+    /// Let a stopped process go on.
+    pub fn go_on(&self, slot: usize) {
+        self.signal(slot, Signal::SIGCONT);
+    }
+
+    /// Wait for the end of a killed process. Its slot stays its own until [`Family::repair`].
+    pub fn reap(&mut self, slot: usize) {
+        let child = self.children.remove(&slot).expect("a child in the slot");
+        let status = waitpid(child, None).expect("waitpid");
+        assert!(matches!(status, WaitStatus::Signaled(_, Signal::SIGKILL, _)), "the process in slot {slot} ended by itself: {status:?}");
+    }
+
+    /// Kill processes together, then reap them.
+    pub fn kill(&mut self, slots: &[usize]) {
+        slots.iter().for_each(|&slot| self.signal(slot, Signal::SIGKILL));
+        slots.iter().for_each(|&slot| self.reap(slot));
+    }
+
+    /// Do for the dead process in `slot` what the supervisor does, and free the slot.
+    pub fn repair(&self, slot: usize) -> Repair {
+        let mut replay = self.run.replay(None);
+        let dead = self.run.slot(slot);
+        let repaired = repair(&self.run.segment, &mut replay, dead, Some(self.run.area(slot)));
+        if repaired.stuck.is_empty() {
+            dead.release();
+        }
+        repaired
+    }
+
+    /// Repair after the dead process in `slot`, waiting for living ones that are slow as often as it takes.
+    pub fn repair_patiently(&self, slot: usize) {
+        super::wait_until(|| self.repair(slot).stuck.is_empty());
+    }
+
+    /// Wait until every process has left by itself, and successfully.
+    pub fn join(&mut self) {
+        for (slot, child) in std::mem::take(&mut self.children) {
+            let status = waitpid(child, None).expect("waitpid");
+            assert_eq!(status, WaitStatus::Exited(child, 0), "the process in slot {slot} failed");
+            assert!(!self.run.slot(slot).in_operation(), "the process in slot {slot} left in the middle of an operation");
+            self.run.slot(slot).release();
+        }
+    }
+}
+
+impl Drop for Family<'_> {
+    fn drop(&mut self) {
+        for child in self.children.values() {
+            let _ = kill(*child, Signal::SIGKILL);
+            let _ = waitpid(*child, None);
+        }
+    }
+}
+
+/// Say why a child fails where the test harness's capture, which only exists in its parent, does not swallow it.
+fn tell(panic: &std::panic::PanicHookInfo<'_>) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "in process {}: {panic}", std::process::id());
+}

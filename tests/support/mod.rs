@@ -1,0 +1,40 @@
+//! What the tests of the segment and the replay share: a run with a watchdog, processes to kill, transitions that can be
+//! verified, and the audits of a supervisor.
+#![allow(dead_code, unused_imports, unreachable_pub, reason = "every test binary uses its own part")]
+
+pub mod family;
+pub mod payload;
+pub mod run;
+
+pub use family::Family;
+pub use payload::{Identity, Payload};
+pub use run::{Run, Sizes};
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+/// A generator that is the same in every repetition.
+pub fn random(seed: u64) -> Pcg64Mcg {
+    Pcg64Mcg::seed_from_u64(seed)
+}
+
+/// A count that the environment variable `name` may raise, for longer runs than the everyday ones.
+pub fn count_from_environment(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is `{text}`, expected a count")),
+        Err(_) => default,
+    }
+}
+
+/// Wait until `ready`, yielding the processor in between; the run's watchdog bounds it.
+pub fn wait_until(mut ready: impl FnMut() -> bool) {
+    let mut looks = 0u32;
+    while !ready() {
+        looks += 1;
+        if looks < 64 {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
+    }
+}
