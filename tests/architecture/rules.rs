@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use crate::imports::{imports, module_path, tokens};
 use crate::source::Source;
 
-/// Modules that `source` names although `table` does not allow it. Modules without a row are free.
+/// Modules that `source` names although `table` does not allow it. Every module but `roles` needs a row.
 pub(crate) fn forbidden_imports(source: &Source, table: &[(&str, &[&str])]) -> Vec<String> {
     let module = module_path(source);
-    let Some((own, allowed)) = table.iter().find(|(name, _)| module.first().is_some_and(|module| module == name)) else {
-        return Vec::new();
+    let Some(first) = module.first().filter(|first| *first != "roles") else { return Vec::new() };
+    let Some((own, allowed)) = table.iter().find(|(name, _)| first == name) else {
+        return vec![format!("{}: `{first}` has no row in the table", source.path)];
     };
     let is_module = |name: &str| name == "roles" || table.iter().any(|(module, _)| *module == name);
     imports(source)
@@ -125,6 +126,8 @@ mod tests {
         assert_eq!(check("src/sync.rs", "\nuse crate::segment::Segment;"), ["src/sync.rs:2: `sync` may not use `segment::Segment`"]);
         assert_eq!(check("src/segment/mod.rs", "use super::roles;"), ["src/segment/mod.rs:1: `segment` may not use `roles`"]);
         assert_eq!(check("src/roles/actor.rs", "use crate::{sync, segment};"), Vec::<String>::new());
+        assert_eq!(check("src/lib.rs", "use crate::{sync, segment};"), Vec::<String>::new());
+        assert_eq!(check("src/novelty/mod.rs", ""), ["src/novelty/mod.rs: `novelty` has no row in the table"]);
     }
 
     #[test]

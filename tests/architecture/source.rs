@@ -40,6 +40,7 @@ pub(crate) fn below(folders: &[&str]) -> Vec<Source> {
     for folder in folders {
         collect(&root().join(folder), &mut paths);
     }
+    assert!(!paths.is_empty(), "no Rust file was found below {folders:?}: a rule that checks nothing proves nothing");
     paths.sort();
     let read = |path: &PathBuf| {
         let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{} cannot be read: {error}", path.display()));
