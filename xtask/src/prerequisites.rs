@@ -14,8 +14,8 @@ use anyhow::{Result, bail};
 use crate::distribution::{Tool, install_command};
 use crate::{libtorch, report::say, workspace};
 
-/// Room for the wheels, pip's own copy of them and what is unpacked: 1.6 GB at the highest point, and some air.
-const SETUP_BYTES: u64 = 2_000_000_000;
+/// Room for the wheels and for what is unpacked from them: 1.1 GB at the highest point, and some air.
+const SETUP_BYTES: u64 = 1_500_000_000;
 /// Room for the release and the development builds of everything.
 const BUILD_BYTES: u64 = 6_000_000_000;
 

@@ -24,9 +24,9 @@ const fn stage(name: &'static str, needs_libtorch: bool, arguments: &'static str
 const DEFINITIONS: [Definition; 7] = [
     stage("format", false, "fmt --all --check"),
     stage("lints-without-libtorch", false, "clippy --workspace --all-targets --no-default-features -- -D warnings"),
-    stage("tests-without-libtorch", false, "nextest run --workspace --no-default-features"),
+    stage("tests-without-libtorch", false, "nextest run --no-fail-fast --workspace --no-default-features"),
     stage("lints", true, "clippy --workspace --all-targets -- -D warnings"),
-    stage("tests", true, "nextest run --workspace"),
+    stage("tests", true, "nextest run --no-fail-fast --workspace"),
     stage("documentation-tests", true, "test --workspace --doc"),
     Definition {
         name: "documentation",

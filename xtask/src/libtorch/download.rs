@@ -60,9 +60,9 @@ pub(super) fn download(wheels: &[Wheel], partial: &Path) -> Result<()> {
     let status = command.env("TMPDIR", &temporary).status().with_context(|| format!("`{python}` does not start"))?;
     if !status.success() {
         bail!(
-            "pip could not download libtorch ({status}); its own message is above. Check the network connection and pip's settings \
-             (`{python} -m pip config list`), and run the command again. Without a network, unpack libtorch {VERSION} elsewhere and set \
-             LIBTORCH to its folder"
+            "pip could not download libtorch ({status}); its own message is above. Check the network connection, the free disk space and \
+             pip's settings (`{python} -m pip config list`), and run the command again. Without a network, unpack libtorch {VERSION} \
+             elsewhere and set LIBTORCH to its folder"
         );
     }
     Ok(())

@@ -69,7 +69,8 @@ fn remove_leftovers(root: &Path) -> Result<()> {
     for entry in fs::read_dir(root).with_context(|| format!("{} cannot be read", root.display()))? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(&partial_prefix()) {
-            fs::remove_dir_all(entry.path()).with_context(|| format!("{} cannot be removed", entry.path().display()))?;
+            // The pip of a killed set-up may still be writing there. Then the rest goes next time, and is in nobody's way.
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
     Ok(())
