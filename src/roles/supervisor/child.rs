@@ -17,24 +17,24 @@ use crate::segment::processes::{ProcessSlot, Role};
 use crate::segment::{Segment, system};
 
 /// Exit code of a process that could not go on and said why in its last words.
-pub const ERROR_EXIT_CODE: i32 = 1;
+pub(super) const ERROR_EXIT_CODE: i32 = 1;
 
 /// What a child is given by the supervisor's memory.
-pub struct Child<'a> {
+pub(super) struct Child<'a> {
     /// The shared memory.
-    pub segment: &'a Segment,
+    pub(super) segment: &'a Segment,
     /// The resolved configuration.
-    pub config: &'a Config,
+    pub(super) config: &'a Config,
     /// The algorithm.
-    pub algorithm: &'a dyn Algorithm,
+    pub(super) algorithm: &'a dyn Algorithm,
     /// The environment's facts.
-    pub environment: &'a EnvironmentSpec,
+    pub(super) environment: &'a EnvironmentSpec,
     /// Where the best policy is kept.
-    pub best_weights: PathBuf,
+    pub(super) best_weights: PathBuf,
     /// The best evaluation so far.
-    pub best_return: f64,
+    pub(super) best_return: f64,
     /// Where evaluations are reported.
-    pub reports: Option<IpcSender<EvaluationReport>>,
+    pub(super) reports: Option<IpcSender<EvaluationReport>>,
 }
 
 /// The message of the last panic, with its place.
@@ -42,7 +42,7 @@ static PANIC_MESSAGE: Mutex<String> = Mutex::new(String::new());
 
 impl Child<'_> {
     /// Play the part of `planned` and return the exit code.
-    pub fn run(self, planned: &PlannedProcess) -> i32 {
+    pub(super) fn run(self, planned: &PlannedProcess) -> i32 {
         self.segment.disown();
         let slot = self.segment.processes().slot(planned.slot);
         let code = catch_panic(slot, || {

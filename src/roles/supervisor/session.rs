@@ -44,7 +44,6 @@ pub struct Session {
     segment: Segment,
     watched: Vec<Watched>,
     sinks: Sinks,
-    console: Console,
     observer: Observer,
     reports: Option<IpcReceiver<EvaluationReport>>,
     best_return: f64,
@@ -94,8 +93,7 @@ impl Session {
             },
         };
         let mut session = Self {
-            sinks: Sinks::create(folder, console.clone(), settings)?,
-            console,
+            sinks: Sinks::create(folder, console, settings)?,
             observer: Observer::new(prepared.started, plan.layout.parameters().processes),
             watched: plan.processes.into_iter().map(Watched::new).collect(),
             segment,
