@@ -1,1 +1,3 @@
+//! `inspect [PID]`: a look into a run.
+
 fn main() {}

@@ -1,1 +1,10 @@
-//! `checkpoint`.
+//! What outlives a run: parameters in files that are complete or absent, never half written.
+
+mod atomic;
+mod error;
+pub mod policy;
+pub mod weights;
+
+pub use error::WeightsError;
+pub use policy::Policy;
+pub use weights::{NetworkWeights, Weights, WeightsMetadata};

@@ -1,5 +1,30 @@
 //! What a user asks for: TOML files, `--set` overrides, ranges, suggestions.
+//!
+//! [`schema`] declares every key once, with its type, default, limits, unit and meaning. From that declaration come the structs that the rest of
+//! Shoal reads, the checks of [`Config::load`], the errors, and the reference in `docs/configuration.md`.
 
+mod check;
+mod define;
+mod document;
+mod error;
+mod flow;
+mod key;
+mod limits;
+mod load;
+mod overrides;
+mod place;
+mod reference;
+mod rules;
 pub mod schema;
+mod setting;
+mod suggestion;
+mod write;
 
+pub use error::{ConfigError, ConfigErrors, Problem};
+pub use key::{Key, Table};
+pub use limits::Limits;
+pub use load::{Difference, Loaded};
+pub use place::Place;
+pub use reference::reference;
 pub use schema::Config;
+pub use setting::{Choice, Kind, Setting};

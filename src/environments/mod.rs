@@ -1,10 +1,31 @@
-//! Environments: the trait, the spaces, and the native ones.
+//! Environments: the trait, the spaces, the native classic-control tasks, and stepping many of them in one call.
+//!
+//! The native ones equal `gymnasium.make(id)` of Gymnasium 1.4.0 bit for bit, seeded resets and time limits included, so that
+//! a score reached here means what it means everywhere else. They are made by [`registry::make`].
 
-use thiserror::Error;
-
+mod acrobot;
+mod cart_pole;
+pub mod conformance;
+mod delayed;
+mod error;
+mod generator;
+mod mountain_car;
+mod mountain_car_continuous;
+mod native;
+mod pendulum;
+mod power;
+pub mod registry;
+mod seed_sequence;
 pub mod spaces;
+mod vector;
 
-pub use spaces::{ActionSpace, ObservationSpace};
+pub use delayed::delayed;
+pub use error::EnvironmentError;
+pub use generator::Generator;
+pub use registry::{make, names, spec};
+pub use seed_sequence::{SeedSequence, derive_seed};
+pub use spaces::{Action, ActionSpace, ObservationSpace};
+pub use vector::{Actions, FinishedEpisode, VectorEnvironment};
 
 /// What is fixed about an environment.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,15 +38,8 @@ pub struct EnvironmentSpec {
     pub action: ActionSpace,
     /// Steps after which an episode is truncated.
     pub time_limit_steps: Option<u32>,
-}
-
-/// One action for one environment.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Action<'a> {
-    /// Index into a discrete space.
-    Discrete(usize),
-    /// Values of a box space, as many as its elements.
-    Continuous(&'a [f32]),
+    /// Mean return at which the task counts as solved, where its authors named one.
+    pub reward_threshold: Option<f64>,
 }
 
 /// Result of a step, besides the observation.
@@ -36,52 +50,39 @@ pub struct Step {
     /// The episode ended inside the problem: nothing follows, the value of the next state is zero.
     pub terminated: bool,
     /// The episode was cut off from outside (time limit): the next state has a value.
+    /// Both flags are set when a step at the time limit also terminates, as in Gymnasium; then `terminated` decides.
     pub truncated: bool,
 }
 
-/// Why an environment could not be made, reset or stepped.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum EnvironmentError {
-    /// No such name in the registry.
-    #[error("unknown environment `{id}`{suggestion}; known are {known}")]
-    Unknown {
-        /// What was asked for.
-        id: String,
-        /// ` (did you mean ...?)` or nothing.
-        suggestion: String,
-        /// All names.
-        known: String,
-    },
-    /// An action that is not in the action space.
-    #[error("`{id}` refused action {action}: it takes {expected}")]
-    InvalidAction {
-        /// Environment.
-        id: String,
-        /// The action, printed.
-        action: String,
-        /// The action space, printed.
-        expected: String,
-    },
-    /// A step before the first reset or after the end of an episode.
-    #[error("`{id}` was stepped {when}: call reset first")]
-    NeedsReset {
-        /// Environment.
-        id: String,
-        /// `before its first reset` or `after its episode ended`.
-        when: &'static str,
-    },
+impl Step {
+    /// Whether the episode is over, for either reason.
+    pub fn ended(&self) -> bool {
+        self.terminated || self.truncated
+    }
 }
 
 /// One environment, in the sense of Gymnasium: `reset`, then `step` until terminated or truncated, then `reset` again.
+///
+/// [`conformance::check`] puts an implementation through the rules written here.
 pub trait Environment {
     /// What is fixed about it.
     fn spec(&self) -> &EnvironmentSpec;
 
-    /// Start an episode and write its first observation (`spec().observation.len()` values).
-    /// A seed restarts the environment's random numbers, exactly as Gymnasium's `reset(seed=...)`.
+    /// Start an episode, whatever state the last one was in, and write its first observation.
+    ///
+    /// A seed restarts the environment's random numbers, exactly as Gymnasium's `reset(seed=...)`; without one they continue,
+    /// and an environment that never had a seed takes one from the operating system.
+    ///
+    /// # Panics
+    /// If `observation` does not hold `spec().observation.len()` values.
     fn reset(&mut self, seed: Option<u64>, observation: &mut [f32]) -> Result<(), EnvironmentError>;
 
     /// Take one step and write the observation that follows it.
+    ///
+    /// A refused action ([`EnvironmentError::InvalidAction`]) leaves the episode as it was. Before the first reset and after
+    /// the end of an episode the answer is [`EnvironmentError::NeedsReset`].
+    ///
+    /// # Panics
+    /// If `observation` does not hold `spec().observation.len()` values.
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Result<Step, EnvironmentError>;
 }

@@ -1,4 +1,8 @@
-//! Observation and action spaces.
+//! Observation and action spaces, and single actions.
+
+use std::fmt;
+
+use super::{EnvironmentError, EnvironmentSpec};
 
 /// A box of real numbers that an environment shows.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +16,16 @@ pub struct ObservationSpace {
 }
 
 impl ObservationSpace {
+    /// A one-dimensional space within `low` and `high`, both of length N.
+    pub fn vector<const N: usize>(low: [f32; N], high: [f32; N]) -> Self {
+        Self { shape: vec![N], low: low.to_vec(), high: high.to_vec() }
+    }
+
+    /// A one-dimensional space from `-high` to `high`.
+    pub fn symmetric<const N: usize>(high: [f32; N]) -> Self {
+        Self::vector(high.map(|bound| -bound), high)
+    }
+
     /// Number of values in one observation.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
@@ -38,4 +52,61 @@ pub enum ActionSpace {
         /// Largest values.
         high: Vec<f32>,
     },
+}
+
+impl ActionSpace {
+    /// Whether an environment takes this action: an index below `n`, or as many finite values as there are bounds.
+    ///
+    /// Values outside the bounds are taken, because the environment clips them. NaN and infinities are not: they
+    /// come from a policy that has diverged, and would turn a reward into one silently.
+    pub fn accepts(&self, action: Action<'_>) -> bool {
+        match (self, action) {
+            (Self::Discrete { n }, Action::Discrete(index)) => index < *n,
+            (Self::Box { low, .. }, Action::Continuous(values)) => {
+                values.len() == low.len() && values.iter().all(|value| value.is_finite())
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for ActionSpace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Discrete { n } => write!(formatter, "an index from 0 to {}", n.saturating_sub(1)),
+            Self::Box { low, high } => write!(formatter, "{} finite values, clipped to {low:?} .. {high:?}", low.len()),
+        }
+    }
+}
+
+/// One action for one environment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Action<'a> {
+    /// Index into a discrete space.
+    Discrete(usize),
+    /// Values of a box space, as many as its elements.
+    Continuous(&'a [f32]),
+}
+
+impl fmt::Display for Action<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Discrete(index) => write!(formatter, "{index}"),
+            Self::Continuous(values) => write!(formatter, "{values:?}"),
+        }
+    }
+}
+
+impl EnvironmentSpec {
+    /// The refusal of `action`, for implementations of [`Environment`](super::Environment).
+    #[cold]
+    pub fn invalid_action(&self, action: impl fmt::Display) -> EnvironmentError {
+        EnvironmentError::InvalidAction { id: self.id.clone(), action: action.to_string(), expected: self.action.to_string() }
+    }
+
+    /// The refusal of a step, for implementations of [`Environment`](super::Environment).
+    #[cold]
+    pub fn needs_reset(&self, when: &'static str) -> EnvironmentError {
+        EnvironmentError::NeedsReset { id: self.id.clone(), when }
+    }
 }

@@ -1,1 +1,129 @@
-//! `machine`.
+//! What this machine offers a run: cores, memory and its limits, shared memory, huge pages, GPUs, libraries.
+//!
+//! Everything is read from files of the kernel below a root folder, so that tests can put a made-up machine there. Nothing here starts a thread,
+//! allocates what it measures, or asks CUDA anything: a process that is about to fork must not.
+
+pub mod affinity;
+pub mod cgroup;
+pub mod cores;
+pub mod doctor;
+pub mod gpu;
+pub mod memory;
+pub mod shared_memory;
+pub mod software;
+
+use std::path::Path;
+
+use serde::Serialize;
+
+pub use cores::Cores;
+pub use memory::{Budget, Limit, Memory};
+pub use shared_memory::SharedMemory;
+pub use software::{Libtorch, Software};
+
+/// What this machine offers, as it was when asked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Machine {
+    /// Processor cores.
+    pub cores: Cores,
+    /// Memory of the whole machine.
+    pub memory: Memory,
+    /// The tightest memory limit on this process's control groups; `None` without any.
+    pub cgroup: Option<cgroup::MemoryLimit>,
+    /// `/dev/shm`; `None` if there is none.
+    pub shared_memory: Option<SharedMemory>,
+    /// When the kernel puts huge pages under `/dev/shm`.
+    pub huge_pages: shared_memory::HugePages,
+    /// GPUs of NVIDIA.
+    pub gpus: gpu::Gpus,
+    /// Kernel, libtorch, Python, and limits of this process.
+    pub software: Software,
+}
+
+impl Machine {
+    /// Looks at the machine that this process runs on. What cannot be read counts as absent.
+    pub fn detect() -> Self {
+        Self::detect_under(Path::new("/"))
+    }
+
+    /// Like [`detect`](Self::detect), with the files of the kernel below `root`. System calls answer for this machine all the same.
+    pub fn detect_under(root: &Path) -> Self {
+        Self {
+            cores: Cores::detect_under(root),
+            memory: Memory::detect_under(root),
+            cgroup: cgroup::detect_under(root),
+            shared_memory: SharedMemory::detect(&root.join("dev/shm")),
+            huge_pages: shared_memory::HugePages::detect_under(root),
+            gpus: gpu::Gpus::detect_under(root),
+            software: Software::detect_under(root),
+        }
+    }
+}
+
+/// The content of the file `name` below `root`; empty if there is none.
+pub(crate) fn text_of(root: &Path, name: &str) -> String {
+    std::fs::read_to_string(root.join(name)).unwrap_or_default()
+}
+
+/// A number of bytes for people: `1.5 GiB`.
+pub(crate) fn readable_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let mut amount = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while amount >= 1024.0 && unit + 1 < UNITS.len() {
+        amount /= 1024.0;
+        unit += 1;
+    }
+    format!("{amount:.1} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+pub(crate) mod fixture {
+    //! A made-up machine: a folder of files as the kernel would show them.
+
+    use std::path::Path;
+
+    /// A temporary folder with the given files.
+    pub(crate) fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        root
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_a_core_and_memory() {
+        let machine = Machine::detect();
+        assert!(!machine.cores.usable.is_empty());
+        assert!(machine.memory.total_bytes >= machine.memory.available_bytes && machine.memory.available_bytes > 0);
+        assert!(Budget::of(&machine).bytes <= machine.memory.available_bytes);
+    }
+
+    #[test]
+    fn an_empty_root_is_a_machine_without_limits_and_devices() {
+        let root = fixture::root(&[]);
+        let machine = Machine::detect_under(root.path());
+        assert_eq!(machine.cgroup, None);
+        assert_eq!(machine.shared_memory, None);
+        assert!(machine.gpus.names.is_empty() && !machine.gpus.has_driver);
+    }
+
+    #[test]
+    fn bytes_are_readable() {
+        assert_eq!(readable_bytes(1023), "1023 bytes");
+        assert_eq!(readable_bytes(1536), "1.5 KiB");
+        assert_eq!(readable_bytes(64 << 20), "64.0 MiB");
+        assert_eq!(readable_bytes(3 << 40), "3.0 TiB");
+    }
+}

@@ -1,1 +1,113 @@
-//! `networks`.
+//! Function approximators: one trait, a native engine for CPUs and one through libtorch.
+//!
+//! An algorithm writes its loss by hand: it calls [`Network::forward`], computes the gradient of the loss with respect to the output,
+//! and gives it to [`Network::backward`]. Parameters and gradients are flat `f32` slices, so that the parameter board, the gradient
+//! exchange, [`Adam`] and checkpoints never depend on what computed them.
+
+mod adam;
+mod cpu;
+mod device;
+mod error;
+mod specification;
+#[cfg(feature = "torch")]
+mod torch;
+
+pub use adam::{Adam, AdamSettings, clip_norm, polyak};
+pub use cpu::CpuNetwork;
+pub use device::Device;
+pub use error::NetworkError;
+pub use specification::{MAXIMUM_PARAMETERS, MlpSpec, TensorSpec};
+#[cfg(feature = "torch")]
+pub use torch::TorchNetwork;
+
+use crate::config::schema::Engine;
+
+/// One network with one set of parameters.
+///
+/// All matrices are row-major slices of `f32`: an input has `rows × inputs` elements, an output `rows × outputs`. `rows` may change from
+/// call to call; buffers grow to the largest seen and are then reused.
+///
+/// # Panics
+/// Every method panics on a slice of the wrong length. The libtorch engine also panics when its device fails after it was built (out of
+/// memory, for instance): a process whose device failed can only be replaced.
+pub trait Network: Send {
+    /// Shape of the network.
+    fn spec(&self) -> &MlpSpec;
+
+    /// All parameters, in the order of [`MlpSpec::tensors`]. With a network on a GPU, this is the copy on the host.
+    fn parameters(&self) -> &[f32];
+
+    /// Replaces all parameters.
+    fn set_parameters(&mut self, parameters: &[f32]) {
+        self.update_parameters(&mut |current| current.copy_from_slice(parameters));
+    }
+
+    /// Lets `change` modify the parameters in place: an optimizer step or Polyak averaging.
+    fn update_parameters(&mut self, change: &mut dyn FnMut(&mut [f32]));
+
+    /// Computes `output` for `input` and keeps nothing: what the last [`Self::forward`] kept stays valid.
+    fn infer(&mut self, input: &[f32], rows: usize, output: &mut [f32]);
+
+    /// Computes `output` for `input` and keeps what [`Self::backward`] needs.
+    fn forward(&mut self, input: &[f32], rows: usize, output: &mut [f32]);
+
+    /// Gradients of the last [`Self::forward`], given the gradient of a loss with respect to its output (`rows × outputs`).
+    ///
+    /// Overwrites `parameter_gradient` (all parameters) and, if wanted, `input_gradient` (`rows × inputs`). Each `forward` may be followed
+    /// by one `backward`, before the parameters change.
+    ///
+    /// # Panics
+    /// Without a `forward` since the last `backward` or the last change of the parameters.
+    fn backward(&mut self, output_gradient: &[f32], parameter_gradient: &mut [f32], input_gradient: Option<&mut [f32]>);
+}
+
+/// Builds a network with all parameters zero; see [`MlpSpec::initialise`].
+///
+/// [`Engine::Auto`] takes the native engine on a CPU and libtorch on a GPU. `threads` are those of libtorch's operators, a setting of the
+/// whole process; the native engine runs on the calling thread, because processes are what scales here.
+///
+/// # Errors
+/// When the shape is impossible, the engine is not compiled in or cannot use the device, or the device does not exist.
+pub fn build(spec: MlpSpec, engine: Engine, device: Device, threads: usize) -> Result<Box<dyn Network>, NetworkError> {
+    match (engine, device) {
+        (Engine::Auto | Engine::Cpu, Device::Cpu) => Ok(Box::new(CpuNetwork::new(spec)?)),
+        (Engine::Cpu, Device::Cuda(_)) => Err(NetworkError::EngineWithoutDevice { device }),
+        (Engine::Auto | Engine::Torch, _) => build_torch(spec, device, threads),
+    }
+}
+
+#[cfg(feature = "torch")]
+fn build_torch(spec: MlpSpec, device: Device, threads: usize) -> Result<Box<dyn Network>, NetworkError> {
+    Ok(Box::new(TorchNetwork::new(spec, device, threads)?))
+}
+
+#[cfg(not(feature = "torch"))]
+fn build_torch(_spec: MlpSpec, device: Device, _threads: usize) -> Result<Box<dyn Network>, NetworkError> {
+    Err(NetworkError::TorchNotCompiled { device })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> MlpSpec {
+        MlpSpec { inputs: 3, hidden: vec![8], outputs: 2, dueling: false }
+    }
+
+    #[test]
+    fn the_native_engine_serves_cpus_only() {
+        assert!(build(spec(), Engine::Auto, Device::Cpu, 1).is_ok());
+        assert!(build(spec(), Engine::Cpu, Device::Cpu, 1).is_ok());
+        let refused = build(spec(), Engine::Cpu, Device::Cuda(1), 1).err().expect("the native engine has no GPU");
+        assert!(refused.to_string().contains("cuda:1"), "{refused}");
+    }
+
+    #[cfg(not(feature = "torch"))]
+    #[test]
+    fn libtorch_is_refused_when_it_is_not_compiled_in() {
+        for (engine, device) in [(Engine::Torch, Device::Cpu), (Engine::Auto, Device::Cuda(0))] {
+            let refused = build(spec(), engine, device, 1).err().expect("this build has no libtorch");
+            assert!(matches!(refused, NetworkError::TorchNotCompiled { .. }), "{refused}");
+        }
+    }
+}

@@ -1,1 +1,13 @@
-//! `roles`.
+//! What each process of a run does. No role uses another, except that the synchronous trainer is made of the actor, the
+//! learner and the evaluator.
+
+pub mod actor;
+pub mod attached;
+pub mod evaluator;
+pub mod learner;
+pub mod player;
+pub mod run;
+pub mod supervisor;
+pub mod synchronous;
+
+pub use run::{RoleError, Run};

@@ -56,6 +56,11 @@ impl<'a> GradientExchange<'a> {
         Self { words, learners, parameters }
     }
 
+    /// Words that an exchange takes.
+    pub fn words_needed(learners: usize, parameters: usize) -> usize {
+        exchange_words(learners, parameters)
+    }
+
     fn arrival(self, learner: usize) -> &'a AtomicU64 {
         &self.words[learner * ARRIVAL_WORDS]
     }

@@ -61,6 +61,11 @@ impl Identity {
         })
     }
 
+    /// Whether the machine has not been restarted since: else process ids mean nothing.
+    pub fn is_of_this_boot(&self) -> bool {
+        self.boot_id == boot_id()
+    }
+
     /// Name of the shared-memory object: ours, this user's, this supervisor's, and not to be guessed.
     pub fn segment_name(&self) -> String {
         format!("/shoal-{}-{}-{:032x}", nix::unistd::getuid(), self.supervisor_pid, self.run_id)

@@ -12,9 +12,10 @@ use std::path::PathBuf;
 use std::ptr::NonNull;
 
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg, OFlag, posix_fallocate};
+use nix::fcntl::{OFlag, posix_fallocate};
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap, shm_open, shm_unlink};
 use nix::sys::stat::{Mode, fstat};
+use rustix::fs::{FlockOperation, flock};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 
 use super::SegmentError;
@@ -25,8 +26,9 @@ pub(super) struct Mapping {
     length_bytes: usize,
     name: String,
     keeper: Keeper,
-    /// Shared lock on the object, inherited by forked children: "some process of this run lives".
-    _alive: Option<Flock<File>>,
+    /// Holds the shared lock that says "some process of this run lives". Forked children inherit it; it ends when the
+    /// last of them has closed the file.
+    alive: RefCell<Option<File>>,
 }
 
 enum Keeper {
@@ -67,7 +69,7 @@ impl Mapping {
         // readers (a hostile peer that shrinks the object could still raise SIGBUS here, as with any file).
         let base =
             unsafe { mmap(None, length, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, &object, 0) }.map_err(|error| refuse(error.desc()))?;
-        Ok(Self { base: base.cast(), length_bytes: length.get(), name: name.into(), keeper: Keeper::ReadOnly, _alive: None })
+        Ok(Self { base: base.cast(), length_bytes: length.get(), name: name.into(), keeper: Keeper::ReadOnly, alive: RefCell::new(None) })
     }
 
     fn of_shared(mut shared: Shmem, name: &str) -> Result<Self, SegmentError> {
@@ -79,21 +81,22 @@ impl Mapping {
             .write(true)
             .open(object_path(name))
             .map_err(|source| SegmentError::System { action: "opening the shared-memory object for its lock", source })?;
-        let alive = Flock::lock(file, FlockArg::LockSharedNonblock)
-            .map_err(|(_, error)| SegmentError::System { action: "locking the shared-memory object", source: error.into() })?;
+        flock(&file, FlockOperation::NonBlockingLockShared)
+            .map_err(|error| SegmentError::System { action: "locking the shared-memory object", source: error.into() })?;
         shared.set_owner(owner);
         Ok(Self {
             base,
             length_bytes: shared.len(),
             name: name.into(),
             keeper: Keeper::Shared(RefCell::new(Box::new(shared))),
-            _alive: Some(alive),
+            alive: RefCell::new(Some(file)),
         })
     }
 
     /// Make the kernel back every page now. `ftruncate`, which the crate calls, promises pages it may not have.
     fn reserve(&self) -> Result<(), SegmentError> {
-        let Some(file) = &self._alive else { return Ok(()) };
+        let alive = self.alive.borrow();
+        let Some(file) = &*alive else { return Ok(()) };
         let length = i64::try_from(self.length_bytes).unwrap_or(i64::MAX);
         loop {
             match posix_fallocate(file.as_fd(), 0, length) {
@@ -108,6 +111,11 @@ impl Mapping {
         if let Keeper::Shared(shared) = &self.keeper {
             shared.borrow_mut().set_owner(false);
         }
+    }
+
+    /// Close this process's hold on the lock, without releasing it for the others.
+    pub(super) fn forget_lock(&self) {
+        self.alive.borrow_mut().take();
     }
 
     pub(super) fn name(&self) -> &str {
@@ -165,10 +173,7 @@ pub fn remove_if_dead(name: &str) -> bool {
         Ok(file) => file,
         Err(error) => return error.kind() == std::io::ErrorKind::NotFound,
     };
-    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-        Ok(_lock) => remove(name),
-        Err(_) => false,
-    }
+    flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && remove(name)
 }
 
 /// Remove the object `name`. Returns whether it is gone; processes that have mapped it keep their memory.

@@ -78,6 +78,12 @@ impl Segment {
         self.mapping.disown();
     }
 
+    /// Do not count as a living member of the run from here on, as the process that cleans up after it.
+    pub fn retire(&self) {
+        self.mapping.disown();
+        self.mapping.forget_lock();
+    }
+
     /// Where everything lies.
     pub fn layout(&self) -> &Layout {
         &self.layout

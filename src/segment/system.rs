@@ -35,6 +35,27 @@ pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     }
 }
 
+/// Wait for all of `children`, passing a stop signal on to them. Returns whether all of them succeeded.
+pub fn wait_for_children(children: &[Pid]) -> bool {
+    use nix::sys::wait::{WaitStatus, waitpid};
+    let mut succeeded = true;
+    for &child in children {
+        succeeded &= loop {
+            match waitpid(child, None) {
+                Ok(status) => break matches!(status, WaitStatus::Exited(_, 0)),
+                Err(nix::errno::Errno::EINTR) if stop_requested() => {
+                    for &child in children {
+                        let _ = nix::sys::signal::kill(child, Signal::SIGTERM);
+                    }
+                }
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(_) => break false,
+            }
+        };
+    }
+    succeeded
+}
+
 /// Exit code of a child whose code panicked.
 pub const PANIC_EXIT_CODE: i32 = 101;
 

@@ -1,5 +1,36 @@
 //! What a run shows of itself: progress line, event files, `metrics.jsonl`, the verdict on the bottleneck.
+//!
+//! A supervisor creates a [`RunFolder`] and a [`Console`], then feeds [`Sinks`] with a [`Snapshot`] several times a second. Everything runs in
+//! the calling thread and returns at once, so the supervisor may fork between any two calls.
 
+mod append;
+pub mod bottleneck;
+mod console;
+mod error;
+pub mod evaluation;
+pub mod event_file;
+pub mod jsonl;
+pub mod logging;
+mod output;
+mod pace;
+mod progress;
+mod progress_line;
+mod run_folder;
+mod run_record;
+mod sinks;
 pub mod snapshot;
+mod summary;
+pub mod tensorboard;
+mod units;
 
+pub use bottleneck::{Bottleneck, Verdict};
+pub use console::Console;
+pub use error::TelemetryError;
+pub use evaluation::{Evaluation, Statistics};
+pub use progress::Progress;
+pub use progress_line::{Look, live_line, plain_line};
+pub use run_folder::RunFolder;
+pub use run_record::{Finished, RunRecord};
+pub use sinks::{Settings, Sinks};
 pub use snapshot::{ActorTime, LearnerTime, Snapshot};
+pub use summary::{BestEvaluation, StopReason, Summary};

@@ -1,4 +1,7 @@
 //! What the supervisor knows of a run at one moment: the input of every sink.
+//!
+//! Serialized, it is one line of `metrics.jsonl`: the time splits become flat keys (`actor_environment_s`, `learner_compute_s`), and what is
+//! not known yet is left out.
 
 use serde::Serialize;
 
@@ -11,6 +14,9 @@ pub struct Snapshot {
     pub env_steps: u64,
     /// Environment steps after which the run stops.
     pub stop_env_steps: u64,
+    /// Seconds after which the run stops.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_wall_s: Option<f64>,
     /// Episodes finished by the actors.
     pub episodes: u64,
     /// Updates of the parameters.
@@ -30,28 +36,40 @@ pub struct Snapshot {
     /// Updates per second since the last snapshot.
     pub updates_per_s: f64,
     /// Mean return of the last training episodes (up to 100), with exploration; absent before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub train_return_mean: Option<f64>,
     /// Mean return of the newest evaluation.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub eval_return_mean: Option<f64>,
     /// Standard deviation of the newest evaluation.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub eval_return_std: Option<f64>,
     /// Episodes of the newest evaluation.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub eval_episodes: Option<u64>,
     /// Parameter version of the newest evaluation.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub eval_version: Option<u64>,
     /// Best mean return of all evaluations.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub best_eval_return: Option<f64>,
     /// The mean return at which the run stops.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_eval_return: Option<f64>,
     /// Newest loss.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
     /// Newest mean of the chosen actions' values.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub q_mean: Option<f64>,
     /// Newest norm of the gradient before clipping.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gradient_norm: Option<f64>,
     /// Exploration rate now (global exploration).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub epsilon: Option<f64>,
     /// Importance-sampling exponent now.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub beta: Option<f64>,
     /// Version of the newest published parameters.
     pub parameter_version: u64,
@@ -60,8 +78,10 @@ pub struct Snapshot {
     /// Largest policy lag seen.
     pub policy_lag_max: u64,
     /// How the actors' time divides, summed over them, in seconds since the start of the run.
+    #[serde(flatten)]
     pub actor_time: ActorTime,
     /// How the learners' time divides, summed over them, in seconds since the start of the run.
+    #[serde(flatten)]
     pub learner_time: LearnerTime,
     /// Actors alive now, attached ones included.
     pub actors: u64,
@@ -77,26 +97,49 @@ pub struct Snapshot {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct ActorTime {
     /// Stepping environments.
+    #[serde(rename = "actor_environment_s")]
     pub environment_s: f64,
     /// Choosing actions.
+    #[serde(rename = "actor_inference_s")]
     pub inference_s: f64,
     /// Staging and flushing transitions, and reading new parameters.
+    #[serde(rename = "actor_insert_s")]
     pub insert_s: f64,
     /// Waiting for the rate limiter.
+    #[serde(rename = "actor_limiter_wait_s")]
     pub limiter_wait_s: f64,
+}
+
+impl ActorTime {
+    /// All seconds accounted for.
+    pub fn total_s(&self) -> f64 {
+        self.environment_s + self.inference_s + self.insert_s + self.limiter_wait_s
+    }
 }
 
 /// Where learners spend their time, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct LearnerTime {
     /// Drawing batches and writing priorities back.
+    #[serde(rename = "learner_replay_s")]
     pub replay_s: f64,
     /// Forward and backward passes and the optimizer.
+    #[serde(rename = "learner_compute_s")]
     pub compute_s: f64,
     /// Waiting for the other learners' gradients and adding them up.
+    #[serde(rename = "learner_exchange_s")]
     pub exchange_s: f64,
     /// Publishing parameters.
+    #[serde(rename = "learner_publish_s")]
     pub publish_s: f64,
     /// Waiting for the rate limiter.
+    #[serde(rename = "learner_limiter_wait_s")]
     pub limiter_wait_s: f64,
+}
+
+impl LearnerTime {
+    /// All seconds accounted for.
+    pub fn total_s(&self) -> f64 {
+        self.replay_s + self.compute_s + self.exchange_s + self.publish_s + self.limiter_wait_s
+    }
 }

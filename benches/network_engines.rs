@@ -1,0 +1,140 @@
+//! Each engine's inference, forward and backward pass, and Adam, in CPU time of the thread, because other work may share the machine.
+//!
+//! `cargo bench --bench network_engines` (add `--no-default-features` to leave libtorch out).
+
+use std::{hint::black_box, time::Duration};
+
+use criterion::{
+    BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
+    measurement::{Measurement, ValueFormatter, WallTime},
+};
+use nix::time::{ClockId, clock_gettime};
+use shoal::{
+    config::schema::Engine,
+    networks::{self, Adam, AdamSettings, Device, MlpSpec, Network, clip_norm, polyak},
+};
+
+/// CPU time of the calling thread; formatted as criterion formats wall time.
+struct ThreadTime(WallTime);
+
+impl Measurement for ThreadTime {
+    type Intermediate = Duration;
+    type Value = Duration;
+
+    fn start(&self) -> Duration {
+        clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("the thread has a clock").into()
+    }
+
+    fn end(&self, start: Duration) -> Duration {
+        self.start() - start
+    }
+
+    fn add(&self, first: &Duration, second: &Duration) -> Duration {
+        *first + *second
+    }
+
+    fn zero(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn to_f64(&self, value: &Duration) -> f64 {
+        self.0.to_f64(value)
+    }
+
+    fn formatter(&self) -> &dyn ValueFormatter {
+        self.0.formatter()
+    }
+}
+
+const LEARNING_RATE: f32 = 1e-3;
+
+fn network(engine: Engine, hidden: usize) -> Box<dyn Network> {
+    let spec = MlpSpec { inputs: 4, hidden: vec![hidden; 2], outputs: 2, dueling: false };
+    let mut network = networks::build(spec.clone(), engine, Device::Cpu, 1).expect("the shape is valid");
+    network.set_parameters(&spec.initialise(1));
+    network
+}
+
+fn numbers(length: usize) -> Vec<f32> {
+    (0..length).map(|index| (index as f32 * 0.7).sin()).collect()
+}
+
+fn passes(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: usize, rows: usize) {
+    let name = |what: &str| BenchmarkId::new(what, format!("{engine:?}/{hidden}x{hidden}/batch{rows}").to_lowercase());
+    let mut online = network(engine, hidden);
+    let (input, mut output) = (numbers(rows * 4), vec![0.0; rows * 2]);
+    let mut gradient = vec![0.0; online.spec().parameter_count()];
+    group.throughput(Throughput::Elements(rows as u64));
+    group.bench_function(name("infer"), |bencher| bencher.iter(|| online.infer(black_box(&input), rows, &mut output)));
+    group.bench_function(name("forward_backward"), |bencher| {
+        bencher.iter(|| {
+            online.forward(black_box(&input), rows, &mut output);
+            online.backward(&output, &mut gradient, None);
+        });
+    });
+}
+
+/// All the arithmetic of one double-DQN update: two inferences on the next observations, forward, backward, clipping, Adam.
+fn updates(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: usize, rows: usize) {
+    let (mut online, mut target) = (network(engine, hidden), network(engine, hidden));
+    let (input, mut output, mut next) = (numbers(rows * 4), vec![0.0; rows * 2], vec![0.0; rows * 2]);
+    let mut gradient = vec![0.0; online.spec().parameter_count()];
+    let mut adam = Adam::new(gradient.len(), AdamSettings::default());
+    group.throughput(Throughput::Elements(1));
+    let name = format!("{engine:?}/{hidden}x{hidden}/batch{rows}").to_lowercase();
+    for double in [true, false] {
+        group.bench_function(BenchmarkId::new(if double { "double_dqn_update" } else { "dqn_update" }, &name), |bencher| {
+            bencher.iter(|| {
+                if double {
+                    online.infer(black_box(&input), rows, &mut next);
+                }
+                target.infer(black_box(&input), rows, &mut next);
+                online.forward(black_box(&input), rows, &mut output);
+                output.iter_mut().zip(&next).for_each(|(output, next)| *output -= 0.99 * next);
+                online.backward(&output, &mut gradient, None);
+                clip_norm(&mut gradient, 10.0);
+                online.update_parameters(&mut |parameters| adam.step(parameters, &gradient, LEARNING_RATE));
+            });
+        });
+    }
+}
+
+fn optimizer(group: &mut BenchmarkGroup<'_, ThreadTime>, hidden: usize) {
+    let parameters = network(Engine::Cpu, hidden).parameters().to_vec();
+    let gradient = numbers(parameters.len());
+    let name = |what: &str| BenchmarkId::new(what, format!("{hidden}x{hidden}"));
+    group.throughput(Throughput::Elements(parameters.len() as u64));
+    let (mut adam, mut changed) = (Adam::new(parameters.len(), AdamSettings::default()), parameters.clone());
+    group.bench_function(name("adam"), |bencher| bencher.iter(|| adam.step(&mut changed, black_box(&gradient), LEARNING_RATE)));
+    let mut clipped = gradient.clone();
+    group.bench_function(name("clip_norm"), |bencher| bencher.iter(|| clip_norm(black_box(&mut clipped), 1e9)));
+    group.bench_function(name("polyak"), |bencher| bencher.iter(|| polyak(&mut changed, black_box(&parameters), 0.005)));
+}
+
+fn network_engines(criterion: &mut Criterion<ThreadTime>) {
+    let mut group = criterion.benchmark_group("network_engines");
+    let engines = if cfg!(feature = "torch") { vec![Engine::Cpu, Engine::Torch] } else { vec![Engine::Cpu] };
+    for hidden in [64, 256] {
+        for &engine in &engines {
+            for rows in [1, 64, 256] {
+                passes(&mut group, engine, hidden, rows);
+            }
+            for rows in [64, 256] {
+                updates(&mut group, engine, hidden, rows);
+            }
+        }
+        optimizer(&mut group, hidden);
+    }
+    group.finish();
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .with_measurement(ThreadTime(WallTime))
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(800));
+    targets = network_engines
+}
+criterion_main!(benches);

@@ -1,0 +1,45 @@
+//! Exploration rates and other schedules over the environment steps of a run.
+
+use crate::config::schema::{AlgorithmConfig, Exploration};
+
+/// From `start` to `end`, linearly over `steps`, then constant.
+#[expect(clippy::cast_precision_loss, reason = "steps stay far below 2^52")]
+pub fn linear(start: f64, end: f64, step: u64, steps: u64) -> f64 {
+    if step >= steps { end } else { start + (end - start) * step as f64 / steps as f64 }
+}
+
+/// Exploration rate of one environment after `env_steps` of the run.
+///
+/// `environment` counts over all actors: `of` environments in the run. With Ape-X (Horgan et al. 2018, section 4.1)
+/// environment `i` of `N` explores at the constant rate `epsilon ^ (1 + alpha * i / (N - 1))`.
+#[expect(clippy::cast_precision_loss, reason = "counts of environments are small")]
+pub fn rate(config: &AlgorithmConfig, environment: usize, of: usize, env_steps: u64) -> f64 {
+    match config.exploration {
+        Exploration::Global => linear(config.epsilon_start, config.epsilon_end, env_steps, config.epsilon_anneal_steps),
+        Exploration::ApeX => {
+            let position = if of > 1 { environment as f64 / (of - 1) as f64 } else { 0.0 };
+            config.epsilon_end.powf(1.0 + config.epsilon_alpha * position)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_linear_schedule_ends_where_it_should() {
+        assert_eq!(linear(1.0, 0.1, 0, 100), 1.0);
+        assert!((linear(1.0, 0.1, 50, 100) - 0.55).abs() < 1e-12);
+        assert_eq!(linear(1.0, 0.1, 1_000, 100), 0.1);
+        assert_eq!(linear(1.0, 0.1, 0, 0), 0.1);
+    }
+
+    #[test]
+    fn ape_x_spreads_the_rates_between_its_two_extremes() {
+        let config = AlgorithmConfig { exploration: Exploration::ApeX, epsilon_end: 0.4, epsilon_alpha: 7.0, ..AlgorithmConfig::default() };
+        assert!((rate(&config, 0, 8, 5) - 0.4).abs() < 1e-12);
+        assert!((rate(&config, 7, 8, 5) - 0.4f64.powi(8)).abs() < 1e-12);
+        assert!(rate(&config, 3, 8, 5) > rate(&config, 4, 8, 5));
+    }
+}

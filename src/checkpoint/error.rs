@@ -1,0 +1,144 @@
+//! What can be wrong with a weights file.
+
+use std::{io, path::PathBuf};
+
+use safetensors::SafeTensorError;
+
+use super::weights::METADATA_KEY;
+use crate::networks::{MlpSpec, NetworkError};
+
+/// Why a weights file cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WeightsError {
+    /// The file could not be written; what was there before is untouched.
+    #[error("cannot save weights to `{}`: {source}; check that the folder exists, is writable and has room", path.display())]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The weights cannot be encoded.
+    #[error("cannot encode weights for `{}`: {message}", path.display())]
+    Encode {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        message: String,
+    },
+    /// The file could not be read.
+    #[error("cannot read weights from `{}`: {source}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is larger than any weights file.
+    #[error("`{}` has {bytes} bytes; a weights file has at most {limit}: is it the right file?", path.display())]
+    TooLarge {
+        /// Which file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// Largest size read.
+        limit: u64,
+    },
+    /// The file is damaged, truncated or something else altogether.
+    #[error("`{}` is not a complete safetensors file ({source}); use another checkpoint", path.display())]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// What safetensors said.
+        source: SafeTensorError,
+    },
+    /// A safetensors file of another program.
+    #[error("`{}` is a safetensors file without the metadata entry `{METADATA_KEY}`: it was not saved by this program", path.display())]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The metadata cannot be understood.
+    #[error("the metadata of `{}` cannot be read ({source}); use another checkpoint", path.display())]
+    Metadata {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The file was saved by another version of the program.
+    #[error("`{}` has weights format {found}, this program reads {expected}; use the program that saved it", path.display())]
+    Format {
+        /// Which file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The format understood.
+        expected: u32,
+    },
+    /// A shape that no network can have.
+    #[error("network `{network}` in `{}`: {source}", path.display())]
+    Shape {
+        /// Which file.
+        path: PathBuf,
+        /// Which network.
+        network: String,
+        /// What is wrong with it.
+        source: NetworkError,
+    },
+    /// The tensors do not fit the shapes in the metadata.
+    #[error("tensor `{tensor}` in `{}` is {found}, where {expected} is expected; use another checkpoint", path.display())]
+    Tensor {
+        /// Which file.
+        path: PathBuf,
+        /// Which tensor.
+        tensor: String,
+        /// What it is.
+        found: String,
+        /// What its network asks for.
+        expected: String,
+    },
+    /// A parameter is infinite or not a number.
+    #[error("tensor `{tensor}` in `{}` has the value {value} at index {index}; parameters must be finite: use an earlier checkpoint", path.display())]
+    NotFinite {
+        /// Which file.
+        path: PathBuf,
+        /// Which tensor.
+        tensor: String,
+        /// Where in it.
+        index: usize,
+        /// What is there.
+        value: f32,
+    },
+    /// A network is missing.
+    #[error("`{}` has no network `{network}`; it has: {present}", path.display())]
+    NoNetwork {
+        /// Which file.
+        path: PathBuf,
+        /// Which network.
+        network: String,
+        /// The networks that it has.
+        present: String,
+    },
+    /// A policy that does not say what it plays.
+    #[error("the metadata of the policy `{}` does not name its {field}; use another file", path.display())]
+    Unnamed {
+        /// Which file.
+        path: PathBuf,
+        /// What is missing.
+        field: &'static str,
+    },
+    /// A network has another shape than the run asks for.
+    #[error("network `{network}` in `{}` is {found:?}, but {expected:?} is asked for; set [network] and the environment as in the run that saved it", path.display())]
+    OtherSpec {
+        /// Which file.
+        path: PathBuf,
+        /// Which network.
+        network: String,
+        /// Its shape.
+        found: Box<MlpSpec>,
+        /// The shape asked for.
+        expected: Box<MlpSpec>,
+    },
+}

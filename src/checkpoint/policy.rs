@@ -1,0 +1,58 @@
+//! A saved policy: one network and what is needed to play it again.
+
+use std::path::Path;
+
+use super::{
+    error::WeightsError,
+    weights::{NetworkWeights, Weights, WeightsMetadata},
+};
+use crate::networks::MlpSpec;
+
+/// Name of the network in a policy's file.
+const NETWORK: &str = "policy";
+
+/// What an evaluation needs: the network that acts, and in `metadata` the environment and the algorithm that knows how to use it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// Shape of the network.
+    pub spec: MlpSpec,
+    /// Its parameters, in the order of [`MlpSpec::tensors`].
+    pub parameters: Vec<f32>,
+    /// Environment, algorithm and progress of the run that it comes from.
+    pub metadata: WeightsMetadata,
+}
+
+impl Policy {
+    /// Saves under `path` in one step; see [`Weights::save`].
+    ///
+    /// # Errors
+    /// As [`Weights::save`], and when the environment or the algorithm has no name.
+    pub fn save(&self, path: &Path) -> Result<(), WeightsError> {
+        if let Some(field) = unnamed(&self.metadata) {
+            return Err(WeightsError::Encode { path: path.into(), message: format!("a policy needs the name of its {field}") });
+        }
+        let weights = NetworkWeights { spec: self.spec.clone(), parameters: self.parameters.clone() };
+        Weights::single(NETWORK, weights, self.metadata.clone()).save(path)
+    }
+
+    /// Loads and checks a policy.
+    ///
+    /// # Errors
+    /// As [`Weights::load`], and when the file holds something else than a policy.
+    pub fn load(path: &Path) -> Result<Self, WeightsError> {
+        let mut weights = Weights::load(path)?;
+        let Some(NetworkWeights { spec, parameters }) = weights.networks.remove(NETWORK) else {
+            return Err(weights.missing(NETWORK, path));
+        };
+        match unnamed(&weights.metadata) {
+            Some(field) => Err(WeightsError::Unnamed { path: path.into(), field }),
+            None => Ok(Self { spec, parameters, metadata: weights.metadata }),
+        }
+    }
+}
+
+fn unnamed(metadata: &WeightsMetadata) -> Option<&'static str> {
+    [("environment", &metadata.environment), ("algorithm", &metadata.algorithm)]
+        .into_iter()
+        .find_map(|(field, name)| name.is_empty().then_some(field))
+}

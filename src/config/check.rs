@@ -1,0 +1,64 @@
+//! The checks that concern one entry: does its key exist, has its value the right type, is it allowed.
+
+use toml::Value;
+
+use super::document::{Entry, type_name};
+use super::error::{ConfigError, Problem};
+use super::key::Key;
+use super::setting::Kind;
+use super::suggestion;
+
+/// The key that `entry` sets, or what is wrong with it.
+pub(crate) fn check(entry: &Entry) -> Result<&'static Key, ConfigError> {
+    let Some(key) = Key::find(&entry.path) else {
+        let (table, name) = entry.path.split_once('.').expect("entries have the path table.key");
+        let problem = Problem::UnknownKey(suggestion::for_key(table, name));
+        return Err(ConfigError { place: entry.key_place.clone(), key: entry.path.clone(), value: None, problem: Box::new(problem) });
+    };
+    let problem = if !key.has_type_of(&entry.value) {
+        Problem::WrongType { expected: key.allowed(), found: type_name(&entry.value), advice: advice_on_type(key, &entry.value) }
+    } else if !key.allows(&entry.value) {
+        Problem::NotAllowed { allowed: key.allowed(), advice: advice_on_value(key, &entry.value) }
+    } else {
+        return Ok(key);
+    };
+    Err(ConfigError {
+        place: entry.value_place.clone(),
+        key: entry.path.clone(),
+        value: Some(entry.text.clone()),
+        problem: Box::new(problem),
+    })
+}
+
+/// How to write a value of the wrong type, where what was meant is plain.
+fn advice_on_type(key: &Key, value: &Value) -> String {
+    match (key.kind, value) {
+        (Kind::Integer, Value::Float(number)) if number.fract() == 0.0 && number.abs() < 1e15 => format!("; write {number}"),
+        (Kind::Integer | Kind::Number | Kind::Boolean, Value::String(text)) if has_meaning(key, text) => {
+            format!("; write {text} without quotes")
+        }
+        (Kind::IntegerList, Value::Integer(number)) => format!("; write [{number}]"),
+        (Kind::Text | Kind::Choice(_), Value::Integer(_) | Value::Float(_) | Value::Boolean(_)) => {
+            format!("; write it in quotes: \"{value}\"")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Whether `text` without its quotes is a value of `key`'s type.
+fn has_meaning(key: &Key, text: &str) -> bool {
+    toml::de::DeValue::parse(text).is_ok_and(|value| key.kind.admits(&super::document::plain(value.get_ref())))
+}
+
+/// A value to use instead of one that is not allowed: a word that looks alike, or the default.
+fn advice_on_value(key: &Key, value: &Value) -> String {
+    if let (Kind::Choice(choices), Some(typed)) = (key.kind, value.as_str())
+        && let Some(word) = suggestion::nearest(typed, choices.iter().map(|choice| choice.word))
+    {
+        return format!("did you mean {word:?}?");
+    }
+    if key.is_required() {
+        return "it has no default".to_owned();
+    }
+    format!("the default is {}", key.default_value())
+}

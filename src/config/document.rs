@@ -1,0 +1,122 @@
+//! From the text of a file to entries: every key with its value and both their places.
+
+use toml::Value;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{ConfigError, Problem};
+use super::place::Place;
+use super::suggestion;
+
+/// One assignment, of a file or an override.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    /// `table.key` as written.
+    pub(crate) path: String,
+    /// The value, without places.
+    pub(crate) value: Value,
+    /// The value as written, on one line.
+    pub(crate) text: String,
+    /// Where the key is.
+    pub(crate) key_place: Place,
+    /// Where the value is.
+    pub(crate) value_place: Place,
+}
+
+/// The entries of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Document {
+    /// Every `table.key = value`.
+    pub(crate) entries: Vec<Entry>,
+    /// Where each table begins.
+    pub(crate) tables: Vec<(String, Place)>,
+    /// Whether the text is not TOML, so that entries may be missing.
+    pub(crate) is_broken: bool,
+}
+
+/// Reads `text`, the content of `file`; what is wrong with its form goes to `errors`.
+pub(crate) fn read(text: &str, file: &str, errors: &mut Vec<ConfigError>) -> Document {
+    let (root, syntax_errors) = DeTable::parse_recoverable(text);
+    let place = |offset: usize| Place::at(file, text, offset);
+    let mut document = Document { is_broken: !syntax_errors.is_empty(), ..Document::default() };
+    for error in &syntax_errors {
+        let place = place(error.span().map_or(0, |span| span.start));
+        errors.push(ConfigError { place, key: String::new(), value: None, problem: Box::new(Problem::Syntax(error.message().to_owned())) });
+    }
+    if document.is_broken {
+        // What a parser recovers from broken text is a guess; more errors about guesses would only hide the real one.
+        return document;
+    }
+    for (name, content) in root.get_ref() {
+        let table = name.get_ref().as_ref();
+        let table_place = place(name.span().start);
+        match content.get_ref() {
+            DeValue::Table(keys) if super::Table::find(table).is_some() => {
+                for (key, value) in keys {
+                    document.entries.push(Entry {
+                        path: format!("{table}.{}", key.get_ref()),
+                        value: plain(value.get_ref()),
+                        text: one_line(&text[value.span()]),
+                        key_place: place(key.span().start),
+                        value_place: place(value.span().start),
+                    });
+                }
+                document.tables.push((table.to_owned(), table_place));
+            }
+            value => errors.push(stray(table, value, table_place)),
+        }
+    }
+    document
+}
+
+/// The error for what stands at the top level and is no known table.
+fn stray(name: &str, value: &DeValue<'_>, place: Place) -> ConfigError {
+    let problem = match value {
+        DeValue::Table(_) => Problem::UnknownTable(suggestion::for_table(name)),
+        _ if super::Table::find(name).is_some() => Problem::WrongType {
+            expected: format!("the table [{name}]"),
+            found: type_name(&plain(value)),
+            advice: format!("; write [{name}] on a line of its own and its keys below"),
+        },
+        _ => Problem::UnknownKey(suggestion::for_bare_key(name)),
+    };
+    ConfigError { place, key: name.to_owned(), value: None, problem: Box::new(problem) }
+}
+
+/// `value` without its places. An integer beyond 64 bits becomes infinite: no key allows either.
+pub(crate) fn plain(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Integer(digits) => {
+            i64::from_str_radix(digits.as_str(), digits.radix()).map_or(Value::Float(f64::INFINITY), Value::Integer)
+        }
+        DeValue::Float(digits) => Value::Float(digits.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(truth) => Value::Boolean(*truth),
+        DeValue::Datetime(time) => Value::Datetime(*time),
+        DeValue::Array(items) => Value::Array(items.iter().map(|item| plain(item.get_ref())).collect()),
+        DeValue::Table(keys) => Value::Table(keys.iter().map(|(key, value)| (key.get_ref().to_string(), plain(value.get_ref()))).collect()),
+    }
+}
+
+/// The type of `value` as a noun.
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "a string",
+        Value::Integer(_) => "an integer",
+        Value::Float(number) if number.is_infinite() => "a number beyond 64 bits",
+        Value::Float(_) => "a float",
+        Value::Boolean(_) => "a boolean",
+        Value::Datetime(_) => "a date",
+        Value::Array(_) => "a list",
+        Value::Table(_) => "a table",
+    }
+}
+
+/// `text` cut to one line of at most 60 characters.
+fn one_line(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &words[..end]),
+        None => words,
+    }
+}

@@ -1,0 +1,114 @@
+//! What can be wrong with a configuration. All of it is reported at once, each problem where it was written.
+
+use std::fmt;
+
+use super::place::Place;
+
+/// One problem of a configuration.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub struct ConfigError {
+    /// Where it was written.
+    pub place: Place,
+    /// The path of the key, such as `learner.batch_size`; empty where no key is concerned.
+    pub key: String,
+    /// The value as written, where there is one.
+    pub value: Option<String>,
+    /// What is wrong, what is allowed, and what to do.
+    pub problem: Box<Problem>,
+}
+
+/// What is wrong, what is allowed, and what to do.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The file cannot be read.
+    #[error("cannot be read ({0}); give the path of a TOML file")]
+    Unreadable(String),
+    /// The text is not TOML.
+    #[error("not valid TOML: {0}")]
+    Syntax(String),
+    /// An override is not of the form `TABLE.KEY=VALUE`.
+    #[error("expected TABLE.KEY=VALUE, such as learner.batch_size=512")]
+    NotAnAssignment,
+    /// No table has that name.
+    #[error("unknown table; {0}")]
+    UnknownTable(String),
+    /// No key has that name.
+    #[error("unknown key; {0}")]
+    UnknownKey(String),
+    /// The value has another type.
+    #[error("expected {expected}, found {found}{advice}")]
+    WrongType {
+        /// The allowed values in words.
+        expected: String,
+        /// The type found.
+        found: &'static str,
+        /// How to write it instead, where that is known; begins with `; `.
+        advice: String,
+    },
+    /// The value is none of the allowed ones.
+    #[error("must be {allowed}; {advice}")]
+    NotAllowed {
+        /// The allowed values in words.
+        allowed: String,
+        /// A value to use instead.
+        advice: String,
+    },
+    /// A key that has no default is absent.
+    #[error("missing; set it to {0}")]
+    Required(String),
+    /// Two keys contradict each other; the text names both with their values.
+    #[error("{0}")]
+    Contradiction(String),
+    /// Refused by another part of Shoal, through [`Loaded::error_at`](super::Loaded::error_at).
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, key, value, problem } = self;
+        // A contradiction names its keys itself, and what an override shows is not repeated, unless the text is another part's.
+        let is_shown = match **problem {
+            Problem::Contradiction(_) => true,
+            Problem::Refused(_) => false,
+            _ => place.is_override(),
+        };
+        match value {
+            _ if key.is_empty() || is_shown => write!(out, "{place}: {problem}"),
+            Some(value) => write!(out, "{place}: {key} = {value}: {problem}"),
+            None => write!(out, "{place}: {key}: {problem}"),
+        }
+    }
+}
+
+/// Every problem of a configuration, sorted by place; never empty.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConfigErrors(pub Vec<ConfigError>);
+
+impl ConfigErrors {
+    pub(crate) fn sorted(mut errors: Vec<ConfigError>) -> Self {
+        errors.sort_by(|left, right| left.place.cmp(&right.place));
+        Self(errors)
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+impl From<ConfigError> for ConfigErrors {
+    fn from(error: ConfigError) -> Self {
+        Self(vec![error])
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for error in &self.0 {
+            writeln!(out, "{error}")?;
+        }
+        match self.0.len() {
+            1 => write!(out, "1 problem in the configuration"),
+            count => write!(out, "{count} problems in the configuration"),
+        }
+    }
+}

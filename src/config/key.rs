@@ -1,0 +1,150 @@
+//! A key and a table of the configuration, as declared in [`schema`](super::schema), and how to find one by name.
+
+use toml::Value;
+
+use super::limits::Limits;
+use super::schema::{Config, TABLES};
+use super::setting::{Kind, NONE};
+
+/// One TOML table.
+#[derive(Debug, Clone, Copy)]
+pub struct Table {
+    /// Its name: `learner` for `[learner]`.
+    pub name: &'static str,
+    /// What its keys are about.
+    pub doc: &'static str,
+    /// Its keys, in the order of the reference.
+    pub keys: &'static [Key],
+}
+
+/// One key of a table.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// The table that it belongs to.
+    pub table: &'static str,
+    /// Its name within the table.
+    pub name: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+    /// Its type.
+    pub kind: Kind,
+    /// Whether `"none"` is accepted.
+    pub optional: bool,
+    /// The values that it may take.
+    pub limits: Limits,
+    /// What its number counts; empty where the number is pure.
+    pub unit: &'static str,
+}
+
+impl Table {
+    /// The table of that name.
+    pub(crate) fn find(name: &str) -> Option<&'static Table> {
+        TABLES.iter().find(|table| table.name == name)
+    }
+}
+
+impl Key {
+    /// Every key of every table, in the order of the reference.
+    pub fn all() -> impl Iterator<Item = &'static Key> {
+        TABLES.iter().flat_map(|table| table.keys)
+    }
+
+    /// The key with the path `table.name`.
+    pub fn find(path: &str) -> Option<&'static Key> {
+        let (table, name) = path.split_once('.')?;
+        Table::find(table)?.keys.iter().find(|key| key.name == name)
+    }
+
+    /// `table.name`.
+    pub fn path(&self) -> String {
+        format!("{}.{}", self.table, self.name)
+    }
+
+    /// Whether `value` has the type of this key.
+    pub(crate) fn has_type_of(&self, value: &Value) -> bool {
+        self.kind.admits(value) || self.is_none(value)
+    }
+
+    /// Whether `value`, which has the type of this key, is one of those allowed.
+    pub(crate) fn allows(&self, value: &Value) -> bool {
+        if self.is_none(value) {
+            return true;
+        }
+        match self.kind {
+            Kind::Choice(choices) => choices.iter().any(|choice| value.as_str() == Some(choice.word)),
+            _ => self.limits.admit(value),
+        }
+    }
+
+    /// The value that it has when nobody sets it.
+    pub(crate) fn default_value(&self) -> Value {
+        let defaults = toml::Table::try_from(Config::for_environment("")).expect("every default has a spelling in TOML");
+        defaults[self.table][self.name].clone()
+    }
+
+    /// Whether it has to be given: its default is then none of the allowed values.
+    pub fn is_required(&self) -> bool {
+        !self.allows(&self.default_value())
+    }
+
+    /// The allowed values in words: `an integer from 1 to 65536 (transitions)`.
+    pub(crate) fn allowed(&self) -> String {
+        let mut words = match (self.kind, self.limits) {
+            (Kind::Choice(choices), _) => {
+                let words: Vec<String> = choices.iter().map(|choice| format!("{:?}", choice.word)).collect();
+                words.join(" or ")
+            }
+            (_, limits @ (Limits::Text { .. } | Limits::List { .. })) => limits.to_string(),
+            (kind, Limits::Any) => kind.noun().to_owned(),
+            (kind, limits) => format!("{} {limits}", kind.noun()).trim_end().to_owned(),
+        };
+        if !self.unit.is_empty() {
+            words = format!("{words} ({})", self.unit);
+        }
+        if self.optional {
+            words = format!("{words}, or {NONE:?}");
+        }
+        words
+    }
+
+    fn is_none(&self, value: &Value) -> bool {
+        self.optional && value.as_str() == Some(NONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_of_the_structs_is_declared_and_every_declared_key_is_a_field() {
+        let fields = toml::Table::try_from(Config::for_environment("x")).unwrap();
+        let mut spelled: Vec<String> =
+            fields.iter().flat_map(|(table, keys)| keys.as_table().unwrap().keys().map(move |key| format!("{table}.{key}"))).collect();
+        let mut declared: Vec<String> = Key::all().map(Key::path).collect();
+        spelled.sort();
+        declared.sort();
+        assert_eq!(spelled, declared);
+    }
+
+    #[test]
+    fn every_default_but_that_of_a_required_key_is_allowed() {
+        for key in Key::all() {
+            assert!(key.has_type_of(&key.default_value()), "{} has a default of another type", key.path());
+        }
+        let required: Vec<String> = Key::all().filter(|key| key.is_required()).map(Key::path).collect();
+        assert_eq!(required, ["environment.id"]);
+    }
+
+    #[test]
+    fn the_defaults_break_no_rule() {
+        Config::for_environment("CartPole-v1").validate().unwrap();
+    }
+
+    #[test]
+    fn every_key_is_documented_by_a_sentence() {
+        for key in Key::all() {
+            assert!(key.doc.trim().ends_with('.'), "{} is not documented by a sentence", key.path());
+        }
+    }
+}

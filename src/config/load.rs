@@ -1,0 +1,245 @@
+//! From a file and overrides to a checked configuration, or to all that is wrong with them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Value;
+
+use super::check::check;
+use super::document::{self, Document, Entry};
+use super::error::{ConfigError, ConfigErrors, Problem};
+use super::key::Key;
+use super::overrides;
+use super::place::Place;
+use super::rules::RULES;
+use super::schema::Config;
+
+/// A checked configuration and where it came from.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// The file as it was named.
+    pub source: PathBuf,
+    /// The keys that differ from their defaults, in the order of the reference.
+    pub differences: Vec<Difference>,
+    places: Places,
+}
+
+/// A key that differs from its default.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// The path of the key.
+    pub key: String,
+    /// Its value in TOML.
+    pub value: String,
+    /// Its default in TOML; `None` for a required key.
+    pub default: Option<String>,
+    /// Where the value was set.
+    pub place: Place,
+}
+
+/// Where keys and tables were written.
+#[derive(Debug, Clone)]
+struct Places {
+    file: String,
+    keys: BTreeMap<String, Place>,
+    tables: BTreeMap<String, Place>,
+}
+
+impl Config {
+    /// Reads the file at `path` and applies `overrides`, which win: `learner.batch_size=512`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with either, sorted by place.
+    pub fn load(path: &Path, overrides: &[String]) -> Result<Loaded, ConfigErrors> {
+        let file = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text, &file, overrides),
+            Err(error) => {
+                let problem = Problem::Unreadable(error.to_string());
+                Err(ConfigError { place: Place::File { file }, key: String::new(), value: None, problem: Box::new(problem) }.into())
+            }
+        }
+    }
+
+    /// Reads `text`, the content of a file called `file_name`, and applies `overrides`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with either, sorted by place.
+    pub fn parse(text: &str, file_name: &str, overrides: &[String]) -> Result<Loaded, ConfigErrors> {
+        let mut errors = Vec::new();
+        let Document { mut entries, tables, is_broken } = document::read(text, file_name, &mut errors);
+        entries.extend(overrides::read(overrides, &mut errors));
+
+        let mut accepted: BTreeMap<String, Entry> = BTreeMap::new();
+        for entry in entries {
+            match check(&entry) {
+                Ok(_) => drop(accepted.insert(entry.path.clone(), entry)),
+                Err(error) => errors.push(error),
+            }
+        }
+        let refused: BTreeSet<String> = errors.iter().map(|error| error.key.clone()).collect();
+        let keys = accepted.iter().map(|(path, entry)| (path.clone(), entry.value_place.clone())).collect();
+        let places = Places { file: file_name.to_owned(), keys, tables: tables.into_iter().collect() };
+
+        let config = assemble(&accepted);
+        if !is_broken {
+            errors.extend(missing_keys(&accepted, &refused, &places));
+            errors.extend(contradictions(&config, &refused, &places));
+        }
+        if !errors.is_empty() {
+            return Err(ConfigErrors::sorted(errors));
+        }
+        let differences = differences(&config, &places);
+        Ok(Loaded { config, source: PathBuf::from(file_name), differences, places })
+    }
+
+    /// Checks a configuration that a program made.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it; places are lines of [`Config::to_toml`].
+    pub fn validate(&self) -> Result<(), ConfigErrors> {
+        Self::parse(&self.to_toml(), "configuration", &[]).map(drop)
+    }
+}
+
+/// The defaults with the accepted entries laid over them.
+fn assemble(accepted: &BTreeMap<String, Entry>) -> Config {
+    let mut root = toml::Table::try_from(Config::for_environment("")).expect("every default has a spelling in TOML");
+    for (path, entry) in accepted {
+        let (table, name) = path.split_once('.').expect("entries have the path table.key");
+        root[table][name] = entry.value.clone();
+    }
+    Config::deserialize(Value::Table(root)).expect("accepted entries have the types of the fields")
+}
+
+fn missing_keys(accepted: &BTreeMap<String, Entry>, refused: &BTreeSet<String>, places: &Places) -> Vec<ConfigError> {
+    Key::all()
+        .filter(|key| !accepted.contains_key(&key.path()) && !refused.contains(&key.path()) && key.is_required())
+        .map(|key| ConfigError {
+            place: places.of(&key.path()),
+            key: key.path(),
+            value: None,
+            problem: Box::new(Problem::Required(key.allowed())),
+        })
+        .collect()
+}
+
+/// The rules that do not hold, save those about keys whose own error may be the cause.
+fn contradictions(config: &Config, refused: &BTreeSet<String>, places: &Places) -> Vec<ConfigError> {
+    let sound_rules = RULES.iter().filter(|rule| !rule.keys.iter().any(|&key| refused.contains(key)));
+    sound_rules
+        .filter_map(|rule| {
+            let message = (rule.violation)(config)?;
+            let written = || rule.keys.iter().filter(|&&key| places.keys.contains_key(key));
+            let by_override = written().find(|&&key| places.keys[key].is_override());
+            let key = by_override.or_else(|| written().next()).unwrap_or(&rule.keys[0]);
+            Some(ConfigError {
+                place: places.of(key),
+                key: (*key).to_owned(),
+                value: None,
+                problem: Box::new(Problem::Contradiction(message)),
+            })
+        })
+        .collect()
+}
+
+fn differences(config: &Config, places: &Places) -> Vec<Difference> {
+    let values = toml::Table::try_from(config).expect("every value has a spelling in TOML");
+    Key::all()
+        .filter_map(|key| {
+            let (value, default) = (&values[key.table][key.name], key.default_value());
+            (*value != default).then(|| Difference {
+                key: key.path(),
+                value: value.to_string(),
+                default: (!key.is_required()).then(|| default.to_string()),
+                place: places.of(&key.path()),
+            })
+        })
+        .collect()
+}
+
+impl Places {
+    /// Where `key` was set, or else where its table begins, or else the file.
+    fn of(&self, key: &str) -> Place {
+        let table = key.split('.').next().unwrap_or_default();
+        let place = self.keys.get(key).or_else(|| self.tables.get(table));
+        place.cloned().unwrap_or_else(|| Place::File { file: self.file.clone() })
+    }
+}
+
+impl Loaded {
+    /// An error about the value of `key` that another part of Shoal found, such as an environment that no registry knows.
+    pub fn error_at(&self, key: &str, message: String) -> ConfigError {
+        let values = toml::Table::try_from(&self.config).expect("every value has a spelling in TOML");
+        let value = key.split_once('.').and_then(|(table, name)| values.get(table)?.get(name)).map(Value::to_string);
+        ConfigError { place: self.places.of(key), key: key.to_owned(), value, problem: Box::new(Problem::Refused(message)) }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, value, default, place } = self;
+        match default {
+            Some(default) => write!(out, "{key} = {value} (default {default}; {place})"),
+            None => write!(out, "{key} = {value} ({place})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "[environment]\nid = \"CartPole-v1\"\n\n[learner]\nbatch_size = 128\ncount = 1\n";
+
+    fn load(overrides: &[&str]) -> Loaded {
+        let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
+        Config::parse(TEXT, "preset.toml", &overrides).unwrap()
+    }
+
+    #[test]
+    fn an_override_wins_over_the_file_and_the_last_one_over_the_others() {
+        assert_eq!(load(&[]).config.learner.batch_size, 128);
+        assert_eq!(load(&["learner.batch_size=256", "learner.batch_size=32"]).config.learner.batch_size, 32);
+    }
+
+    #[test]
+    fn only_keys_that_differ_from_their_defaults_are_differences() {
+        let lines: Vec<String> = load(&["replay.samples_per_insert=none"]).differences.iter().map(Difference::to_string).collect();
+        let expected = [
+            "environment.id = \"CartPole-v1\" (preset.toml:2:6)",
+            "learner.batch_size = 128 (default 64; preset.toml:5:14)",
+            "replay.samples_per_insert = \"none\" (default 32.0; --set replay.samples_per_insert=none)",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn an_error_of_another_part_points_to_where_the_key_was_set() {
+        let loaded = load(&["algorithm.name=dqm"]);
+        let refusal = |key: &str| loaded.error_at(key, "no such name".into()).to_string();
+        assert_eq!(refusal("environment.id"), "preset.toml:2:6: environment.id = \"CartPole-v1\": no such name");
+        assert_eq!(refusal("algorithm.name"), "--set algorithm.name=dqm: algorithm.name = \"dqm\": no such name");
+        assert_eq!(refusal("learner.device"), "preset.toml:4:2: learner.device = \"cpu\": no such name");
+        assert_eq!(refusal("network.hidden"), "preset.toml: network.hidden = [256, 256]: no such name");
+    }
+
+    #[test]
+    fn a_configuration_made_by_a_program_is_checked_too() {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.validate().unwrap();
+        config.replay.fanout = 5;
+        config.learner.count = 3;
+        assert_eq!(config.validate().unwrap_err().0.len(), 2);
+    }
+
+    #[test]
+    fn a_contradiction_is_blamed_on_the_override_that_caused_it() {
+        let errors = Config::parse(TEXT, "preset.toml", &["replay.min_size=100".into()]).unwrap_err();
+        assert!(errors.0.iter().all(|error| error.place.is_override()), "{errors}");
+    }
+}

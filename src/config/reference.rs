@@ -1,0 +1,68 @@
+//! The reference of all keys as Markdown, made from their declarations: the content of `docs/configuration.md`.
+
+use std::fmt::Write;
+
+use super::key::{Key, Table};
+use super::rules::RULES;
+use super::schema::TABLES;
+use super::setting::Kind;
+
+const INTRODUCTION: &str = "\
+# Configuration
+
+A run is described by a TOML file; `--set TABLE.KEY=VALUE` changes a key of it and wins. A key that neither sets has its default. Unknown keys,
+values of another type and values outside their limits are refused, all at once, each with its place. `\"none\"` stands for an absent value.
+
+This page is made from the declarations in `src/config/schema`. After a change there, run `SHOAL_REWRITE=1 cargo test --lib configuration_page`.
+";
+
+/// All keys with default, allowed values, unit and meaning, and the conditions between keys, as Markdown.
+pub fn reference() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for table in TABLES {
+        write_table(&mut page, table);
+    }
+    page.push_str("\n## Conditions between keys\n\n");
+    for rule in RULES {
+        line(&mut page, format_args!("- {}", rule.doc));
+    }
+    page
+}
+
+fn write_table(page: &mut String, table: &Table) {
+    line(page, format_args!("\n## [{}]\n\n{}\n", table.name, table.doc.trim()));
+    line(page, format_args!("| key | default | allowed | unit | meaning |\n|---|---|---|---|---|"));
+    for key in table.keys {
+        let default = if key.is_required() { "required".to_owned() } else { format!("`{}`", key.default_value()) };
+        let allowed = Key { unit: "", ..*key }.allowed();
+        line(page, format_args!("| `{}` | {default} | {allowed} | {} | {} |", key.name, key.unit, key.doc.trim()));
+    }
+    for key in table.keys {
+        if let Kind::Choice(choices) = key.kind {
+            line(page, format_args!("\nValues of `{}`:\n", key.name));
+            for choice in choices {
+                line(page, format_args!("- `{:?}`: {}", choice.word, choice.doc.trim()));
+            }
+        }
+    }
+}
+
+fn line(page: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(page, "{text}").expect("a string takes any text");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_page_is_up_to_date() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md");
+        if std::env::var_os("SHOAL_REWRITE").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, reference()).unwrap();
+        }
+        let page = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(page == reference(), "docs/configuration.md is out of date; run `SHOAL_REWRITE=1 cargo test --lib configuration_page`");
+    }
+}

@@ -1,0 +1,166 @@
+//! The checks that concern several keys at once, each with the sentence that documents it.
+
+use super::schema::{Config, Engine, Exploration};
+
+/// One condition between keys.
+pub(crate) struct Rule {
+    /// The keys concerned; an error points at the first of them that was set, an override before the file.
+    pub(crate) keys: &'static [&'static str],
+    /// The condition, for the reference.
+    pub(crate) doc: &'static str,
+    /// What is wrong and what to do, if the condition does not hold.
+    pub(crate) violation: fn(&Config) -> Option<String>,
+}
+
+/// Every condition between keys.
+pub(crate) const RULES: &[Rule] = &[
+    Rule {
+        keys: &["replay.min_size", "replay.capacity"],
+        doc: "`replay.min_size` is at most `replay.capacity`, or sampling would never begin.",
+        violation: |config| {
+            let (min_size, capacity) = (config.replay.min_size, config.replay.capacity);
+            (min_size > capacity).then(|| {
+                format!(
+                    "replay.min_size {min_size} exceeds replay.capacity {capacity}, so sampling would never begin; lower \
+                     replay.min_size or raise replay.capacity"
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &["learner.batch_size", "replay.min_size"],
+        doc: "`learner.batch_size` is at most `replay.min_size`, so that the first batch need not repeat transitions.",
+        violation: |config| {
+            let (batch_size, min_size) = (config.learner.batch_size, config.replay.min_size);
+            (batch_size > min_size).then(|| {
+                format!(
+                    "learner.batch_size {batch_size} exceeds replay.min_size {min_size}, so the first batches would repeat \
+                     transitions; raise replay.min_size to at least {batch_size}"
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &["learner.batch_size", "learner.count"],
+        doc: "`learner.batch_size` is a multiple of `learner.count`: every learner draws the same share.",
+        violation: |config| {
+            let (batch_size, count) = (config.learner.batch_size, config.learner.count);
+            let next = batch_size.next_multiple_of(count);
+            (next != batch_size).then(|| {
+                format!("a learner.batch_size of {batch_size} cannot be shared equally by {count} learners (learner.count); use {next}")
+            })
+        },
+    },
+    Rule {
+        keys: &["replay.beta_start", "replay.beta_end"],
+        doc: "`replay.beta_start` is at most `replay.beta_end`.",
+        violation: |config| {
+            let (start, end) = (config.replay.beta_start, config.replay.beta_end);
+            (start > end).then(|| {
+                format!(
+                    "replay.beta_start {start} exceeds replay.beta_end {end}, but beta only grows; lower replay.beta_start or raise \
+                     replay.beta_end"
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &[
+            "replay.error_band",
+            "replay.samples_per_insert",
+            "actor.flush_transitions",
+            "actor.environments",
+            "algorithm.n_step",
+            "learner.batch_size",
+        ],
+        doc: "`replay.error_band` is at least `learner.batch_size`, and at least `replay.samples_per_insert` times the largest flush, which \
+              is `actor.flush_transitions - 1 + actor.environments * algorithm.n_step` transitions. With less, actors and learners could \
+              wait for each other for ever.",
+        violation: |config| {
+            let (band, least) = (config.replay.error_band?, config.least_error_band()?);
+            let flush = config.largest_flush_transitions();
+            (band < least).then(|| {
+                format!(
+                    "a replay.error_band of {band} samples is too narrow for batches of {} and flushes of up to {flush} transitions: \
+                     both sides could wait for ever; use at least {least}, or \"none\"",
+                    config.learner.batch_size
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &[
+            "replay.capacity",
+            "actor.count",
+            "actor.environments",
+            "actor.flush_transitions",
+            "actor.attach_slots",
+            "algorithm.n_step",
+        ],
+        doc: "`replay.capacity` is at least the largest flush times `actor.count + actor.attach_slots`, so that no two \
+              flushes in flight share a slot.",
+        violation: |config| {
+            let (capacity, flight) = (config.replay.capacity, config.most_transitions_in_flight());
+            (capacity < flight).then(|| {
+                format!(
+                    "a replay.capacity of {capacity} is less than the {flight} transitions that {} actors and {} attach slots can \
+                     write at once; raise replay.capacity or lower actor.flush_transitions, actor.environments or actor.attach_slots",
+                    config.actor.count.max(1),
+                    config.actor.attach_slots
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &["learner.count", "actor.count"],
+        doc: "With `actor.count = 0` everything runs in one process, so `learner.count` is 1.",
+        violation: |config| {
+            let count = config.learner.count;
+            (config.actor.count == 0 && count > 1).then(|| {
+                format!(
+                    "a learner.count of {count} contradicts actor.count 0, which runs everything in one process; set learner.count to \
+                     1 or actor.count to at least 1"
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &["network.engine", "learner.device"],
+        doc: "`network.engine = \"cpu\"` computes on the CPU, so `learner.device` is `\"cpu\"`.",
+        violation: |config| {
+            let device = &config.learner.device;
+            (config.network.engine == Engine::Cpu && device != "cpu").then(|| {
+                format!(
+                    "network.engine \"cpu\" cannot compute on learner.device \"{device}\"; set network.engine to \"torch\" or \
+                     learner.device to \"cpu\""
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &["run.stop_eval_return", "evaluator.enabled"],
+        doc: "`run.stop_eval_return` needs `evaluator.enabled`.",
+        violation: |config| {
+            let target = config.run.stop_eval_return?;
+            (!config.evaluator.enabled).then(|| {
+                format!(
+                    "a run.stop_eval_return of {target} is never reached while evaluator.enabled is false, because nobody measures \
+                     the return; set evaluator.enabled to true or run.stop_eval_return to \"none\""
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &["algorithm.epsilon_end", "algorithm.exploration"],
+        doc: "`algorithm.exploration = \"ape_x\"` needs an `algorithm.epsilon_end` above 0: it is the base of every rate.",
+        violation: |config| {
+            let algorithm = &config.algorithm;
+            let never_explores = algorithm.exploration == Exploration::ApeX && algorithm.epsilon_end == 0.0;
+            never_explores.then(|| {
+                "an algorithm.epsilon_end of 0 makes every rate of algorithm.exploration \"ape_x\" 0, so no environment would explore; use \
+                 0.4, as Ape-X does"
+                    .to_owned()
+            })
+        },
+    },
+];

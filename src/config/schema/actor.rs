@@ -1,0 +1,22 @@
+//! Table `[actor]`.
+
+use crate::config::define::table;
+use crate::config::limits::{at_least, whole};
+
+table! {
+    /// The processes that step environments.
+    [actor] ActorConfig {
+        /// Actor processes; 0 runs everything in one process, reproducible bit for bit from the seed.
+        count: usize = 1, whole(0, 1_024), "processes";
+        /// Environments that each actor steps with one batched inference.
+        environments: usize = 8, whole(1, 4_096), "environments";
+        /// Transitions staged before a flush.
+        flush_transitions: usize = 64, whole(1, 65_536), "transitions";
+        /// Longest time a staged transition waits for its flush.
+        flush_interval_ms: u64 = 50, whole(1, 60_000), "milliseconds";
+        /// Environment steps taken at random, summed over all actors, before the policy is used.
+        random_steps: u64 = 1_000, at_least(0), "environment steps";
+        /// Slots kept for actors that join with `attach`.
+        attach_slots: usize = 8, whole(0, 256), "processes";
+    }
+}

@@ -1,0 +1,18 @@
+//! Table `[evaluator]`.
+
+use crate::config::define::table;
+use crate::config::limits::{Limits, whole};
+
+table! {
+    /// The process that measures the newest parameters.
+    [evaluator] EvaluatorConfig {
+        /// Whether an evaluator process runs.
+        enabled: bool = true, Limits::Any, "";
+        /// Episodes per evaluation.
+        episodes: usize = 20, whole(1, 10_000), "episodes";
+        /// Shortest time between the starts of two evaluations.
+        interval_ms: u64 = 500, whole(0, 86_400_000), "milliseconds";
+        /// Environment steps between two evaluations where `actor.count` is 0, since a reproducible run must not look at the clock.
+        synchronous_interval_steps: u64 = 5_000, whole(1, 1_000_000_000_000), "steps";
+    }
+}

@@ -1,0 +1,46 @@
+//! Table `[learner]`.
+
+use crate::config::define::table;
+use crate::config::limits::{Limits, above, above_up_to, at_least, below, between, whole};
+
+table! {
+    /// The processes that compute gradients.
+    [learner] LearnerConfig {
+        /// Learner processes; each draws its share of the batch.
+        count: usize = 1, whole(1, 64), "processes";
+        /// Transitions per update, over all learners.
+        batch_size: usize = 64, whole(1, 65_536), "transitions";
+        /// Adam's step size.
+        learning_rate: f64 = 1e-3, above_up_to(0.0, 1.0), "";
+        /// Adam's step size at `run.stop_env_steps`, approached linearly; `"none"` keeps it constant.
+        learning_rate_end: Option<f64> = None, between(0.0, 1.0), "";
+        /// Adam's first decay.
+        adam_beta1: f64 = 0.9, below(0.0, 1.0), "";
+        /// Adam's second decay.
+        adam_beta2: f64 = 0.999, below(0.0, 1.0), "";
+        /// Adam's denominator offset.
+        adam_epsilon: f64 = 1e-8, above_up_to(0.0, 1.0), "";
+        /// Largest Euclidean norm of the gradient; `"none"` does not clip.
+        max_gradient_norm: Option<f64> = Some(10.0), above(0.0), "";
+        /// Updates between two publications of the parameters.
+        publish_interval_updates: u64 = 4, at_least(1), "updates";
+        /// Where the gradients are computed.
+        device: String = "cpu".into(), Limits::Text { form: "\"cpu\" or \"cuda:N\" with the number of a GPU", accepts: is_device }, "";
+    }
+}
+
+/// Whether `text` names a device: `cpu`, or `cuda:` and a number without leading zeros.
+fn is_device(text: &str) -> bool {
+    text == "cpu" || text.strip_prefix("cuda:").is_some_and(|index| index.parse::<u8>().is_ok_and(|number| number.to_string() == index))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_device;
+
+    #[test]
+    fn a_device_is_the_cpu_or_one_numbered_gpu() {
+        assert!(["cpu", "cuda:0", "cuda:15"].into_iter().all(is_device));
+        assert!(!["", "cuda", "cuda:", "cuda:01", "cuda:-1", "cuda:+1", "gpu:0", "CPU"].into_iter().any(is_device));
+    }
+}

@@ -1,0 +1,20 @@
+//! Table `[machine]`.
+
+use crate::config::define::table;
+use crate::config::limits::{Limits, between, whole};
+
+table! {
+    /// How the machine is used.
+    [machine] MachineConfig {
+        /// Bind each process to cores, so that they don't fight.
+        affinity: bool = true, Limits::Any, "";
+        /// Threads of libtorch inside each learner.
+        torch_threads: usize = 1, whole(1, 256), "threads";
+        /// Ask the kernel for huge pages under the segment.
+        huge_pages: bool = true, Limits::Any, "";
+        /// Restarts granted to one process before the run is given up.
+        max_restarts: u32 = 10, whole(0, 1_000_000), "restarts";
+        /// Time without a heartbeat after which a process counts as hung and is replaced.
+        hang_timeout_s: f64 = 60.0, between(0.1, 86_400.0), "seconds";
+    }
+}

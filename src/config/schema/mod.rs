@@ -1,0 +1,90 @@
+//! The configuration as a user types it: one struct per TOML table, every key with its default, limits, unit and meaning.
+//!
+//! Each table has a file of its own. A key is declared there and nowhere else (see `define.rs`): add a line, and it is read, checked, suggested
+//! for near misses and listed in the reference.
+
+mod actor;
+mod algorithm;
+mod environment;
+mod evaluator;
+mod learner;
+mod machine;
+mod network;
+mod replay;
+mod run;
+
+use serde::{Deserialize, Serialize};
+
+pub use actor::ActorConfig;
+pub use algorithm::{AlgorithmConfig, Exploration, Loss};
+pub use environment::EnvironmentConfig;
+pub use evaluator::EvaluatorConfig;
+pub use learner::LearnerConfig;
+pub use machine::MachineConfig;
+pub use network::{Engine, NetworkConfig};
+pub use replay::{InitialPriority, ReplayConfig};
+pub use run::RunConfig;
+
+use super::key::Table;
+
+/// A whole run: the file `configs/*.toml` and what `--set` changes in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What to run, until when, and where results go.
+    #[serde(default)]
+    pub run: RunConfig,
+    /// The environment to train in (required).
+    pub environment: EnvironmentConfig,
+    /// The algorithm and its settings.
+    #[serde(default)]
+    pub algorithm: AlgorithmConfig,
+    /// The network that the algorithm trains.
+    #[serde(default)]
+    pub network: NetworkConfig,
+    /// The processes that step environments.
+    #[serde(default)]
+    pub actor: ActorConfig,
+    /// The processes that compute gradients.
+    #[serde(default)]
+    pub learner: LearnerConfig,
+    /// The prioritized replay between them.
+    #[serde(default)]
+    pub replay: ReplayConfig,
+    /// The process that measures the newest parameters.
+    #[serde(default)]
+    pub evaluator: EvaluatorConfig,
+    /// How the machine is used.
+    #[serde(default)]
+    pub machine: MachineConfig,
+}
+
+/// Every table, in the order of the reference and of [`Config::to_toml`].
+pub(crate) const TABLES: &[Table] = &[
+    RunConfig::TABLE,
+    EnvironmentConfig::TABLE,
+    AlgorithmConfig::TABLE,
+    NetworkConfig::TABLE,
+    ActorConfig::TABLE,
+    LearnerConfig::TABLE,
+    ReplayConfig::TABLE,
+    EvaluatorConfig::TABLE,
+    MachineConfig::TABLE,
+];
+
+impl Config {
+    /// The defaults, for the environment of that name.
+    pub fn for_environment(id: &str) -> Self {
+        Self {
+            run: RunConfig::default(),
+            environment: EnvironmentConfig { id: id.to_owned(), ..EnvironmentConfig::default() },
+            algorithm: AlgorithmConfig::default(),
+            network: NetworkConfig::default(),
+            actor: ActorConfig::default(),
+            learner: LearnerConfig::default(),
+            replay: ReplayConfig::default(),
+            evaluator: EvaluatorConfig::default(),
+            machine: MachineConfig::default(),
+        }
+    }
+}

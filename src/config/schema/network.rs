@@ -1,0 +1,28 @@
+//! Table `[network]`.
+
+use crate::config::define::{choice, table};
+use crate::config::limits::Limits;
+
+table! {
+    /// The network that the algorithm trains.
+    [network] NetworkConfig {
+        /// Units of each hidden layer.
+        hidden: Vec<usize> = vec![256, 256], Limits::List { longest: 64, least: 1, most: 65_536 }, "units";
+        /// Separate value and advantage streams after the last hidden layer (dueling).
+        dueling: bool = false, Limits::Any, "";
+        /// What computes the learner's gradients.
+        engine: Engine = Engine::Auto, Limits::Any, "";
+    }
+}
+
+choice! {
+    /// What computes forward and backward passes.
+    Engine {
+        /// `cpu` for multi-layer perceptrons on a CPU, `torch` otherwise.
+        Auto = "auto",
+        /// The native engine: flat parameters, hand-written backward pass.
+        Cpu = "cpu",
+        /// libtorch through the crate tch.
+        Torch = "torch",
+    }
+}

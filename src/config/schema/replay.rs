@@ -1,0 +1,47 @@
+//! Table `[replay]`.
+
+use crate::config::define::{choice, table};
+use crate::config::limits::{Limits, above, above_up_to, at_least, between, whole};
+
+/// The largest replay: 2^24 transitions, which keeps the sums of the tree's fixed-point priorities within 64 bits.
+const LARGEST_CAPACITY: u64 = 1 << 24;
+
+table! {
+    /// The prioritized replay between actors and learners.
+    [replay] ReplayConfig {
+        /// Transitions kept.
+        capacity: usize = 100_000, whole(64, LARGEST_CAPACITY), "transitions";
+        /// Children per node of the sum tree.
+        fanout: usize = 8, Limits::OneOf(&[4, 8, 16, 32, 64]), "children";
+        /// Prioritized (Schaul et al. 2016) or uniform sampling.
+        prioritized: bool = true, Limits::Any, "";
+        /// Exponent of the priorities.
+        alpha: f64 = 0.6, between(0.0, 1.0), "";
+        /// Importance-sampling exponent at the first update.
+        beta_start: f64 = 0.4, between(0.0, 1.0), "";
+        /// Importance-sampling exponent at the end of the schedule.
+        beta_end: f64 = 1.0, between(0.0, 1.0), "";
+        /// Environment steps over which beta grows linearly.
+        beta_anneal_steps: u64 = 100_000, at_least(1), "environment steps";
+        /// Added to the absolute temporal-difference error.
+        priority_epsilon: f64 = 1e-2, above_up_to(0.0, 1_000.0), "";
+        /// Priority of a new transition.
+        initial_priority: InitialPriority = InitialPriority::Max, Limits::Any, "";
+        /// Transitions stored before the first sample.
+        min_size: usize = 1_000, whole(1, LARGEST_CAPACITY), "transitions";
+        /// Transitions sampled per transition inserted; `"none"` lets both sides run free.
+        samples_per_insert: Option<f64> = Some(32.0), above(0.0), "samples per insert";
+        /// How far the ratio may drift, in samples, before the faster side waits; `"none"` chooses it.
+        error_band: Option<f64> = None, above(0.0), "samples";
+    }
+}
+
+choice! {
+    /// Priority of a new transition.
+    InitialPriority {
+        /// The largest priority seen so far.
+        Max = "max",
+        /// The temporal-difference error under the actor's own parameters (Ape-X).
+        TdError = "td_error",
+    }
+}

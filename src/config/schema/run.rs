@@ -1,0 +1,22 @@
+//! Table `[run]`.
+
+use crate::config::define::table;
+use crate::config::limits::{Limits, above, above_up_to, at_least, finite};
+
+table! {
+    /// What to run, until when, and where results go.
+    [run] RunConfig {
+        /// Seed of everything random in the run.
+        seed: u64 = 1, at_least(0), "";
+        /// Folder under which each run gets a folder of its own.
+        folder: String = "runs".into(), Limits::Text { form: "the path of a folder", accepts: |path| !path.is_empty() }, "";
+        /// Stop after this many environment steps, summed over all actors.
+        stop_env_steps: u64 = 1_000_000, at_least(1), "environment steps";
+        /// Stop as soon as the evaluator's mean return reaches this.
+        stop_eval_return: Option<f64> = None, finite(), "return";
+        /// Stop after this time.
+        stop_wall_s: Option<f64> = None, above(0.0), "seconds";
+        /// Time between two lines of `metrics.jsonl`.
+        metrics_interval_s: f64 = 1.0, above_up_to(0.0, 3_600.0), "seconds";
+    }
+}

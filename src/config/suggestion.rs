@@ -1,0 +1,75 @@
+//! "Did you mean": the known name nearest to what was typed.
+
+use super::key::Key;
+use super::schema::TABLES;
+
+/// The candidate nearest to `typed`, if it is near enough to be a slip of the fingers: one edit for every three letters.
+pub(crate) fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let most_edits = (typed.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&typed.to_lowercase(), candidate), candidate))
+        .filter(|&(edits, _)| edits <= most_edits)
+        .min_by_key(|&(edits, _)| edits)
+        .map(|(_, candidate)| candidate)
+}
+
+/// What to write instead of the unknown table `[typed]`.
+pub(crate) fn for_table(typed: &str) -> String {
+    match nearest(typed, TABLES.iter().map(|table| table.name)) {
+        Some(name) => format!("did you mean [{name}]?"),
+        None => format!("the tables are {}", list(TABLES.iter().map(|table| format!("[{}]", table.name)))),
+    }
+}
+
+/// What to write instead of the unknown key `typed` in the known table `table`.
+pub(crate) fn for_key(table: &str, typed: &str) -> String {
+    let own_keys = || Key::all().filter(|key| key.table == table);
+    if let Some(elsewhere) = belonging(typed) {
+        return elsewhere;
+    }
+    if let Some(name) = nearest(typed, own_keys().map(|key| key.name)) {
+        return format!("did you mean `{name}`?");
+    }
+    if let Some(name) = nearest(typed, Key::all().map(|key| key.name)) {
+        let key = Key::all().find(|key| key.name == name).expect("the name was taken from a key");
+        return format!("did you mean `{name}` of [{}]?", key.table);
+    }
+    format!("the keys of [{table}] are {}", list(own_keys().map(|key| format!("`{}`", key.name))))
+}
+
+/// What to write instead of `typed` outside all tables.
+pub(crate) fn for_bare_key(typed: &str) -> String {
+    let near = || nearest(typed, Key::all().map(|key| key.name)).and_then(belonging);
+    belonging(typed).or_else(near).unwrap_or_else(|| for_table(typed))
+}
+
+/// In which tables a key of exactly this name is.
+fn belonging(name: &str) -> Option<String> {
+    let tables: Vec<String> = Key::all().filter(|key| key.name == name).map(|key| format!("[{}]", key.table)).collect();
+    (!tables.is_empty()).then(|| format!("`{name}` belongs to {}", tables.join(" and ")))
+}
+
+fn list(names: impl Iterator<Item = String>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_fingers_is_recognised_and_another_word_is_not() {
+        assert_eq!(nearest("batch_sise", ["batch_size", "count"]), Some("batch_size"));
+        assert_eq!(nearest("Hubre", ["huber", "mse"]), Some("huber"));
+        assert_eq!(nearest("momentum", ["batch_size", "count"]), None);
+    }
+
+    #[test]
+    fn a_key_of_another_table_is_sent_there() {
+        assert_eq!(for_key("actor", "batch_size"), "`batch_size` belongs to [learner]");
+        assert_eq!(for_bare_key("batch_sise"), "`batch_size` belongs to [learner]");
+        assert_eq!(for_bare_key("count"), "`count` belongs to [actor] and [learner]");
+        assert_eq!(for_bare_key("lerner"), "did you mean [learner]?");
+    }
+}

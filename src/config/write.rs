@@ -1,0 +1,126 @@
+//! The resolved configuration as TOML, which a run keeps in its folder and which starts the same run again.
+
+use super::schema::Config;
+
+impl Config {
+    /// Every key with its value, ready to be loaded again: `parse(to_toml(c)) == c`. What is absent is spelled `"none"`.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("every value of a configuration has a spelling in TOML")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Bound;
+
+    use proptest::prelude::*;
+    use serde::Deserialize;
+    use toml::Value;
+
+    use super::super::key::Key;
+    use super::super::limits::Limits;
+    use super::super::schema::Exploration;
+    use super::super::setting::{Kind, NONE};
+    use super::*;
+
+    /// Any value that `key` allows by itself.
+    fn allowed_value(key: &'static Key) -> BoxedStrategy<Value> {
+        let value = match (key.kind, key.limits) {
+            (Kind::Boolean, _) => any::<bool>().prop_map(Value::Boolean).boxed(),
+            (Kind::Choice(choices), _) => prop::sample::select(choices).prop_map(|choice| Value::from(choice.word)).boxed(),
+            (_, Limits::Whole { least, most }) => whole_number(least, most).prop_map(Value::Integer).boxed(),
+            (_, Limits::OneOf(numbers)) => prop::sample::select(numbers).prop_map(|number| Value::Integer(number as i64)).boxed(),
+            (_, Limits::Real { low, high }) => real_number(low, high).prop_map(Value::Float).boxed(),
+            (_, Limits::Text { accepts, .. }) => text(accepts).prop_map(Value::String).boxed(),
+            (_, Limits::List { least, most, .. }) => {
+                prop::collection::vec(whole_number(least, most).prop_map(Value::Integer), 1..5).prop_map(Value::Array).boxed()
+            }
+            (kind, limits) => unreachable!("{kind:?} does not go with {limits:?}"),
+        };
+        if key.optional { prop_oneof![Just(Value::from(NONE)), value].boxed() } else { value }
+    }
+
+    fn whole_number(least: u64, most: u64) -> impl Strategy<Value = i64> {
+        let (least, most) = (least as i64, most as i64);
+        prop_oneof![least..=most, least..=most.min(least.saturating_add(1_000)), Just(least), Just(most)]
+    }
+
+    fn real_number(low: Bound<f64>, high: Bound<f64>) -> impl Strategy<Value = f64> {
+        let end = |bound: Bound<f64>, otherwise: f64| match bound {
+            Bound::Included(end) | Bound::Excluded(end) => end,
+            Bound::Unbounded => otherwise,
+        };
+        let (least, most) = (end(low, -1e12), end(high, 1e12));
+        (0.0f64..1.0).prop_map(move |share| {
+            let number = least + share * share * (most - least);
+            if number == least && !matches!(low, Bound::Included(_)) { least + 0.5 * (most - least).min(1.0) } else { number }
+        })
+    }
+
+    fn text(accepts: fn(&str) -> bool) -> BoxedStrategy<String> {
+        if accepts("anything") {
+            prop_oneof!["[a-zA-Z0-9/_.-]{1,20}", any::<String>().prop_filter("not empty", |text| !text.is_empty())].boxed()
+        } else {
+            prop_oneof![Just("cpu".to_owned()), (0u8..16).prop_map(|index| format!("cuda:{index}"))].boxed()
+        }
+    }
+
+    /// Any configuration that keeps every limit and every condition between keys.
+    fn valid_configuration() -> impl Strategy<Value = Config> {
+        let keys: Vec<&'static Key> = Key::all().collect();
+        let values: Vec<BoxedStrategy<Value>> = keys.iter().copied().map(allowed_value).collect();
+        values.prop_map(move |values| {
+            let mut root = toml::Table::new();
+            for (key, value) in keys.iter().zip(values) {
+                let table = root.entry(key.table).or_insert_with(|| Value::Table(toml::Table::new()));
+                table.as_table_mut().unwrap().insert(key.name.to_owned(), value);
+            }
+            keep_conditions(Config::deserialize(Value::Table(root)).unwrap())
+        })
+    }
+
+    /// The configuration nearest to `config` that keeps the conditions between keys.
+    fn keep_conditions(mut config: Config) -> Config {
+        if config.actor.count == 0 {
+            config.learner.count = 1;
+        }
+        config.actor.count = config.actor.count.min(64);
+        config.actor.environments = config.actor.environments.min(64);
+        config.actor.flush_transitions = config.actor.flush_transitions.min(4_096);
+        config.algorithm.n_step = config.algorithm.n_step.min(8);
+        config.learner.batch_size = config.learner.batch_size.div_ceil(config.learner.count).min(512) * config.learner.count;
+        config.replay.min_size = config.replay.min_size.max(config.learner.batch_size);
+        config.replay.capacity = config.replay.capacity.max(config.replay.min_size).max(config.most_transitions_in_flight());
+        config.replay.beta_end = config.replay.beta_end.max(config.replay.beta_start);
+        if let (Some(band), Some(least)) = (config.replay.error_band, config.least_error_band()) {
+            config.replay.error_band = Some(band.max(least));
+        }
+        if config.learner.device != "cpu" {
+            config.network.engine = super::super::schema::Engine::Torch;
+        }
+        if config.algorithm.exploration == Exploration::ApeX {
+            config.algorithm.epsilon_end = config.algorithm.epsilon_end.max(1e-3);
+        }
+        config.evaluator.enabled |= config.run.stop_eval_return.is_some();
+        config
+    }
+
+    proptest! {
+        #[test]
+        fn a_resolved_configuration_loads_as_itself(config in valid_configuration()) {
+            let text = config.to_toml();
+            let loaded = Config::parse(&text, "resolved.toml", &[]).map_err(|errors| TestCaseError::fail(format!("{errors}\n{text}")))?;
+            prop_assert_eq!(loaded.config, config);
+        }
+    }
+
+    #[test]
+    fn a_configuration_travels_between_processes() {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.replay.samples_per_insert = None;
+        config.run.stop_wall_s = Some(2.5);
+        let (sender, receiver) = ipc_channel::ipc::channel().unwrap();
+        sender.send(config.clone()).unwrap();
+        assert_eq!(receiver.recv().unwrap(), config);
+    }
+}

@@ -1,0 +1,154 @@
+//! An environment under test: every call checks what the environment answered.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::ConformanceError;
+use crate::environments::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentSpec, Step};
+
+/// Longest time for which one random action is repeated: repeated actions reach more states than independent ones.
+const MAX_HOLD_STEPS: u32 = 16;
+
+/// An action that owns its values.
+#[derive(Debug, Clone)]
+pub(super) enum ProbeAction {
+    Discrete(usize),
+    Continuous(Vec<f32>),
+}
+
+impl ProbeAction {
+    pub(super) fn as_action(&self) -> Action<'_> {
+        match self {
+            Self::Discrete(index) => Action::Discrete(*index),
+            Self::Continuous(values) => Action::Continuous(values),
+        }
+    }
+}
+
+/// Random actions within the space, each held for some steps; the same for the same seed.
+pub(super) struct RandomActions {
+    random: Pcg64,
+    space: ActionSpace,
+    held: ProbeAction,
+    hold_steps: u32,
+}
+
+impl RandomActions {
+    pub(super) fn new(space: &ActionSpace, seed: u64) -> Self {
+        Self { random: Pcg64::seed_from_u64(seed), space: space.clone(), held: ProbeAction::Discrete(0), hold_steps: 0 }
+    }
+
+    pub(super) fn next(&mut self) -> ProbeAction {
+        if self.hold_steps == 0 {
+            self.hold_steps = self.random.random_range(1..=MAX_HOLD_STEPS);
+            self.held = match &self.space {
+                ActionSpace::Discrete { n } => ProbeAction::Discrete(self.random.random_range(0..*n)),
+                ActionSpace::Box { low, high } => {
+                    ProbeAction::Continuous(low.iter().zip(high).map(|(low, high)| self.random.random_range(*low..=*high)).collect())
+                }
+            };
+        }
+        self.hold_steps -= 1;
+        self.held.clone()
+    }
+}
+
+/// What one call answered.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Answer {
+    pub(super) observation: Vec<f32>,
+    /// Nothing for a reset.
+    pub(super) step: Option<Step>,
+}
+
+/// An environment, and where its episode stands.
+pub(super) struct Probe {
+    environment: Box<dyn Environment>,
+    spec: EnvironmentSpec,
+    elapsed_steps: u32,
+    ended: bool,
+}
+
+impl Probe {
+    pub(super) fn new(environment: Box<dyn Environment>) -> Self {
+        let spec = environment.spec().clone();
+        Self { environment, spec, elapsed_steps: 0, ended: true }
+    }
+
+    pub(super) fn spec(&self) -> &EnvironmentSpec {
+        &self.spec
+    }
+
+    pub(super) fn elapsed_steps(&self) -> u32 {
+        self.elapsed_steps
+    }
+
+    pub(super) fn reset(&mut self, seed: Option<u64>) -> Result<Answer, ConformanceError> {
+        let mut observation = self.unwritten();
+        self.environment.reset(seed, &mut observation).map_err(|source| ConformanceError::Environment { during: "a reset", source })?;
+        (self.elapsed_steps, self.ended) = (0, false);
+        self.check_observation(&observation)?;
+        Ok(Answer { observation, step: None })
+    }
+
+    pub(super) fn step(&mut self, action: &ProbeAction) -> Result<Answer, ConformanceError> {
+        let mut observation = self.unwritten();
+        let step = self
+            .environment
+            .step(action.as_action(), &mut observation)
+            .map_err(|source| ConformanceError::Environment { during: "a step", source })?;
+        self.elapsed_steps += 1;
+        self.ended = step.ended();
+        self.check_observation(&observation)?;
+        self.check_step(step)?;
+        Ok(Answer { observation, step: Some(step) })
+    }
+
+    /// A step whose refusal is expected, without any check.
+    pub(super) fn attempt(&mut self, action: &ProbeAction) -> Result<Step, EnvironmentError> {
+        let mut observation = self.unwritten();
+        self.environment.step(action.as_action(), &mut observation)
+    }
+
+    /// Step with `actions`, or reset without a seed where an episode has ended.
+    pub(super) fn advance(&mut self, actions: &mut RandomActions) -> Result<Answer, ConformanceError> {
+        if self.ended { self.reset(None) } else { self.step(&actions.next()) }
+    }
+
+    /// Start from `seed` and go on for `calls` resets and steps.
+    pub(super) fn trajectory(&mut self, seed: u64, calls: usize) -> Result<Vec<Answer>, ConformanceError> {
+        let mut actions = RandomActions::new(&self.spec.action, 0);
+        let first = self.reset(Some(seed));
+        std::iter::once(first).chain((1..calls).map(|_| self.advance(&mut actions))).collect()
+    }
+
+    /// Nothing an environment may show is NaN, so what it forgets to write can be told.
+    fn unwritten(&self) -> Vec<f32> {
+        vec![f32::NAN; self.spec.observation.len()]
+    }
+
+    fn check_observation(&self, observation: &[f32]) -> Result<(), ConformanceError> {
+        let step = self.elapsed_steps;
+        let space = &self.spec.observation;
+        for (index, ((&value, &low), &high)) in observation.iter().zip(&space.low).zip(&space.high).enumerate() {
+            if value.is_nan() {
+                return Err(ConformanceError::ObservationNotWritten { index, step });
+            }
+            if !(low..=high).contains(&value) {
+                return Err(ConformanceError::ObservationOutOfBounds { index, step, value, low, high });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_step(&self, result: Step) -> Result<(), ConformanceError> {
+        let step = self.elapsed_steps;
+        if !result.reward.is_finite() {
+            return Err(ConformanceError::RewardNotFinite { step, reward: result.reward });
+        }
+        if self.spec.time_limit_steps == Some(step) && !result.truncated {
+            return Err(ConformanceError::TimeLimitDoesNotTruncate { step, terminated: result.terminated });
+        }
+        Ok(())
+    }
+}

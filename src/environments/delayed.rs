@@ -1,0 +1,41 @@
+//! A simulated slow environment: a native one whose every step takes some microseconds more.
+//!
+//! Used to see how a run behaves when stepping is the bottleneck, without the slow simulator (`environment.step_delay_us`).
+
+use std::thread;
+use std::time::Duration;
+
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Step};
+
+/// Make every step of `environment` sleep for `step_delay_us` microseconds; zero returns it unchanged.
+///
+/// The processor is free during the sleep, as it is when the simulator runs elsewhere. Linux lets a sleep end about 60
+/// microseconds late (its default timer slack and the wake-up), so shorter delays are longer than they say.
+/// In a [`VectorEnvironment`](super::VectorEnvironment) the delays of its environments add up, because they step one after another.
+pub fn delayed(environment: Box<dyn Environment>, step_delay_us: u64) -> Box<dyn Environment> {
+    if step_delay_us == 0 {
+        return environment;
+    }
+    Box::new(Delayed { environment, step_delay: Duration::from_micros(step_delay_us) })
+}
+
+struct Delayed {
+    environment: Box<dyn Environment>,
+    step_delay: Duration,
+}
+
+impl Environment for Delayed {
+    fn spec(&self) -> &EnvironmentSpec {
+        self.environment.spec()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, observation: &mut [f32]) -> Result<(), EnvironmentError> {
+        self.environment.reset(seed, observation)
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Result<Step, EnvironmentError> {
+        let step = self.environment.step(action, observation)?;
+        thread::sleep(self.step_delay);
+        Ok(step)
+    }
+}

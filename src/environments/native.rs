@@ -1,0 +1,102 @@
+//! What `gymnasium.make` puts around the equations of a task: seeding, order of calls, validation of actions and the time limit.
+//!
+//! A task implements [`Dynamics`]; [`Native`] makes it an [`Environment`].
+
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Generator, Step};
+
+/// The equations of one task.
+pub(super) trait Dynamics: Default {
+    /// What it takes, already validated.
+    type Action: NativeAction;
+
+    /// What is fixed about it.
+    fn spec() -> EnvironmentSpec;
+
+    /// Draw an initial state and show it.
+    fn reset(&mut self, random: &mut Generator, observation: &mut [f32]);
+
+    /// Advance by one step and show the new state. The result is the reward, and whether the episode terminated.
+    fn step(&mut self, action: Self::Action, observation: &mut [f32]) -> (f64, bool);
+}
+
+/// How a task reads an action that its space accepts.
+pub(super) trait NativeAction: Sized {
+    fn read(action: Action<'_>) -> Option<Self>;
+}
+
+/// The index of a discrete action.
+impl NativeAction for usize {
+    fn read(action: Action<'_>) -> Option<Self> {
+        match action {
+            Action::Discrete(index) => Some(index),
+            Action::Continuous(_) => None,
+        }
+    }
+}
+
+/// The only value of a one-dimensional continuous action.
+impl NativeAction for f32 {
+    fn read(action: Action<'_>) -> Option<Self> {
+        match action {
+            Action::Continuous(&[value]) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// Where an environment stands between two calls.
+#[derive(Debug, Clone, Copy)]
+enum Progress {
+    BeforeFirstReset,
+    Running { elapsed_steps: u32 },
+    Ended,
+}
+
+/// A task with everything that makes it an environment.
+pub(super) struct Native<D> {
+    spec: EnvironmentSpec,
+    time_limit_steps: u32,
+    dynamics: D,
+    random: Option<Generator>,
+    progress: Progress,
+}
+
+impl<D: Dynamics> Native<D> {
+    pub(super) fn new() -> Self {
+        let spec = D::spec();
+        let time_limit_steps = spec.time_limit_steps.unwrap_or(u32::MAX);
+        Self { spec, time_limit_steps, dynamics: D::default(), random: None, progress: Progress::BeforeFirstReset }
+    }
+}
+
+impl<D: Dynamics> Environment for Native<D> {
+    fn spec(&self) -> &EnvironmentSpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: Option<u64>, observation: &mut [f32]) -> Result<(), EnvironmentError> {
+        if let Some(seed) = seed {
+            self.random = Some(Generator::from_seed(seed));
+        }
+        let random = self.random.get_or_insert_with(Generator::from_operating_system);
+        self.dynamics.reset(random, observation);
+        self.progress = Progress::Running { elapsed_steps: 0 };
+        Ok(())
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Result<Step, EnvironmentError> {
+        let elapsed_steps = match self.progress {
+            Progress::Running { elapsed_steps } => elapsed_steps + 1,
+            Progress::BeforeFirstReset => return Err(self.spec.needs_reset("before its first reset")),
+            Progress::Ended => return Err(self.spec.needs_reset("after its episode ended")),
+        };
+        let native = match D::Action::read(action) {
+            Some(native) if self.spec.action.accepts(action) => native,
+            _ => return Err(self.spec.invalid_action(action)),
+        };
+        let (reward, terminated) = self.dynamics.step(native, observation);
+        let step = Step { reward, terminated, truncated: elapsed_steps >= self.time_limit_steps };
+        self.progress = if step.ended() { Progress::Ended } else { Progress::Running { elapsed_steps } };
+        Ok(step)
+    }
+}

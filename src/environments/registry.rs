@@ -1,0 +1,102 @@
+//! The environments that are known by name.
+
+use super::acrobot::Acrobot;
+use super::cart_pole::CartPole;
+use super::mountain_car::MountainCar;
+use super::mountain_car_continuous::MountainCarContinuous;
+use super::native::{Dynamics, Native};
+use super::pendulum::Pendulum;
+use super::{Environment, EnvironmentError, EnvironmentSpec};
+
+/// Similarity (0 to 1, Jaro-Winkler) from which a name is taken for a misspelling of another.
+const SUGGESTION_SIMILARITY: f64 = 0.8;
+
+struct Entry {
+    id: &'static str,
+    spec: fn() -> EnvironmentSpec,
+    make: fn() -> Box<dyn Environment>,
+}
+
+const fn native<D: Dynamics + 'static>(id: &'static str) -> Entry {
+    Entry { id, spec: D::spec, make: || Box::new(Native::<D>::new()) }
+}
+
+const ENTRIES: [Entry; 5] = [
+    native::<Acrobot>("Acrobot-v1"),
+    native::<CartPole>("CartPole-v1"),
+    native::<MountainCar>("MountainCar-v0"),
+    native::<MountainCarContinuous>("MountainCarContinuous-v0"),
+    native::<Pendulum>("Pendulum-v1"),
+];
+
+/// All names, in alphabetical order.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ENTRIES.iter().map(|entry| entry.id)
+}
+
+/// Make an environment; it has to be reset before its first step.
+///
+/// # Errors
+/// [`EnvironmentError::Unknown`], with the nearest name if one is near.
+pub fn make(id: &str) -> Result<Box<dyn Environment>, EnvironmentError> {
+    find(id).map(|entry| (entry.make)())
+}
+
+/// What is fixed about an environment, without making one.
+///
+/// # Errors
+/// As [`make`].
+pub fn spec(id: &str) -> Result<EnvironmentSpec, EnvironmentError> {
+    find(id).map(|entry| (entry.spec)())
+}
+
+fn find(id: &str) -> Result<&'static Entry, EnvironmentError> {
+    ENTRIES.iter().find(|entry| entry.id == id).ok_or_else(|| {
+        let suggestion = nearest(id).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
+        EnvironmentError::Unknown { id: id.to_owned(), suggestion, known: names().collect::<Vec<_>>().join(", ") }
+    })
+}
+
+fn nearest(id: &str) -> Option<&'static str> {
+    let asked = id.to_lowercase();
+    names()
+        .map(|name| (strsim::jaro_winkler(&asked, &name.to_lowercase()), name))
+        .filter(|(similarity, _)| *similarity >= SUGGESTION_SIMILARITY)
+        .max_by(|(left, _), (right, _)| left.total_cmp(right))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EnvironmentError, make, names, spec};
+
+    #[test]
+    fn every_name_makes_the_environment_that_bears_it() -> Result<(), EnvironmentError> {
+        for name in names() {
+            assert_eq!(make(name)?.spec(), &spec(name)?);
+            assert_eq!(spec(name)?.id, name);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_misspelt_name_is_answered_with_the_nearest_one() {
+        for (asked, meant) in [
+            ("cartpole-v1", "`CartPole-v1`"),
+            ("CartPole-v0", "`CartPole-v1`"),
+            ("Pendulm-v1", "`Pendulum-v1`"),
+            ("MountainCarContinous-v0", "`MountainCarContinuous-v0`"),
+            ("acrobot", "`Acrobot-v1`"),
+        ] {
+            let message = spec(asked).expect_err("the name is misspelt").to_string();
+            assert!(message.contains(&format!("(did you mean {meant}?)")), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_name_like_no_other_is_answered_with_all_names() {
+        let message = spec("Zaxxon").expect_err("there is no such environment").to_string();
+        assert!(!message.contains("did you mean"), "{message}");
+        assert!(names().all(|name| message.contains(name)), "{message}");
+    }
+}

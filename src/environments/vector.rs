@@ -1,0 +1,230 @@
+//! Many environments stepped one after another in one call, so that a policy can act for all of them in one batch.
+//!
+//! Everything lies in flat matrices that are reused, so a step allocates nothing. An environment whose episode ends is reset in
+//! the same step ("same-step autoreset"): what to act on next and the true successor of the step are then two different
+//! observations, and a learner needs both.
+
+use super::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentSpec, derive_seed};
+
+/// One action for each environment, in order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Actions<'a> {
+    /// One index per environment.
+    Discrete(&'a [i32]),
+    /// Environments x values of one action, row-major.
+    Continuous(&'a [f32]),
+}
+
+/// An episode that ended in the last step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FinishedEpisode {
+    /// Position of the environment in the vector.
+    pub environment: usize,
+    /// Undiscounted sum of the episode's rewards.
+    pub episode_return: f64,
+    /// Its length.
+    pub length_steps: u32,
+}
+
+/// E environments of one kind, stepped together. See the module's text.
+pub struct VectorEnvironment {
+    environments: Vec<Box<dyn Environment>>,
+    spec: EnvironmentSpec,
+    observation_len: usize,
+    /// E x observation: what the last step led to.
+    successors: Vec<f32>,
+    /// E x observation: `successors` with a first observation in each row whose episode ended; only filled if one did.
+    restarted: Vec<f32>,
+    rewards: Vec<f32>,
+    terminated: Vec<bool>,
+    truncated: Vec<bool>,
+    returns: Vec<f64>,
+    lengths_steps: Vec<u32>,
+    finished: Vec<FinishedEpisode>,
+    /// Why the next step needs a reset, if it does.
+    needs_reset: Option<&'static str>,
+}
+
+impl VectorEnvironment {
+    /// Put environments together; all need one spec. They have to be reset before the first step.
+    ///
+    /// # Errors
+    /// [`EnvironmentError::EmptyVector`] without environments, [`EnvironmentError::MixedVector`] if their specs differ.
+    pub fn new(environments: Vec<Box<dyn Environment>>) -> Result<Self, EnvironmentError> {
+        let spec = environments.first().ok_or(EnvironmentError::EmptyVector)?.spec().clone();
+        if let Some(index) = environments.iter().position(|environment| *environment.spec() != spec) {
+            let id = environments[index].spec().id.clone();
+            return Err(EnvironmentError::MixedVector { index, id, first: spec.id });
+        }
+        let count = environments.len();
+        let observation_len = spec.observation.len();
+        Ok(Self {
+            environments,
+            spec,
+            observation_len,
+            successors: vec![0.0; count * observation_len],
+            restarted: vec![0.0; count * observation_len],
+            rewards: vec![0.0; count],
+            terminated: vec![false; count],
+            truncated: vec![false; count],
+            returns: vec![0.0; count],
+            lengths_steps: vec![0; count],
+            finished: Vec::with_capacity(count),
+            needs_reset: Some("before its first reset"),
+        })
+    }
+
+    /// What is fixed about each of the environments.
+    pub fn spec(&self) -> &EnvironmentSpec {
+        &self.spec
+    }
+
+    /// How many environments there are.
+    pub fn len(&self) -> usize {
+        self.environments.len()
+    }
+
+    /// Never true: a vector has at least one environment.
+    pub fn is_empty(&self) -> bool {
+        self.environments.is_empty()
+    }
+
+    /// Start a new episode everywhere. Environment i gets the seed [`derive_seed`]`(seed, i)`, so the environments of
+    /// neighbouring seeds share no episodes; later episodes continue the random numbers of their environment.
+    ///
+    /// # Errors
+    /// Those of the environments. Afterwards a step needs a reset that succeeds.
+    pub fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        self.needs_reset = Some("after a reset that failed");
+        let rows = self.successors.chunks_exact_mut(self.observation_len);
+        for (index, (environment, observation)) in (0..).zip(self.environments.iter_mut().zip(rows)) {
+            environment.reset(Some(derive_seed(seed, index)), observation)?;
+        }
+        self.rewards.fill(0.0);
+        self.terminated.fill(false);
+        self.truncated.fill(false);
+        self.returns.fill(0.0);
+        self.lengths_steps.fill(0);
+        self.finished.clear();
+        self.needs_reset = None;
+        Ok(())
+    }
+
+    /// Step every environment, and reset those whose episode ended.
+    ///
+    /// # Errors
+    /// - [`EnvironmentError::ActionCount`] and [`EnvironmentError::InvalidAction`] before anything was stepped;
+    /// - [`EnvironmentError::NeedsReset`] before the first reset;
+    /// - those of the environments. Some have been stepped then and some not, so a reset is needed.
+    pub fn step(&mut self, actions: Actions<'_>) -> Result<(), EnvironmentError> {
+        if let Some(when) = self.needs_reset {
+            return Err(self.spec.needs_reset(when));
+        }
+        self.check(actions)?;
+        self.needs_reset = Some("after a step that failed");
+        self.finished.clear();
+        match actions {
+            Actions::Discrete(indices) => {
+                for (environment, &index) in indices.iter().enumerate() {
+                    self.step_one(environment, Action::Discrete(index as usize))?;
+                }
+            }
+            Actions::Continuous(values) => {
+                for (environment, action) in values.chunks_exact(values.len() / self.len()).enumerate() {
+                    self.step_one(environment, Action::Continuous(action))?;
+                }
+            }
+        }
+        self.restart_finished()?;
+        self.needs_reset = None;
+        Ok(())
+    }
+
+    /// What to act on next, E x observation: where an episode ended, the first observation of the next one.
+    pub fn observations(&self) -> &[f32] {
+        if self.finished.is_empty() { &self.successors } else { &self.restarted }
+    }
+
+    /// What the last step led to, E x observation: where an episode ended, its last observation.
+    pub fn next_observations(&self) -> &[f32] {
+        &self.successors
+    }
+
+    /// Rewards of the last step.
+    pub fn rewards(&self) -> &[f32] {
+        &self.rewards
+    }
+
+    /// Whether the last step ended an episode inside the problem (see [`Step`](super::Step)).
+    pub fn terminated(&self) -> &[bool] {
+        &self.terminated
+    }
+
+    /// Whether the last step was cut off from outside (see [`Step`](super::Step)).
+    pub fn truncated(&self) -> &[bool] {
+        &self.truncated
+    }
+
+    /// Episodes that ended in the last step, in the order of their environments.
+    pub fn finished_episodes(&self) -> &[FinishedEpisode] {
+        &self.finished
+    }
+
+    /// Refuse a batch as a whole, so that a bad action does not leave half of the environments a step ahead.
+    fn check(&self, actions: Actions<'_>) -> Result<(), EnvironmentError> {
+        match (actions, &self.spec.action) {
+            (Actions::Discrete(indices), ActionSpace::Discrete { n }) => {
+                self.check_count(indices.len(), 1)?;
+                let outside = |index: &&i32| usize::try_from(**index).map_or(true, |index| index >= *n);
+                indices.iter().find(outside).map_or(Ok(()), |index| Err(self.spec.invalid_action(index)))
+            }
+            (Actions::Continuous(values), ActionSpace::Box { low, .. }) => {
+                self.check_count(values.len(), low.len())?;
+                values.iter().find(|value| !value.is_finite()).map_or(Ok(()), |value| Err(self.spec.invalid_action(value)))
+            }
+            (Actions::Discrete(_), ActionSpace::Box { .. }) => Err(self.spec.invalid_action("index")),
+            (Actions::Continuous(_), ActionSpace::Discrete { .. }) => Err(self.spec.invalid_action("vector")),
+        }
+    }
+
+    fn check_count(&self, given: usize, action_len: usize) -> Result<(), EnvironmentError> {
+        let environments = self.len();
+        let expected = environments * action_len;
+        if given == expected {
+            return Ok(());
+        }
+        Err(EnvironmentError::ActionCount { id: self.spec.id.clone(), environments, given, expected })
+    }
+
+    fn step_one(&mut self, index: usize, action: Action<'_>) -> Result<(), EnvironmentError> {
+        let row = index * self.observation_len;
+        let observation = &mut self.successors[row..row + self.observation_len];
+        let step = self.environments[index].step(action, observation)?;
+        self.rewards[index] = step.reward as f32;
+        self.terminated[index] = step.terminated;
+        self.truncated[index] = step.truncated;
+        self.returns[index] += step.reward;
+        self.lengths_steps[index] += 1;
+        if step.ended() {
+            let (episode_return, length_steps) = (self.returns[index], self.lengths_steps[index]);
+            self.finished.push(FinishedEpisode { environment: index, episode_return, length_steps });
+            self.returns[index] = 0.0;
+            self.lengths_steps[index] = 0;
+        }
+        Ok(())
+    }
+
+    /// Nothing is copied in a step that ends no episode: then one matrix serves as both.
+    fn restart_finished(&mut self) -> Result<(), EnvironmentError> {
+        if self.finished.is_empty() {
+            return Ok(());
+        }
+        self.restarted.copy_from_slice(&self.successors);
+        for episode in &self.finished {
+            let row = episode.environment * self.observation_len;
+            let observation = &mut self.restarted[row..row + self.observation_len];
+            self.environments[episode.environment].reset(None, observation)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! The memory limits that control groups put on this process: those of a container, a job scheduler or systemd.
+//!
+//! A group's limit binds all groups below it, so the walk goes from this process's own group up to the mount point and keeps the level with the
+//! least headroom. Version 2 (`memory.max`) and version 1 (`memory.limit_in_bytes`) are read alike; a machine may mount both.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::text_of;
+
+/// The memory limit of one control group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MemoryLimit {
+    /// The folder of the group.
+    pub folder: PathBuf,
+    /// Most memory that the group may use.
+    pub limit_bytes: u64,
+    /// What it uses and cannot give back: its usage without inactive file pages, which the kernel drops when memory is short.
+    pub used_bytes: u64,
+}
+
+impl MemoryLimit {
+    /// What the group may still allocate.
+    pub fn headroom_bytes(&self) -> u64 {
+        self.limit_bytes.saturating_sub(self.used_bytes)
+    }
+}
+
+/// How one version names its files.
+struct Names {
+    limit: &'static str,
+    usage: &'static str,
+    inactive_file: &'static str,
+}
+
+const VERSION_1: Names = Names { limit: "memory.limit_in_bytes", usage: "memory.usage_in_bytes", inactive_file: "total_inactive_file" };
+const VERSION_2: Names = Names { limit: "memory.max", usage: "memory.current", inactive_file: "inactive_file" };
+
+/// Version 1 spells "no limit" as the largest multiple of the page size; no machine has this much.
+const UNLIMITED_BYTES: u64 = 1 << 60;
+
+/// The level with the least headroom on the way from this process's groups to the top; `None` where nothing is limited.
+pub fn detect_under(root: &Path) -> Option<MemoryLimit> {
+    let groups = text_of(root, "proc/self/cgroup");
+    let mounts = text_of(root, "proc/self/mountinfo");
+    let hierarchies = mounts.lines().filter_map(Mount::parse).filter_map(|mount| {
+        let names = if mount.is_version_2 { &VERSION_2 } else { &VERSION_1 };
+        Some((mount.folder_of(own_group(&groups, mount.is_version_2)?), mount.point, names))
+    });
+    hierarchies
+        .flat_map(|(folder, point, names)| levels(&folder, &point).into_iter().filter_map(|level| limit_of(root, &level, names)))
+        .min_by_key(MemoryLimit::headroom_bytes)
+}
+
+/// A mounted hierarchy of control groups that can limit memory.
+struct Mount {
+    is_version_2: bool,
+    /// The group that is visible at the mount point; not `/` inside many containers.
+    top_group: PathBuf,
+    point: PathBuf,
+}
+
+impl Mount {
+    /// Reads a line of `/proc/self/mountinfo`: `id parent major:minor root point options [fields] - type source super_options`.
+    fn parse(line: &str) -> Option<Self> {
+        let (left, right) = line.split_once(" - ")?;
+        let mut mounted = left.split(' ').skip(3);
+        let (top_group, point) = (PathBuf::from(mounted.next()?), PathBuf::from(mounted.next()?));
+        let mut kind = right.split(' ');
+        let (file_system, super_options) = (kind.next()?, kind.nth(1)?);
+        let is_version_2 = file_system == "cgroup2";
+        let limits_memory = file_system == "cgroup" && super_options.split(',').any(|option| option == "memory");
+        (is_version_2 || limits_memory).then_some(Self { is_version_2, top_group, point })
+    }
+
+    /// The folder of `group`, or the mount point if the group is not visible below it.
+    fn folder_of(&self, group: &Path) -> PathBuf {
+        match group.strip_prefix(&self.top_group) {
+            Ok(below) if !below.as_os_str().is_empty() => self.point.join(below),
+            _ => self.point.clone(),
+        }
+    }
+}
+
+/// This process's group in the hierarchy, from `/proc/self/cgroup`: lines `number:controllers:/path`, with number 0 for version 2.
+fn own_group(groups: &str, is_version_2: bool) -> Option<&Path> {
+    groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let is_ours =
+            if is_version_2 { number == "0" && controllers.is_empty() } else { controllers.split(',').any(|name| name == "memory") };
+        is_ours.then_some(Path::new(path))
+    })
+}
+
+/// `folder` and every folder above it, down to and with `point`.
+fn levels(folder: &Path, point: &Path) -> Vec<PathBuf> {
+    folder.ancestors().take_while(|level| level.starts_with(point)).map(Path::to_path_buf).collect()
+}
+
+/// The limit of the group at `folder`, as seen below `root`; `None` if there is none.
+fn limit_of(root: &Path, folder: &Path, names: &Names) -> Option<MemoryLimit> {
+    let inside = root.join(folder.strip_prefix("/").unwrap_or(folder));
+    let number = |name: &str| text_of(&inside, name).trim().parse::<u64>().ok();
+    let limit_bytes = number(names.limit).filter(|&limit| limit < UNLIMITED_BYTES)?;
+    let inactive_file_bytes = text_of(&inside, "memory.stat")
+        .lines()
+        .find_map(|line| line.strip_prefix(names.inactive_file)?.strip_prefix(' ')?.trim().parse().ok())
+        .unwrap_or(0);
+    let used_bytes = number(names.usage).unwrap_or(0).saturating_sub(inactive_file_bytes);
+    Some(MemoryLimit { folder: folder.to_path_buf(), limit_bytes, used_bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    const VERSION_2_MOUNT: &str = "31 23 0:28 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+
+    fn detected(files: &[(&str, &str)]) -> Option<(String, u64, u64)> {
+        let root = fixture::root(files);
+        detect_under(root.path()).map(|limit| (limit.folder.display().to_string(), limit.limit_bytes, limit.used_bytes))
+    }
+
+    #[test]
+    fn the_tightest_level_of_version_2_wins_and_inactive_file_pages_do_not_count() {
+        let found = detected(&[
+            ("proc/self/cgroup", "0::/jobs/one\n"),
+            ("proc/self/mountinfo", VERSION_2_MOUNT),
+            ("sys/fs/cgroup/jobs/one/memory.max", "8000\n"),
+            ("sys/fs/cgroup/jobs/one/memory.current", "1000\n"),
+            ("sys/fs/cgroup/jobs/memory.max", "6000\n"),
+            ("sys/fs/cgroup/jobs/memory.current", "5000\n"),
+            ("sys/fs/cgroup/jobs/memory.stat", "anon 10\ninactive_file_other 7\ninactive_file 2000\n"),
+        ]);
+        assert_eq!(found, Some(("/sys/fs/cgroup/jobs".into(), 6000, 3000)));
+    }
+
+    #[test]
+    fn the_word_max_is_no_limit() {
+        let files = [
+            ("proc/self/cgroup", "0::/jobs\n"),
+            ("proc/self/mountinfo", VERSION_2_MOUNT),
+            ("sys/fs/cgroup/jobs/memory.max", "max\n"),
+            ("sys/fs/cgroup/jobs/memory.current", "1000\n"),
+        ];
+        assert_eq!(detected(&files), None);
+    }
+
+    #[test]
+    fn version_1_is_found_below_the_group_that_a_container_shows_at_its_mount_point() {
+        let found = detected(&[
+            ("proc/self/cgroup", "4:cpu,memory:/docker/abc\n0::/\n"),
+            ("proc/self/mountinfo", "34 31 0:31 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,cpu,memory\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "4096\n"),
+            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "1024\n"),
+            ("sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 24\n"),
+        ]);
+        assert_eq!(found, Some(("/sys/fs/cgroup/memory".into(), 4096, 1000)));
+    }
+
+    #[test]
+    fn the_largest_number_of_version_1_is_no_limit() {
+        let files = [
+            ("proc/self/cgroup", "4:memory:/\n"),
+            ("proc/self/mountinfo", "34 31 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "1024\n"),
+        ];
+        assert_eq!(detected(&files), None);
+    }
+
+    #[test]
+    fn a_hybrid_machine_is_limited_by_the_hierarchy_that_has_the_memory_controller() {
+        let found = detected(&[
+            ("proc/self/cgroup", "4:memory:/jobs\n1:cpu:/\n0::/\n"),
+            (
+                "proc/self/mountinfo",
+                "33 31 0:31 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+                 34 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+                 41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+            ),
+            ("sys/fs/cgroup/memory/jobs/memory.limit_in_bytes", "5000\n"),
+            ("sys/fs/cgroup/memory/jobs/memory.usage_in_bytes", "6000\n"),
+        ]);
+        assert_eq!(found, Some(("/sys/fs/cgroup/memory/jobs".into(), 5000, 6000)));
+    }
+
+    #[test]
+    fn a_group_over_its_limit_has_no_headroom() {
+        let limit = MemoryLimit { folder: "/".into(), limit_bytes: 5000, used_bytes: 6000 };
+        assert_eq!(limit.headroom_bytes(), 0);
+    }
+
+    #[test]
+    fn without_control_groups_there_is_no_limit() {
+        assert_eq!(detected(&[]), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! The cores that this process may use, and how they lie on physical cores and NUMA nodes.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
+use serde::Serialize;
+
+use super::text_of;
+
+/// Processor cores. A "core" without further word is a logical one: what the kernel schedules on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cores {
+    /// The processor's name.
+    pub model: String,
+    /// Numbers of the cores that this process may use: its affinity mask.
+    pub usable: Vec<usize>,
+    /// The usable cores in the order in which to hand them out: first one of every physical core, then their siblings.
+    pub by_preference: Vec<usize>,
+    /// Physical cores among the usable ones.
+    pub physical: usize,
+    /// Number of every NUMA node with its usable cores; nodes without any are left out.
+    pub numa_nodes: Vec<(usize, Vec<usize>)>,
+}
+
+impl Cores {
+    /// Reads the affinity mask of this process and the topology below `root`.
+    pub fn detect_under(root: &Path) -> Self {
+        Self::on(root, affinity_mask())
+    }
+
+    /// The topology below `root`, seen by a process that may use `usable`.
+    fn on(root: &Path, usable: Vec<usize>) -> Self {
+        let mut seen = BTreeSet::new();
+        let (first_of_core, siblings): (Vec<usize>, Vec<usize>) = usable.iter().partition(|&&core| seen.insert(physical_core(root, core)));
+        let physical = first_of_core.len();
+        let by_preference = first_of_core.into_iter().chain(siblings).collect();
+        Self { model: model(&text_of(root, "proc/cpuinfo")), physical, by_preference, numa_nodes: numa_nodes(root, &usable), usable }
+    }
+}
+
+/// The cores that the kernel lets this process run on.
+fn affinity_mask() -> Vec<usize> {
+    let mask = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+    (0..CpuSet::count()).filter(|&core| mask.is_set(core).unwrap_or(false)).collect()
+}
+
+/// The siblings that share `core`'s physical core, as the kernel lists them; the core alone where it lists none.
+fn physical_core(root: &Path, core: usize) -> Vec<usize> {
+    let folder = format!("sys/devices/system/cpu/cpu{core}/topology");
+    let newer = text_of(root, &format!("{folder}/core_cpus_list"));
+    let list = if newer.is_empty() { text_of(root, &format!("{folder}/thread_siblings_list")) } else { newer };
+    let siblings = parse_core_list(&list);
+    if siblings.is_empty() { vec![core] } else { siblings }
+}
+
+fn numa_nodes(root: &Path, usable: &[usize]) -> Vec<(usize, Vec<usize>)> {
+    let nodes = parse_core_list(&text_of(root, "sys/devices/system/node/online")).into_iter();
+    nodes
+        .map(|node| {
+            let cores = parse_core_list(&text_of(root, &format!("sys/devices/system/node/node{node}/cpulist")));
+            (node, cores.into_iter().filter(|core| usable.contains(core)).collect::<Vec<_>>())
+        })
+        .filter(|(_, cores)| !cores.is_empty())
+        .collect()
+}
+
+/// The processor's name in `/proc/cpuinfo`.
+fn model(cpuinfo: &str) -> String {
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name"));
+    line.and_then(|line| line.split_once(':')).map_or_else(|| "unknown".to_owned(), |(_, name)| name.trim().to_owned())
+}
+
+/// Numbers in the kernel's list format: `0-3,8` is 0, 1, 2, 3, 8. What is malformed is left out.
+fn parse_core_list(list: &str) -> Vec<usize> {
+    let ranges = list.trim().split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.trim().parse::<usize>().ok()?..=last.trim().parse::<usize>().ok()?)
+    });
+    ranges.flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    #[test]
+    fn core_lists_are_ranges_and_single_numbers() {
+        assert_eq!(parse_core_list("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(parse_core_list(""), [0usize; 0]);
+        assert_eq!(parse_core_list("x,2"), [2]);
+    }
+
+    #[test]
+    fn siblings_of_a_physical_core_are_handed_out_last() {
+        let topology: Vec<(String, &str)> = ["0,2", "1,3", "0,2", "1,3"]
+            .iter()
+            .enumerate()
+            .map(|(core, siblings)| (format!("sys/devices/system/cpu/cpu{core}/topology/core_cpus_list"), *siblings))
+            .collect();
+        let files: Vec<(&str, &str)> = topology.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+        let root = fixture::root(&files);
+        let cores = Cores::on(root.path(), vec![0, 1, 2, 3]);
+        assert_eq!((cores.physical, cores.by_preference), (2, vec![0, 1, 2, 3]));
+        let cores = Cores::on(root.path(), vec![0, 2, 3]);
+        assert_eq!((cores.physical, cores.by_preference), (2, vec![0, 3, 2]));
+    }
+
+    #[test]
+    fn without_topology_every_core_counts_as_physical() {
+        let root = fixture::root(&[]);
+        let cores = Cores::on(root.path(), vec![4, 5]);
+        assert_eq!((cores.physical, cores.by_preference), (2, vec![4, 5]));
+        assert_eq!(cores.model, "unknown");
+    }
+
+    #[test]
+    fn numa_nodes_hold_only_usable_cores() {
+        let root = fixture::root(&[
+            ("sys/devices/system/node/online", "0-1\n"),
+            ("sys/devices/system/node/node0/cpulist", "0-1\n"),
+            ("sys/devices/system/node/node1/cpulist", "2-3\n"),
+        ]);
+        assert_eq!(Cores::on(root.path(), vec![1, 2, 3]).numa_nodes, [(0, vec![1]), (1, vec![2, 3])]);
+        assert_eq!(Cores::on(root.path(), vec![0]).numa_nodes, [(0, vec![0])]);
+    }
+
+    #[test]
+    fn the_model_is_the_name_of_the_first_processor() {
+        assert_eq!(model("processor\t: 0\nmodel name\t: AMD EPYC 9654\nprocessor\t: 1\nmodel name\t: other\n"), "AMD EPYC 9654");
+    }
+}

@@ -1,0 +1,329 @@
+//! The findings of `supervisor doctor`: each a fact about the machine, a verdict, and the command that improves it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::shared_memory::HugePages;
+use super::{Budget, Machine, readable_bytes};
+
+/// How good a fact is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Nothing to do.
+    Ok,
+    /// Works, but slower or with less than could be had.
+    Warning,
+    /// Does not work.
+    Problem,
+}
+
+/// A fact about the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What it is about.
+    pub topic: &'static str,
+    /// How good it is.
+    pub verdict: Verdict,
+    /// The fact.
+    pub fact: String,
+    /// What improves it: a command, or what to do.
+    pub fix: Option<String>,
+}
+
+/// Below this nothing but the smallest run fits.
+const SCARCE_BYTES: u64 = 2 << 30;
+/// Below this not even the smallest run fits.
+const TOO_FEW_BYTES: u64 = 32 << 20;
+/// Since Linux 5.4 a process can be waited for by its descriptor (`waitid` with `P_PIDFD`).
+const OLDEST_KERNEL: (u32, u32) = (5, 4);
+/// A run opens a few files for each of its processes.
+const ENOUGH_OPEN_FILES: u64 = 1_024;
+
+/// All findings about `machine`.
+pub fn report(machine: &Machine) -> Vec<Finding> {
+    vec![
+        kernel(machine),
+        cores(machine),
+        memory(machine),
+        control_group(machine),
+        shared_memory(machine),
+        budget(machine),
+        huge_pages(machine),
+        gpu(machine),
+        libtorch(machine),
+        python(machine),
+        open_files(machine),
+    ]
+}
+
+impl Finding {
+    fn ok(topic: &'static str, fact: String) -> Self {
+        Self { topic, verdict: Verdict::Ok, fact, fix: None }
+    }
+
+    fn warning(topic: &'static str, fact: String, fix: impl Into<String>) -> Self {
+        Self { topic, verdict: Verdict::Warning, fact, fix: Some(fix.into()) }
+    }
+
+    fn problem(topic: &'static str, fact: String, fix: impl Into<String>) -> Self {
+        Self { topic, verdict: Verdict::Problem, fact, fix: Some(fix.into()) }
+    }
+}
+
+fn kernel(machine: &Machine) -> Finding {
+    let fact = format!("Linux {}", machine.software.kernel);
+    if machine.software.kernel_version() >= OLDEST_KERNEL {
+        return Finding::ok("kernel", fact);
+    }
+    Finding::problem("kernel", fact, format!("use Linux {}.{} or newer", OLDEST_KERNEL.0, OLDEST_KERNEL.1))
+}
+
+fn cores(machine: &Machine) -> Finding {
+    let cores = &machine.cores;
+    let nodes = match cores.numa_nodes.len() {
+        0 | 1 => String::new(),
+        count => format!(", {count} NUMA nodes"),
+    };
+    let fact = format!("{} usable cores ({} physical{nodes}), {}", cores.usable.len(), cores.physical, cores.model);
+    if cores.usable.len() > 1 {
+        return Finding::ok("cores", fact);
+    }
+    Finding::warning("cores", fact, "give this process more cores (taskset, docker: --cpuset-cpus): on one, all processes take turns")
+}
+
+fn memory(machine: &Machine) -> Finding {
+    let memory = &machine.memory;
+    let fact = format!("{} available of {}", readable_bytes(memory.available_bytes), readable_bytes(memory.total_bytes));
+    if memory.available_bytes >= SCARCE_BYTES {
+        return Finding::ok("memory", fact);
+    }
+    Finding::warning("memory", fact, "stop other programs; `ps aux --sort=-rss | head` lists the largest")
+}
+
+fn control_group(machine: &Machine) -> Finding {
+    let Some(group) = &machine.cgroup else {
+        return Finding::ok("control group", "no memory limit".to_owned());
+    };
+    let (headroom, limit) = (readable_bytes(group.headroom_bytes()), readable_bytes(group.limit_bytes));
+    let fact = format!("{headroom} left of the {limit} of {}", group.folder.display());
+    if group.headroom_bytes() >= SCARCE_BYTES {
+        return Finding::ok("control group", fact);
+    }
+    Finding::warning("control group", fact, "raise the limit (docker: --memory, systemd: MemoryMax)")
+}
+
+fn shared_memory(machine: &Machine) -> Finding {
+    let Some(shared) = &machine.shared_memory else {
+        return Finding::problem("shared memory", "/dev/shm is not mounted".to_owned(), "mount -t tmpfs -o mode=1777 tmpfs /dev/shm");
+    };
+    let fact = format!("{} free of {} in /dev/shm", readable_bytes(shared.free_bytes), readable_bytes(shared.total_bytes));
+    let enlarge = "mount -o remount,size=8G /dev/shm (docker: --shm-size=8g)";
+    match shared.free_bytes {
+        0..TOO_FEW_BYTES => Finding::problem("shared memory", fact, enlarge),
+        TOO_FEW_BYTES..SCARCE_BYTES => Finding::warning("shared memory", fact, enlarge),
+        _ => Finding::ok("shared memory", fact),
+    }
+}
+
+fn budget(machine: &Machine) -> Finding {
+    let budget = Budget::of(machine);
+    let fact = format!("a run can have {} of shared memory, limited by {}", readable_bytes(budget.bytes), budget.limit);
+    if budget.bytes >= TOO_FEW_BYTES {
+        return Finding::ok("largest segment", fact);
+    }
+    Finding::problem("largest segment", fact, budget.limit.remedy(TOO_FEW_BYTES))
+}
+
+fn huge_pages(machine: &Machine) -> Finding {
+    let memory = &machine.memory;
+    let reserved = match memory.reserved_huge_pages {
+        0 => String::new(),
+        count => format!("; {count} pages of {} are reserved (hugetlb)", readable_bytes(memory.huge_page_bytes)),
+    };
+    match machine.huge_pages {
+        HugePages::Always => Finding::ok("huge pages", format!("the kernel gives them to /dev/shm{reserved}")),
+        HugePages::OnRequest => Finding::ok("huge pages", format!("the kernel gives them to /dev/shm on request{reserved}")),
+        HugePages::Never => Finding::warning(
+            "huge pages",
+            format!("/dev/shm is mounted without them, which slows sampling from a large replay{reserved}"),
+            "mount -o remount,huge=advise /dev/shm",
+        ),
+        HugePages::Denied => Finding::warning(
+            "huge pages",
+            format!("the kernel denies them to /dev/shm, which slows sampling from a large replay{reserved}"),
+            "echo never | tee /sys/kernel/mm/transparent_hugepage/shmem_enabled && mount -o remount,huge=advise /dev/shm",
+        ),
+        HugePages::Unsupported => Finding::warning(
+            "huge pages",
+            format!("this kernel has none for shared memory{reserved}"),
+            "use a kernel built with CONFIG_TRANSPARENT_HUGEPAGE",
+        ),
+    }
+}
+
+fn gpu(machine: &Machine) -> Finding {
+    let gpus = &machine.gpus;
+    match (gpus.has_driver, gpus.names.is_empty()) {
+        (false, true) => Finding::ok("gpu", "none; learners compute on the CPU".to_owned()),
+        (true, false) => Finding::ok("gpu", gpus.names.join(", ")),
+        (true, true) => Finding::warning("gpu", "the driver is loaded but lists no GPU".to_owned(), "nvidia-smi"),
+        (false, false) => Finding::warning(
+            "gpu",
+            format!("{}, but /dev/nvidiactl is missing, so no program can reach it", gpus.names.join(", ")),
+            "nvidia-modprobe (docker: --gpus all)",
+        ),
+    }
+}
+
+fn libtorch(machine: &Machine) -> Finding {
+    let libtorch = &machine.software.libtorch;
+    let version = libtorch.version.as_deref().unwrap_or("of unknown version");
+    match (&libtorch.folder, libtorch.is_linked) {
+        (_, false) => Finding::warning(
+            "libtorch",
+            "this program was built without it: networks run on the native CPU engine alone".to_owned(),
+            "cargo xtask setup && cargo build --release",
+        ),
+        (None, true) => Finding::warning("libtorch", "linked, but its folder was not found".to_owned(), "cargo xtask setup"),
+        (Some(folder), true) if machine.gpus.has_driver && !libtorch.has_cuda => Finding::warning(
+            "libtorch",
+            format!("{version} in {}, without CUDA, so the GPU stays idle", folder.display()),
+            "point LIBTORCH to a build with CUDA and build again",
+        ),
+        (Some(folder), true) => {
+            let devices = if libtorch.has_cuda { "CPU and CUDA" } else { "CPU" };
+            Finding::ok("libtorch", format!("{version} ({devices}) in {}", folder.display()))
+        }
+    }
+}
+
+fn python(machine: &Machine) -> Finding {
+    match &machine.software.python {
+        Some(program) => Finding::ok("python", program.display().to_string()),
+        None => {
+            Finding::warning("python", "no python3 on the search path: only native environments run".to_owned(), "apt-get install python3")
+        }
+    }
+}
+
+fn open_files(machine: &Machine) -> Finding {
+    let (soft, hard) = (machine.software.open_files, machine.software.open_files_hard);
+    let fact = format!("this process may open {soft} files");
+    if soft >= ENOUGH_OPEN_FILES {
+        return Finding::ok("open files", fact);
+    }
+    Finding::warning("open files", fact, format!("ulimit -n {}", ENOUGH_OPEN_FILES.min(hard.max(soft))))
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Verdict::Ok => "ok",
+            Verdict::Warning => "warning",
+            Verdict::Problem => "problem",
+        })
+    }
+}
+
+/// One line for the fact and, where something improves it, one for that.
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:<8} {:<16} {}", self.verdict, self.topic, self.fact)?;
+        match &self.fix {
+            Some(fix) => write!(out, "\n{:<25} -> {fix}", ""),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SharedMemory;
+    use super::super::fixture;
+    use super::*;
+
+    /// A machine on which nothing is amiss, whatever this one is like.
+    fn sound_machine() -> Machine {
+        let root = fixture::root(&[
+            ("proc/sys/kernel/osrelease", "6.1.0\n"),
+            ("proc/meminfo", "MemTotal: 33554432 kB\nMemAvailable: 16777216 kB\n"),
+            ("sys/kernel/mm/transparent_hugepage/shmem_enabled", "always within_size advise [never] deny force\n"),
+            ("proc/self/mountinfo", "25 24 0:23 / /dev/shm rw - tmpfs tmpfs rw,huge=advise\n"),
+        ]);
+        let mut machine = Machine::detect_under(root.path());
+        machine.cores.usable = vec![0, 1, 2, 3];
+        machine.shared_memory = Some(SharedMemory { total_bytes: 8 << 30, free_bytes: 8 << 30 });
+        machine.software.libtorch =
+            super::super::Libtorch { is_linked: true, folder: Some("/torch".into()), version: Some("2.13.0".into()), has_cuda: false };
+        machine.software.python = Some("/usr/bin/python3".into());
+        (machine.software.open_files, machine.software.open_files_hard) = (1_024, 4_096);
+        machine
+    }
+
+    /// The one finding that is not ok after `damage`.
+    fn finding_after(damage: impl FnOnce(&mut Machine)) -> Finding {
+        let mut machine = sound_machine();
+        damage(&mut machine);
+        let mut amiss: Vec<Finding> = report(&machine).into_iter().filter(|finding| finding.verdict != Verdict::Ok).collect();
+        assert_eq!(amiss.len(), 1, "{amiss:#?}");
+        amiss.remove(0)
+    }
+
+    #[test]
+    fn nothing_is_amiss_on_a_sound_machine() {
+        assert!(report(&sound_machine()).iter().all(|finding| finding.verdict == Verdict::Ok && finding.fix.is_none()));
+    }
+
+    #[test]
+    fn every_defect_is_found_alone_and_comes_with_a_fix() {
+        type Damage = fn(&mut Machine);
+        let defects: [(&str, Verdict, Damage); 9] = [
+            ("kernel", Verdict::Problem, |machine| machine.software.kernel = "4.19.0".into()),
+            ("cores", Verdict::Warning, |machine| machine.cores.usable = vec![0]),
+            ("memory", Verdict::Warning, |machine| machine.memory.available_bytes = 1 << 30),
+            ("shared memory", Verdict::Warning, |machine| machine.shared_memory.as_mut().unwrap().free_bytes = 64 << 20),
+            ("huge pages", Verdict::Warning, |machine| machine.huge_pages = HugePages::Never),
+            ("gpu", Verdict::Warning, |machine| machine.gpus.names = vec!["NVIDIA H200".into()]),
+            ("libtorch", Verdict::Warning, |machine| machine.software.libtorch.is_linked = false),
+            ("python", Verdict::Warning, |machine| machine.software.python = None),
+            ("open files", Verdict::Warning, |machine| machine.software.open_files = 256),
+        ];
+        for (topic, verdict, damage) in defects {
+            let finding = finding_after(damage);
+            assert_eq!((finding.topic, finding.verdict), (topic, verdict));
+            assert!(finding.fix.is_some(), "{topic} has no fix");
+        }
+    }
+
+    #[test]
+    fn a_gpu_that_libtorch_cannot_use_is_pointed_out() {
+        let finding =
+            finding_after(|machine| machine.gpus = super::super::gpu::Gpus { has_driver: true, names: vec!["NVIDIA H200".into()] });
+        assert_eq!(finding.topic, "libtorch");
+        assert!(finding.fact.contains("without CUDA"), "{finding}");
+    }
+
+    #[test]
+    fn a_machine_without_shared_memory_cannot_run() {
+        let mut machine = sound_machine();
+        machine.shared_memory = None;
+        let problems: Vec<&str> =
+            report(&machine).iter().filter(|finding| finding.verdict == Verdict::Problem).map(|finding| finding.topic).collect();
+        assert_eq!(problems, ["shared memory", "largest segment"]);
+    }
+
+    #[test]
+    fn a_finding_is_one_line_and_its_fix_another() {
+        let finding = finding_after(|machine| machine.software.open_files = 256);
+        assert_eq!(
+            finding.to_string(),
+            "warning  open files       this process may open 256 files\n                          -> ulimit -n 1024"
+        );
+        assert_eq!(
+            serde_json::to_string(&finding).unwrap(),
+            r#"{"topic":"open files","verdict":"warning","fact":"this process may open 256 files","fix":"ulimit -n 1024"}"#
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! Memory of the machine, and the budget: the largest block of shared memory that can be allocated now.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Machine, readable_bytes, text_of};
+
+/// Memory of the whole machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// Installed memory that the kernel manages.
+    pub total_bytes: u64,
+    /// What new work can take without swapping, by the kernel's estimate.
+    pub available_bytes: u64,
+    /// Free huge pages set aside by the administrator (hugetlb).
+    pub reserved_huge_pages: u64,
+    /// Size of each.
+    pub huge_page_bytes: u64,
+}
+
+impl Memory {
+    /// Reads `/proc/meminfo` below `root`.
+    pub fn detect_under(root: &Path) -> Self {
+        Self::parse(&text_of(root, "proc/meminfo"))
+    }
+
+    fn parse(meminfo: &str) -> Self {
+        let number = |name: &str| {
+            let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
+        };
+        Self {
+            total_bytes: number("MemTotal") * 1024,
+            available_bytes: number("MemAvailable") * 1024,
+            reserved_huge_pages: number("HugePages_Free"),
+            huge_page_bytes: number("Hugepagesize") * 1024,
+        }
+    }
+}
+
+/// The largest block of shared memory that can be allocated now, and what limits it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Budget {
+    /// Size of that block.
+    pub bytes: u64,
+    /// What limits it.
+    pub limit: Limit,
+}
+
+/// What limits a [`Budget`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Available memory of the machine.
+    AvailableMemory,
+    /// The control group with this folder.
+    ControlGroup(PathBuf),
+    /// Free space of `/dev/shm`.
+    SharedMemory,
+}
+
+/// A block is larger than the budget.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{} of shared memory do not fit: {limit} allows {}; {}",
+    readable_bytes(*.needed_bytes),
+    readable_bytes(*.bytes),
+    limit.remedy(*.needed_bytes)
+)]
+pub struct OverBudget {
+    /// Size of the block.
+    pub needed_bytes: u64,
+    /// Size of the largest block possible.
+    pub bytes: u64,
+    /// What limits it.
+    pub limit: Limit,
+}
+
+impl Budget {
+    /// The budget of `machine`, as it was when detected.
+    pub fn of(machine: &Machine) -> Self {
+        let memory = Some((machine.memory.available_bytes, Limit::AvailableMemory));
+        let group = machine.cgroup.as_ref().map(|group| (group.headroom_bytes(), Limit::ControlGroup(group.folder.clone())));
+        let shared = (machine.shared_memory.as_ref().map_or(0, |shared| shared.free_bytes), Limit::SharedMemory);
+        let (bytes, limit) =
+            memory.into_iter().chain(group).chain([shared]).min_by_key(|(bytes, _)| *bytes).expect("there are at least two");
+        Self { bytes, limit }
+    }
+
+    /// Whether a block of that size can be allocated.
+    ///
+    /// # Errors
+    /// [`OverBudget`], with what limits it and how to lift the limit.
+    pub fn check(&self, needed_bytes: u64) -> Result<(), OverBudget> {
+        if needed_bytes <= self.bytes {
+            return Ok(());
+        }
+        Err(OverBudget { needed_bytes, bytes: self.bytes, limit: self.limit.clone() })
+    }
+}
+
+impl Limit {
+    /// How to make room for a block of `needed_bytes`.
+    pub fn remedy(&self, needed_bytes: u64) -> String {
+        let mebibytes = needed_bytes.div_ceil(1 << 20);
+        match self {
+            Limit::AvailableMemory => "use a smaller replay or stop other programs".to_owned(),
+            Limit::ControlGroup(_) => {
+                format!("use a smaller replay or raise the limit (docker: --memory, systemd: MemoryMax) by {mebibytes} MiB")
+            }
+            Limit::SharedMemory => format!(
+                "use a smaller replay, or run `mount -o remount,size={}M /dev/shm` as root (docker: --shm-size={0}m)",
+                mebibytes + mebibytes / 8
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::AvailableMemory => write!(out, "the machine's available memory"),
+            Limit::ControlGroup(folder) => write!(out, "the control group {}", folder.display()),
+            Limit::SharedMemory => write!(out, "the free space of /dev/shm"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cgroup::MemoryLimit;
+    use super::super::fixture;
+    use super::super::shared_memory::SharedMemory;
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn machine(available_bytes: u64, headroom_bytes: Option<u64>, shared_free_bytes: Option<u64>) -> Machine {
+        let root = fixture::root(&[]);
+        let mut machine = Machine::detect_under(root.path());
+        machine.memory.available_bytes = available_bytes;
+        machine.cgroup =
+            headroom_bytes.map(|headroom| MemoryLimit { folder: "/jobs".into(), limit_bytes: headroom + GIB, used_bytes: GIB });
+        machine.shared_memory = shared_free_bytes.map(|free_bytes| SharedMemory { total_bytes: free_bytes + GIB, free_bytes });
+        machine
+    }
+
+    #[test]
+    fn meminfo_is_read_in_kibibytes_and_names_are_matched_whole() {
+        let memory = Memory::parse(
+            "MemTotal:       100 kB\nMemAvailableX: 1 kB\nMemAvailable:    60 kB\nHugePages_Free:  3\nHugepagesize:  2048 kB\n",
+        );
+        assert_eq!(memory, Memory { total_bytes: 102_400, available_bytes: 61_440, reserved_huge_pages: 3, huge_page_bytes: 2 << 20 });
+    }
+
+    #[test]
+    fn the_budget_is_the_least_of_the_three_and_names_it() {
+        let budget = |available, headroom, shared| Budget::of(&machine(available, headroom, shared));
+        assert_eq!(budget(2 * GIB, None, Some(3 * GIB)), Budget { bytes: 2 * GIB, limit: Limit::AvailableMemory });
+        assert_eq!(budget(2 * GIB, Some(GIB), Some(3 * GIB)), Budget { bytes: GIB, limit: Limit::ControlGroup("/jobs".into()) });
+        assert_eq!(budget(2 * GIB, Some(GIB), Some(64 << 20)), Budget { bytes: 64 << 20, limit: Limit::SharedMemory });
+        assert_eq!(budget(2 * GIB, None, None), Budget { bytes: 0, limit: Limit::SharedMemory });
+    }
+
+    #[test]
+    fn a_block_over_budget_is_refused_with_both_sizes_and_the_remedy() {
+        let budget = Budget { bytes: 64 << 20, limit: Limit::SharedMemory };
+        assert_eq!(budget.check(64 << 20), Ok(()));
+        assert_eq!(
+            budget.check(2 * GIB).unwrap_err().to_string(),
+            "2.0 GiB of shared memory do not fit: the free space of /dev/shm allows 64.0 MiB; use a smaller replay, or run \
+             `mount -o remount,size=2304M /dev/shm` as root (docker: --shm-size=2304m)"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! What software there is: the kernel, libtorch, Python; and how many files this process may open.
+
+use std::path::{Path, PathBuf};
+
+use nix::sys::resource::{Resource, getrlimit};
+use serde::Serialize;
+
+use super::text_of;
+
+/// What software there is, and the limits of this process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Software {
+    /// The kernel's release, such as `6.1.0-13-amd64`.
+    pub kernel: String,
+    /// libtorch.
+    pub libtorch: Libtorch,
+    /// The first `python3` on the search path.
+    pub python: Option<PathBuf>,
+    /// Files that this process may have open.
+    pub open_files: u64,
+    /// Files that it may allow itself without root.
+    pub open_files_hard: u64,
+}
+
+/// libtorch, as far as it can be known without calling it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Libtorch {
+    /// Whether this program was built with it (feature `torch`).
+    pub is_linked: bool,
+    /// Where it is: the folder with `lib/`.
+    pub folder: Option<PathBuf>,
+    /// Its version, from `build-version`, or from `version.py` of a Python package.
+    pub version: Option<String>,
+    /// Whether its CUDA half is there too.
+    pub has_cuda: bool,
+}
+
+impl Software {
+    /// Asks the kernel, and reads the files below `root`.
+    pub fn detect_under(root: &Path) -> Self {
+        let (open_files, open_files_hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((0, 0));
+        let search_path = std::env::var_os("PATH").unwrap_or_default();
+        Self {
+            kernel: text_of(root, "proc/sys/kernel/osrelease").trim().to_owned(),
+            libtorch: Libtorch::detect(&text_of(root, "proc/self/maps")),
+            python: std::env::split_paths(&search_path).map(|folder| folder.join("python3")).find(|program| program.is_file()),
+            open_files,
+            open_files_hard,
+        }
+    }
+
+    /// The kernel's major and minor version; (0, 0) if its release says none.
+    pub fn kernel_version(&self) -> (u32, u32) {
+        let mut numbers = self.kernel.split(|letter: char| !letter.is_ascii_digit()).map(|digits| digits.parse().unwrap_or(0));
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    }
+}
+
+impl Libtorch {
+    /// The library that is mapped into this process, going by its `maps`; otherwise the folder in the variable LIBTORCH, now or at build time.
+    fn detect(maps: &str) -> Self {
+        let named = || std::env::var("LIBTORCH").ok().or_else(|| option_env!("LIBTORCH").map(str::to_owned)).map(PathBuf::from);
+        let folder = mapped_folder(maps).or_else(named).filter(|folder| folder.join("lib/libtorch_cpu.so").exists());
+        Self {
+            is_linked: cfg!(feature = "torch"),
+            version: folder.as_deref().and_then(version),
+            has_cuda: folder.as_deref().is_some_and(|folder| folder.join("lib/libtorch_cuda.so").exists()),
+            folder,
+        }
+    }
+}
+
+/// The folder above the `lib/libtorch_cpu.so` in `/proc/self/maps`.
+fn mapped_folder(maps: &str) -> Option<PathBuf> {
+    let path = maps.lines().find_map(|line| Some(&line[line.find('/')?..]).filter(|path| path.ends_with("/libtorch_cpu.so")))?;
+    Path::new(path).parent()?.parent().map(Path::to_path_buf)
+}
+
+/// The version of the libtorch in `folder`.
+fn version(folder: &Path) -> Option<String> {
+    let build_version = text_of(folder, "build-version");
+    if !build_version.is_empty() {
+        return Some(build_version.trim().to_owned());
+    }
+    let line = text_of(folder, "version.py").lines().find_map(|line| Some(line.strip_prefix("__version__ = ")?.to_owned()))?;
+    Some(line.trim_matches(['\'', '"']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    fn maps_with(library: &Path) -> String {
+        format!(
+            "55d0-55d1 r-xp 00000000 fe:00 11 /usr/bin/supervisor\n7f00-7f01 r-xp 00000000 fe:00 12   {}\n7ffc-7ffd rw-p 0 00:00 0 [stack]\n",
+            library.display()
+        )
+    }
+
+    #[test]
+    fn the_mapped_library_tells_its_version_and_whether_it_has_cuda() {
+        let root = fixture::root(&[("torch/lib/libtorch_cpu.so", ""), ("torch/build-version", "2.13.0\n")]);
+        let found = Libtorch::detect(&maps_with(&root.path().join("torch/lib/libtorch_cpu.so")));
+        assert_eq!((found.version.as_deref(), found.has_cuda), (Some("2.13.0"), false));
+        assert_eq!(found.folder, Some(root.path().join("torch")));
+    }
+
+    #[test]
+    fn the_library_of_a_python_package_tells_its_version_too() {
+        let files = [
+            ("torch/lib/libtorch_cpu.so", ""),
+            ("torch/lib/libtorch_cuda.so", ""),
+            ("torch/version.py", "x = 1\n__version__ = '2.13.0+cu130'\n"),
+        ];
+        let root = fixture::root(&files);
+        let found = Libtorch::detect(&maps_with(&root.path().join("torch/lib/libtorch_cpu.so")));
+        assert_eq!((found.version.as_deref(), found.has_cuda), (Some("2.13.0+cu130"), true));
+    }
+
+    #[test]
+    fn kernel_releases_begin_with_major_and_minor() {
+        let mut software = Software::detect_under(fixture::root(&[("proc/sys/kernel/osrelease", "6.18.44-fc-v669\n")]).path());
+        assert_eq!(software.kernel_version(), (6, 18));
+        software.kernel = String::new();
+        assert_eq!(software.kernel_version(), (0, 0));
+    }
+}

@@ -1,0 +1,78 @@
+//! Why a run could not be found or joined.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::handshake::Refusal;
+
+/// Why a run could not be found or joined.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RendezvousError {
+    /// The registry is not safe to use.
+    #[error("the registry of runs {folder} is {problem}; remove it, or set XDG_RUNTIME_DIR to a folder of your own")]
+    UnsafeFolder {
+        /// The registry.
+        folder: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file operation failed.
+    #[error("cannot {action} {path}: {source}")]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// There is no such run.
+    #[error("no run of yours has the supervisor {pid}; {running}")]
+    NoSuchRun {
+        /// Process id asked for.
+        pid: u32,
+        /// What is running, in words.
+        running: String,
+    },
+    /// The supervisor is gone.
+    #[error("the run of supervisor {pid} ({environment}) is dead; `inspect --clean` removes what it left")]
+    Dead {
+        /// Process id of the supervisor.
+        pid: u32,
+        /// Environment.
+        environment: String,
+    },
+    /// The supervisor said no.
+    #[error("the supervisor {pid} refused: {refusal}")]
+    Refused {
+        /// Process id of the supervisor.
+        pid: u32,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// What the other side sent means nothing.
+    #[error("the supervisor {pid} answered with something else than a reply ({reason}); is it the same version?")]
+    Garbled {
+        /// Process id of the supervisor.
+        pid: u32,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The segment is not the one that was promised.
+    #[error("the segment `{segment}` belongs to another run than supervisor {pid}; try again")]
+    OtherRun {
+        /// Process id of the supervisor.
+        pid: u32,
+        /// Name of the segment.
+        segment: String,
+    },
+}
+
+impl RendezvousError {
+    pub(super) fn file(action: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { action, path, source }
+    }
+}

@@ -1,0 +1,211 @@
+//! How an actor from outside joins a run: one request, one reply, over a Unix socket.
+//!
+//! Messages are bincode behind a 32-bit length, both limited. The supervisor takes the joining process's identity from
+//! the kernel and never from the message.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::RendezvousError;
+use super::registry::{Registry, RunState};
+use crate::segment::processes::start_time;
+use crate::segment::{ABI_VERSION, Segment};
+
+/// Largest message.
+pub(super) const LIMIT_BYTES: usize = 4096;
+const MAGIC: u64 = u64::from_le_bytes(*b"SHOALATT");
+/// How long the supervisor may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a joining process says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    magic: u64,
+    abi_version: u64,
+    program_version: String,
+    /// Start time of the process, to be compared with the kernel's.
+    pub start_time: u64,
+}
+
+impl Request {
+    /// The request of this process.
+    pub fn of_this_process() -> Self {
+        Self {
+            magic: MAGIC,
+            abi_version: ABI_VERSION,
+            program_version: env!("CARGO_PKG_VERSION").into(),
+            start_time: start_time(std::process::id()).unwrap_or(0),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Refusal> {
+        if self.magic != MAGIC {
+            return Err(Refusal::Garbled);
+        }
+        if self.abi_version != ABI_VERSION || self.program_version != env!("CARGO_PKG_VERSION") {
+            return Err(Refusal::OtherVersion { supervisor: env!("CARGO_PKG_VERSION").into(), yours: self.program_version.clone() });
+        }
+        Ok(())
+    }
+}
+
+/// What the supervisor answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    /// Welcome.
+    Accepted {
+        /// Name of the segment.
+        segment: String,
+        /// Whose segment it must be.
+        run_id: u128,
+        /// Slot in the process table, reserved for the one who asked.
+        slot: u64,
+        /// Number among the actors of the run.
+        number: u64,
+    },
+    /// Not now, or not you.
+    Refused(Refusal),
+}
+
+/// Why the supervisor refuses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// Every slot is taken.
+    Full {
+        /// How many there are.
+        slots: u64,
+    },
+    /// Another version of the program.
+    OtherVersion {
+        /// The supervisor's.
+        supervisor: String,
+        /// Of who asked.
+        yours: String,
+    },
+    /// Another user.
+    OtherUser,
+    /// The run ends.
+    Stopping,
+    /// The request made no sense.
+    Garbled,
+    /// The process that asked is not the one it says it is.
+    OtherProcess,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { slots: 0 } => formatter.write_str("the run takes no actors from outside (actor.attach_slots or actor.count is 0)"),
+            Self::Full { slots } => write!(formatter, "all {slots} slots for actors from outside are taken; raise actor.attach_slots"),
+            Self::OtherVersion { supervisor, yours } => {
+                write!(formatter, "it is version {supervisor} and this is version {yours}; use the program that started the run")
+            }
+            Self::OtherUser => formatter.write_str("it belongs to another user"),
+            Self::Stopping => formatter.write_str("the run is ending"),
+            Self::Garbled => formatter.write_str("it could not read the request"),
+            Self::OtherProcess => formatter.write_str("the kernel knows the asking process under another start time"),
+        }
+    }
+}
+
+/// A place in a run, promised to this process. The connection stays open for as long as it is used.
+#[derive(Debug)]
+pub struct Attachment {
+    /// Name of the segment.
+    pub segment: String,
+    /// Slot in the process table.
+    pub slot: usize,
+    /// Number among the actors of the run.
+    pub number: usize,
+    run_id: u128,
+    supervisor: u32,
+    descriptor: OwnedFd,
+    _connection: UnixStream,
+}
+
+impl Attachment {
+    /// Open the segment that was promised.
+    pub fn open_segment(&self) -> Result<Segment, JoinError> {
+        let segment = Segment::attach(&self.segment)?;
+        if segment.identity().run_id != self.run_id || segment.identity().supervisor_pid != self.supervisor {
+            return Err(RendezvousError::OtherRun { pid: self.supervisor, segment: self.segment.clone() }.into());
+        }
+        Ok(segment)
+    }
+
+    /// Whether the supervisor still lives.
+    pub fn supervisor_alive(&self) -> bool {
+        let mut descriptors = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        !matches!(poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(ready) if ready > 0)
+    }
+}
+
+/// Why a segment could not be joined.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// The run was not found, or said no.
+    #[error(transparent)]
+    Rendezvous(#[from] RendezvousError),
+    /// Its segment cannot be used.
+    #[error(transparent)]
+    Segment(#[from] crate::segment::SegmentError),
+}
+
+/// Ask the supervisor `pid` for a place.
+pub fn attach(registry: &Registry, pid: u32) -> Result<Attachment, RendezvousError> {
+    let entry = registry.find(pid)?;
+    let dead = || RendezvousError::Dead { pid, environment: entry.record.environment.clone() };
+    if entry.state == RunState::Dead {
+        return Err(dead());
+    }
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(dead)?;
+    let descriptor = pidfd_open(raw, PidfdFlags::empty()).map_err(|_| dead())?;
+    let socket = &entry.record.socket;
+    let failed = |action| RendezvousError::file(action, socket);
+    let mut connection = UnixStream::connect(socket).map_err(failed("connect to"))?;
+    connection.set_read_timeout(Some(PATIENCE)).map_err(failed("set a timeout on"))?;
+    connection.set_write_timeout(Some(PATIENCE)).map_err(failed("set a timeout on"))?;
+    connection.write_all(&encode(&Request::of_this_process())).map_err(failed("write to"))?;
+    let mut length = [0; 4];
+    connection.read_exact(&mut length).map_err(failed("read from"))?;
+    let garbled = |reason: String| RendezvousError::Garbled { pid, reason };
+    let length = message_length(length).map_err(garbled)?;
+    let mut message = vec![0; length];
+    connection.read_exact(&mut message).map_err(failed("read from"))?;
+    match decode(&message).map_err(garbled)? {
+        Reply::Refused(refusal) => Err(RendezvousError::Refused { pid, refusal }),
+        Reply::Accepted { segment, run_id, slot, number } => {
+            let index = |value: u64| usize::try_from(value).map_err(|_| garbled(format!("{value} is no index")));
+            let (slot, number) = (index(slot)?, index(number)?);
+            Ok(Attachment { segment, slot, number, run_id, supervisor: pid, descriptor, _connection: connection })
+        }
+    }
+}
+
+/// A message with its length in front.
+pub(super) fn encode(message: &impl Serialize) -> Vec<u8> {
+    let body = bincode::serde::encode_to_vec(message, bincode::config::standard()).unwrap_or_default();
+    let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    [&length.to_le_bytes()[..], &body].concat()
+}
+
+/// The length in front of a message, if it is one that we accept.
+pub(super) fn message_length(bytes: [u8; 4]) -> Result<usize, String> {
+    let length = usize::try_from(u32::from_le_bytes(bytes)).unwrap_or(usize::MAX);
+    if length > LIMIT_BYTES { Err(format!("a message of {length} bytes, the limit is {LIMIT_BYTES}")) } else { Ok(length) }
+}
+
+/// A message without its length. Left-over bytes are refused.
+pub(super) fn decode<T: DeserializeOwned>(message: &[u8]) -> Result<T, String> {
+    let limited = bincode::config::standard().with_limit::<LIMIT_BYTES>();
+    let (value, used) = bincode::serde::decode_from_slice(message, limited).map_err(|error| error.to_string())?;
+    if used == message.len() { Ok(value) } else { Err(format!("{} bytes left over", message.len() - used)) }
+}

@@ -1,0 +1,177 @@
+//! The supervisor's side of the handshake: never waits for anybody.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::RendezvousError;
+use super::handshake::{Refusal, Reply, Request, decode, encode, message_length};
+use crate::segment::processes::start_time;
+
+/// How long a connection may take to say what it wants.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Connections that may be silent at once.
+const MOST_SILENT: usize = 64;
+
+/// The socket on which attached actors knock.
+#[derive(Debug)]
+pub struct Listener {
+    socket: UnixListener,
+    silent: Vec<Silent>,
+}
+
+/// A connection that has not said everything yet.
+#[derive(Debug)]
+struct Silent {
+    connection: UnixStream,
+    received: Vec<u8>,
+    since: Instant,
+}
+
+/// A process that was let in.
+#[derive(Debug)]
+pub struct Joined {
+    /// Its slot in the process table.
+    pub slot: usize,
+    /// Its process id, from the kernel.
+    pub pid: u32,
+    /// Readable once it has ended.
+    pub descriptor: OwnedFd,
+    /// Kept open for as long as it is attached.
+    pub connection: UnixStream,
+}
+
+impl Listener {
+    /// Listen at `path`, which only this user can reach. A socket that a dead supervisor left there is replaced.
+    pub fn bind(path: &Path) -> Result<Self, RendezvousError> {
+        let _ = fs::remove_file(path);
+        let bind = || -> std::io::Result<UnixListener> {
+            let socket = UnixListener::bind(path)?;
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        };
+        Ok(Self { socket: bind().map_err(RendezvousError::file("listen at", path))?, silent: Vec::new() })
+    }
+
+    /// To be polled for reading.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Whether somebody has connected and not yet spoken.
+    pub fn has_company(&self) -> bool {
+        !self.silent.is_empty()
+    }
+
+    /// See to everybody who knocks, without waiting: `decide` reserves a slot or says why not.
+    pub fn serve(&mut self, mut decide: impl FnMut() -> Result<Place, Refusal>) -> Vec<Joined> {
+        while let Ok((connection, _)) = self.socket.accept() {
+            if connection.set_nonblocking(true).is_ok() && self.silent.len() < MOST_SILENT {
+                self.silent.push(Silent { connection, received: Vec::new(), since: Instant::now() });
+            }
+        }
+        let mut joined = Vec::new();
+        for mut visitor in std::mem::take(&mut self.silent) {
+            match visitor.listen() {
+                Heard::Nothing => {
+                    if visitor.since.elapsed() < PATIENCE {
+                        self.silent.push(visitor);
+                    }
+                }
+                Heard::Request(request) => joined.extend(admit(visitor.connection, &request, &mut decide)),
+                Heard::Garbage => refuse(&visitor.connection, Refusal::Garbled),
+                Heard::Goodbye => {}
+            }
+        }
+        joined
+    }
+}
+
+/// A reserved place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Name of the segment.
+    pub segment: String,
+    /// Whose segment it is.
+    pub run_id: u128,
+    /// Slot in the process table.
+    pub slot: usize,
+    /// Number among the actors.
+    pub number: usize,
+}
+
+enum Heard {
+    Nothing,
+    Request(Request),
+    Garbage,
+    Goodbye,
+}
+
+impl Silent {
+    fn listen(&mut self) -> Heard {
+        let mut buffer = [0; 512];
+        loop {
+            match self.connection.read(&mut buffer) {
+                Ok(0) => return Heard::Goodbye,
+                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Heard::Goodbye,
+            }
+            if self.received.len() > super::handshake::LIMIT_BYTES {
+                return Heard::Garbage;
+            }
+        }
+        let Some((length, body)) = self.received.split_first_chunk::<4>() else { return Heard::Nothing };
+        match message_length(*length) {
+            Err(_) => Heard::Garbage,
+            Ok(length) if body.len() < length => Heard::Nothing,
+            Ok(length) => decode(&body[..length]).map_or(Heard::Garbage, Heard::Request),
+        }
+    }
+}
+
+fn admit(connection: UnixStream, request: &Request, decide: &mut impl FnMut() -> Result<Place, Refusal>) -> Option<Joined> {
+    let admitted = request.check().and_then(|()| identify(&connection, request)).and_then(|peer| Ok((peer, decide()?)));
+    match admitted {
+        Err(refusal) => {
+            refuse(&connection, refusal);
+            None
+        }
+        Ok(((pid, descriptor), place)) => {
+            let Place { segment, run_id, slot, number } = place;
+            let reply = Reply::Accepted { segment, run_id, slot: slot as u64, number: number as u64 };
+            // If it has gone meanwhile, its descriptor says so and the slot is taken back.
+            let _ = (&connection).write_all(&encode(&reply));
+            Some(Joined { slot, pid, descriptor, connection })
+        }
+    }
+}
+
+/// Who is at the other end, in the kernel's words.
+fn identify(connection: &UnixStream, request: &Request) -> Result<(u32, OwnedFd), Refusal> {
+    let peer = getsockopt(connection, PeerCredentials).map_err(|_| Refusal::OtherProcess)?;
+    if peer.uid() != nix::unistd::getuid().as_raw() {
+        return Err(Refusal::OtherUser);
+    }
+    let id = Pid::from_raw(peer.pid()).ok_or(Refusal::OtherProcess)?;
+    let descriptor = pidfd_open(id, PidfdFlags::empty()).map_err(|_| Refusal::OtherProcess)?;
+    let pid = u32::try_from(peer.pid()).map_err(|_| Refusal::OtherProcess)?;
+    // Compared after the descriptor was opened, so that it cannot be that of a later process with the same number.
+    if start_time(pid) != Some(request.start_time) {
+        return Err(Refusal::OtherProcess);
+    }
+    Ok((pid, descriptor))
+}
+
+fn refuse(mut connection: &UnixStream, refusal: Refusal) {
+    let _ = connection.write_all(&encode(&Reply::Refused(refusal)));
+}

@@ -1,0 +1,273 @@
+//! The actor: steps E environments with one batched inference per step, forms n-step transitions, stages and flushes
+//! them.
+//!
+//! The loop keeps the network's outputs for the observations it acts on next. One inference per step, on the successors
+//! of the step, serves three purposes: the next choice of actions, the priorities of the new transitions (with the value
+//! behind a truncated one), and nothing is computed twice. Only environments that were reset need a second, small one.
+
+use super::run::{Laps, RoleError, Run};
+use crate::algorithms::exploration;
+use crate::algorithms::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
+use crate::algorithms::{Policy, Random};
+use crate::config::schema::{Exploration, InitialPriority};
+use crate::environments::{Actions, VectorEnvironment};
+use crate::replay::n_step::Taken;
+use crate::replay::{NStep, Priority, RateLimiter, Ready, Replay, Schema, StagingArea};
+use crate::segment::counters::Counter;
+use crate::segment::metrics::{MetricRing, Report};
+use crate::segment::parameters::ParameterBoard;
+use crate::segment::processes::Phase;
+use crate::sync::Ordering;
+
+/// An actor between two steps.
+pub struct Actor<'a> {
+    run: &'a Run<'a>,
+    environments: VectorEnvironment,
+    policy: Box<dyn Policy>,
+    parameters: Parameters<'a>,
+    replay: Replay<'a>,
+    schema: Schema,
+    area: StagingArea<'a>,
+    limiter: RateLimiter,
+    n_step: Vec<NStep>,
+    random: Random,
+    ring: MetricRing<'a>,
+    /// Network outputs for the observations to act on next, environment after environment.
+    outputs: Vec<f32>,
+    /// Network outputs for the successors of the last step.
+    next_outputs: Vec<f32>,
+    actions: Vec<i32>,
+    values: Vec<f32>,
+    observations: Vec<f32>,
+    rates: Vec<f32>,
+    laps: Laps,
+    last_flush_ns: u64,
+}
+
+/// The newest parameters, as far as this process has seen them.
+struct Parameters<'a> {
+    board: ParameterBoard<'a>,
+    version: u64,
+    updates: u64,
+    copy: Vec<f32>,
+}
+
+impl<'a> Actor<'a> {
+    /// Set up, with the environments reset. The parameters are read at the first step.
+    pub fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
+        let count = run.config.actor.environments;
+        let mut environments = run.environments(count)?;
+        environments.reset(run.seed())?;
+        let policy = run.algorithm.policy()?;
+        let board = run.segment.parameter_board();
+        #[expect(clippy::cast_possible_truncation, reason = "a discount needs no more than an f32")]
+        let gamma = run.config.algorithm.gamma as f32;
+        let laps = Laps::start();
+        Ok(Self {
+            observations: environments.observations().to_vec(),
+            outputs: vec![0.0; count * policy.outputs()],
+            next_outputs: vec![0.0; count * policy.outputs()],
+            environments,
+            policy,
+            parameters: Parameters { copy: vec![0.0; board.len()], board, version: 0, updates: 0 },
+            replay: run.replay(),
+            schema: run.algorithm.schema(),
+            area: run.staging_area(),
+            limiter: run.limiter(),
+            n_step: (0..count).map(|_| NStep::new(run.config.algorithm.n_step, gamma)).collect(),
+            random: run.random(),
+            ring: run.segment.metric_ring(run.process.index()),
+            actions: vec![0; count],
+            values: vec![0.0; count],
+            rates: vec![0.0; count],
+            last_flush_ns: laps.now_ns(),
+            laps,
+            run,
+        })
+    }
+
+    /// Take one step in every environment and stage what became ready. Flushes when the area is full enough or its
+    /// content old enough; `false` when the run ended while it waited.
+    pub fn step(&mut self) -> Result<bool, RoleError> {
+        self.run.process.enter(Phase::Inference);
+        if self.parameters.refresh(&mut *self.policy) {
+            self.run.process.set_parameter_updates(self.parameters.updates);
+            self.policy.infer(self.environments.observations(), self.environments.len(), &mut self.outputs);
+        }
+        self.choose_actions();
+        self.count(Counter::InferenceNs);
+
+        self.observations.copy_from_slice(self.environments.observations());
+        self.environments.step(Actions::Discrete(&self.actions))?;
+        self.report_episodes();
+        self.count(Counter::EnvironmentNs);
+
+        self.evaluate_successors();
+        self.count(Counter::InferenceNs);
+
+        self.stage();
+        let alive = !self.wants_flush() || self.flush();
+        self.count(Counter::InsertNs);
+        Ok(alive)
+    }
+
+    fn count(&mut self, counter: Counter) {
+        self.run.process.counters().add(counter, self.laps.lap());
+    }
+
+    fn choose_actions(&mut self) {
+        let env_steps = self.run.env_steps();
+        self.update_rates(env_steps);
+        let width = self.policy.outputs();
+        let uninformed = env_steps < self.run.config.actor.random_steps || self.parameters.version == 0;
+        for (index, outputs) in self.outputs.chunks_exact(width).enumerate() {
+            let (action, value) = self.policy.choose(outputs, self.rates[index], &mut self.random);
+            self.actions[index] = action;
+            self.values[index] = value;
+            if uninformed {
+                let action = self.policy.random_action(&mut self.random);
+                self.actions[index] = action;
+                self.values[index] = outputs[usize::try_from(action).unwrap_or(0).min(width - 1)];
+            }
+        }
+    }
+
+    fn update_rates(&mut self, env_steps: u64) {
+        let config = &self.run.config.algorithm;
+        let own = self.rates.len();
+        let first = self.run.number * own;
+        let of = (self.run.config.actor.count.max(1) * own).max(first + own);
+        if config.exploration == Exploration::ApeX && self.rates[0] != 0.0 {
+            return;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "a rate needs no more than an f32")]
+        for (index, rate) in self.rates.iter_mut().enumerate() {
+            *rate = exploration::rate(config, first + index, of, env_steps) as f32;
+        }
+    }
+
+    fn report_episodes(&self) {
+        let counters = self.run.process.counters();
+        for episode in self.environments.finished_episodes() {
+            counters.add(Counter::Episodes, 1);
+            self.ring.push(Report::Episode { episode_return: episode.episode_return, length: u64::from(episode.length_steps) });
+        }
+        let steps = self.environments.len() as u64;
+        counters.add(Counter::EnvSteps, steps);
+        self.run.control().env_steps().fetch_add(steps, Ordering::Relaxed);
+    }
+
+    /// Outputs for the successors, and from them for the observations to act on next.
+    fn evaluate_successors(&mut self) {
+        let width = self.policy.outputs();
+        let length = self.environments.spec().observation.len();
+        self.policy.infer(self.environments.next_observations(), self.environments.len(), &mut self.next_outputs);
+        self.outputs.copy_from_slice(&self.next_outputs);
+        for index in 0..self.environments.len() {
+            if self.environments.terminated()[index] || self.environments.truncated()[index] {
+                let observation = &self.environments.observations()[index * length..][..length];
+                self.policy.infer(observation, 1, &mut self.outputs[index * width..][..width]);
+            }
+        }
+    }
+
+    fn stage(&mut self) {
+        let width = self.policy.outputs();
+        let length = self.environments.spec().observation.len();
+        let replay = &self.run.config.replay;
+        for (index, memory) in self.n_step.iter_mut().enumerate() {
+            let following = self.policy.state_value(&self.next_outputs[index * width..][..width]);
+            let step = Taken {
+                observation: &self.observations[index * length..][..length],
+                action: &self.actions[index..=index],
+                value: self.values[index],
+                reward: self.environments.rewards()[index],
+                next_observation: &self.environments.next_observations()[index * length..][..length],
+                terminated: self.environments.terminated()[index],
+                truncated: self.environments.truncated()[index],
+            };
+            memory.push(step, |ready| {
+                let priority = match replay.initial_priority {
+                    InitialPriority::Max => None,
+                    InitialPriority::TdError => priority(&ready, following, replay.priority_epsilon, replay.alpha),
+                };
+                write(self.area, &self.schema, &ready, priority);
+            });
+        }
+    }
+
+    fn wants_flush(&self) -> bool {
+        let pending = self.area.pending();
+        let old = || self.laps.now_ns().saturating_sub(self.last_flush_ns) >= self.run.config.actor.flush_interval_ms * 1_000_000;
+        // The synchronous trainer must not depend on the clock.
+        let timed = self.run.config.actor.count > 0;
+        pending >= self.run.config.actor.flush_transitions || pending > 0 && timed && old()
+    }
+
+    /// Move everything staged into the replay, once the rate limiter agrees. `false` when the run ended first.
+    pub fn flush(&mut self) -> bool {
+        self.count(Counter::InsertNs);
+        let pending = self.area.pending() as u64;
+        let run = self.run;
+        if run.config.actor.count > 0 {
+            let wait = || {
+                run.process.enter(Phase::LimiterWait);
+                !run.is_over()
+            };
+            let may = self.limiter.wait_to_insert(run.control(), pending, wait);
+            self.count(Counter::LimiterWaitNs);
+            if !may {
+                return false;
+            }
+        }
+        run.process.enter(Phase::Insert);
+        let lag = run.control().updates().load(Ordering::Relaxed).saturating_sub(self.parameters.updates);
+        run.process.counters().add(Counter::PolicyLagSum, lag * pending);
+        run.process.counters().raise(Counter::PolicyLagMax, lag);
+        self.replay.flush(self.area);
+        self.last_flush_ns = self.laps.now_ns();
+        true
+    }
+}
+
+impl Parameters<'_> {
+    /// Give the policy the newest parameters. `false` when it has them already.
+    fn refresh(&mut self, policy: &mut dyn Policy) -> bool {
+        if self.board.version() == self.version {
+            return false;
+        }
+        let Some((version, [updates, ..])) = self.board.read(&mut self.copy) else { return false };
+        policy.set_parameters(&self.copy);
+        (self.version, self.updates) = (version, updates);
+        true
+    }
+}
+
+/// Priority of a new transition under the actor's own parameters (Ape-X): `following` is the value of where it ends.
+#[expect(clippy::cast_possible_truncation, reason = "priorities need no more than an f32")]
+fn priority(ready: &Ready<'_>, following: f32, epsilon: f64, alpha: f64) -> Option<Priority> {
+    let following = if ready.terminated { 0.0 } else { ready.discount * following };
+    Priority::from_error(ready.reward + following - ready.value, epsilon as f32, alpha as f32)
+}
+
+fn write(area: StagingArea<'_>, schema: &Schema, ready: &Ready<'_>, priority: Option<Priority>) {
+    let mut writer = area.write(schema);
+    writer
+        .f32(OBSERVATION, ready.observation)
+        .i32(ACTION, ready.action)
+        .f32(REWARD, &[ready.reward])
+        .f32(DISCOUNT, &[ready.discount])
+        .i32(FLAGS, &[flags(ready.terminated, ready.truncated)])
+        .f32(NEXT_OBSERVATION, ready.next_observation);
+    writer.commit(priority);
+}
+
+/// Act until the run ends.
+pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
+    let mut actor = Actor::new(run)?;
+    while !run.is_over() && actor.step()? {}
+    run.process.enter(Phase::Leaving);
+    // What was staged is worth keeping: at an orderly end it goes into the replay, ratio or not.
+    actor.replay.flush(actor.area);
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! An actor that joins a run from outside.
+
+use thiserror::Error;
+
+use super::run::{RoleError, Run};
+use super::{actor, supervisor};
+use crate::algorithms::{AlgorithmError, registry as algorithms};
+use crate::config::{Config, ConfigErrors};
+use crate::environments::{EnvironmentError, registry as environments};
+use crate::rendezvous::handshake::JoinError;
+use crate::rendezvous::{Registry, RendezvousError, attach};
+use crate::segment::SegmentError;
+use crate::segment::processes::Role;
+
+/// Why an actor could not join.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// The run was not found, or said no.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The run's description cannot be used.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// The run's configuration cannot be read.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// The environment is not there.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    /// The algorithm is not there.
+    #[error(transparent)]
+    Algorithm(#[from] AlgorithmError),
+    /// Its work failed.
+    #[error(transparent)]
+    Role(#[from] RoleError),
+    /// It panicked.
+    #[error("{0}")]
+    Panicked(String),
+    /// The supervisor has given the slot to somebody else.
+    #[error("the place that the supervisor had promised has expired; try again")]
+    Expired,
+}
+
+impl From<RendezvousError> for AttachError {
+    fn from(error: RendezvousError) -> Self {
+        Self::Join(error.into())
+    }
+}
+
+/// Join the run of the supervisor `pid` and act in it until the run ends, the supervisor is gone, or this process is
+/// asked to leave. `joined` is called once the place has been taken.
+pub fn run(registry: &Registry, pid: u32, joined: impl FnOnce(usize)) -> Result<(), AttachError> {
+    let attachment = attach(registry, pid)?;
+    let segment = attachment.open_segment()?;
+    let description = segment.description()?;
+    let config = Config::parse(&description.config_toml, "the run's configuration", &[])?.config;
+    let environment = environments::spec(&config.environment.id)?;
+    let algorithm = algorithms::build(&config, &environment)?;
+    let slot = segment.processes().slot(attachment.slot);
+    if !slot.occupy(std::process::id()) {
+        return Err(AttachError::Expired);
+    }
+    joined(attachment.number);
+    let run = Run {
+        segment: &segment,
+        config: &config,
+        algorithm: &*algorithm,
+        environment: &environment,
+        process: slot,
+        role: Role::AttachedActor,
+        number: attachment.number,
+        supervisor_alive: &|| attachment.supervisor_alive(),
+    };
+    let result = supervisor::catch_panic(slot, || actor::run(&run)).ok_or_else(|| AttachError::Panicked(slot.last_words()))?;
+    if let Err(error) = &result {
+        slot.set_last_words(&error.to_string());
+    }
+    Ok(result?)
+}

@@ -1,0 +1,296 @@
+//! The learner: draws its share of the batch, adds its gradient to the other learners', updates, publishes.
+//!
+//! Every learner holds the same parameters and the same optimizer state, bit for bit, because all of them apply the same
+//! sum. The leader of the view (see `segment::gradients`) publishes; when the view changes, it hands its state to the
+//! others.
+
+use std::time::Duration;
+
+use super::run::{Laps, RoleError, Run};
+use crate::algorithms::{Learning, PartialUpdate, Random, UpdateReport, exploration};
+use crate::config::Config;
+use crate::replay::{Batch, Priority, RateLimiter, Replay};
+use crate::segment::counters::Counter;
+use crate::segment::gradients::{GradientExchange, Share, View};
+use crate::segment::metrics::{MetricRing, Report};
+use crate::segment::parameters::{NOTES, ParameterBoard};
+use crate::segment::processes::Phase;
+use crate::sync::{Ordering, monotonic_ns};
+
+/// Updates between two snapshots of the learner's state: what a killed learner can lose at most.
+const SNAPSHOT_INTERVAL_UPDATES: u64 = 100;
+/// Updates between two reports to the metric ring.
+const REPORT_INTERVAL_UPDATES: u64 = 16;
+/// Looks at the other learners between two looks at the run.
+const SPINS: u32 = 64;
+
+/// What became of an attempt to update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attempt {
+    /// The parameters were updated.
+    Updated,
+    /// The view changed meanwhile: try again.
+    ViewChanged,
+    /// The run ended while the learner waited.
+    RunEnded,
+}
+
+/// A learner between two updates.
+pub struct Learner<'a> {
+    run: &'a Run<'a>,
+    learning: Box<dyn Learning>,
+    replay: Replay<'a>,
+    limiter: RateLimiter,
+    board: ParameterBoard<'a>,
+    states: ParameterBoard<'a>,
+    exchange: GradientExchange<'a>,
+    view: View,
+    updates: u64,
+    batch: Batch,
+    gradient: Vec<f32>,
+    scratch: Vec<f32>,
+    random: Random,
+    ring: MetricRing<'a>,
+    laps: Laps,
+}
+
+impl<'a> Learner<'a> {
+    /// Set up. The view is joined at the first update.
+    pub fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
+        let learning = run.algorithm.learning(run.config.run.seed)?;
+        let parameters = learning.parameters().len();
+        Ok(Self {
+            replay: run.replay(),
+            limiter: run.limiter(),
+            board: run.segment.parameter_board(),
+            states: run.segment.learner_board(),
+            exchange: run.segment.gradient_exchange(),
+            view: View::default(),
+            updates: 0,
+            batch: Batch::new(&run.algorithm.schema(), run.config.learner.batch_size / run.config.learner.count),
+            gradient: vec![0.0; parameters],
+            scratch: vec![0.0; parameters],
+            random: run.random(),
+            ring: run.segment.metric_ring(run.process.index()),
+            laps: Laps::start(),
+            learning,
+            run,
+        })
+    }
+
+    fn leads(&self) -> bool {
+        self.view.leader() == Some(self.run.number)
+    }
+
+    /// Updates done, by all learners together.
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// Whether the rate limiter lets this learner draw its batch now.
+    pub fn may_update(&self) -> bool {
+        let control = self.run.control();
+        let [inserted, sampled] = [control.inserted(), control.sampled()].map(|word| word.load(Ordering::Relaxed));
+        self.limiter.may_sample(inserted, sampled, self.batch.rows() as u64)
+    }
+
+    /// One update, with the other learners of the view.
+    pub fn update(&mut self) -> Result<Attempt, RoleError> {
+        if !self.join_view() {
+            return Ok(Attempt::RunEnded);
+        }
+        if !self.wait_for_batch() {
+            return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
+        }
+        self.run.process.enter(Phase::Sample);
+        let env_steps = self.run.env_steps();
+        self.replay.sample(&mut self.batch, beta(self.run.config, env_steps), &mut self.random)?;
+        self.count(Counter::ReplayNs);
+
+        self.run.process.enter(Phase::Compute);
+        let part = self.learning.gradient(&self.batch, &mut self.gradient);
+        self.count(Counter::ComputeNs);
+        let Some(total) = self.add_up(part) else {
+            return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
+        };
+        let report = self.learning.apply(&mut self.gradient, total, learning_rate(self.run.config, env_steps));
+        self.updates += 1;
+        self.run.process.counters().add(Counter::Updates, 1);
+        self.count(Counter::ComputeNs);
+
+        self.write_priorities();
+        self.count(Counter::ReplayNs);
+        if self.leads() {
+            self.lead(report);
+            self.count(Counter::PublishNs);
+        }
+        Ok(Attempt::Updated)
+    }
+
+    fn count(&mut self, counter: Counter) {
+        self.run.process.counters().add(counter, self.laps.lap());
+    }
+
+    /// Be in the newest view, with the state that its leader has. `false` when the run ended first.
+    fn join_view(&mut self) -> bool {
+        loop {
+            let view = View::load(self.run.control().membership());
+            if view == self.view {
+                return true;
+            }
+            if view.contains(self.run.number) && (self.take_the_lead(view) || self.follow(view)) {
+                self.view = view;
+                return true;
+            }
+            if self.run.is_over() {
+                return false;
+            }
+            self.run.process.enter(Phase::Exchange);
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// As the leader of a new view: go on from the newest state there is, and publish it for the others.
+    fn take_the_lead(&mut self, view: View) -> bool {
+        if view.leader() != Some(self.run.number) {
+            return false;
+        }
+        if self.view == View::default() {
+            self.load_state(None);
+        }
+        self.publish_state(view);
+        self.publish_parameters();
+        true
+    }
+
+    /// As another member: load the leader's state once it has been published under this view.
+    fn follow(&mut self, view: View) -> bool {
+        self.load_state(Some(u64::from(view.epoch)))
+    }
+
+    fn load_state(&mut self, epoch: Option<u64>) -> bool {
+        let mut values = vec![0.0; self.states.len()];
+        let Some((_, [written_in, updates, steps, _])) = self.states.read(&mut values) else { return false };
+        if epoch.is_some_and(|epoch| epoch != written_in) {
+            return false;
+        }
+        let length = self.gradient.len();
+        let part = values.len() / 4;
+        let state = std::array::from_fn(|index| &values[index * part..][..length]);
+        self.learning.restore(state, steps);
+        self.updates = updates;
+        true
+    }
+
+    fn publish_state(&self, view: View) {
+        let (parts, steps) = self.learning.state();
+        self.states.publish(&parts, [u64::from(view.epoch), self.updates, steps, 0]);
+    }
+
+    fn publish_parameters(&self) {
+        let notes: [u64; NOTES] = [self.updates, self.run.env_steps(), monotonic_ns(), 0];
+        self.board.publish(&[self.learning.parameters()], notes);
+    }
+
+    fn wait_for_batch(&mut self) -> bool {
+        let rows = self.batch.rows() as u64;
+        let (run, view) = (self.run, self.view);
+        let idle = || {
+            run.process.enter(Phase::LimiterWait);
+            !run.is_over() && View::load(run.control().membership()) == view
+        };
+        let may = self.limiter.wait_to_sample(run.control(), rows, idle);
+        self.count(Counter::LimiterWaitNs);
+        may
+    }
+
+    /// The sum of all learners' parts, its gradient in `self.gradient`; `None` when the view changed or the run ended.
+    fn add_up(&mut self, part: PartialUpdate) -> Option<PartialUpdate> {
+        if self.view.members.count_ones() == 1 {
+            return Some(part);
+        }
+        self.run.process.enter(Phase::Exchange);
+        let round = self.updates + 1;
+        self.exchange.arrive(self.run.number, self.view, round, share(part), &self.gradient);
+        let mut spins = 0;
+        while !self.exchange.all_arrived(self.view, round) {
+            spins += 1;
+            if spins % SPINS == 0 {
+                // Processes may outnumber cores, and then the one waited for needs this one's.
+                std::thread::yield_now();
+                self.run.process.enter(Phase::Exchange);
+                if View::load(self.run.control().membership()) != self.view || self.run.is_over() {
+                    return None;
+                }
+            }
+            std::hint::spin_loop();
+        }
+        let total = self.exchange.add_up(self.view, round, &mut self.scratch, &mut self.gradient);
+        // A view that changed meanwhile may have changed the shares too.
+        let same_view = View::load(self.run.control().membership()) == self.view;
+        self.count(Counter::ExchangeNs);
+        same_view.then_some(PartialUpdate {
+            transitions: total.transitions,
+            loss_sum: total.loss_sum,
+            q_sum: total.q_sum,
+            largest_weight: total.largest_weight,
+        })
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "priorities need no more than an f32")]
+    fn write_priorities(&mut self) {
+        let replay = &self.run.config.replay;
+        let (epsilon, alpha) = (replay.priority_epsilon as f32, replay.alpha as f32);
+        let priorities = self.learning.errors().iter().map(|&error| Priority::from_error(error, epsilon, alpha));
+        self.replay.update_priorities(&self.batch, priorities);
+    }
+
+    /// What only the leader does after an update: count it, and publish when it is time.
+    fn lead(&mut self, report: UpdateReport) {
+        self.run.control().updates().store(self.updates, Ordering::Relaxed);
+        if self.updates.is_multiple_of(self.run.config.learner.publish_interval_updates) {
+            self.publish_parameters();
+        }
+        if self.updates.is_multiple_of(SNAPSHOT_INTERVAL_UPDATES) {
+            self.publish_state(self.view);
+        }
+        if self.updates.is_multiple_of(REPORT_INTERVAL_UPDATES) {
+            self.ring.push(Report::Update { loss: report.loss, q_mean: report.q_mean, gradient_norm: report.gradient_norm });
+        }
+    }
+
+    /// Publish the newest parameters and state, so that nothing of an orderly end is lost.
+    pub fn leave(&mut self) {
+        if self.leads() {
+            self.publish_parameters();
+            self.publish_state(self.view);
+        }
+    }
+}
+
+fn share(part: PartialUpdate) -> Share {
+    Share { transitions: part.transitions, loss_sum: part.loss_sum, q_sum: part.q_sum, largest_weight: part.largest_weight }
+}
+
+/// Importance exponent after `env_steps` of the run.
+#[expect(clippy::cast_possible_truncation, reason = "an exponent needs no more than an f32")]
+pub fn beta(config: &Config, env_steps: u64) -> f32 {
+    let replay = &config.replay;
+    exploration::linear(replay.beta_start, replay.beta_end, env_steps, replay.beta_anneal_steps) as f32
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a step size needs no more than an f32")]
+fn learning_rate(config: &Config, env_steps: u64) -> f32 {
+    let learner = &config.learner;
+    let end = learner.learning_rate_end.unwrap_or(learner.learning_rate);
+    exploration::linear(learner.learning_rate, end, env_steps, config.run.stop_env_steps) as f32
+}
+
+/// Learn until the run ends.
+pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
+    let mut learner = Learner::new(run)?;
+    while !run.is_over() && learner.update()? != Attempt::RunEnded {}
+    run.process.enter(Phase::Leaving);
+    learner.leave();
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! What every role of a run is given: the segment, the configuration, and its own slot in the process table.
+
+use rand::SeedableRng;
+use thiserror::Error;
+
+use crate::algorithms::{Algorithm, AlgorithmError, Random};
+use crate::config::Config;
+use crate::environments::{EnvironmentError, EnvironmentSpec, VectorEnvironment, delayed, registry};
+use crate::replay::{RateLimiter, Replay, StagingArea};
+use crate::segment::control::{Control, RunState};
+use crate::segment::processes::{ProcessSlot, Role};
+use crate::segment::{Region, Segment, system};
+use crate::sync::{Ordering, monotonic_ns};
+
+/// Why a role had to give up. It ends up in the process's last words and in the supervisor's report.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RoleError {
+    /// The environment failed.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    /// The algorithm could not be set up.
+    #[error(transparent)]
+    Algorithm(#[from] AlgorithmError),
+    /// The replay could not be sampled.
+    #[error(transparent)]
+    Sample(#[from] crate::replay::SampleError),
+    /// A file could not be written.
+    #[error(transparent)]
+    Weights(#[from] crate::checkpoint::WeightsError),
+    /// The supervisor could not be told.
+    #[error("the supervisor did not take the evaluation: {reason}")]
+    Report {
+        /// What the channel said.
+        reason: String,
+    },
+}
+
+/// A run, as one of its processes sees it.
+pub struct Run<'a> {
+    /// The shared memory.
+    pub segment: &'a Segment,
+    /// The resolved configuration.
+    pub config: &'a Config,
+    /// The algorithm.
+    pub algorithm: &'a dyn Algorithm,
+    /// The environment's facts.
+    pub environment: &'a EnvironmentSpec,
+    /// This process's slot.
+    pub process: ProcessSlot<'a>,
+    /// What this process does.
+    pub role: Role,
+    /// Its number among its kind.
+    pub number: usize,
+    /// Whether the supervisor still lives; only attached processes have to ask.
+    pub supervisor_alive: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Run<'a> {
+    /// The run-wide words.
+    pub fn control(&self) -> Control<'a> {
+        self.segment.control()
+    }
+
+    /// The replay, as this process.
+    pub fn replay(&self) -> Replay<'a> {
+        Replay::new(self.segment, self.algorithm.schema(), Some(self.process))
+    }
+
+    /// This process's staging area.
+    pub fn staging_area(&self) -> StagingArea<'a> {
+        StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), self.process.index())
+    }
+
+    /// Random numbers of this process: other roles, numbers and incarnations get others.
+    pub fn random(&self) -> Random {
+        Random::seed_from_u64(self.seed())
+    }
+
+    /// Seed of this process.
+    pub fn seed(&self) -> u64 {
+        let mixed = self.config.run.seed ^ (self.role as u64) << 56 ^ (self.number as u64) << 32 ^ self.process.generation() << 16;
+        // One round of SplitMix64 (Steele et al. 2014) spreads neighbouring seeds.
+        let mixed = mixed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// `count` environments, as the configuration describes them, not yet reset.
+    pub fn environments(&self, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
+        make_environments(self.config, count)
+    }
+
+    /// Whether the run ends, or this process was asked to leave.
+    pub fn is_over(&self) -> bool {
+        matches!(self.control().run_state(), RunState::Stopping | RunState::Poisoned)
+            || system::stop_requested()
+            || !(self.supervisor_alive)()
+    }
+
+    /// Environment steps of the run.
+    pub fn env_steps(&self) -> u64 {
+        self.control().env_steps().load(Ordering::Relaxed)
+    }
+
+    /// The rate limiter of the configuration.
+    pub fn limiter(&self) -> RateLimiter {
+        RateLimiter {
+            min_size: self.config.replay.min_size as u64,
+            samples_per_insert: self.config.replay.samples_per_insert,
+            error_band: self.config.effective_error_band().unwrap_or(f64::INFINITY),
+        }
+    }
+}
+
+/// `count` environments, as the configuration describes them.
+pub fn make_environments(config: &Config, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
+    let make = || Ok(delayed(registry::make(&config.environment.id)?, config.environment.step_delay_us));
+    VectorEnvironment::new((0..count).map(|_| make()).collect::<Result<_, EnvironmentError>>()?)
+}
+
+/// A clock that attributes time to what was just done.
+pub struct Laps {
+    last_ns: u64,
+}
+
+impl Laps {
+    /// Start now.
+    pub fn start() -> Self {
+        Self { last_ns: monotonic_ns() }
+    }
+
+    /// Nanoseconds since the last lap.
+    pub fn lap(&mut self) -> u64 {
+        let now = monotonic_ns();
+        let elapsed = now.saturating_sub(self.last_ns);
+        self.last_ns = now;
+        elapsed
+    }
+
+    /// When the last lap ended, in nanoseconds of the monotonic clock.
+    pub fn now_ns(&self) -> u64 {
+        self.last_ns
+    }
+}

@@ -1,0 +1,108 @@
+//! What runs in a forked process, from its first instruction to its exit code.
+
+use std::panic;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use ipc_channel::ipc::IpcSender;
+
+use super::plan::PlannedProcess;
+use crate::algorithms::Algorithm;
+use crate::config::Config;
+use crate::environments::EnvironmentSpec;
+use crate::machine::affinity;
+use crate::roles::evaluator::EvaluationReport;
+use crate::roles::{Run, actor, evaluator, learner, synchronous};
+use crate::segment::processes::{ProcessSlot, Role};
+use crate::segment::{Segment, system};
+
+/// Exit code of a process that could not go on and said why in its last words.
+pub(super) const ERROR_EXIT_CODE: i32 = 1;
+
+/// What a child is given by the supervisor's memory.
+pub(super) struct Child<'a> {
+    /// The shared memory.
+    pub(super) segment: &'a Segment,
+    /// The resolved configuration.
+    pub(super) config: &'a Config,
+    /// The algorithm.
+    pub(super) algorithm: &'a dyn Algorithm,
+    /// The environment's facts.
+    pub(super) environment: &'a EnvironmentSpec,
+    /// Where the best policy is kept.
+    pub(super) best_weights: PathBuf,
+    /// The best evaluation so far.
+    pub(super) best_return: f64,
+    /// Where evaluations are reported.
+    pub(super) reports: Option<IpcSender<EvaluationReport>>,
+}
+
+/// The message of the last panic, with its place.
+static PANIC_MESSAGE: Mutex<String> = Mutex::new(String::new());
+
+impl Child<'_> {
+    /// Play the part of `planned` and return the exit code.
+    pub(super) fn run(self, planned: &PlannedProcess) -> i32 {
+        self.segment.disown();
+        let slot = self.segment.processes().slot(planned.slot);
+        let code = catch_panic(slot, || {
+            if system::ignore_interrupts().is_err() || system::handle_stop_signals_of_child().is_err() {
+                slot.set_last_words("could not set its signal handlers");
+                return ERROR_EXIT_CODE;
+            }
+            // Without its cores a process is slower, not wrong.
+            let _ = planned.cores.is_empty() || affinity::bind_current_process(&planned.cores).is_ok();
+            if !slot.occupy(std::process::id()) {
+                slot.set_last_words("its slot was no longer reserved");
+                return ERROR_EXIT_CODE;
+            }
+            self.play(slot, planned)
+        });
+        code.unwrap_or(system::PANIC_EXIT_CODE)
+    }
+
+    fn play(self, slot: ProcessSlot<'_>, planned: &PlannedProcess) -> i32 {
+        let run = Run {
+            segment: self.segment,
+            config: self.config,
+            algorithm: self.algorithm,
+            environment: self.environment,
+            process: slot,
+            role: planned.role,
+            number: planned.number,
+            supervisor_alive: &|| true,
+        };
+        let reports = || self.reports.as_ref().expect("the supervisor opens a channel for whoever evaluates");
+        let result = match planned.role {
+            Role::Actor | Role::AttachedActor => actor::run(&run),
+            Role::Learner => learner::run(&run),
+            Role::Evaluator => evaluator::run(&run, self.best_weights.clone(), self.best_return, reports()),
+            Role::Synchronous => synchronous::run(&run, self.best_weights.clone(), reports()),
+        };
+        match result {
+            Ok(()) => 0,
+            Err(error) => {
+                slot.set_last_words(&error.to_string());
+                ERROR_EXIT_CODE
+            }
+        }
+    }
+}
+
+/// Run `body`; if it panics, leave the panic's message in the slot and return `None`.
+pub fn catch_panic<T>(slot: ProcessSlot<'_>, body: impl FnOnce() -> T) -> Option<T> {
+    panic::set_hook(Box::new(|info| {
+        let message = info.payload_as_str().unwrap_or("without a message");
+        let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
+        if let Ok(mut kept) = PANIC_MESSAGE.lock() {
+            *kept = format!("panicked{place}: {message}");
+        }
+    }));
+    panic::catch_unwind(panic::AssertUnwindSafe(body))
+        .inspect_err(|_| {
+            if let Ok(message) = PANIC_MESSAGE.lock() {
+                slot.set_last_words(&message);
+            }
+        })
+        .ok()
+}

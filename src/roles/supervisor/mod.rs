@@ -1,0 +1,100 @@
+//! The supervisor: plans, allocates, forks, watches, repairs, records. Single-threaded, never runs a tensor operation,
+//! takes no lock that a child can hold.
+
+mod attachments;
+mod child;
+mod observe;
+mod plan;
+mod sentinel;
+mod session;
+mod watch;
+
+pub use child::catch_panic;
+pub use plan::{Plan, PlanError};
+pub use session::Session;
+
+use std::time::Instant;
+
+use thiserror::Error;
+
+use crate::algorithms::{Algorithm, AlgorithmError, registry as algorithms};
+use crate::config::{ConfigError, ConfigErrors, Loaded};
+use crate::environments::{EnvironmentError, EnvironmentSpec, registry as environments};
+use crate::machine::Machine;
+use crate::machine::memory::Budget;
+use crate::segment::SegmentError;
+use crate::telemetry::{Console, TelemetryError};
+
+/// Why a run could not start or go on.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SupervisorError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// The plan does not fit the machine.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The shared memory failed.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// A result could not be written.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
+    /// The run could not be announced.
+    #[error(transparent)]
+    Rendezvous(#[from] crate::rendezvous::RendezvousError),
+    /// A call to the system failed.
+    #[error("{action} failed: {source}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// A run that can start: the configuration with the environment and the algorithm that it names.
+pub struct Prepared {
+    /// The configuration.
+    pub loaded: Loaded,
+    /// The environment's facts.
+    pub environment: EnvironmentSpec,
+    /// The algorithm.
+    pub algorithm: Box<dyn Algorithm>,
+    /// What the machine offers.
+    pub machine: Machine,
+    /// Since when the run counts its seconds.
+    pub started: Instant,
+}
+
+impl Prepared {
+    /// Look up what `loaded` names. What is wrong is reported with its place in the file.
+    pub fn new(loaded: Loaded) -> Result<Self, SupervisorError> {
+        let started = Instant::now();
+        let refuse = |error: ConfigError| SupervisorError::Config(ConfigErrors(vec![error]));
+        let environment = environments::spec(&loaded.config.environment.id)
+            .map_err(|error: EnvironmentError| refuse(loaded.error_at("environment.id", error.to_string())))?;
+        let algorithm = algorithms::build(&loaded.config, &environment).map_err(|error| {
+            let key = match &error {
+                AlgorithmError::Unknown { .. } => "algorithm.name",
+                AlgorithmError::ActionSpace { .. } => "environment.id",
+                _ => "network.hidden",
+            };
+            refuse(loaded.error_at(key, error.to_string()))
+        })?;
+        Ok(Self { loaded, environment, algorithm, machine: Machine::detect(), started })
+    }
+
+    /// The plan of the run, checked against the memory that is free now.
+    pub fn plan(&self) -> Result<Plan, SupervisorError> {
+        let plan = Plan::new(&self.loaded.config, &*self.algorithm, &self.machine.cores.by_preference)?;
+        plan.check(&Budget::of(&self.machine))?;
+        Ok(plan)
+    }
+
+    /// Train until the run ends. The report has been printed when this returns; `Ok(false)` means that the run failed.
+    pub fn train(self, plan: Plan, console: Console) -> Result<bool, SupervisorError> {
+        Session::start(self, plan, console)?.run()
+    }
+}

@@ -1,0 +1,233 @@
+//! The plan of a run: which processes, on which cores, and how many bytes where. Made, printed and checked before
+//! anything starts.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::algorithms::Algorithm;
+use crate::config::Config;
+use crate::machine::affinity::{self, Assignment};
+use crate::machine::memory::{Budget, OverBudget};
+use crate::segment::processes::Role;
+use crate::segment::{Layout, LayoutParameters, SegmentError};
+
+/// Bytes for the configuration and the schema.
+const DESCRIPTION_BYTES: usize = 64 << 10;
+
+/// Why a plan cannot be carried out.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// A size is out of range.
+    #[error(transparent)]
+    Layout(#[from] SegmentError),
+    /// The machine has less memory than the segment takes.
+    #[error("{over}; {advice}")]
+    Memory {
+        /// What is needed and what there is.
+        over: OverBudget,
+        /// The largest capacity that fits.
+        advice: String,
+    },
+}
+
+/// One process of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedProcess {
+    /// Slot in the process table.
+    pub slot: usize,
+    /// What it does.
+    pub role: Role,
+    /// Number among its kind.
+    pub number: usize,
+    /// Cores it is bound to; empty leaves it to the kernel.
+    pub cores: Vec<usize>,
+}
+
+/// A run before it starts.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where everything lies.
+    pub layout: Layout,
+    /// The processes that the supervisor forks.
+    pub processes: Vec<PlannedProcess>,
+    /// First slot for attached actors, and how many.
+    pub attach_slots: std::ops::Range<usize>,
+    cores: usize,
+    title: String,
+    device: String,
+    seed: u64,
+    run_folder: String,
+}
+
+impl Plan {
+    /// Plan the run that `config` describes. Slots come in this order: actors, attached actors, learners, evaluator;
+    /// the first two have staging areas.
+    pub fn new(config: &Config, algorithm: &dyn Algorithm, cores: &[usize]) -> Result<Self, PlanError> {
+        let synchronous = config.actor.count == 0;
+        let actors = config.actor.count.max(1);
+        let attach = if synchronous { 0 } else { config.actor.attach_slots };
+        let learners = if synchronous { 0 } else { config.learner.count };
+        let evaluators = usize::from(config.evaluator.enabled && !synchronous);
+        let layout = Layout::new(LayoutParameters {
+            processes: actors + attach + learners + evaluators,
+            stagers: actors + attach,
+            staged_transitions: config.largest_flush_transitions() + 1,
+            capacity: config.replay.capacity,
+            fanout: if config.replay.prioritized { config.replay.fanout } else { 0 },
+            transition_words: algorithm.schema().words(),
+            network_parameters: algorithm.network().parameter_count(),
+            learners: config.learner.count,
+            description_bytes: DESCRIPTION_BYTES,
+        })?;
+        let bound = config.machine.affinity && !synchronous;
+        let assignment = bound.then(|| affinity::plan(cores, config.actor.count, learners, evaluators > 0));
+        let learner_slots = actors + attach;
+        let processes = if synchronous {
+            vec![PlannedProcess { slot: 0, role: Role::Synchronous, number: 0, cores: Vec::new() }]
+        } else {
+            let of = |pick: fn(&Assignment) -> &Vec<Vec<usize>>, number: usize| {
+                assignment.as_ref().and_then(|all| pick(all).get(number).cloned()).unwrap_or_default()
+            };
+            let evaluator_cores = assignment.as_ref().and_then(|all| all.evaluator.clone()).unwrap_or_default();
+            // The learners first: they take longest to set up, and the actors can begin without parameters.
+            let learners = (0..learners).map(|number| PlannedProcess {
+                slot: learner_slots + number,
+                role: Role::Learner,
+                number,
+                cores: of(|all| &all.learners, number),
+            });
+            let actors = (0..config.actor.count).map(|number| PlannedProcess {
+                slot: number,
+                role: Role::Actor,
+                number,
+                cores: of(|all| &all.actors, number),
+            });
+            let evaluator = (0..evaluators).map(|number| PlannedProcess {
+                slot: learner_slots + config.learner.count,
+                role: Role::Evaluator,
+                number,
+                cores: evaluator_cores.clone(),
+            });
+            learners.chain(actors).chain(evaluator).collect()
+        };
+        Ok(Self {
+            layout,
+            processes,
+            attach_slots: actors..actors + attach,
+            cores: cores.len(),
+            title: format!("{} on {}", algorithm.name(), config.environment.id),
+            device: config.learner.device.clone(),
+            seed: config.run.seed,
+            run_folder: config.run.folder.clone(),
+        })
+    }
+
+    /// Say where the results of the run go.
+    pub fn set_run_folder(&mut self, path: &std::path::Path) {
+        self.run_folder = path.display().to_string();
+    }
+
+    /// Refuse the plan if the segment does not fit, with the largest capacity that would.
+    pub fn check(&self, budget: &Budget) -> Result<(), PlanError> {
+        let Err(over) = budget.check(self.layout.total_bytes() as u64) else { return Ok(()) };
+        let available = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
+        let advice = match self.layout.parameters().largest_capacity(available) {
+            Some(capacity) => format!("the largest replay that fits has replay.capacity = {capacity}"),
+            None => "not even a replay of one transition fits".into(),
+        };
+        Err(PlanError::Memory { over, advice })
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = |name: &str, text: String| writeln!(formatter, "{name:<11} {text}");
+        line("training", format!("{}, seed {}, device {}", self.title, self.seed, self.device))?;
+        line("folder", self.run_folder.clone())?;
+        let largest = self.layout.sections().iter().filter(|section| section.length_bytes >= self.layout.total_bytes() / 100);
+        let parts: Vec<String> =
+            largest.map(|section| format!("{} {}", region_name(section.region), bytes(section.length_bytes))).collect();
+        line("segment", format!("{} ({})", bytes(self.layout.total_bytes()), parts.join(", ")))?;
+        let mut processes = Vec::new();
+        for process in &self.processes {
+            let cores = match process.cores.as_slice() {
+                [] => "any core".into(),
+                [core] => format!("core {core}"),
+                cores => format!("cores {cores:?}"),
+            };
+            processes.push(format!("{} {} ({cores})", process.role.name(), process.number));
+        }
+        line("processes", format!("{} on {} cores: {}", processes.len(), self.cores, processes.join(", ")))?;
+        if !self.attach_slots.is_empty() {
+            line("attach", format!("room for {} more actors", self.attach_slots.len()))?;
+        }
+        Ok(())
+    }
+}
+
+fn region_name(region: crate::segment::Region) -> String {
+    format!("{region:?}").to_lowercase()
+}
+
+/// Bytes for people, with powers of 1024.
+fn bytes(count: usize) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::registry;
+    use crate::environments;
+    use crate::machine::memory::Limit;
+
+    fn plan(change: impl FnOnce(&mut Config)) -> Plan {
+        let mut config = Config::for_environment("CartPole-v1");
+        change(&mut config);
+        let algorithm = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
+        Plan::new(&config, &*algorithm, &[0, 1]).unwrap()
+    }
+
+    #[test]
+    fn a_replay_that_does_not_fit_is_refused_with_the_largest_that_would() {
+        let budget = Budget { bytes: 64 << 20, limit: Limit::SharedMemory };
+        let refused = plan(|config| config.replay.capacity = 10_000_000).check(&budget).unwrap_err().to_string();
+        let (_, capacity) = refused.split_once("replay.capacity = ").unwrap_or_else(|| panic!("{refused}"));
+        let capacity: usize = capacity.parse().unwrap();
+        assert!(plan(|config| config.replay.capacity = capacity).check(&budget).is_ok());
+        assert!(plan(|config| config.replay.capacity = capacity + 100).check(&budget).is_err());
+        assert!(refused.contains("/dev/shm"), "{refused}");
+    }
+
+    #[test]
+    fn every_process_has_a_slot_of_its_own_and_stagers_come_first() {
+        let plan = plan(|config| {
+            config.actor.count = 3;
+            config.learner.count = 2;
+        });
+        let mut slots: Vec<usize> = plan.processes.iter().map(|process| process.slot).chain(plan.attach_slots.clone()).collect();
+        slots.sort_unstable();
+        assert_eq!(slots, (0..plan.layout.parameters().processes).collect::<Vec<_>>());
+        let stagers = plan.layout.parameters().stagers;
+        assert!(plan.processes.iter().all(|process| (process.role == Role::Actor) == (process.slot < 3)));
+        assert!(plan.attach_slots.end == stagers);
+    }
+
+    #[test]
+    fn the_synchronous_plan_has_one_process() {
+        let plan = plan(|config| config.actor.count = 0);
+        assert_eq!(plan.processes.len(), 1);
+        assert_eq!(plan.processes[0].role, Role::Synchronous);
+        assert!(plan.attach_slots.is_empty());
+    }
+}

@@ -1,0 +1,48 @@
+//! The sentinel: a tiny process that does nothing until the supervisor is gone, and then removes what is left.
+//!
+//! The kernel kills the supervisor's children with it, but nobody would remove the shared-memory object, the socket and
+//! the registry entry after `kill -9`. The sentinel is in a session of its own, so that a signal to the process group
+//! of the run does not reach it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::unistd::{Pid, getpid, getppid};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{PidfdFlags, pidfd_open};
+
+use crate::segment::{Segment, SegmentError, system};
+
+/// How long the children of a dead supervisor may take to disappear.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Fork the sentinel of this process. It removes the segment and the files at `paths`.
+pub(super) fn fork(segment: &Segment, paths: &[PathBuf]) -> Result<Pid, SegmentError> {
+    let supervisor = getpid();
+    let name = segment.name().to_owned();
+    system::fork_survivor(|| {
+        segment.retire();
+        let _ = nix::unistd::setsid();
+        let _ = system::ignore_interrupts();
+        wait_for_end_of(supervisor);
+        // Readers may still have it open; live members of the run must not lose its name.
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while !system::remove_if_dead(&name) && std::time::Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        system::remove(&name);
+        for path in paths {
+            let _ = std::fs::remove_file(path);
+        }
+        0
+    })
+}
+
+fn wait_for_end_of(supervisor: Pid) {
+    let Some(pid) = rustix::process::Pid::from_raw(supervisor.as_raw()) else { return };
+    let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    // The descriptor could be that of a later process with the same number: then ours is no longer the parent.
+    while getppid() == supervisor {
+        let _ = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], None);
+    }
+}

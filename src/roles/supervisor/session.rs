@@ -1,0 +1,457 @@
+//! A run under way: the supervisor's loop.
+
+use std::time::{Duration, Instant};
+
+use ipc_channel::TryRecvError;
+use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
+use nix::sys::signal::Signal;
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::attachments::Attachments;
+use super::child::Child;
+use super::observe::Observer;
+use super::plan::Plan;
+use super::watch::{Ending, Watched, has_ended};
+use super::{Prepared, SupervisorError, sentinel};
+use crate::checkpoint::{Policy, WeightsMetadata};
+use crate::config::Config;
+use crate::rendezvous::{Announcement, Listener, Registry, RunRecord};
+use crate::replay::{Repair, Replay, StagingArea, repair};
+use crate::roles::evaluator::EvaluationReport;
+use crate::segment::control::RunState;
+use crate::segment::counters::Counter;
+use crate::segment::gradients::View;
+use crate::segment::processes::{ProcessSlot, Role};
+use crate::segment::{Description, Region, Segment, system};
+use crate::sync::monotonic_ns;
+use crate::telemetry::bottleneck::Context;
+use crate::telemetry::{Console, Evaluation, RunFolder, Settings, Sinks, Snapshot, StopReason};
+
+/// Longest sleep of the loop.
+const TICK: Duration = Duration::from_millis(50);
+/// Time between two snapshots.
+const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
+/// How long processes may take to leave before they are killed.
+const LEAVING_PATIENCE: Duration = Duration::from_secs(10);
+/// A process that fails this often in a row right after its start will not get better.
+const HOPELESS_FAILURES: u32 = 3;
+
+/// A run under way.
+pub struct Session {
+    prepared: Prepared,
+    segment: Segment,
+    watched: Vec<Watched>,
+    sinks: Sinks,
+    observer: Observer,
+    reports: Option<IpcReceiver<EvaluationReport>>,
+    best_return: f64,
+    view: View,
+    sentinel: Pid,
+    reason: Option<StopReason>,
+    next_snapshot: Instant,
+    attachments: Attachments,
+    _announcement: Announcement,
+}
+
+impl Session {
+    /// Allocate everything and fork every process of the plan.
+    pub fn start(prepared: Prepared, mut plan: Plan, console: Console) -> Result<Self, SupervisorError> {
+        system::handle_stop_signals()?;
+        system::keep_freed_memory();
+        let config = &prepared.loaded.config;
+        let registry = Registry::open()?;
+        let swept = registry.sweep();
+        let name = prepared.loaded.source.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
+        let folder = RunFolder::create(config.run.folder.as_ref(), &name, &config.to_toml())?;
+        plan.set_run_folder(folder.path());
+        console.print(plan.to_string().trim_end());
+        let description = describe(&prepared, folder.path());
+        let segment = Segment::create(plan.layout.clone(), &description, config.machine.huge_pages)?;
+        segment.control().largest_priority().store(1 << 20, crate::sync::Ordering::Relaxed);
+        let record = RunRecord {
+            identity: segment.identity().clone(),
+            segment: segment.name().into(),
+            socket: registry.socket_path(std::process::id()),
+            run_folder: description.run_folder.clone(),
+            environment: description.environment.clone(),
+            algorithm: description.algorithm.clone(),
+            program_version: description.program_version.clone(),
+        };
+        let announcement = registry.announce(&record)?;
+        let sentinel = sentinel::fork(&segment, announcement.paths())?;
+        let listener = Listener::bind(&record.socket)?;
+        let settings = Settings {
+            metrics_interval_s: config.run.metrics_interval_s,
+            plain_interval_s: 10.0,
+            context: Context {
+                samples_per_insert: config.replay.samples_per_insert,
+                actors: config.actor.count,
+                learners: config.learner.count,
+                cores: prepared.machine.cores.usable.len(),
+            },
+        };
+        let mut session = Self {
+            sinks: Sinks::create(folder, console, settings)?,
+            observer: Observer::new(prepared.started, plan.layout.parameters().processes),
+            watched: plan.processes.into_iter().map(Watched::new).collect(),
+            segment,
+            reports: None,
+            best_return: f64::NEG_INFINITY,
+            view: View::default(),
+            sentinel,
+            reason: None,
+            next_snapshot: Instant::now(),
+            attachments: Attachments::new(listener, plan.attach_slots, prepared.loaded.config.actor.count),
+            _announcement: announcement,
+            prepared,
+        };
+        for name in swept {
+            session.sinks.event(&format!("removed the segment {name} that a dead run had left"));
+        }
+        session.segment.control().set_run_state(RunState::Running);
+        for index in 0..session.watched.len() {
+            session.fork(index)?;
+        }
+        Ok(session)
+    }
+
+    fn config(&self) -> &Config {
+        &self.prepared.loaded.config
+    }
+
+    /// The loop: sleep until something happens, see to it, record.
+    pub fn run(mut self) -> Result<bool, SupervisorError> {
+        while self.reason.is_none() {
+            self.sleep();
+            self.see_to_the_dead()?;
+            self.start_replacements()?;
+            self.see_to_visitors()?;
+            self.receive_evaluations();
+            self.kill_the_hung();
+            self.observe();
+            self.check_whether_to_stop();
+        }
+        self.end()
+    }
+
+    /// Fork the process number `index` of the plan.
+    fn fork(&mut self, index: usize) -> Result<(), SupervisorError> {
+        let planned = self.watched[index].planned.clone();
+        let slot = self.segment.processes().slot(planned.slot);
+        if !slot.reserve(planned.role, planned.number) {
+            return Ok(());
+        }
+        let reports = self.open_channel(planned.role)?;
+        if matches!(planned.role, Role::Learner | Role::Synchronous) {
+            self.change_view(self.view.members | 1 << planned.number);
+        }
+        let child = Child {
+            segment: &self.segment,
+            config: self.config(),
+            algorithm: &*self.prepared.algorithm,
+            environment: &self.prepared.environment,
+            best_weights: self.sinks.folder().best_weights(),
+            best_return: self.best_return,
+            reports,
+        };
+        let pid = system::fork_child(|| child.run(&planned))?;
+        self.watched[index].started(pid).map_err(|error| SupervisorError::System { action: "opening a pidfd", source: error.into() })
+    }
+
+    /// A fresh channel for whoever evaluates; its old end, if any, died with the one before.
+    fn open_channel(&mut self, role: Role) -> Result<Option<IpcSender<EvaluationReport>>, SupervisorError> {
+        if !matches!(role, Role::Evaluator | Role::Synchronous) {
+            return Ok(None);
+        }
+        let (sender, receiver) = ipc::channel().map_err(|error| SupervisorError::System { action: "opening a channel", source: error })?;
+        self.reports = Some(receiver);
+        Ok(Some(sender))
+    }
+
+    fn change_view(&mut self, members: u32) {
+        self.view = View { epoch: self.view.epoch + 1, members };
+        self.view.store(self.segment.control().membership());
+        self.segment.control().signal_progress();
+    }
+
+    fn sleep(&self) {
+        let tick = if self.attachments.has_company() { Duration::from_millis(5) } else { TICK };
+        let timeout = tick.min(self.next_snapshot.saturating_duration_since(Instant::now())).max(Duration::from_millis(1));
+        let living = self.watched.iter().filter_map(|watched| watched.living.as_ref());
+        let mut descriptors: Vec<PollFd<'_>> = living.map(|living| PollFd::new(&living.descriptor, PollFlags::IN)).collect();
+        descriptors.extend(self.attachments.descriptors());
+        // An interruption by a signal is one more reason to look around.
+        let _ = poll(&mut descriptors, Timespec::try_from(timeout).ok().as_ref());
+    }
+
+    fn see_to_the_dead(&mut self) -> Result<(), SupervisorError> {
+        for index in 0..self.watched.len() {
+            if let Some((ending, pid)) = self.watched[index].reap() {
+                self.bury(index, ending, pid)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Repair what a dead process left, say so, and arrange its replacement.
+    fn bury(&mut self, index: usize, ending: Ending, pid: Pid) -> Result<(), SupervisorError> {
+        let planned = self.watched[index].planned.clone();
+        if planned.role == Role::Learner {
+            self.change_view(self.view.members & !(1 << planned.number));
+        }
+        let repaired = self.repair(planned.slot)?;
+        let segment = &self.segment;
+        let slot = segment.processes().slot(planned.slot);
+        let (who, how) = (format!("{} {}", planned.role.name(), planned.number), ending.describe(&slot.last_words()));
+        let work = work_done(slot, planned.role);
+        slot.release();
+        if planned.role == Role::Synchronous && ending.is_orderly() {
+            self.receive_evaluations();
+            self.reason.get_or_insert(StopReason::StepLimit);
+            return Ok(());
+        }
+        if self.reason.is_some() {
+            return Ok(());
+        }
+        slot.count_restart();
+        let watched = &mut self.watched[index];
+        let wait = watched.schedule_restart();
+        let limit = self.prepared.loaded.config.machine.max_restarts;
+        let hopeless = matches!(ending, Ending::Exit(_)) && watched.failures_in_a_row() >= HOPELESS_FAILURES;
+        if planned.role == Role::Synchronous || watched.restarts > limit || hopeless {
+            let times = watched.restarts;
+            self.reason = Some(StopReason::Failed(format!("{who} {how} ({times} times; machine.max_restarts is {limit})")));
+            return Ok(());
+        }
+        let next = if wait.is_zero() { "restarting now".into() } else { format!("restarting in {} s", wait.as_secs()) };
+        let count = format!("{} of {limit}", watched.restarts);
+        self.sinks.event(&format!("{who} (pid {pid}) {how} after {work}; {}; {next} ({count})", loss(&repaired, planned.role)));
+        Ok(())
+    }
+
+    /// Repair after the owner of `slot`; a process that stands in the way is killed and repaired as well.
+    fn repair(&mut self, slot: usize) -> Result<Repair, SupervisorError> {
+        let schema = self.prepared.algorithm.schema();
+        loop {
+            let layout = self.segment.layout().parameters();
+            let area = (slot < layout.stagers).then(|| StagingArea::new(self.segment.words(Region::Staging), layout, slot));
+            let mut replay = Replay::new(&self.segment, schema.clone(), None);
+            let repaired = repair(&self.segment, &mut replay, self.segment.processes().slot(slot), area);
+            if repaired.stuck.is_empty() {
+                return Ok(repaired);
+            }
+            for stuck in repaired.stuck {
+                self.fence(stuck);
+            }
+        }
+    }
+
+    /// Kill a process that stopped in the middle of an operation, so that it cannot go on with it later.
+    fn fence(&mut self, slot: usize) {
+        let Some(index) = self.watched.iter().position(|watched| watched.planned.slot == slot) else {
+            self.attachments.kill(&self.segment, Some(slot));
+            return;
+        };
+        let planned = &self.watched[index].planned;
+        let who = format!("{} {}", planned.role.name(), planned.number);
+        self.sinks.event(&format!("{who} is stuck in the middle of an operation: killing it"));
+        self.watched[index].signal(Signal::SIGKILL);
+        // The kernel reports its end within moments; `see_to_the_dead` takes it from there.
+        while self.watched[index].living.as_ref().is_some_and(|living| !has_ended(&living.descriptor)) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Let in who knocks, and see off who left: what an attached actor had staged is kept like anybody's.
+    fn see_to_visitors(&mut self) -> Result<(), SupervisorError> {
+        for line in self.attachments.serve(&self.segment) {
+            self.sinks.event(&line);
+        }
+        for ended in self.attachments.take_ended() {
+            let repaired = self.repair(ended.slot)?;
+            let slot = self.segment.processes().slot(ended.slot);
+            let (work, saved) = (work_done(slot, Role::AttachedActor), loss(&repaired, Role::AttachedActor));
+            let last_words = slot.last_words();
+            let why = if last_words.is_empty() { String::new() } else { format!(" ({last_words})") };
+            slot.release();
+            let number = self.attachments.number(ended.slot);
+            self.sinks.event(&format!("attached actor {number} (pid {}) left{why} after {work}; {saved}", ended.pid));
+        }
+        Ok(())
+    }
+
+    fn start_replacements(&mut self) -> Result<(), SupervisorError> {
+        for index in 0..self.watched.len() {
+            if self.watched[index].is_due() {
+                self.fork(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn receive_evaluations(&mut self) {
+        while let Some(receiver) = &self.reports {
+            match receiver.try_recv() {
+                Ok(report) => self.evaluated(report),
+                Err(TryRecvError::Empty) => break,
+                // The evaluator is gone; its replacement gets a channel of its own.
+                Err(TryRecvError::IpcError(_)) => self.reports = None,
+            }
+        }
+    }
+
+    fn evaluated(&mut self, report: EvaluationReport) {
+        let mean = report.mean();
+        let evaluation = Evaluation {
+            wall_s: self.observer.wall_s(),
+            env_steps: report.env_steps,
+            updates: report.updates,
+            version: report.version,
+            returns: report.returns,
+            lengths: report.lengths,
+        };
+        self.best_return = self.best_return.max(mean);
+        self.observer.evaluated(&evaluation.statistics(), report.version);
+        self.sinks.evaluation(&evaluation);
+        if self.config().run.stop_eval_return.is_some_and(|goal| mean >= goal) {
+            self.reason = Some(StopReason::Solved);
+        }
+    }
+
+    /// A process without a heartbeat for too long is suspected, said so, and killed; only then is it dead.
+    fn kill_the_hung(&mut self) {
+        let limit = Duration::from_secs_f64(self.config().machine.hang_timeout_s);
+        let now = monotonic_ns();
+        for watched in self.watched.iter().filter(|watched| watched.living.is_some()) {
+            let slot = self.segment.processes().slot(watched.planned.slot);
+            let silent = Duration::from_nanos(now.saturating_sub(slot.heartbeat_ns()));
+            if silent > limit {
+                let who = format!("{} {}", watched.planned.role.name(), watched.planned.number);
+                let phase = slot.phase().map_or("an unknown phase", |phase| phase.name());
+                let text = format!("{who} has been silent for {:.0} s in phase `{phase}`: killing it", silent.as_secs_f64());
+                self.sinks.event(&text);
+                watched.signal(Signal::SIGKILL);
+                slot.enter(slot.phase().unwrap_or(crate::segment::processes::Phase::Idle));
+            }
+        }
+    }
+
+    fn observe(&mut self) {
+        if Instant::now() >= self.next_snapshot {
+            self.next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
+            let snapshot = self.snapshot();
+            self.sinks.record(&snapshot);
+        }
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let restarts = self.watched.iter().map(|watched| u64::from(watched.restarts)).sum();
+        self.observer.snapshot(&self.segment, &self.prepared.loaded.config, restarts)
+    }
+
+    fn check_whether_to_stop(&mut self) {
+        let run = &self.prepared.loaded.config.run;
+        let synchronous = self.prepared.loaded.config.actor.count == 0;
+        let env_steps = self.segment.control().env_steps().load(crate::sync::Ordering::Relaxed);
+        let found = if system::stop_requested() {
+            Some(StopReason::Interrupted)
+        } else if !synchronous && env_steps >= run.stop_env_steps {
+            Some(StopReason::StepLimit)
+        } else if run.stop_wall_s.is_some_and(|limit| self.observer.wall_s() >= limit) {
+            Some(StopReason::TimeLimit)
+        } else {
+            None
+        };
+        if let Some(reason) = found {
+            self.reason.get_or_insert(reason);
+        }
+    }
+
+    /// Let everybody leave, keep what was learned, report.
+    fn end(mut self) -> Result<bool, SupervisorError> {
+        let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
+        self.segment.control().set_run_state(RunState::Stopping);
+        if matches!(reason, StopReason::Interrupted | StopReason::Solved) {
+            // Their last evaluation is not wanted.
+            self.watched
+                .iter()
+                .filter(|watched| watched.planned.role == Role::Evaluator)
+                .for_each(|watched| watched.signal(Signal::SIGTERM));
+        }
+        let deadline = Instant::now() + LEAVING_PATIENCE;
+        while self.watched.iter().any(|watched| watched.living.is_some()) || !self.attachments.is_empty() {
+            if Instant::now() >= deadline {
+                self.watched.iter().for_each(|watched| watched.signal(Signal::SIGKILL));
+                self.attachments.kill(&self.segment, None);
+            }
+            self.sleep();
+            self.see_to_the_dead()?;
+            self.see_to_visitors()?;
+            self.receive_evaluations();
+            self.observe();
+        }
+        self.receive_evaluations();
+        let saved = self.save_last();
+        if let Err(error) = &saved {
+            self.sinks.event(&format!("the last weights could not be saved: {error}"));
+        }
+        let snapshot = self.snapshot();
+        let failed = matches!(reason, StopReason::Failed(_));
+        self.sinks.finish(reason, &snapshot);
+        let _ = nix::sys::signal::kill(self.sentinel, Signal::SIGKILL);
+        let _ = waitpid(self.sentinel, None);
+        Ok(!failed && saved.is_ok())
+    }
+
+    fn save_last(&self) -> Result<(), crate::checkpoint::WeightsError> {
+        let board = self.segment.parameter_board();
+        let mut parameters = vec![0.0; board.len()];
+        let Some((parameter_version, [updates, environment_steps, ..])) = board.read(&mut parameters) else { return Ok(()) };
+        let policy = Policy {
+            spec: self.prepared.algorithm.network().clone(),
+            parameters,
+            metadata: WeightsMetadata {
+                algorithm: self.prepared.algorithm.name().into(),
+                environment: self.prepared.environment.id.clone(),
+                parameter_version,
+                environment_steps,
+                updates,
+                evaluation_return: None,
+                extra: std::collections::BTreeMap::new(),
+            },
+        };
+        policy.save(&self.sinks.folder().last_weights())
+    }
+}
+
+fn describe(prepared: &Prepared, folder: &std::path::Path) -> Description {
+    Description {
+        program_version: env!("CARGO_PKG_VERSION").into(),
+        config_toml: prepared.loaded.config.to_toml(),
+        run_folder: folder.display().to_string(),
+        environment: prepared.environment.id.clone(),
+        algorithm: prepared.algorithm.name().into(),
+        fields: prepared.algorithm.schema().describe(),
+    }
+}
+
+fn work_done(slot: ProcessSlot<'_>, role: Role) -> String {
+    match role {
+        Role::Learner => format!("{} updates", slot.counters().get(Counter::Updates)),
+        Role::Evaluator => "evaluating".into(),
+        _ => format!("{} environment steps", slot.counters().get(Counter::EnvSteps)),
+    }
+}
+
+/// What a death cost, in words.
+fn loss(repaired: &Repair, role: Role) -> String {
+    let saved = repaired.completed + repaired.inserted;
+    match role {
+        Role::Learner => "its replacement goes on from the last state that learners published".into(),
+        Role::Evaluator => "its evaluation is lost".into(),
+        _ if saved > 0 => format!("its {saved} staged transitions were saved"),
+        _ => "nothing was staged".into(),
+    }
+}

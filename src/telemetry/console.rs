@@ -1,0 +1,251 @@
+//! The one way to standard error: a live line at the bottom and whole lines above it, so that neither tears the other.
+//!
+//! No thread is started, nothing blocks, and no lock is held between two calls, so the supervisor may fork at any time. A forked child that
+//! writes through its copy erases the live line and prints its own; the supervisor's next update draws the live line again below.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+
+use super::output::{Output, without_waiting};
+use super::progress_line::Look;
+
+/// Lines are dropped, and counted, while more than this waits for a reader.
+const BACKLOG_LIMIT_BYTES: usize = 64 << 10;
+const ERASE_LINE: &str = "\r\x1b[2K";
+
+/// A cheap handle to standard error; all clones share one live line.
+#[derive(Debug, Clone)]
+pub struct Console {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    owner: u32,
+    file: File,
+    terminal: bool,
+    colour: bool,
+    unicode: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    output: Output,
+    bar: Option<ProgressBar>,
+    frame: Arc<Mutex<String>>,
+    skipped_lines: usize,
+}
+
+impl Console {
+    /// A console on standard error. The live line needs a terminal that understands escape codes (`TERM` set and not `dumb`); colours are
+    /// left out where `NO_COLOR` is set, and signs beyond ASCII where the locale is not UTF-8.
+    ///
+    /// # Errors
+    /// Standard error is closed.
+    pub fn stderr() -> io::Result<Self> {
+        let variable = |name| std::env::var(name).unwrap_or_default();
+        let file = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+        let capable = !matches!(variable("TERM").as_str(), "" | "dumb");
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable).into_iter().find(|value| !value.is_empty()).unwrap_or_default();
+        let unicode = locale.to_ascii_uppercase().replace('-', "").contains("UTF8");
+        let terminal = capable && file.is_terminal();
+        Self::on(file, terminal, terminal && variable("NO_COLOR").is_empty(), unicode)
+    }
+
+    /// A console on any file: `terminal` allows the live line, `colour` and `unicode` say what it may contain.
+    ///
+    /// # Errors
+    /// The file descriptor cannot be duplicated.
+    pub fn on(file: File, terminal: bool, colour: bool, unicode: bool) -> io::Result<Self> {
+        let file = without_waiting(file);
+        let state = State { output: Output::new(file.try_clone()?), bar: None, frame: Arc::default(), skipped_lines: 0 };
+        let owner = std::process::id();
+        Ok(Self { shared: Arc::new(Shared { owner, file, terminal, colour, unicode, state: Mutex::new(state) }) })
+    }
+
+    /// Whether a live line is shown.
+    pub fn is_terminal(&self) -> bool {
+        self.shared.terminal
+    }
+
+    /// What a line may look like now; the width follows the window. One column stays free, because a full line makes terminals wrap.
+    pub fn look(&self) -> Look {
+        let Shared { colour, unicode, .. } = *self.shared;
+        Look { width: usize::from(columns(&self.shared.file)) - 1, colour, unicode }
+    }
+
+    /// Prints text above the live line. Each line is whole; nothing waits, and what a stuck reader leaves no room for is dropped and counted.
+    pub fn print(&self, text: &str) {
+        if !self.is_owner() {
+            return self.print_from_child(text);
+        }
+        let mut state = self.state();
+        state.output.pump(Duration::ZERO);
+        if state.output.backlog_bytes() > BACKLOG_LIMIT_BYTES {
+            state.skipped_lines += text.lines().count();
+            return;
+        }
+        let mut lines = String::new();
+        if state.skipped_lines > 0 {
+            lines = format!("({} lines were dropped while nobody read them)\n", std::mem::take(&mut state.skipped_lines));
+        }
+        lines.push_str(text.trim_end_matches('\n'));
+        lines.push('\n');
+        let frame = Arc::clone(&state.frame);
+        let append = || lock(&frame).push_str(&lines);
+        match &state.bar {
+            Some(bar) => bar.suspend(append),
+            None => append(),
+        }
+        state.commit();
+    }
+
+    /// Shows `line` as the live line; does nothing where there is no terminal. It must not be wider than [`Console::look`] says.
+    pub fn set_line(&self, line: String) {
+        if !self.is_terminal() || !self.is_owner() {
+            return;
+        }
+        let mut state = self.state();
+        state.output.pump(Duration::ZERO);
+        if state.output.backlog_bytes() > 0 {
+            // The terminal is paused: an outdated line is worth nothing by the time it is read.
+            return;
+        }
+        let frame = Arc::clone(&state.frame);
+        let file = &self.shared.file;
+        state.bar.get_or_insert_with(|| new_bar(Screen { file: file.try_clone().ok(), frame })).set_message(line);
+        state.commit();
+    }
+
+    /// Removes the live line.
+    pub fn clear_line(&self) {
+        if !self.is_owner() {
+            return;
+        }
+        self.state().erase_line();
+    }
+
+    /// Waits until everything is written, but not longer than `patience`: for the end of the program.
+    pub fn drain(&self, patience: Duration) {
+        if self.is_owner() {
+            self.state().output.pump(patience);
+        }
+    }
+
+    fn is_owner(&self) -> bool {
+        self.shared.owner == std::process::id()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.shared.state)
+    }
+
+    fn print_from_child(&self, text: &str) {
+        let erase = if self.is_terminal() { ERASE_LINE } else { "" };
+        let line = format!("{erase}{}\n", text.trim_end_matches('\n'));
+        // One write, no lock: the child's copy of the state belongs to its parent. There is nobody to tell of a failure.
+        let _ = (&self.shared.file).write(line.as_bytes());
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if self.owner == std::process::id() {
+            state.erase_line();
+        }
+    }
+}
+
+impl State {
+    fn erase_line(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+            self.commit();
+        }
+    }
+
+    /// Hands the drawn frame over as one piece, so that terminals show no half-drawn line.
+    fn commit(&mut self) {
+        let frame = std::mem::take(&mut *lock(&self.frame));
+        self.output.push(frame.as_bytes());
+    }
+}
+
+fn new_bar(screen: Screen) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::term_like(Box::new(screen)));
+    bar.set_style(ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+/// A panic of the supervisor while it drew leaves nothing behind that a later line could trip over.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn columns(file: &File) -> u16 {
+    rustix::termios::tcgetwinsize(file).map_or(80, |size| if size.ws_col == 0 { 80 } else { size.ws_col.max(2) })
+}
+
+/// Where indicatif draws: into a string that [`State::commit`] writes.
+#[derive(Debug)]
+struct Screen {
+    file: Option<File>,
+    frame: Arc<Mutex<String>>,
+}
+
+impl Screen {
+    fn draw(&self, text: &str) -> io::Result<()> {
+        lock(&self.frame).push_str(text);
+        Ok(())
+    }
+
+    fn escape(&self, count: usize, code: char) -> io::Result<()> {
+        if count > 0 { self.draw(&format!("\x1b[{count}{code}")) } else { Ok(()) }
+    }
+}
+
+impl TermLike for Screen {
+    fn width(&self) -> u16 {
+        self.file.as_ref().map_or(80, columns) - 1
+    }
+
+    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+        self.escape(n, 'A')
+    }
+
+    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+        self.escape(n, 'B')
+    }
+
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        self.escape(n, 'C')
+    }
+
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        self.escape(n, 'D')
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.draw(text)?;
+        self.draw("\r\n")
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.draw(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.draw(ERASE_LINE)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+}

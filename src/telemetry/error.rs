@@ -1,0 +1,63 @@
+//! What can go wrong while a run is recorded, always with the file and the next step.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// A failure of a run folder or of one of its files.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TelemetryError {
+    /// The operating system refused an operation on a file.
+    #[error("cannot {action} {path}: {source}; {}", next_step(source.kind()), path = path.display())]
+    File {
+        /// What was tried, as a verb: `create`, `append to`, `read`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// A folder was named that no run has written.
+    #[error("{path} is not the folder of a run: it has no {missing}; name a folder such as runs/latest", path = path.display())]
+    NotARunFolder {
+        /// The folder that was named.
+        path: PathBuf,
+        /// The file that every run folder has.
+        missing: &'static str,
+    },
+    /// Every name tried was taken.
+    #[error("{attempts} names for a new run under {root} were all taken; choose another run.folder", root = root.display())]
+    NoFreeName {
+        /// The folder of all runs.
+        root: PathBuf,
+        /// How many names were tried.
+        attempts: usize,
+    },
+    /// `run.json` is not what this version writes.
+    #[error("{path} does not describe a run: {source}; it was edited or written by another version", path = path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Where it deviates.
+        source: serde_json::Error,
+    },
+}
+
+impl TelemetryError {
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_path_buf();
+        move |source| Self::File { action, path, source }
+    }
+}
+
+fn next_step(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space on that disk or choose another run.folder",
+        io::ErrorKind::FileTooLarge => "raise the limit on file sizes (ulimit -f)",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => "choose a run.folder that you may write to",
+        io::ErrorKind::NotFound => "check the path",
+        _ => "check the disk and the path",
+    }
+}

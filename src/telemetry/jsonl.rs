@@ -1,0 +1,55 @@
+//! `metrics.jsonl` and `evaluations.jsonl`: one JSON object per line, for pandas, jq and whoever comes later.
+//!
+//! JSON has no infinities and no NaN: such numbers are written as `null`.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::append::AppendFile;
+use super::evaluation::Statistics;
+use super::{Evaluation, TelemetryError};
+
+/// A file of JSON objects, one per line and per `write(2)`.
+#[derive(Debug)]
+pub struct JsonLines {
+    file: AppendFile,
+}
+
+impl JsonLines {
+    /// Creates the file.
+    ///
+    /// # Errors
+    /// The file exists or cannot be created.
+    pub fn create(path: &Path) -> Result<Self, TelemetryError> {
+        Ok(Self { file: AppendFile::create(path)? })
+    }
+
+    /// Appends one object as one line, or nothing at all.
+    ///
+    /// # Errors
+    /// The disk is full or failing; the file then still ends with a whole line.
+    pub fn append<T: Serialize>(&mut self, value: &T) -> Result<(), TelemetryError> {
+        let mut line = serde_json::to_vec(value).map_err(|error| TelemetryError::file("append to", self.file.path())(error.into()))?;
+        line.push(b'\n');
+        self.file.append(&line)
+    }
+}
+
+/// One line of `evaluations.jsonl`.
+#[derive(Debug, Clone, Serialize)]
+pub struct EvaluationLine {
+    wall_s: f64,
+    env_steps: u64,
+    updates: u64,
+    version: u64,
+    #[serde(flatten)]
+    statistics: Statistics,
+}
+
+impl From<&Evaluation> for EvaluationLine {
+    fn from(evaluation: &Evaluation) -> Self {
+        let Evaluation { wall_s, env_steps, updates, version, .. } = *evaluation;
+        Self { wall_s, env_steps, updates, version, statistics: evaluation.statistics() }
+    }
+}

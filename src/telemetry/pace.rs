@@ -1,0 +1,64 @@
+//! Rates over a window instead of between two snapshots: five times a second they would be unreadable, and a file would sample noise.
+
+use std::collections::VecDeque;
+
+use super::Snapshot;
+
+/// Remembers counters for a while and replaces a snapshot's rates by means over that time.
+#[derive(Debug)]
+pub(super) struct Pace {
+    window_s: f64,
+    moments: VecDeque<(f64, u64, u64)>,
+}
+
+impl Pace {
+    /// `window_s` of zero means: since the previous call.
+    pub(super) fn over(window_s: f64) -> Self {
+        Self { window_s, moments: VecDeque::new() }
+    }
+
+    /// The snapshot, with both rates as means over the window; the first call leaves them as they are.
+    pub(super) fn steady(&mut self, snapshot: &Snapshot) -> Snapshot {
+        let mut steady = snapshot.clone();
+        // The oldest moment kept is the newest one that lies outside the window, so that the mean spans all of it.
+        while self.moments.get(1).is_some_and(|&(wall_s, ..)| snapshot.wall_s - wall_s >= self.window_s) {
+            self.moments.pop_front();
+        }
+        if let Some(&(wall_s, env_steps, updates)) = self.moments.front() {
+            let elapsed_s = snapshot.wall_s - wall_s;
+            if elapsed_s > 0.0 {
+                steady.env_steps_per_s = snapshot.env_steps.saturating_sub(env_steps) as f64 / elapsed_s;
+                steady.updates_per_s = snapshot.updates.saturating_sub(updates) as f64 / elapsed_s;
+            }
+        }
+        self.moments.push_back((snapshot.wall_s, snapshot.env_steps, snapshot.updates));
+        steady
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(wall_s: f64, env_steps: u64) -> Snapshot {
+        Snapshot { wall_s, env_steps, updates: env_steps / 4, env_steps_per_s: -1.0, ..Snapshot::default() }
+    }
+
+    #[test]
+    fn a_rate_is_the_mean_over_the_window() {
+        let mut pace = Pace::over(2.0);
+        assert_eq!(pace.steady(&at(0.0, 0)).env_steps_per_s, -1.0);
+        assert_eq!(pace.steady(&at(1.0, 100)).env_steps_per_s, 100.0);
+        assert_eq!(pace.steady(&at(2.0, 400)).env_steps_per_s, 200.0);
+        let late = pace.steady(&at(3.0, 1100));
+        assert_eq!((late.env_steps_per_s, late.updates_per_s), (500.0, 125.0));
+    }
+
+    #[test]
+    fn without_a_window_a_rate_is_the_one_since_the_previous_call() {
+        let mut pace = Pace::over(0.0);
+        pace.steady(&at(0.0, 0));
+        pace.steady(&at(1.0, 100));
+        assert_eq!(pace.steady(&at(2.0, 400)).env_steps_per_s, 300.0);
+    }
+}

@@ -1,0 +1,55 @@
+//! Live progress: a line that moves on a terminal, a line now and then elsewhere.
+
+use super::pace::Pace;
+use super::progress_line::{live_line, plain_line};
+use super::{Console, Snapshot};
+
+/// Seconds over which the shown rates are means.
+const RATE_WINDOW_S: f64 = 2.0;
+
+/// What is shown of a run while it goes on.
+#[derive(Debug)]
+pub struct Progress {
+    console: Console,
+    pace: Pace,
+    first_return: Option<f64>,
+    plain_interval_s: f64,
+    next_plain_s: f64,
+}
+
+impl Progress {
+    /// Shows progress on `console`; where that is no terminal, one line every `plain_interval_s` seconds of the run.
+    pub fn new(console: Console, plain_interval_s: f64) -> Self {
+        Self { console, pace: Pace::over(RATE_WINDOW_S), first_return: None, plain_interval_s, next_plain_s: plain_interval_s }
+    }
+
+    /// Shows the moment. Cheap enough for every turn of the supervisor's loop, and never blocks.
+    pub fn update(&mut self, snapshot: &Snapshot) {
+        let steady = self.observe(snapshot);
+        if self.console.is_terminal() {
+            self.console.set_line(live_line(&steady, self.first_return, self.console.look()));
+        } else if snapshot.wall_s >= self.next_plain_s {
+            // Late updates skip lines rather than catching up on them.
+            self.next_plain_s = snapshot.wall_s + self.plain_interval_s;
+            self.console.print(&plain_line(&steady));
+        }
+    }
+
+    /// Prints an event above the live line.
+    pub fn print(&self, text: &str) {
+        self.console.print(text);
+    }
+
+    /// Replaces the live line by a last plain line that stays. Its rates are those of the whole run.
+    pub fn finish(&mut self, snapshot: &Snapshot) {
+        let whole = |count: u64| if snapshot.wall_s > 0.0 { count as f64 / snapshot.wall_s } else { 0.0 };
+        let (env_steps_per_s, updates_per_s) = (whole(snapshot.env_steps), whole(snapshot.updates));
+        self.console.clear_line();
+        self.console.print(&plain_line(&Snapshot { env_steps_per_s, updates_per_s, ..snapshot.clone() }));
+    }
+
+    fn observe(&mut self, snapshot: &Snapshot) -> Snapshot {
+        self.first_return = self.first_return.or(snapshot.eval_return_mean);
+        self.pace.steady(snapshot)
+    }
+}

@@ -1,0 +1,177 @@
+//! The folder of one run: where everything that a run writes has its place, and `latest` leads to the newest.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::TelemetryError;
+use super::run_record::{self, Finished, RunRecord};
+use super::tensorboard::event_file_path;
+
+const ATTEMPTS: usize = 64;
+const LATEST: &str = "latest";
+const CONFIG: &str = "config.toml";
+const RECORD: &str = "run.json";
+
+/// An existing run folder.
+#[derive(Debug, Clone)]
+pub struct RunFolder {
+    path: PathBuf,
+    id: String,
+    started: Timestamp,
+    warnings: Vec<String>,
+}
+
+impl RunFolder {
+    /// Creates `root/<id>` with the resolved configuration and `run.json` in it, and points `root/latest` to it.
+    ///
+    /// The id is the time (UTC), the name with unusual characters replaced, and a random suffix: `20261121-154502-cartpole_dqn-3f2a`. Ids
+    /// sort by time. No existing folder is ever reused.
+    ///
+    /// # Errors
+    /// The root cannot be written.
+    pub fn create(root: &Path, name: &str, config_toml: &str) -> Result<Self, TelemetryError> {
+        fs::create_dir_all(root).map_err(TelemetryError::file("create", root))?;
+        let started = Timestamp::now();
+        let id = claim_id(root, name, started)?;
+        let mut folder = Self { path: root.join(&id), id, started, warnings: Vec::new() };
+        let weights = folder.path.join("weights");
+        fs::create_dir(&weights).map_err(TelemetryError::file("create", &weights))?;
+        fs::write(folder.config(), config_toml).map_err(TelemetryError::file("write", &folder.config()))?;
+        run_record::write(&folder.record_path(), &RunRecord::of_this_process(&folder.id, name, started))?;
+        if let Err(reason) = point_latest(root, &folder.id) {
+            folder.warnings.push(format!("{} does not lead to this run: {reason}", root.join(LATEST).display()));
+        }
+        Ok(folder)
+    }
+
+    /// Opens an existing run folder; symbolic links such as `runs/latest` are followed.
+    ///
+    /// # Errors
+    /// The path leads nowhere, or to something that no run has written.
+    pub fn open(path: &Path) -> Result<Self, TelemetryError> {
+        let real = path.canonicalize().map_err(TelemetryError::file("open the run folder", path))?;
+        for missing in [RECORD, CONFIG] {
+            if !real.join(missing).is_file() {
+                return Err(TelemetryError::NotARunFolder { path: path.to_path_buf(), missing });
+            }
+        }
+        let record = run_record::read(&real.join(RECORD))?;
+        Ok(Self { path: real, id: record.id, started: record.started, warnings: Vec::new() })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder's name.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What did not go as planned when the folder was created, to be shown to the user.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The resolved configuration: `config.toml`.
+    pub fn config(&self) -> PathBuf {
+        self.path.join(CONFIG)
+    }
+
+    /// One line per metrics interval: `metrics.jsonl`.
+    pub fn metrics(&self) -> PathBuf {
+        self.path.join("metrics.jsonl")
+    }
+
+    /// One line per evaluation: `evaluations.jsonl`.
+    pub fn evaluations(&self) -> PathBuf {
+        self.path.join("evaluations.jsonl")
+    }
+
+    /// What happened and when, in words: `run.log`.
+    pub fn log(&self) -> PathBuf {
+        self.path.join("run.log")
+    }
+
+    /// The event file that this process writes for TensorBoard.
+    pub fn events(&self) -> PathBuf {
+        event_file_path(&self.path, self.started.as_second())
+    }
+
+    /// The parameters with the best evaluation: `weights/best.safetensors`.
+    pub fn best_weights(&self) -> PathBuf {
+        self.path.join("weights/best.safetensors")
+    }
+
+    /// The newest parameters: `weights/last.safetensors`.
+    pub fn last_weights(&self) -> PathBuf {
+        self.path.join("weights/last.safetensors")
+    }
+
+    /// Who ran this and how it ended: `run.json`.
+    pub fn record_path(&self) -> PathBuf {
+        self.path.join(RECORD)
+    }
+
+    /// Reads `run.json`.
+    ///
+    /// # Errors
+    /// The file is missing or not of this version.
+    pub fn record(&self) -> Result<RunRecord, TelemetryError> {
+        run_record::read(&self.record_path())
+    }
+
+    /// Adds to `run.json` how the run ended.
+    ///
+    /// # Errors
+    /// The file cannot be read or replaced.
+    pub fn write_finished(&self, finished: Finished) -> Result<(), TelemetryError> {
+        let record = RunRecord { finished: Some(finished), ..self.record()? };
+        run_record::write(&self.record_path(), &record)
+    }
+}
+
+/// Creates a folder with a free name and returns the name: `mkdir` alone decides who owns it.
+fn claim_id(root: &Path, name: &str, started: Timestamp) -> Result<String, TelemetryError> {
+    let time = started.strftime("%Y%m%d-%H%M%S");
+    let name = plain_name(name);
+    for _ in 0..ATTEMPTS {
+        let id = format!("{time}-{name}-{:04x}", rand::random::<u16>());
+        let path = root.join(&id);
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(id),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(TelemetryError::file("create", &path)(error)),
+        }
+    }
+    Err(TelemetryError::NoFreeName { root: root.to_path_buf(), attempts: ATTEMPTS })
+}
+
+/// Keeps what is harmless in file names and shells; everything else becomes an underscore.
+fn plain_name(name: &str) -> String {
+    let plain: String = name.chars().take(64).map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
+    if plain.is_empty() { "run".into() } else { plain }
+}
+
+/// Replaces the link by a rename, so that readers always find either the previous or the new run.
+fn point_latest(root: &Path, id: &str) -> Result<(), String> {
+    let latest = root.join(LATEST);
+    match fs::symlink_metadata(&latest) {
+        Ok(found) if !found.file_type().is_symlink() => return Err("something that is not a symbolic link has that name".into()),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error.to_string()),
+    }
+    let temporary = root.join(format!(".{LATEST}-{id}"));
+    symlink(id, &temporary).map_err(|error| error.to_string())?;
+    fs::rename(&temporary, &latest).map_err(|error| {
+        // The temporary link is of no use to anyone; that it stays behind would change nothing.
+        let _ = fs::remove_file(&temporary);
+        error.to_string()
+    })
+}

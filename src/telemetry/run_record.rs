@@ -1,0 +1,78 @@
+//! `run.json`: which process ran what and when, and how it ended. Absent `finished` means running, or killed.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::TelemetryError;
+
+/// The content of `run.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Name of the run folder.
+    pub id: String,
+    /// Name that the user gave.
+    pub name: String,
+    /// Version of the program.
+    pub version: String,
+    /// Process id of the supervisor.
+    pub supervisor_pid: u32,
+    /// Start, UTC.
+    pub started: Timestamp,
+    /// Program and arguments.
+    pub command_line: Vec<String>,
+    /// Folder in which the program was started.
+    pub working_directory: String,
+    /// How it ended; absent while it runs, and for ever if it was killed.
+    pub finished: Option<Finished>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// End, UTC.
+    pub at: Timestamp,
+    /// Reason of the stop, as one word or more: `solved`, `step limit`, `time limit`, `interrupted`, `failed: ...`.
+    pub reason: String,
+    /// The closing report's figures.
+    pub summary: Value,
+}
+
+impl RunRecord {
+    pub(super) fn of_this_process(id: &str, name: &str, started: Timestamp) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            supervisor_pid: std::process::id(),
+            started,
+            command_line: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+            working_directory: std::env::current_dir().unwrap_or_default().display().to_string(),
+            finished: None,
+        }
+    }
+}
+
+pub(super) fn read(path: &Path) -> Result<RunRecord, TelemetryError> {
+    let text = fs::read(path).map_err(TelemetryError::file("read", path))?;
+    serde_json::from_slice(&text).map_err(|source| TelemetryError::Record { path: path.to_path_buf(), source })
+}
+
+/// Replaces the file by a rename: a reader finds the old or the new one, whole.
+pub(super) fn write(path: &Path, record: &RunRecord) -> Result<(), TelemetryError> {
+    let failed = || TelemetryError::file("write", path);
+    let text = serde_json::to_string_pretty(record).map_err(|error| failed()(error.into()))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    // Readable for all that the umask admits, like the other files of the run; the default of a temporary file is 0600.
+    let permissions = fs::Permissions::from_mode(0o666);
+    let mut temporary = tempfile::Builder::new().prefix(".run-").permissions(permissions).tempfile_in(folder).map_err(failed())?;
+    temporary.write_all(text.as_bytes()).and_then(|()| temporary.write_all(b"\n")).map_err(failed())?;
+    temporary.as_file().sync_all().map_err(failed())?;
+    temporary.persist(path).map_err(|error| failed()(error.error))?;
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! Everything that records a run, behind one object: progress, `metrics.jsonl`, `evaluations.jsonl`, TensorBoard, `run.log`, the report.
+//!
+//! A disk that fills up must not end a training: a file that cannot be written is reported once and tried again at every later record.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::append::AppendFile;
+use super::bottleneck::{self, Context};
+use super::jsonl::{EvaluationLine, JsonLines};
+use super::pace::Pace;
+use super::run_record::Finished;
+use super::summary::{BestEvaluation, StopReason, Summary};
+use super::tensorboard::TensorBoard;
+use super::{Console, Evaluation, Progress, RunFolder, Snapshot, TelemetryError};
+
+/// How long the end of the program waits for a slow reader of standard error.
+const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often what is written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Seconds of the run between two lines of `metrics.jsonl` and two points in TensorBoard.
+    pub metrics_interval_s: f64,
+    /// Seconds of the run between two lines of progress where standard error is no terminal.
+    pub plain_interval_s: f64,
+    /// What the verdict on the bottleneck depends on.
+    pub context: Context,
+}
+
+/// The recorder of one run, fed by the supervisor's loop. No call starts a thread or waits for a reader.
+#[derive(Debug)]
+pub struct Sinks {
+    folder: RunFolder,
+    console: Console,
+    progress: Progress,
+    metrics: Guarded<JsonLines>,
+    evaluations: Guarded<JsonLines>,
+    tensorboard: Guarded<TensorBoard>,
+    log: Guarded<AppendFile>,
+    metrics_interval_s: f64,
+    next_metrics_s: f64,
+    last_metrics_s: Option<f64>,
+    metrics_pace: Pace,
+    context: Context,
+    learning_started: Option<Snapshot>,
+    evaluation_count: u64,
+    best_evaluation: Option<BestEvaluation>,
+}
+
+impl Sinks {
+    /// Creates the files of the run, and shows the folder's warnings.
+    ///
+    /// # Errors
+    /// A file cannot be created: better known before the training than after it.
+    pub fn create(folder: RunFolder, console: Console, settings: Settings) -> Result<Self, TelemetryError> {
+        let mut sinks = Self {
+            progress: Progress::new(console.clone(), settings.plain_interval_s),
+            metrics: Guarded::new("metrics.jsonl", JsonLines::create(&folder.metrics())?),
+            evaluations: Guarded::new("evaluations.jsonl", JsonLines::create(&folder.evaluations())?),
+            tensorboard: Guarded::new("the TensorBoard events", TensorBoard::create(&folder.events())?),
+            log: Guarded::new("run.log", AppendFile::create(&folder.log())?),
+            console,
+            folder,
+            metrics_interval_s: settings.metrics_interval_s,
+            next_metrics_s: 0.0,
+            last_metrics_s: None,
+            metrics_pace: Pace::over(0.0),
+            context: settings.context,
+            learning_started: None,
+            evaluation_count: 0,
+            best_evaluation: None,
+        };
+        for warning in sinks.folder.warnings().to_vec() {
+            sinks.event(&format!("warning: {warning}"));
+        }
+        Ok(sinks)
+    }
+
+    /// The run folder.
+    pub fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+
+    /// Takes note of a moment: shows it, and writes it down when the metrics interval has passed.
+    pub fn record(&mut self, snapshot: &Snapshot) {
+        if self.learning_started.is_none() && snapshot.updates > 0 {
+            self.learning_started = Some(snapshot.clone());
+        }
+        self.progress.update(snapshot);
+        if snapshot.wall_s >= self.next_metrics_s {
+            self.next_metrics_s = snapshot.wall_s + self.metrics_interval_s;
+            self.write_metrics(snapshot);
+        }
+    }
+
+    /// Takes note of an evaluation. Its figures appear in the progress line through the next snapshot.
+    pub fn evaluation(&mut self, evaluation: &Evaluation) {
+        let statistics = evaluation.statistics();
+        self.evaluation_count += 1;
+        let mean_of = |best: BestEvaluation| best.statistics.return_mean;
+        if statistics.return_mean > self.best_evaluation.and_then(mean_of) {
+            let (version, env_steps) = (evaluation.version, evaluation.env_steps);
+            self.best_evaluation = Some(BestEvaluation { version, env_steps, statistics });
+        }
+        let line = self.evaluations.attempt(|file| file.append(&EvaluationLine::from(evaluation)));
+        let scalars = self.tensorboard.attempt(|file| file.evaluation(evaluation));
+        self.report(line);
+        self.report(scalars);
+    }
+
+    /// Shows something that happened, such as the death of an actor, and notes it in `run.log`.
+    pub fn event(&mut self, text: &str) {
+        self.progress.print(text);
+        let trouble = self.log.attempt(|file| file.append(format!("{:.3} {text}\n", Timestamp::now()).as_bytes()));
+        if let Some(trouble) = trouble {
+            self.progress.print(&trouble);
+        }
+    }
+
+    /// Writes the last moment, closes `run.json` and prints the report.
+    pub fn finish(mut self, reason: StopReason, snapshot: &Snapshot) -> Summary {
+        if self.last_metrics_s != Some(snapshot.wall_s) {
+            self.write_metrics(snapshot);
+        }
+        self.progress.finish(snapshot);
+        let started = self.learning_started.take().unwrap_or_default();
+        let mut summary = Summary {
+            reason,
+            wall_s: snapshot.wall_s,
+            env_steps: snapshot.env_steps,
+            updates: snapshot.updates,
+            episodes: snapshot.episodes,
+            restarts: snapshot.restarts,
+            evaluations: self.evaluation_count,
+            best_evaluation: self.best_evaluation,
+            bottleneck: bottleneck::verdict_since(&started, snapshot, &self.context),
+            folder: self.folder.path().to_path_buf(),
+            files: files_in(self.folder.path()),
+            losses: self.losses(),
+            playable: self.folder.best_weights().is_file() || self.folder.last_weights().is_file(),
+        };
+        let figures = serde_json::to_value(&summary).unwrap_or_default();
+        let finished = Finished { at: Timestamp::now(), reason: summary.reason.to_string(), summary: figures };
+        if let Err(error) = self.folder.write_finished(finished) {
+            summary.losses.push(format!("how the run ended is not in run.json: {error}"));
+        }
+        self.event(&summary.to_string());
+        self.console.drain(LAST_WORDS_PATIENCE);
+        summary
+    }
+
+    fn write_metrics(&mut self, snapshot: &Snapshot) {
+        self.last_metrics_s = Some(snapshot.wall_s);
+        let steady = self.metrics_pace.steady(snapshot);
+        let line = self.metrics.attempt(|file| file.append(&steady));
+        let scalars = self.tensorboard.attempt(|file| file.snapshot(&steady));
+        self.report(line);
+        self.report(scalars);
+    }
+
+    fn report(&mut self, news: Option<String>) {
+        if let Some(news) = news {
+            self.event(&news);
+        }
+    }
+
+    fn losses(&self) -> Vec<String> {
+        let all = [self.metrics.losses(), self.evaluations.losses(), self.tensorboard.losses(), self.log.losses()];
+        all.into_iter().flatten().collect()
+    }
+}
+
+/// A file that may fail for a while.
+#[derive(Debug)]
+struct Guarded<T> {
+    name: &'static str,
+    file: T,
+    reported: bool,
+    lost_records: u64,
+}
+
+impl<T> Guarded<T> {
+    fn new(name: &'static str, file: T) -> Self {
+        Self { name, file, reported: false, lost_records: 0 }
+    }
+
+    /// Writes, and returns what the user must be told: something at the first failure, nothing ever after.
+    fn attempt(&mut self, write: impl FnOnce(&mut T) -> Result<(), TelemetryError>) -> Option<String> {
+        let error = write(&mut self.file).err()?;
+        self.lost_records += 1;
+        let first = !std::mem::replace(&mut self.reported, true);
+        first.then(|| format!("warning: {error}; training goes on, and {} is tried again quietly", self.name))
+    }
+
+    fn losses(&self) -> Option<String> {
+        (self.lost_records > 0).then(|| format!("{} records of {}, which could not be written", self.lost_records, self.name))
+    }
+}
+
+fn files_in(folder: &Path) -> Vec<String> {
+    let list = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let relative = |path: PathBuf| path.strip_prefix(folder).map(|path| path.display().to_string()).ok();
+    let mut files: Vec<String> =
+        list(folder.to_path_buf()).chain(list(folder.join("weights"))).filter(|path| path.is_file()).filter_map(relative).collect();
+    files.sort();
+    files
+}

@@ -1,0 +1,107 @@
+//! Which scalar of a run appears under which tag in TensorBoard; the horizontal axis is always the environment steps.
+
+use std::path::{Path, PathBuf};
+
+use super::event_file::EventFile;
+use super::{Evaluation, Snapshot, TelemetryError};
+
+/// The event file of a run.
+#[derive(Debug)]
+pub struct TensorBoard {
+    file: EventFile,
+}
+
+impl TensorBoard {
+    /// Creates the event file.
+    ///
+    /// # Errors
+    /// The file exists or cannot be written.
+    pub fn create(path: &Path) -> Result<Self, TelemetryError> {
+        Ok(Self { file: EventFile::create(path)? })
+    }
+
+    /// Writes the scalars of a moment.
+    ///
+    /// # Errors
+    /// The disk is full or failing.
+    pub fn snapshot(&mut self, snapshot: &Snapshot) -> Result<(), TelemetryError> {
+        self.file.scalars(snapshot.env_steps, snapshot_scalars(snapshot))
+    }
+
+    /// Writes the scalars of an evaluation, at the environment steps that its parameters had seen.
+    ///
+    /// # Errors
+    /// The disk is full or failing.
+    pub fn evaluation(&mut self, evaluation: &Evaluation) -> Result<(), TelemetryError> {
+        self.file.scalars(evaluation.env_steps, evaluation_scalars(evaluation))
+    }
+}
+
+/// The usual name of an event file, in `folder`: it carries the time, the host and the process.
+pub fn event_file_path(folder: &Path, unix_seconds: i64) -> PathBuf {
+    let host = nix::sys::utsname::uname().map(|name| name.nodename().to_string_lossy().replace('/', "_")).unwrap_or_default();
+    folder.join(format!("events.out.tfevents.{unix_seconds:010}.{host}.{}.0", std::process::id()))
+}
+
+fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(&'static str, f64)> {
+    let (actor, learner) = (&snapshot.actor_time, &snapshot.learner_time);
+    let (actor_s, learner_s) = (actor.total_s(), learner.total_s());
+    let always = [
+        ("rollout/episodes", snapshot.episodes as f64),
+        ("rollout/policy_lag_mean", snapshot.policy_lag_mean),
+        ("rollout/policy_lag_max", snapshot.policy_lag_max as f64),
+        ("train/updates", snapshot.updates as f64),
+        ("train/parameter_version", snapshot.parameter_version as f64),
+        ("replay/size", snapshot.replay_size as f64),
+        ("replay/stale_priorities", snapshot.stale_priorities as f64),
+        ("time/wall_s", snapshot.wall_s),
+        ("time/env_steps_per_s", snapshot.env_steps_per_s),
+        ("time/updates_per_s", snapshot.updates_per_s),
+        ("processes/actors", snapshot.actors as f64),
+        ("processes/attached", snapshot.attached as f64),
+        ("processes/learners", snapshot.learners as f64),
+        ("processes/restarts", snapshot.restarts as f64),
+    ];
+    let sometimes = [
+        ("rollout/episode_return_mean", snapshot.train_return_mean),
+        ("rollout/epsilon", snapshot.epsilon),
+        ("train/loss", snapshot.loss),
+        ("train/q_mean", snapshot.q_mean),
+        ("train/gradient_norm", snapshot.gradient_norm),
+        ("replay/beta", snapshot.beta),
+        ("replay/samples_per_insert", share(snapshot.sampled as f64, snapshot.inserted as f64)),
+        ("evaluation/best_return_mean", snapshot.best_eval_return),
+        ("actor_time/environment_share", share(actor.environment_s, actor_s)),
+        ("actor_time/inference_share", share(actor.inference_s, actor_s)),
+        ("actor_time/insert_share", share(actor.insert_s, actor_s)),
+        ("actor_time/limiter_wait_share", share(actor.limiter_wait_s, actor_s)),
+        ("learner_time/replay_share", share(learner.replay_s, learner_s)),
+        ("learner_time/compute_share", share(learner.compute_s, learner_s)),
+        ("learner_time/exchange_share", share(learner.exchange_s, learner_s)),
+        ("learner_time/publish_share", share(learner.publish_s, learner_s)),
+        ("learner_time/limiter_wait_share", share(learner.limiter_wait_s, learner_s)),
+    ];
+    always.into_iter().chain(known(sometimes)).collect()
+}
+
+fn evaluation_scalars(evaluation: &Evaluation) -> Vec<(&'static str, f64)> {
+    let statistics = evaluation.statistics();
+    known([
+        ("evaluation/return_mean", statistics.return_mean),
+        ("evaluation/return_std", statistics.return_std),
+        ("evaluation/return_min", statistics.return_min),
+        ("evaluation/return_max", statistics.return_max),
+        ("evaluation/return_ci95_low", statistics.ci95_low),
+        ("evaluation/return_ci95_high", statistics.ci95_high),
+        ("evaluation/length_mean", statistics.length_mean),
+    ])
+    .collect()
+}
+
+fn known(scalars: impl IntoIterator<Item = (&'static str, Option<f64>)>) -> impl Iterator<Item = (&'static str, f64)> {
+    scalars.into_iter().filter_map(|(tag, value)| Some((tag, value?)))
+}
+
+fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}

@@ -1,0 +1,76 @@
+//! Numbers as people read them: three significant digits with a prefix, durations with colons.
+
+/// A count or rate with three significant digits: `950`, `8.42k`, `1.5M`.
+pub(super) fn short(value: f64) -> String {
+    let magnitude = value.abs();
+    // The limits lie where rounding to three digits would otherwise show 1000 of a unit.
+    let (scaled, prefix) = match magnitude {
+        m if m < 999.5 => (value, ""),
+        m if m < 999.5e3 => (value / 1e3, "k"),
+        m if m < 999.5e6 => (value / 1e6, "M"),
+        m if m < 999.5e9 => (value / 1e9, "G"),
+        _ => return format!("{value:.2e}"),
+    };
+    let whole_count = prefix.is_empty() && value.fract() == 0.0;
+    let decimals = match scaled.abs() {
+        _ if whole_count => 0,
+        s if s < 9.995 => 2,
+        s if s < 99.95 => 1,
+        _ => 0,
+    };
+    let text = format!("{scaled:.decimals$}");
+    let text = if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{prefix}")
+}
+
+/// A return: fixed decimals, so that the column does not jump.
+pub(super) fn score(value: f64) -> String {
+    match value.abs() {
+        s if s < 9.995 => format!("{value:.2}"),
+        s if s < 9999.5 => format!("{value:.1}"),
+        _ => short(value),
+    }
+}
+
+/// A duration: `0:34`, `12:05`, `3:04:05`, `2d 03:04`.
+pub(super) fn clock(seconds: f64) -> String {
+    let total = seconds.max(0.0).round() as u64;
+    let (days, hours, minutes, rest) = (total / 86_400, total / 3600 % 24, total / 60 % 60, total % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes}:{rest:02}"),
+        (0, _) => format!("{hours}:{minutes:02}:{rest:02}"),
+        _ => format!("{days}d {hours:02}:{minutes:02}"),
+    }
+}
+
+/// A count with its digits in groups: `212,480`.
+pub(super) fn grouped(count: u64) -> String {
+    indicatif::HumanCount(count).to_string()
+}
+
+/// A share as a whole percentage: `71 %`.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_keep_three_digits_at_every_prefix() {
+        let shown = [0.0, 7.0, 0.25, 999.0, 999.6, 1000.0, 8421.0, 212_480.0, 999_499.0, 999_600.0, 1_500_000.0, 2.5e9, -8421.0].map(short);
+        assert_eq!(shown, ["0", "7", "0.25", "999", "1k", "1k", "8.42k", "212k", "999k", "1M", "1.5M", "2.5G", "-8.42k"]);
+    }
+
+    #[test]
+    fn durations_grow_from_minutes_to_days() {
+        let shown = [0.0, 34.2, 725.0, 11_045.0, 183_840.0].map(clock);
+        assert_eq!(shown, ["0:00", "0:34", "12:05", "3:04:05", "2d 03:04"]);
+    }
+
+    #[test]
+    fn scores_keep_their_decimals() {
+        assert_eq!([1.5, -150.25, 500.0, 12_345.0].map(score), ["1.50", "-150.2", "500.0", "12.3k"]);
+    }
+}

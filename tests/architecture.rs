@@ -1,0 +1,99 @@
+//! The rules of ARCHITECTURE.md that a compiler does not check, checked on the source text.
+//!
+//! Each test here applies one rule of `architecture/rules.rs` to this checkout; the rules themselves are tested there, on
+//! samples that break them.
+
+#[path = "architecture/imports.rs"]
+mod imports;
+#[path = "architecture/rules.rs"]
+mod rules;
+#[path = "architecture/source.rs"]
+mod source;
+
+use source::Source;
+
+/// Who may import whom: a folder or file directly below `src`, and the others that it may name.
+/// `roles`, `lib.rs` and the programs in `bin` may name all of them.
+const MAY_IMPORT: [(&str, &[&str]); 10] = [
+    ("sync", &[]),
+    ("segment", &["sync"]),
+    ("replay", &["sync", "segment"]),
+    ("environments", &[]),
+    ("networks", &[]),
+    ("algorithms", &["replay", "environments", "networks", "config"]),
+    ("config", &[]),
+    ("checkpoint", &["networks"]),
+    ("machine", &[]),
+    ("telemetry", &["config", "machine"]),
+];
+
+/// What the roles share. A role may name these and what `roles/mod.rs` defines, but never another role.
+const SHARED_BY_ROLES: [&str; 1] = ["common"];
+
+const LONGEST_FILE_LINES: usize = 600;
+const LONGEST_PROGRAM_LINES: usize = 80;
+const MEDIAN_FILE_LINES: usize = 150;
+
+fn assert_kept(rule: &str, violations: Vec<String>) {
+    assert!(violations.is_empty(), "{rule}:\n  {}\n", violations.join("\n  "));
+}
+
+fn every_violation(sources: &[Source], rule: impl Fn(&Source) -> Vec<String>) -> Vec<String> {
+    sources.iter().flat_map(rule).collect()
+}
+
+#[test]
+fn modules_import_only_what_the_table_allows() {
+    let violations = every_violation(&source::below(&["src"]), |source| rules::forbidden_imports(source, &MAY_IMPORT));
+    assert_kept("a module names another that MAY_IMPORT in tests/architecture.rs does not allow", violations);
+}
+
+#[test]
+fn no_role_uses_another_role() {
+    let sources = source::below(&["src/roles"]);
+    let roles = rules::role_names(&sources, &SHARED_BY_ROLES);
+    let violations = every_violation(&sources, |source| rules::roles_that_use_roles(source, &roles));
+    assert_kept("a role names another role; what they share belongs in roles/mod.rs or roles/common", violations);
+}
+
+#[test]
+fn unsafe_code_is_in_the_segment_alone() {
+    let violations = every_violation(&source::all(), rules::unsafe_outside_the_segment);
+    assert_kept("`unsafe` stands outside src/segment", violations);
+}
+
+#[test]
+fn every_unsafe_block_says_why_it_is_sound() {
+    let violations = every_violation(&source::all(), rules::unsafe_without_a_reason);
+    assert_kept("an `unsafe` block or impl has no `// SAFETY:` comment directly above it", violations);
+}
+
+#[test]
+fn files_stay_short() {
+    let mut violations = every_violation(&source::all(), |source| rules::longer_than(source, LONGEST_FILE_LINES));
+    violations.extend(every_violation(&source::below(&["bin"]), |source| rules::longer_than(source, LONGEST_PROGRAM_LINES)));
+    assert_kept("a file is too long; give its second idea a file of its own", violations);
+    let median = rules::median_lines(&source::below(&["src", "bin", "xtask"]));
+    assert!(median <= MEDIAN_FILE_LINES, "the median file has {median} lines, at most {MEDIAN_FILE_LINES} are allowed");
+}
+
+#[test]
+fn the_library_prints_nothing_but_progress() {
+    let violations = every_violation(&source::below(&["src"]), rules::prints);
+    assert_kept("the library prints outside src/telemetry/progress; use `tracing`", violations);
+}
+
+#[test]
+fn every_file_of_the_library_says_what_it_is_for() {
+    let violations = every_violation(&source::below(&["src"]), rules::no_opening_comment);
+    assert_kept("a file does not begin with a `//!` comment", violations);
+}
+
+#[test]
+fn every_dependency_is_in_the_table_of_the_architecture() {
+    let manifest = std::fs::read_to_string(source::root().join("Cargo.toml")).expect("Cargo.toml is readable");
+    let document = std::fs::read_to_string(source::root().join("ARCHITECTURE.md"))
+        .expect("ARCHITECTURE.md must be there: it holds the table of dependencies");
+    let violations = rules::dependencies_not_in_a_table(&manifest, &document);
+    assert_kept("a package of [dependencies] has no row, with its name as `name`, in a table of ARCHITECTURE.md", violations);
+}

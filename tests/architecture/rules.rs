@@ -1,0 +1,193 @@
+//! The rules. Each takes sources and returns what breaks it, as `path:line: what`.
+
+use std::collections::BTreeSet;
+
+use crate::imports::{imports, module_path, tokens};
+use crate::source::Source;
+
+/// Modules that `source` names although `table` does not allow it. Every module but `roles` needs a row.
+pub(crate) fn forbidden_imports(source: &Source, table: &[(&str, &[&str])]) -> Vec<String> {
+    let module = module_path(source);
+    let Some(first) = module.first().filter(|first| *first != "roles") else { return Vec::new() };
+    let Some((own, allowed)) = table.iter().find(|(name, _)| first == name) else {
+        return vec![format!("{}: `{first}` has no row in the table", source.path)];
+    };
+    let is_module = |name: &str| name == "roles" || table.iter().any(|(module, _)| *module == name);
+    imports(source)
+        .into_iter()
+        .filter(|import| is_module(&import.names[0]) && import.names[0] != *own && !allowed.contains(&import.names[0].as_str()))
+        .map(|import| format!("{}:{}: `{own}` may not use `{}`", source.path, import.line, import.names.join("::")))
+        .collect()
+}
+
+/// The roles: every file or folder directly below `src/roles` that is not shared.
+pub(crate) fn role_names(sources: &[Source], shared: &[&str]) -> BTreeSet<String> {
+    sources.iter().filter_map(|source| module_path(source).get(1).cloned()).filter(|name| !shared.contains(&name.as_str())).collect()
+}
+
+/// The places where a role names another one.
+pub(crate) fn roles_that_use_roles(source: &Source, roles: &BTreeSet<String>) -> Vec<String> {
+    // `roles/mod.rs` itself names them all.
+    let Some(own) = module_path(source).get(1).cloned() else { return Vec::new() };
+    imports(source)
+        .into_iter()
+        .filter(|import| import.names[0] == "roles" && import.names.get(1).is_some_and(|name| *name != own && roles.contains(name)))
+        .map(|import| format!("{}:{}: `{own}` may not use `{}`", source.path, import.line, import.names.join("::")))
+        .collect()
+}
+
+pub(crate) fn unsafe_outside_the_segment(source: &Source) -> Vec<String> {
+    if source.path.starts_with("src/segment/") {
+        return Vec::new();
+    }
+    unsafe_positions(source, |_| true).map(|line| format!("{}:{line}: `unsafe`", source.path)).collect()
+}
+
+/// `unsafe` blocks and impls without a comment that gives the reason. Lints check the documentation of unsafe functions.
+pub(crate) fn unsafe_without_a_reason(source: &Source) -> Vec<String> {
+    let lines: Vec<&str> = source.text.lines().collect();
+    unsafe_positions(source, |next| ["{", "impl"].contains(&next))
+        .filter(|line| !has_reason(&lines, line - 1))
+        .map(|line| format!("{}:{line}: no SAFETY comment", source.path))
+        .collect()
+}
+
+/// Looks upwards from the line at `index`: through attributes, comments and the earlier lines of the same statement.
+fn has_reason(lines: &[&str], index: usize) -> bool {
+    for (distance, line) in lines[..=index].iter().rev().enumerate() {
+        let line = line.trim();
+        if line.contains("// SAFETY:") {
+            return true;
+        }
+        let belongs = line.starts_with("//") || line.starts_with('#') || !(line.is_empty() || line.ends_with([';', '{', '}']));
+        if distance > 0 && !belongs {
+            return false;
+        }
+    }
+    false
+}
+
+/// The lines of the `unsafe` keywords whose next token satisfies `wanted`.
+fn unsafe_positions(source: &Source, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = usize> {
+    let tokens = tokens(&source.code);
+    let positions: Vec<usize> =
+        tokens.windows(2).filter(|pair| pair[0].1 == "unsafe" && wanted(pair[1].1)).map(|pair| source.line(pair[0].0)).collect();
+    positions.into_iter()
+}
+
+pub(crate) fn longer_than(source: &Source, limit: usize) -> Vec<String> {
+    let lines = source.text.lines().count();
+    if lines > limit { vec![format!("{}: {lines} lines, at most {limit} are allowed", source.path)] } else { Vec::new() }
+}
+
+/// The number of lines of the file in the middle when they are sorted by length; 0 if there is none.
+pub(crate) fn median_lines(sources: &[Source]) -> usize {
+    let mut lines: Vec<usize> = sources.iter().map(|source| source.text.lines().count()).collect();
+    lines.sort_unstable();
+    lines.get(lines.len() / 2).copied().unwrap_or(0)
+}
+
+pub(crate) fn prints(source: &Source) -> Vec<String> {
+    if source.path.starts_with("src/telemetry/progress") {
+        return Vec::new();
+    }
+    let tokens = tokens(&source.code);
+    let printing = |pair: &&[(usize, &str)]| ["print", "println", "eprint", "eprintln", "dbg"].contains(&pair[0].1) && pair[1].1 == "!";
+    tokens.windows(2).filter(printing).map(|pair| format!("{}:{}: `{}!`", source.path, source.line(pair[0].0), pair[0].1)).collect()
+}
+
+pub(crate) fn no_opening_comment(source: &Source) -> Vec<String> {
+    if source.text.starts_with("//! ") { Vec::new() } else { vec![source.path.clone()] }
+}
+
+/// The packages of `[dependencies]` in `manifest` that no row of a table in `document` names.
+pub(crate) fn dependencies_not_in_a_table(manifest: &str, document: &str) -> Vec<String> {
+    let manifest: toml::Table = manifest.parse().expect("the manifest is TOML");
+    let dependencies = manifest["dependencies"].as_table().expect("[dependencies] is a table");
+    let rows: Vec<&str> = document.lines().filter(|line| line.trim_start().starts_with('|')).collect();
+    let named = |name: &str| rows.iter().any(|row| row.contains(&format!("`{name}`")));
+    dependencies.keys().filter(|name| !named(name)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: [(&str, &[&str]); 2] = [("segment", &["sync"]), ("sync", &[])];
+
+    fn source(path: &str, text: &str) -> Source {
+        Source::new(path, text)
+    }
+
+    #[test]
+    fn an_import_must_be_in_the_table() {
+        let check = |path: &str, text: &str| forbidden_imports(&source(path, text), &TABLE);
+        assert_eq!(check("src/segment/mod.rs", "use crate::sync;\nuse crate::segment::layout;"), Vec::<String>::new());
+        assert_eq!(check("src/sync.rs", "\nuse crate::segment::Segment;"), ["src/sync.rs:2: `sync` may not use `segment::Segment`"]);
+        assert_eq!(check("src/segment/mod.rs", "use super::roles;"), ["src/segment/mod.rs:1: `segment` may not use `roles`"]);
+        assert_eq!(check("src/roles/actor.rs", "use crate::{sync, segment};"), Vec::<String>::new());
+        assert_eq!(check("src/lib.rs", "use crate::{sync, segment};"), Vec::<String>::new());
+        assert_eq!(check("src/novelty/mod.rs", ""), ["src/novelty/mod.rs: `novelty` has no row in the table"]);
+    }
+
+    #[test]
+    fn a_role_may_use_what_is_shared_and_no_other_role() {
+        let sources =
+            ["src/roles/mod.rs", "src/roles/actor.rs", "src/roles/learner/mod.rs", "src/roles/common.rs"].map(|path| source(path, ""));
+        let roles = role_names(&sources, &["common"]);
+        assert_eq!(roles, BTreeSet::from(["actor".to_owned(), "learner".to_owned()]));
+        let check = |path: &str, text: &str| roles_that_use_roles(&source(path, text), &roles).len();
+        assert_eq!(check("src/roles/actor.rs", "use super::learner::Learner;"), 1);
+        assert_eq!(check("src/roles/learner/mod.rs", "use crate::roles::actor;"), 1);
+        assert_eq!(check("src/roles/common.rs", "use super::actor;"), 1);
+        assert_eq!(check("src/roles/actor.rs", "use super::{Role, common::Clock}; use crate::roles::actor::Step;"), 0);
+        assert_eq!(check("src/roles/mod.rs", "pub use self::actor::Actor; use crate::roles::learner;"), 0);
+    }
+
+    #[test]
+    fn unsafe_is_found_in_code_and_only_there() {
+        let text = "// unsafe\nfn f() { unsafe { g() } }\nconst S: &str = \"unsafe\";\n#![allow(unsafe_code)]";
+        assert_eq!(unsafe_outside_the_segment(&source("src/replay/mod.rs", text)), ["src/replay/mod.rs:2: `unsafe`"]);
+        assert_eq!(unsafe_outside_the_segment(&source("src/segment/view.rs", text)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_unsafe_block_needs_its_reason_directly_above() {
+        let check = |text: &str| unsafe_without_a_reason(&source("src/segment/view.rs", text)).len();
+        assert_eq!(check("fn f() {\n    unsafe { g() }\n}"), 1);
+        assert_eq!(check("// SAFETY: for another one.\nlet a = 1;\nlet b = unsafe { g() };"), 1);
+        assert_eq!(check("unsafe impl Send for View {}"), 1);
+        assert_eq!(check("// SAFETY: see above.\nunsafe impl Send for View {}"), 0);
+        assert_eq!(check("// SAFETY: a range\n// that was checked.\n#[rustfmt::skip]\nlet b =\n    unsafe { g() };"), 0);
+        assert_eq!(check("/// # Safety\nunsafe fn g() {}"), 0);
+    }
+
+    #[test]
+    fn lengths_are_counted_in_lines() {
+        let files = ["a\n", "a\nb\n", "a\nb\nc\nd\n"].map(|text| source("src/a.rs", text));
+        assert_eq!(median_lines(&files), 2);
+        assert_eq!(median_lines(&[]), 0);
+        assert_eq!(longer_than(&files[2], 4), Vec::<String>::new());
+        assert_eq!(longer_than(&files[2], 3), ["src/a.rs: 4 lines, at most 3 are allowed"]);
+    }
+
+    #[test]
+    fn printing_is_found_outside_progress() {
+        let text = "//! println!\nfn f() {\n    eprintln!(\"x\");\n    writeln!(out, \"println!\");\n}";
+        assert_eq!(prints(&source("src/replay/mod.rs", text)), ["src/replay/mod.rs:3: `eprintln!`"]);
+        assert_eq!(prints(&source("src/telemetry/progress.rs", text)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_file_begins_with_its_purpose() {
+        assert_eq!(no_opening_comment(&source("src/a.rs", "use std::io;\n//! late")), ["src/a.rs"]);
+        assert_eq!(no_opening_comment(&source("src/a.rs", "//! What and why.\n")), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_dependency_needs_a_row_of_a_table() {
+        let manifest = "[dependencies]\nnix = \"1\"\nserde = { version = \"1\" }\ntoml = \"1\"\n[dev-dependencies]\nproptest = \"1\"";
+        let document = "We use `toml`.\n\n| package | use |\n|---|---|\n| `nix` | system calls |\n";
+        assert_eq!(dependencies_not_in_a_table(manifest, document), ["serde", "toml"]);
+    }
+}

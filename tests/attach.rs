@@ -1,0 +1,134 @@
+//! Actors from outside join a run, leave it at any time, and never disturb it. Driven as real binaries.
+
+mod run_support;
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use run_support::{Supervised, kill, start};
+use serde_json::Value;
+
+fn attach(run: &Supervised, arguments: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_attach"))
+        .args(arguments)
+        .env("XDG_RUNTIME_DIR", run.folder.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn stderr(mut child: Child) -> (bool, String) {
+    let mut text = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    (child.wait().unwrap().success(), text)
+}
+
+fn count(line: &Value, key: &str) -> u64 {
+    line[key].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn attached_actors_add_to_a_run_and_leave_it_cleanly() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    let attached = attach(&run, &[&run.pid().to_string(), "--actors", "2"]);
+    run.wait_for("two attached actors", |line| count(line, "attached") == 2 && count(line, "actors") == 3);
+    kill(attached.id(), Signal::SIGINT);
+    let (success, text) = stderr(attached);
+    assert!(success && text.contains("actor 1 has joined") && text.contains("actor 2 has joined"), "{text}");
+    run.wait_for_log("attached actor 2");
+    let before = run.metrics().pop().unwrap();
+    run.wait_for("the run to go on alone", |line| {
+        count(line, "attached") == 0 && count(line, "actors") == 1 && count(line, "updates") > count(&before, "updates") + 20
+    });
+    assert!(run.log().contains("environment steps"), "{}", run.log());
+    run.signal(Signal::SIGTERM);
+    assert!(run.wait().success());
+    run.assert_nothing_left();
+}
+
+#[test]
+fn an_attached_actor_may_be_killed() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    for _ in 0..3 {
+        let mut attached = attach(&run, &[&run.pid().to_string()]);
+        kill(run.wait_for_process("attached actor"), Signal::SIGKILL);
+        let before = run.metrics().pop().unwrap();
+        run.wait_for("the run to go on", |line| count(line, "attached") == 0 && count(line, "updates") > count(&before, "updates"));
+        assert!(!attached.wait().unwrap().success());
+    }
+    run.signal(Signal::SIGTERM);
+    assert!(run.wait().success());
+    run.assert_nothing_left();
+}
+
+#[test]
+fn attached_actors_leave_with_the_run_and_with_the_supervisor() {
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        let mut run = start(&[]);
+        run.wait_for("the first updates", |line| count(line, "updates") > 20);
+        let attached = attach(&run, &[&run.pid().to_string()]);
+        run.wait_for("the attached actor", |line| count(line, "attached") == 1);
+        run.signal(signal);
+        run.wait();
+        let (success, text) = stderr(attached);
+        assert!(success, "{text}");
+        run.assert_nothing_left();
+    }
+}
+
+#[test]
+fn the_record_of_a_run_serves_instead_of_its_process_id() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    let record = run.folder.path().join(format!("shoal/{}.json", run.pid()));
+    let attached = attach(&run, &["--config", record.to_str().unwrap()]);
+    run.wait_for("the attached actor", |line| count(line, "attached") == 1);
+    run.signal(Signal::SIGTERM);
+    assert!(stderr(attached).0);
+}
+
+#[test]
+fn a_full_run_and_an_unknown_one_are_named() {
+    let mut run = start(&["actor.attach_slots=1"]);
+    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    let first = attach(&run, &[&run.pid().to_string()]);
+    run.wait_for("the attached actor", |line| count(line, "attached") == 1);
+    let (success, text) = stderr(attach(&run, &[&run.pid().to_string()]));
+    assert!(!success && text.contains("all 1 slots") && text.contains("actor.attach_slots"), "{text}");
+    let (success, text) = stderr(attach(&run, &["1"]));
+    assert!(!success && text.contains("no run of yours has the supervisor 1"), "{text}");
+    assert!(text.contains(&format!("running now: {} (CartPole-v1)", run.pid())), "{text}");
+    run.signal(Signal::SIGTERM);
+    assert!(stderr(first).0);
+}
+
+#[test]
+fn strangers_at_the_socket_do_not_disturb_the_run() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    let socket = run.folder.path().join(format!("shoal/{}.socket", run.pid()));
+    let connect = || UnixStream::connect(&socket).unwrap();
+    // Silence, a hostile length, garbage of the right length, and half a message.
+    let silent: Vec<UnixStream> = (0..40).map(|_| connect()).collect();
+    for message in [&b"\xff\xff\xff\xff"[..], &b"\x08\0\0\0garbage!"[..], &b"\x40\0\0\0half"[..]] {
+        connect().write_all(message).unwrap();
+    }
+    let mut garbage = connect();
+    garbage.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    garbage.write_all(b"\x08\0\0\0garbage!").unwrap();
+    let mut answer = Vec::new();
+    garbage.read_to_end(&mut answer).unwrap();
+    assert!(!answer.is_empty(), "garbage is answered with a refusal");
+    let before = run.metrics().pop().unwrap();
+    run.wait_for("more updates", |line| count(line, "updates") > count(&before, "updates") + 100);
+    drop(silent);
+    let attached = attach(&run, &[&run.pid().to_string()]);
+    run.wait_for("the attached actor", |line| count(line, "attached") == 1);
+    run.signal(Signal::SIGTERM);
+    assert!(stderr(attached).0);
+}

@@ -1,0 +1,182 @@
+//! The full text of what a user reads when a configuration is wrong: every problem at once, each where it was written.
+
+use std::path::Path;
+
+use shoal::config::Config;
+
+/// The text of all errors of a file in `tests/data/config` with overrides.
+fn errors_of(file: &str, overrides: &[&str]) -> String {
+    let path = format!("tests/data/config/{file}");
+    let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
+    Config::load(Path::new(&path), &overrides).expect_err("the file is wrong").to_string()
+}
+
+/// Compares texts line by line, so that a difference is easy to see.
+#[track_caller]
+fn assert_same_lines(found: &str, expected: &str) {
+    let expected = expected.trim();
+    for (found, expected) in found.lines().zip(expected.lines()) {
+        assert_eq!(found, expected);
+    }
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn unknown_names_are_met_with_the_nearest_known_ones() {
+    assert_same_lines(
+        &errors_of("unknown_names.toml", &[]),
+        r#"
+tests/data/config/unknown_names.toml:1:1: batch_size: unknown key; `batch_size` belongs to [learner]
+tests/data/config/unknown_names.toml:2:1: lerner: unknown key; did you mean [learner]?
+tests/data/config/unknown_names.toml:8:1: learner.batch_sise: unknown key; did you mean `batch_size`?
+tests/data/config/unknown_names.toml:9:1: learner.momentum: unknown key; the keys of [learner] are `count`, `batch_size`, `learning_rate`, `learning_rate_end`, `adam_beta1`, `adam_beta2`, `adam_epsilon`, `max_gradient_norm`, `publish_interval_updates`, `device`
+tests/data/config/unknown_names.toml:12:1: actor.batch_size: unknown key; `batch_size` belongs to [learner]
+tests/data/config/unknown_names.toml:13:1: actor.n_steps: unknown key; did you mean `n_step` of [algorithm]?
+tests/data/config/unknown_names.toml:15:2: evaluation: unknown table; did you mean [evaluator]?
+tests/data/config/unknown_names.toml:18:2: optimizer: unknown table; the tables are [run], [environment], [algorithm], [network], [actor], [learner], [replay], [evaluator], [machine]
+8 problems in the configuration
+"#,
+    );
+}
+
+#[test]
+fn wrong_types_are_told_what_was_expected_and_how_to_write_it() {
+    assert_same_lines(
+        &errors_of("wrong_types.toml", &[]),
+        r#"
+tests/data/config/wrong_types.toml:1:1: replay: expected the table [replay], found an integer; write [replay] on a line of its own and its keys below
+tests/data/config/wrong_types.toml:4:6: environment.id = 1: expected the name of an environment, such as "CartPole-v1", found an integer; write it in quotes: "1"
+tests/data/config/wrong_types.toml:7:14: learner.batch_size = "64": expected an integer from 1 to 65536 (transitions), found a string; write 64 without quotes
+tests/data/config/wrong_types.toml:8:9: learner.count = "abc": expected an integer from 1 to 64 (processes), found a string
+tests/data/config/wrong_types.toml:9:17: learner.learning_rate = true: expected a number above 0 and at most 1, found a boolean
+tests/data/config/wrong_types.toml:10:10: learner.device = ["cpu"]: expected "cpu" or "cuda:N" with the number of a GPU, found a list
+tests/data/config/wrong_types.toml:13:10: network.hidden = 256: expected a list of 1 to 64 integers from 1 to 65536 (units), found an integer; write [256]
+tests/data/config/wrong_types.toml:14:11: network.dueling = "yes": expected true or false, found a string
+tests/data/config/wrong_types.toml:15:10: network.engine = { name = "cpu" }: expected "auto" or "cpu" or "torch", found a table
+tests/data/config/wrong_types.toml:18:18: run.stop_env_steps = 1e6: expected an integer of at least 1 (environment steps), found a float; write 1000000
+tests/data/config/wrong_types.toml:19:15: run.stop_wall_s = 2024-01-01: expected a number above 0 (seconds), or "none", found a date
+tests/data/config/wrong_types.toml:20:8: run.seed = 1.5: expected an integer of at least 0, found a float
+12 problems in the configuration
+"#,
+    );
+}
+
+#[test]
+fn values_out_of_range_are_told_the_range_its_unit_and_the_default() {
+    assert_same_lines(
+        &errors_of("out_of_range.toml", &[]),
+        r#"
+tests/data/config/out_of_range.toml:2:6: environment.id = "": must be the name of an environment, such as "CartPole-v1"; it has no default
+tests/data/config/out_of_range.toml:5:8: run.seed = 99_999_999_999_999_999_999: expected an integer of at least 0, found a number beyond 64 bits
+tests/data/config/out_of_range.toml:6:15: run.stop_wall_s = -1: must be a number above 0 (seconds), or "none"; the default is "none"
+tests/data/config/out_of_range.toml:9:9: algorithm.gamma = 1.01: must be a number from 0 to 1; the default is 0.99
+tests/data/config/out_of_range.toml:10:17: algorithm.epsilon_start = nan: must be a number from 0 to 1; the default is 1.0
+tests/data/config/out_of_range.toml:11:14: algorithm.target_tau = 0.0: must be a number above 0 and at most 1; the default is 1.0
+tests/data/config/out_of_range.toml:12:8: algorithm.loss = "hubre": must be "huber" or "mse"; did you mean "huber"?
+tests/data/config/out_of_range.toml:13:15: algorithm.exploration = "boltzmann": must be "global" or "ape_x"; the default is "global"
+tests/data/config/out_of_range.toml:16:10: network.hidden = []: must be a list of 1 to 64 integers from 1 to 65536 (units); the default is [256, 256]
+tests/data/config/out_of_range.toml:19:9: learner.count = 0: must be an integer from 1 to 64 (processes); the default is 1
+tests/data/config/out_of_range.toml:20:14: learner.batch_size = 1_000_000: must be an integer from 1 to 65536 (transitions); the default is 64
+tests/data/config/out_of_range.toml:21:14: learner.adam_beta1 = 1.0: must be a number of at least 0 and below 1; the default is 0.9
+tests/data/config/out_of_range.toml:22:10: learner.device = "gpu": must be "cpu" or "cuda:N" with the number of a GPU; the default is "cpu"
+tests/data/config/out_of_range.toml:25:12: replay.capacity = 33_554_432: must be an integer from 64 to 16777216 (transitions); the default is 100000
+tests/data/config/out_of_range.toml:26:10: replay.fanout = 12: must be an integer among 4, 8, 16, 32 and 64 (children); the default is 8
+tests/data/config/out_of_range.toml:27:22: replay.samples_per_insert = 0: must be a number above 0 (samples per insert), or "none"; the default is 32.0
+tests/data/config/out_of_range.toml:28:12: replay.min_size = -5: must be an integer from 1 to 16777216 (transitions); the default is 1000
+17 problems in the configuration
+"#,
+    );
+}
+
+#[test]
+fn keys_that_contradict_each_other_are_told_both_values_and_a_way_out() {
+    assert_same_lines(
+        &errors_of("contradictions.toml", &[]),
+        r#"
+tests/data/config/contradictions.toml:5:20: a run.stop_eval_return of 475 is never reached while evaluator.enabled is false, because nobody measures the return; set evaluator.enabled to true or run.stop_eval_return to "none"
+tests/data/config/contradictions.toml:9:15: an algorithm.epsilon_end of 0 makes every rate of algorithm.exploration "ape_x" 0, so no environment would explore; use 0.4, as Ape-X does
+tests/data/config/contradictions.toml:12:10: network.engine "cpu" cannot compute on learner.device "cuda:0"; set network.engine to "torch" or learner.device to "cpu"
+tests/data/config/contradictions.toml:19:9: a learner.count of 3 contradicts actor.count 0, which runs everything in one process; set learner.count to 1 or actor.count to at least 1
+tests/data/config/contradictions.toml:20:14: a learner.batch_size of 64 cannot be shared equally by 3 learners (learner.count); use 66
+tests/data/config/contradictions.toml:24:12: a replay.capacity of 1000 is less than the 1143 transitions that 1 actors and 8 attach slots can write at once; raise replay.capacity or lower actor.flush_transitions, actor.environments or actor.attach_slots
+tests/data/config/contradictions.toml:25:12: replay.min_size 2000 exceeds replay.capacity 1000, so sampling would never begin; lower replay.min_size or raise replay.capacity
+tests/data/config/contradictions.toml:26:14: replay.beta_start 0.9 exceeds replay.beta_end 0.5, but beta only grows; lower replay.beta_start or raise replay.beta_end
+tests/data/config/contradictions.toml:28:14: a replay.error_band of 100 samples is too narrow for batches of 64 and flushes of up to 127 transitions: both sides could wait for ever; use at least 4064, or "none"
+9 problems in the configuration
+"#,
+    );
+}
+
+#[test]
+fn broken_toml_is_reported_alone_with_its_places() {
+    assert_same_lines(
+        &errors_of("syntax.toml", &[]),
+        r#"
+tests/data/config/syntax.toml:1:13: not valid TOML: unclosed table, expected `]`
+tests/data/config/syntax.toml:5:14: not valid TOML: string values must be quoted, expected literal string
+tests/data/config/syntax.toml:7:1: not valid TOML: duplicate key
+3 problems in the configuration
+"#,
+    );
+}
+
+#[test]
+fn a_missing_key_is_reported_where_its_table_begins() {
+    assert_same_lines(
+        &errors_of("missing.toml", &[]),
+        r#"
+tests/data/config/missing.toml:1:2: environment.id: missing; set it to the name of an environment, such as "CartPole-v1"
+1 problem in the configuration
+"#,
+    );
+}
+
+#[test]
+fn problems_of_overrides_follow_those_of_the_file_in_their_order() {
+    let overrides = [
+        "learner.batch_sise=512",
+        "learner.count",
+        "batch_size=3",
+        "lerner.count=3",
+        "learner.count=many",
+        "algorithm.loss=hubre",
+        "network.hidden=[64,",
+        "replay.min_size=200_000",
+    ];
+    assert_same_lines(
+        &errors_of("overridden.toml", &overrides),
+        r#"
+tests/data/config/overridden.toml:5:14: learner.batch_size = 0: must be an integer from 1 to 65536 (transitions); the default is 64
+--set learner.batch_sise=512: unknown key; did you mean `batch_size`?
+--set learner.count: expected TABLE.KEY=VALUE, such as learner.batch_size=512
+--set batch_size=3: unknown key; `batch_size` belongs to [learner]
+--set lerner.count=3: unknown table; did you mean [learner]?
+--set learner.count=many: expected an integer from 1 to 64 (processes), found a string
+--set algorithm.loss=hubre: must be "huber" or "mse"; did you mean "huber"?
+--set network.hidden=[64,: not valid TOML: unclosed array, expected `]`
+--set replay.min_size=200_000: replay.min_size 200000 exceeds replay.capacity 100000, so sampling would never begin; lower replay.min_size or raise replay.capacity
+9 problems in the configuration
+"#,
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_problem() {
+    assert_same_lines(
+        &errors_of("absent.toml", &[]),
+        r#"
+tests/data/config/absent.toml: cannot be read (No such file or directory (os error 2)); give the path of a TOML file
+1 problem in the configuration
+"#,
+    );
+}
+
+#[test]
+fn every_preset_loads() {
+    for preset in std::fs::read_dir("configs").unwrap() {
+        let path = preset.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            Config::load(&path, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Environments stepped together do what each of them does alone, and a batch is taken as a whole or not at all.
+
+use std::time::{Duration, Instant};
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use shoal::environments::{
+    Action, ActionSpace, Actions, Environment, EnvironmentError, FinishedEpisode, VectorEnvironment, delayed, derive_seed, make, names,
+};
+
+fn vector(id: &str, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
+    VectorEnvironment::new((0..count).map(|_| make(id)).collect::<Result<_, _>>()?)
+}
+
+/// A batch of random actions, of the kind that the space takes.
+enum Batch {
+    Discrete(Vec<i32>),
+    Continuous(Vec<f32>),
+}
+
+impl Batch {
+    fn random(space: &ActionSpace, count: usize, random: &mut Pcg64) -> Self {
+        match space {
+            ActionSpace::Discrete { n } => Self::Discrete((0..count).map(|_| random.random_range(0..*n as i32)).collect()),
+            ActionSpace::Box { low, .. } => Self::Continuous((0..count * low.len()).map(|_| random.random_range(-3.0..3.0)).collect()),
+        }
+    }
+
+    fn all(&self) -> Actions<'_> {
+        match self {
+            Self::Discrete(indices) => Actions::Discrete(indices),
+            Self::Continuous(values) => Actions::Continuous(values),
+        }
+    }
+
+    fn one(&self, index: usize, count: usize) -> Action<'_> {
+        match self {
+            Self::Discrete(indices) => Action::Discrete(indices[index] as usize),
+            Self::Continuous(values) => {
+                let len = values.len() / count;
+                Action::Continuous(&values[index * len..][..len])
+            }
+        }
+    }
+}
+
+/// An environment stepped by hand, with its own bookkeeping.
+struct Alone {
+    environment: Box<dyn Environment>,
+    episode_return: f64,
+    length_steps: u32,
+}
+
+#[test]
+fn a_vector_equals_its_environments_stepped_alone() -> Result<(), EnvironmentError> {
+    const COUNT: usize = 5;
+    for id in names() {
+        let mut together = vector(id, COUNT)?;
+        let width = together.spec().observation.len();
+        let mut random = Pcg64::seed_from_u64(0);
+        let mut observation = vec![0.0; width];
+        let mut finished_episodes = 0;
+
+        together.reset(9)?;
+        let mut alone = Vec::new();
+        for index in 0..COUNT {
+            let mut environment = make(id)?;
+            environment.reset(Some(derive_seed(9, index as u32)), &mut observation)?;
+            assert_eq!(together.observations()[index * width..][..width], observation);
+            alone.push(Alone { environment, episode_return: 0.0, length_steps: 0 });
+        }
+        for _ in 0..2_100 {
+            let batch = Batch::random(&together.spec().action, COUNT, &mut random);
+            together.step(batch.all())?;
+            let mut finished = Vec::new();
+            for (index, alone) in alone.iter_mut().enumerate() {
+                let step = alone.environment.step(batch.one(index, COUNT), &mut observation)?;
+                let row = index * width..(index + 1) * width;
+                assert_eq!(together.next_observations()[row.clone()], observation);
+                assert_eq!(together.rewards()[index], step.reward as f32);
+                assert_eq!((together.terminated()[index], together.truncated()[index]), (step.terminated, step.truncated));
+                alone.episode_return += step.reward;
+                alone.length_steps += 1;
+                if step.ended() {
+                    let (episode_return, length_steps) = (alone.episode_return, alone.length_steps);
+                    finished.push(FinishedEpisode { environment: index, episode_return, length_steps });
+                    (alone.episode_return, alone.length_steps) = (0.0, 0);
+                    alone.environment.reset(None, &mut observation)?;
+                }
+                assert_eq!(together.observations()[row], observation, "what to act on next, `{id}`");
+            }
+            assert_eq!(together.finished_episodes(), finished);
+            finished_episodes += finished.len();
+        }
+        assert!(finished_episodes >= 2 * COUNT, "`{id}` finished only {finished_episodes} episodes");
+    }
+    Ok(())
+}
+
+#[test]
+fn environments_of_one_vector_and_of_neighbouring_seeds_start_apart() -> Result<(), EnvironmentError> {
+    let mut starts = Vec::new();
+    for seed in 0..4 {
+        let mut environments = vector("CartPole-v1", 16)?;
+        environments.reset(seed)?;
+        starts.extend(environments.observations().chunks_exact(4).map(|row| row.iter().map(|value| value.to_bits()).collect::<Vec<_>>()));
+    }
+    starts.sort();
+    starts.dedup();
+    assert_eq!(starts.len(), 4 * 16);
+    Ok(())
+}
+
+#[test]
+fn a_reset_forgets_the_episodes_before_it() -> Result<(), EnvironmentError> {
+    let mut environments = vector("Pendulum-v1", 2)?;
+    environments.reset(0)?;
+    for _ in 0..150 {
+        environments.step(Actions::Continuous(&[0.0, 0.0]))?;
+    }
+    environments.reset(0)?;
+    for step in 1..=200 {
+        environments.step(Actions::Continuous(&[0.0, 0.0]))?;
+        let lengths: Vec<u32> = environments.finished_episodes().iter().map(|episode| episode.length_steps).collect();
+        assert_eq!(lengths, if step == 200 { vec![200, 200] } else { vec![] });
+    }
+    environments.reset(1)?;
+    assert!(environments.finished_episodes().is_empty());
+    Ok(())
+}
+
+#[test]
+fn a_bad_batch_steps_no_environment() -> Result<(), EnvironmentError> {
+    let mut environments = vector("CartPole-v1", 3)?;
+    let mut untouched = vector("CartPole-v1", 3)?;
+    environments.reset(0)?;
+    untouched.reset(0)?;
+
+    let refused = |error: Result<(), EnvironmentError>| matches!(error, Err(EnvironmentError::InvalidAction { .. }));
+    assert!(refused(environments.step(Actions::Discrete(&[0, 1, 2]))));
+    assert!(refused(environments.step(Actions::Discrete(&[0, 1, -1]))));
+    assert!(refused(environments.step(Actions::Continuous(&[0.0, 0.0, 0.0]))));
+    assert!(matches!(environments.step(Actions::Discrete(&[0, 1])), Err(EnvironmentError::ActionCount { given: 2, expected: 3, .. })));
+
+    environments.step(Actions::Discrete(&[0, 1, 0]))?;
+    untouched.step(Actions::Discrete(&[0, 1, 0]))?;
+    assert_eq!(environments.observations(), untouched.observations());
+
+    let mut pendulums = vector("Pendulum-v1", 2)?;
+    pendulums.reset(0)?;
+    let before = pendulums.observations().to_vec();
+    assert!(refused(pendulums.step(Actions::Continuous(&[0.0, f32::NAN]))));
+    assert!(refused(pendulums.step(Actions::Discrete(&[0, 0]))));
+    assert_eq!(pendulums.observations(), before);
+    Ok(())
+}
+
+#[test]
+fn a_vector_that_cannot_be_stepped_says_so() -> Result<(), EnvironmentError> {
+    assert!(matches!(VectorEnvironment::new(Vec::new()), Err(EnvironmentError::EmptyVector)));
+    let mixed = VectorEnvironment::new(vec![make("CartPole-v1")?, make("CartPole-v1")?, make("Acrobot-v1")?]);
+    assert!(matches!(mixed, Err(EnvironmentError::MixedVector { index: 2, .. })));
+    assert!(matches!(vector("CartPole-v1", 1)?.step(Actions::Discrete(&[0])), Err(EnvironmentError::NeedsReset { .. })));
+    Ok(())
+}
+
+#[test]
+fn a_delay_takes_at_least_its_time_and_changes_nothing_else() -> Result<(), EnvironmentError> {
+    let mut plain = make("CartPole-v1")?;
+    let mut slow = delayed(make("CartPole-v1")?, 2_000);
+    let (mut observation, mut slow_observation) = ([0.0; 4], [0.0; 4]);
+    plain.reset(Some(0), &mut observation)?;
+    slow.reset(Some(0), &mut slow_observation)?;
+
+    let start = Instant::now();
+    for _ in 0..5 {
+        let step = plain.step(Action::Discrete(1), &mut observation)?;
+        assert_eq!(slow.step(Action::Discrete(1), &mut slow_observation)?, step);
+        assert_eq!(slow_observation, observation);
+    }
+    // Only the lower bound is promised.
+    assert!(start.elapsed() >= Duration::from_millis(10));
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! Runs of the real supervisor for tests: started in a folder of their own, watched, and looked at from outside.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Longest that any wait of a test may take: a watchdog, not an expectation.
+pub const WATCHDOG: Duration = Duration::from_secs(120);
+
+/// A supervisor under way. Dropping it kills its whole run.
+pub struct Supervised {
+    child: Child,
+    /// Folder that holds the run folder and the registry.
+    pub folder: tempfile::TempDir,
+}
+
+/// A small, quick configuration of the shipped preset.
+pub const SMALL: &[&str] = &[
+    "network.hidden=[32]",
+    "learner.batch_size=32",
+    "replay.min_size=200",
+    "replay.capacity=20000",
+    "actor.random_steps=200",
+    "actor.flush_transitions=32",
+    "replay.samples_per_insert=2.0",
+    "evaluator.episodes=4",
+    "run.metrics_interval_s=0.1",
+    "run.stop_env_steps=1000000000",
+    "run.stop_eval_return=\"none\"",
+    "machine.affinity=false",
+];
+
+/// The preset for CartPole.
+pub fn preset() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/cartpole_dqn.toml")
+}
+
+/// A supervisor command in `folder` with `overrides`.
+pub fn command(folder: &Path, overrides: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    command.arg(preset()).args(["--set", &format!("run.folder={:?}", folder.join("runs").display().to_string())]);
+    for change in overrides {
+        command.args(["--set", change]);
+    }
+    command.env("XDG_RUNTIME_DIR", folder).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+/// Start a supervisor with the small configuration and `overrides`.
+pub fn start(overrides: &[&str]) -> Supervised {
+    let folder = tempfile::tempdir().unwrap();
+    let all: Vec<&str> = SMALL.iter().chain(overrides).copied().collect();
+    let child = command(folder.path(), &all).spawn().unwrap();
+    Supervised { child, folder }
+}
+
+impl Supervised {
+    /// Process id of the supervisor.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The run folder, once it exists.
+    pub fn run_folder(&self) -> PathBuf {
+        self.folder.path().join("runs/latest")
+    }
+
+    /// Wait until the run's metrics satisfy `condition`, and return the line that does.
+    pub fn wait_for(&mut self, what: &str, condition: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + WATCHDOG;
+        loop {
+            if let Some(found) = self.metrics().into_iter().rev().find(&condition) {
+                return found;
+            }
+            let running = self.child.try_wait().unwrap().is_none();
+            assert!(running, "the run ended before {what}: {}", self.output());
+            assert!(Instant::now() < deadline, "gave up waiting for {what}; last metrics: {:?}", self.metrics().pop());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// All lines of `metrics.jsonl` so far.
+    pub fn metrics(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.run_folder().join("metrics.jsonl")).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// The events that the supervisor reported.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.run_folder().join("run.log")).unwrap_or_default()
+    }
+
+    /// Wait until the log contains `text`.
+    pub fn wait_for_log(&mut self, text: &str) {
+        let deadline = Instant::now() + WATCHDOG;
+        while !self.log().contains(text) {
+            assert!(Instant::now() < deadline, "gave up waiting for `{text}` in the log:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Processes of the run by their role in the process table, read from the segment itself.
+    pub fn processes(&self, role: &str) -> Vec<u32> {
+        let Some(name) = segments_of(self.pid()).into_iter().next() else { return Vec::new() };
+        let Ok(segment) = shoal::segment::Segment::attach_read_only(&name) else { return Vec::new() };
+        let live = segment.processes().iter().filter(|slot| slot.state() == shoal::segment::processes::SlotState::Live);
+        live.filter(|slot| slot.role().is_some_and(|(found, _)| found.name() == role)).map(|slot| slot.pid()).collect()
+    }
+
+    /// Wait until a process plays `role`, and return its id.
+    pub fn wait_for_process(&self, role: &str) -> u32 {
+        let deadline = Instant::now() + WATCHDOG;
+        loop {
+            if let Some(&pid) = self.processes(role).first() {
+                return pid;
+            }
+            assert!(Instant::now() < deadline, "gave up waiting for a process that is {role}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Send a signal to the supervisor.
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        kill(self.pid(), signal);
+    }
+
+    /// Wait for the supervisor to end by itself.
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + WATCHDOG;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the supervisor did not end; its log:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// What the supervisor wrote to standard error. Only after it has ended.
+    pub fn output(&mut self) -> String {
+        let mut text = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let _ = stderr.read_to_string(&mut text);
+        }
+        text
+    }
+
+    /// Assert that nothing of the run is left: no process, no shared memory, no socket.
+    pub fn assert_nothing_left(&self) {
+        let pid = self.pid();
+        let deadline = Instant::now() + WATCHDOG;
+        loop {
+            let (segments, processes, sockets) = (segments_of(pid), processes_of(&self.folder), sockets_in(self.folder.path()));
+            if segments.is_empty() && processes.is_empty() && sockets.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < deadline, "left behind: {segments:?}, processes {processes:?}, {sockets:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if !std::thread::panicking() {
+            self.assert_nothing_left();
+        }
+    }
+}
+
+/// Send a signal to a process.
+pub fn kill(pid: u32, signal: nix::sys::signal::Signal) {
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap()), signal).unwrap();
+}
+
+/// Shared-memory objects of the supervisor with this process id.
+pub fn segments_of(pid: u32) -> Vec<String> {
+    let wanted = format!("-{pid}-");
+    let names = std::fs::read_dir("/dev/shm").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("shoal-") && name.contains(&wanted)).map(|name| format!("/{name}")).collect()
+}
+
+/// Processes whose environment names this folder: all that a run in it started.
+fn processes_of(folder: &tempfile::TempDir) -> Vec<u32> {
+    let wanted = format!("XDG_RUNTIME_DIR={}", folder.path().display());
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
+    })
+    .collect()
+}
+
+fn sockets_in(folder: &Path) -> Vec<PathBuf> {
+    use std::os::unix::fs::FileTypeExt;
+    let Ok(entries) = std::fs::read_dir(folder.join("shoal")) else { return Vec::new() };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    paths.filter(|path| path.metadata().is_ok_and(|facts| facts.file_type().is_socket())).collect()
+}

@@ -1,0 +1,242 @@
+//! The files of a run: what stands in them, and that they stay whole.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use prost::Message;
+use shoal::telemetry::event_file::{Event, Scalar, What};
+use shoal::telemetry::{ActorTime, Bottleneck, LearnerTime, RunFolder, Snapshot, StopReason};
+use tempfile::tempdir;
+
+use crate::support::{all_of, evaluation, json_lines, piped_console, root_of_this_process, run_alone, sinks_in, snapshot_at};
+
+#[test]
+fn a_metrics_line_is_flat_and_leaves_out_what_is_not_known() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    let actor_time = ActorTime { environment_s: 1.5, limiter_wait_s: 0.25, ..ActorTime::default() };
+    let learner_time = LearnerTime { compute_s: 2.5, ..LearnerTime::default() };
+    sinks.record(&Snapshot { actor_time, learner_time, loss: Some(f64::NAN), q_mean: Some(f64::INFINITY), ..snapshot_at(1.0) });
+    sinks.record(&Snapshot { eval_return_mean: Some(187.5), ..snapshot_at(2.0) });
+    // The line is in the file now, and not when a buffer is full: a kill can cost the line that is being written, but no other.
+    let lines = json_lines(&sinks.folder().metrics());
+    assert_eq!(lines.len(), 2);
+    let first = lines[0].as_object().unwrap();
+    assert_eq!((&first["wall_s"], &first["env_steps"], &first["updates"]), (&1.0.into(), &800.into(), &200.into()));
+    assert_eq!((&first["actor_environment_s"], &first["actor_limiter_wait_s"]), (&1.5.into(), &0.25.into()));
+    assert_eq!(first["learner_compute_s"], 2.5);
+    assert!(first["loss"].is_null() && first["q_mean"].is_null(), "JSON has no NaN and no infinity: {first:?}");
+    assert!(!first.contains_key("eval_return_mean") && first.values().all(|value| !value.is_object()), "{first:?}");
+    assert_eq!(lines[1]["eval_return_mean"], 187.5);
+}
+
+#[test]
+fn metrics_follow_their_interval_and_carry_the_mean_rates_of_it() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    let metrics = sinks.folder().metrics();
+    for fifth in 0..=20 {
+        sinks.record(&Snapshot { env_steps_per_s: 7.0, ..snapshot_at(f64::from(fifth) / 5.0) });
+    }
+    sinks.finish(StopReason::Interrupted, &snapshot_at(4.5));
+    let lines = json_lines(&metrics);
+    let times: Vec<f64> = lines.iter().map(|line| line["wall_s"].as_f64().unwrap()).collect();
+    assert_eq!(times, [0.0, 1.0, 2.0, 3.0, 4.0, 4.5], "one a second, and the last moment");
+    assert_eq!(lines[2]["env_steps_per_s"], 800.0);
+    assert_eq!(lines[5]["updates_per_s"], 200.0);
+}
+
+#[test]
+fn the_last_moment_is_not_written_twice() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    let metrics = sinks.folder().metrics();
+    sinks.record(&snapshot_at(3.0));
+    sinks.finish(StopReason::StepLimit, &snapshot_at(3.0));
+    assert_eq!(json_lines(&metrics).len(), 1);
+}
+
+#[test]
+fn an_evaluation_line_carries_its_statistics() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    sinks.evaluation(&evaluation(3, &[1.0, 2.0, 3.0, 4.0, 5.0]));
+    sinks.evaluation(&evaluation(4, &[9.0]));
+    let lines = json_lines(&sinks.folder().evaluations());
+    assert_eq!((&lines[0]["env_steps"], &lines[0]["version"], &lines[0]["episodes"]), (&300.into(), &3.into(), &5.into()));
+    assert_eq!((&lines[0]["return_mean"], &lines[0]["return_min"], &lines[0]["return_max"]), (&3.0.into(), &1.0.into(), &5.0.into()));
+    assert!((lines[0]["ci95_low"].as_f64().unwrap() - 1.036757).abs() < 1e-6);
+    assert_eq!(lines[0]["length_mean"], 3.0);
+    assert!(lines[1]["return_std"].is_null() && lines[1]["ci95_high"].is_null());
+}
+
+#[test]
+fn event_files_read_back_with_valid_checksums_and_the_same_values() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    sinks.record(&Snapshot { train_return_mean: Some(21.5), loss: Some(0.0), replay_size: 640, ..snapshot_at(1.0) });
+    sinks.evaluation(&evaluation(8, &[10.0, 20.0]));
+    let events = read_events(&sinks.folder().events());
+    assert!(matches!(&events[0].what, Some(What::FileVersion(version)) if version == "brain.Event:2"));
+    let training = scalars(&events[1]);
+    assert_eq!(events[1].step, 800);
+    assert_eq!((training["rollout/episode_return_mean"], training["train/loss"], training["replay/size"]), (21.5, 0.0, 640.0));
+    assert!(!training.contains_key("train/q_mean"), "what is not known has no point");
+    assert_eq!(events[2].step, 800);
+    assert_eq!(scalars(&events[2])["evaluation/return_mean"], 15.0);
+    assert_eq!(events.len(), 3);
+}
+
+#[test]
+fn the_report_names_the_best_evaluation_the_bottleneck_and_the_files() {
+    let root = tempdir().unwrap();
+    let (reader, console) = piped_console();
+    let mut sinks = sinks_in(root.path(), console);
+    let folder = sinks.folder().clone();
+    fs::write(folder.best_weights(), "weights").unwrap();
+    sinks.record(&snapshot_at(0.0));
+    sinks.evaluation(&evaluation(5, &[480.0, 500.0]));
+    sinks.evaluation(&evaluation(6, &[20.0, 30.0]));
+    let actor_time = ActorTime { environment_s: 2.0, limiter_wait_s: 8.0, ..ActorTime::default() };
+    let learner_time = LearnerTime { compute_s: 9.0, ..LearnerTime::default() };
+    let summary = sinks.finish(StopReason::Solved, &Snapshot { actor_time, learner_time, ..snapshot_at(25.0) });
+
+    assert_eq!(summary.best_evaluation.unwrap().version, 5);
+    assert_eq!(summary.bottleneck.bottleneck, Bottleneck::Learners);
+    assert!(summary.files.contains(&"weights/best.safetensors".to_string()), "{:?}", summary.files);
+    let printed = all_of(reader);
+    assert!(printed.contains(&summary.to_string()), "{printed}");
+    for part in
+        ["solved, after 0:25", "20,000 (800/s)", "best mean return 490.0 (95 % interval", "out of 2", "learner-bound: actors waited 80 %"]
+    {
+        assert!(printed.contains(part), "{part} is not in {printed}");
+    }
+    assert!(printed.contains(&format!("cargo run --release --bin evaluate -- {}", folder.path().display())), "{printed}");
+    let finished = folder.record().unwrap().finished.unwrap();
+    assert_eq!(finished.reason, "solved");
+    assert_eq!(finished.summary["best_evaluation"]["return_mean"], 490.0);
+    assert_eq!(finished.summary["bottleneck"]["bottleneck"], "learners");
+}
+
+#[test]
+fn events_are_kept_in_the_log_of_the_run() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    sinks.event("actor 3 died of signal 9 and was replaced");
+    let log = fs::read_to_string(sinks.folder().log()).unwrap();
+    let (time, text) = log.trim_end().split_once(' ').unwrap();
+    assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");
+    assert_eq!(text, "actor 3 died of signal 9 and was replaced");
+}
+
+#[test]
+fn a_full_disk_is_reported_once_and_leaves_only_whole_records() {
+    let root = tempdir().unwrap();
+    let output = run_alone("files::alone_on_a_full_disk", root.path());
+    assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let folder = RunFolder::open(&root.path().join("latest")).unwrap();
+    assert!(folder.record().unwrap().finished.is_some(), "the process did come to its end");
+}
+
+/// A limit on file sizes makes `write(2)` fail as a full disk does, including the write that gets only part of its bytes in.
+#[test]
+#[ignore = "the test above runs it in a process of its own, whose limits it changes"]
+fn alone_on_a_full_disk() {
+    let Some(root) = root_of_this_process() else { return };
+    const LIMIT_BYTES: u64 = 4096;
+    let (reader, console) = piped_console();
+    let mut sinks = sinks_in(&root, console);
+    let (metrics, events) = (sinks.folder().metrics(), sinks.folder().events());
+    let (_, hard) = getrlimit(Resource::RLIMIT_FSIZE).unwrap();
+    setrlimit(Resource::RLIMIT_FSIZE, LIMIT_BYTES, hard).unwrap();
+    for second in 0..50 {
+        sinks.record(&snapshot_at(f64::from(second)));
+    }
+    let fitted = json_lines(&metrics).len();
+    assert!(0 < fitted && fitted < 50, "{fitted} lines");
+    let longest_line = fs::read_to_string(&metrics).unwrap().lines().map(str::len).max().unwrap() as u64 + 1;
+    let whole_bytes = fs::metadata(&metrics).unwrap().len();
+    assert!(whole_bytes < LIMIT_BYTES && whole_bytes + longest_line > LIMIT_BYTES, "the last write was cut at {whole_bytes}");
+
+    setrlimit(Resource::RLIMIT_FSIZE, hard, hard).unwrap();
+    sinks.record(&snapshot_at(60.0));
+    assert_eq!(json_lines(&metrics).len(), fitted + 1, "it goes on as soon as there is room");
+    assert_eq!(read_events(&events).last().unwrap().step, 48_000);
+    let summary = sinks.finish(StopReason::StepLimit, &snapshot_at(61.0));
+    assert!(
+        summary.losses.contains(&format!("{} records of metrics.jsonl, which could not be written", 50 - fitted)),
+        "{:?}",
+        summary.losses
+    );
+    let printed = all_of(reader);
+    assert_eq!(printed.matches("warning:").count(), 2, "one for each file that failed: {printed}");
+    assert!(printed.contains("metrics.jsonl: ") && printed.contains("training goes on"), "{printed}");
+}
+
+#[test]
+fn recording_starts_no_thread() {
+    let root = tempdir().unwrap();
+    let output = run_alone("files::alone_counting_threads", root.path());
+    assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(RunFolder::open(&root.path().join("latest")).unwrap().record().unwrap().finished.is_some());
+}
+
+#[test]
+#[ignore = "the test above runs it in a process of its own, whose threads it counts"]
+fn alone_counting_threads() {
+    let Some(root) = root_of_this_process() else { return };
+    let threads = || fs::read_dir("/proc/self/task").unwrap().count();
+    let before = threads();
+    let terminal = nix::pty::openpty(None, None).unwrap();
+    let console = shoal::telemetry::Console::on(terminal.slave.into(), true, true, true).unwrap();
+    shoal::telemetry::logging::init(3, &console).unwrap();
+    let mut sinks = sinks_in(&root, console);
+    for second in 0..20_u32 {
+        sinks.record(&snapshot_at(f64::from(second)));
+        sinks.evaluation(&evaluation(second.into(), &[1.0, 2.0]));
+        sinks.event("something happened");
+        tracing::warn!("a diagnosis");
+        assert_eq!(threads(), before);
+    }
+    sinks.finish(StopReason::StepLimit, &snapshot_at(20.0));
+    assert_eq!(threads(), before);
+}
+
+/// Parses an event file as TensorBoard does, checking both checksums of every record.
+fn read_events(path: &PathBuf) -> Vec<Event> {
+    let bytes = fs::read(path).unwrap();
+    let mut rest = bytes.as_slice();
+    let mut events = Vec::new();
+    while !rest.is_empty() {
+        let (length, after) = checked(rest, 8);
+        let length = u64::from_le_bytes(length.try_into().unwrap());
+        let (payload, after) = checked(after, length as usize);
+        events.push(Event::decode(payload).unwrap());
+        rest = after;
+    }
+    assert!(path.file_name().unwrap().to_string_lossy().starts_with("events.out.tfevents."), "{}", Path::display(path));
+    events
+}
+
+/// Splits off `length` bytes and the masked checksum that follows them. The checksum is computed bit by bit, apart from the library's.
+fn checked(bytes: &[u8], length: usize) -> (&[u8], &[u8]) {
+    let (data, rest) = bytes.split_at(length);
+    let (checksum, rest) = rest.split_at(4);
+    let mut crc = !0_u32;
+    for &byte in data {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+        }
+    }
+    let masked = (!crc).rotate_right(15).wrapping_add(0xa282_ead8);
+    assert_eq!(u32::from_le_bytes(checksum.try_into().unwrap()), masked);
+    (data, rest)
+}
+
+fn scalars(event: &Event) -> BTreeMap<&str, f32> {
+    let Some(What::Summary(summary)) = &event.what else { panic!("no summary: {event:?}") };
+    summary.value.iter().filter_map(|value| value.scalar.map(|Scalar::Simple(number)| (value.tag.as_str(), number))).collect()
+}

@@ -1,0 +1,85 @@
+//! The run folder: names, `latest`, `run.json`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use shoal::telemetry::{RunFolder, TelemetryError};
+use tempfile::tempdir;
+
+const CONFIG: &str = "[environment]\nid = \"CartPole-v1\"\n";
+
+#[test]
+fn a_run_folder_holds_the_configuration_and_who_runs_it() {
+    let root = tempdir().unwrap();
+    let folder = RunFolder::create(root.path(), "cartpole_dqn", CONFIG).unwrap();
+    assert_eq!(fs::read_to_string(folder.config()).unwrap(), CONFIG);
+    assert!(folder.path().join("weights").is_dir());
+    let record = folder.record().unwrap();
+    assert_eq!((record.supervisor_pid, record.name.as_str(), record.finished), (std::process::id(), "cartpole_dqn", None));
+    assert_eq!(record.command_line, std::env::args().collect::<Vec<_>>());
+    let mode = fs::metadata(folder.record_path()).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, fs::metadata(folder.config()).unwrap().permissions().mode() & 0o777, "run.json is as readable as its neighbours");
+}
+
+#[test]
+fn an_id_is_its_time_in_utc_its_name_and_a_suffix() {
+    let root = tempdir().unwrap();
+    let before = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let folder = RunFolder::create(root.path(), "../Ant v5 €", CONFIG).unwrap();
+    let after = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let (time, rest) = folder.id().split_at(15);
+    assert!(before.as_str() <= time && time <= after.as_str(), "{before} {time} {after}");
+    let suffix = rest.strip_prefix("-.._Ant_v5__-").unwrap_or_else(|| panic!("{rest}"));
+    assert!(suffix.len() == 4 && suffix.chars().all(|c| c.is_ascii_hexdigit()), "{suffix}");
+    assert_eq!(folder.path().parent(), Some(root.path()));
+}
+
+#[test]
+fn runs_started_in_the_same_second_do_not_share_a_folder() {
+    let root = tempdir().unwrap();
+    let paths: std::collections::BTreeSet<_> =
+        (0..50).map(|_| RunFolder::create(root.path(), "same", CONFIG).unwrap().path().to_path_buf()).collect();
+    assert_eq!(paths.len(), 50);
+}
+
+#[test]
+fn latest_leads_to_the_newest_run_and_open_follows_it() {
+    let root = tempdir().unwrap();
+    RunFolder::create(root.path(), "first", CONFIG).unwrap();
+    let second = RunFolder::create(root.path(), "second", CONFIG).unwrap();
+    let latest = root.path().join("latest");
+    assert_eq!(fs::read_link(&latest).unwrap().to_str(), Some(second.id()), "relative, so that the folder can be moved");
+    let opened = RunFolder::open(&latest).unwrap();
+    assert_eq!((opened.id(), opened.path()), (second.id(), second.path().canonicalize().unwrap().as_path()));
+    let names: Vec<_> = fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 3, "no temporary link stays behind: {names:?}");
+}
+
+#[test]
+fn something_of_the_users_named_latest_is_left_alone() {
+    let root = tempdir().unwrap();
+    fs::write(root.path().join("latest"), "mine").unwrap();
+    let folder = RunFolder::create(root.path(), "run", CONFIG).unwrap();
+    assert_eq!(fs::read_to_string(root.path().join("latest")).unwrap(), "mine");
+    assert!(matches!(folder.warnings(), [warning] if warning.contains("latest") && warning.contains("not a symbolic link")));
+}
+
+#[test]
+fn a_folder_that_no_run_has_written_is_refused_with_the_missing_file() {
+    let root = tempdir().unwrap();
+    RunFolder::create(root.path(), "run", CONFIG).unwrap();
+    let error = RunFolder::open(root.path()).unwrap_err();
+    assert!(matches!(error, TelemetryError::NotARunFolder { missing: "run.json", .. }));
+    assert!(error.to_string().contains("runs/latest"), "{error}");
+    let error = RunFolder::open(&root.path().join("nothing")).unwrap_err();
+    assert!(error.to_string().contains("nothing") && error.to_string().contains("check the path"), "{error}");
+}
+
+#[test]
+fn a_root_that_is_a_file_is_an_error_that_names_it() {
+    let root = tempdir().unwrap();
+    let file = root.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = RunFolder::create(&file, "run", CONFIG).unwrap_err();
+    assert!(error.to_string().contains(file.to_str().unwrap()), "{error}");
+}

@@ -1,0 +1,262 @@
+//! Weights files: they come back as they went, survive a crash, and nothing damaged is ever believed.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::process::ExitStatusExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use shoal::{
+    checkpoint::{NetworkWeights, Policy, Weights, WeightsError, WeightsMetadata},
+    networks::MlpSpec,
+};
+use tempfile::TempDir;
+
+fn spec(dueling: bool) -> MlpSpec {
+    MlpSpec { inputs: 4, hidden: vec![32, 16], outputs: 2, dueling }
+}
+
+fn metadata() -> WeightsMetadata {
+    WeightsMetadata {
+        algorithm: "dqn".into(),
+        environment: "CartPole-v1".into(),
+        parameter_version: 12,
+        environment_steps: 34_000,
+        updates: 56,
+        evaluation_return: Some(487.25),
+        extra: BTreeMap::from([("git".into(), "abc".into())]),
+    }
+}
+
+fn weights(seed: u64) -> Weights {
+    let network = |dueling, seed| NetworkWeights { spec: spec(dueling), parameters: spec(dueling).initialise(seed) };
+    let networks = BTreeMap::from([("online".into(), network(true, seed)), ("target".into(), network(false, seed + 1))]);
+    Weights { metadata: metadata(), networks }
+}
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("weights.safetensors");
+    (folder, path)
+}
+
+/// Names in the folder, to see what a save left behind.
+fn names(folder: &TempDir) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn refusal(bytes: &[u8]) -> WeightsError {
+    let (_folder, path) = folder();
+    fs::write(&path, bytes).unwrap();
+    let error = Weights::load(&path).expect_err("the file must be refused");
+    assert!(error.to_string().contains("weights.safetensors"), "the message does not name the file: {error}");
+    error
+}
+
+fn saved(weights: &Weights) -> Vec<u8> {
+    let (_folder, path) = folder();
+    weights.save(&path).unwrap();
+    fs::read(path).unwrap()
+}
+
+/// Replaces text of the header by text of the same length.
+fn with_header(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let position = bytes.windows(from.len()).position(|window| window == from.as_bytes()).expect("the header has the text");
+    let mut changed = bytes.to_vec();
+    changed[position..position + to.len()].copy_from_slice(to.as_bytes());
+    changed
+}
+
+#[test]
+fn weights_come_back_bit_for_bit_and_leave_one_file() {
+    let (folder, path) = folder();
+    for seed in [1, 2] {
+        weights(seed).save(&path).unwrap();
+        assert_eq!(Weights::load(&path).unwrap(), weights(seed));
+    }
+    assert_eq!(names(&folder), ["weights.safetensors"]);
+}
+
+#[test]
+fn the_same_weights_give_the_same_bytes() {
+    assert_eq!(saved(&weights(1)), saved(&weights(1)));
+}
+
+#[test]
+fn any_safetensors_reader_finds_the_tensors_by_name_and_shape() {
+    let bytes = saved(&weights(1));
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let value = file.tensor("online.value.weight").unwrap();
+    assert_eq!(value.shape(), [1, 16]);
+    let tensors = spec(true).tensors();
+    let range = tensors.iter().find(|tensor| tensor.name == "value.weight").unwrap().range();
+    let expected: Vec<u8> = spec(true).initialise(1)[range].iter().flat_map(|value| value.to_le_bytes()).collect();
+    assert_eq!(value.data(), expected);
+    assert_eq!(file.tensor("target.layers.0.weight").unwrap().shape(), [32, 4]);
+    assert_eq!(file.len(), 8 + 6);
+}
+
+#[test]
+fn a_policy_comes_back_with_all_that_an_evaluation_needs() {
+    let (_folder, path) = folder();
+    let policy = Policy { spec: spec(true), parameters: spec(true).initialise(4), metadata: metadata() };
+    policy.save(&path).unwrap();
+    assert_eq!(Policy::load(&path).unwrap(), policy);
+
+    weights(1).save(&path).unwrap();
+    let refused = Policy::load(&path).unwrap_err().to_string();
+    assert!(refused.contains("`policy`") && refused.contains("online, target"), "{refused}");
+    let nameless = Policy { metadata: WeightsMetadata { environment: String::new(), ..metadata() }, ..policy };
+    assert!(nameless.save(&path).unwrap_err().to_string().contains("environment"));
+    Weights::single("policy", NetworkWeights { spec: nameless.spec, parameters: nameless.parameters }, nameless.metadata)
+        .save(&path)
+        .unwrap();
+    assert!(matches!(Policy::load(&path).unwrap_err(), WeightsError::Unnamed { field: "environment", .. }));
+}
+
+#[test]
+fn a_network_of_another_shape_is_refused_when_it_is_taken() {
+    let mut weights = weights(1);
+    let path = Path::new("somewhere");
+    assert!(matches!(weights.take("online", &spec(false), path), Err(WeightsError::OtherSpec { .. })));
+    assert!(matches!(weights.take("critic", &spec(false), path), Err(WeightsError::NoNetwork { .. })));
+    assert_eq!(weights.take("online", &spec(true), path).unwrap(), spec(true).initialise(1));
+    assert!(matches!(weights.take("online", &spec(true), path), Err(WeightsError::NoNetwork { .. })));
+}
+
+#[test]
+fn every_truncation_and_every_appended_byte_is_refused() {
+    let bytes = saved(&weights(1));
+    for length in (0..bytes.len()).step_by(97).chain([bytes.len() - 1]) {
+        assert!(matches!(refusal(&bytes[..length]), WeightsError::Damaged { .. }), "{length} bytes");
+    }
+    assert!(matches!(refusal(&[bytes.as_slice(), &[0]].concat()), WeightsError::Damaged { .. }));
+}
+
+#[test]
+fn values_that_are_not_finite_are_refused_with_tensor_and_index() {
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut bytes = saved(&weights(1));
+        let end = bytes.len();
+        bytes[end - 4..].copy_from_slice(&bad.to_le_bytes());
+        match refusal(&bytes) {
+            // Tensors lie in the order of their names.
+            WeightsError::NotFinite { tensor, index, .. } => assert_eq!((tensor.as_str(), index), ("target.layers.2.weight", 31)),
+            other => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_damaged_header_is_refused_and_never_panics() {
+    let bytes = saved(&weights(1));
+    let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let (_folder, path) = folder();
+    for index in 0..header {
+        for flip in [0x01, 0x80] {
+            let mut damaged = bytes.clone();
+            damaged[index] ^= flip;
+            fs::write(&path, &damaged).unwrap();
+            // A digit of a counter or a letter of a name may change unseen; tensors and shapes may not.
+            if let Ok(loaded) = Weights::load(&path) {
+                let parameters = |weights: &Weights| weights.networks.values().cloned().collect::<Vec<_>>();
+                assert_eq!(parameters(&loaded), parameters(&weights(1)), "byte {index}");
+            }
+        }
+    }
+}
+
+#[test]
+fn files_of_others_are_refused() {
+    assert!(matches!(refusal(b"not a weights file at all"), WeightsError::Damaged { .. }));
+    let foreign = safetensors::serialize(Vec::<(String, safetensors::tensor::TensorView<'_>)>::new(), None).unwrap();
+    assert!(matches!(refusal(&foreign), WeightsError::Foreign { .. }));
+    let newer = with_header(&saved(&weights(1)), r#"\"format\":1"#, r#"\"format\":7"#);
+    assert!(matches!(refusal(&newer), WeightsError::Format { found: 7, expected: 1, .. }));
+}
+
+#[test]
+fn tensors_that_do_not_fit_the_shape_are_refused() {
+    let bytes = saved(&weights(1));
+    let shape = refusal(&with_header(&bytes, r#"\"hidden\":[32,16]"#, r#"\"hidden\":[32,17]"#));
+    assert!(matches!(&shape, WeightsError::Tensor { .. }), "{shape}");
+    let kind = refusal(&with_header(&bytes, r#""dtype":"F32""#, r#""dtype":"I32""#));
+    assert!(kind.to_string().contains("I32"), "{kind}");
+    let missing = refusal(&with_header(&bytes, r#""online.value.bias""#, r#""online.value.bios""#));
+    assert!(missing.to_string().contains("missing"), "{missing}");
+    let empty = refusal(&with_header(&bytes, r#"\"hidden\":[32,16]"#, r#"\"hidden\":[32, 0]"#));
+    assert!(matches!(&empty, WeightsError::Shape { .. }), "{empty}");
+    let huge = refusal(&with_header(&bytes, r#"\"hidden\":[32,16]"#, r#"\"hidden\":[99999]"#));
+    assert!(matches!(&huge, WeightsError::Tensor { .. }), "{huge}");
+}
+
+#[test]
+fn a_surplus_tensor_is_refused_by_its_name() {
+    let one: [u8; 4] = 1f32.to_le_bytes();
+    let bytes = saved(&weights(1));
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let mut tensors = file.tensors();
+    tensors.push(("online.extra".into(), safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![1], &one).unwrap()));
+    let (_, entries) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
+    let refused = refusal(&safetensors::serialize(tensors, entries.metadata().clone()).unwrap());
+    assert!(refused.to_string().contains("online.extra"), "{refused}");
+}
+
+#[test]
+fn a_file_beyond_the_limit_is_refused_before_it_is_read() {
+    let (_folder, path) = folder();
+    // Sparse: it takes no room.
+    fs::File::create(&path).unwrap().set_len(shoal::checkpoint::weights::MAXIMUM_FILE_BYTES + 1).unwrap();
+    let refused = Weights::load(&path).unwrap_err();
+    assert!(matches!(refused, WeightsError::TooLarge { bytes: 4_294_967_297, limit: 4_294_967_296, .. }), "{refused}");
+}
+
+#[test]
+fn a_save_that_is_refused_leaves_the_old_file_alone() {
+    let (folder, path) = folder();
+    weights(1).save(&path).unwrap();
+    let mut bad = weights(2);
+    bad.networks.get_mut("target").unwrap().parameters[5] = f32::NAN;
+    assert!(matches!(bad.save(&path).unwrap_err(), WeightsError::NotFinite { .. }));
+    let mut short = weights(2);
+    short.networks.get_mut("target").unwrap().parameters.pop();
+    assert!(matches!(short.save(&path).unwrap_err(), WeightsError::Encode { .. }));
+    assert!(matches!(weights(2).save(&path.join("below")).unwrap_err(), WeightsError::Write { .. }));
+    assert_eq!(Weights::load(&path).unwrap(), weights(1));
+    assert_eq!(names(&folder), ["weights.safetensors"]);
+}
+
+/// Set for the process that dies in the middle of a save.
+const DYING_SAVE: &str = "SHOAL_TEST_DYING_SAVE";
+
+#[test]
+fn a_process_that_dies_in_the_middle_of_a_save_leaves_the_old_file_alone() {
+    if let Some(path) = std::env::var_os(DYING_SAVE) {
+        // The kernel kills the process by SIGXFSZ when its file grows beyond this.
+        nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_FSIZE, 1_000, 1_000).unwrap();
+        let _ = weights(2).save(Path::new(&path));
+        unreachable!("the save needs more than 1,000 bytes");
+    }
+    let (folder, path) = folder();
+    weights(1).save(&path).unwrap();
+    let test = "a_process_that_dies_in_the_middle_of_a_save_leaves_the_old_file_alone";
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test])
+        .env(DYING_SAVE, &path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(status.signal(), Some(nix::sys::signal::Signal::SIGXFSZ as i32), "{status}");
+    assert_eq!(Weights::load(&path).unwrap(), weights(1));
+    // It died in the middle indeed: what it had written lies beside, under a name that nothing reads.
+    let names = names(&folder);
+    assert!(names.len() == 2 && names.iter().any(|name| name.ends_with(".partial")), "{names:?}");
+    weights(3).save(&path).unwrap();
+    assert_eq!(Weights::load(&path).unwrap(), weights(3));
+}

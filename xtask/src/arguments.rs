@@ -1,0 +1,46 @@
+//! What can be typed after `cargo xtask`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Parser, Subcommand};
+
+use crate::test;
+
+/// Set up, train and test in one command each.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) task: Task,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Task {
+    /// Fetch libtorch if it is missing, build in release mode, and train
+    Train {
+        /// The configuration to train with [default: configs/cartpole_dqn.toml]
+        config: Option<PathBuf>,
+        /// Further arguments, handed to the supervisor as they are
+        #[arg(last = true, value_name = "SUPERVISOR ARGUMENTS")]
+        arguments: Vec<OsString>,
+    },
+    /// Fetch libtorch if it is missing, then check formatting, lints, tests and documentation
+    Test {
+        /// Leave out libtorch and everything that needs it: minutes less on a fresh checkout
+        #[arg(long)]
+        fast: bool,
+        /// Run this stage alone
+        #[arg(long, value_name = "STAGE", value_parser = PossibleValuesParser::new(test::stage_names()))]
+        only: Option<String>,
+    },
+    /// Fetch libtorch if it is missing
+    Setup {
+        /// Remove what the set-up has fetched, and stop
+        #[arg(long)]
+        clean: bool,
+    },
+    /// Say what is missing on this machine, and the command that installs it
+    Doctor,
+}

@@ -1,0 +1,104 @@
+//! One set-up at a time in a checkout, and a folder for its unfinished work.
+//!
+//! The kernel gives the lock back when its holder dies, whatever the reason, so that there is no stale lock.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::FOLDER;
+use crate::report::say;
+
+/// The right to change `.libtorch`, until it is dropped.
+#[derive(Debug)]
+pub(super) struct SetupLock {
+    root: PathBuf,
+    _file: File,
+}
+
+impl SetupLock {
+    /// Waits for a set-up that is under way, then removes what interrupted ones left: nobody can be using that.
+    pub(super) fn acquire(root: &Path) -> Result<Self> {
+        let path = root.join(format!("{FOLDER}.lock"));
+        let file = File::create(&path).with_context(|| format!("{} cannot be written", path.display()))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                say("Another set-up is under way in this checkout; waiting for it.");
+                file.lock().with_context(|| format!("{} cannot be locked", path.display()))?;
+            }
+            Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("{} cannot be locked", path.display())),
+        }
+        remove_leftovers(root)?;
+        Ok(Self { root: root.to_path_buf(), _file: file })
+    }
+
+    /// An empty folder beside `.libtorch`, on the same file system, so that a finished folder moves in one rename.
+    ///
+    /// It carries the process ID because a pip whose set-up was killed may still be writing into the folder of that one.
+    pub(super) fn partial_folder(&self) -> Result<PartialFolder> {
+        let path = self.root.join(format!("{}{}", partial_prefix(), std::process::id()));
+        fs::create_dir(&path).with_context(|| format!("{} cannot be created", path.display()))?;
+        Ok(PartialFolder(path))
+    }
+}
+
+/// Unfinished work. It is removed when it is dropped, or else by the next set-up.
+pub(super) struct PartialFolder(PathBuf);
+
+impl PartialFolder {
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for PartialFolder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            say(format!("{} could not be removed: {error}", self.0.display()));
+        }
+    }
+}
+
+fn partial_prefix() -> String {
+    format!("{FOLDER}.partial-")
+}
+
+fn remove_leftovers(root: &Path) -> Result<()> {
+    for entry in fs::read_dir(root).with_context(|| format!("{} cannot be read", root.display()))? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(&partial_prefix()) {
+            // The pip of a killed set-up may still be writing there. Then the rest goes next time, and is in nobody's way.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_excludes_a_second_holder_until_it_is_dropped() {
+        let root = tempfile::tempdir().unwrap();
+        let lock = SetupLock::acquire(root.path()).unwrap();
+        let other = File::open(root.path().join(".libtorch.lock")).unwrap();
+        assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
+        drop(lock);
+        other.try_lock().unwrap();
+    }
+
+    #[test]
+    fn what_an_interrupted_set_up_left_is_removed_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join(".libtorch.partial-1/downloads")).unwrap();
+        fs::create_dir(root.path().join(".libtorch")).unwrap();
+        let lock = SetupLock::acquire(root.path()).unwrap();
+        assert!(!root.path().join(".libtorch.partial-1").exists());
+        assert!(root.path().join(".libtorch").exists());
+        let path = lock.partial_folder().unwrap().path().to_path_buf();
+        assert!(!path.exists(), "a dropped folder is gone");
+    }
+}

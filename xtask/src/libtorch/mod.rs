@@ -1,0 +1,132 @@
+//! Which libtorch a build uses, and the set-up that provides one.
+//!
+//! The order is: the Python environment's PyTorch if LIBTORCH_USE_PYTORCH is set, the folder in LIBTORCH if the user set
+//! it, and otherwise `.libtorch` in the workspace's root, which is fetched when it is missing. What the user chose is
+//! checked and never changed. `.libtorch` lies outside `target`, so that `cargo clean` keeps it.
+
+mod assemble;
+mod chosen;
+mod download;
+mod folder;
+mod lock;
+mod wheels;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::report::{duration, say};
+use crate::{prerequisites, workspace};
+use lock::SetupLock;
+
+pub(crate) use download::python_with_pip;
+
+/// The only version that torch-sys, and with it this workspace, accepts.
+const VERSION: &str = "2.13.0";
+const FOLDER: &str = ".libtorch";
+/// The path of `.cargo/config.toml` as long as there is no `.libtorch`.
+const PLACEHOLDER: &str = "xtask/libtorch-missing";
+
+/// A libtorch that was checked.
+#[derive(Debug)]
+pub(crate) enum Libtorch {
+    /// The PyTorch of the active Python environment: LIBTORCH_USE_PYTORCH is set.
+    Python,
+    /// The folder that the user's own LIBTORCH names.
+    Chosen(PathBuf),
+    /// `.libtorch` in the workspace's root.
+    Fetched,
+}
+
+impl Libtorch {
+    /// Lets a cargo command use this libtorch, exactly as the same command typed by hand would.
+    pub(crate) fn hand_to(&self, command: &mut Command) {
+        if matches!(self, Self::Fetched) {
+            // This process inherited cargo's default, which may still be the placeholder; without it the command reads
+            // `.cargo/config.toml` anew.
+            command.env_remove("LIBTORCH");
+        }
+    }
+}
+
+impl fmt::Display for Libtorch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Python => write!(formatter, "PyTorch {VERSION} of the active Python environment"),
+            Self::Chosen(path) => write!(formatter, "{VERSION} in {} (from LIBTORCH)", path.display()),
+            Self::Fetched => write!(formatter, "{VERSION} in {}", workspace::root().join(FOLDER).display()),
+        }
+    }
+}
+
+/// The libtorch that a build would use now, or `None` if it must be fetched first.
+///
+/// # Errors
+///
+/// When the user chose one that cannot work.
+pub(crate) fn find() -> Result<Option<Libtorch>> {
+    let root = workspace::root();
+    Ok(match chosen::by_user(&root)? {
+        Some(chosen) => Some(chosen),
+        None => folder::check_fetched(&root.join(FOLDER)).is_ok().then_some(Libtorch::Fetched),
+    })
+}
+
+/// Finds libtorch, and fetches it first if need be.
+pub(crate) fn provide() -> Result<Libtorch> {
+    if let Some(found) = find()? {
+        return Ok(found);
+    }
+    let root = workspace::root();
+    let lock = SetupLock::acquire(&root)?;
+    // Another set-up may have finished while this one waited for the lock.
+    if let Some(found) = find()? {
+        return Ok(found);
+    }
+    fetch(&root, &lock)?;
+    Ok(Libtorch::Fetched)
+}
+
+fn fetch(root: &Path, lock: &SetupLock) -> Result<()> {
+    let start = std::time::Instant::now();
+    let destination = root.join(FOLDER);
+    if let Some(version_alone) = folder::complete(&destination)? {
+        say(version_alone);
+        return Ok(());
+    }
+    if let Ok(metadata) = destination.symlink_metadata() {
+        let kind = if metadata.is_symlink() { "link" } else { "folder" };
+        say(format!("The {kind} {} is not usable and will be replaced: {:#}", destination.display(), why_unusable(&destination)));
+    }
+    prerequisites::require(prerequisites::for_download())?;
+    let wheels = wheels::for_this_machine()?;
+    say(format!("Fetching libtorch {VERSION} for the CPU: about 0.5 GB to download, 0.5 GB on disk in {}.", destination.display()));
+    let partial = lock.partial_folder()?;
+    download::download(wheels, partial.path())?;
+    assemble::assemble(wheels, partial.path())?;
+    assemble::publish(partial.path(), &destination)?;
+    say(format!("libtorch {VERSION} was fetched in {}.", duration(start.elapsed())));
+    Ok(())
+}
+
+fn why_unusable(destination: &Path) -> anyhow::Error {
+    folder::check_fetched(destination).err().unwrap_or_else(|| anyhow::anyhow!("it changed meanwhile"))
+}
+
+/// Removes `.libtorch` and what interrupted set-ups left. Of a symbolic link only the link goes.
+pub(crate) fn remove() -> Result<()> {
+    let root = workspace::root();
+    let _lock = SetupLock::acquire(&root)?;
+    let folder = root.join(FOLDER);
+    match folder.symlink_metadata() {
+        Err(_) => say(format!("There is no {}.", folder.display())),
+        Ok(metadata) => {
+            let removed = if metadata.is_dir() { std::fs::remove_dir_all(&folder) } else { std::fs::remove_file(&folder) };
+            removed.with_context(|| format!("{} cannot be removed", folder.display()))?;
+            say(format!("Removed {}.", folder.display()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! What must be on the machine before a build or a download can succeed.
+//!
+//! Each check names what it found, or what is missing together with the command that installs it, so that nobody has to
+//! read a compiler's error message to learn it.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, bail};
+
+use crate::distribution::{Tool, install_command};
+use crate::{libtorch, report::say, workspace};
+
+/// Room for the wheels and for what is unpacked from them: 1.1 GB at the highest point, and some air.
+const SETUP_BYTES: u64 = 1_500_000_000;
+/// Room for the release and the development builds of everything.
+const BUILD_BYTES: u64 = 6_000_000_000;
+
+/// The outcome of one check.
+pub(crate) struct Check {
+    subject: &'static str,
+    /// What was found, or what to do.
+    outcome: Result<String, String>,
+}
+
+/// Stops with every missing thing at once.
+pub(crate) fn require(checks: impl IntoIterator<Item = Check>) -> Result<()> {
+    let mut missing = String::new();
+    for check in checks {
+        if let Err(advice) = check.outcome {
+            let _ = write!(missing, "\n  {}: {advice}", check.subject);
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { bail!("this machine is not ready:{missing}") }
+}
+
+/// Prints every check; fails when one of them did.
+pub(crate) fn doctor() -> Result<()> {
+    let mut checks = vec![cpp_compiler(), space("disk space to build", BUILD_BYTES)];
+    match libtorch::find() {
+        Ok(Some(found)) => checks.push(Check { subject: "libtorch", outcome: Ok(found.to_string()) }),
+        Ok(None) => {
+            checks.push(Check { subject: "libtorch", outcome: Ok("not fetched yet; `cargo xtask setup` fetches it".to_owned()) });
+            checks.extend(for_download());
+        }
+        Err(error) => checks.push(Check { subject: "libtorch", outcome: Err(format!("{error:#}")) }),
+    }
+    for check in &checks {
+        match &check.outcome {
+            Ok(found) => say(format!("ok       {}: {found}", check.subject)),
+            Err(advice) => say(format!("MISSING  {}: {advice}", check.subject)),
+        }
+    }
+    let missing = checks.iter().filter(|check| check.outcome.is_err()).count();
+    if missing == 0 { Ok(()) } else { bail!("{missing} of {} checks failed", checks.len()) }
+}
+
+/// The checks before libtorch is fetched.
+pub(crate) fn for_download() -> [Check; 2] {
+    [python_with_pip(), space("disk space to fetch libtorch", SETUP_BYTES)]
+}
+
+/// A C++ compiler that finds its standard library: torch-sys compiles C++ with `$CXX`, else with `c++`.
+pub(crate) fn cpp_compiler() -> Check {
+    let compiler = std::env::var_os("CXX").filter(|name| !name.is_empty()).unwrap_or_else(|| OsString::from("c++"));
+    let outcome = if compiles_cpp(&compiler) {
+        Ok(format!("{} compiles C++17", compiler.display()))
+    } else {
+        Err(format!("`{}` compiles no C++17. Install g++:  {}", compiler.display(), install_command(Tool::CppCompiler)))
+    };
+    Check { subject: "C++ compiler", outcome }
+}
+
+fn compiles_cpp(compiler: &OsString) -> bool {
+    let child = Command::new(compiler)
+        .args(["-std=c++17", "-fsyntax-only", "-x", "c++", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = child else { return false };
+    // A compiler that exits before it reads closes the pipe; its exit status tells the rest.
+    let _ = child.stdin.take().map(|mut input| input.write_all(b"#include <optional>\nstd::optional<int> nothing;\n"));
+    child.wait().is_ok_and(|status| status.success())
+}
+
+/// Python with pip: pip knows the user's package index, proxy and certificates, so nothing of that is repeated here.
+fn python_with_pip() -> Check {
+    let outcome = match libtorch::python_with_pip() {
+        Some(python) => Ok(format!("{python} has pip")),
+        None => Err(format!("no Python with pip was found. Install it:  {}", install_command(Tool::PythonWithPip))),
+    };
+    Check { subject: "Python with pip", outcome }
+}
+
+fn space(subject: &'static str, needed_bytes: u64) -> Check {
+    let root = workspace::root();
+    let outcome = match free_bytes(&root) {
+        // A file system that does not say how full it is gets the benefit of the doubt.
+        None => Ok("unknown".to_owned()),
+        Some(free) if free >= needed_bytes => Ok(format!("{:.1} GB free, {:.1} GB needed", gigabytes(free), gigabytes(needed_bytes))),
+        Some(free) => Err(format!(
+            "{:.1} GB free in {}, {:.1} GB needed. Make room, or move this checkout to a larger disk",
+            gigabytes(free),
+            root.display(),
+            gigabytes(needed_bytes)
+        )),
+    };
+    Check { subject, outcome }
+}
+
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let status = rustix::fs::statvfs(folder).ok()?;
+    status.f_bavail.checked_mul(status.f_frsize)
+}
+
+fn gigabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_missing_thing_is_named_at_once() {
+        let check = |subject, outcome: Result<&str, &str>| Check { subject, outcome: outcome.map(str::to_owned).map_err(str::to_owned) };
+        let error =
+            require([check("one", Err("install one")), check("two", Ok("there")), check("three", Err("install three"))]).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("one: install one") && text.contains("three: install three") && !text.contains("two"), "{text}");
+    }
+
+    #[test]
+    fn a_program_that_is_no_compiler_is_refused() {
+        assert!(!compiles_cpp(&OsString::from("false")));
+        assert!(!compiles_cpp(&OsString::from("no-such-compiler")));
+    }
+}

@@ -1,0 +1,84 @@
+//! Runs a list of commands one after the other, with one line and a time for each, and stops at the first failure.
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::report::{duration, say};
+
+/// One command of a list.
+pub(crate) struct Stage {
+    pub(crate) name: &'static str,
+    pub(crate) command: Command,
+}
+
+/// Runs `stages` in order. The failure of one is the failure of all: it names what failed, what did not run, and
+/// `rerun` followed by the stage's name as the command that repeats it alone.
+pub(crate) fn run(stages: Vec<Stage>, rerun: &str) -> Result<()> {
+    let names: Vec<_> = stages.iter().map(|stage| stage.name).collect();
+    let start = Instant::now();
+    let mut lines = Vec::new();
+    for (index, Stage { name, mut command }) in stages.into_iter().enumerate() {
+        say(format!("\n[{}/{}] {name}: {}", index + 1, names.len(), shown(&command)));
+        let stage_start = Instant::now();
+        let status = command.status().with_context(|| format!("`{}` does not start", shown(&command)))?;
+        let line = format!("{name:<24} {:>12}", duration(stage_start.elapsed()));
+        if !status.success() {
+            say(summary(&lines));
+            say(format!("  FAILED  {line}   ({status})"));
+            if !names[index + 1..].is_empty() {
+                say(format!("  not run {}", names[index + 1..].join(", ")));
+            }
+            bail!("the stage `{name}` failed. Repeat it alone with:  {rerun} {name}");
+        }
+        say(format!("[{}/{}] {name}: passed in {}", index + 1, names.len(), duration(stage_start.elapsed())));
+        lines.push(line);
+    }
+    say(summary(&lines));
+    say(format!("All {} stages passed in {}.", names.len(), duration(start.elapsed())));
+    Ok(())
+}
+
+fn summary(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("\n  passed  {line}")).collect()
+}
+
+/// The command as it would be typed.
+fn shown(command: &Command) -> String {
+    let variables =
+        command.get_envs().filter_map(|(name, value)| Some(format!("{}=\"{}\" ", name.display(), value?.display()))).collect::<String>();
+    let program = std::path::Path::new(command.get_program()).file_name().unwrap_or(command.get_program()).display();
+    let arguments = command.get_args().map(|argument| format!(" {}", argument.display())).collect::<String>();
+    format!("{variables}{program}{arguments}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(name: &'static str, script: &str) -> Stage {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Stage { name, command }
+    }
+
+    #[test]
+    fn stages_after_a_failure_do_not_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = |name: &str| folder.path().join(name);
+        let touch = |name: &str| format!("touch '{}'", mark(name).display());
+        let error =
+            run(vec![stage("first", &touch("first")), stage("second", "exit 3"), stage("third", &touch("third"))], "again").unwrap_err();
+        assert_eq!(error.to_string(), "the stage `second` failed. Repeat it alone with:  again second");
+        assert!(mark("first").exists());
+        assert!(!mark("third").exists());
+    }
+
+    #[test]
+    fn a_shown_command_can_be_typed() {
+        let mut command = Command::new("/somewhere/cargo");
+        command.arg("doc").env("RUSTDOCFLAGS", "-D warnings").env_remove("LIBTORCH");
+        assert_eq!(shown(&command), "RUSTDOCFLAGS=\"-D warnings\" cargo doc");
+    }
+}

@@ -1,0 +1,106 @@
+//! `cargo xtask test`: everything that must hold before a change is merged.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::libtorch::{self, Libtorch};
+use crate::stages::{self, Stage};
+use crate::{prerequisites, workspace};
+
+/// One stage as it is written down: its name, whether `--fast` keeps it, its cargo arguments and a variable it sets.
+struct Definition {
+    name: &'static str,
+    needs_libtorch: bool,
+    arguments: &'static str,
+    variable: Option<(&'static str, &'static str)>,
+}
+
+const fn stage(name: &'static str, needs_libtorch: bool, arguments: &'static str) -> Definition {
+    Definition { name, needs_libtorch, arguments, variable: None }
+}
+
+/// The cheap stages come first, so that a slip is told in seconds.
+const DEFINITIONS: [Definition; 7] = [
+    stage("format", false, "fmt --all --check"),
+    stage("lints-without-libtorch", false, "clippy --workspace --all-targets --no-default-features -- -D warnings"),
+    stage("tests-without-libtorch", false, "nextest run --no-fail-fast --workspace --no-default-features"),
+    stage("lints", true, "clippy --workspace --all-targets -- -D warnings"),
+    stage("tests", true, "nextest run --no-fail-fast --workspace"),
+    stage("documentation-tests", true, "test --workspace --doc"),
+    Definition {
+        name: "documentation",
+        needs_libtorch: true,
+        arguments: "doc --workspace --no-deps",
+        variable: Some(("RUSTDOCFLAGS", "-D warnings")),
+    },
+];
+
+/// The names that `--only` takes.
+pub(crate) fn stage_names() -> Vec<&'static str> {
+    DEFINITIONS.iter().map(|definition| definition.name).collect()
+}
+
+/// Sets up what the chosen stages need, then runs them.
+pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
+    let chosen: Vec<_> = DEFINITIONS
+        .iter()
+        .filter(|definition| match only {
+            Some(name) => definition.name == name,
+            // Every test that runs without libtorch runs with it too, so the full set leaves that stage out.
+            None if fast => !definition.needs_libtorch,
+            None => definition.name != "tests-without-libtorch",
+        })
+        .collect();
+    let libtorch = if chosen.iter().any(|definition| definition.needs_libtorch) {
+        prerequisites::require([prerequisites::cpp_compiler()])?;
+        Some(libtorch::provide()?)
+    } else {
+        None
+    };
+    let nextest = has_nextest();
+    let stages = chosen.iter().map(|definition| Stage { name: definition.name, command: command(definition, nextest, libtorch.as_ref()) });
+    stages::run(stages.collect(), "cargo xtask test --only")
+}
+
+fn command(definition: &Definition, nextest: bool, libtorch: Option<&Libtorch>) -> Command {
+    let mut command = workspace::cargo();
+    command.args(arguments(definition.arguments, nextest));
+    command.envs(definition.variable);
+    if let Some(libtorch) = libtorch {
+        libtorch.hand_to(&mut command);
+    }
+    command
+}
+
+/// Without cargo-nextest the same tests run under `cargo test`. Documentation tests have a stage of their own, and a
+/// benchmark is no test.
+fn arguments(written: &str, nextest: bool) -> Vec<&str> {
+    match written.strip_prefix("nextest run ") {
+        Some(rest) if !nextest => ["test", "--lib", "--bins", "--tests", "--examples"].into_iter().chain(rest.split(' ')).collect(),
+        _ => written.split(' ').collect(),
+    }
+}
+
+fn has_nextest() -> bool {
+    workspace::cargo().args(["nextest", "--version"]).output().is_ok_and(|output| output.status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_tests_run_without_nextest() {
+        assert_eq!(arguments("nextest run --workspace", true), ["nextest", "run", "--workspace"]);
+        assert_eq!(arguments("nextest run --workspace", false), ["test", "--lib", "--bins", "--tests", "--examples", "--workspace"]);
+        assert_eq!(arguments("fmt --all --check", false), ["fmt", "--all", "--check"]);
+    }
+
+    #[test]
+    fn a_stage_without_libtorch_does_not_ask_for_its_feature() {
+        for definition in DEFINITIONS.iter().filter(|definition| !definition.needs_libtorch && definition.name != "format") {
+            assert!(definition.arguments.contains("--no-default-features"), "{}", definition.name);
+        }
+    }
+}

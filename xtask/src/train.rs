@@ -1,0 +1,102 @@
+//! `cargo xtask train`: from a fresh checkout to a training run.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::libtorch::{self, Libtorch};
+use crate::report::say;
+use crate::{prerequisites, workspace};
+
+const DEFAULT_CONFIG: &str = "configs/cartpole_dqn.toml";
+
+/// Sets up, builds, and becomes the supervisor: it owns the terminal, and its exit status is this program's.
+pub(crate) fn train(config: Option<PathBuf>, arguments: Vec<OsString>) -> Result<()> {
+    let config = config.unwrap_or_else(default_config);
+    check_config(&config)?;
+    prerequisites::require([prerequisites::cpp_compiler()])?;
+    let libtorch = libtorch::provide()?;
+    let supervisor = build_supervisor(&libtorch)?;
+    let mut command = Command::new(&supervisor);
+    command.arg(&config).args(arguments);
+    Err(command.exec()).with_context(|| format!("{} does not start", supervisor.display()))
+}
+
+/// The default configuration, spelled briefly where that is possible: the name shows up in the run's own messages.
+fn default_config() -> PathBuf {
+    if Path::new(DEFAULT_CONFIG).is_file() { PathBuf::from(DEFAULT_CONFIG) } else { workspace::root().join(DEFAULT_CONFIG) }
+}
+
+/// A mistyped name must not cost the minutes of a build.
+fn check_config(config: &Path) -> Result<()> {
+    if config.is_file() {
+        return Ok(());
+    }
+    let folder = workspace::root().join("configs");
+    let mut names: Vec<_> = std::fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".toml"))
+        .map(|name| format!("\n  configs/{name}"))
+        .collect();
+    names.sort();
+    let known = if names.is_empty() { "\n  none".to_owned() } else { names.concat() };
+    bail!("there is no configuration file {}. The configurations that come with Shoal are:{known}", config.display())
+}
+
+/// Builds the supervisor in release mode, with cargo's own progress on the terminal, and returns where cargo put it.
+fn build_supervisor(libtorch: &Libtorch) -> Result<PathBuf> {
+    say("Building in release mode: several minutes the first time, seconds later.");
+    let mut command = workspace::cargo();
+    command.args(["build", "--release", "--package", "shoal", "--bin", "supervisor", "--message-format=json-render-diagnostics"]);
+    libtorch.hand_to(&mut command);
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cargo does not start")?;
+    let output = child.stdout.take().context("cargo has no output")?;
+    let mut executable = None;
+    for line in BufReader::new(output).lines() {
+        executable = executable.or(supervisor_executable(&line?));
+    }
+    if !child.wait()?.success() {
+        bail!("the build failed; its messages are above. Repeat it alone with:  cargo build --release");
+    }
+    executable.context("cargo built no supervisor")
+}
+
+/// The path of the supervisor, if this line of cargo's messages tells it.
+fn supervisor_executable(line: &str) -> Option<PathBuf> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    (message["reason"] == "compiler-artifact" && message["target"]["name"] == "supervisor")
+        .then(|| message["executable"].as_str().map(PathBuf::from))
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_supervisor_is_found_among_the_messages_of_cargo() {
+        let message = r#"{"reason":"compiler-artifact","target":{"name":"supervisor"},"executable":"/t/release/supervisor"}"#;
+        assert_eq!(supervisor_executable(message), Some(PathBuf::from("/t/release/supervisor")));
+        for other in [
+            r#"{"reason":"compiler-artifact","target":{"name":"inspect"},"executable":"/t/release/inspect"}"#,
+            r#"{"reason":"compiler-artifact","target":{"name":"supervisor"},"executable":null}"#,
+            r#"{"reason":"build-finished","success":true}"#,
+            "not a message",
+        ] {
+            assert_eq!(supervisor_executable(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_configuration_is_told_before_the_build() {
+        let error = check_config(Path::new("configs/no_such_file.toml")).unwrap_err();
+        assert!(error.to_string().contains("no configuration file configs/no_such_file.toml"), "{error}");
+    }
+}
