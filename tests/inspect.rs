@@ -1,0 +1,15 @@
+//! The inspector tells the truth about a run, disturbs nothing, and survives whatever a segment holds.
+
+#[path = "inspect/fixture.rs"]
+mod fixture;
+#[path = "inspect/hostile.rs"]
+mod hostile;
+#[path = "inspect/live.rs"]
+mod live;
+mod run_support;
+#[path = "inspect/runs.rs"]
+mod runs;
+#[path = "inspect/supervised.rs"]
+mod supervised;
+#[path = "inspect/truth.rs"]
+mod truth;

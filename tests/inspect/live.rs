@@ -1,0 +1,174 @@
+//! The live view: what it draws, and that it gives the terminal back.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::num::NonZeroU16;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::pty::{Winsize, openpty};
+use nix::sys::termios::{LocalFlags, tcgetattr};
+use ratatui::{Terminal, backend::TestBackend};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::fixture::{Known, World};
+use super::run_support::WATCHDOG;
+use shoal::roles::inspector::{History, Inspection, Look, draw};
+use shoal::sync::Ordering;
+
+const ROWS: u16 = 45;
+const COLUMNS: u16 = 140;
+
+#[test]
+fn a_frame_shows_the_processes_the_replay_and_the_rates() {
+    let (world, known) = (World::new(), Known::new());
+    let _announcement = world.announce(known.segment.identity(), known.segment.name());
+    let inspection = Inspection::open(&world.registry, std::process::id()).unwrap();
+    let mut history = History::default();
+    let mut last = None;
+    for gained in [10, 1_000, 100] {
+        let look = Look::at(inspection.segment());
+        known.segment.control().env_steps().fetch_add(gained, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(1));
+        let report = inspection.report_since(&look);
+        history.push(&report);
+        last = Some(report);
+    }
+    let mut terminal = Terminal::new(TestBackend::new(COLUMNS, ROWS)).unwrap();
+    terminal.draw(|frame| draw(frame, &last.unwrap(), &history)).unwrap();
+    let screen = terminal.backend().to_string();
+    for part in [
+        "dqn on Known-v1, supervisor",
+        "1,230 env steps",
+        "7 updates",
+        "policy lag 3.0 (max 9)",
+        "actor 0",
+        "dead",
+        "learner 0",
+        "computing",
+        "10 of 32 transitions, 22.40 samples per insert",
+        "sum tree exact after 1 look",
+        "env steps/s",
+        "updates/s",
+        "q quits",
+    ] {
+        assert!(screen.contains(part), "`{part}` is missing in:\n{screen}");
+    }
+    assert!(screen.contains('▁') || screen.contains('▂') || screen.contains('█'), "no sparkline in:\n{screen}");
+}
+
+#[test]
+fn a_frame_fits_any_terminal() {
+    let (world, known) = (World::new(), Known::new());
+    let _announcement = world.announce(known.segment.identity(), known.segment.name());
+    let inspection = Inspection::open(&world.registry, std::process::id()).unwrap();
+    let report = inspection.report(Duration::ZERO);
+    let mut history = History::default();
+    (0..1_000).for_each(|_| history.push(&report));
+    for (columns, rows) in [(1, 1), (2, 40), (200, 2), (40, 10), (500, 200)] {
+        let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
+        terminal.draw(|frame| draw(frame, &report, &history)).unwrap();
+    }
+}
+
+/// The live view in a terminal of its own.
+struct Watched {
+    child: Child,
+    terminal: File,
+    /// Kept open, so that the terminal's settings can be looked at after the view has ended.
+    side: OwnedFd,
+    screen: vt100::Parser,
+}
+
+impl Watched {
+    fn start(world: &World, pid: &str) -> Self {
+        let size = Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+        let pair = openpty(Some(&size), None).unwrap();
+        let side = || Stdio::from(pair.slave.try_clone().unwrap());
+        let mut command = world.command(&[pid, "--live"]);
+        let child = command.env("TERM", "xterm-256color").stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
+        let [rows, columns] = [ROWS, COLUMNS].map(|count| NonZeroU16::new(count).unwrap());
+        Self { child, terminal: File::from(pair.master), side: pair.slave, screen: vt100::Parser::new(rows, columns, 0) }
+    }
+
+    /// Take in what was drawn until the screen satisfies `ready`.
+    fn wait_for(&mut self, what: &str, ready: impl Fn(&vt100::Screen) -> bool) {
+        let deadline = Instant::now() + WATCHDOG;
+        while !ready(self.screen.screen()) {
+            assert!(Instant::now() < deadline, "gave up waiting for {what}:\n{}", self.screen.screen().contents());
+            let mut descriptors = [PollFd::new(&self.terminal, PollFlags::IN)];
+            if poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 })).unwrap() > 0 {
+                let mut bytes = [0; 4096];
+                let count = self.terminal.read(&mut bytes).unwrap();
+                self.screen.process(&bytes[..count]);
+            }
+        }
+    }
+
+    fn is_raw(&self) -> bool {
+        !tcgetattr(self.side.as_fd()).unwrap().local_flags.contains(LocalFlags::ICANON)
+    }
+
+    /// Assert that the view ended well and left the terminal as it was.
+    fn assert_ended(&mut self) {
+        let deadline = Instant::now() + WATCHDOG;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "the live view did not end");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert!(status.success(), "{status}");
+        assert!(!self.is_raw(), "the terminal is still in raw mode");
+        self.wait_for("the main screen", |screen| !screen.alternate_screen() && !screen.hide_cursor());
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn keys_and_signals_end_the_live_view_and_give_the_terminal_back() {
+    let (world, known) = (World::new(), Known::new());
+    let _announcement = world.announce(known.segment.identity(), known.segment.name());
+    for end in ["q", "\x03", "signal"] {
+        let mut watched = Watched::start(&world, &known.pid());
+        watched.wait_for("the first frame", |screen| screen.alternate_screen() && screen.contents().contains("learner 0"));
+        assert!(watched.is_raw());
+        match end {
+            "signal" => super::run_support::kill(watched.child.id(), nix::sys::signal::Signal::SIGTERM),
+            key => watched.terminal.write_all(key.as_bytes()).unwrap(),
+        }
+        watched.assert_ended();
+    }
+}
+
+#[test]
+fn the_live_view_ends_with_the_run() {
+    let (world, known) = (World::new(), Known::new());
+    let announcement = world.announce(known.segment.identity(), known.segment.name());
+    let mut watched = Watched::start(&world, &known.pid());
+    watched.wait_for("the first frame", |screen| screen.contents().contains("10 of 32 transitions"));
+    drop(announcement);
+    watched.assert_ended();
+    let pid = known.pid();
+    watched.wait_for("the farewell", |screen| screen.contents().contains(&format!("the run of supervisor {pid} has ended")));
+}
+
+#[test]
+fn without_a_terminal_the_live_view_is_refused() {
+    let (world, known) = (World::new(), Known::new());
+    let _announcement = world.announce(known.segment.identity(), known.segment.name());
+    let mut command = world.command(&[&known.pid(), "--live"]);
+    // Without a controlling terminal either, wherever the tests run.
+    let output = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("the live view needs a terminal") && !output.stdout.contains(&0x1b), "{error}");
+}

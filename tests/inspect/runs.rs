@@ -1,0 +1,102 @@
+//! The list of runs, what happens to vanished ones, and the removal of what dead ones left.
+
+use serde_json::json;
+
+use super::fixture::{Known, Object, World, kill_supervisor, object_path};
+
+#[test]
+fn running_and_dead_runs_are_listed() {
+    let (world, known) = (World::new(), Known::new());
+    assert_eq!(world.inspect(&[]).unwrap(), "no runs\n");
+    assert_eq!(world.json(&[]), json!({"runs": []}));
+    let _announcement = world.announce(known.segment.identity(), known.segment.name());
+    let mut bytes = known.bytes();
+    let identity = kill_supervisor(&mut bytes, known.segment.identity());
+    let dead = Object::new(&bytes);
+    let _dead_announcement = world.announce(&identity, &dead.name);
+    let list = world.json(&[]);
+    let runs = list["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    let run = |pid: u32| runs.iter().find(|run| run["pid"] == pid).unwrap();
+    for (pid, state, segment) in
+        [(std::process::id(), "running", known.segment.name()), (identity.supervisor_pid, "dead", dead.name.as_str())]
+    {
+        let run = run(pid);
+        assert_eq!((&run["state"], &run["segment"], &run["problem"]), (&json!(state), &json!(segment), &json!(null)));
+        assert_eq!((&run["env_steps"], &run["updates"], &run["phase"]), (&json!(120), &json!(7), &json!("running")));
+        let names = [&run["environment"], &run["algorithm"], &run["run_folder"]];
+        assert_eq!(names, [&json!("Known-v1"), &json!("dqn"), &json!("runs/known")]);
+        assert!(run["age_s"].is_number());
+    }
+    let text = world.inspect(&[]).unwrap();
+    assert!(text.contains("dead") && text.contains("running") && text.contains("`inspect --clean` removes"), "{text}");
+}
+
+#[test]
+fn a_dead_run_can_still_be_looked_at() {
+    let (world, known) = (World::new(), Known::new());
+    let mut bytes = known.bytes();
+    let identity = kill_supervisor(&mut bytes, known.segment.identity());
+    let dead = Object::new(&bytes);
+    let _announcement = world.announce(&identity, &dead.name);
+    let pid = identity.supervisor_pid.to_string();
+    let report = world.json(&[&pid]);
+    assert_eq!((&report["header"]["state"], &report["run"]["env_steps"]), (&json!("dead"), &json!(120)));
+    assert_eq!(report["run"]["env_steps_per_s"], json!(null), "a dead run has no rates");
+    assert_eq!(world.json(&[&pid, "--transition", "2"])["generation"], json!(1));
+    let refused = world.inspect(&[&pid, "--live"]).unwrap_err();
+    assert!(refused.contains("is dead and will not change"), "{refused}");
+}
+
+#[test]
+fn cleaning_removes_the_dead_and_leaves_the_living() {
+    let (world, known) = (World::new(), Known::new());
+    let _announcement = world.announce(known.segment.identity(), known.segment.name());
+    let mut bytes = known.bytes();
+    let identity = kill_supervisor(&mut bytes, known.segment.identity());
+    let dead = Object::new(&bytes);
+    let _dead_announcement = world.announce(&identity, &dead.name);
+    let text = world.inspect(&["--clean"]).unwrap();
+    assert!(text.contains(&format!("removed {}\n", dead.name)), "{text}");
+    assert!(!dead.exists() && object_path(known.segment.name()).exists());
+    let left = world.json(&[]);
+    assert_eq!((left["runs"].as_array().unwrap().len(), &left["runs"][0]["pid"]), (1, &json!(std::process::id())));
+    assert!(world.json(&["--clean"])["removed"].is_array());
+}
+
+#[test]
+fn a_dead_run_whose_processes_live_is_kept_and_named() {
+    let (world, known) = (World::new(), Known::new());
+    let mut bytes = known.bytes();
+    let identity = kill_supervisor(&mut bytes, known.segment.identity());
+    let orphaned = Object::new(&bytes);
+    // A mapping for writing holds the lock of a living process, as an actor's does.
+    let _process = shoal::segment::Segment::attach(&orphaned.name).unwrap();
+    let _announcement = world.announce(&identity, &orphaned.name);
+    let cleaned = world.json(&["--clean"]);
+    assert_eq!(cleaned["kept"], json!([identity.supervisor_pid]));
+    assert!(orphaned.exists());
+}
+
+#[test]
+fn a_vanished_run_is_an_error_that_says_so() {
+    let (world, known) = (World::new(), Known::new());
+    let pid = known.pid();
+    let error = world.inspect(&[&pid]).unwrap_err();
+    assert!(error.contains(&format!("no run of yours has the supervisor {pid}; nothing is running")), "{error}");
+    let _announcement = world.announce(known.segment.identity(), "/shoal-that-is-not-there");
+    let error = world.inspect(&[&pid]).unwrap_err();
+    assert!(error.contains("cannot open the shared-memory object `/shoal-that-is-not-there`"), "{error}");
+    let list = world.json(&[]);
+    assert_eq!(list["runs"][0]["env_steps"], json!(null));
+    assert!(list["runs"][0]["problem"].as_str().unwrap().contains("cannot open"));
+    assert!(world.inspect(&[]).unwrap().contains("cannot open"));
+}
+
+#[test]
+fn a_segment_of_another_run_is_refused() {
+    let (world, known, other) = (World::new(), Known::new(), Known::new());
+    let _announcement = world.announce(known.segment.identity(), other.segment.name());
+    let error = world.inspect(&[&known.pid()]).unwrap_err();
+    assert!(error.contains("belongs to another run"), "{error}");
+}

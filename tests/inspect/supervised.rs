@@ -1,0 +1,97 @@
+//! A real run under a real supervisor, looked at from outside, and many inspectors at once.
+
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::Signal;
+use rand::SeedableRng;
+use serde_json::Value;
+use shoal::replay::{Batch, Priority, Replay, StagingArea};
+use shoal::segment::Region;
+
+use super::fixture::{Known, World, schema};
+use super::run_support::{Supervised, start};
+
+fn inspect(run: &Supervised, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_inspect"));
+    let output = command.args(arguments).env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn json(run: &Supervised, arguments: &[&str]) -> Value {
+    let mut all = vec!["--json"];
+    all.extend(arguments);
+    let (code, out, err) = inspect(run, &all);
+    assert_eq!(code, Some(0), "{err}");
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn twenty_inspectors_at_once_do_not_disturb_a_writer() {
+    let (world, known) = (World::new(), Known::new());
+    let _announcement = world.announce(known.segment.identity(), known.segment.name());
+    let process = known.segment.processes().slot(0);
+    let area = StagingArea::new(known.segment.words(Region::Staging), known.segment.layout().parameters(), 0);
+    let mut replay = Replay::new(&known.segment, schema(), Some(process));
+    let before = known.segment.control().inserted().load(shoal::sync::Ordering::Relaxed);
+    let mut written = area.pending() as u64;
+    replay.flush(area);
+    let look = || {
+        let pid = known.pid();
+        let mut command = world.command(&["--json", "--interval-ms", "50", &pid]);
+        command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap()
+    };
+    let mut inspectors: Vec<Child> = (0..20).map(|_| look()).collect();
+    let mut batch = Batch::new(&schema(), 4);
+    let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(3);
+    let schema = schema();
+    while inspectors.iter_mut().any(|inspector| inspector.try_wait().unwrap().is_none()) {
+        for _ in 0..4 {
+            let mut writer = area.write(&schema);
+            writer.f32(0, &[0.0, 1.0, 2.0]);
+            writer.commit(Some(Priority::ONE));
+        }
+        written += replay.flush(area) as u64;
+        replay.sample(&mut batch, 0.4, &mut random).unwrap();
+        replay.update_priorities(&batch, (0..4u8).map(|row| Priority::from_f32(f32::from(row) + 0.5)));
+    }
+    for mut inspector in inspectors {
+        assert!(inspector.wait().unwrap().success());
+    }
+    assert_eq!(known.segment.control().inserted().load(shoal::sync::Ordering::Relaxed), before + written);
+    assert!(replay.tree().unwrap().audit().is_exact());
+    assert!(!process.in_operation());
+}
+
+#[test]
+fn a_real_run_is_seen_as_its_supervisor_sees_it() {
+    let mut run = start(&["actor.count=2"]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let pid = run.pid().to_string();
+    let list = json(&run, &[]);
+    let listed = &list["runs"][0];
+    assert_eq!((&listed["pid"], &listed["state"]), (&Value::from(run.pid()), &Value::from("running")));
+    assert_eq!((&listed["environment"], &listed["algorithm"]), (&Value::from("CartPole-v1"), &Value::from("dqn")));
+
+    let report = json(&run, &[&pid, "--interval-ms", "500"]);
+    assert!(report["run"]["env_steps"].as_u64() > Some(200) && report["run"]["updates"].as_u64() > Some(20));
+    assert!(report["run"]["updates_per_s"].as_f64() > Some(0.0), "{}", report["run"]);
+    assert_ne!(report["tree"]["verdict"], "inconsistent");
+    let processes = report["processes"].as_array().unwrap();
+    let alive = |role: &str| processes.iter().filter(|process| process["role"] == role && process["alive"] == true).count();
+    assert_eq!((alive("actor"), alive("learner"), alive("evaluator")), (2, 1, 1));
+    let actor = processes.iter().find(|process| process["role"] == "actor").unwrap();
+    let shares = actor["time"].as_object().unwrap().iter().filter(|(name, _)| *name != "accounted_s");
+    assert!((shares.map(|(_, share)| share.as_f64().unwrap()).sum::<f64>() - 1.0).abs() < 1e-9, "{actor}");
+
+    let transition = json(&run, &[&pid, "--transition", "5"]);
+    let field = |name: &str| transition["fields"].as_array().unwrap().iter().find(|field| field["name"] == name).unwrap()["values"].clone();
+    assert_eq!(field("reward"), serde_json::json!([1.0]), "CartPole pays one per step");
+    assert!(field("observation").as_array().unwrap().iter().all(|value| value.as_f64().unwrap().abs() < 10.0));
+
+    run.signal(Signal::SIGINT);
+    assert!(run.wait().success());
+    let (code, _, error) = inspect(&run, &[&pid]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("nothing is running"), "{error}");
+}
