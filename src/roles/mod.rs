@@ -4,6 +4,7 @@
 pub mod actor;
 pub mod attached;
 pub mod evaluator;
+pub mod inspector;
 pub mod learner;
 pub mod player;
 pub mod run;

@@ -1,0 +1,139 @@
+//! What the live view draws: a pure function from a report and a little history to a frame.
+
+use std::collections::VecDeque;
+
+use indicatif::HumanCount;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Cell, Gauge, Paragraph, Row, Sparkline, Table};
+
+use super::report::Report;
+use super::text::{age, bar, describe_tree, done, process_state, rate};
+
+/// Moments that the sparklines remember.
+const MOMENTS: usize = 240;
+
+/// Rates of the run over the last moments, the newest last.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    env_steps_per_s: VecDeque<u64>,
+    updates_per_s: VecDeque<u64>,
+}
+
+impl History {
+    /// Remember the rates of `report`.
+    pub fn push(&mut self, report: &Report) {
+        let rates = report.run.rates;
+        for (history, rate) in [(&mut self.env_steps_per_s, rates.env_steps_per_s), (&mut self.updates_per_s, rates.updates_per_s)] {
+            history.push_back(rate.unwrap_or(0.0).round() as u64);
+            if history.len() > MOMENTS {
+                history.pop_front();
+            }
+        }
+    }
+}
+
+/// Draw `report`, with the rates of `history`.
+pub fn draw(frame: &mut Frame<'_>, report: &Report, history: &History) {
+    let bins = report.priorities.as_ref().map_or(0, |priorities| priorities.bins.len());
+    let areas = Layout::vertical([
+        Constraint::Length(4),
+        Constraint::Fill(1),
+        Constraint::Length(3),
+        Constraint::Length(u16::try_from(bins).unwrap_or(u16::MAX).saturating_add(2).clamp(3, 14)),
+        Constraint::Length(6),
+        Constraint::Length(1),
+    ]);
+    let [header, processes, replay, priorities, rates, help] = areas.areas(frame.area());
+    draw_header(frame, header, report);
+    draw_processes(frame, processes, report);
+    draw_replay(frame, replay, report);
+    draw_priorities(frame, priorities, report);
+    let [steps, updates] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(rates);
+    draw_rate(frame, steps, "env steps/s", &history.env_steps_per_s, Color::Green);
+    draw_rate(frame, updates, "updates/s", &history.updates_per_s, Color::Yellow);
+    frame.render_widget(Line::from("q quits").dim(), help);
+}
+
+fn draw_header(frame: &mut Frame<'_>, area: Rect, report: &Report) {
+    let (header, run) = (&report.header, &report.run);
+    let title = format!(" {}, supervisor {} ", report.title(), header.supervisor_pid);
+    let lag = run.policy_lag_mean.map_or_else(|| "-".into(), |mean| format!("{mean:.1}"));
+    let counts = format!(
+        "{} for {}   {} env steps   {} episodes   {} updates",
+        run.state,
+        age(header.age_s),
+        HumanCount(run.env_steps),
+        HumanCount(run.episodes),
+        HumanCount(run.updates)
+    );
+    let learning = format!(
+        "policy lag {lag} (max {})   parameters version {}   learners {:?} epoch {}   repairs {}",
+        HumanCount(run.policy_lag_max),
+        report.parameters.version,
+        report.learners.members,
+        report.learners.epoch,
+        run.repairs
+    );
+    let lines = vec![Line::from(counts), Line::from(learning)];
+    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(title.bold())), area);
+}
+
+fn draw_processes(frame: &mut Frame<'_>, area: Rect, report: &Report) {
+    let rows = report.processes.iter().filter(|process| process.is_of_interest()).map(|process| {
+        let state = process_state(process);
+        let colour = match state {
+            "alive" => Color::Green,
+            "dead" => Color::Red,
+            _ => Color::DarkGray,
+        };
+        Row::new([
+            Cell::from(process.slot.to_string()),
+            Cell::from(process.name()),
+            Cell::from(process.pid.to_string()),
+            Cell::from(state).style(Style::new().fg(colour)),
+            Cell::from(process.phase.map_or("-", |phase| phase.name())),
+            Cell::from(process.heartbeat_age_ms.map_or_else(|| "-".into(), |age_ms| format!("{} ms", HumanCount(age_ms)))),
+            Cell::from(process.restarts.to_string()),
+            Cell::from(done(process)),
+            Cell::from(rate(&process.rates, process.updates > 0)),
+        ])
+    });
+    let header = Row::new(["slot", "process", "pid", "state", "phase", "heartbeat", "restarts", "done", "rate"]).bold();
+    let widths = [4, 18, 9, 8, 28, 12, 8, 18, 12].map(Constraint::Length);
+    frame.render_widget(Table::new(rows, widths).header(header).block(Block::bordered().title(" processes ")), area);
+}
+
+fn draw_replay(frame: &mut Frame<'_>, area: Rect, report: &Report) {
+    let replay = &report.replay;
+    let ratio = replay.samples_per_insert.map_or_else(String::new, |ratio| format!(", {ratio:.2} samples per insert"));
+    let label = format!("{} of {} transitions{ratio}", HumanCount(replay.size), HumanCount(replay.capacity as u64));
+    let gauge = Gauge::default().ratio(replay.fill.clamp(0.0, 1.0)).label(label).gauge_style(Style::new().fg(Color::Blue));
+    frame.render_widget(gauge.block(Block::bordered().title(" replay ")), area);
+}
+
+fn draw_priorities(frame: &mut Frame<'_>, area: Rect, report: &Report) {
+    let (Some(priorities), Some(tree)) = (&report.priorities, &report.tree) else {
+        let text = Paragraph::new("sampling is uniform").block(Block::bordered().title(" priorities "));
+        frame.render_widget(text, area);
+        return;
+    };
+    let width = usize::from(area.width.saturating_sub(40));
+    // The fullest part: the largest priorities, when there are more powers of two than lines.
+    let lines = priorities.bins.iter().rev().map(|bin| {
+        let bar = bar(bin.count, priorities.highest_count(), width);
+        Line::from(format!("{:>9.2e} .. {:<9.2e} {:>11} {bar}", bin.at_least, bin.below, HumanCount(bin.count).to_string()))
+    });
+    let title = format!(" priorities, sum tree {} ", describe_tree(tree));
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).block(Block::bordered().title(title)), area);
+}
+
+fn draw_rate(frame: &mut Frame<'_>, area: Rect, name: &str, history: &VecDeque<u64>, colour: Color) {
+    let room = usize::from(area.width.saturating_sub(2));
+    let shown: Vec<u64> = history.iter().skip(history.len().saturating_sub(room)).copied().collect();
+    let title = format!(" {name} {} ", HumanCount(history.back().copied().unwrap_or(0)));
+    let sparkline = Sparkline::default().data(&shown).style(Style::new().fg(colour));
+    frame.render_widget(sparkline.block(Block::bordered().title(title)), area);
+}

@@ -1,0 +1,109 @@
+//! The inspector: a look into a running or dead run from outside.
+//!
+//! It maps the segment read-only and takes no lock, so it cannot disturb the run. It believes nothing that it reads:
+//! the header is validated before anything else, every index and length from the segment is checked, and no byte
+//! pattern makes it panic. What it finds is plain data, [`Report`], that several renderers share.
+
+mod error;
+mod histogram;
+mod live;
+mod live_view;
+mod printable;
+mod processes;
+mod rates;
+mod replay;
+mod report;
+mod runs;
+mod table;
+mod text;
+mod transition;
+mod tree;
+
+pub use error::InspectError;
+pub use histogram::{Bin, Histogram};
+pub use live::{Ending, watch};
+pub use live_view::{History, draw};
+pub use processes::{ProcessReport, TimeShares};
+pub use rates::{Look, Rates};
+pub use replay::{ReplayReport, StagingReport};
+pub use report::{FieldReport, Header, LearnerReport, ParameterReport, RegionReport, Report, RunDescription, RunReport};
+pub use runs::{Cleaned, RunList, RunSummary};
+pub use transition::{FieldValues, Owner, Transition, Values};
+pub use tree::{TreeReport, Verdict};
+
+use std::time::Duration;
+
+use crate::rendezvous::{Entry, Registry, RendezvousError, RunState};
+use crate::segment::Segment;
+
+/// Looks at the tree in search of a quiet moment.
+const TREE_LOOKS: u32 = 10;
+
+/// A run, opened for looking.
+pub struct Inspection {
+    registry: Registry,
+    entry: Entry,
+    segment: Segment,
+}
+
+impl Inspection {
+    /// Open the run of the supervisor `pid`, dead or alive.
+    ///
+    /// # Errors
+    /// There is no such run, its segment is gone, is damaged, or belongs to another run.
+    pub fn open(registry: &Registry, pid: u32) -> Result<Self, InspectError> {
+        let entry = registry.find(pid)?;
+        let segment = open(&entry)?;
+        Ok(Self { registry: registry.clone(), entry, segment })
+    }
+
+    /// The segment.
+    pub fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    /// Whether the supervisor lived when the run was opened.
+    pub fn state(&self) -> RunState {
+        self.entry.state
+    }
+
+    /// Everything about the run, with rates measured over `interval`. A dead run has no rates and is not waited for.
+    pub fn report(&self, interval: Duration) -> Report {
+        let earlier = (self.state() == RunState::Running).then(|| {
+            let look = Look::at(&self.segment);
+            std::thread::sleep(interval);
+            look
+        });
+        Report::collect(&self.segment, self.state(), earlier.as_ref(), TREE_LOOKS)
+    }
+
+    /// Everything about the run, at once, with rates since `earlier`.
+    pub fn report_since(&self, earlier: &Look) -> Report {
+        Report::collect(&self.segment, self.state(), Some(earlier), 1)
+    }
+
+    /// The transition in slot `slot` of the replay.
+    ///
+    /// # Errors
+    /// There is no such slot, it is empty, it was never whole, or the run's description cannot be believed.
+    pub fn transition(&self, slot: usize) -> Result<Transition, InspectError> {
+        Transition::read(&self.segment, slot)
+    }
+
+    /// Whether the run is still announced and its supervisor still lives.
+    pub fn is_running(&self) -> bool {
+        let found = self.registry.find(self.entry.record.identity.supervisor_pid);
+        found.is_ok_and(|now| now.state == RunState::Running && now.record.identity == self.entry.record.identity)
+    }
+}
+
+/// Map the segment that `entry` names, if it is of the same run.
+fn open(entry: &Entry) -> Result<Segment, InspectError> {
+    let record = &entry.record;
+    let segment = Segment::attach_read_only(&record.segment)?;
+    if *segment.identity() != record.identity {
+        let other = RendezvousError::OtherRun { pid: record.identity.supervisor_pid, segment: record.segment.clone() };
+        return Err(other.into());
+    }
+    Ok(segment)
+}

@@ -1,0 +1,156 @@
+//! The process table: who is there, what it does, how fast, and what it spent its time on.
+
+use serde::Serialize;
+
+use super::printable::printable;
+use super::rates::Rates;
+use crate::segment::counters::{Counter, Counters};
+use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState, is_alive};
+use crate::sync::monotonic_ns;
+
+/// One slot of the process table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProcessReport {
+    /// Number of the slot.
+    pub slot: usize,
+    /// What its process does; absent while nobody ever had the slot or the word means nothing.
+    pub role: Option<Role>,
+    /// Number of the process among its kind.
+    pub number: Option<usize>,
+    /// Whether anybody owns the slot.
+    pub state: SlotState,
+    /// Process id of the owner; 0 without one.
+    pub pid: u32,
+    /// Whether the kernel knows the owner.
+    pub alive: bool,
+    /// What the owner says it does.
+    pub phase: Option<Phase>,
+    /// Milliseconds since the owner last said so.
+    pub heartbeat_age_ms: Option<u64>,
+    /// Whether the owner is, or died, in the middle of changing the replay.
+    pub in_operation: bool,
+    /// How often the process was replaced.
+    pub restarts: u64,
+    /// What it said before it died.
+    pub last_words: Option<String>,
+    /// Environment steps.
+    pub env_steps: u64,
+    /// Episodes finished.
+    pub episodes: u64,
+    /// Transitions inserted.
+    pub inserted: u64,
+    /// Transitions sampled.
+    pub sampled: u64,
+    /// Updates taken part in.
+    pub updates: u64,
+    /// Count of updates in the parameters that it uses.
+    pub parameter_updates: u64,
+    /// Work per second, measured.
+    #[serde(flatten)]
+    pub rates: Rates,
+    /// What it spent its time on since the run began.
+    pub time: TimeShares,
+}
+
+/// Shares of the time that a process accounted for, which add up to one, or are all zero.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct TimeShares {
+    /// Stepping environments.
+    pub environment: f64,
+    /// Choosing actions.
+    pub inference: f64,
+    /// Staging, flushing and reading parameters.
+    pub insert: f64,
+    /// Waiting for the rate limiter.
+    pub limiter_wait: f64,
+    /// Drawing batches and writing priorities back.
+    pub replay: f64,
+    /// Forward and backward passes and the optimizer.
+    pub compute: f64,
+    /// Exchanging gradients.
+    pub exchange: f64,
+    /// Publishing parameters.
+    pub publish: f64,
+    /// Seconds that the shares are of.
+    pub accounted_s: f64,
+}
+
+impl TimeShares {
+    fn of(counters: Counters<'_>) -> Self {
+        let seconds = |counter| counters.get(counter) as f64 / 1e9;
+        let kinds = [
+            Counter::EnvironmentNs,
+            Counter::InferenceNs,
+            Counter::InsertNs,
+            Counter::LimiterWaitNs,
+            Counter::ReplayNs,
+            Counter::ComputeNs,
+            Counter::ExchangeNs,
+            Counter::PublishNs,
+        ];
+        let spent_s = kinds.map(seconds);
+        let accounted_s: f64 = spent_s.iter().sum();
+        let [environment, inference, insert, limiter_wait, replay, compute, exchange, publish] =
+            spent_s.map(|spent_s| if accounted_s > 0.0 { spent_s / accounted_s } else { 0.0 });
+        Self { environment, inference, insert, limiter_wait, replay, compute, exchange, publish, accounted_s }
+    }
+
+    /// Names for people, with their shares.
+    pub fn named(&self) -> [(&'static str, f64); 8] {
+        [
+            ("environment", self.environment),
+            ("inference", self.inference),
+            ("insert", self.insert),
+            ("limiter", self.limiter_wait),
+            ("replay", self.replay),
+            ("compute", self.compute),
+            ("exchange", self.exchange),
+            ("publish", self.publish),
+        ]
+    }
+}
+
+impl ProcessReport {
+    /// What `slot` says now. `of_this_boot` tells whether process ids and the monotonic clock still mean anything.
+    pub(super) fn of(slot: ProcessSlot<'_>, rates: Rates, of_this_boot: bool) -> Self {
+        let state = slot.state();
+        let owned = state != SlotState::Free;
+        let role = slot.role().filter(|_| owned || slot.generation() > 0);
+        let counters = slot.counters();
+        let last_words = printable(&slot.last_words());
+        Self {
+            slot: slot.index(),
+            role: role.map(|(role, _)| role),
+            number: role.map(|(_, number)| number),
+            state,
+            pid: if state == SlotState::Live { slot.pid() } else { 0 },
+            alive: state == SlotState::Live && of_this_boot && is_alive(slot.pid(), slot.start_time()),
+            phase: slot.phase().filter(|_| owned),
+            heartbeat_age_ms: (owned && of_this_boot).then(|| monotonic_ns().saturating_sub(slot.heartbeat_ns()) / 1_000_000),
+            in_operation: slot.in_operation(),
+            restarts: slot.restarts(),
+            last_words: (!last_words.is_empty()).then_some(last_words),
+            env_steps: counters.get(Counter::EnvSteps),
+            episodes: counters.get(Counter::Episodes),
+            inserted: counters.get(Counter::Inserted),
+            sampled: counters.get(Counter::Sampled),
+            updates: counters.get(Counter::Updates),
+            parameter_updates: slot.parameter_updates(),
+            rates,
+            time: TimeShares::of(counters),
+        }
+    }
+
+    /// Role and number, for people.
+    pub fn name(&self) -> String {
+        match (self.role, self.number) {
+            (Some(role), Some(number)) => format!("{} {number}", role.name()),
+            _ => "-".into(),
+        }
+    }
+
+    /// Whether the slot has anything to tell.
+    pub fn is_of_interest(&self) -> bool {
+        self.state != SlotState::Free || self.restarts > 0 || self.last_words.is_some() || self.env_steps > 0 || self.updates > 0
+    }
+}

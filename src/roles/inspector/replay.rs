@@ -1,0 +1,93 @@
+//! The replay from outside: how full, how used, and what waits in the staging areas.
+
+use serde::Serialize;
+
+use crate::replay::{Priority, StagingArea};
+use crate::segment::counters::Counter;
+use crate::segment::{Region, Segment};
+use crate::sync::Ordering;
+
+/// The replay's counts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ReplayReport {
+    /// Transitions that fit.
+    pub capacity: usize,
+    /// Transitions in it.
+    pub size: u64,
+    /// Size over capacity.
+    pub fill: f64,
+    /// Transitions for which a slot was claimed: the insert cursor.
+    pub claimed: u64,
+    /// Transitions inserted completely.
+    pub inserted: u64,
+    /// Transitions drawn by learners.
+    pub sampled: u64,
+    /// Drawn over inserted; absent before the first.
+    pub samples_per_insert: Option<f64>,
+    /// Slots passed over because another process was writing them.
+    pub skipped_slots: u64,
+    /// Transitions drawn again because their slot changed meanwhile.
+    pub redrawn: u64,
+    /// Priority updates dropped because their transition was overwritten.
+    pub stale_priorities: u64,
+    /// Priorities refused because they were not finite or negative.
+    pub refused_priorities: u64,
+    /// Largest priority seen so far, which new transitions get.
+    pub largest_priority: f64,
+}
+
+impl ReplayReport {
+    /// The counts of `segment` now.
+    pub(super) fn of(segment: &Segment) -> Self {
+        let control = segment.control();
+        let capacity = segment.layout().parameters().capacity;
+        let inserted = control.inserted().load(Ordering::Relaxed);
+        let sampled = control.sampled().load(Ordering::Relaxed);
+        let size = inserted.min(capacity as u64);
+        Self {
+            capacity,
+            size,
+            fill: size as f64 / capacity as f64,
+            claimed: control.claimed().load(Ordering::Relaxed),
+            inserted,
+            sampled,
+            samples_per_insert: (inserted > 0).then(|| sampled as f64 / inserted as f64),
+            skipped_slots: total(segment, Counter::SkippedSlots),
+            redrawn: total(segment, Counter::Redrawn),
+            stale_priorities: total(segment, Counter::StalePriorities),
+            refused_priorities: total(segment, Counter::RefusedPriorities),
+            largest_priority: control.largest_priority().load(Ordering::Relaxed) as f64 * Priority::SMALLEST.to_f64(),
+        }
+    }
+}
+
+/// A counter added up over all processes. What is in the segment may be anything, so the sum stops at the largest.
+pub(super) fn total(segment: &Segment, counter: Counter) -> u64 {
+    segment.processes().iter().fold(0, |sum, slot| sum.saturating_add(slot.counters().get(counter)))
+}
+
+/// One staging area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct StagingReport {
+    /// Slot of the process whose area it is.
+    pub slot: usize,
+    /// Transitions that fit.
+    pub capacity: usize,
+    /// Transitions written completely.
+    pub committed: usize,
+    /// Those of them already in the store.
+    pub flushed: usize,
+    /// Those of them not yet in the store.
+    pub pending: usize,
+}
+
+/// All staging areas of `segment`.
+pub(super) fn staging(segment: &Segment) -> Vec<StagingReport> {
+    let layout = segment.layout().parameters();
+    let area = |slot| {
+        let area = StagingArea::new(segment.words(Region::Staging), layout, slot);
+        let (committed, flushed) = area.progress();
+        StagingReport { slot, capacity: area.capacity(), committed, flushed, pending: committed.saturating_sub(flushed) }
+    };
+    (0..layout.stagers).map(area).collect()
+}

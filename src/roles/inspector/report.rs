@@ -1,0 +1,265 @@
+//! Everything that is said of one run, as plain data: collected from its segment, rendered by `text`, `live` and serde.
+
+use serde::Serialize;
+
+use super::histogram::Histogram;
+use super::printable::printable;
+use super::processes::ProcessReport;
+use super::rates::{Look, Rates};
+use super::replay::{ReplayReport, StagingReport, staging, total};
+use super::runs::{age_s, state_name};
+use super::tree::TreeReport;
+use crate::rendezvous::RunState as Liveliness;
+use crate::replay::SumTree;
+use crate::segment::counters::Counter;
+use crate::segment::gradients::View;
+use crate::segment::{ABI_VERSION, LayoutParameters, Region, Segment};
+use crate::sync::Ordering;
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Whose segment it is and where everything lies in it.
+    pub header: Header,
+    /// What the run says of itself; absent when that cannot be read.
+    pub description: Option<RunDescription>,
+    /// Why it cannot be read.
+    pub description_problem: Option<String>,
+    /// Run-wide counts.
+    pub run: RunReport,
+    /// The process table, a row per slot.
+    pub processes: Vec<ProcessReport>,
+    /// The replay's counts.
+    pub replay: ReplayReport,
+    /// How priorities are spread; absent when sampling is uniform.
+    pub priorities: Option<Histogram>,
+    /// The sum tree, audited; absent when sampling is uniform.
+    pub tree: Option<TreeReport>,
+    /// Staging areas.
+    pub staging: Vec<StagingReport>,
+    /// Published parameters.
+    pub parameters: ParameterReport,
+    /// The learners that take part in the exchange.
+    pub learners: LearnerReport,
+}
+
+/// Whose segment it is and where everything lies in it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Header {
+    /// Name of the shared-memory object.
+    pub segment: String,
+    /// Version of the layout.
+    pub layout_version: u64,
+    /// Random name of the run, in hexadecimal.
+    pub run_id: String,
+    /// Process id of the supervisor.
+    pub supervisor_pid: u32,
+    /// Whether the supervisor lives.
+    pub state: Liveliness,
+    /// When the run was created, in milliseconds since 1970.
+    pub created_unix_ms: u64,
+    /// Seconds since then.
+    pub age_s: f64,
+    /// Bytes of the segment.
+    pub total_bytes: usize,
+    /// The sizes from which the layout follows.
+    pub sizes: LayoutParameters,
+    /// The regions, in the order in which they lie.
+    pub regions: Vec<RegionReport>,
+}
+
+/// One region's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RegionReport {
+    /// Name.
+    pub name: &'static str,
+    /// Bytes from the start of the segment.
+    pub offset_bytes: usize,
+    /// Bytes.
+    pub length_bytes: usize,
+}
+
+/// What the run says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunDescription {
+    /// Version of the program that started it.
+    pub program_version: String,
+    /// Environment.
+    pub environment: String,
+    /// Algorithm.
+    pub algorithm: String,
+    /// Where its results are.
+    pub run_folder: String,
+    /// Fields of a transition.
+    pub fields: Vec<FieldReport>,
+}
+
+/// One field of a transition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FieldReport {
+    /// Name.
+    pub name: String,
+    /// Element type.
+    pub element: String,
+    /// Elements.
+    pub length: usize,
+}
+
+/// Run-wide counts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RunReport {
+    /// `starting`, `running`, `stopping` or `poisoned`.
+    pub state: &'static str,
+    /// Environment steps of all actors.
+    pub env_steps: u64,
+    /// Episodes finished.
+    pub episodes: u64,
+    /// Updates of the parameters.
+    pub updates: u64,
+    /// Work per second, measured.
+    #[serde(flatten)]
+    pub rates: Rates,
+    /// Updates by which the acting policy was older than the newest, mean over all transitions; absent before the first.
+    pub policy_lag_mean: Option<f64>,
+    /// The largest such lag.
+    pub policy_lag_max: u64,
+    /// Times that the supervisor repaired the replay.
+    pub repairs: u64,
+    /// Whether the supervisor is repairing it now.
+    pub repairing: bool,
+}
+
+/// Published parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ParameterReport {
+    /// Parameters of the network.
+    pub count: usize,
+    /// Versions published for acting.
+    pub version: u64,
+    /// Versions published of the learners' whole state.
+    pub learner_state_version: u64,
+}
+
+/// The learners that take part in the exchange.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LearnerReport {
+    /// Raised with every change.
+    pub epoch: u32,
+    /// Their numbers.
+    pub members: Vec<usize>,
+    /// The one who publishes.
+    pub leader: Option<usize>,
+}
+
+impl Report {
+    /// Collect it from `segment`; rates are since `earlier`, and the tree is audited up to `most_looks` times.
+    pub(super) fn collect(segment: &Segment, state: Liveliness, earlier: Option<&Look>, most_looks: u32) -> Self {
+        let now = Look::at(segment);
+        let of_this_boot = segment.identity().is_of_this_boot();
+        let process_rates = |slot| earlier.map_or_else(Rates::default, |earlier| now.process_rates(earlier, slot));
+        let processes = segment.processes().iter().map(|slot| ProcessReport::of(slot, process_rates(slot.index()), of_this_boot)).collect();
+        let (description, description_problem) = match describe(segment) {
+            Ok(description) => (Some(description), None),
+            Err(problem) => (None, Some(problem)),
+        };
+        let replay = ReplayReport::of(segment);
+        let sizes = segment.layout().parameters();
+        let tree = (sizes.fanout != 0).then(|| SumTree::new(segment.words(Region::Tree), sizes.capacity, sizes.fanout));
+        let view = View::load(segment.control().membership());
+        Self {
+            header: header(segment, state),
+            description,
+            description_problem,
+            run: run(segment, earlier.map_or_else(Rates::default, |earlier| now.run_rates(earlier))),
+            processes,
+            replay,
+            priorities: tree.as_ref().map(|tree| Histogram::of(tree, replay.size)),
+            tree: tree.as_ref().map(|tree| TreeReport::of(segment, tree, most_looks)),
+            staging: staging(segment),
+            parameters: ParameterReport {
+                count: sizes.network_parameters,
+                version: segment.parameter_board().version(),
+                learner_state_version: segment.learner_board().version(),
+            },
+            learners: LearnerReport { epoch: view.epoch, members: view.learners().collect(), leader: view.leader() },
+        }
+    }
+
+    /// Algorithm and environment, for people.
+    pub fn title(&self) -> String {
+        match &self.description {
+            Some(description) => format!("{} on {}", description.algorithm, description.environment),
+            None => "a run without a readable description".into(),
+        }
+    }
+}
+
+fn header(segment: &Segment, state: Liveliness) -> Header {
+    let identity = segment.identity();
+    let layout = segment.layout();
+    let regions = layout.sections().iter().map(|section| RegionReport {
+        name: region_name(section.region),
+        offset_bytes: section.offset_bytes,
+        length_bytes: section.length_bytes,
+    });
+    Header {
+        segment: printable(segment.name()),
+        layout_version: ABI_VERSION,
+        run_id: format!("{:032x}", identity.run_id),
+        supervisor_pid: identity.supervisor_pid,
+        state,
+        created_unix_ms: identity.created_unix_ms,
+        age_s: age_s(identity.created_unix_ms),
+        total_bytes: layout.total_bytes(),
+        sizes: *layout.parameters(),
+        regions: regions.collect(),
+    }
+}
+
+fn describe(segment: &Segment) -> Result<RunDescription, String> {
+    let description = segment.description().map_err(|error| printable(&error.to_string()))?;
+    let fields = description.fields.iter().map(|field| FieldReport {
+        name: printable(&field.name),
+        element: printable(&field.element),
+        length: field.length,
+    });
+    Ok(RunDescription {
+        program_version: printable(&description.program_version),
+        environment: printable(&description.environment),
+        algorithm: printable(&description.algorithm),
+        run_folder: printable(&description.run_folder),
+        fields: fields.collect(),
+    })
+}
+
+fn run(segment: &Segment, rates: Rates) -> RunReport {
+    let control = segment.control();
+    let lagged = total(segment, Counter::Inserted);
+    let lag_max = segment.processes().iter().map(|slot| slot.counters().get(Counter::PolicyLagMax)).max();
+    RunReport {
+        state: state_name(control.run_state()),
+        env_steps: control.env_steps().load(Ordering::Relaxed),
+        episodes: total(segment, Counter::Episodes),
+        updates: control.updates().load(Ordering::Relaxed),
+        rates,
+        policy_lag_mean: (lagged > 0).then(|| total(segment, Counter::PolicyLagSum) as f64 / lagged as f64),
+        policy_lag_max: lag_max.unwrap_or(0),
+        repairs: control.repairs().load(Ordering::Relaxed),
+        repairing: control.gate().load(Ordering::Relaxed) != 0,
+    }
+}
+
+fn region_name(region: Region) -> &'static str {
+    match region {
+        Region::Control => "control",
+        Region::Processes => "processes",
+        Region::Description => "description",
+        Region::Tree => "tree",
+        Region::Store => "store",
+        Region::Staging => "staging",
+        Region::Parameters => "parameters",
+        Region::LearnerState => "learner_state",
+        Region::Gradients => "gradients",
+        Region::Metrics => "metrics",
+    }
+}

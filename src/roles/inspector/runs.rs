@@ -1,0 +1,111 @@
+//! This user's runs, and the removal of what dead ones left.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use super::printable::printable;
+use crate::rendezvous::{Entry, Registry, RunState as Liveliness};
+use crate::segment::Segment;
+use crate::segment::control::RunState;
+use crate::sync::Ordering;
+
+/// This user's runs, the oldest first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunList {
+    /// The runs.
+    pub runs: Vec<RunSummary>,
+}
+
+/// One run, in a line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// Process id of its supervisor, by which it is named.
+    pub pid: u32,
+    /// Whether its supervisor lives.
+    pub state: Liveliness,
+    /// What the run is doing by its own account; absent when its segment cannot be read.
+    pub phase: Option<&'static str>,
+    /// Environment.
+    pub environment: String,
+    /// Algorithm.
+    pub algorithm: String,
+    /// Seconds since it was created.
+    pub age_s: f64,
+    /// Environment steps.
+    pub env_steps: Option<u64>,
+    /// Updates.
+    pub updates: Option<u64>,
+    /// Where its results are.
+    pub run_folder: String,
+    /// Name of its shared-memory object.
+    pub segment: String,
+    /// Why its segment cannot be read.
+    pub problem: Option<String>,
+}
+
+/// What a clean-up did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cleaned {
+    /// Segments that were removed, with their sockets and records.
+    pub removed: Vec<String>,
+    /// Supervisors of dead runs that processes still live of, so that nothing of them was removed.
+    pub kept: Vec<u32>,
+}
+
+impl RunList {
+    /// All runs in `registry`.
+    pub fn of(registry: &Registry) -> Self {
+        Self { runs: registry.list().iter().map(RunSummary::of).collect() }
+    }
+}
+
+impl RunSummary {
+    fn of(entry: &Entry) -> Self {
+        let record = &entry.record;
+        let opened = super::open(entry);
+        let (segment, problem) = match opened {
+            Ok(segment) => (Some(segment), None),
+            Err(error) => (None, Some(printable(&error.to_string()))),
+        };
+        let control = segment.as_ref().map(Segment::control);
+        Self {
+            pid: record.identity.supervisor_pid,
+            state: entry.state,
+            phase: control.map(|control| state_name(control.run_state())),
+            environment: printable(&record.environment),
+            algorithm: printable(&record.algorithm),
+            age_s: age_s(record.identity.created_unix_ms),
+            env_steps: control.map(|control| control.env_steps().load(Ordering::Relaxed)),
+            updates: control.map(|control| control.updates().load(Ordering::Relaxed)),
+            run_folder: printable(&record.run_folder),
+            segment: printable(&record.segment),
+            problem,
+        }
+    }
+}
+
+impl Cleaned {
+    /// Remove what every dead run of this user left.
+    pub fn sweep(registry: &Registry) -> Self {
+        let removed = registry.sweep();
+        let dead = registry.list().into_iter().filter(|entry| entry.state == Liveliness::Dead);
+        Self { removed, kept: dead.map(|entry| entry.record.identity.supervisor_pid).collect() }
+    }
+}
+
+/// Seconds since a moment given in milliseconds since 1970.
+pub(super) fn age_s(created_unix_ms: u64) -> f64 {
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |elapsed| elapsed.as_secs_f64() * 1e3);
+    (now_ms - created_unix_ms as f64).max(0.0) / 1e3
+}
+
+/// Name of a run's state.
+pub(super) fn state_name(state: RunState) -> &'static str {
+    match state {
+        RunState::Starting => "starting",
+        RunState::Running => "running",
+        RunState::Stopping => "stopping",
+        RunState::Poisoned => "poisoned",
+    }
+}

@@ -1,0 +1,89 @@
+//! An audit of the sum tree from outside, while others may be changing it.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::replay::{Audit, Priority, SumTree};
+use crate::segment::Segment;
+use crate::segment::processes::{SlotState, is_alive};
+use crate::sync::Ordering;
+
+/// What can be said of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Every node was the sum of its children.
+    Exact,
+    /// Nobody was changing it, and nodes were not the sums of their children.
+    Inconsistent,
+    /// It was being changed in every look, so that differences mean nothing.
+    InMotion,
+}
+
+/// The sum tree, audited.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TreeReport {
+    /// Children per node.
+    pub fanout: usize,
+    /// What the audit came to.
+    pub verdict: Verdict,
+    /// Looks it took.
+    pub looks: u32,
+    /// What the last look found, in the tree's fixed point.
+    #[serde(flatten)]
+    pub audit: Audit,
+    /// Sum of all priorities, from the leaves.
+    pub total_priority: f64,
+}
+
+impl TreeReport {
+    /// Audit `tree`, up to `most_looks` times until it is found exact or found damaged.
+    pub(super) fn of(segment: &Segment, tree: &SumTree<'_>, most_looks: u32) -> Self {
+        let mut last: Option<Audit> = None;
+        let mut looks = 0;
+        let (audit, verdict) = loop {
+            let before = Moment::of(segment);
+            let audit = tree.audit();
+            looks += 1;
+            if audit.is_exact() {
+                break (audit, Verdict::Exact);
+            }
+            let quiet = before.is_quiet() && before == Moment::of(segment);
+            // One look could fall between two additions of a process that was put to sleep; two that agree did not.
+            if quiet && last == Some(audit) {
+                break (audit, Verdict::Inconsistent);
+            }
+            last = quiet.then_some(audit);
+            if looks >= most_looks {
+                break (audit, Verdict::InMotion);
+            }
+            std::thread::sleep(Duration::from_millis(u64::from(looks)));
+        };
+        let total_priority = audit.leaf_sum as f64 * Priority::SMALLEST.to_f64();
+        Self { fanout: segment.layout().parameters().fanout, verdict, looks, audit, total_priority }
+    }
+}
+
+/// What changes when somebody changes the tree.
+#[derive(PartialEq, Eq)]
+struct Moment {
+    working: usize,
+    claimed: u64,
+    sampled: u64,
+}
+
+impl Moment {
+    fn of(segment: &Segment) -> Self {
+        let live = segment.processes().iter().filter(|slot| slot.state() == SlotState::Live && slot.in_operation());
+        Self {
+            working: live.filter(|slot| is_alive(slot.pid(), slot.start_time())).count(),
+            claimed: segment.control().claimed().load(Ordering::Relaxed),
+            sampled: segment.control().sampled().load(Ordering::Relaxed),
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.working == 0
+    }
+}
