@@ -65,7 +65,7 @@ fn update(run: &Run, slot: usize, seed: u64) {
 
 #[test]
 fn after_any_kill_the_tree_is_exact_and_every_committed_transition_is_there_once() {
-    const MOST_PER_LIFE: u32 = 400;
+    const MOST_PER_LIFE: u32 = 150;
     let kills = support::count_from_environment("SHOAL_TEST_KILLS", 300);
     let lives = usize::try_from(kills).expect("a small count") + WRITERS + UPDATERS + 8;
     let run = Run::new(Sizes {
