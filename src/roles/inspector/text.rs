@@ -8,7 +8,7 @@ use super::Histogram;
 use super::processes::ProcessReport;
 use super::report::Report;
 use super::table::Table;
-use super::words::{age, bar, bytes, describe_tree, done, line, per_second, percent, process_state, rate};
+use super::words::{age, bar, bytes, describe_tree, done, line, per_second, percent, process_state, rate, significant};
 use crate::rendezvous::RunState as Liveliness;
 
 /// Characters of the longest bar.
@@ -134,11 +134,12 @@ impl Display for Histogram {
         let (Some(smallest), Some(largest), Some(mean)) = (self.smallest, self.largest, self.mean) else {
             return line(formatter, "priorities", "none");
         };
-        let spread = format!("smallest {smallest:.3e}, mean {mean:.3e}, largest {largest:.3e}");
+        let spread = format!("smallest {}, mean {}, largest {}", significant(smallest), significant(mean), significant(largest));
         line(formatter, "priorities", &format!("{} ({} zero), {spread}", HumanCount(self.positive), HumanCount(self.zero)))?;
         for bin in &self.bins {
             let bar = bar(bin.count, self.highest_count(), BAR_WIDTH);
-            writeln!(formatter, "  {:>9.3e} .. {:<9.3e} {:>10} {bar}", bin.at_least, bin.below, HumanCount(bin.count).to_string())?;
+            let [at_least, below] = [bin.at_least, bin.below].map(significant);
+            writeln!(formatter, "  {at_least:>11} .. {below:<11} {:>10} {bar}", HumanCount(bin.count).to_string())?;
         }
         Ok(())
     }

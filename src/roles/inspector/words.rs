@@ -95,3 +95,32 @@ pub(super) fn age(seconds: f64) -> String {
         _ => format!("{} d {} h", total / 86_400, total / 3_600 % 24),
     }
 }
+
+/// A number with three significant digits, without an exponent: priorities span many powers of ten around one.
+pub(super) fn significant(value: f64) -> String {
+    let decimals = (2.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_three_significant_digits() {
+        let shown = [0.0, 2f64.powi(-20), 0.0009765625, 0.0625, 0.4655, 1.0, 12.063, 131_072.0].map(significant);
+        assert_eq!(shown, ["0", "0.000000954", "0.000977", "0.0625", "0.466", "1", "12.1", "131072"]);
+    }
+
+    #[test]
+    fn bars_never_leave_their_room_and_never_hide_a_count() {
+        let lengths = [(0, 9, 4), (1, 1_000, 4), (9, 9, 4), (9, 9, 0), (1, 9, 0)];
+        assert_eq!(lengths.map(|(count, highest, width)| bar(count, highest, width).chars().count()), [0, 1, 4, 0, 0]);
+    }
+
+    #[test]
+    fn ages_have_two_units() {
+        assert_eq!([0.4, 61.0, 3_700.0, 100_000.0].map(age), ["0 s", "1 min 1 s", "1 h 1 min", "1 d 3 h"]);
+    }
+}
