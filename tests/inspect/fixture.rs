@@ -1,8 +1,9 @@
 //! A run whose every number is known, made by the test itself, and the binary to look at it with.
+#![allow(unreachable_pub, reason = "the module is this test's own")]
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
@@ -61,10 +62,6 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let registry = Registry::open_at(folder.path().join("shoal")).unwrap();
         Self { folder, registry }
-    }
-
-    pub fn path(&self) -> &Path {
-        self.folder.path()
     }
 
     /// The binary with `arguments`.

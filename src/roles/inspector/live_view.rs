@@ -10,7 +10,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Gauge, Paragraph, Row, Sparkline, Table};
 
 use super::report::Report;
-use super::text::{age, bar, describe_tree, done, process_state, rate};
+use super::words::{age, bar, describe_tree, done, process_state, rate, significant};
 
 /// Moments that the sparklines remember.
 const MOMENTS: usize = 240;
@@ -121,10 +121,11 @@ fn draw_priorities(frame: &mut Frame<'_>, area: Rect, report: &Report) {
         return;
     };
     let width = usize::from(area.width.saturating_sub(40));
-    // The fullest part: the largest priorities, when there are more powers of two than lines.
+    // The largest first: they are what is left when there are more powers of two than lines.
     let lines = priorities.bins.iter().rev().map(|bin| {
         let bar = bar(bin.count, priorities.highest_count(), width);
-        Line::from(format!("{:>9.2e} .. {:<9.2e} {:>11} {bar}", bin.at_least, bin.below, HumanCount(bin.count).to_string()))
+        let [at_least, below] = [bin.at_least, bin.below].map(significant);
+        Line::from(format!("{at_least:>11} .. {below:<11} {:>11} {bar}", HumanCount(bin.count).to_string()))
     });
     let title = format!(" priorities, sum tree {} ", describe_tree(tree));
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).block(Block::bordered().title(title)), area);

@@ -6,6 +6,7 @@
 
 mod error;
 mod histogram;
+mod listing;
 mod live;
 mod live_view;
 mod printable;
@@ -18,6 +19,7 @@ mod table;
 mod text;
 mod transition;
 mod tree;
+mod words;
 
 pub use error::InspectError;
 pub use histogram::{Bin, Histogram};

@@ -1,18 +1,15 @@
-//! Reports as plain text, for people and their terminals.
+//! A run's report as plain text, for people and their terminals.
 
 use std::fmt::{self, Display, Formatter};
 
-use indicatif::{BinaryBytes, HumanCount};
+use indicatif::HumanCount;
 
+use super::Histogram;
 use super::processes::ProcessReport;
 use super::report::Report;
-use super::runs::{Cleaned, RunList};
 use super::table::Table;
-use super::transition::{Transition, Values};
-use super::tree::{TreeReport, Verdict};
-use super::{Histogram, Rates};
+use super::words::{age, bar, bytes, describe_tree, done, line, per_second, percent, process_state, rate, significant};
 use crate::rendezvous::RunState as Liveliness;
-use crate::segment::processes::SlotState;
 
 /// Characters of the longest bar.
 const BAR_WIDTH: usize = 40;
@@ -39,9 +36,9 @@ impl Report {
     fn header_lines(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let (header, run) = (&self.header, &self.run);
         line(formatter, "run", &self.title())?;
-        let alive = liveliness(header.state);
-        let state = format!("{alive}, {}, started {} ago", run.state, age(header.age_s));
-        line(formatter, "supervisor", &format!("pid {}, {state}", header.supervisor_pid))?;
+        let alive = if header.state == Liveliness::Running { "alive" } else { "dead" };
+        line(formatter, "supervisor", &format!("pid {} ({alive}), started {} ago", header.supervisor_pid, age(header.age_s)))?;
+        line(formatter, "state", run.state)?;
         if let Some(description) = &self.description {
             line(formatter, "folder", &description.run_folder)?;
             let fields = description.fields.iter().map(|field| format!("{} {}[{}]", field.name, field.element, field.length));
@@ -137,91 +134,15 @@ impl Display for Histogram {
         let (Some(smallest), Some(largest), Some(mean)) = (self.smallest, self.largest, self.mean) else {
             return line(formatter, "priorities", "none");
         };
-        let spread = format!("smallest {smallest:.3e}, mean {mean:.3e}, largest {largest:.3e}");
+        let spread = format!("smallest {}, mean {}, largest {}", significant(smallest), significant(mean), significant(largest));
         line(formatter, "priorities", &format!("{} ({} zero), {spread}", HumanCount(self.positive), HumanCount(self.zero)))?;
         for bin in &self.bins {
             let bar = bar(bin.count, self.highest_count(), BAR_WIDTH);
-            writeln!(formatter, "  {:>9.3e} .. {:<9.3e} {:>10} {bar}", bin.at_least, bin.below, HumanCount(bin.count).to_string())?;
+            let [at_least, below] = [bin.at_least, bin.below].map(significant);
+            writeln!(formatter, "  {at_least:>11} .. {below:<11} {:>10} {bar}", HumanCount(bin.count).to_string())?;
         }
         Ok(())
     }
-}
-
-impl Display for RunList {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        if self.runs.is_empty() {
-            return writeln!(formatter, "no runs");
-        }
-        let header = ["pid", "state", "algorithm", "environment", "age", "env steps", "updates", "folder"];
-        let mut table = Table::new(&header, &[1, 2, 3, 7], 0);
-        for run in &self.runs {
-            let count = |count: Option<u64>| count.map_or_else(|| "?".into(), |count| HumanCount(count).to_string());
-            // A dead run's own word for its state is what it was when it died.
-            let state = match (run.state, run.phase) {
-                (Liveliness::Running, Some(phase)) => phase,
-                (state, _) => liveliness(state),
-            };
-            table.row(vec![
-                run.pid.to_string(),
-                state.into(),
-                run.algorithm.clone(),
-                run.environment.clone(),
-                age(run.age_s),
-                count(run.env_steps),
-                count(run.updates),
-                run.run_folder.clone(),
-            ]);
-        }
-        write!(formatter, "{table}")?;
-        for run in &self.runs {
-            if let Some(problem) = &run.problem {
-                writeln!(formatter, "{}: {problem}", run.pid)?;
-            }
-        }
-        if self.runs.iter().any(|run| run.state == Liveliness::Dead) {
-            writeln!(formatter, "`inspect --clean` removes what dead runs left")?;
-        }
-        Ok(())
-    }
-}
-
-impl Display for Cleaned {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        for name in &self.removed {
-            writeln!(formatter, "removed {name}")?;
-        }
-        for pid in &self.kept {
-            writeln!(formatter, "kept what supervisor {pid} left: processes of its run still live")?;
-        }
-        if self.removed.is_empty() && self.kept.is_empty() {
-            writeln!(formatter, "nothing to remove")?;
-        }
-        Ok(())
-    }
-}
-
-impl Display for Transition {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let role = self.owner.role.map_or("no process of the table", |role| role.name());
-        line(formatter, "slot", &self.slot.to_string())?;
-        line(formatter, "generation", &self.generation.to_string())?;
-        line(formatter, "owner", &format!("process slot {} ({role})", self.owner.slot))?;
-        line(formatter, "priority", &self.priority.map_or_else(|| "none".into(), |priority| priority.to_string()))?;
-        let mut table = Table::new(&["field", "type", "values"], &[0, 1, 2], 0);
-        for field in &self.fields {
-            let values = match &field.values {
-                Values::F32(values) => format!("{values:?}"),
-                Values::I32(values) => format!("{values:?}"),
-                Values::U8(values) => format!("{values:?}"),
-            };
-            table.row(vec![field.name.clone(), field.element.into(), values]);
-        }
-        write!(formatter, "{table}")
-    }
-}
-
-fn line(formatter: &mut Formatter<'_>, name: &str, text: &str) -> fmt::Result {
-    writeln!(formatter, "{name:<11} {text}")
 }
 
 fn process_cells(process: &ProcessReport) -> Vec<String> {
@@ -237,81 +158,4 @@ fn process_cells(process: &ProcessReport) -> Vec<String> {
         done(process),
         rate(&process.rates, process.updates > 0),
     ]
-}
-
-/// Whether the owner of a slot lives, in a word.
-pub(super) fn process_state(process: &ProcessReport) -> &'static str {
-    match process.state {
-        SlotState::Free => "free",
-        SlotState::Reserved => "reserved",
-        SlotState::Live if process.alive => "alive",
-        SlotState::Live => "dead",
-    }
-}
-
-/// What a process has done.
-pub(super) fn done(process: &ProcessReport) -> String {
-    if process.updates > 0 {
-        format!("{} updates", HumanCount(process.updates))
-    } else if process.env_steps > 0 {
-        format!("{} steps", HumanCount(process.env_steps))
-    } else {
-        "-".into()
-    }
-}
-
-/// How fast a process works: in updates if it learns, else in environment steps.
-pub(super) fn rate(rates: &Rates, learns: bool) -> String {
-    let rate = if learns { rates.updates_per_s } else { rates.env_steps_per_s };
-    rate.filter(|&rate| rate > 0.0).map_or_else(|| "-".into(), |rate| format!("{}/s", HumanCount(rate.round() as u64)))
-}
-
-fn per_second(rate: Option<f64>) -> String {
-    rate.map_or_else(String::new, |rate| format!(" ({}/s)", HumanCount(rate.round() as u64)))
-}
-
-fn percent((name, share): (&str, f64)) -> String {
-    format!("{name} {:.0} %", 100.0 * share)
-}
-
-/// What an audit came to, in words.
-pub(super) fn describe_tree(tree: &TreeReport) -> String {
-    let looks = if tree.looks == 1 { "1 look".into() } else { format!("{} looks", tree.looks) };
-    let sums = format!("root {}, leaves {}", HumanCount(tree.audit.root), HumanCount(tree.audit.leaf_sum));
-    let nodes = HumanCount(tree.audit.inconsistent_nodes as u64);
-    match tree.verdict {
-        Verdict::Exact => format!("exact after {looks} (fan-out {}, {sums})", tree.fanout),
-        Verdict::Inconsistent => {
-            format!("INCONSISTENT: {nodes} nodes are not the sum of their children ({sums}), and nobody is changing it")
-        }
-        Verdict::InMotion => format!("in motion: updates were under way in {looks}, {nodes} nodes differ for the moment ({sums})"),
-    }
-}
-
-fn liveliness(state: Liveliness) -> &'static str {
-    match state {
-        Liveliness::Running => "running",
-        Liveliness::Dead => "dead",
-    }
-}
-
-/// A bar of up to `width` characters; what is there at all gets at least one.
-pub(super) fn bar(count: u64, highest: u64, width: usize) -> String {
-    let length = (count as f64 / highest.max(1) as f64 * width as f64).round() as usize;
-    "█".repeat(length.clamp(usize::from(count > 0), width))
-}
-
-fn bytes(count: usize) -> String {
-    BinaryBytes(count as u64).to_string()
-}
-
-/// A duration in its two largest units.
-pub(super) fn age(seconds: f64) -> String {
-    let total = seconds.round() as u64;
-    match total {
-        0..60 => format!("{total} s"),
-        60..3_600 => format!("{} min {} s", total / 60, total % 60),
-        3_600..86_400 => format!("{} h {} min", total / 3_600, total / 60 % 60),
-        _ => format!("{} d {} h", total / 86_400, total / 3_600 % 24),
-    }
 }

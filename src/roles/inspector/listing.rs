@@ -1,0 +1,84 @@
+//! The smaller answers as plain text: the list of runs, what was cleaned, one transition.
+
+use std::fmt::{self, Display, Formatter};
+
+use indicatif::HumanCount;
+
+use super::runs::{Cleaned, RunList};
+use super::table::Table;
+use super::transition::{Transition, Values};
+use super::words::{age, line, liveliness};
+use crate::rendezvous::RunState as Liveliness;
+
+impl Display for RunList {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        if self.runs.is_empty() {
+            return writeln!(formatter, "no runs");
+        }
+        let header = ["pid", "state", "algorithm", "environment", "age", "env steps", "updates", "folder"];
+        let mut table = Table::new(&header, &[1, 2, 3, 7], 0);
+        for run in &self.runs {
+            let count = |count: Option<u64>| count.map_or_else(|| "?".into(), |count| HumanCount(count).to_string());
+            // A dead run's own word for its state is what it was when it died.
+            let state = match (run.state, run.phase) {
+                (Liveliness::Running, Some(phase)) => phase,
+                (state, _) => liveliness(state),
+            };
+            table.row(vec![
+                run.pid.to_string(),
+                state.into(),
+                run.algorithm.clone(),
+                run.environment.clone(),
+                age(run.age_s),
+                count(run.env_steps),
+                count(run.updates),
+                run.run_folder.clone(),
+            ]);
+        }
+        write!(formatter, "{table}")?;
+        for run in &self.runs {
+            if let Some(problem) = &run.problem {
+                writeln!(formatter, "{}: {problem}", run.pid)?;
+            }
+        }
+        if self.runs.iter().any(|run| run.state == Liveliness::Dead) {
+            writeln!(formatter, "`inspect --clean` removes what dead runs left")?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Cleaned {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        for name in &self.removed {
+            writeln!(formatter, "removed {name}")?;
+        }
+        for pid in &self.kept {
+            writeln!(formatter, "kept what supervisor {pid} left: processes of its run still live")?;
+        }
+        if self.removed.is_empty() && self.kept.is_empty() {
+            writeln!(formatter, "nothing to remove")?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Transition {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let role = self.owner.role.map_or("no process of the table", |role| role.name());
+        line(formatter, "slot", &self.slot.to_string())?;
+        line(formatter, "generation", &self.generation.to_string())?;
+        line(formatter, "owner", &format!("process slot {} ({role})", self.owner.slot))?;
+        line(formatter, "priority", &self.priority.map_or_else(|| "none".into(), |priority| priority.to_string()))?;
+        let mut table = Table::new(&["field", "type", "values"], &[0, 1, 2], 0);
+        for field in &self.fields {
+            let values = match &field.values {
+                Values::F32(values) => format!("{values:?}"),
+                Values::I32(values) => format!("{values:?}"),
+                Values::U8(values) => format!("{values:?}"),
+            };
+            table.row(vec![field.name.clone(), field.element.into(), values]);
+        }
+        write!(formatter, "{table}")
+    }
+}

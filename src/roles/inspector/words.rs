@@ -1,0 +1,126 @@
+//! How single facts are said: the words that the text and the live view share.
+
+use std::fmt::{self, Formatter};
+
+use indicatif::{BinaryBytes, HumanCount};
+
+use super::Rates;
+use super::processes::ProcessReport;
+use super::tree::{TreeReport, Verdict};
+use crate::rendezvous::RunState as Liveliness;
+use crate::segment::processes::SlotState;
+
+/// A named line of a report.
+pub(super) fn line(formatter: &mut Formatter<'_>, name: &str, text: &str) -> fmt::Result {
+    writeln!(formatter, "{name:<11} {text}")
+}
+
+/// Whether the owner of a slot lives, in a word.
+pub(super) fn process_state(process: &ProcessReport) -> &'static str {
+    match process.state {
+        SlotState::Free => "free",
+        SlotState::Reserved => "reserved",
+        SlotState::Live if process.alive => "alive",
+        SlotState::Live => "dead",
+    }
+}
+
+/// What a process has done.
+pub(super) fn done(process: &ProcessReport) -> String {
+    if process.updates > 0 {
+        format!("{} updates", HumanCount(process.updates))
+    } else if process.env_steps > 0 {
+        format!("{} steps", HumanCount(process.env_steps))
+    } else {
+        "-".into()
+    }
+}
+
+/// How fast a process works: in updates if it learns, else in environment steps.
+pub(super) fn rate(rates: &Rates, learns: bool) -> String {
+    let rate = if learns { rates.updates_per_s } else { rates.env_steps_per_s };
+    rate.filter(|&rate| rate > 0.0).map_or_else(|| "-".into(), |rate| format!("{}/s", HumanCount(rate.round() as u64)))
+}
+
+/// A rate in parentheses, if it was measured.
+pub(super) fn per_second(rate: Option<f64>) -> String {
+    rate.map_or_else(String::new, |rate| format!(" ({}/s)", HumanCount(rate.round() as u64)))
+}
+
+/// A named share.
+pub(super) fn percent((name, share): (&str, f64)) -> String {
+    format!("{name} {:.0} %", 100.0 * share)
+}
+
+/// What an audit came to, in words.
+pub(super) fn describe_tree(tree: &TreeReport) -> String {
+    let looks = if tree.looks == 1 { "1 look".into() } else { format!("{} looks", tree.looks) };
+    let sums = format!("root {}, leaves {}", HumanCount(tree.audit.root), HumanCount(tree.audit.leaf_sum));
+    let nodes = HumanCount(tree.audit.inconsistent_nodes as u64);
+    match tree.verdict {
+        Verdict::Exact => format!("exact after {looks} (fan-out {}, {sums})", tree.fanout),
+        Verdict::Inconsistent => {
+            format!("INCONSISTENT: {nodes} nodes are not the sum of their children ({sums}), and nobody is changing it")
+        }
+        Verdict::InMotion => format!("in motion: updates were under way in {looks}, {nodes} nodes differ for the moment ({sums})"),
+    }
+}
+
+/// Whether a run's supervisor lives.
+pub(super) fn liveliness(state: Liveliness) -> &'static str {
+    match state {
+        Liveliness::Running => "running",
+        Liveliness::Dead => "dead",
+    }
+}
+
+/// A bar of up to `width` characters; what is there at all gets at least one.
+pub(super) fn bar(count: u64, highest: u64, width: usize) -> String {
+    let length = (count as f64 / highest.max(1) as f64 * width as f64).round() as usize;
+    "█".repeat(length.max(usize::from(count > 0)).min(width))
+}
+
+/// Bytes, with powers of 1024.
+pub(super) fn bytes(count: usize) -> String {
+    BinaryBytes(count as u64).to_string()
+}
+
+/// A duration in its two largest units.
+pub(super) fn age(seconds: f64) -> String {
+    let total = seconds.round() as u64;
+    match total {
+        0..60 => format!("{total} s"),
+        60..3_600 => format!("{} min {} s", total / 60, total % 60),
+        3_600..86_400 => format!("{} h {} min", total / 3_600, total / 60 % 60),
+        _ => format!("{} d {} h", total / 86_400, total / 3_600 % 24),
+    }
+}
+
+/// A number with three significant digits, without an exponent: priorities span many powers of ten around one.
+pub(super) fn significant(value: f64) -> String {
+    let decimals = (2.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_three_significant_digits() {
+        let shown = [0.0, 2f64.powi(-20), 0.0009765625, 0.0625, 0.4655, 1.0, 12.063, 131_072.0].map(significant);
+        assert_eq!(shown, ["0", "0.000000954", "0.000977", "0.0625", "0.466", "1", "12.1", "131072"]);
+    }
+
+    #[test]
+    fn bars_never_leave_their_room_and_never_hide_a_count() {
+        let lengths = [(0, 9, 4), (1, 1_000, 4), (9, 9, 4), (9, 9, 0), (1, 9, 0)];
+        assert_eq!(lengths.map(|(count, highest, width)| bar(count, highest, width).chars().count()), [0, 1, 4, 0, 0]);
+    }
+
+    #[test]
+    fn ages_have_two_units() {
+        assert_eq!([0.4, 61.0, 3_700.0, 100_000.0].map(age), ["0 s", "1 min 1 s", "1 h 1 min", "1 d 3 h"]);
+    }
+}
