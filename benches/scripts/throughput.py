@@ -45,7 +45,8 @@ def watch(arguments, overrides, seconds):
 def actors(arguments):
     rows = []
     for count in (1, 2, 4):
-        overrides = [*NO_LEARNING, f"actor.count={count}", "actor.environments=64", "actor.flush_transitions=256"]
+        # The learner has nothing to do here, so its core is not kept free for it.
+        overrides = [*NO_LEARNING, f"actor.count={count}", "actor.environments=64", "actor.flush_transitions=256", "machine.affinity=false"]
         rate, cpu = watch(arguments, overrides, arguments.seconds)
         steps = rate("env_steps")
         used = sum(cpu[-count:])
@@ -101,15 +102,17 @@ PARTS = {"actors": actors, "slow": slow, "learner": learner, "start": start, "me
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all if none is named")
     parser.add_argument("--config", default=runs.ROOT / "configs/cartpole_dqn.toml")
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--out")
     arguments = parser.parse_args()
+    if unknown := set(arguments.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
     result = {"machine": runs.machine()}
     print(result["machine"])
-    for part in arguments.parts:
+    for part in arguments.parts or PARTS:
         result[part] = PARTS[part](arguments)
         print(f"\n{part}\n{runs.table(result[part])}", flush=True)
     runs.write(arguments.out, result)
