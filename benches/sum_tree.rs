@@ -18,8 +18,8 @@ use shoal::sync::AtomicU64;
 
 const CAPACITIES: [usize; 2] = [1 << 17, 1 << 20];
 const BATCHES: [usize; 2] = [64, 256];
-/// Batches prepared per benchmark, so that one does not find the lines of the one before in the nearest cache.
-const PREPARED: usize = 64;
+/// Descents and updates prepared per benchmark: too many for the processor to learn their branches by heart.
+const PREPARED: usize = 1 << 16;
 
 /// CPU time of the calling thread; formatted as criterion formats wall time.
 struct ThreadTime(WallTime);
@@ -90,13 +90,15 @@ impl FloatTree {
     fn find(&self, mut target: f32) -> usize {
         let mut node = 0;
         for level in self.levels.iter().rev().skip(1) {
-            let group = &level[node * self.fanout..][..self.fanout];
+            // Rounding can lead a descent behind the last group.
+            let first = (node * self.fanout).min(level.len() - self.fanout);
+            let group = &level[first..][..self.fanout];
             let mut child = 0;
             while child + 1 < self.fanout && target >= group[child] {
                 target -= group[child];
                 child += 1;
             }
-            node = node * self.fanout + child;
+            node = first + child;
         }
         node
     }
@@ -111,7 +113,7 @@ fn priorities(capacity: usize) -> Vec<f32> {
 fn strata(batch: usize) -> Vec<Vec<f64>> {
     let mut random = Pcg64Mcg::seed_from_u64(2);
     let mut one = || (0..batch).map(|part| (part as f64 + random.random_range(0.0..1.0)) / batch as f64).collect();
-    (0..PREPARED).map(|_| one()).collect()
+    (0..PREPARED / batch).map(|_| one()).collect()
 }
 
 fn ours(criterion: &mut Criterion<ThreadTime>) {
@@ -133,7 +135,7 @@ fn ours(criterion: &mut Criterion<ThreadTime>) {
                 let mut group = group(criterion, "find", capacity, batch);
                 group.bench_function(BenchmarkId::new("ours", fanout), |bencher| {
                     bencher.iter(|| {
-                        turn = (turn + 1) % PREPARED;
+                        turn = (turn + 1) % targets.len();
                         scratch.copy_from_slice(&targets[turn]);
                         tree.find(&mut scratch, &mut slots);
                         black_box(&slots);
@@ -154,7 +156,7 @@ fn ours(criterion: &mut Criterion<ThreadTime>) {
                 let mut group = self::group(criterion, "update", capacity, batch);
                 group.bench_function(BenchmarkId::new("ours", fanout), |bencher| {
                     bencher.iter(|| {
-                        turn = (turn + 1) % PREPARED;
+                        turn = (turn + 1) % targets.len();
                         black_box(tree.update(drawn[turn].iter().copied(), &mut differences));
                     });
                 });
@@ -181,7 +183,7 @@ fn plain(criterion: &mut Criterion<ThreadTime>) {
                 let mut group = group(criterion, "find", capacity, batch);
                 group.bench_function(BenchmarkId::new("plain f32", fanout), |bencher| {
                     bencher.iter(|| {
-                        turn = (turn + 1) % PREPARED;
+                        turn = (turn + 1) % targets.len();
                         slots.iter_mut().zip(&targets[turn]).for_each(|(slot, &target)| *slot = tree.find(target));
                         black_box(&slots);
                     });
@@ -198,7 +200,7 @@ fn plain(criterion: &mut Criterion<ThreadTime>) {
                 let mut group = self::group(criterion, "update", capacity, batch);
                 group.bench_function(BenchmarkId::new("plain f32", fanout), |bencher| {
                     bencher.iter(|| {
-                        turn = (turn + 1) % PREPARED;
+                        turn = (turn + 1) % targets.len();
                         drawn[turn].iter().for_each(|&(slot, value)| tree.update(slot, value));
                     });
                 });

@@ -80,7 +80,7 @@ tests/data/config/out_of_range.toml:20:14: learner.batch_size = 1_000_000: must 
 tests/data/config/out_of_range.toml:21:14: learner.adam_beta1 = 1.0: must be a number of at least 0 and below 1; the default is 0.9
 tests/data/config/out_of_range.toml:22:10: learner.device = "gpu": must be "cpu" or "cuda:N" with the number of a GPU; the default is "cpu"
 tests/data/config/out_of_range.toml:25:12: replay.capacity = 33_554_432: must be an integer from 64 to 16777216 (transitions); the default is 100000
-tests/data/config/out_of_range.toml:26:10: replay.fanout = 12: must be an integer among 4, 8, 16, 32 and 64 (children); the default is 8
+tests/data/config/out_of_range.toml:26:10: replay.fanout = 12: must be an integer among 4, 8, 16, 32 and 64 (children); the default is 16
 tests/data/config/out_of_range.toml:27:22: replay.samples_per_insert = 0: must be a number above 0 (samples per insert), or "none"; the default is 32.0
 tests/data/config/out_of_range.toml:28:12: replay.min_size = -5: must be an integer from 1 to 16777216 (transitions); the default is 1000
 17 problems in the configuration

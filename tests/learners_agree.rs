@@ -2,7 +2,7 @@
 
 use shoal::algorithms::dqn::Dqn;
 use shoal::algorithms::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
-use shoal::algorithms::{Algorithm, Learning, PartialUpdate};
+use shoal::algorithms::{Algorithm, PartialUpdate};
 use shoal::config::Config;
 use shoal::environments::registry;
 use shoal::replay::{Batch, Priority, Replay, StagingArea};

@@ -65,7 +65,7 @@ fn update(run: &Run, slot: usize, seed: u64) {
 
 #[test]
 fn after_any_kill_the_tree_is_exact_and_every_committed_transition_is_there_once() {
-    const MOST_PER_LIFE: u32 = 400;
+    const MOST_PER_LIFE: u32 = 150;
     let kills = support::count_from_environment("SHOAL_TEST_KILLS", 300);
     let lives = usize::try_from(kills).expect("a small count") + WRITERS + UPDATERS + 8;
     let run = Run::new(Sizes {
@@ -98,7 +98,7 @@ fn after_any_kill_the_tree_is_exact_and_every_committed_transition_is_there_once
         (0..count).for_each(|place| victims.swap(place, random.random_range(place..WRITERS + UPDATERS)));
         victims.truncate(count);
         let goal = random.random_range(1..if victims[0] < WRITERS { u64::from(MOST_PER_LIFE) } else { 40 });
-        wait_until(|| moves(&run, victims[0]).load(Ordering::Relaxed) >= goal);
+        family.wait_until(|| moves(&run, victims[0]).load(Ordering::Relaxed) >= goal);
         family.kill(&victims);
         killed += count as u64;
         inside += victims.iter().filter(|&&slot| run.slot(slot).in_operation()).count();
@@ -112,7 +112,7 @@ fn after_any_kill_the_tree_is_exact_and_every_committed_transition_is_there_once
         // Nobody is left waiting: updaters never rest, and each of them goes on.
         for slot in WRITERS..WRITERS + UPDATERS {
             let before = moves(&run, slot).load(Ordering::Relaxed);
-            wait_until(|| moves(&run, slot).load(Ordering::Relaxed) > before);
+            family.wait_until(|| moves(&run, slot).load(Ordering::Relaxed) > before);
         }
     }
     let everyone: Vec<usize> = (0..WRITERS + UPDATERS).collect();
@@ -153,7 +153,7 @@ fn overwritten_slots_survive_any_kill_too() {
     for _ in 0..kills {
         let slot = random.random_range(0..WRITERS + UPDATERS);
         let goal = moves(&run, slot).load(Ordering::Relaxed) + random.random_range(1..200);
-        wait_until(|| moves(&run, slot).load(Ordering::Relaxed) >= goal);
+        family.wait_until(|| moves(&run, slot).load(Ordering::Relaxed) >= goal);
         family.kill(&[slot]);
         family.repair_patiently(slot);
         run.assert_tree_is_exact();
@@ -186,22 +186,22 @@ fn a_process_stopped_inside_an_operation_stops_nobody_and_is_reported_as_stuck()
         family.start(slot, Role::Actor, || write(&run, slot, slot as u32, u32::MAX));
     }
     family.start(3, Role::Learner, || update(&run, 3, 3));
-    let advance = |slots: &[usize], by: u64| {
+    let advance = |family: &Family<'_>, slots: &[usize], by: u64| {
         let goals: Vec<u64> = slots.iter().map(|&slot| moves(&run, slot).load(Ordering::Relaxed) + by).collect();
-        wait_until(|| slots.iter().zip(&goals).all(|(&slot, &goal)| moves(&run, slot).load(Ordering::Relaxed) >= goal));
+        family.wait_until(|| slots.iter().zip(&goals).all(|(&slot, &goal)| moves(&run, slot).load(Ordering::Relaxed) >= goal));
     };
     for round in 0..5 {
         // Stop the first writer until it is caught inside an operation.
         loop {
-            advance(&[0], 1 + round);
+            advance(&family, &[0], 1 + round);
             family.stop(0);
             if run.slot(0).in_operation() {
                 break;
             }
             family.go_on(0);
         }
-        advance(&[1, 2], 5_000);
-        advance(&[3], 200);
+        advance(&family, &[1, 2], 5_000);
+        advance(&family, &[3], 200);
         // Another one dies: nothing is repaired past a living process, and the gate is left open.
         family.kill(&[1]);
         let repaired = family.repair(1);
@@ -209,10 +209,10 @@ fn a_process_stopped_inside_an_operation_stops_nobody_and_is_reported_as_stuck()
             assert_eq!(repaired.stuck, [0], "{repaired:?}");
             assert_eq!((repaired.completed, repaired.inserted, repaired.rebuilt_tree), (0, 0, false));
         }
-        advance(&[2], 2_000);
+        advance(&family, &[2], 2_000);
         // The stopped one goes on as if nothing had been.
         family.go_on(0);
-        advance(&[0], 100);
+        advance(&family, &[0], 100);
         if !repaired.stuck.is_empty() {
             family.repair_patiently(1);
         }
@@ -237,7 +237,7 @@ fn a_process_that_died_unnoticed_inside_an_operation_does_not_stand_in_the_way_o
         for slot in 0..2 {
             loop {
                 let goal = moves(&run, slot).load(Ordering::Relaxed) + 1 + round;
-                wait_until(|| moves(&run, slot).load(Ordering::Relaxed) >= goal);
+                family.wait_until(|| moves(&run, slot).load(Ordering::Relaxed) >= goal);
                 family.stop(slot);
                 if run.slot(slot).in_operation() {
                     break;
@@ -248,7 +248,7 @@ fn a_process_that_died_unnoticed_inside_an_operation_does_not_stand_in_the_way_o
         // Both die inside; the second is not even reaped when the first is repaired.
         family.signal(1, Signal::SIGKILL);
         family.kill(&[0]);
-        wait_until(|| shoal::segment::processes::has_exited(run.slot(1).pid(), run.slot(1).start_time()));
+        family.wait_until(|| shoal::segment::processes::has_exited(run.slot(1).pid(), run.slot(1).start_time()));
         assert!(family.repair(0).stuck.is_empty());
         family.reap(1);
         assert!(family.repair(1).stuck.is_empty());

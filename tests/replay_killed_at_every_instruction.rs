@@ -201,10 +201,11 @@ fn repair_and_check(run: &Run, case: &Case, dead: &[usize], inserted_before: u64
     let old = of_life(&contents, OLD_LIFE);
     let oldest_spared = OLDER - CAPACITY as u32 + 2 * u32::try_from(expected_least).expect("a few");
     assert!((oldest_spared..OLDER).all(|number| old.contains(&number)), "{what}: {old:?}");
-    // The replay works: another lap goes through every slot.
+    // Area and replay work: another lap goes through every slot, one transition for one.
+    let area = run.area(dead[0]);
     for number in 0..CAPACITY as u32 {
-        run.payload.stage(run.area(2), Identity { life: u32::MAX, number }, None);
-        replay.flush(run.area(2));
+        run.payload.stage(area, Identity { life: u32::MAX, number }, None);
+        assert_eq!(replay.flush(area), 1, "{what}: the dead process's area was not left empty");
     }
     assert_eq!(of_life(&run.contents(), u32::MAX).len(), CAPACITY, "{what}: slots were lost");
     assert!(replay.tree().is_none_or(|tree| tree.audit().is_exact()), "{what}");

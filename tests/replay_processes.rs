@@ -15,13 +15,21 @@ use support::{Family, Identity, Run, Sizes, random, wait_until};
 
 const BATCH: usize = 32;
 
-/// Insert `count` transitions in flushes of random sizes, counting the commits in the scratch word of the slot.
-fn write(run: &Run, slot: usize, count: u32) {
+/// Rows that each reader verifies while the writers write.
+const ROWS: u64 = 50_000;
+
+/// Insert `count` transitions, and more until every reader has come to something, however late the machine let it run:
+/// in flushes of random sizes, counting the commits in the scratch word of the slot.
+fn write(run: &Run, slot: usize, count: u32, readers: std::ops::Range<usize>) {
     let mut replay = run.replay(Some(slot));
     let area = run.area(slot);
     let mut random = random(slot as u64);
     let mut until_flush = 0;
-    for number in 0..count {
+    let done = || readers.clone().all(|slot| run.scratch(slot).load(Ordering::Relaxed) >= ROWS);
+    for number in 0.. {
+        if number >= count && number % 64 == 0 && done() {
+            break;
+        }
         let priority = random.random_bool(0.5).then(|| Priority::from_f32(random.random_range(0.0..4.0)).expect("finite"));
         run.payload.stage(area, Identity { life: slot as u32, number }, priority);
         run.scratch(slot).store(u64::from(number) + 1, Ordering::Release);
@@ -77,18 +85,17 @@ fn crowd(sizes: Sizes, writers: usize, samplers: usize, updaters: usize, count: 
         reading.start(slot, Role::Learner, || sample(&run, slot, writers, slot >= writers + samplers));
     }
     for slot in 0..writers {
-        writing.start(slot, Role::Actor, || write(&run, slot, count));
+        writing.start(slot, Role::Actor, || write(&run, slot, count, readers.clone()));
     }
+    reading.wait_until(|| readers.clone().all(|slot| run.scratch(slot).load(Ordering::Relaxed) >= ROWS));
     writing.join();
-    // Everybody must have come to something, however late the machine let it run.
-    wait_until(|| readers.clone().all(|slot| run.scratch(slot).load(Ordering::Relaxed) >= 20 * BATCH as u64));
     run.segment.control().set_run_state(RunState::Stopping);
     reading.join();
 
     if sizes.fanout != 0 {
         run.assert_tree_is_exact();
     }
-    let total = writers as u64 * u64::from(count);
+    let total: u64 = (0..writers).map(|slot| run.scratch(slot).load(Ordering::Relaxed)).sum();
     assert_eq!(run.segment.control().inserted().load(Ordering::Relaxed), total);
     let counted = |counter, slots: std::ops::Range<usize>| slots.map(|slot| run.slot(slot).counters().get(counter)).sum::<u64>();
     assert_eq!(counted(Counter::Inserted, 0..writers), total);
@@ -156,7 +163,7 @@ fn the_limiter_holds_its_ratio_between_processes_whoever_is_faster() {
         let slack = 4.0 * (writers as u64 * FLUSH) as f64 + (samplers * BATCH) as f64;
         let surplus = |inserted: u64, sampled: u64| (inserted as f64 - 200.0) * 4.0 - sampled as f64;
         let mut looks = 0u64;
-        wait_until(|| {
+        family.wait_until(|| {
             // Each bound is taken from the side on which a change between the two looks makes it weaker.
             let inserted = control.inserted().load(Ordering::SeqCst);
             let sampled = control.sampled().load(Ordering::SeqCst);

@@ -137,15 +137,20 @@ fn a_replay_whose_every_transition_is_being_rewritten_is_contended_and_not_empty
 }
 
 #[test]
-fn new_transitions_get_the_largest_priority_seen_so_far() {
+fn new_transitions_get_the_largest_priority_seen_so_far_and_one_at_least() {
     let run = Run::new(Sizes { capacity: 64, ..Sizes::default() });
     let mut replay = occupied(&run);
-    insert(&run, &mut replay, 1, std::iter::repeat_n(priority(1.0), 8));
+    insert(&run, &mut replay, 1, std::iter::repeat_n(None, 8));
     let mut batch = Batch::new(run.payload.schema(), 8);
     replay.sample(&mut batch, 0.4, &mut random(3)).expect("a batch");
-    replay.update_priorities(&batch, (0..8).map(|row| priority(row as f32)));
+    replay.update_priorities(&batch, std::iter::repeat_n(priority(0.01), 8));
     insert(&run, &mut replay, 2, std::iter::once(None));
-    assert_eq!(replay.tree().expect("a tree").raw_priority(8), Priority::from_f32(7.0).expect("finite"));
+    let raw = |replay: &Replay<'_>, slot| replay.tree().expect("a tree").raw_priority(slot);
+    assert_eq!((raw(&replay, 0), raw(&replay, 8)), (Priority::from_f32(0.01).expect("finite"), Priority::ONE));
+    replay.sample(&mut batch, 0.4, &mut random(3)).expect("a batch");
+    replay.update_priorities(&batch, (0..8).map(|row| priority(row as f32)));
+    insert(&run, &mut replay, 3, std::iter::once(None));
+    assert_eq!(raw(&replay, 9), Priority::from_f32(7.0).expect("finite"));
     run.assert_tree_is_exact();
 }
 

@@ -9,7 +9,7 @@ use shoal::segment::control::RunState;
 use shoal::segment::gradients::{Share, View};
 use shoal::segment::processes::Role;
 use shoal::sync::{AtomicU64, Ordering};
-use support::{Family, Run, Sizes, wait_until};
+use support::{Family, Run, Sizes};
 
 const PARAMETERS: usize = 1_003;
 const ROUNDS: u64 = 2_000;
@@ -93,9 +93,9 @@ fn start(run: &Run, view: View) -> Family<'_> {
     family
 }
 
-fn await_and_check(run: &Run, view: View) {
+fn await_and_check(run: &Run, family: &Family<'_>, view: View) {
     for learner in view.learners() {
-        wait_until(|| digest(run, learner, view.epoch, ROUNDS).load(Ordering::Acquire) != 0);
+        family.wait_until(|| digest(run, learner, view.epoch, ROUNDS).load(Ordering::Acquire) != 0);
     }
     for round in 1..=ROUNDS {
         let expected = expected(view, round);
@@ -116,7 +116,7 @@ fn two_and_three_learners_come_to_the_same_sum_bit_for_bit() {
         let run = Run::new(sizes());
         let view = View { epoch: 1, members };
         let mut family = start(&run, view);
-        await_and_check(&run, view);
+        await_and_check(&run, &family, view);
         run.segment.control().set_run_state(RunState::Stopping);
         family.join();
     }
@@ -129,20 +129,20 @@ fn learners_go_on_without_a_dead_one_and_take_its_replacement_in() {
     let mut family = start(&run, everyone);
     let mut epoch = 1;
     for (victim, rounds) in [(1usize, 300u64), (0, 700), (2, 1_100)] {
-        wait_until(|| digest(&run, victim, epoch, rounds).load(Ordering::Acquire) != 0);
+        family.wait_until(|| digest(&run, victim, epoch, rounds).load(Ordering::Acquire) != 0);
         family.kill(&[victim]);
         assert!(family.repair(victim).stuck.is_empty());
         // Nobody gets past the round in which the dead one is missing until there is a new view.
         let rest = View { epoch: epoch + 1, members: 0b111 & !(1 << victim) };
         rest.store(run.segment.control().membership());
         run.segment.control().signal_progress();
-        await_and_check(&run, rest);
+        await_and_check(&run, &family, rest);
         let whole = View { epoch: epoch + 2, members: 0b111 };
         whole.store(run.segment.control().membership());
         family.start(victim, Role::Learner, || learn(&run, victim));
         epoch += 2;
     }
-    await_and_check(&run, View { epoch, members: 0b111 });
+    await_and_check(&run, &family, View { epoch, members: 0b111 });
     run.segment.control().set_run_state(RunState::Stopping);
     family.join();
 }

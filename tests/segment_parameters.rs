@@ -7,7 +7,7 @@ use shoal::segment::control::RunState;
 use shoal::segment::parameters::NOTES;
 use shoal::segment::processes::Role;
 use shoal::sync::{AtomicU64, Ordering};
-use support::{Family, Run, Sizes, random, wait_until};
+use support::{Family, Run, Sizes, random};
 
 const VALUES: usize = 2_001;
 const WRITER: usize = 0;
@@ -71,13 +71,13 @@ fn readers_never_see_a_mixture_while_writers_are_killed_and_replaced() {
         let before = run.segment.parameter_board().version();
         writers.start(WRITER, Role::Learner, || publish(&run, writer));
         let goal = random.random_range(1..30);
-        wait_until(|| count(&run, WRITER).load(Ordering::Relaxed) >= goal);
+        writers.wait_until(|| count(&run, WRITER).load(Ordering::Relaxed) >= goal);
         writers.kill(&[WRITER]);
         assert!(writers.repair(WRITER).stuck.is_empty());
         // Nothing that was published is lost, and the version never goes back.
         assert!(run.segment.parameter_board().version() >= before + goal);
     }
-    wait_until(|| READERS.into_iter().all(|slot| count(&run, slot).load(Ordering::Relaxed) > 1_000));
+    readers.wait_until(|| READERS.into_iter().all(|slot| count(&run, slot).load(Ordering::Relaxed) > 1_000));
     run.segment.control().set_run_state(RunState::Stopping);
     readers.join();
 }

@@ -32,7 +32,7 @@ pub fn discrete(observation_length: usize) -> Schema {
 
 /// Terminated in bit 0, truncated in bit 1: two facts to the very end.
 pub fn flags(terminated: bool, truncated: bool) -> i32 {
-    i32::from(terminated) * TERMINATED | i32::from(truncated) * TRUNCATED
+    (i32::from(terminated) * TERMINATED) | (i32::from(truncated) * TRUNCATED)
 }
 
 /// Whether the problem ended with the transition, so that nothing follows. A truncated one is followed by more.

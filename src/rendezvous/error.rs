@@ -29,7 +29,7 @@ pub enum RendezvousError {
         source: std::io::Error,
     },
     /// There is no such run.
-    #[error("no run of yours has the supervisor {pid}; {running}")]
+    #[error("no run of yours has the supervisor {pid}; {running} (`inspect` lists the runs)")]
     NoSuchRun {
         /// Process id asked for.
         pid: u32,
@@ -43,6 +43,16 @@ pub enum RendezvousError {
         pid: u32,
         /// Environment.
         environment: String,
+    },
+    /// The supervisor does not answer.
+    #[error(
+        "the supervisor {pid} did not answer within {patience_s} s; it may be stopped or overloaded: `inspect {pid}` shows what it does"
+    )]
+    Silent {
+        /// Process id of the supervisor.
+        pid: u32,
+        /// How long it was given.
+        patience_s: u64,
     },
     /// The supervisor said no.
     #[error("the supervisor {pid} refused: {refusal}")]

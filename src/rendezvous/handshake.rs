@@ -4,26 +4,31 @@
 //! the kernel and never from the message.
 
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::RendezvousError;
-use super::registry::{Registry, RunState};
+use super::registry::{Registry, RunState, state_of};
 use crate::segment::processes::start_time;
 use crate::segment::{ABI_VERSION, Segment};
 
-/// Largest message.
+/// Longest message.
 pub(super) const LIMIT_BYTES: usize = 4096;
 const MAGIC: u64 = u64::from_le_bytes(*b"SHOALATT");
 /// How long the supervisor may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a process that closed its connection is watched for its end.
+const CLOSING: Duration = Duration::from_millis(500);
 
 /// What a joining process says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,13 +143,17 @@ impl Attachment {
         if segment.identity().run_id != self.run_id || segment.identity().supervisor_pid != self.supervisor {
             return Err(RendezvousError::OtherRun { pid: self.supervisor, segment: self.segment.clone() }.into());
         }
+        let places = segment.layout().parameters().stagers;
+        if self.slot >= places {
+            let reason = format!("slot {} of {places} that stage transitions", self.slot);
+            return Err(RendezvousError::Garbled { pid: self.supervisor, reason }.into());
+        }
         Ok(segment)
     }
 
     /// Whether the supervisor still lives.
     pub fn supervisor_alive(&self) -> bool {
-        let mut descriptors = [PollFd::new(&self.descriptor, PollFlags::IN)];
-        !matches!(poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(ready) if ready > 0)
+        !has_ended(&self.descriptor, Duration::ZERO)
     }
 }
 
@@ -159,27 +168,36 @@ pub enum JoinError {
     Segment(#[from] crate::segment::SegmentError),
 }
 
-/// Ask the supervisor `pid` for a place.
+/// Ask the supervisor `pid` for a place. Every wait is bounded, whatever the other side does.
 pub fn attach(registry: &Registry, pid: u32) -> Result<Attachment, RendezvousError> {
     let entry = registry.find(pid)?;
     let dead = || RendezvousError::Dead { pid, environment: entry.record.environment.clone() };
-    if entry.state == RunState::Dead {
-        return Err(dead());
-    }
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(dead)?;
     let descriptor = pidfd_open(raw, PidfdFlags::empty()).map_err(|_| dead())?;
+    // Asked after the descriptor was opened, so that it cannot be that of a later process with the same number.
+    if state_of(&entry.record.identity) == RunState::Dead {
+        return Err(dead());
+    }
     let socket = &entry.record.socket;
-    let failed = |action| RendezvousError::file(action, socket);
-    let mut connection = UnixStream::connect(socket).map_err(failed("connect to"))?;
-    connection.set_read_timeout(Some(PATIENCE)).map_err(failed("set a timeout on"))?;
-    connection.set_write_timeout(Some(PATIENCE)).map_err(failed("set a timeout on"))?;
-    connection.write_all(&encode(&Request::of_this_process())).map_err(failed("write to"))?;
+    let explain = |action| {
+        let (descriptor, dead) = (&descriptor, &dead);
+        move |error: io::Error| match error.kind() {
+            // A dying process closes its sockets a moment before its end can be seen.
+            kind if has_ended(descriptor, if is_loss(kind) { CLOSING } else { Duration::ZERO }) => dead(),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => RendezvousError::Silent { pid, patience_s: PATIENCE.as_secs() },
+            ErrorKind::UnexpectedEof => RendezvousError::Garbled { pid, reason: "it closed the connection".into() },
+            _ => RendezvousError::file(action, socket)(error),
+        }
+    };
+    let mut connection = connect_within(socket, PATIENCE).map_err(explain("connect to"))?;
+    connection.set_read_timeout(Some(PATIENCE)).map_err(explain("set a timeout on"))?;
+    connection.write_all(&encode(&Request::of_this_process())).map_err(explain("write to"))?;
     let mut length = [0; 4];
-    connection.read_exact(&mut length).map_err(failed("read from"))?;
+    connection.read_exact(&mut length).map_err(explain("read from"))?;
     let garbled = |reason: String| RendezvousError::Garbled { pid, reason };
     let length = message_length(length).map_err(garbled)?;
     let mut message = vec![0; length];
-    connection.read_exact(&mut message).map_err(failed("read from"))?;
+    connection.read_exact(&mut message).map_err(explain("read from"))?;
     match decode(&message).map_err(garbled)? {
         Reply::Refused(refusal) => Err(RendezvousError::Refused { pid, refusal }),
         Reply::Accepted { segment, run_id, slot, number } => {
@@ -188,6 +206,27 @@ pub fn attach(registry: &Registry, pid: u32) -> Result<Attachment, RendezvousErr
             Ok(Attachment { segment, slot, number, run_id, supervisor: pid, descriptor, _connection: connection })
         }
     }
+}
+
+/// A connection to `path` on which neither connecting nor sending takes longer than `patience`: the queue of a stopped
+/// supervisor may be full, and the standard library's `connect` would wait for ever.
+fn connect_within(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
+}
+
+/// Whether an error says that the other end of a connection is gone.
+fn is_loss(kind: ErrorKind) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
+    matches!(kind, BrokenPipe | ConnectionRefused | ConnectionReset | UnexpectedEof)
+}
+
+/// Whether the process behind a pidfd has ended, or does within `patience`.
+fn has_ended(process: &OwnedFd, patience: Duration) -> bool {
+    let mut descriptors = [PollFd::new(process, PollFlags::IN)];
+    poll(&mut descriptors, Timespec::try_from(patience).ok().as_ref()).is_ok_and(|ready| ready > 0)
 }
 
 /// A message with its length in front.

@@ -74,7 +74,11 @@ impl Listener {
     /// See to everybody who knocks, without waiting: `decide` reserves a slot or says why not.
     pub fn serve(&mut self, mut decide: impl FnMut() -> Result<Place, Refusal>) -> Vec<Joined> {
         while let Ok((connection, _)) = self.socket.accept() {
-            if connection.set_nonblocking(true).is_ok() && self.silent.len() < MOST_SILENT {
+            if connection.set_nonblocking(true).is_ok() {
+                // The one that has been silent longest makes room, so that a crowd of them shuts nobody out.
+                if self.silent.len() == MOST_SILENT {
+                    self.silent.remove(0);
+                }
                 self.silent.push(Silent { connection, received: Vec::new(), since: Instant::now() });
             }
         }
@@ -134,7 +138,9 @@ impl Silent {
         match message_length(*length) {
             Err(_) => Heard::Garbage,
             Ok(length) if body.len() < length => Heard::Nothing,
-            Ok(length) => decode(&body[..length]).map_or(Heard::Garbage, Heard::Request),
+            // Whoever goes on after its request does not speak this protocol.
+            Ok(length) if body.len() > length => Heard::Garbage,
+            Ok(_) => decode(body).map_or(Heard::Garbage, Heard::Request),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod error;
 pub mod handshake;
+mod leftovers;
 pub mod listener;
 pub mod registry;
 

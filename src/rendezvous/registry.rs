@@ -1,19 +1,17 @@
 //! The registry of this user's runs: one small file per supervisor, in a folder that nobody else can touch.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
 use super::RendezvousError;
+use crate::segment::Identity;
 use crate::segment::processes::has_exited;
-use crate::segment::{Identity, Segment, system};
 
-/// Objects younger than this may belong to a supervisor that has not announced itself yet.
-const GRACE: Duration = Duration::from_secs(5);
 /// Largest record that is read.
 const RECORD_LIMIT_BYTES: u64 = 64 << 10;
 
@@ -64,12 +62,7 @@ pub struct Registry {
 impl Registry {
     /// Open `$XDG_RUNTIME_DIR/shoal`, or `/tmp/shoal-<uid>` without that variable, creating it if need be.
     pub fn open() -> Result<Self, RendezvousError> {
-        let uid = nix::unistd::getuid();
-        let folder = match std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty()) {
-            Some(runtime) => PathBuf::from(runtime).join("shoal"),
-            None => PathBuf::from(format!("/tmp/shoal-{uid}")),
-        };
-        Self::open_at(folder)
+        Self::open_at(default_folder(std::env::var_os("XDG_RUNTIME_DIR")))
     }
 
     /// Open the registry in `folder`, creating it if need be. It must be a real folder, this user's, closed to others.
@@ -90,12 +83,17 @@ impl Registry {
         Ok(Self { folder })
     }
 
+    /// Where the registry lies.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Where the supervisor `pid` listens.
     pub fn socket_path(&self, pid: u32) -> PathBuf {
         self.folder.join(format!("{pid}.socket"))
     }
 
-    fn record_path(&self, pid: u32) -> PathBuf {
+    pub(super) fn record_path(&self, pid: u32) -> PathBuf {
         self.folder.join(format!("{pid}.json"))
     }
 
@@ -131,50 +129,33 @@ impl Registry {
             running.map(|entry| format!("{} ({})", entry.record.identity.supervisor_pid, entry.record.environment)).collect();
         if names.is_empty() { "nothing is running".into() } else { format!("running now: {}", names.join(", ")) }
     }
+}
 
-    /// Remove what a dead run left: its segment, socket and record. `false` when processes of it still live.
-    pub fn clean(&self, entry: &Entry) -> bool {
-        if entry.state == RunState::Running || !system::remove_if_dead(&entry.record.segment) {
-            return false;
-        }
-        let _ = fs::remove_file(self.socket_path(entry.record.identity.supervisor_pid));
-        fs::remove_file(self.record_path(entry.record.identity.supervisor_pid)).is_ok()
-    }
-
-    /// Remove what every dead run of this user left, also of those whose record is gone. Returns what was removed.
-    pub fn sweep(&self) -> Vec<String> {
-        let dead = self.list().into_iter().filter(|entry| entry.state == RunState::Dead);
-        let mut removed: Vec<String> = dead.filter(|entry| self.clean(entry)).map(|entry| entry.record.segment).collect();
-        removed.extend(orphans().into_iter().filter(|name| system::remove_if_dead(name)));
-        removed
+/// Where the registry is when `XDG_RUNTIME_DIR` is `runtime`; its specification has relative paths ignored.
+fn default_folder(runtime: Option<OsString>) -> PathBuf {
+    match runtime.map(PathBuf::from).filter(|folder| folder.is_absolute()) {
+        Some(folder) => folder.join("shoal"),
+        None => PathBuf::from(format!("/tmp/shoal-{}", nix::unistd::getuid())),
     }
 }
 
-/// Segments of this user whose supervisor has ended.
-fn orphans() -> Vec<String> {
-    let prefix = format!("shoal-{}-", nix::unistd::getuid());
-    let Ok(objects) = fs::read_dir("/dev/shm") else { return Vec::new() };
-    let old = |path: &Path| {
-        let changed = path.metadata().and_then(|facts| facts.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-        changed.elapsed().is_ok_and(|age| age >= GRACE)
-    };
-    let paths = objects.filter_map(|object| Some(object.ok()?.path())).filter(|path| old(path));
-    let names = paths.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).filter(|name| name.starts_with(&prefix));
-    let names = names.map(|name| format!("/{name}"));
-    names.filter(|name| Segment::attach_read_only(name).is_ok_and(|segment| state_of(segment.identity()) == RunState::Dead)).collect()
-}
-
-fn read(path: &Path) -> Option<Entry> {
-    if path.extension()? != "json" || fs::symlink_metadata(path).ok()?.len() > RECORD_LIMIT_BYTES {
+/// The record in the file at `path`, unless it is none, or that of another process than its name says.
+pub(super) fn read(path: &Path) -> Option<Entry> {
+    let facts = fs::symlink_metadata(path).ok()?;
+    if path.extension()? != "json" || !facts.is_file() || facts.len() > RECORD_LIMIT_BYTES {
         return None;
     }
     let record: RunRecord = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
+    let named: u32 = path.file_stem()?.to_str()?.parse().ok()?;
     let state = state_of(&record.identity);
-    Some(Entry { record, state })
+    (named == record.identity.supervisor_pid).then_some(Entry { record, state })
 }
 
-fn state_of(identity: &Identity) -> RunState {
-    let ended = !identity.is_of_this_boot() || has_exited(identity.supervisor_pid, identity.supervisor_start_time);
+/// Whether the supervisor of `identity` lives, in the kernel's words.
+pub(super) fn state_of(identity: &Identity) -> RunState {
+    // No process has such an id, so the kernel cannot be asked about it.
+    let is_impossible = i32::try_from(identity.supervisor_pid).map_or(true, |pid| pid == 0);
+    let ended = is_impossible || !identity.is_of_this_boot() || has_exited(identity.supervisor_pid, identity.supervisor_start_time);
     if ended { RunState::Dead } else { RunState::Running }
 }
 
@@ -196,5 +177,17 @@ impl Drop for Announcement {
         for path in &self.paths {
             let _ = fs::remove_file(path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_follows_the_runtime_directory_if_that_is_absolute() {
+        let fallback = PathBuf::from(format!("/tmp/shoal-{}", nix::unistd::getuid()));
+        assert_eq!(default_folder(Some("/run/user/7".into())), Path::new("/run/user/7/shoal"));
+        assert_eq!([None, Some("".into()), Some("relative".into())].map(default_folder), [fallback.clone(), fallback.clone(), fallback]);
     }
 }

@@ -24,6 +24,8 @@ pub struct Repair {
     pub inserted: usize,
     /// Whether the process died inside an operation, so that the tree was rebuilt.
     pub rebuilt_tree: bool,
+    /// Whether the tree is exact afterwards. If not, nobody may train on it.
+    pub exact: bool,
     /// Processes that did not leave their operation in time: to be killed and repaired too.
     pub stuck: Vec<usize>,
 }
@@ -35,7 +37,7 @@ pub fn repair<'a>(segment: &'a Segment, replay: &mut Replay<'a>, dead: ProcessSl
     let inside = dead.in_operation();
     let pending = area.map_or(0, StagingArea::pending);
     if !inside && pending == 0 {
-        return Repair::default();
+        return Repair { exact: true, ..Repair::default() };
     }
     // SeqCst: see `ProcessSlot::begin_operation`.
     control.gate().store(1, Ordering::SeqCst);
@@ -52,6 +54,7 @@ pub fn repair<'a>(segment: &'a Segment, replay: &mut Replay<'a>, dead: ProcessSl
         done.completed = complete(replay, dead.index(), area);
         done.inserted = replay.flush(area);
     }
+    done.exact = !inside || replay.tree().is_none_or(|tree| tree.audit().is_exact());
     control.repairs().fetch_add(1, Ordering::Relaxed);
     open(control);
     done

@@ -30,23 +30,57 @@ fn not_negative(sum: u64) -> u64 {
     sum.cast_signed().max(0).cast_unsigned()
 }
 
-/// The child on which `target` falls and what is left of the target there; `None` when all are zero. Without branches
-/// that depend on the target, since nobody could predict them.
+/// Siblings that are looked at together.
+const BLOCK: usize = 4;
+
+/// The child on which `target` falls and what is left of the target there; `None` when all are zero.
+///
+/// Whole blocks of siblings are passed first, then the siblings of one block, without branches that depend on the
+/// target, since nobody could predict them.
 #[inline(always)]
-fn choose<const K: usize>(sums: [u64; K], target: u64) -> Option<(usize, u64)> {
-    let (mut passed, mut passed_sum, mut prefix) = (0, 0, 0u64);
-    for sum in sums {
+fn choose<const K: usize>(group: &[AtomicU64], mask: u64, target: u64) -> Option<(usize, u64)> {
+    let (blocks, _) = group[..K].as_chunks::<BLOCK>();
+    let (mut block, mut passed, mut prefix, mut signs) = (0, 0, 0u64, 0);
+    for siblings in &blocks[..K / BLOCK - 1] {
+        let sums = siblings.each_ref().map(|sibling| sibling.load(Ordering::Relaxed) & mask);
+        signs |= sums[0] | sums[1] | sums[2] | sums[3];
+        prefix = prefix.wrapping_add((sums[0].wrapping_add(sums[1])).wrapping_add(sums[2].wrapping_add(sums[3])));
+        let is_passed = prefix <= target;
+        block += usize::from(is_passed);
+        passed = if is_passed { prefix } else { passed };
+    }
+    let mut child = 0;
+    prefix = passed;
+    for sibling in &blocks[block & (K / BLOCK - 1)] {
+        let sum = sibling.load(Ordering::Relaxed) & mask;
+        signs |= sum;
         prefix = prefix.wrapping_add(sum);
         let is_passed = prefix <= target;
-        passed += usize::from(is_passed);
-        passed_sum = if is_passed { prefix } else { passed_sum };
+        child += usize::from(is_passed);
+        passed = if is_passed { prefix } else { passed };
     }
-    if passed < K {
-        return Some((passed, target - passed_sum));
+    if child == BLOCK || signs.cast_signed() < 0 {
+        return choose_carefully(&group[..K], mask, target);
     }
-    // The parent promised more than its children hold now: stay on the last live child.
-    let last = sums.iter().rposition(|&sum| sum != 0)?;
-    Some((last, sums[last] - 1))
+    Some((block * BLOCK + child, target - passed))
+}
+
+/// As `choose`, for a group whose sums are on their way: those that are negative for a moment count as zero, and where
+/// the parent promised more than its children hold the last live child is chosen.
+#[cold]
+fn choose_carefully(group: &[AtomicU64], mask: u64, mut target: u64) -> Option<(usize, u64)> {
+    let mut last = None;
+    for (child, sibling) in group.iter().enumerate() {
+        let sum = not_negative(sibling.load(Ordering::Relaxed) & mask);
+        if target < sum {
+            return Some((child, target));
+        }
+        if sum != 0 {
+            last = Some((child, sum - 1));
+        }
+        target -= sum;
+    }
+    last
 }
 
 /// What an audit of a quiet tree found.
@@ -206,16 +240,12 @@ impl<'a> SumTree<'a> {
         for depth in (0..self.levels.len() - 1).rev() {
             let level = self.levels[depth];
             let below = depth.checked_sub(1).map(|depth| self.levels[depth]);
+            let mask = if depth == 0 { PRIORITY_MASK } else { u64::MAX };
             for (target, node) in targets.iter_mut().zip(leaves.iter_mut()) {
                 if *node == Self::NOWHERE {
                     continue;
                 }
-                let group = &level[*node * K..][..K];
-                let sum_of = |word: &AtomicU64| {
-                    let word = word.load(Ordering::Relaxed);
-                    if depth == 0 { word & PRIORITY_MASK } else { not_negative(word) }
-                };
-                let Some((child, rest)) = choose(std::array::from_fn::<u64, K, _>(|child| sum_of(&group[child])), *target) else {
+                let Some((child, rest)) = choose::<K>(&level[*node * K..], mask, *target) else {
                     *node = Self::NOWHERE;
                     continue;
                 };

@@ -114,6 +114,12 @@ impl<'a> Replay<'a> {
         self.len() == 0
     }
 
+    /// The largest priority seen so far, one at least: what new transitions get, so that each is drawn soon. Less than one
+    /// would leave those of before the first update hardly ever drawn again.
+    fn largest_priority(&self) -> Priority {
+        Priority::from_bits(self.control.largest_priority().load(Ordering::Relaxed)).max(Priority::ONE)
+    }
+
     fn begin(&self) -> Option<Operation<'a>> {
         self.process.map(|process| process.begin_operation(self.control))
     }
@@ -160,7 +166,7 @@ impl<'a> Replay<'a> {
             self.store.publish(slot, generation, owner);
         }
         if let Some(tree) = &self.tree {
-            let largest = Priority::from_bits(self.control.largest_priority().load(Ordering::Relaxed)).max(Priority::SMALLEST);
+            let largest = self.largest_priority();
             let changes = (first..)
                 .zip(&self.claimed)
                 .map(|(index, &(slot, generation))| (slot, generation, area.priority(index).unwrap_or(largest)));
@@ -321,7 +327,7 @@ impl<'a> Replay<'a> {
         self.store.write(slot, area.row(index));
         self.store.publish(slot, generation, owner);
         if let Some(tree) = &self.tree {
-            let largest = Priority::from_bits(self.control.largest_priority().load(Ordering::Relaxed)).max(Priority::SMALLEST);
+            let largest = self.largest_priority();
             tree.clear(&[(slot, generation)], &mut self.differences);
             let priority = area.priority(index).unwrap_or(largest);
             tree.update(std::iter::once((slot, generation, priority)), &mut self.differences);

@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-use super::run::{RoleError, Run};
-use super::{actor, supervisor};
+use super::actor;
+use super::run::{RoleError, Run, catch_panic};
 use crate::algorithms::{AlgorithmError, registry as algorithms};
 use crate::config::{Config, ConfigErrors};
 use crate::environments::{EnvironmentError, registry as environments};
@@ -72,7 +72,7 @@ pub fn run(registry: &Registry, pid: u32, joined: impl FnOnce(usize)) -> Result<
         number: attachment.number,
         supervisor_alive: &|| attachment.supervisor_alive(),
     };
-    let result = supervisor::catch_panic(slot, || actor::run(&run)).ok_or_else(|| AttachError::Panicked(slot.last_words()))?;
+    let result = catch_panic(slot, || actor::run(&run)).ok_or_else(|| AttachError::Panicked(slot.last_words()))?;
     if let Err(error) = &result {
         slot.set_last_words(&error.to_string());
     }

@@ -166,7 +166,7 @@ pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, best: f64, reports: &Ip
     let mut evaluator = Evaluator::new(run, best_path, best)?;
     let interval = Duration::from_millis(run.config.evaluator.interval_ms);
     let mut next = Instant::now();
-    let mut report = |evaluator: &mut Evaluator<'_>, go_on: &mut dyn FnMut() -> bool| -> Result<(), RoleError> {
+    let report = |evaluator: &mut Evaluator<'_>, go_on: &mut dyn FnMut() -> bool| -> Result<(), RoleError> {
         if let Some(report) = evaluator.evaluate(go_on)? {
             reports.send(report).map_err(|error| RoleError::Report { reason: error.to_string() })?;
         }

@@ -1,5 +1,8 @@
 //! What every role of a run is given: the segment, the configuration, and its own slot in the process table.
 
+use std::panic;
+use std::sync::Mutex;
+
 use rand::SeedableRng;
 use thiserror::Error;
 
@@ -143,4 +146,25 @@ impl Laps {
     pub fn now_ns(&self) -> u64 {
         self.last_ns
     }
+}
+
+/// The message of the last panic, with its place.
+static PANIC_MESSAGE: Mutex<String> = Mutex::new(String::new());
+
+/// Run `body`; if it panics, leave the panic's message in the slot and return `None`.
+pub fn catch_panic<T>(slot: ProcessSlot<'_>, body: impl FnOnce() -> T) -> Option<T> {
+    panic::set_hook(Box::new(|info| {
+        let message = info.payload_as_str().unwrap_or("without a message");
+        let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
+        if let Ok(mut kept) = PANIC_MESSAGE.lock() {
+            *kept = format!("panicked{place}: {message}");
+        }
+    }));
+    panic::catch_unwind(panic::AssertUnwindSafe(body))
+        .inspect_err(|_| {
+            if let Ok(message) = PANIC_MESSAGE.lock() {
+                slot.set_last_words(&message);
+            }
+        })
+        .ok()
 }

@@ -11,6 +11,9 @@ mod error;
 pub mod gradients;
 mod header;
 pub mod layout;
+#[cfg(test)]
+#[allow(unsafe_code)]
+mod lock_baseline;
 #[allow(unsafe_code)]
 mod mapping;
 pub mod metrics;

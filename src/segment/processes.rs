@@ -321,16 +321,21 @@ impl<'a> ProcessSlot<'a> {
     ///
     /// The supervisor closes the gate and then looks for processes inside; a process says that it is inside and then
     /// looks at the gate. SeqCst on all four accesses guarantees that at least one sees the other.
+    ///
+    /// # Panics
+    /// When the gate stays closed for 30 seconds, a thousand times what a repair takes: whoever closed it is dead, and
+    /// an attached actor must not wait for it for ever.
     pub fn begin_operation(self, control: Control<'_>) -> Operation<'a> {
         let inside = &self.words[Self::IN_OPERATION];
-        loop {
+        for _ in 0..GATE_LOOKS {
             inside.store(1, Ordering::SeqCst);
             if control.gate().load(Ordering::SeqCst) == 0 {
                 return Operation { inside };
             }
             inside.store(0, Ordering::SeqCst);
-            crate::sync::wait_while_equal(control.gate(), 1, std::time::Duration::from_millis(10));
+            crate::sync::wait_while_equal(control.gate(), 1, GATE_LOOK);
         }
+        panic!("the gate stayed closed for {:?}: the supervisor died during a repair", GATE_LOOK * GATE_LOOKS);
     }
 
     /// Whether the owner is, or died, in the middle of an operation.
@@ -339,6 +344,10 @@ impl<'a> ProcessSlot<'a> {
     }
 }
 
+/// Longest sleep between two looks at a closed gate.
+const GATE_LOOK: std::time::Duration = std::time::Duration::from_millis(10);
+/// Looks at a closed gate before giving up.
+const GATE_LOOKS: u32 = 3_000;
 const GENERATION_MASK: u64 = 0x00ff_ffff_0000_0000;
 
 /// Proof that the gate was open when an operation began; its end is announced on drop, unless by a panic.

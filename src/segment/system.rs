@@ -44,7 +44,9 @@ pub fn wait_for_children(children: &[Pid]) -> bool {
             match waitpid(child, None) {
                 Ok(status) => break matches!(status, WaitStatus::Exited(_, 0)),
                 Err(nix::errno::Errno::EINTR) if stop_requested() => {
-                    children.iter().for_each(|&child| drop(nix::sys::signal::kill(child, Signal::SIGTERM)));
+                    for &child in children {
+                        let _ = nix::sys::signal::kill(child, Signal::SIGTERM);
+                    }
                 }
                 Err(nix::errno::Errno::EINTR) => {}
                 Err(_) => break false,

@@ -25,12 +25,14 @@ pub(crate) fn role_names(sources: &[Source], shared: &[&str]) -> BTreeSet<String
     sources.iter().filter_map(|source| module_path(source).get(1).cloned()).filter(|name| !shared.contains(&name.as_str())).collect()
 }
 
-/// The places where a role names another one.
-pub(crate) fn roles_that_use_roles(source: &Source, roles: &BTreeSet<String>) -> Vec<String> {
+/// The places where a role names another one that `made_of` does not allow it.
+pub(crate) fn roles_that_use_roles(source: &Source, roles: &BTreeSet<String>, made_of: &[(&str, &[&str])]) -> Vec<String> {
     // `roles/mod.rs` itself names them all.
     let Some(own) = module_path(source).get(1).cloned() else { return Vec::new() };
+    let allowed = made_of.iter().find(|(name, _)| *name == own).map_or(&[][..], |(_, parts)| parts);
     imports(source)
         .into_iter()
+        .filter(|import| !import.names.get(1).is_some_and(|name| allowed.contains(&name.as_str())))
         .filter(|import| import.names[0] == "roles" && import.names.get(1).is_some_and(|name| *name != own && roles.contains(name)))
         .map(|import| format!("{}:{}: `{own}` may not use `{}`", source.path, import.line, import.names.join("::")))
         .collect()
@@ -136,7 +138,12 @@ mod tests {
             ["src/roles/mod.rs", "src/roles/actor.rs", "src/roles/learner/mod.rs", "src/roles/common.rs"].map(|path| source(path, ""));
         let roles = role_names(&sources, &["common"]);
         assert_eq!(roles, BTreeSet::from(["actor".to_owned(), "learner".to_owned()]));
-        let check = |path: &str, text: &str| roles_that_use_roles(&source(path, text), &roles).len();
+        let made_of: [(&str, &[&str]); 1] = [("learner", &["actor"])];
+        let check = |path: &str, text: &str| roles_that_use_roles(&source(path, text), &roles, &[]).len();
+        let allowed = source("src/roles/learner/mod.rs", "use crate::roles::actor;");
+        assert!(roles_that_use_roles(&allowed, &roles, &made_of).is_empty());
+        let refused = source("src/roles/actor.rs", "use super::learner::Learner;");
+        assert_eq!(roles_that_use_roles(&refused, &roles, &made_of).len(), 1);
         assert_eq!(check("src/roles/actor.rs", "use super::learner::Learner;"), 1);
         assert_eq!(check("src/roles/learner/mod.rs", "use crate::roles::actor;"), 1);
         assert_eq!(check("src/roles/common.rs", "use super::actor;"), 1);

@@ -1,5 +1,5 @@
 //! Runs of the real supervisor for tests: started in a folder of their own, watched, and looked at from outside.
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

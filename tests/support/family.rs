@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 
 use shoal::replay::{Repair, repair};
@@ -54,6 +54,27 @@ impl<'r> Family<'r> {
         self.signal(slot, Signal::SIGCONT);
     }
 
+    /// Wait until `ready`, or fail as soon as a process of the family has failed.
+    pub fn wait_until(&self, mut ready: impl FnMut() -> bool) {
+        let mut looks = 0u32;
+        super::wait_until(|| {
+            looks += 1;
+            if looks.is_multiple_of(64) {
+                self.check();
+            }
+            ready()
+        });
+    }
+
+    /// Panic when a process has ended other than by leaving in order.
+    fn check(&self) {
+        for (slot, &child) in &self.children {
+            let status = waitid(Id::Pid(child), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT).expect("waitid");
+            let fine = matches!(status, WaitStatus::StillAlive | WaitStatus::Exited(_, 0));
+            assert!(fine, "the process in slot {slot} ended: {status:?}");
+        }
+    }
+
     /// Wait for the end of a killed process. Its slot stays its own until [`Family::repair`].
     pub fn reap(&mut self, slot: usize) {
         let child = self.children.remove(&slot).expect("a child in the slot");
@@ -80,7 +101,9 @@ impl<'r> Family<'r> {
 
     /// Repair after the dead process in `slot`, waiting for living ones that are slow as often as it takes.
     pub fn repair_patiently(&self, slot: usize) {
-        super::wait_until(|| self.repair(slot).stuck.is_empty());
+        const ATTEMPTS: usize = 100;
+        let stuck = (0..ATTEMPTS).map(|_| self.repair(slot).stuck).take_while(|stuck| !stuck.is_empty()).count();
+        assert!(stuck < ATTEMPTS, "living processes stay inside their operations");
     }
 
     /// Wait until every process has left by itself, and successfully.

@@ -15,8 +15,8 @@ use shoal::sync::{AtomicU64, Ordering, wake_all};
 
 use super::{Identity, Payload};
 
-/// After this long a test is killed, and its segment removed.
-const WATCHDOG_S: i64 = 240;
+/// After this long a test is killed, and its segment removed; longer runs that the environment asks for get more.
+const WATCHDOG_S: u64 = 240;
 
 /// Processes are forked from a process with one busy thread only: tests of one binary run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -175,11 +175,15 @@ pub fn description(schema: &Schema) -> Description {
 /// A process that kills this one when it takes too long, and removes the segment `name` once this one is gone.
 fn watch(name: &str) -> nix::unistd::Pid {
     let watched = nix::unistd::getpid();
+    let asked = super::count_from_environment("SHOAL_TEST_KILLS", 0) / 1_000;
+    let patience_s = i64::try_from(WATCHDOG_S * (1 + asked)).expect("a time that fits");
     let descriptor = pidfd_open(rustix::process::getpid(), PidfdFlags::empty()).expect("a pidfd of this process");
     system::fork_survivor(|| {
+        // In a session of its own, so that whoever ends the test's process group does not end the watchdog with it.
+        let _ = nix::unistd::setsid();
         let ended = || {
             let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
-            poll(&mut descriptors, Some(&Timespec { tv_sec: WATCHDOG_S, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+            poll(&mut descriptors, Some(&Timespec { tv_sec: patience_s, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
         };
         if !ended() {
             let _ = nix::sys::signal::kill(watched, nix::sys::signal::Signal::SIGKILL);

@@ -12,7 +12,7 @@ table! {
         /// Transitions kept.
         capacity: usize = 100_000, whole(64, LARGEST_CAPACITY), "transitions";
         /// Children per node of the sum tree.
-        fanout: usize = 8, Limits::OneOf(&[4, 8, 16, 32, 64]), "children";
+        fanout: usize = 16, Limits::OneOf(&[4, 8, 16, 32, 64]), "children";
         /// Prioritized (Schaul et al. 2016) or uniform sampling.
         prioritized: bool = true, Limits::Any, "";
         /// Exponent of the priorities.

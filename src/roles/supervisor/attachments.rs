@@ -13,7 +13,7 @@ use crate::segment::control::RunState;
 use crate::segment::processes::{Role, SlotState};
 
 /// The socket of a run and everybody who came through it.
-pub struct Attachments {
+pub(super) struct Attachments {
     listener: Listener,
     slots: Range<usize>,
     /// Number of the first attached actor: exploration counts on from the run's own.
@@ -23,23 +23,23 @@ pub struct Attachments {
 
 impl Attachments {
     /// Let actors in through `listener`, into `slots`.
-    pub fn new(listener: Listener, slots: Range<usize>, first_number: usize) -> Self {
+    pub(super) fn new(listener: Listener, slots: Range<usize>, first_number: usize) -> Self {
         Self { listener, slots, first_number, present: Vec::new() }
     }
 
     /// What to poll for.
-    pub fn descriptors(&self) -> impl Iterator<Item = PollFd<'_>> {
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = PollFd<'_>> {
         let listener = PollFd::from_borrowed_fd(self.listener.descriptor(), PollFlags::IN);
         std::iter::once(listener).chain(self.present.iter().map(|joined| PollFd::new(&joined.descriptor, PollFlags::IN)))
     }
 
     /// Whether somebody is at the door and has not spoken yet, so that the next look should be soon.
-    pub fn has_company(&self) -> bool {
+    pub(super) fn has_company(&self) -> bool {
         self.listener.has_company()
     }
 
     /// Let in who knocks. Returns a line for each.
-    pub fn serve(&mut self, segment: &Segment) -> Vec<String> {
+    pub(super) fn serve(&mut self, segment: &Segment) -> Vec<String> {
         let (slots, first_number) = (self.slots.clone(), self.first_number);
         let joined = self.listener.serve(|| {
             if segment.control().run_state() != RunState::Running {
@@ -58,22 +58,22 @@ impl Attachments {
     }
 
     /// Number of the actor in `slot`.
-    pub fn number(&self, slot: usize) -> usize {
+    pub(super) fn number(&self, slot: usize) -> usize {
         self.first_number + slot - self.slots.start
     }
 
     /// Those who have ended since the last call.
-    pub fn take_ended(&mut self) -> Vec<Joined> {
+    pub(super) fn take_ended(&mut self) -> Vec<Joined> {
         self.present.extract_if(.., |joined| has_ended(&joined.descriptor)).collect()
     }
 
     /// Whether anybody is attached.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.present.is_empty()
     }
 
     /// Process ids of those in `slot`, or of all.
-    pub fn kill(&self, segment: &Segment, slot: Option<usize>) {
+    pub(super) fn kill(&self, segment: &Segment, slot: Option<usize>) {
         for joined in self.present.iter().filter(|joined| slot.is_none_or(|slot| slot == joined.slot)) {
             // Through the descriptor, so that it cannot reach another process with the same number.
             let _ = rustix::process::pidfd_send_signal(&joined.descriptor, rustix::process::Signal::KILL);

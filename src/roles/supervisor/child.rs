@@ -1,8 +1,6 @@
 //! What runs in a forked process, from its first instruction to its exit code.
 
-use std::panic;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use ipc_channel::ipc::IpcSender;
 
@@ -12,37 +10,35 @@ use crate::config::Config;
 use crate::environments::EnvironmentSpec;
 use crate::machine::affinity;
 use crate::roles::evaluator::EvaluationReport;
+use crate::roles::run::catch_panic;
 use crate::roles::{Run, actor, evaluator, learner, synchronous};
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::segment::{Segment, system};
 
 /// Exit code of a process that could not go on and said why in its last words.
-pub const ERROR_EXIT_CODE: i32 = 1;
+pub(super) const ERROR_EXIT_CODE: i32 = 1;
 
 /// What a child is given by the supervisor's memory.
-pub struct Child<'a> {
+pub(super) struct Child<'a> {
     /// The shared memory.
-    pub segment: &'a Segment,
+    pub(super) segment: &'a Segment,
     /// The resolved configuration.
-    pub config: &'a Config,
+    pub(super) config: &'a Config,
     /// The algorithm.
-    pub algorithm: &'a dyn Algorithm,
+    pub(super) algorithm: &'a dyn Algorithm,
     /// The environment's facts.
-    pub environment: &'a EnvironmentSpec,
+    pub(super) environment: &'a EnvironmentSpec,
     /// Where the best policy is kept.
-    pub best_weights: PathBuf,
+    pub(super) best_weights: PathBuf,
     /// The best evaluation so far.
-    pub best_return: f64,
+    pub(super) best_return: f64,
     /// Where evaluations are reported.
-    pub reports: Option<IpcSender<EvaluationReport>>,
+    pub(super) reports: Option<IpcSender<EvaluationReport>>,
 }
-
-/// The message of the last panic, with its place.
-static PANIC_MESSAGE: Mutex<String> = Mutex::new(String::new());
 
 impl Child<'_> {
     /// Play the part of `planned` and return the exit code.
-    pub fn run(self, planned: &PlannedProcess) -> i32 {
+    pub(super) fn run(self, planned: &PlannedProcess) -> i32 {
         self.segment.disown();
         let slot = self.segment.processes().slot(planned.slot);
         let code = catch_panic(slot, || {
@@ -87,22 +83,4 @@ impl Child<'_> {
             }
         }
     }
-}
-
-/// Run `body`; if it panics, leave the panic's message in the slot and return `None`.
-pub fn catch_panic<T>(slot: ProcessSlot<'_>, body: impl FnOnce() -> T) -> Option<T> {
-    panic::set_hook(Box::new(|info| {
-        let message = info.payload_as_str().unwrap_or("without a message");
-        let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
-        if let Ok(mut kept) = PANIC_MESSAGE.lock() {
-            *kept = format!("panicked{place}: {message}");
-        }
-    }));
-    panic::catch_unwind(panic::AssertUnwindSafe(body))
-        .inspect_err(|_| {
-            if let Ok(message) = PANIC_MESSAGE.lock() {
-                slot.set_last_words(&message);
-            }
-        })
-        .ok()
 }

@@ -9,7 +9,6 @@ mod sentinel;
 mod session;
 mod watch;
 
-pub use child::catch_panic;
 pub use plan::{Plan, PlanError};
 pub use session::Session;
 

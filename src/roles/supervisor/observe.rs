@@ -18,7 +18,7 @@ use crate::telemetry::{ActorTime, LearnerTime, Snapshot, Statistics};
 const EPISODES: usize = 100;
 
 /// Memory between two snapshots.
-pub struct Observer {
+pub(super) struct Observer {
     started: Instant,
     positions: Vec<u64>,
     returns: VecDeque<f64>,
@@ -27,12 +27,12 @@ pub struct Observer {
 
 impl Observer {
     /// Observe a segment with `processes` slots, from `started` on.
-    pub fn new(started: Instant, processes: usize) -> Self {
+    pub(super) fn new(started: Instant, processes: usize) -> Self {
         Self { started, positions: vec![0; processes], returns: VecDeque::with_capacity(EPISODES), last: Snapshot::default() }
     }
 
     /// Take in an evaluation.
-    pub fn evaluated(&mut self, statistics: &Statistics, version: u64) {
+    pub(super) fn evaluated(&mut self, statistics: &Statistics, version: u64) {
         self.last.eval_return_mean = statistics.return_mean;
         self.last.eval_return_std = statistics.return_std;
         self.last.eval_episodes = Some(statistics.episodes);
@@ -41,12 +41,12 @@ impl Observer {
     }
 
     /// Seconds since the start.
-    pub fn wall_s(&self) -> f64 {
+    pub(super) fn wall_s(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
 
     /// The run now.
-    pub fn snapshot(&mut self, segment: &Segment, config: &Config, restarts: u64) -> Snapshot {
+    pub(super) fn snapshot(&mut self, segment: &Segment, config: &Config, restarts: u64) -> Snapshot {
         self.drain_rings(segment);
         let control = segment.control();
         let total = |counter| segment.processes().iter().map(|slot| slot.counters().get(counter)).sum::<u64>();

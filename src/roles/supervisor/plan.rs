@@ -172,7 +172,7 @@ fn region_name(region: crate::segment::Region) -> String {
 }
 
 /// Bytes for people, with powers of 1024.
-pub fn bytes(count: usize) -> String {
+fn bytes(count: usize) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     #[expect(clippy::cast_precision_loss, reason = "for people")]
     let mut value = count as f64;

@@ -17,7 +17,7 @@ use crate::segment::{Segment, SegmentError, system};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Fork the sentinel of this process. It removes the segment and the files at `paths`.
-pub fn fork(segment: &Segment, paths: &[PathBuf]) -> Result<Pid, SegmentError> {
+pub(super) fn fork(segment: &Segment, paths: &[PathBuf]) -> Result<Pid, SegmentError> {
     let supervisor = getpid();
     let name = segment.name().to_owned();
     system::fork_survivor(|| {

@@ -44,7 +44,6 @@ pub struct Session {
     segment: Segment,
     watched: Vec<Watched>,
     sinks: Sinks,
-    console: Console,
     observer: Observer,
     reports: Option<IpcReceiver<EvaluationReport>>,
     best_return: f64,
@@ -70,7 +69,6 @@ impl Session {
         console.print(plan.to_string().trim_end());
         let description = describe(&prepared, folder.path());
         let segment = Segment::create(plan.layout.clone(), &description, config.machine.huge_pages)?;
-        segment.control().largest_priority().store(1 << 20, crate::sync::Ordering::Relaxed);
         let record = RunRecord {
             identity: segment.identity().clone(),
             segment: segment.name().into(),
@@ -94,8 +92,7 @@ impl Session {
             },
         };
         let mut session = Self {
-            sinks: Sinks::create(folder, console.clone(), settings)?,
-            console,
+            sinks: Sinks::create(folder, console, settings)?,
             observer: Observer::new(prepared.started, plan.layout.parameters().processes),
             watched: plan.processes.into_iter().map(Watched::new).collect(),
             segment,
@@ -242,6 +239,10 @@ impl Session {
             let mut replay = Replay::new(&self.segment, schema.clone(), None);
             let repaired = repair(&self.segment, &mut replay, self.segment.processes().slot(slot), area);
             if repaired.stuck.is_empty() {
+                if !repaired.exact {
+                    self.segment.control().set_run_state(RunState::Poisoned);
+                    self.reason = Some(StopReason::Failed("the sum tree failed its audit after a repair: this is a bug in Shoal".into()));
+                }
                 return Ok(repaired);
             }
             for stuck in repaired.stuck {
@@ -374,7 +375,9 @@ impl Session {
     /// Let everybody leave, keep what was learned, report.
     fn end(mut self) -> Result<bool, SupervisorError> {
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
-        self.segment.control().set_run_state(RunState::Stopping);
+        if self.segment.control().run_state() != RunState::Poisoned {
+            self.segment.control().set_run_state(RunState::Stopping);
+        }
         if matches!(reason, StopReason::Interrupted | StopReason::Solved) {
             // Their last evaluation is not wanted.
             self.watched

@@ -19,29 +19,29 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 /// A process of the plan, alive or waiting for its replacement.
-pub struct Watched {
+pub(super) struct Watched {
     /// What it does.
-    pub planned: PlannedProcess,
+    pub(super) planned: PlannedProcess,
     /// The living process.
-    pub living: Option<Living>,
+    pub(super) living: Option<Living>,
     /// How often it was replaced.
-    pub restarts: u32,
+    pub(super) restarts: u32,
     consecutive: u32,
     restart_at: Option<Instant>,
 }
 
 /// A process that the kernel has not yet reported dead.
-pub struct Living {
+pub(super) struct Living {
     /// Its process id.
-    pub pid: Pid,
+    pub(super) pid: Pid,
     /// Readable once it has ended.
-    pub descriptor: OwnedFd,
+    pub(super) descriptor: OwnedFd,
     started: Instant,
 }
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub(super) enum Ending {
     /// It returned this code.
     Exit(i32),
     /// A signal killed it.
@@ -50,12 +50,12 @@ pub enum Ending {
 
 impl Ending {
     /// Whether the process left of its own will.
-    pub fn is_orderly(self) -> bool {
+    pub(super) fn is_orderly(self) -> bool {
         self == Self::Exit(0)
     }
 
     /// For people, with what the process last said.
-    pub fn describe(self, last_words: &str) -> String {
+    pub(super) fn describe(self, last_words: &str) -> String {
         match self {
             Self::Signal(Signal::SIGKILL) => "was killed by SIGKILL (somebody's `kill -9`, or the kernel when memory ran out)".into(),
             Self::Signal(signal) => format!("was killed by {signal}"),
@@ -67,12 +67,12 @@ impl Ending {
 
 impl Watched {
     /// A process that is still to be started.
-    pub fn new(planned: PlannedProcess) -> Self {
+    pub(super) fn new(planned: PlannedProcess) -> Self {
         Self { planned, living: None, restarts: 0, consecutive: 0, restart_at: None }
     }
 
     /// The process has been forked.
-    pub fn started(&mut self, pid: Pid) -> rustix::io::Result<()> {
+    pub(super) fn started(&mut self, pid: Pid) -> rustix::io::Result<()> {
         let raw = rustix::process::Pid::from_raw(pid.as_raw()).ok_or(rustix::io::Errno::SRCH)?;
         // A child cannot disappear before it is waited for, so this is surely its descriptor.
         let descriptor = pidfd_open(raw, PidfdFlags::empty())?;
@@ -82,7 +82,7 @@ impl Watched {
     }
 
     /// How it ended, if it has; it is then no longer living.
-    pub fn reap(&mut self) -> Option<(Ending, Pid)> {
+    pub(super) fn reap(&mut self) -> Option<(Ending, Pid)> {
         let living = self.living.as_ref()?;
         let ending = match waitpid(living.pid, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::Exited(_, code)) => Ending::Exit(code),
@@ -98,7 +98,7 @@ impl Watched {
     }
 
     /// Arrange a replacement and return the wait before it: none at first, then 1, 2, 4 ... 30 seconds.
-    pub fn schedule_restart(&mut self) -> Duration {
+    pub(super) fn schedule_restart(&mut self) -> Duration {
         let wait = match self.consecutive {
             0 => Duration::ZERO,
             failures => Duration::from_secs(1 << (failures - 1).min(5)).min(LONGEST_BACK_OFF),
@@ -110,22 +110,17 @@ impl Watched {
     }
 
     /// How often in a row it has failed.
-    pub fn failures_in_a_row(&self) -> u32 {
+    pub(super) fn failures_in_a_row(&self) -> u32 {
         self.consecutive
     }
 
     /// Whether its replacement is due.
-    pub fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         self.living.is_none() && self.restart_at.is_some_and(|at| Instant::now() >= at)
     }
 
-    /// Whether it should come back, now or later.
-    pub fn will_return(&self) -> bool {
-        self.restart_at.is_some()
-    }
-
     /// Send it a signal, if it lives.
-    pub fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&self, signal: Signal) {
         if let Some(living) = &self.living {
             // ESRCH would mean that it has just ended, which the descriptor will say.
             let _ = kill(living.pid, signal);
@@ -134,7 +129,7 @@ impl Watched {
 }
 
 /// Whether the process behind a pidfd has ended.
-pub fn has_ended(descriptor: &OwnedFd) -> bool {
+pub(super) fn has_ended(descriptor: &OwnedFd) -> bool {
     let mut descriptors = [PollFd::new(descriptor, PollFlags::IN)];
     matches!(poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(ready) if ready > 0)
 }

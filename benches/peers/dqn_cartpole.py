@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Shoal's DQN beside Stable-Baselines3's on CartPole-v1: wall time to the same evaluation score, on the same machine.
+
+Stable-Baselines3 runs with the tuned settings of rl-baselines3-zoo and is evaluated as Shoal is: 20 greedy episodes, the
+score is their mean, the run ends at 475. The time it spends evaluating is not counted, and neither are its imports; Shoal
+is counted from the start of the command to its exit, evaluations and start-up included. Runs are interleaved, seed by
+seed. Stable-Baselines3 gets one torch thread (its networks are small: it is slower with two, see --threads).
+
+The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "scripts"))
+import runs  # noqa: E402
+
+GOAL, EPISODES = 475.0, 20
+
+
+def peer(seed, threads, most_steps):
+    """One run of Stable-Baselines3, in the virtual environment."""
+    import time
+
+    import gymnasium
+    import torch
+    from stable_baselines3 import DQN
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.evaluation import evaluate_policy
+
+    torch.set_num_threads(threads)
+
+    class UntilSolved(BaseCallback):
+        """Evaluates after every training phase (256 steps), and keeps the time of it apart."""
+
+        def __init__(self):
+            super().__init__()
+            self.environment, self.spent_s, self.best, self.last = gymnasium.make("CartPole-v1"), 0.0, 0.0, 0
+
+        def _on_step(self):
+            if self.num_timesteps < self.last + 256 or self.num_timesteps <= 1000:
+                return True
+            self.last = self.num_timesteps
+            started = time.perf_counter()
+            mean, _ = evaluate_policy(self.model, self.environment, n_eval_episodes=EPISODES, deterministic=True, warn=False)
+            self.spent_s += time.perf_counter() - started
+            self.best = max(self.best, mean)
+            return mean < GOAL
+
+    model = DQN(
+        "MlpPolicy", gymnasium.make("CartPole-v1"), seed=seed, device="cpu", learning_rate=2.3e-3, batch_size=64, buffer_size=100_000,
+        learning_starts=1000, gamma=0.99, target_update_interval=10, train_freq=256, gradient_steps=128,
+        exploration_fraction=0.16 * 50_000 / most_steps, exploration_final_eps=0.04, policy_kwargs={"net_arch": [256, 256]},
+    )
+    until_solved = UntilSolved()
+    started = time.perf_counter()
+    model.learn(most_steps, callback=until_solved)
+    total = time.perf_counter() - started
+    print(json.dumps({
+        "total_s": total, "training_s": total - until_solved.spent_s, "env_steps": model.num_timesteps, "updates": model._n_updates,
+        "best": until_solved.best, "solved": until_solved.best >= GOAL,
+    }))
+
+
+def ours(arguments, seed):
+    with runs.Run(arguments.supervisor, arguments.config, [f"run.seed={seed}"]) as run:
+        wall_s = run.wait(600)
+        last, evaluations = run.metrics()[-1], run.lines("evaluations.jsonl")
+    final = evaluations[-1]["return_mean"]
+    return {"wall_s": wall_s, "env_steps": last["env_steps"], "updates": last["updates"], "best": final, "solved": final >= GOAL}
+
+
+def python():
+    folder = HERE / ".venv"
+    if not (folder / "ready").exists():
+        venv.create(folder, with_pip=True, clear=True)
+        subprocess.run([folder / "bin/pip", "install", "-q", "-r", HERE / "requirements.txt"], check=True)
+        (folder / "ready").touch()
+    return folder / "bin/python"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1, help="torch threads of Stable-Baselines3")
+    parser.add_argument("--most-steps", type=int, default=150_000, help="three times the zoo's budget")
+    parser.add_argument("--config", default=runs.ROOT / "configs/cartpole_dqn.toml")
+    parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
+    parser.add_argument("--python", help="a Python that has requirements.txt, instead of the virtual environment")
+    parser.add_argument("--out")
+    parser.add_argument("--peer", type=int, metavar="SEED", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.peer is not None:
+        return peer(arguments.peer, arguments.threads, arguments.most_steps)
+    interpreter = arguments.python or python()
+    machine, rows = runs.machine(), []
+    for seed in range(1, arguments.seeds + 1):
+        command = [interpreter, __file__, "--peer", str(seed), "--threads", str(arguments.threads), "--most-steps", str(arguments.most_steps)]
+        other = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+        own = ours(arguments, seed)
+        rows.append({
+            "seed": seed,
+            "Stable-Baselines3, training only (s)": round(other["training_s"], 1), "with evaluation (s)": round(other["total_s"], 1),
+            "its steps": other["env_steps"], "its updates": other["updates"], "it solved": other["solved"],
+            "Shoal (s)": round(own["wall_s"], 2), "our steps": own["env_steps"], "our updates": own["updates"], "we solved": own["solved"],
+        })
+        print(runs.table([rows[-1]]), flush=True)
+    medians = {key: statistics.median(row[key] for row in rows) for key in ("Stable-Baselines3, training only (s)", "Shoal (s)")}
+    ratio = medians["Stable-Baselines3, training only (s)"] / medians["Shoal (s)"]
+    print(f"\n{runs.table(rows)}\n\nratio of medians: {ratio:.1f}   {machine}")
+    runs.write(arguments.out, {"machine": machine, "rows": rows, "ratio_of_medians": ratio})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Running supervisors for measurements: start, watch, read what they wrote. Standard library only."""
+
+import json
+import os
+import platform
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DEFAULT_SUPERVISOR = ROOT / "target/release/supervisor"
+
+
+def machine():
+    """What a figure depends on, to be written beside it."""
+    with open("/proc/cpuinfo") as file:
+        models = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return {
+        "processor": models[0] if models else platform.processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "load_average_1_min": round(os.getloadavg()[0], 2),
+        "commit": commit.stdout.strip(),
+    }
+
+
+class Run:
+    """A supervisor under way, in a run folder of its own."""
+
+    def __init__(self, supervisor, config, overrides):
+        self.folder = tempfile.TemporaryDirectory(prefix="shoal-bench-")
+        command = [str(supervisor), str(config), "--set", f'run.folder="{self.folder.name}/runs"']
+        for override in overrides:
+            command += ["--set", override]
+        environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder.name}
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.process.stderr.close()
+        self.process.wait()
+        self.folder.cleanup()
+
+    def wait(self, limit_s):
+        """Wait for the end; returns the wall seconds from exec to exit."""
+        _, self.errors = self.process.communicate(timeout=limit_s)
+        if self.process.returncode != 0:
+            raise RuntimeError(f"the supervisor failed:\n{self.errors}")
+        return time.monotonic() - self.started
+
+    def lines(self, name):
+        path = Path(self.folder.name) / "runs/latest" / name
+        if not path.exists():
+            return []
+        lines = []
+        for line in path.read_text().splitlines():
+            try:
+                lines.append(json.loads(line))
+            except json.JSONDecodeError:
+                pass  # The last line of a run under way.
+        return lines
+
+    def metrics(self):
+        return self.lines("metrics.jsonl")
+
+    def processes(self):
+        """Process ids by role, from the cores' point of view: the children in the order in which they were forked."""
+        path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
+        return [int(pid) for pid in Path(path).read_text().split()]
+
+
+def cpu_seconds(pid):
+    """Processor time of a process so far, to the nanosecond where the kernel keeps it."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def memory_kib(pid):
+    """Proportional and resident set size."""
+    sizes = {}
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        name, _, rest = line.partition(":")
+        if name in ("Pss", "Rss"):
+            sizes[name.lower()] = int(rest.split()[0])
+    return sizes
+
+
+def table(rows):
+    """Rows of a dictionary each as a markdown table."""
+    names = list(rows[0])
+    text = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    text += ["| " + " | ".join(str(row.get(name, "")) for name in names) + " |" for row in rows]
+    return "\n".join(text)
+
+
+def write(out, result):
+    if out:
+        Path(out).write_text(json.dumps(result, indent=1) + "\n")

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""What the loops do per second: actors, slow environments, learners, start-up, memory.
+
+- actors: 1, 2, 4 free-running actors of 64 environments with a 64x64 network, one inference per step, every transition
+  inserted with the priority that the actor computed. The replay's minimum is never reached, so that no learner competes.
+- slow: an environment that takes 1 ms more per step, one environment per actor, 1 to 64 actors.
+- learner: updates per processor-second of the learner process, batch 64, at two network sizes, actors throttled to it.
+- start: from the start of the command to the first environment step, as the first line of metrics that has one says it
+  (a line every 10 ms; the supervisor looks every 50 ms, so the figure is an upper bound).
+- memory: proportional and resident set size of every process after three seconds.
+
+Rates are over the second half of each run; processor time is the kernel's, per process.
+"""
+
+import argparse
+import time
+
+import runs
+
+FOREVER = ["run.stop_env_steps=1000000000000", 'run.stop_eval_return="none"', "evaluator.enabled=false", "run.metrics_interval_s=0.2"]
+NO_LEARNING = [
+    'replay.samples_per_insert="none"',
+    "replay.initial_priority=td_error",
+    "actor.random_steps=0",
+    "replay.capacity=16000000",
+    "replay.min_size=16000000",
+]
+
+
+def watch(arguments, overrides, seconds):
+    """Run for `seconds`; the rates of the second half and the processor time of each process in it."""
+    with runs.Run(arguments.supervisor, arguments.config, [*FOREVER, *overrides]) as run:
+        time.sleep(seconds / 2)
+        pids = run.processes()
+        before, cpu_before, at = run.metrics()[-1], {pid: runs.cpu_seconds(pid) for pid in pids}, time.monotonic()
+        time.sleep(seconds / 2)
+        after, cpu_after, elapsed = run.metrics()[-1], {pid: runs.cpu_seconds(pid) for pid in pids}, time.monotonic() - at
+    wall_s = after["wall_s"] - before["wall_s"]
+    rate = lambda key: (after[key] - before[key]) / wall_s
+    # Of the processes the sentinel comes first, then learners, then actors; it uses no processor time.
+    cpu = [(cpu_after[pid] - cpu_before[pid]) / elapsed for pid in pids]
+    return rate, cpu
+
+
+def actors(arguments):
+    rows = []
+    for count in (1, 2, 4):
+        overrides = [*NO_LEARNING, f"actor.count={count}", "actor.environments=64", "actor.flush_transitions=256"]
+        rate, cpu = watch(arguments, overrides, arguments.seconds)
+        steps = rate("env_steps")
+        used = sum(cpu[-count:])
+        rows.append({"actors": count, "steps/s": f"{steps:,.0f}", "per processor-second": f"{steps / used:,.0f}"})
+    return rows
+
+
+def slow(arguments):
+    rows = []
+    for count in (1, 2, 4, 8, 16, 32, 64):
+        overrides = [*NO_LEARNING, f"actor.count={count}", "actor.environments=1", "environment.step_delay_us=1000"]
+        rate, cpu = watch(arguments, overrides, arguments.seconds)
+        steps = rate("env_steps")
+        first = rows[0]["_steps"] if rows else steps
+        share = f"{steps / (count * first):.2f}"
+        rows.append({"actors": count, "steps/s": f"{steps:,.0f}", "of proportional": share, "cores used": f"{sum(cpu):.2f}", "_steps": steps})
+    return [{key: value for key, value in row.items() if key != "_steps"} for row in rows]
+
+
+def learner(arguments):
+    rows = []
+    for hidden in ("[64, 64]", "[256, 256]"):
+        for double in ("true", "false"):
+            overrides = [f"network.hidden={hidden}", f"algorithm.double={double}", "learner.batch_size=64"]
+            rate, cpu = watch(arguments, overrides, arguments.seconds)
+            row = {"hidden": hidden, "double": double, "updates/s": f"{rate('updates'):,.0f}"}
+            rows.append({**row, "per processor-second": f"{rate('updates') / cpu[1]:,.0f}"})
+    return rows
+
+
+def start(arguments):
+    rows = []
+    for attempt in range(1, 6):
+        overrides = [*FOREVER, "run.metrics_interval_s=0.01"]
+        with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
+            while not any(line["env_steps"] > 0 for line in run.metrics()):
+                time.sleep(0.005)
+            rows.append({"attempt": attempt, "ms to the first step": round(1000 * (time.monotonic() - run.started))})
+    return rows
+
+
+def memory(arguments):
+    with runs.Run(arguments.supervisor, arguments.config, [*FOREVER, "evaluator.enabled=true", "actor.count=2"]) as run:
+        time.sleep(3)
+        pids = run.processes()
+        names = ["sentinel", "learner 0", "actor 0", "actor 1", "evaluator 0"]
+        everyone = [("supervisor", run.process.pid), *zip(names, pids)]
+        return [{"process": name, **{f"{key} (MiB)": round(size / 1024, 1) for key, size in runs.memory_kib(pid).items()}} for name, pid in everyone]
+
+
+PARTS = {"actors": actors, "slow": slow, "learner": learner, "start": start, "memory": memory}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
+    parser.add_argument("--config", default=runs.ROOT / "configs/cartpole_dqn.toml")
+    parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
+    parser.add_argument("--seconds", type=float, default=6)
+    parser.add_argument("--out")
+    arguments = parser.parse_args()
+    result = {"machine": runs.machine()}
+    print(result["machine"])
+    for part in arguments.parts:
+        result[part] = PARTS[part](arguments)
+        print(f"\n{part}\n{runs.table(result[part])}", flush=True)
+    runs.write(arguments.out, result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+//! Saved policies can be played again, and what cannot be played is named.
+
+mod run_support;
+
+use assert_cmd::Command;
+use run_support::start;
+use serde_json::Value;
+
+fn evaluate(arguments: &[&str]) -> (bool, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_evaluate")).args(arguments).output().unwrap();
+    let [out, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (output.status.success(), out, error)
+}
+
+#[test]
+fn a_run_folder_and_its_weights_file_give_the_same_returns() {
+    let mut run = start(&["run.stop_env_steps=2000", "network.dueling=true"]);
+    assert!(run.wait().success());
+    let folder = run.run_folder();
+    let file = folder.join("weights/last.safetensors");
+    let play = |path: &str| {
+        let (success, out, error) = evaluate(&[path, "--weights", "last", "--episodes", "50", "--seed", "3", "--json"]);
+        assert!(success, "{error}");
+        serde_json::from_str::<Value>(&out).unwrap()
+    };
+    let (from_folder, from_file) = (play(folder.to_str().unwrap()), play(file.to_str().unwrap()));
+    assert_eq!(from_folder["returns"].as_array().unwrap().len(), 50);
+    assert_eq!(from_folder["returns"], from_file["returns"]);
+    let returns: Vec<f64> = from_folder["returns"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+    let mean = returns.iter().sum::<f64>() / 50.0;
+    assert!((from_folder["return_mean"].as_f64().unwrap() - mean).abs() < 1e-9);
+    assert!(from_folder["ci95_low"].as_f64().unwrap() <= mean && mean <= from_folder["ci95_high"].as_f64().unwrap());
+    let (success, out, _) = evaluate(&[folder.to_str().unwrap(), "--episodes", "5"]);
+    assert!(success && out.contains("dqn on CartPole-v1") && out.contains("standard deviation"), "{out}");
+}
+
+#[test]
+fn what_cannot_be_played_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let garbage = folder.path().join("garbage.safetensors");
+    std::fs::write(&garbage, b"no weights").unwrap();
+    for path in [folder.path(), &garbage, &folder.path().join("missing")] {
+        let (success, out, error) = evaluate(&[path.to_str().unwrap()]);
+        assert!(!success && out.is_empty(), "{out}");
+        assert!(error.starts_with("error: ") && error.contains(folder.path().to_str().unwrap()), "{error}");
+    }
+}
+
+#[test]
+fn the_doctor_names_cores_memory_and_libtorch() {
+    let output = Command::new(env!("CARGO_BIN_EXE_supervisor")).args(["doctor", "--json"]).output().unwrap();
+    let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    for topic in ["cores", "memory", "shared memory", "huge pages", "libtorch", "gpu"] {
+        let finding = findings.iter().find(|finding| finding["topic"] == topic).unwrap_or_else(|| panic!("{topic} is missing"));
+        assert!(!finding["fact"].as_str().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,241 @@
+//! What killed supervisors left is removed; nothing of a living run is.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+use shoal::rendezvous::{Listener, RunState};
+use shoal::segment::{Segment, system};
+
+use super::{Child, Place, sleep_for_ever, support};
+
+/// A file of the test; removed when dropped, if it still exists.
+struct Object(PathBuf);
+
+impl Object {
+    /// An object in the shared-memory file system, as if made by process `pid` this many seconds ago.
+    fn new(prefix: &str, pid: u32, bytes: &[u8], age_s: u64) -> Self {
+        let path = PathBuf::from(format!("/dev/shm/{prefix}-{pid}-{:032x}", uuid::Uuid::new_v4().as_u128()));
+        let mut file = File::options().write(true).create_new(true).open(&path).unwrap();
+        file.write_all(bytes).unwrap();
+        age(&path, age_s);
+        Self(path)
+    }
+
+    fn name(&self) -> String {
+        format!("/{}", self.0.file_name().unwrap().to_str().unwrap())
+    }
+
+    fn exists(&self) -> bool {
+        self.0.exists()
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn age(path: &Path, age_s: u64) {
+    let time = SystemTime::now() - Duration::from_secs(age_s);
+    File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+fn own_prefix() -> String {
+    format!("shoal-{}", nix::unistd::getuid())
+}
+
+fn path_of(segment: &str) -> PathBuf {
+    Path::new("/dev/shm").join(segment.trim_start_matches('/'))
+}
+
+/// A process id that was somebody's and is nobody's.
+fn dead_pid() -> u32 {
+    let mut child = Child::fork(|| 0);
+    let pid = child.pid();
+    child.reap();
+    pid
+}
+
+/// A supervisor in a process of its own, which has created a segment, listens and is announced; `heir` runs in it
+/// before it says so and waits to be killed. Returned with the name of its segment.
+fn supervisor(place: &Place, heir: impl FnOnce(&Segment)) -> (Child, String) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let child = Child::fork(|| {
+        let segment = place.segment();
+        let record = place.record_of(&segment);
+        let _listener = Listener::bind(&record.socket).unwrap();
+        let _announcement = place.registry.announce(&record).unwrap();
+        heir(&segment);
+        writeln!(writer, "{}", segment.name()).unwrap();
+        sleep_for_ever()
+    });
+    drop(writer);
+    let mut name = String::new();
+    BufReader::new(reader).read_line(&mut name).unwrap();
+    assert!(name.ends_with('\n') && path_of(name.trim_end()).exists(), "the supervisor failed");
+    (child, name.trim_end().into())
+}
+
+#[test]
+fn a_killed_supervisor_leaves_its_segment_record_and_socket_and_they_are_removed() {
+    let place = Place::new();
+    let (mut child, segment) = supervisor(&place, |_| ());
+    let entry = place.registry.find(child.pid()).unwrap();
+    assert!(!place.registry.clean(&entry), "it lives");
+    assert!(path_of(&segment).exists() && place.file_names().len() == 2, "{:?}", place.file_names());
+    child.signal(Signal::SIGKILL);
+    let pid = child.pid();
+    child.reap();
+    assert!(path_of(&segment).exists() && place.file_names().len() == 2, "{:?}", place.file_names());
+    let entry = place.registry.find(pid).unwrap();
+    assert_eq!(entry.state, RunState::Dead);
+    assert!(place.registry.clean(&entry));
+    assert!(!path_of(&segment).exists());
+    assert_eq!(place.file_names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_dead_run_is_kept_while_a_process_of_it_lives() {
+    let place = Place::new();
+    let survivor = &mut None;
+    let (mut child, segment) = {
+        let word = place.run.scratch(0);
+        let found = supervisor(&place, |segment| {
+            let pid = system::fork_survivor(|| {
+                segment.disown();
+                sleep_for_ever()
+            });
+            word.store(pid.unwrap().as_raw().cast_unsigned().into(), shoal::sync::Ordering::SeqCst);
+        });
+        *survivor = i32::try_from(word.load(shoal::sync::Ordering::SeqCst)).ok().map(Pid::from_raw);
+        found
+    };
+    child.signal(Signal::SIGKILL);
+    let pid = child.pid();
+    child.reap();
+    let entry = place.registry.find(pid).unwrap();
+    assert_eq!(entry.state, RunState::Dead);
+    let kept = !place.registry.clean(&entry) && path_of(&segment).exists() && place.registry.find(pid).is_ok();
+    nix::sys::signal::kill(survivor.expect("a survivor"), Signal::SIGKILL).unwrap();
+    assert!(kept, "a living process was robbed of its segment's name");
+    support::wait_until(|| place.registry.clean(&entry));
+    assert!(!path_of(&segment).exists());
+}
+
+#[test]
+fn a_sweep_removes_every_dead_run_and_no_living_one() {
+    let place = Place::new();
+    let _announcement = place.registry.announce(&place.record()).unwrap();
+    let (living, kept) = supervisor(&place, |_| ());
+    let (mut dead, removed) = supervisor(&place, |_| ());
+    dead.signal(Signal::SIGKILL);
+    dead.reap();
+    let swept = place.registry.sweep();
+    assert!(swept.contains(&removed) && !swept.contains(&kept), "{swept:?}");
+    assert!(!path_of(&removed).exists() && path_of(&kept).exists() && path_of(place.run.segment.name()).exists());
+    let mut left: Vec<u32> = place.registry.list().iter().map(|entry| entry.record.identity.supervisor_pid).collect();
+    left.sort_unstable();
+    let mut expected = [std::process::id(), living.pid()];
+    expected.sort_unstable();
+    assert_eq!(left, expected);
+    drop(living);
+    assert!(place.registry.sweep().contains(&kept));
+}
+
+#[test]
+fn orphaned_segments_are_removed_whatever_they_hold() {
+    let place = Place::new();
+    let (mut child, whole) = supervisor(&place, |_| ());
+    child.signal(Signal::SIGKILL);
+    let pid = child.pid();
+    child.reap();
+    fs::remove_file(place.registry.folder().join(format!("{pid}.json"))).unwrap();
+    age(&path_of(&whole), 10);
+    // Killed while the pages were being reserved, killed before that, and left by a version with another header.
+    let unpublished = Object::new(&own_prefix(), dead_pid(), &[0; 8192], 10);
+    let empty = Object::new(&own_prefix(), dead_pid(), b"", 10);
+    let foreign = Object::new(&own_prefix(), dead_pid(), &[7; 8192], 10);
+    let swept = place.registry.sweep();
+    for name in [&whole, &unpublished.name(), &empty.name(), &foreign.name()] {
+        assert!(swept.contains(name) && !path_of(name).exists(), "{name} is still there");
+    }
+    assert!(place.file_names().iter().all(|name| !name.ends_with(".json")), "{:?}", place.file_names());
+}
+
+#[test]
+fn what_may_belong_to_a_living_process_is_no_orphan() {
+    let place = Place::new();
+    let young = Object::new(&own_prefix(), dead_pid(), &[0; 8192], 0);
+    let of_the_living = Object::new(&own_prefix(), std::process::id(), &[0; 8192], 3_600);
+    let of_another_user = Object::new("shoal-4000000", dead_pid(), &[0; 8192], 3_600);
+    let of_another_program = Object::new("sheep-0", dead_pid(), &[0; 8192], 3_600);
+    let nameless = Object::new(&format!("{}-x", own_prefix()), dead_pid(), &[0; 8192], 3_600);
+    age(&path_of(place.run.segment.name()), 3_600);
+    place.registry.sweep();
+    assert!(path_of(place.run.segment.name()).exists(), "the segment of this process, which no record names");
+    for kept in [young, of_the_living, of_another_user, of_another_program, nameless] {
+        assert!(kept.exists(), "{}", kept.name());
+    }
+}
+
+#[test]
+fn a_record_cannot_have_objects_of_others_removed() {
+    let place = Place::new();
+    let foreign = Object::new("sheep-0", dead_pid(), b"wool", 3_600);
+    let mut record = place.record();
+    record.identity.supervisor_pid = dead_pid();
+    record.segment = foreign.name();
+    record.socket = place.folder.path().join("not-a-socket-of-the-registry");
+    fs::write(&record.socket, "").unwrap();
+    std::mem::forget(place.registry.announce(&record).unwrap());
+    place.registry.sweep();
+    assert!(foreign.exists() && record.socket.exists());
+    assert!(place.registry.list().is_empty(), "the record itself is removed");
+}
+
+#[test]
+fn a_record_that_was_replaced_meanwhile_stays() {
+    let place = Place::new();
+    let mut old = place.record();
+    old.identity.supervisor_start_time += 1;
+    old.segment = format!("/{}-1-gone", own_prefix());
+    let stale = {
+        let _announcement = place.registry.announce(&old).unwrap();
+        place.registry.find(std::process::id()).unwrap()
+    };
+    assert_eq!(stale.state, RunState::Dead);
+    // The id went to a new supervisor between the look and the cleaning.
+    let _announcement = place.registry.announce(&place.record()).unwrap();
+    fs::write(place.record().socket, "").unwrap();
+    assert!(place.registry.clean(&stale));
+    assert_eq!(place.registry.find(std::process::id()).unwrap().state, RunState::Running);
+    assert_eq!(place.file_names().len(), 2);
+}
+
+#[test]
+fn stray_files_of_the_dead_disappear_and_others_stay() {
+    let place = Place::new();
+    let put = |name: String, age_s: u64| {
+        let path = place.registry.folder().join(name);
+        fs::write(&path, "{").unwrap();
+        age(&path, age_s);
+    };
+    let (dead, other_dead, living) = (dead_pid(), dead_pid(), std::process::id());
+    put(format!("{dead}.json"), 10);
+    put(format!("{dead}.new"), 10);
+    put(format!("{dead}.socket"), 10);
+    put(format!("{other_dead}.socket"), 0);
+    put(format!("{living}.new"), 10);
+    put("notes.text".into(), 10);
+    let _listening = UnixListener::bind(place.registry.folder().join(format!("{living}.socket"))).unwrap();
+    place.registry.sweep();
+    let mut expected = vec![format!("{other_dead}.socket"), format!("{living}.new"), format!("{living}.socket"), "notes.text".into()];
+    expected.sort();
+    assert_eq!(place.file_names(), expected);
+}
