@@ -220,7 +220,11 @@ pub struct Object {
 
 impl Object {
     pub fn new(bytes: &[u8]) -> Self {
-        let name = format!("/shoal-inspected-{}-{:032x}", std::process::id(), uuid::Uuid::new_v4().as_u128());
+        Self::named(format!("/shoal-inspected-{}-{:032x}", std::process::id(), uuid::Uuid::new_v4().as_u128()), bytes)
+    }
+
+    /// An object with the name that a run's segment has: only such are ever removed as leftovers.
+    pub fn named(name: String, bytes: &[u8]) -> Self {
         File::options().write(true).create_new(true).open(object_path(&name)).unwrap().write_all(bytes).unwrap();
         Self { name }
     }

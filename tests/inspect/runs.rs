@@ -54,7 +54,7 @@ fn cleaning_removes_the_dead_and_leaves_the_living() {
     let _announcement = world.announce(known.segment.identity(), known.segment.name());
     let mut bytes = known.bytes();
     let identity = kill_supervisor(&mut bytes, known.segment.identity());
-    let dead = Object::new(&bytes);
+    let dead = Object::named(identity.segment_name(), &bytes);
     let _dead_announcement = world.announce(&identity, &dead.name);
     let text = world.inspect(&["--clean"]).unwrap();
     assert!(text.contains(&format!("removed {}\n", dead.name)), "{text}");
@@ -69,7 +69,7 @@ fn a_dead_run_whose_processes_live_is_kept_and_named() {
     let (world, known) = (World::new(), Known::new());
     let mut bytes = known.bytes();
     let identity = kill_supervisor(&mut bytes, known.segment.identity());
-    let orphaned = Object::new(&bytes);
+    let orphaned = Object::named(identity.segment_name(), &bytes);
     // A mapping for writing holds the lock of a living process, as an actor's does.
     let _process = shoal::segment::Segment::attach(&orphaned.name).unwrap();
     let _announcement = world.announce(&identity, &orphaned.name);
