@@ -1,4 +1,19 @@
 //! Shoal: deep reinforcement learning that uses a whole Linux machine.
+//!
+//! A supervisor allocates one shared-memory [`segment`] with a prioritized [`replay`] in it and forks actors, learners and
+//! an evaluator ([`roles`]). ARCHITECTURE.md is the map. Most users run the binaries; the rooms of the library can be used
+//! on their own, for instance an environment that equals Gymnasium's:
+//!
+//! ```
+//! use shoal::environments::{Action, registry};
+//!
+//! let mut environment = registry::make("CartPole-v1")?;
+//! let mut observation = vec![0.0; environment.spec().observation.len()];
+//! environment.reset(Some(1), &mut observation)?;
+//! let step = environment.step(Action::Discrete(0), &mut observation)?;
+//! assert_eq!((step.reward, step.terminated, step.truncated), (1.0, false, false));
+//! # Ok::<(), shoal::environments::EnvironmentError>(())
+//! ```
 
 pub mod algorithms;
 pub mod checkpoint;
