@@ -93,7 +93,10 @@ impl Shape {
             capacity: self.capacity,
             fanout,
             transition_words: schema.words(),
-            network_parameters: 1,
+            published_values: 1,
+            learned_parameters: 1,
+            learner_state_values: 4,
+            statistics_values: 0,
             learners: 1,
             description_bytes: 4096,
         });

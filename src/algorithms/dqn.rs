@@ -13,11 +13,13 @@
 use rand::RngExt;
 
 use super::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, discrete, is_terminated};
-use super::{Algorithm, AlgorithmError, Learning, PartialUpdate, Policy, Random, UpdateReport};
+use super::state::{StateReader, StateWriter};
+use super::trained::Trained;
+use super::{ActionMut, Algorithm, AlgorithmError, Learning, PartialUpdate, Policy, Random, Sizes, UpdateReport, exploration};
 use crate::config::Config;
 use crate::config::schema::{Engine, Loss};
 use crate::environments::{ActionSpace, EnvironmentSpec};
-use crate::networks::{Adam, AdamSettings, Device, MlpSpec, Network, build, clip_norm, polyak};
+use crate::networks::{Device, MlpSpec, Network, build};
 use crate::replay::{Batch, Schema};
 
 /// DQN in one environment.
@@ -31,7 +33,13 @@ impl Dqn {
     /// DQN as `config` describes it, for an environment with discrete actions.
     pub fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
         let ActionSpace::Discrete { n } = &environment.action else {
-            return Err(AlgorithmError::ActionSpace { algorithm: "dqn", environment: environment.id.clone() });
+            return Err(AlgorithmError::ActionSpace {
+                algorithm: "dqn",
+                environment: environment.id.clone(),
+                needed: "discrete",
+                found: "continuous",
+                advice: "\"sac\", \"td3\" or \"ddpg\"",
+            });
         };
         let network = MlpSpec {
             inputs: environment.observation.len(),
@@ -55,6 +63,16 @@ impl Algorithm for Dqn {
 
     fn network(&self) -> &MlpSpec {
         &self.network
+    }
+
+    fn sizes(&self) -> Sizes {
+        let parameters = self.network.parameter_count();
+        Sizes { published: parameters, learned: parameters, state: Trained::state_values(parameters, true), statistics: 0 }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a rate needs no more than an f32")]
+    fn exploration(&self, environment: usize, of: usize, env_steps: u64) -> f32 {
+        exploration::epsilon(&self.config.algorithm, environment, of, env_steps) as f32
     }
 
     fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
@@ -93,22 +111,28 @@ impl Policy for GreedyPolicy {
         self.network.infer(observations, rows, outputs);
     }
 
-    fn choose(&self, outputs: &[f32], exploration_rate: f32, random: &mut Random) -> (i32, f32) {
-        let action = if exploration_rate > 0.0 && random.random::<f32>() < exploration_rate {
-            random.random_range(0..outputs.len())
-        } else {
-            greedy(outputs)
-        };
-        (i32::try_from(action).unwrap_or(0), outputs[action])
+    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> f32 {
+        if exploration > 0.0 && random.random::<f32>() < exploration {
+            return self.choose_randomly(outputs, random, action);
+        }
+        take(greedy(outputs), outputs, action)
     }
 
-    fn random_action(&self, random: &mut Random) -> i32 {
-        i32::try_from(random.random_range(0..self.outputs())).unwrap_or(0)
+    fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> f32 {
+        take(random.random_range(0..outputs.len()), outputs, action)
     }
 
     fn state_value(&self, outputs: &[f32]) -> f32 {
         outputs[greedy(outputs)]
     }
+}
+
+/// Make `index` the action and return its value.
+fn take(index: usize, outputs: &[f32], action: ActionMut<'_>) -> f32 {
+    if let ActionMut::Discrete(action) = action {
+        *action = i32::try_from(index).unwrap_or(0);
+    }
+    outputs[index]
 }
 
 /// Index of the largest value; the first of equals.
@@ -124,12 +148,9 @@ fn greedy(values: &[f32]) -> usize {
 
 /// The learner's side of DQN.
 pub struct DqnLearning {
-    online: Box<dyn Network>,
-    target: Box<dyn Network>,
-    adam: Adam,
+    network: Trained,
     double: bool,
     loss: Loss,
-    max_gradient_norm: Option<f32>,
     target_interval_updates: u64,
     target_tau: f32,
     buffers: Buffers,
@@ -147,20 +168,13 @@ struct Buffers {
 #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
 impl DqnLearning {
     /// Learn with `online`, starting from `parameters`; `target` is a second network of the same shape.
-    pub fn new(config: &Config, mut online: Box<dyn Network>, mut target: Box<dyn Network>, parameters: &[f32]) -> Self {
-        online.set_parameters(parameters);
-        target.set_parameters(parameters);
-        let settings =
-            AdamSettings { beta1: config.learner.adam_beta1, beta2: config.learner.adam_beta2, epsilon: config.learner.adam_epsilon };
+    pub fn new(config: &Config, online: Box<dyn Network>, target: Box<dyn Network>, parameters: &[f32]) -> Self {
         Self {
-            adam: Adam::new(parameters.len(), settings),
-            online,
-            target,
+            network: Trained::new(&config.learner, online, Some(target), parameters),
             double: config.algorithm.double,
-            loss: config.algorithm.loss,
-            max_gradient_norm: config.learner.max_gradient_norm.map(|norm| norm as f32),
-            target_interval_updates: config.algorithm.target_interval_updates,
-            target_tau: config.algorithm.target_tau as f32,
+            loss: config.algorithm.loss.unwrap_or(Loss::Huber),
+            target_interval_updates: config.algorithm.target_interval_updates.unwrap_or(100),
+            target_tau: config.algorithm.target_tau.unwrap_or(1.0) as f32,
             buffers: Buffers::default(),
         }
     }
@@ -168,21 +182,21 @@ impl DqnLearning {
     /// Values of the successors, under the target network and, for double DQN, the online network.
     fn evaluate_successors(&mut self, next_observations: &[f32], rows: usize) {
         let Buffers { next_values, next_target_values, .. } = &mut self.buffers;
-        self.target.infer(next_observations, rows, next_target_values);
+        self.network.target().infer(next_observations, rows, next_target_values);
         if self.double {
-            self.online.infer(next_observations, rows, next_values);
+            self.network.online.infer(next_observations, rows, next_values);
         }
     }
 }
 
 impl Learning for DqnLearning {
-    fn parameters(&self) -> &[f32] {
-        self.online.parameters()
+    fn published(&mut self) -> &[f32] {
+        self.network.online.parameters()
     }
 
-    fn gradient(&mut self, batch: &Batch, gradient: &mut [f32]) -> PartialUpdate {
+    fn gradient(&mut self, batch: &mut Batch, _random: &mut Random, gradient: &mut [f32]) -> PartialUpdate {
         let rows = batch.rows();
-        let actions = self.online.spec().outputs;
+        let actions = self.network.online.spec().outputs;
         for buffer in [
             &mut self.buffers.values,
             &mut self.buffers.next_values,
@@ -193,7 +207,7 @@ impl Learning for DqnLearning {
         }
         self.buffers.errors.resize(rows, 0.0);
         self.evaluate_successors(batch.column(NEXT_OBSERVATION).as_f32(), rows);
-        self.online.forward(batch.column(OBSERVATION).as_f32(), rows, &mut self.buffers.values);
+        self.network.online.forward(batch.column(OBSERVATION).as_f32(), rows, &mut self.buffers.values);
 
         let [rewards, discounts] = [REWARD, DISCOUNT].map(|field| batch.column(field).as_f32());
         let [taken, flags] = [ACTION, FLAGS].map(|field| batch.column(field).as_i32());
@@ -216,7 +230,7 @@ impl Learning for DqnLearning {
             found.loss_sum += f64::from(weight * loss);
             found.q_sum += f64::from(value);
         }
-        self.online.backward(&buffers.output_gradient, gradient, None);
+        self.network.online.backward(&buffers.output_gradient, Some(gradient), None);
         found
     }
 
@@ -224,37 +238,32 @@ impl Learning for DqnLearning {
         &self.buffers.errors
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "a scale needs no more than an f32")]
     fn apply(&mut self, gradient: &mut [f32], total: PartialUpdate, learning_rate: f32) -> UpdateReport {
-        let scale = 1.0 / (total.transitions * total.largest_weight);
-        for value in gradient.iter_mut() {
-            *value *= scale as f32;
+        let scale = total.scale_critics(gradient);
+        let gradient_norm = self.network.step(gradient, learning_rate);
+        if self.network.steps().is_multiple_of(self.target_interval_updates) {
+            self.network.follow(self.target_tau);
         }
-        let gradient_norm = clip_norm(gradient, self.max_gradient_norm.unwrap_or(f32::INFINITY));
-        let adam = &mut self.adam;
-        self.online.update_parameters(&mut |parameters| adam.step(parameters, gradient, learning_rate));
-        if self.adam.steps().is_multiple_of(self.target_interval_updates) {
-            let (online, tau) = (self.online.parameters(), self.target_tau);
-            self.target.update_parameters(&mut |target| polyak(target, online, tau));
+        UpdateReport {
+            loss: total.loss_sum * scale,
+            q_mean: total.q_sum / total.transitions,
+            gradient_norm: f64::from(gradient_norm),
+            ..UpdateReport::default()
         }
-        UpdateReport { loss: total.loss_sum * scale, q_mean: total.q_sum / total.transitions, gradient_norm: f64::from(gradient_norm) }
     }
 
-    fn state(&self) -> ([&[f32]; 4], u64) {
-        let parts = [self.online.parameters(), self.target.parameters(), self.adam.first_moment(), self.adam.second_moment()];
-        (parts, self.adam.steps())
+    fn save(&self, state: &mut [f32]) {
+        self.network.save(&mut StateWriter::new(state));
     }
 
-    fn restore(&mut self, [online, target, first_moment, second_moment]: [&[f32]; 4], steps: u64) {
-        self.online.set_parameters(online);
-        self.target.set_parameters(target);
-        self.adam = Adam::from_state(self.adam.settings(), first_moment.to_vec(), second_moment.to_vec(), steps);
+    fn restore(&mut self, state: &[f32]) {
+        self.network.restore(&mut StateReader::new(state));
     }
 }
 
 impl Loss {
     /// The loss of a temporal-difference error, and its derivative.
-    fn at(self, error: f32) -> (f32, f32) {
+    pub(super) fn at(self, error: f32) -> (f32, f32) {
         match self {
             Self::Mse => (0.5 * error * error, error),
             Self::Huber if error.abs() <= 1.0 => (0.5 * error * error, error),

@@ -1,17 +1,30 @@
 //! Algorithms by name.
 
+use super::ddpg::Ddpg;
 use super::dqn::Dqn;
-use super::{Algorithm, AlgorithmError};
+use super::normalised::Normalised;
+use super::sac::Sac;
+use super::td3::Td3;
+use super::{Algorithm, AlgorithmError, Normalisation};
 use crate::config::Config;
 use crate::environments::EnvironmentSpec;
 
 /// All names.
-pub const NAMES: &[&str] = &["dqn"];
+pub const NAMES: &[&str] = &["dqn", "ddpg", "td3", "sac"];
 
 /// The algorithm that `config` names, for `environment`.
 pub fn build(config: &Config, environment: &EnvironmentSpec) -> Result<Box<dyn Algorithm>, AlgorithmError> {
-    match config.algorithm.name.as_str() {
-        "dqn" => Ok(Box::new(Dqn::new(config, environment)?)),
-        name => Err(AlgorithmError::Unknown { name: name.into(), known: NAMES.join(", ") }),
-    }
+    let algorithm: Box<dyn Algorithm> = match config.algorithm.name.as_str() {
+        "dqn" => Box::new(Dqn::new(config, environment)?),
+        "ddpg" => Box::new(Ddpg::new(config, environment)?),
+        "td3" => Box::new(Td3::new(config, environment)?),
+        "sac" => Box::new(Sac::new(config, environment)?),
+        name => return Err(AlgorithmError::Unknown { name: name.into(), known: NAMES.join(", ") }),
+    };
+    let normalisation = Normalisation {
+        observations: config.algorithm.normalise_observations,
+        rewards: config.algorithm.normalise_rewards,
+        length: environment.observation.len(),
+    };
+    Ok(if normalisation.is_needed() { Box::new(Normalised::new(algorithm, normalisation)) } else { algorithm })
 }

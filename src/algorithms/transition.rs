@@ -20,9 +20,18 @@ const TRUNCATED: i32 = 2;
 
 /// Fields of a transition with a discrete action.
 pub fn discrete(observation_length: usize) -> Schema {
+    schema(observation_length, Field::new("action", Element::I32, 1))
+}
+
+/// Fields of a transition with a continuous action, every element within [-1, 1].
+pub fn continuous(observation_length: usize, action_length: usize) -> Schema {
+    schema(observation_length, Field::new("action", Element::F32, action_length))
+}
+
+fn schema(observation_length: usize, action: Field) -> Schema {
     Schema::new(vec![
         Field::new("observation", Element::F32, observation_length),
-        Field::new("action", Element::I32, 1),
+        action,
         Field::new("reward", Element::F32, 1),
         Field::new("discount", Element::F32, 1),
         Field::new("flags", Element::I32, 1),
@@ -46,16 +55,17 @@ mod tests {
 
     #[test]
     fn the_constants_name_the_fields() {
-        let schema = discrete(3);
-        for (name, position) in [
-            ("observation", OBSERVATION),
-            ("action", ACTION),
-            ("reward", REWARD),
-            ("discount", DISCOUNT),
-            ("flags", FLAGS),
-            ("next_observation", NEXT_OBSERVATION),
-        ] {
-            assert_eq!(schema.position(name), Some(position));
+        for schema in [discrete(3), continuous(3, 2)] {
+            for (name, position) in [
+                ("observation", OBSERVATION),
+                ("action", ACTION),
+                ("reward", REWARD),
+                ("discount", DISCOUNT),
+                ("flags", FLAGS),
+                ("next_observation", NEXT_OBSERVATION),
+            ] {
+                assert_eq!(schema.position(name), Some(position));
+            }
         }
     }
 

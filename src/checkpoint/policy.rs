@@ -6,7 +6,7 @@ use super::{
     error::WeightsError,
     weights::{NetworkWeights, Weights, WeightsMetadata},
 };
-use crate::networks::MlpSpec;
+use crate::networks::{InputScaling, MlpSpec};
 
 /// Name of the network in a policy's file.
 const NETWORK: &str = "policy";
@@ -23,6 +23,25 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// A policy from what learners publish: the parameters of its network and, where observations are scaled, how.
+    ///
+    /// # Panics
+    /// When `published` is shorter than the network's parameters.
+    pub fn new(spec: MlpSpec, published: &[f32], mut metadata: WeightsMetadata) -> Self {
+        let (parameters, scaling) = published.split_at(spec.parameter_count());
+        metadata.input_scaling = (!scaling.is_empty()).then(|| InputScaling::from_values(scaling));
+        Self { spec, parameters: parameters.to_vec(), metadata }
+    }
+
+    /// What learners published.
+    pub fn published(&self) -> Vec<f32> {
+        let mut published = self.parameters.clone();
+        if let Some(scaling) = &self.metadata.input_scaling {
+            scaling.append_to(&mut published);
+        }
+        published
+    }
+
     /// Saves under `path` in one step; see [`Weights::save`].
     ///
     /// # Errors

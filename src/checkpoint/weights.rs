@@ -16,7 +16,7 @@ use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 
 use super::{atomic, error::WeightsError};
-use crate::networks::MlpSpec;
+use crate::networks::{InputScaling, MlpSpec};
 
 /// Version of the layout of these files.
 pub const FORMAT_VERSION: u32 = 1;
@@ -52,6 +52,9 @@ pub struct WeightsMetadata {
     /// Mean return of the evaluation that they were saved for, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluation_return: Option<f64>,
+    /// How observations are scaled before the network sees them, if they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_scaling: Option<InputScaling>,
     /// Anything else, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, String>,

@@ -8,6 +8,7 @@ mod adam;
 mod cpu;
 mod device;
 mod error;
+mod scaling;
 mod specification;
 #[cfg(feature = "torch")]
 mod torch;
@@ -16,6 +17,7 @@ pub use adam::{Adam, AdamSettings, clip_norm, polyak};
 pub use cpu::CpuNetwork;
 pub use device::Device;
 pub use error::NetworkError;
+pub use scaling::InputScaling;
 pub use specification::{MAXIMUM_PARAMETERS, MlpSpec, TensorSpec};
 #[cfg(feature = "torch")]
 pub use torch::TorchNetwork;
@@ -53,12 +55,12 @@ pub trait Network: Send {
 
     /// Gradients of the last [`Self::forward`], given the gradient of a loss with respect to its output (`rows × outputs`).
     ///
-    /// Overwrites `parameter_gradient` (all parameters) and, if wanted, `input_gradient` (`rows × inputs`). Each `forward` may be followed
-    /// by one `backward`, before the parameters change.
+    /// Overwrites, as far as wanted, `parameter_gradient` (all parameters) and `input_gradient` (`rows × inputs`); what is not wanted is not
+    /// computed. Each `forward` may be followed by one `backward`, before the parameters change.
     ///
     /// # Panics
     /// Without a `forward` since the last `backward` or the last change of the parameters.
-    fn backward(&mut self, output_gradient: &[f32], parameter_gradient: &mut [f32], input_gradient: Option<&mut [f32]>);
+    fn backward(&mut self, output_gradient: &[f32], parameter_gradient: Option<&mut [f32]>, input_gradient: Option<&mut [f32]>);
 }
 
 /// Builds a network with all parameters zero; see [`MlpSpec::initialise`].

@@ -93,21 +93,22 @@ impl TorchNetwork {
     fn try_backward(
         &mut self,
         output_gradient: &[f32],
-        parameter_gradient: &mut [f32],
+        parameter_gradient: Option<&mut [f32]>,
         input_gradient: Option<&mut [f32]>,
     ) -> Result<(), tch::TchError> {
         let (input, output) = self.kept.take().expect("a backward pass needs a forward pass under the same parameters before it");
         assert_eq!(output_gradient.len(), output.numel(), "the output gradient is not as long as the output");
-        assert_eq!(parameter_gradient.len(), self.parameters.len(), "the parameter gradient has the wrong length");
         let output_gradient = Tensor::f_from_slice(output_gradient)?.f_view_as(&output)?.f_to_device(self.device)?;
         // The gradient of this sum is the vector-Jacobian product; tch does not take the vector itself.
         let loss = output.f_mul(&output_gradient)?.f_sum(Kind::Float)?;
-        let mut wanted: Vec<&Tensor> = self.leaves.iter().collect();
+        let mut wanted: Vec<&Tensor> = if parameter_gradient.is_some() { self.leaves.iter().collect() } else { Vec::new() };
         wanted.extend(input_gradient.is_some().then_some(&input));
         let gradients = Tensor::f_run_backward(&[&loss], &wanted, false, false)?;
-        let (of_parameters, of_input) = gradients.split_at(self.leaves.len());
-        let flattened = of_parameters.iter().map(|gradient| gradient.f_reshape([-1])).collect::<Result<Vec<_>, _>>()?;
-        copy_to_host(&Tensor::f_cat(&flattened, 0)?, parameter_gradient)?;
+        let (of_parameters, of_input) = gradients.split_at(gradients.len() - usize::from(input_gradient.is_some()));
+        if let Some(target) = parameter_gradient {
+            let flattened = of_parameters.iter().map(|gradient| gradient.f_reshape([-1])).collect::<Result<Vec<_>, _>>()?;
+            copy_to_host(&Tensor::f_cat(&flattened, 0)?, target)?;
+        }
         if let (Some(target), [gradient]) = (input_gradient, of_input) {
             copy_to_host(gradient, target)?;
         }
@@ -142,7 +143,7 @@ impl Network for TorchNetwork {
         expect_device(self.try_forward(input, rows, output));
     }
 
-    fn backward(&mut self, output_gradient: &[f32], parameter_gradient: &mut [f32], input_gradient: Option<&mut [f32]>) {
+    fn backward(&mut self, output_gradient: &[f32], parameter_gradient: Option<&mut [f32]>, input_gradient: Option<&mut [f32]>) {
         expect_device(self.try_backward(output_gradient, parameter_gradient, input_gradient));
     }
 }

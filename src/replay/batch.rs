@@ -29,6 +29,11 @@ impl Column {
         if let Self::F32(values) = self { values } else { &[] }
     }
 
+    /// The values, if they are floats, to be changed.
+    pub fn as_f32_mut(&mut self) -> &mut [f32] {
+        if let Self::F32(values) = self { values } else { &mut [] }
+    }
+
     /// The values, if they are integers.
     pub fn as_i32(&self) -> &[i32] {
         if let Self::I32(values) = self { values } else { &[] }
@@ -76,6 +81,11 @@ impl Batch {
     /// Column of field number `field` of the schema.
     pub fn column(&self, field: usize) -> &Column {
         &self.columns[field]
+    }
+
+    /// Column of field number `field` of the schema, to be changed.
+    pub fn column_mut(&mut self, field: usize) -> &mut Column {
+        &mut self.columns[field]
     }
 
     /// Copy the row at `words` into row number `row`. What it holds may be torn until the caller has checked.

@@ -16,7 +16,7 @@ pub struct NStep {
 #[derive(Debug, Clone, Default)]
 struct Pending {
     observation: Vec<f32>,
-    action: Vec<i32>,
+    action: Vec<u32>,
     value: f32,
     reward: f32,
 }
@@ -27,7 +27,7 @@ pub struct Ready<'a> {
     /// Where it starts.
     pub observation: &'a [f32],
     /// What was done there, in 32-bit lanes.
-    pub action: &'a [i32],
+    pub action: &'a [u32],
     /// Value that the actor gave to the action there.
     pub value: f32,
     /// Discounted sum of its rewards.
@@ -48,7 +48,7 @@ pub struct Taken<'a> {
     /// Where it started.
     pub observation: &'a [f32],
     /// What was done, in 32-bit lanes.
-    pub action: &'a [i32],
+    pub action: &'a [u32],
     /// Value that the actor gave to the action.
     pub value: f32,
     /// Reward.

@@ -134,6 +134,16 @@ impl TransitionWriter<'_, '_> {
         self
     }
 
+    /// Write a field of floats or integers, given as their bits.
+    pub fn lanes(&mut self, field: usize, values: &[u32]) -> &mut Self {
+        let field = &self.schema.fields()[field];
+        assert!(field.element != Element::U8 && field.length == values.len(), "field `{}`", field.name);
+        for (offset, &bits) in values.iter().enumerate() {
+            self.lane(field.lane + offset, bits);
+        }
+        self
+    }
+
     /// Write a field of bytes.
     pub fn u8(&mut self, field: usize, values: &[u8]) -> &mut Self {
         let field = &self.schema.fields()[field];

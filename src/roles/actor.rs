@@ -6,11 +6,10 @@
 //! behind a truncated one), and nothing is computed twice. Only environments that were reset need a second, small one.
 
 use super::run::{Laps, RoleError, Run};
-use crate::algorithms::exploration;
 use crate::algorithms::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
-use crate::algorithms::{Policy, Random};
-use crate::config::schema::{Exploration, InitialPriority};
-use crate::environments::{Actions, VectorEnvironment};
+use crate::algorithms::{ActionBatch, Policy, Random, RunningStatistics};
+use crate::config::schema::InitialPriority;
+use crate::environments::VectorEnvironment;
 use crate::replay::n_step::Taken;
 use crate::replay::{NStep, Priority, RateLimiter, Ready, Replay, Schema, StagingArea};
 use crate::segment::counters::Counter;
@@ -36,12 +35,19 @@ pub struct Actor<'a> {
     outputs: Vec<f32>,
     /// Network outputs for the successors of the last step.
     next_outputs: Vec<f32>,
-    actions: Vec<i32>,
+    actions: ActionBatch,
     values: Vec<f32>,
     observations: Vec<f32>,
-    rates: Vec<f32>,
+    statistics: Option<OwnStatistics<'a>>,
     laps: Laps,
     last_flush_ns: u64,
+}
+
+/// What this actor has seen, and where it says so.
+struct OwnStatistics<'a> {
+    running: RunningStatistics,
+    board: ParameterBoard<'a>,
+    values: Vec<f32>,
 }
 
 /// The newest parameters, as far as this process has seen them.
@@ -63,7 +69,9 @@ impl<'a> Actor<'a> {
         #[expect(clippy::cast_possible_truncation, reason = "a discount needs no more than an f32")]
         let gamma = run.config.algorithm.gamma as f32;
         let laps = Laps::start();
+        let actions = ActionBatch::new(&run.environment.action, count);
         Ok(Self {
+            statistics: OwnStatistics::new(run, count),
             observations: environments.observations().to_vec(),
             outputs: vec![0.0; count * policy.outputs()],
             next_outputs: vec![0.0; count * policy.outputs()],
@@ -77,9 +85,8 @@ impl<'a> Actor<'a> {
             n_step: (0..count).map(|_| NStep::new(run.config.algorithm.n_step, gamma)).collect(),
             random: run.random(),
             ring: run.segment.metric_ring(run.process.index()),
-            actions: vec![0; count],
+            actions,
             values: vec![0.0; count],
-            rates: vec![0.0; count],
             last_flush_ns: laps.now_ns(),
             laps,
             run,
@@ -98,8 +105,9 @@ impl<'a> Actor<'a> {
         self.count(Counter::InferenceNs);
 
         self.observations.copy_from_slice(self.environments.observations());
-        self.environments.step(Actions::Discrete(&self.actions))?;
+        self.environments.step(self.actions.for_environments())?;
         self.report_episodes();
+        self.observe();
         self.count(Counter::EnvironmentNs);
 
         self.evaluate_successors();
@@ -117,32 +125,28 @@ impl<'a> Actor<'a> {
 
     fn choose_actions(&mut self) {
         let env_steps = self.run.env_steps();
-        self.update_rates(env_steps);
+        let (own, actors) = (self.values.len(), self.run.config.actor.count.max(1));
+        let first = self.run.number * own;
+        let of = (actors * own).max(first + own);
         let width = self.policy.outputs();
         let uninformed = env_steps < self.run.config.actor.random_steps || self.parameters.version == 0;
         for (index, outputs) in self.outputs.chunks_exact(width).enumerate() {
-            let (action, value) = self.policy.choose(outputs, self.rates[index], &mut self.random);
-            self.actions[index] = action;
-            self.values[index] = value;
-            if uninformed {
-                let action = self.policy.random_action(&mut self.random);
-                self.actions[index] = action;
-                self.values[index] = outputs[usize::try_from(action).unwrap_or(0).min(width - 1)];
-            }
+            let action = self.actions.row_mut(index);
+            self.values[index] = if uninformed {
+                self.policy.choose_randomly(outputs, &mut self.random, action)
+            } else {
+                let exploration = self.run.algorithm.exploration(first + index, of, env_steps);
+                self.policy.choose(outputs, exploration, &mut self.random, action)
+            };
         }
     }
 
-    fn update_rates(&mut self, env_steps: u64) {
-        let config = &self.run.config.algorithm;
-        let own = self.rates.len();
-        let first = self.run.number * own;
-        let of = (self.run.config.actor.count.max(1) * own).max(first + own);
-        if config.exploration == Exploration::ApeX && self.rates[0] != 0.0 {
-            return;
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "a rate needs no more than an f32")]
-        for (index, rate) in self.rates.iter_mut().enumerate() {
-            *rate = exploration::rate(config, first + index, of, env_steps) as f32;
+    /// Count what was seen into the statistics, where something is normalised.
+    fn observe(&mut self) {
+        let Some(OwnStatistics { running, .. }) = &mut self.statistics else { return };
+        running.observe(&self.observations);
+        for (index, &reward) in self.environments.rewards().iter().enumerate() {
+            running.reward(index, reward, self.environments.terminated()[index] || self.environments.truncated()[index]);
         }
     }
 
@@ -179,7 +183,7 @@ impl<'a> Actor<'a> {
             let following = self.policy.state_value(&self.next_outputs[index * width..][..width]);
             let step = Taken {
                 observation: &self.observations[index * length..][..length],
-                action: &self.actions[index..=index],
+                action: self.actions.lanes(index),
                 value: self.values[index],
                 reward: self.environments.rewards()[index],
                 next_observation: &self.environments.next_observations()[index * length..][..length],
@@ -225,8 +229,29 @@ impl<'a> Actor<'a> {
         run.process.counters().add(Counter::PolicyLagSum, lag * pending);
         run.process.counters().raise(Counter::PolicyLagMax, lag);
         self.replay.flush(self.area);
+        if let Some(statistics) = &mut self.statistics {
+            statistics.publish();
+        }
         self.last_flush_ns = self.laps.now_ns();
         true
+    }
+}
+
+impl<'a> OwnStatistics<'a> {
+    /// `None` when nothing is normalised. A replacement goes on from what its predecessor published.
+    fn new(run: &Run<'a>, environments: usize) -> Option<Self> {
+        let board = run.segment.statistics_board(run.process.index())?;
+        let mut running = RunningStatistics::new(run.environment.observation.len(), environments, run.config.algorithm.gamma);
+        let mut values = vec![0.0; board.len()];
+        if let Some((_, [observations, returns, ..])) = board.read(&mut values) {
+            running.resume(&values, [observations, returns]);
+        }
+        Some(Self { running, board, values })
+    }
+
+    fn publish(&mut self) {
+        let [observations, returns] = self.running.publish(&mut self.values);
+        self.board.publish(&[&self.values], [observations, returns, 0, 0]);
     }
 }
 
@@ -254,7 +279,7 @@ fn write(area: StagingArea<'_>, schema: &Schema, ready: &Ready<'_>, priority: Op
     let mut writer = area.write(schema);
     writer
         .f32(OBSERVATION, ready.observation)
-        .i32(ACTION, ready.action)
+        .lanes(ACTION, ready.action)
         .f32(REWARD, &[ready.reward])
         .f32(DISCOUNT, &[ready.discount])
         .i32(FLAGS, &[flags(ready.terminated, ready.truncated)])

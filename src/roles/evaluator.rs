@@ -1,17 +1,16 @@
 //! The evaluator: plays the newest parameters greedily with seeds of its own, and keeps the best. Training never waits
 //! for it.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use ipc_channel::ipc::IpcSender;
 use serde::{Deserialize, Serialize};
 
 use super::run::{RoleError, Run, make_environments};
-use crate::algorithms::{Policy, Random};
+use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::checkpoint::{self, WeightsMetadata};
 use crate::config::Config;
-use crate::environments::{Actions, derive_seed};
+use crate::environments::derive_seed;
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use crate::segment::system;
 use rand::SeedableRng;
@@ -74,15 +73,15 @@ pub fn play(
     environments.reset(seed)?;
     let mut left: Vec<usize> = (0..count).map(|index| episodes / count + usize::from(index < episodes % count)).collect();
     let mut outputs = vec![0.0; count * policy.outputs()];
-    let mut actions = vec![0; count];
+    let mut actions = ActionBatch::new(&environments.spec().action, count);
     let mut random = Random::seed_from_u64(seed);
     let mut played = Episodes::default();
     while left.iter().any(|&left| left > 0) && go_on() {
         policy.infer(environments.observations(), count, &mut outputs);
-        for (action, outputs) in actions.iter_mut().zip(outputs.chunks_exact(policy.outputs())) {
-            *action = policy.choose(outputs, 0.0, &mut random).0;
+        for (index, outputs) in outputs.chunks_exact(policy.outputs()).enumerate() {
+            policy.choose(outputs, 0.0, &mut random, actions.row_mut(index));
         }
-        environments.step(Actions::Discrete(&actions))?;
+        environments.step(actions.for_environments())?;
         for episode in environments.finished_episodes() {
             if left[episode.environment] > 0 {
                 left[episode.environment] -= 1;
@@ -142,20 +141,16 @@ impl<'a> Evaluator<'a> {
         let is_best = mean > self.best;
         if is_best {
             self.best = mean;
-            let policy = checkpoint::Policy {
-                spec: self.run.algorithm.network().clone(),
-                parameters: self.parameters.clone(),
-                metadata: WeightsMetadata {
-                    algorithm: self.run.algorithm.name().into(),
-                    environment: self.run.environment.id.clone(),
-                    parameter_version: version,
-                    environment_steps: env_steps,
-                    updates,
-                    evaluation_return: Some(mean),
-                    extra: BTreeMap::new(),
-                },
+            let metadata = WeightsMetadata {
+                algorithm: self.run.algorithm.name().into(),
+                environment: self.run.environment.id.clone(),
+                parameter_version: version,
+                environment_steps: env_steps,
+                updates,
+                evaluation_return: Some(mean),
+                ..WeightsMetadata::default()
             };
-            policy.save(&self.best_path)?;
+            checkpoint::Policy::new(self.run.algorithm.network().clone(), &self.parameters, metadata).save(&self.best_path)?;
         }
         Ok(Some(EvaluationReport { version, updates, env_steps, returns: played.returns, lengths: played.lengths, is_best }))
     }

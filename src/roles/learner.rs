@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::run::{Laps, RoleError, Run};
-use crate::algorithms::{Learning, PartialUpdate, Random, UpdateReport, exploration};
+use crate::algorithms::{Learning, PartialUpdate, Random, Statistics, UpdateReport, exploration};
 use crate::config::Config;
 use crate::replay::{Batch, Priority, RateLimiter, Replay};
 use crate::segment::counters::Counter;
@@ -21,6 +21,8 @@ use crate::sync::{Ordering, monotonic_ns};
 const SNAPSHOT_INTERVAL_UPDATES: u64 = 100;
 /// Updates between two reports to the metric ring.
 const REPORT_INTERVAL_UPDATES: u64 = 16;
+/// Updates between two looks at the actors' statistics, where something is normalised.
+const OBSERVE_INTERVAL_UPDATES: u64 = 16;
 /// Looks at the other learners between two looks at the run.
 const SPINS: u32 = 64;
 
@@ -49,6 +51,7 @@ pub struct Learner<'a> {
     batch: Batch,
     gradient: Vec<f32>,
     scratch: Vec<f32>,
+    state: Vec<f32>,
     random: Random,
     ring: MetricRing<'a>,
     laps: Laps,
@@ -58,7 +61,7 @@ impl<'a> Learner<'a> {
     /// Set up. The view is joined at the first update.
     pub fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
         let learning = run.algorithm.learning(run.config.run.seed)?;
-        let parameters = learning.parameters().len();
+        let sizes = run.algorithm.sizes();
         Ok(Self {
             replay: run.replay(),
             limiter: run.limiter(),
@@ -68,8 +71,9 @@ impl<'a> Learner<'a> {
             view: View::default(),
             updates: 0,
             batch: Batch::new(&run.algorithm.schema(), run.config.learner.batch_size / run.config.learner.count),
-            gradient: vec![0.0; parameters],
-            scratch: vec![0.0; parameters],
+            gradient: vec![0.0; sizes.learned],
+            scratch: vec![0.0; sizes.learned],
+            state: vec![0.0; sizes.state],
             random: run.random(),
             ring: run.segment.metric_ring(run.process.index()),
             laps: Laps::start(),
@@ -103,12 +107,15 @@ impl<'a> Learner<'a> {
             return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
         }
         self.run.process.enter(Phase::Sample);
+        if self.updates.is_multiple_of(OBSERVE_INTERVAL_UPDATES) {
+            self.observe();
+        }
         let env_steps = self.run.env_steps();
         self.replay.sample(&mut self.batch, beta(self.run.config, env_steps), &mut self.random)?;
         self.count(Counter::ReplayNs);
 
         self.run.process.enter(Phase::Compute);
-        let part = self.learning.gradient(&self.batch, &mut self.gradient);
+        let part = self.learning.gradient(&mut self.batch, &mut self.random, &mut self.gradient);
         self.count(Counter::ComputeNs);
         let Some(total) = self.add_up(part) else {
             return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
@@ -169,27 +176,39 @@ impl<'a> Learner<'a> {
     }
 
     fn load_state(&mut self, epoch: Option<u64>) -> bool {
-        let mut values = vec![0.0; self.states.len()];
-        let Some((_, [written_in, updates, steps, _])) = self.states.read(&mut values) else { return false };
+        let Some((_, [written_in, updates, ..])) = self.states.read(&mut self.state) else { return false };
         if epoch.is_some_and(|epoch| epoch != written_in) {
             return false;
         }
-        let length = self.gradient.len();
-        let part = values.len() / 4;
-        let state = std::array::from_fn(|index| &values[index * part..][..length]);
-        self.learning.restore(state, steps);
+        self.learning.restore(&self.state);
         self.updates = updates;
         true
     }
 
-    fn publish_state(&self, view: View) {
-        let (parts, steps) = self.learning.state();
-        self.states.publish(&parts, [u64::from(view.epoch), self.updates, steps, 0]);
+    fn publish_state(&mut self, view: View) {
+        self.learning.save(&mut self.state);
+        self.states.publish(&[&self.state], [u64::from(view.epoch), self.updates, 0, 0]);
     }
 
-    fn publish_parameters(&self) {
+    fn publish_parameters(&mut self) {
         let notes: [u64; NOTES] = [self.updates, self.run.env_steps(), monotonic_ns(), 0];
-        self.board.publish(&[self.learning.parameters()], notes);
+        self.board.publish(&[self.learning.published()], notes);
+    }
+
+    /// Normalise with what all actors have seen up to now.
+    fn observe(&mut self) {
+        if !self.run.algorithm.normalisation().is_needed() {
+            return;
+        }
+        let mut statistics = Statistics::new(self.run.environment.observation.len());
+        for slot in 0..self.run.segment.layout().parameters().stagers {
+            let Some(board) = self.run.segment.statistics_board(slot) else { continue };
+            let mut values = vec![0.0; board.len()];
+            if let Some((_, [observations, returns, ..])) = board.read(&mut values) {
+                statistics.merge(&values, [observations, returns]);
+            }
+        }
+        self.learning.observe(&statistics);
     }
 
     fn wait_for_batch(&mut self) -> bool {
@@ -234,6 +253,7 @@ impl<'a> Learner<'a> {
             loss_sum: total.loss_sum,
             q_sum: total.q_sum,
             largest_weight: total.largest_weight,
+            policy_loss_sum: total.policy_loss_sum,
         })
     }
 
@@ -255,7 +275,8 @@ impl<'a> Learner<'a> {
             self.publish_state(self.view);
         }
         if self.updates.is_multiple_of(REPORT_INTERVAL_UPDATES) {
-            self.ring.push(Report::Update { loss: report.loss, q_mean: report.q_mean, gradient_norm: report.gradient_norm });
+            let UpdateReport { loss, q_mean, gradient_norm, policy_loss, entropy_temperature } = report;
+            self.ring.push(Report::Update { loss, q_mean, gradient_norm, policy_loss, entropy_temperature });
         }
     }
 
@@ -269,7 +290,8 @@ impl<'a> Learner<'a> {
 }
 
 fn share(part: PartialUpdate) -> Share {
-    Share { transitions: part.transitions, loss_sum: part.loss_sum, q_sum: part.q_sum, largest_weight: part.largest_weight }
+    let PartialUpdate { transitions, loss_sum, q_sum, largest_weight, policy_loss_sum } = part;
+    Share { transitions, loss_sum, q_sum, largest_weight, policy_loss_sum }
 }
 
 /// Importance exponent after `env_steps` of the run.

@@ -119,6 +119,7 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Out
     config.algorithm.name.clone_from(&saved.metadata.algorithm);
     config.network.hidden.clone_from(&saved.spec.hidden);
     config.network.dueling = saved.spec.dueling;
+    config.algorithm.normalise_observations = saved.metadata.input_scaling.is_some();
     let algorithm = algorithms::build(&config, &environments::spec(&config.environment.id)?)?;
     let expected = algorithm.network().parameter_count();
     if saved.parameters.len() != expected {
@@ -131,7 +132,7 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Out
         });
     }
     let mut policy = algorithm.policy()?;
-    policy.set_parameters(&saved.parameters);
+    policy.set_parameters(&saved.published());
     let played = evaluator::play(&config, &mut *policy, episodes.max(1), seed, || true)?;
     let evaluation = Evaluation { returns: played.returns, lengths: played.lengths, ..Evaluation::default() };
     Ok(Outcome {

@@ -15,7 +15,7 @@ use super::view::{high, load_f32, low, store_f32, words_for};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Numbers that travel with a share; see [`Share`].
-const NOTES: usize = 6;
+const NOTES: usize = 5;
 const ARRIVAL_WORDS: usize = 16;
 const SHARE_HEADER_WORDS: usize = 8;
 
@@ -39,6 +39,8 @@ pub struct Share {
     pub q_sum: f64,
     /// Largest importance weight before normalisation.
     pub largest_weight: f64,
+    /// Sum of the policy's losses.
+    pub policy_loss_sum: f64,
 }
 
 /// The gradient slots of all learners.
@@ -74,7 +76,7 @@ impl<'a> GradientExchange<'a> {
     /// Write this learner's share of round `round` of a view and say that it has arrived.
     pub fn arrive(self, learner: usize, view: View, round: u64, share: Share, gradient: &[f32]) {
         let words = self.share(learner, round);
-        let notes: [f64; NOTES] = [share.transitions, share.loss_sum, share.q_sum, share.largest_weight, 0.0, 0.0];
+        let notes: [f64; NOTES] = [share.transitions, share.loss_sum, share.q_sum, share.largest_weight, share.policy_loss_sum];
         for (word, note) in words.iter().zip(notes) {
             word.store(note.to_bits(), Ordering::Relaxed);
         }
@@ -103,6 +105,7 @@ impl<'a> GradientExchange<'a> {
             total.loss_sum += note(1);
             total.q_sum += note(2);
             total.largest_weight = total.largest_weight.max(note(3));
+            total.policy_loss_sum += note(4);
             load_f32(&words[SHARE_HEADER_WORDS..], scratch);
             for (sum, value) in gradient.iter_mut().zip(&*scratch) {
                 *sum += value;
@@ -165,7 +168,7 @@ mod tests {
         let words: Vec<AtomicU64> = (0..exchange_words(3, 5)).map(|_| AtomicU64::new(0)).collect();
         let exchange = GradientExchange::new(&words, 3, 5);
         let view = View { epoch: 4, members: 0b101 };
-        let share = |weight| Share { transitions: 8.0, loss_sum: 2.0, q_sum: 1.0, largest_weight: weight };
+        let share = |weight| Share { transitions: 8.0, loss_sum: 2.0, q_sum: 1.0, largest_weight: weight, policy_loss_sum: -1.0 };
         exchange.arrive(0, view, 1, share(0.5), &[1.0; 5]);
         assert!(!exchange.all_arrived(view, 1));
         assert!(!exchange.all_arrived(View { epoch: 0, members: 0b10 }, 0), "learner 1 never arrived anywhere");
@@ -176,7 +179,7 @@ mod tests {
         let (mut scratch, mut sum) = ([0.0; 5], [9.0; 5]);
         let total = exchange.add_up(view, 1, &mut scratch, &mut sum);
         assert_eq!(sum, [3.0; 5]);
-        assert_eq!(total, Share { transitions: 16.0, loss_sum: 4.0, q_sum: 2.0, largest_weight: 0.75 });
+        assert_eq!(total, Share { transitions: 16.0, loss_sum: 4.0, q_sum: 2.0, largest_weight: 0.75, policy_loss_sum: -2.0 });
     }
 
     #[test]

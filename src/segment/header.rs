@@ -13,7 +13,7 @@ use super::mapping::Mapping;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Version of everything in the segment. To be raised with every change of a region's meaning.
-pub const ABI_VERSION: u64 = 1;
+pub const ABI_VERSION: u64 = 2;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SHOALSEG");
 const READY: u64 = u64::from_le_bytes(*b"READY\0\0\0");
@@ -28,7 +28,7 @@ const SUPERVISOR: usize = 8;
 const START_TIME: usize = 9;
 const CREATED: usize = 10;
 const PARAMETERS: usize = 16;
-const PARAMETER_COUNT: usize = 9;
+const PARAMETER_COUNT: usize = 12;
 const SECTIONS: usize = 32;
 const CHECKSUM: usize = SECTIONS + 3 * REGIONS.len();
 
@@ -173,7 +173,10 @@ fn encode(parameters: &LayoutParameters) -> [u64; PARAMETER_COUNT] {
         parameters.capacity,
         parameters.fanout,
         parameters.transition_words,
-        parameters.network_parameters,
+        parameters.published_values,
+        parameters.learned_parameters,
+        parameters.learner_state_values,
+        parameters.statistics_values,
         parameters.learners,
         parameters.description_bytes,
     ]
@@ -181,18 +184,20 @@ fn encode(parameters: &LayoutParameters) -> [u64; PARAMETER_COUNT] {
 }
 
 fn decode(values: &[u64; PARAMETER_COUNT]) -> LayoutParameters {
-    let [processes, stagers, staged_transitions, capacity, fanout, transition_words, network_parameters, learners, description_bytes] =
-        values.map(|value| usize::try_from(value).unwrap_or(usize::MAX));
+    let value = |index: usize| usize::try_from(values[index]).unwrap_or(usize::MAX);
     LayoutParameters {
-        processes,
-        stagers,
-        staged_transitions,
-        capacity,
-        fanout,
-        transition_words,
-        network_parameters,
-        learners,
-        description_bytes,
+        processes: value(0),
+        stagers: value(1),
+        staged_transitions: value(2),
+        capacity: value(3),
+        fanout: value(4),
+        transition_words: value(5),
+        published_values: value(6),
+        learned_parameters: value(7),
+        learner_state_values: value(8),
+        statistics_values: value(9),
+        learners: value(10),
+        description_bytes: value(11),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where everything lies: pure arithmetic from the sizes of a run to the offsets of its regions.
 //!
 //! ```text
-//! | header | control | processes | description | tree | store | staging | parameters | learner state | gradients | metrics |
+//! | header | control | processes | description | tree | store | staging | parameters | learner state | gradients | metrics | statistics |
 //! ```
 //!
 //! Every region starts on a page. All offsets are from the start of the segment.
@@ -50,10 +50,12 @@ pub enum Region {
     Gradients = 8,
     /// Metric rings.
     Metrics = 9,
+    /// Statistics of what each staging process has seen.
+    Statistics = 10,
 }
 
 /// All regions, in the order in which they lie.
-pub const REGIONS: [Region; 10] = [
+pub const REGIONS: [Region; 11] = [
     Region::Control,
     Region::Processes,
     Region::Description,
@@ -64,6 +66,7 @@ pub const REGIONS: [Region; 10] = [
     Region::LearnerState,
     Region::Gradients,
     Region::Metrics,
+    Region::Statistics,
 ];
 
 /// The sizes from which a layout follows.
@@ -81,8 +84,14 @@ pub struct LayoutParameters {
     pub fanout: usize,
     /// Words of one transition, without the store's own slot word.
     pub transition_words: usize,
-    /// Parameters of the network.
-    pub network_parameters: usize,
+    /// Values that learners publish for those who act.
+    pub published_values: usize,
+    /// Parameters that learners compute gradients of.
+    pub learned_parameters: usize,
+    /// Values of the learners' whole state: parameters, target parameters, moments of the optimizer.
+    pub learner_state_values: usize,
+    /// Values that each staging process publishes about what it has seen; 0 when nothing is normalised.
+    pub statistics_values: usize,
     /// Learners.
     pub learners: usize,
     /// Bytes reserved for the description.
@@ -159,7 +168,10 @@ impl LayoutParameters {
         // One slot more than there are writers, or writers that hold a slot each could wait for each other.
         within("the capacity of the replay", self.capacity, self.least_capacity(), MAX_CAPACITY)?;
         within("the number of words in a transition", self.transition_words, 1, 1 << 20)?;
-        within("the number of network parameters", self.network_parameters, 1, MAX_PARAMETERS)?;
+        within("the number of published values", self.published_values, 1, MAX_PARAMETERS)?;
+        within("the number of learned parameters", self.learned_parameters, 1, MAX_PARAMETERS)?;
+        within("the number of values of the learners' state", self.learner_state_values, 1, 4 * MAX_PARAMETERS)?;
+        within("the number of statistics", self.statistics_values, 0, 1 << 24)?;
         within("the number of learners", self.learners, 1, 32)?;
         within("the room for the description", self.description_bytes, 16, 1 << 24)?;
         if self.fanout != 0 && !FANOUTS.contains(&self.fanout) {
@@ -176,10 +188,11 @@ impl LayoutParameters {
             Region::Tree => tree_level_lengths(self.capacity, self.fanout).iter().sum(),
             Region::Store => self.capacity * self.slot_words(),
             Region::Staging => self.stagers * self.staging_area_words(),
-            Region::Parameters => board_words(self.network_parameters),
-            Region::LearnerState => board_words(self.learner_state_values()),
-            Region::Gradients => exchange_words(self.learners, self.network_parameters),
+            Region::Parameters => board_words(self.published_values),
+            Region::LearnerState => board_words(self.learner_state_values),
+            Region::Gradients => exchange_words(self.learners, self.learned_parameters),
             Region::Metrics => self.processes * RING_WORDS,
+            Region::Statistics => self.stagers * self.statistics_words(),
         };
         words * 8
     }
@@ -206,9 +219,9 @@ impl LayoutParameters {
         2 + self.transition_words
     }
 
-    /// Values of the learners' state: online and target parameters and Adam's two moments, each of even length.
-    pub fn learner_state_values(&self) -> usize {
-        4 * self.network_parameters.next_multiple_of(2)
+    /// Words of one staging process's statistics.
+    pub fn statistics_words(&self) -> usize {
+        if self.statistics_values == 0 { 0 } else { board_words(self.statistics_values) }
     }
 
     /// Words of one staging area: a line of its own words, then the transitions.
@@ -264,7 +277,10 @@ mod tests {
             capacity: 100_000,
             fanout: 8,
             transition_words: 8,
-            network_parameters: 4_610,
+            published_values: 4_610,
+            learned_parameters: 4_610,
+            learner_state_values: 4 * 4_610,
+            statistics_values: 8,
             learners: 1,
             description_bytes: 16_384,
         }
@@ -298,7 +314,7 @@ mod tests {
             LayoutParameters { fanout: 5, ..cartpole() },
             LayoutParameters { learners: 0, ..cartpole() },
             LayoutParameters { stagers: 13, ..cartpole() },
-            LayoutParameters { network_parameters: usize::MAX / 2, ..cartpole() },
+            LayoutParameters { published_values: usize::MAX / 2, ..cartpole() },
         ] {
             assert!(matches!(Layout::new(wrong), Err(SegmentError::Damaged { .. })), "{wrong:?}");
         }

@@ -5,7 +5,7 @@
 use crate::sync::{AtomicU64, Ordering, fence};
 
 const RECORDS: usize = 256;
-const RECORD_WORDS: usize = 4;
+const RECORD_WORDS: usize = 6;
 const HEADER_WORDS: usize = 8;
 
 pub(super) const RING_WORDS: usize = HEADER_WORDS + RECORDS * RECORD_WORDS;
@@ -28,21 +28,38 @@ pub enum Report {
         q_mean: f64,
         /// Norm of the gradient before clipping.
         gradient_norm: f64,
+        /// Loss of the policy, where it has one of its own.
+        policy_loss: Option<f64>,
+        /// Entropy temperature, where there is one.
+        entropy_temperature: Option<f64>,
     },
 }
 
 impl Report {
     fn encode(self) -> [u64; RECORD_WORDS] {
         match self {
-            Self::Episode { episode_return, length } => [1, episode_return.to_bits(), length, 0],
-            Self::Update { loss, q_mean, gradient_norm } => [2, loss.to_bits(), q_mean.to_bits(), gradient_norm.to_bits()],
+            Self::Episode { episode_return, length } => [1, episode_return.to_bits(), length, 0, 0, 0],
+            Self::Update { loss, q_mean, gradient_norm, policy_loss, entropy_temperature } => {
+                let [policy_loss, entropy_temperature] = [policy_loss, entropy_temperature].map(|value| value.unwrap_or(f64::NAN));
+                let [a, b, c, d, e] = [loss, q_mean, gradient_norm, policy_loss, entropy_temperature].map(f64::to_bits);
+                [2, a, b, c, d, e]
+            }
         }
     }
 
-    fn decode([kind, first, second, third]: [u64; RECORD_WORDS]) -> Option<Self> {
+    fn decode([kind, first, second, third, fourth, fifth]: [u64; RECORD_WORDS]) -> Option<Self> {
         match kind {
             1 => Some(Self::Episode { episode_return: f64::from_bits(first), length: second }),
-            2 => Some(Self::Update { loss: f64::from_bits(first), q_mean: f64::from_bits(second), gradient_norm: f64::from_bits(third) }),
+            2 => {
+                let known = |bits: u64| Some(f64::from_bits(bits)).filter(|value| !value.is_nan());
+                Some(Self::Update {
+                    loss: f64::from_bits(first),
+                    q_mean: f64::from_bits(second),
+                    gradient_norm: f64::from_bits(third),
+                    policy_loss: known(fourth),
+                    entropy_temperature: known(fifth),
+                })
+            }
             _ => None,
         }
     }
@@ -87,7 +104,7 @@ impl<'a> MetricRing<'a> {
             let values = std::array::from_fn(|index| self.record(at)[index].load(Ordering::Relaxed));
             // Acquire fence: the position is read again only after the record.
             fence(Ordering::Acquire);
-            if self.words[0].load(Ordering::Relaxed) - at >= RECORDS as u64 {
+            if self.words[0].load(Ordering::Relaxed).wrapping_sub(at) >= RECORDS as u64 {
                 lost += 1;
             } else if let Some(report) = Report::decode(values) {
                 take(report);

@@ -120,23 +120,32 @@ impl Segment {
 
     /// The published parameters.
     pub fn parameter_board(&self) -> ParameterBoard<'_> {
-        ParameterBoard::new(self.words(Region::Parameters), self.layout.parameters().network_parameters)
+        ParameterBoard::new(self.words(Region::Parameters), self.layout.parameters().published_values)
     }
 
-    /// The learners' state: online and target parameters and both moments of Adam, for a learner that takes over.
+    /// The learners' state (parameters, target parameters, moments of the optimizer), for a learner that takes over.
     pub fn learner_board(&self) -> ParameterBoard<'_> {
-        ParameterBoard::new(self.words(Region::LearnerState), self.layout.parameters().learner_state_values())
+        ParameterBoard::new(self.words(Region::LearnerState), self.layout.parameters().learner_state_values)
     }
 
     /// The gradients that learners exchange.
     pub fn gradient_exchange(&self) -> GradientExchange<'_> {
         let parameters = self.layout.parameters();
-        GradientExchange::new(self.words(Region::Gradients), parameters.learners, parameters.network_parameters)
+        GradientExchange::new(self.words(Region::Gradients), parameters.learners, parameters.learned_parameters)
     }
 
     /// The metric ring of the process in `slot`.
     pub fn metric_ring(&self, slot: usize) -> MetricRing<'_> {
         MetricRing::of_process(self.words(Region::Metrics), slot)
+    }
+
+    /// What the process in staging slot `slot` says of what it has seen; `None` when nothing is normalised.
+    pub fn statistics_board(&self, slot: usize) -> Option<ParameterBoard<'_>> {
+        let parameters = self.layout.parameters();
+        let length = parameters.statistics_words();
+        let words = self.words(Region::Statistics);
+        (length > 0 && slot < parameters.stagers)
+            .then(|| ParameterBoard::new(&words[slot * length..][..length], parameters.statistics_values))
     }
 
     /// All words of a region.

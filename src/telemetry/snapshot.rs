@@ -65,7 +65,13 @@ pub struct Snapshot {
     /// Newest norm of the gradient before clipping.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gradient_norm: Option<f64>,
-    /// Exploration rate now (global exploration).
+    /// Newest loss of the policy, where it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy_loss: Option<f64>,
+    /// Newest entropy temperature (SAC).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entropy_temperature: Option<f64>,
+    /// Exploration rate now (DQN, global exploration).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epsilon: Option<f64>,
     /// Importance-sampling exponent now.

@@ -68,6 +68,8 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(&'static str, f64)> {
         ("train/loss", snapshot.loss),
         ("train/q_mean", snapshot.q_mean),
         ("train/gradient_norm", snapshot.gradient_norm),
+        ("train/policy_loss", snapshot.policy_loss),
+        ("train/entropy_temperature", snapshot.entropy_temperature),
         ("replay/beta", snapshot.beta),
         ("replay/samples_per_insert", share(snapshot.sampled as f64, snapshot.inserted as f64)),
         ("evaluation/best_return_mean", snapshot.best_eval_return),

@@ -34,7 +34,10 @@ pub fn sizes() -> LayoutParameters {
         capacity: CAPACITY,
         fanout: 8,
         transition_words: schema().words(),
-        network_parameters: 10,
+        published_values: 10,
+        learned_parameters: 10,
+        learner_state_values: 40,
+        statistics_values: 0,
         learners: 2,
         description_bytes: 16_384,
     }

@@ -153,7 +153,10 @@ pub fn layout(sizes: Sizes, schema: &Schema) -> Layout {
         capacity,
         fanout,
         transition_words,
-        network_parameters,
+        published_values: network_parameters,
+        learned_parameters: network_parameters,
+        learner_state_values: 4 * network_parameters.next_multiple_of(2),
+        statistics_values: 0,
         learners,
         description_bytes,
     })

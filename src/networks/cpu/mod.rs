@@ -142,11 +142,13 @@ impl Network for CpuNetwork {
         self.kept_rows = Some(rows);
     }
 
-    fn backward(&mut self, output_gradient: &[f32], parameter_gradient: &mut [f32], mut input_gradient: Option<&mut [f32]>) {
+    fn backward(&mut self, output_gradient: &[f32], mut parameter_gradient: Option<&mut [f32]>, mut input_gradient: Option<&mut [f32]>) {
         let rows = self.kept_rows.take().expect("a backward pass needs a forward pass under the same parameters before it");
         let MlpSpec { inputs, outputs, dueling, .. } = self.spec;
         assert_eq!(output_gradient.len(), rows * outputs, "the output gradient is not {rows} rows of {outputs} columns");
-        assert_eq!(parameter_gradient.len(), self.parameters.len(), "the parameter gradient has the wrong length");
+        if let Some(parameter_gradient) = &parameter_gradient {
+            assert_eq!(parameter_gradient.len(), self.parameters.len(), "the parameter gradient has the wrong length");
+        }
         if let Some(input_gradient) = &input_gradient {
             assert_eq!(input_gradient.len(), rows * inputs, "the input gradient is not {rows} rows of {inputs} columns");
         }
@@ -165,8 +167,10 @@ impl Network for CpuNetwork {
             let linear = self.linear(index);
             let above_values = &above[..rows * spec.outputs];
             let input = if index == 0 { &self.kept_input[..rows * inputs] } else { &self.kept.hidden[index - 1][..rows * spec.inputs] };
-            let (weight_gradient, bias_gradient) = parameter_gradient[spec.weight.start..spec.bias.end].split_at_mut(spec.weight.len());
-            linear.parameter_gradient(self.arch, above_values, input, weight_gradient, bias_gradient);
+            if let Some(parameter_gradient) = &mut parameter_gradient {
+                let (weight_gradient, bias_gradient) = parameter_gradient[spec.weight.start..spec.bias.end].split_at_mut(spec.weight.len());
+                linear.parameter_gradient(self.arch, above_values, input, weight_gradient, bias_gradient);
+            }
             if index > 0 {
                 linear.input_gradient(self.arch, above_values, sized(&mut gradient, rows * spec.inputs), Some(input));
                 std::mem::swap(&mut gradient, &mut above);

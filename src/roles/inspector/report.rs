@@ -177,7 +177,7 @@ impl Report {
             tree: tree.as_ref().map(|tree| TreeReport::of(segment, tree, most_looks)),
             staging: staging(segment),
             parameters: ParameterReport {
-                count: sizes.network_parameters,
+                count: sizes.published_values,
                 version: segment.parameter_board().version(),
                 learner_state_version: segment.learner_board().version(),
             },
@@ -261,5 +261,6 @@ fn region_name(region: Region) -> &'static str {
         Region::LearnerState => "learner_state",
         Region::Gradients => "gradients",
         Region::Metrics => "metrics",
+        Region::Statistics => "statistics",
     }
 }

@@ -67,7 +67,7 @@ impl Observer {
             replay_capacity: config.replay.capacity as u64,
             train_return_mean: (!self.returns.is_empty()).then(|| self.returns.iter().sum::<f64>() / self.returns.len() as f64),
             stop_eval_return: config.run.stop_eval_return,
-            epsilon: (config.algorithm.exploration == Exploration::Global).then(|| exploration::rate(&config.algorithm, 0, 1, env_steps)),
+            epsilon: anneals_epsilon(config).then(|| exploration::epsilon(&config.algorithm, 0, 1, env_steps)),
             beta: config.replay.prioritized.then(|| f64::from(learner::beta(config, env_steps))),
             parameter_version: segment.parameter_board().version(),
             policy_lag_mean: if lagged == 0 { 0.0 } else { total(Counter::PolicyLagSum) as f64 / lagged as f64 },
@@ -132,14 +132,21 @@ impl Observer {
                     }
                     returns.push_back(episode_return);
                 }
-                Report::Update { loss, q_mean, gradient_norm } => {
+                Report::Update { loss, q_mean, gradient_norm, policy_loss, entropy_temperature } => {
                     last.loss = Some(loss);
                     last.q_mean = Some(q_mean);
                     last.gradient_norm = Some(gradient_norm);
+                    last.policy_loss = policy_loss.or(last.policy_loss);
+                    last.entropy_temperature = entropy_temperature;
                 }
             });
         }
     }
+}
+
+/// Whether there is one exploration rate to tell of.
+fn anneals_epsilon(config: &Config) -> bool {
+    config.algorithm.name == "dqn" && config.algorithm.exploration == Exploration::Global
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for people")]

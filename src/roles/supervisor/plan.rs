@@ -70,6 +70,7 @@ impl Plan {
         let attach = if synchronous { 0 } else { config.actor.attach_slots };
         let learners = if synchronous { 0 } else { config.learner.count };
         let evaluators = usize::from(config.evaluator.enabled && !synchronous);
+        let sizes = algorithm.sizes();
         let layout = Layout::new(LayoutParameters {
             processes: actors + attach + learners + evaluators,
             stagers: actors + attach,
@@ -77,7 +78,10 @@ impl Plan {
             capacity: config.replay.capacity,
             fanout: if config.replay.prioritized { config.replay.fanout } else { 0 },
             transition_words: algorithm.schema().words(),
-            network_parameters: algorithm.network().parameter_count(),
+            published_values: sizes.published,
+            learned_parameters: sizes.learned,
+            learner_state_values: sizes.state,
+            statistics_values: sizes.statistics,
             learners: config.learner.count,
             description_bytes: DESCRIPTION_BYTES,
         })?;

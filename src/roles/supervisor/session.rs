@@ -414,20 +414,16 @@ impl Session {
         let board = self.segment.parameter_board();
         let mut parameters = vec![0.0; board.len()];
         let Some((parameter_version, [updates, environment_steps, ..])) = board.read(&mut parameters) else { return Ok(()) };
-        let policy = Policy {
-            spec: self.prepared.algorithm.network().clone(),
-            parameters,
-            metadata: WeightsMetadata {
-                algorithm: self.prepared.algorithm.name().into(),
-                environment: self.prepared.environment.id.clone(),
-                parameter_version,
-                environment_steps,
-                updates,
-                evaluation_return: None,
-                extra: std::collections::BTreeMap::new(),
-            },
+        let metadata = WeightsMetadata {
+            algorithm: self.prepared.algorithm.name().into(),
+            environment: self.prepared.environment.id.clone(),
+            parameter_version,
+            environment_steps,
+            updates,
+            evaluation_return: None,
+            ..WeightsMetadata::default()
         };
-        policy.save(&self.sinks.folder().last_weights())
+        Policy::new(self.prepared.algorithm.network().clone(), &parameters, metadata).save(&self.sinks.folder().last_weights())
     }
 }
 

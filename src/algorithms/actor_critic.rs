@@ -1,0 +1,125 @@
+//! What the actor-critic algorithms share before a process starts: shapes, sizes and the networks themselves.
+//!
+//! The learned parameters lie in the order policy, critics, anything else, and so do their gradients.
+
+use super::critics::Critics;
+use super::trained::Trained;
+use super::transition::continuous;
+use super::{AlgorithmError, Sizes};
+use crate::config::Config;
+use crate::config::schema::{Engine, InitialPriority, Loss};
+use crate::environments::{ActionSpace, EnvironmentSpec, derive_seed};
+use crate::networks::{Device, MlpSpec, Network, build};
+use crate::replay::Schema;
+
+/// An actor-critic algorithm in one environment.
+pub(super) struct ActorCritic {
+    pub(super) config: Config,
+    /// From an observation to the parameters of a distribution over actions, or to the action itself.
+    pub(super) policy: MlpSpec,
+    /// Elements of an action.
+    pub(super) actions: usize,
+    critic: MlpSpec,
+    critics: usize,
+    device: Device,
+}
+
+impl ActorCritic {
+    /// `outputs_per_action` numbers of the policy network for each element of an action, and `critics` critics.
+    pub(super) fn new(
+        algorithm: &'static str,
+        config: &Config,
+        environment: &EnvironmentSpec,
+        outputs_per_action: usize,
+        critics: usize,
+    ) -> Result<Self, AlgorithmError> {
+        let actions = bounded_actions(algorithm, environment)?;
+        if config.replay.initial_priority == InitialPriority::TdError {
+            return Err(AlgorithmError::NoActorErrors { algorithm });
+        }
+        let observations = environment.observation.len();
+        let network = |inputs, outputs| MlpSpec { inputs, hidden: config.network.hidden.clone(), outputs, dueling: false };
+        let policy = network(observations, outputs_per_action * actions);
+        let critic = network(observations + actions, 1);
+        policy.validate()?;
+        critic.validate()?;
+        Ok(Self { config: config.clone(), policy, actions, critic, critics, device: config.learner.device.parse()? })
+    }
+
+    pub(super) fn schema(&self) -> Schema {
+        continuous(self.policy.inputs, self.actions)
+    }
+
+    /// Sizes of an algorithm whose policy has a target network or not, and which learns `others` besides, kept in
+    /// `other_state` values.
+    pub(super) fn sizes(&self, policy_has_target: bool, others: usize, other_state: usize) -> Sizes {
+        let (policy, critic) = (self.policy.parameter_count(), self.critic.parameter_count());
+        Sizes {
+            published: policy,
+            learned: policy + self.critics * critic + others,
+            state: Trained::state_values(policy, policy_has_target)
+                + self.critics * Trained::state_values(critic, true)
+                + other_state,
+            statistics: 0,
+        }
+    }
+
+    /// The policy network of an actor: on the CPU, with the engine that starts fastest and takes the least memory.
+    pub(super) fn acting_network(&self) -> Result<Box<dyn Network>, AlgorithmError> {
+        Ok(build(self.policy.clone(), Engine::Cpu, Device::Cpu, 1)?)
+    }
+
+    /// The policy of a learner, drawn from `seed`.
+    pub(super) fn trained_policy(&self, seed: u64, with_target: bool) -> Result<Trained, AlgorithmError> {
+        self.trained(&self.policy, derive_seed(seed, 0), with_target)
+    }
+
+    /// The critics of a learner, each drawn from a seed of its own.
+    pub(super) fn trained_critics(&self, seed: u64) -> Result<Critics, AlgorithmError> {
+        let seeds = (1..).take(self.critics).map(|index| derive_seed(seed, index));
+        let networks = seeds.map(|seed| self.trained(&self.critic, seed, true)).collect::<Result<_, _>>()?;
+        Ok(Critics::new(networks, self.config.algorithm.loss.unwrap_or(Loss::Mse)))
+    }
+
+    fn trained(&self, spec: &MlpSpec, seed: u64, with_target: bool) -> Result<Trained, AlgorithmError> {
+        let network = || build(spec.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
+        let target = with_target.then(network).transpose()?;
+        Ok(Trained::new(&self.config.learner, network()?, target, &spec.initialise(seed)))
+    }
+
+    /// Weight of the learned networks in each change of the target networks.
+    #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
+    pub(super) fn target_tau(&self) -> f32 {
+        self.config.algorithm.target_tau.unwrap_or(0.005) as f32
+    }
+
+    /// The policy's step size as a multiple of the critics'.
+    #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
+    pub(super) fn policy_rate_ratio(&self) -> f32 {
+        let critics = self.config.learner.learning_rate;
+        (self.config.algorithm.policy_learning_rate.unwrap_or(critics) / critics) as f32
+    }
+}
+
+/// The number of elements of a continuous action, all of which must have finite bounds.
+fn bounded_actions(algorithm: &'static str, environment: &EnvironmentSpec) -> Result<usize, AlgorithmError> {
+    let ActionSpace::Box { low, high } = &environment.action else {
+        return Err(AlgorithmError::ActionSpace {
+            algorithm,
+            environment: environment.id.clone(),
+            needed: "continuous",
+            found: "discrete",
+            advice: "\"dqn\"",
+        });
+    };
+    match low.iter().zip(high).position(|(low, high)| !low.is_finite() || !high.is_finite()) {
+        Some(index) => Err(AlgorithmError::Unbounded {
+            algorithm,
+            environment: environment.id.clone(),
+            index,
+            low: low[index],
+            high: high[index],
+        }),
+        None => Ok(low.len()),
+    }
+}

@@ -1,0 +1,177 @@
+//! Critics: one or two networks that value an action in a state, with their target networks.
+//!
+//! Two of them bound the overestimation of one: targets take the smaller value (clipped double Q-learning, Fujimoto et al. 2018,
+//! equation 10).
+
+use super::state::{StateReader, StateWriter};
+use super::trained::Trained;
+use crate::config::schema::Loss;
+
+/// One or two critics.
+pub(super) struct Critics {
+    networks: Vec<Trained>,
+    loss: Loss,
+    /// Values of each critic, one row each.
+    values: Vec<Vec<f32>>,
+    smallest: Vec<f32>,
+    output_gradient: Vec<f32>,
+    input_gradient: Vec<f32>,
+    scratch: Vec<f32>,
+    errors: Vec<f32>,
+}
+
+/// What a regression found, summed over the transitions and averaged over the critics.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Regression {
+    pub(super) loss_sum: f64,
+    pub(super) q_sum: f64,
+}
+
+/// Which critic the policy climbs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Climb {
+    /// The first (DDPG, TD3).
+    First,
+    /// In every state the one that values the action less (SAC).
+    Smallest,
+}
+
+impl Critics {
+    pub(super) fn new(networks: Vec<Trained>, loss: Loss) -> Self {
+        Self {
+            values: vec![Vec::new(); networks.len()],
+            networks,
+            loss,
+            smallest: Vec::new(),
+            output_gradient: Vec::new(),
+            input_gradient: Vec::new(),
+            scratch: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// Parameters of all critics.
+    pub(super) fn learned(&self) -> usize {
+        self.networks.iter().map(Trained::len).sum()
+    }
+
+    /// Updates made.
+    pub(super) fn steps(&self) -> u64 {
+        self.networks[0].steps()
+    }
+
+    /// The smallest value that the target networks give to each row of `input` (observation and action).
+    pub(super) fn target_values(&mut self, input: &[f32], rows: usize) -> &[f32] {
+        for (network, values) in self.networks.iter_mut().zip(&mut self.values) {
+            values.resize(rows, 0.0);
+            network.target().infer(input, rows, values);
+        }
+        self.take_smallest(self.networks.len());
+        &self.smallest
+    }
+
+    fn take_smallest(&mut self, critics: usize) {
+        self.smallest.clone_from(&self.values[0]);
+        for values in &self.values[1..critics] {
+            self.smallest.iter_mut().zip(values).for_each(|(smallest, value)| *smallest = smallest.min(*value));
+        }
+    }
+
+    /// The gradient of the weighted loss between each critic's values for `input` and `targets`, critic after critic.
+    pub(super) fn regress(&mut self, input: &[f32], targets: &[f32], weights: &[f32], gradient: &mut [f32]) -> Regression {
+        let rows = targets.len();
+        let count = self.networks.len();
+        self.output_gradient.resize(rows, 0.0);
+        self.errors.clear();
+        self.errors.resize(rows, 0.0);
+        let (mut rest, mut found) = (gradient, Regression::default());
+        for (network, values) in self.networks.iter_mut().zip(&mut self.values) {
+            values.resize(rows, 0.0);
+            network.online.forward(input, rows, values);
+            for row in 0..rows {
+                let error = values[row] - targets[row];
+                let (loss, slope) = self.loss.at(error);
+                self.output_gradient[row] = weights[row] * slope;
+                self.errors[row] += error.abs() / count as f32;
+                found.loss_sum += f64::from(weights[row] * loss) / count as f64;
+                found.q_sum += f64::from(values[row]) / count as f64;
+            }
+            let (part, others) = rest.split_at_mut(network.len());
+            network.online.backward(&self.output_gradient, Some(part), None);
+            rest = others;
+        }
+        found
+    }
+
+    /// Mean absolute error of the critics, per transition of the last regression.
+    pub(super) fn errors(&self) -> &[f32] {
+        &self.errors
+    }
+
+    /// Values of each row of `input`, and their derivative with respect to the input (rows x input).
+    pub(super) fn climb(&mut self, input: &[f32], rows: usize, climb: Climb) -> (&[f32], &[f32]) {
+        let climbed = match climb {
+            Climb::First => 1,
+            Climb::Smallest => self.networks.len(),
+        };
+        for (network, values) in self.networks[..climbed].iter_mut().zip(&mut self.values) {
+            values.resize(rows, 0.0);
+            network.online.forward(input, rows, values);
+        }
+        self.take_smallest(climbed);
+        self.output_gradient.resize(rows, 0.0);
+        self.input_gradient.resize(input.len(), 0.0);
+        self.scratch.resize(input.len(), 0.0);
+        for index in 0..climbed {
+            for row in 0..rows {
+                // Of equal values the first counts.
+                let chosen = self.values[..climbed].iter().position(|values| values[row] == self.smallest[row]).unwrap_or(0);
+                self.output_gradient[row] = f32::from(u8::from(chosen == index));
+            }
+            let network = &mut self.networks[index].online;
+            if index == 0 {
+                network.backward(&self.output_gradient, None, Some(&mut self.input_gradient));
+            } else {
+                network.backward(&self.output_gradient, None, Some(&mut self.scratch));
+                self.input_gradient.iter_mut().zip(&self.scratch).for_each(|(sum, value)| *sum += value);
+            }
+        }
+        (&self.smallest, &self.input_gradient)
+    }
+
+    /// One step of every critic; returns the largest norm of their gradients.
+    pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
+        let (mut rest, mut largest) = (gradient, 0.0f32);
+        for network in &mut self.networks {
+            let (part, others) = rest.split_at_mut(network.len());
+            // `max` would drop a NaN, which the reader of the norm must see.
+            let norm = network.step(part, learning_rate);
+            largest = if norm > largest || norm.is_nan() { norm } else { largest };
+            rest = others;
+        }
+        largest
+    }
+
+    /// Move every target network.
+    pub(super) fn follow(&mut self, tau: f32) {
+        self.networks.iter_mut().for_each(|network| network.follow(tau));
+    }
+
+    pub(super) fn save(&self, writer: &mut StateWriter<'_>) {
+        self.networks.iter().for_each(|network| network.save(writer));
+    }
+
+    pub(super) fn restore(&mut self, reader: &mut StateReader<'_>) {
+        self.networks.iter_mut().for_each(|network| network.restore(reader));
+    }
+}
+
+/// Rows of observations beside rows of actions: the input of a critic.
+pub(super) fn join(observations: &[f32], actions: &[f32], rows: usize, joined: &mut Vec<f32>) {
+    joined.clear();
+    let (observation, action) = (observations.len() / rows, actions.len() / rows);
+    for (observation, action) in observations.chunks_exact(observation).zip(actions.chunks_exact(action)) {
+        joined.extend_from_slice(observation);
+        joined.extend_from_slice(action);
+    }
+}

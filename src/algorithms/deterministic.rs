@@ -1,0 +1,224 @@
+//! What DDPG and TD3 have in common: a policy that names one action, explored around with Gaussian noise, and the gradient
+//! that carries a critic's slope into the policy (Silver et al. 2014, theorem 1).
+
+use rand::RngExt;
+use rand_distr::StandardNormal;
+
+use super::action::uniform;
+use super::actor_critic::ActorCritic;
+use super::critics::{Climb, Critics, join};
+use super::state::{StateReader, StateWriter};
+use super::trained::Trained;
+use super::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, is_terminated};
+use super::{ActionMut, AlgorithmError, Learning, PartialUpdate, Policy, Random, UpdateReport};
+use crate::networks::Network;
+use crate::replay::Batch;
+
+/// A policy whose network names the action, squashed into [-1, 1] by a hyperbolic tangent.
+pub(super) struct DeterministicPolicy {
+    network: Box<dyn Network>,
+}
+
+impl DeterministicPolicy {
+    pub(super) fn new(network: Box<dyn Network>) -> Self {
+        Self { network }
+    }
+}
+
+impl Policy for DeterministicPolicy {
+    fn set_parameters(&mut self, published: &[f32]) {
+        self.network.set_parameters(published);
+    }
+
+    fn outputs(&self) -> usize {
+        self.network.spec().outputs
+    }
+
+    fn infer(&mut self, observations: &[f32], rows: usize, outputs: &mut [f32]) {
+        self.network.infer(observations, rows, outputs);
+        squash(outputs);
+    }
+
+    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> f32 {
+        let ActionMut::Continuous(action) = action else { return 0.0 };
+        action.copy_from_slice(outputs);
+        if exploration > 0.0 {
+            for value in action {
+                let noise: f32 = random.sample(StandardNormal);
+                *value = (*value + exploration * noise).clamp(-1.0, 1.0);
+            }
+        }
+        0.0
+    }
+
+    fn choose_randomly(&self, _outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> f32 {
+        if let ActionMut::Continuous(action) = action {
+            uniform(random, action);
+        }
+        0.0
+    }
+
+    fn state_value(&self, _outputs: &[f32]) -> f32 {
+        0.0
+    }
+}
+
+fn squash(values: &mut [f32]) {
+    values.iter_mut().for_each(|value| *value = value.tanh());
+}
+
+/// In what DDPG and TD3 differ.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settings {
+    /// Standard deviation and largest absolute value of the noise on the target policy's actions.
+    pub(super) target_noise: Option<(f32, f32)>,
+    /// Updates of the critics per update of the policy.
+    pub(super) policy_delay_updates: u64,
+    /// Updates between two changes of the target networks.
+    pub(super) target_interval_updates: u64,
+}
+
+/// The learner's side of both.
+pub(super) struct DeterministicLearning {
+    policy: Trained,
+    critics: Critics,
+    settings: Settings,
+    target_tau: f32,
+    policy_rate_ratio: f32,
+    actions: Vec<f32>,
+    action_gradient: Vec<f32>,
+    targets: Vec<f32>,
+    joined: Vec<f32>,
+}
+
+impl DeterministicLearning {
+    pub(super) fn new(shared: &ActorCritic, settings: Settings, seed: u64) -> Result<Self, AlgorithmError> {
+        Ok(Self {
+            policy: shared.trained_policy(seed, true)?,
+            critics: shared.trained_critics(seed)?,
+            settings,
+            target_tau: shared.target_tau(),
+            policy_rate_ratio: shared.policy_rate_ratio(),
+            actions: Vec::new(),
+            action_gradient: Vec::new(),
+            targets: Vec::new(),
+            joined: Vec::new(),
+        })
+    }
+
+    /// Whether the update under way is one of the policy too.
+    fn updates_policy(&self) -> bool {
+        (self.critics.steps() + 1).is_multiple_of(self.settings.policy_delay_updates)
+    }
+
+    /// Values that the critics should give: reward, and the discounted target value of what the target policy does next.
+    fn compute_targets(&mut self, batch: &Batch, random: &mut Random) {
+        let rows = batch.rows();
+        let next_observations = batch.column(NEXT_OBSERVATION).as_f32();
+        self.actions.resize(rows * self.policy.online.spec().outputs, 0.0);
+        self.policy.target().infer(next_observations, rows, &mut self.actions);
+        squash(&mut self.actions);
+        if let Some((deviation, clip)) = self.settings.target_noise {
+            for action in &mut self.actions {
+                let noise: f32 = random.sample(StandardNormal);
+                *action = (*action + (deviation * noise).clamp(-clip, clip)).clamp(-1.0, 1.0);
+            }
+        }
+        join(next_observations, &self.actions, rows, &mut self.joined);
+        let following = self.critics.target_values(&self.joined, rows);
+        bootstrap(batch, following, &mut self.targets);
+    }
+
+    /// The gradient of minus the value of the policy's actions; returns the sum of that loss.
+    fn policy_gradient(&mut self, observations: &[f32], rows: usize, gradient: &mut [f32]) -> f64 {
+        self.policy.online.forward(observations, rows, &mut self.actions);
+        squash(&mut self.actions);
+        join(observations, &self.actions, rows, &mut self.joined);
+        let (values, slopes) = self.critics.climb(&self.joined, rows, Climb::First);
+        let (width, length) = (slopes.len() / rows, self.actions.len() / rows);
+        self.action_gradient.clear();
+        for (slopes, actions) in slopes.chunks_exact(width).zip(self.actions.chunks_exact(length)) {
+            let slopes = &slopes[width - length..];
+            self.action_gradient.extend(slopes.iter().zip(actions).map(|(slope, action)| -slope * (1.0 - action * action)));
+        }
+        let loss = -values.iter().map(|&value| f64::from(value)).sum::<f64>();
+        self.policy.online.backward(&self.action_gradient, Some(gradient), None);
+        loss
+    }
+}
+
+impl Learning for DeterministicLearning {
+    fn published(&mut self) -> &[f32] {
+        self.policy.online.parameters()
+    }
+
+    fn gradient(&mut self, batch: &mut Batch, random: &mut Random, gradient: &mut [f32]) -> PartialUpdate {
+        let rows = batch.rows();
+        self.compute_targets(batch, random);
+        let observations = batch.column(OBSERVATION).as_f32();
+        let (of_policy, of_critics) = gradient.split_at_mut(self.policy.len());
+        join(observations, batch.column(ACTION).as_f32(), rows, &mut self.joined);
+        let found = self.critics.regress(&self.joined, &self.targets, &batch.weights, of_critics);
+        let policy_loss_sum = if self.updates_policy() {
+            self.policy_gradient(observations, rows, of_policy)
+        } else {
+            of_policy.fill(0.0);
+            0.0
+        };
+        PartialUpdate {
+            transitions: rows as f64,
+            loss_sum: found.loss_sum,
+            q_sum: found.q_sum,
+            largest_weight: f64::from(batch.largest_weight),
+            policy_loss_sum,
+        }
+    }
+
+    fn errors(&self) -> &[f32] {
+        self.critics.errors()
+    }
+
+    fn apply(&mut self, gradient: &mut [f32], total: PartialUpdate, learning_rate: f32) -> UpdateReport {
+        let with_policy = self.updates_policy();
+        let (of_policy, of_critics) = gradient.split_at_mut(self.policy.len());
+        let scale = total.scale_critics(of_critics);
+        let gradient_norm = self.critics.step(of_critics, learning_rate);
+        if with_policy {
+            total.scale_policy(of_policy);
+            self.policy.step(of_policy, learning_rate * self.policy_rate_ratio);
+        }
+        if self.critics.steps().is_multiple_of(self.settings.target_interval_updates) {
+            self.critics.follow(self.target_tau);
+            self.policy.follow(self.target_tau);
+        }
+        UpdateReport {
+            loss: total.loss_sum * scale,
+            q_mean: total.q_sum / total.transitions,
+            gradient_norm: f64::from(gradient_norm),
+            policy_loss: with_policy.then(|| total.policy_loss_sum / total.transitions),
+            entropy_temperature: None,
+        }
+    }
+
+    fn save(&self, state: &mut [f32]) {
+        let mut writer = StateWriter::new(state);
+        self.policy.save(&mut writer);
+        self.critics.save(&mut writer);
+    }
+
+    fn restore(&mut self, state: &[f32]) {
+        let mut reader = StateReader::new(state);
+        self.policy.restore(&mut reader);
+        self.critics.restore(&mut reader);
+    }
+}
+
+/// `targets` = reward + discount * `following`, without the latter where the problem ended.
+pub(super) fn bootstrap(batch: &Batch, following: &[f32], targets: &mut Vec<f32>) {
+    let [rewards, discounts] = [REWARD, DISCOUNT].map(|field| batch.column(field).as_f32());
+    let flags = batch.column(FLAGS).as_i32();
+    targets.clear();
+    targets.extend(following.iter().enumerate().map(|(row, following)| {
+        if is_terminated(flags[row]) { rewards[row] } else { rewards[row] + discounts[row] * following }
+    }));
+}

@@ -1,0 +1,56 @@
+//! Why an algorithm cannot be used.
+
+use thiserror::Error;
+
+use crate::networks::NetworkError;
+
+/// Why an algorithm cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum AlgorithmError {
+    /// No such name in the registry.
+    #[error("unknown algorithm `{name}`; known are {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// The algorithm needs another kind of action.
+    #[error("{algorithm} needs {needed} actions and `{environment}` has {found} ones; take another environment, or algorithm.name = {advice}")]
+    ActionSpace {
+        /// Algorithm.
+        algorithm: &'static str,
+        /// Environment.
+        environment: String,
+        /// The kind it needs.
+        needed: &'static str,
+        /// The kind there is.
+        found: &'static str,
+        /// Algorithms that fit.
+        advice: &'static str,
+    },
+    /// The actions have no range to scale to.
+    #[error("`{environment}` does not bound element {index} of its actions ({low} to {high}); {algorithm} needs finite bounds: clip or scale the actions in the environment")]
+    Unbounded {
+        /// Algorithm.
+        algorithm: &'static str,
+        /// Environment.
+        environment: String,
+        /// Element without a finite bound.
+        index: usize,
+        /// Its lower bound.
+        low: f32,
+        /// Its upper bound.
+        high: f32,
+    },
+    /// The actors cannot compute what the configuration asks for.
+    #[error("replay.initial_priority = \"td_error\" needs action values in the actor, which {algorithm} has not; use \"max\"")]
+    NoActorErrors {
+        /// Algorithm.
+        algorithm: &'static str,
+    },
+    /// The network cannot be built.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+}

@@ -1,0 +1,164 @@
+//! An algorithm whose observations or rewards are normalised: a wrapper around any other.
+//!
+//! The replay keeps what the environments said. Learners scale a batch when they have drawn it, with the newest statistics of
+//! all actors; how observations are scaled is published (and saved) behind the policy's parameters, so that whoever acts sees
+//! what the policy was trained on.
+
+use super::transition::{NEXT_OBSERVATION, OBSERVATION, REWARD};
+use super::{
+    ActionMut, Algorithm, AlgorithmError, Learning, Normalisation, PartialUpdate, Policy, Random, Sizes, Statistics, UpdateReport,
+};
+use crate::networks::{InputScaling, MlpSpec};
+use crate::replay::{Batch, Schema};
+
+/// An algorithm with normalised inputs.
+pub(super) struct Normalised {
+    inner: Box<dyn Algorithm>,
+    normalisation: Normalisation,
+}
+
+impl Normalised {
+    pub(super) fn new(inner: Box<dyn Algorithm>, normalisation: Normalisation) -> Self {
+        Self { inner, normalisation }
+    }
+
+    fn scaling_values(&self) -> usize {
+        if self.normalisation.observations { 2 * self.normalisation.length } else { 0 }
+    }
+}
+
+impl Algorithm for Normalised {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn schema(&self) -> Schema {
+        self.inner.schema()
+    }
+
+    fn network(&self) -> &MlpSpec {
+        self.inner.network()
+    }
+
+    fn sizes(&self) -> Sizes {
+        let inner = self.inner.sizes();
+        Sizes { published: inner.published + self.scaling_values(), statistics: self.normalisation.statistics_values(), ..inner }
+    }
+
+    fn normalisation(&self) -> Normalisation {
+        self.normalisation
+    }
+
+    fn exploration(&self, environment: usize, of: usize, env_steps: u64) -> f32 {
+        self.inner.exploration(environment, of, env_steps)
+    }
+
+    fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
+        let policy = self.inner.policy()?;
+        if !self.normalisation.observations {
+            return Ok(policy);
+        }
+        Ok(Box::new(ScaledPolicy { inner: policy, scaling: InputScaling::identity(self.normalisation.length), scaled: Vec::new() }))
+    }
+
+    fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
+        Ok(Box::new(NormalisedLearning {
+            inner: self.inner.learning(seed)?,
+            normalisation: self.normalisation,
+            scaling: InputScaling::identity(self.normalisation.length),
+            reward_scale: 1.0,
+            published: Vec::new(),
+        }))
+    }
+}
+
+/// A policy that scales what it observes.
+struct ScaledPolicy {
+    inner: Box<dyn Policy>,
+    scaling: InputScaling,
+    scaled: Vec<f32>,
+}
+
+impl Policy for ScaledPolicy {
+    fn set_parameters(&mut self, published: &[f32]) {
+        let (parameters, scaling) = published.split_at(published.len() - self.scaling.values());
+        self.inner.set_parameters(parameters);
+        self.scaling = InputScaling::from_values(scaling);
+    }
+
+    fn outputs(&self) -> usize {
+        self.inner.outputs()
+    }
+
+    fn infer(&mut self, observations: &[f32], rows: usize, outputs: &mut [f32]) {
+        self.scaled.clear();
+        self.scaled.extend_from_slice(observations);
+        self.scaling.apply(&mut self.scaled);
+        self.inner.infer(&self.scaled, rows, outputs);
+    }
+
+    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> f32 {
+        self.inner.choose(outputs, exploration, random, action)
+    }
+
+    fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> f32 {
+        self.inner.choose_randomly(outputs, random, action)
+    }
+
+    fn state_value(&self, outputs: &[f32]) -> f32 {
+        self.inner.state_value(outputs)
+    }
+}
+
+/// Learning from scaled batches.
+struct NormalisedLearning {
+    inner: Box<dyn Learning>,
+    normalisation: Normalisation,
+    scaling: InputScaling,
+    reward_scale: f32,
+    published: Vec<f32>,
+}
+
+impl Learning for NormalisedLearning {
+    fn published(&mut self) -> &[f32] {
+        self.published.clear();
+        self.published.extend_from_slice(self.inner.published());
+        if self.normalisation.observations {
+            self.scaling.append_to(&mut self.published);
+        }
+        &self.published
+    }
+
+    fn gradient(&mut self, batch: &mut Batch, random: &mut Random, gradient: &mut [f32]) -> PartialUpdate {
+        if self.normalisation.observations {
+            for field in [OBSERVATION, NEXT_OBSERVATION] {
+                self.scaling.apply(batch.column_mut(field).as_f32_mut());
+            }
+        }
+        if self.normalisation.rewards {
+            batch.column_mut(REWARD).as_f32_mut().iter_mut().for_each(|reward| *reward *= self.reward_scale);
+        }
+        self.inner.gradient(batch, random, gradient)
+    }
+
+    fn errors(&self) -> &[f32] {
+        self.inner.errors()
+    }
+
+    fn apply(&mut self, gradient: &mut [f32], total: PartialUpdate, learning_rate: f32) -> UpdateReport {
+        self.inner.apply(gradient, total, learning_rate)
+    }
+
+    fn save(&self, state: &mut [f32]) {
+        self.inner.save(state);
+    }
+
+    fn restore(&mut self, state: &[f32]) {
+        self.inner.restore(state);
+    }
+
+    fn observe(&mut self, statistics: &Statistics) {
+        self.scaling = statistics.input_scaling();
+        self.reward_scale = statistics.reward_scale();
+    }
+}

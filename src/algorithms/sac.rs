@@ -1,0 +1,287 @@
+//! Soft actor-critic (Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"): a random policy that is rewarded
+//! for its entropy, twin critics, and a temperature that is learned so that the entropy stays at a target.
+//!
+//! Choices, beside what the configuration offers:
+//! - critics, policy and temperature are updated from the same batch and the same parameters, so that learners exchange one
+//!   gradient per update;
+//! - the temperature's loss is `-log(temperature) * (log density + target entropy)`, whose step does not shrink with the
+//!   temperature itself;
+//! - importance weights multiply the critics' loss alone; priorities are the mean of both critics' absolute errors.
+//!
+//! docs/sac.md has the measured scores.
+
+use super::action::uniform;
+use super::actor_critic::ActorCritic;
+use super::critics::{Climb, Critics, join};
+use super::deterministic::bootstrap;
+use super::squashed_gaussian::{Draws, draw_one, most_likely};
+use super::state::{COUNT_VALUES, StateReader, StateWriter};
+use super::trained::{Trained, adam_settings};
+use super::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
+use super::{ActionMut, Algorithm, AlgorithmError, Learning, PartialUpdate, Policy, Random, Sizes, UpdateReport};
+use crate::config::Config;
+use crate::environments::EnvironmentSpec;
+use crate::networks::{Adam, MlpSpec, Network};
+use crate::replay::{Batch, Schema};
+
+const NAME: &str = "sac";
+
+/// SAC in one environment.
+pub(super) struct Sac {
+    shared: ActorCritic,
+}
+
+impl Sac {
+    pub(super) fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
+        Ok(Self { shared: ActorCritic::new(NAME, config, environment, 2, 2)? })
+    }
+}
+
+impl Algorithm for Sac {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn schema(&self) -> Schema {
+        self.shared.schema()
+    }
+
+    fn network(&self) -> &MlpSpec {
+        &self.shared.policy
+    }
+
+    fn sizes(&self) -> Sizes {
+        self.shared.sizes(false, 1, Temperature::STATE_VALUES)
+    }
+
+    /// The policy explores by itself: 1 draws from it, 0 takes its most likely action.
+    fn exploration(&self, _environment: usize, _of: usize, _env_steps: u64) -> f32 {
+        1.0
+    }
+
+    fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
+        Ok(Box::new(GaussianPolicy { network: self.shared.acting_network()? }))
+    }
+
+    fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
+        Ok(Box::new(SacLearning::new(&self.shared, seed)?))
+    }
+}
+
+/// A policy that draws its actions.
+struct GaussianPolicy {
+    network: Box<dyn Network>,
+}
+
+impl Policy for GaussianPolicy {
+    fn set_parameters(&mut self, published: &[f32]) {
+        self.network.set_parameters(published);
+    }
+
+    fn outputs(&self) -> usize {
+        self.network.spec().outputs
+    }
+
+    fn infer(&mut self, observations: &[f32], rows: usize, outputs: &mut [f32]) {
+        self.network.infer(observations, rows, outputs);
+    }
+
+    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> f32 {
+        let ActionMut::Continuous(action) = action else { return 0.0 };
+        if exploration > 0.0 { draw_one(outputs, random, action) } else { most_likely(outputs, action) }
+        0.0
+    }
+
+    fn choose_randomly(&self, _outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> f32 {
+        if let ActionMut::Continuous(action) = action {
+            uniform(random, action);
+        }
+        0.0
+    }
+
+    fn state_value(&self, _outputs: &[f32]) -> f32 {
+        0.0
+    }
+}
+
+/// The entropy temperature: fixed, or one more learned parameter, as its logarithm.
+struct Temperature {
+    logarithm: Vec<f32>,
+    adam: Adam,
+    target_entropy: f32,
+    is_learned: bool,
+}
+
+impl Temperature {
+    const STATE_VALUES: usize = 3 + COUNT_VALUES;
+
+    #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
+    fn new(config: &Config, action_elements: usize) -> Self {
+        let algorithm = &config.algorithm;
+        let start = algorithm.entropy_temperature.unwrap_or(algorithm.initial_entropy_temperature);
+        Self {
+            logarithm: vec![start.ln() as f32],
+            adam: Adam::new(1, adam_settings(&config.learner)),
+            target_entropy: algorithm.target_entropy.map_or(-(action_elements as f32), |entropy| entropy as f32),
+            is_learned: algorithm.entropy_temperature.is_none(),
+        }
+    }
+
+    fn value(&self) -> f32 {
+        self.logarithm[0].exp()
+    }
+
+    /// Gradient of its loss, summed over the transitions.
+    fn gradient(&self, log_densities: &[f32]) -> f32 {
+        if self.is_learned { -log_densities.iter().map(|log_density| log_density + self.target_entropy).sum::<f32>() } else { 0.0 }
+    }
+
+    fn step(&mut self, gradient: &[f32], learning_rate: f32) {
+        if self.is_learned {
+            self.adam.step(&mut self.logarithm, gradient, learning_rate);
+        }
+    }
+
+    fn save(&self, writer: &mut StateWriter<'_>) {
+        writer.values(&self.logarithm);
+        writer.values(self.adam.first_moment());
+        writer.values(self.adam.second_moment());
+        writer.count(self.adam.steps());
+    }
+
+    fn restore(&mut self, reader: &mut StateReader<'_>) {
+        self.logarithm.copy_from_slice(reader.values(1));
+        let [first, second] = [(); 2].map(|()| reader.values(1).to_vec());
+        self.adam = Adam::from_state(self.adam.settings(), first, second, reader.count());
+    }
+}
+
+/// The learner's side of SAC.
+struct SacLearning {
+    policy: Trained,
+    critics: Critics,
+    temperature: Temperature,
+    target_interval_updates: u64,
+    target_tau: f32,
+    policy_rate_ratio: f32,
+    action_elements: usize,
+    outputs: Vec<f32>,
+    output_gradient: Vec<f32>,
+    draws: Draws,
+    targets: Vec<f32>,
+    following: Vec<f32>,
+    joined: Vec<f32>,
+}
+
+impl SacLearning {
+    fn new(shared: &ActorCritic, seed: u64) -> Result<Self, AlgorithmError> {
+        Ok(Self {
+            policy: shared.trained_policy(seed, false)?,
+            critics: shared.trained_critics(seed)?,
+            temperature: Temperature::new(&shared.config, shared.actions),
+            target_interval_updates: shared.config.algorithm.target_interval_updates.unwrap_or(1),
+            target_tau: shared.target_tau(),
+            policy_rate_ratio: shared.policy_rate_ratio(),
+            action_elements: shared.actions,
+            outputs: Vec::new(),
+            output_gradient: Vec::new(),
+            draws: Draws::default(),
+            targets: Vec::new(),
+            following: Vec::new(),
+            joined: Vec::new(),
+        })
+    }
+
+    /// Values that the critics should give: reward, and the discounted soft value of what the policy does next.
+    fn compute_targets(&mut self, batch: &Batch, random: &mut Random) {
+        let rows = batch.rows();
+        let next_observations = batch.column(NEXT_OBSERVATION).as_f32();
+        self.policy.online.infer(next_observations, rows, &mut self.outputs);
+        self.draws.draw(&self.outputs, self.action_elements, random);
+        join(next_observations, &self.draws.actions, rows, &mut self.joined);
+        let (values, temperature) = (self.critics.target_values(&self.joined, rows), self.temperature.value());
+        self.following.clear();
+        self.following
+            .extend(values.iter().zip(&self.draws.log_densities).map(|(value, log_density)| value - temperature * log_density));
+        bootstrap(batch, &self.following, &mut self.targets);
+    }
+
+    /// The gradient of `temperature * log density - value`; returns the sum of that loss.
+    fn policy_gradient(&mut self, observations: &[f32], rows: usize, random: &mut Random, gradient: &mut [f32]) -> f64 {
+        self.policy.online.forward(observations, rows, &mut self.outputs);
+        self.draws.draw(&self.outputs, self.action_elements, random);
+        join(observations, &self.draws.actions, rows, &mut self.joined);
+        let temperature = self.temperature.value();
+        let (values, slopes) = self.critics.climb(&self.joined, rows, Climb::Smallest);
+        self.draws.policy_gradient(&self.outputs, slopes, temperature, &mut self.output_gradient);
+        let losses = values.iter().zip(&self.draws.log_densities).map(|(value, log_density)| temperature * log_density - value);
+        let loss = losses.map(f64::from).sum();
+        self.policy.online.backward(&self.output_gradient, Some(gradient), None);
+        loss
+    }
+}
+
+impl Learning for SacLearning {
+    fn published(&mut self) -> &[f32] {
+        self.policy.online.parameters()
+    }
+
+    fn gradient(&mut self, batch: &mut Batch, random: &mut Random, gradient: &mut [f32]) -> PartialUpdate {
+        let rows = batch.rows();
+        self.outputs.resize(rows * 2 * self.action_elements, 0.0);
+        self.compute_targets(batch, random);
+        let observations = batch.column(OBSERVATION).as_f32();
+        let (of_policy, others) = gradient.split_at_mut(self.policy.len());
+        let (of_critics, of_temperature) = others.split_at_mut(self.critics.learned());
+        join(observations, batch.column(ACTION).as_f32(), rows, &mut self.joined);
+        let found = self.critics.regress(&self.joined, &self.targets, &batch.weights, of_critics);
+        let policy_loss_sum = self.policy_gradient(observations, rows, random, of_policy);
+        of_temperature[0] = self.temperature.gradient(&self.draws.log_densities);
+        PartialUpdate {
+            transitions: rows as f64,
+            loss_sum: found.loss_sum,
+            q_sum: found.q_sum,
+            largest_weight: f64::from(batch.largest_weight),
+            policy_loss_sum,
+        }
+    }
+
+    fn errors(&self) -> &[f32] {
+        self.critics.errors()
+    }
+
+    fn apply(&mut self, gradient: &mut [f32], total: PartialUpdate, learning_rate: f32) -> UpdateReport {
+        let (of_policy, others) = gradient.split_at_mut(self.policy.len());
+        let (of_critics, of_temperature) = others.split_at_mut(self.critics.learned());
+        let scale = total.scale_critics(of_critics);
+        total.scale_policy(of_policy);
+        total.scale_policy(of_temperature);
+        let gradient_norm = self.critics.step(of_critics, learning_rate);
+        self.policy.step(of_policy, learning_rate * self.policy_rate_ratio);
+        self.temperature.step(of_temperature, learning_rate);
+        if self.critics.steps().is_multiple_of(self.target_interval_updates) {
+            self.critics.follow(self.target_tau);
+        }
+        UpdateReport {
+            loss: total.loss_sum * scale,
+            q_mean: total.q_sum / total.transitions,
+            gradient_norm: f64::from(gradient_norm),
+            policy_loss: Some(total.policy_loss_sum / total.transitions),
+            entropy_temperature: Some(f64::from(self.temperature.value())),
+        }
+    }
+
+    fn save(&self, state: &mut [f32]) {
+        let mut writer = StateWriter::new(state);
+        self.policy.save(&mut writer);
+        self.critics.save(&mut writer);
+        self.temperature.save(&mut writer);
+    }
+
+    fn restore(&mut self, state: &[f32]) {
+        let mut reader = StateReader::new(state);
+        self.policy.restore(&mut reader);
+        self.critics.restore(&mut reader);
+        self.temperature.restore(&mut reader);
+    }
+}

@@ -1,0 +1,70 @@
+//! A learner's state as a flat row of `f32`: the form in which it lies in the segment.
+
+/// Values that a count takes.
+pub(super) const COUNT_VALUES: usize = 2;
+
+/// Both halves of a count stay below this, so an `f32` holds them exactly.
+const HALF: u64 = 1 << 24;
+
+/// Writes parts one after the other.
+pub(super) struct StateWriter<'a> {
+    rest: &'a mut [f32],
+}
+
+impl<'a> StateWriter<'a> {
+    pub(super) fn new(state: &'a mut [f32]) -> Self {
+        Self { rest: state }
+    }
+
+    pub(super) fn values(&mut self, values: &[f32]) {
+        let (part, rest) = std::mem::take(&mut self.rest).split_at_mut(values.len());
+        part.copy_from_slice(values);
+        self.rest = rest;
+    }
+
+    /// A count below 2^48.
+    #[expect(clippy::cast_precision_loss, reason = "both halves have 24 bits")]
+    pub(super) fn count(&mut self, count: u64) {
+        self.values(&[(count / HALF) as f32, (count % HALF) as f32]);
+    }
+}
+
+/// Reads parts in the order in which they were written.
+pub(super) struct StateReader<'a> {
+    rest: &'a [f32],
+}
+
+impl<'a> StateReader<'a> {
+    pub(super) fn new(state: &'a [f32]) -> Self {
+        Self { rest: state }
+    }
+
+    pub(super) fn values(&mut self, length: usize) -> &'a [f32] {
+        let (part, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        part
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both halves are whole and have 24 bits")]
+    pub(super) fn count(&mut self) -> u64 {
+        let halves = self.values(COUNT_VALUES);
+        halves[0] as u64 * HALF + halves[1] as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        let mut state = vec![0.0; 2 + 3 + 2];
+        let count = (1 << 47) + 12_345_678_901;
+        let mut writer = StateWriter::new(&mut state);
+        writer.count(count);
+        writer.values(&[1.0, 2.0, 3.0]);
+        writer.count(7);
+        let mut reader = StateReader::new(&state);
+        assert_eq!((reader.count(), reader.values(3), reader.count()), (count, [1.0, 2.0, 3.0].as_slice(), 7));
+    }
+}

@@ -1,0 +1,99 @@
+//! A network under training: the network, its optimizer, and the slowly following copy that targets are computed with.
+
+use super::state::{COUNT_VALUES, StateReader, StateWriter};
+use crate::config::schema::LearnerConfig;
+use crate::networks::{Adam, AdamSettings, Network, clip_norm, polyak};
+
+/// A network with its optimizer and its target network.
+pub(super) struct Trained {
+    pub(super) online: Box<dyn Network>,
+    pub(super) target: Option<Box<dyn Network>>,
+    adam: Adam,
+    max_gradient_norm: f32,
+}
+
+impl Trained {
+    /// Train `online` from `parameters` on; `target` is a second network of the same shape.
+    pub(super) fn new(
+        config: &LearnerConfig,
+        mut online: Box<dyn Network>,
+        mut target: Option<Box<dyn Network>>,
+        parameters: &[f32],
+    ) -> Self {
+        online.set_parameters(parameters);
+        if let Some(target) = &mut target {
+            target.set_parameters(parameters);
+        }
+        Self {
+            adam: Adam::new(parameters.len(), adam_settings(config)),
+            max_gradient_norm: max_gradient_norm(config),
+            online,
+            target,
+        }
+    }
+
+    /// Parameters of the network.
+    pub(super) fn len(&self) -> usize {
+        self.online.parameters().len()
+    }
+
+    /// Values of the state of a network of `parameters` parameters.
+    pub(super) fn state_values(parameters: usize, with_target: bool) -> usize {
+        parameters * (3 + usize::from(with_target)) + COUNT_VALUES
+    }
+
+    /// Updates made.
+    pub(super) fn steps(&self) -> u64 {
+        self.adam.steps()
+    }
+
+    /// One step against `gradient`, which is clipped in place; returns its norm before that.
+    pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
+        let norm = clip_norm(gradient, self.max_gradient_norm);
+        let adam = &mut self.adam;
+        self.online.update_parameters(&mut |parameters| adam.step(parameters, gradient, learning_rate));
+        norm
+    }
+
+    /// Move the target network towards the online one.
+    pub(super) fn follow(&mut self, tau: f32) {
+        if let Some(target) = &mut self.target {
+            let online = self.online.parameters();
+            target.update_parameters(&mut |target| polyak(target, online, tau));
+        }
+    }
+
+    pub(super) fn target(&mut self) -> &mut dyn Network {
+        &mut **self.target.as_mut().expect("whoever asks for targets has made a target network")
+    }
+
+    pub(super) fn save(&self, writer: &mut StateWriter<'_>) {
+        writer.values(self.online.parameters());
+        if let Some(target) = &self.target {
+            writer.values(target.parameters());
+        }
+        writer.values(self.adam.first_moment());
+        writer.values(self.adam.second_moment());
+        writer.count(self.adam.steps());
+    }
+
+    pub(super) fn restore(&mut self, reader: &mut StateReader<'_>) {
+        let length = self.len();
+        self.online.set_parameters(reader.values(length));
+        if let Some(target) = &mut self.target {
+            target.set_parameters(reader.values(length));
+        }
+        let [first, second] = [(); 2].map(|()| reader.values(length).to_vec());
+        self.adam = Adam::from_state(self.adam.settings(), first, second, reader.count());
+    }
+}
+
+/// Adam's settings in a configuration.
+pub(super) fn adam_settings(config: &LearnerConfig) -> AdamSettings {
+    AdamSettings { beta1: config.adam_beta1, beta2: config.adam_beta2, epsilon: config.adam_epsilon }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
+fn max_gradient_norm(config: &LearnerConfig) -> f32 {
+    config.max_gradient_norm.map_or(f32::INFINITY, |norm| norm as f32)
+}
