@@ -69,7 +69,7 @@ fn passes(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: us
     group.bench_function(name("forward_backward"), |bencher| {
         bencher.iter(|| {
             online.forward(black_box(&input), rows, &mut output);
-            online.backward(&output, &mut gradient, None);
+            online.backward(&output, Some(&mut gradient), None);
         });
     });
 }
@@ -91,7 +91,7 @@ fn updates(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: u
                 target.infer(black_box(&input), rows, &mut next);
                 online.forward(black_box(&input), rows, &mut output);
                 output.iter_mut().zip(&next).for_each(|(output, next)| *output -= 0.99 * next);
-                online.backward(&output, &mut gradient, None);
+                online.backward(&output, Some(&mut gradient), None);
                 clip_norm(&mut gradient, 10.0);
                 online.update_parameters(&mut |parameters| adam.step(parameters, &gradient, LEARNING_RATE));
             });

@@ -53,7 +53,7 @@ fn pass(network: &mut dyn Network, rows: usize) -> Pass {
     let mut parameter_gradient = vec![f32::NAN; spec.parameter_count()];
     let mut input_gradient = vec![f32::NAN; input.len()];
     network.forward(&input, rows, &mut output);
-    network.backward(&output_gradient, &mut parameter_gradient, Some(&mut input_gradient));
+    network.backward(&output_gradient, Some(&mut parameter_gradient), Some(&mut input_gradient));
     Pass { output, parameter_gradient, input_gradient }
 }
 
@@ -146,7 +146,7 @@ fn inference_equals_the_forward_pass_and_leaves_it_alone() {
         network.forward(&numbers(7 * spec.inputs, 5), 7, &mut output);
         network.infer(&numbers(70 * spec.inputs, 9), 70, &mut vec![0.0; 70 * spec.outputs]);
         let mut gradient = vec![f32::NAN; spec.parameter_count()];
-        network.backward(&numbers(7 * spec.outputs, 6), &mut gradient, None);
+        network.backward(&numbers(7 * spec.outputs, 6), Some(&mut gradient), None);
         assert_eq!(gradient, expected.parameter_gradient, "{spec:?}");
     }
 }
@@ -204,7 +204,7 @@ fn the_native_engine_allocates_nothing_once_it_has_seen_the_largest_batch() {
             let (inputs, outputs) = (rows * spec.inputs, rows * spec.outputs);
             network.infer(&input[..inputs], rows, &mut output[..outputs]);
             network.forward(&input[..inputs], rows, &mut output[..outputs]);
-            network.backward(&output_gradient[..outputs], &mut gradient, Some(&mut input_gradient[..inputs]));
+            network.backward(&output_gradient[..outputs], Some(&mut gradient), Some(&mut input_gradient[..inputs]));
             network.update_parameters(&mut |parameters| parameters[0] += 1.0);
         };
         all(64);
@@ -220,7 +220,7 @@ fn a_backward_pass_after_a_change_of_the_parameters_is_a_bug() {
     let mut network = build(spec, Engine::Cpu);
     network.forward(&[0.0; 4], 1, &mut [0.0; 2]);
     network.update_parameters(&mut |_| ());
-    network.backward(&[1.0; 2], &mut vec![0.0; spec.parameter_count()], None);
+    network.backward(&[1.0; 2], Some(&mut vec![0.0; spec.parameter_count()]), None);
 }
 
 #[cfg(feature = "torch")]
