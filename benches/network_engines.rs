@@ -2,49 +2,16 @@
 //!
 //! `cargo bench --bench network_engines` (add `--no-default-features` to leave libtorch out).
 
+mod support;
+
 use std::{hint::black_box, time::Duration};
 
-use criterion::{
-    BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
-    measurement::{Measurement, ValueFormatter, WallTime},
-};
-use nix::time::{ClockId, clock_gettime};
+use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime};
 use shoal::{
     config::schema::Engine,
     networks::{self, Adam, AdamSettings, Device, MlpSpec, Network, clip_norm, polyak},
 };
-
-/// CPU time of the calling thread; formatted as criterion formats wall time.
-struct ThreadTime(WallTime);
-
-impl Measurement for ThreadTime {
-    type Intermediate = Duration;
-    type Value = Duration;
-
-    fn start(&self) -> Duration {
-        clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("the thread has a clock").into()
-    }
-
-    fn end(&self, start: Duration) -> Duration {
-        self.start() - start
-    }
-
-    fn add(&self, first: &Duration, second: &Duration) -> Duration {
-        *first + *second
-    }
-
-    fn zero(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn to_f64(&self, value: &Duration) -> f64 {
-        self.0.to_f64(value)
-    }
-
-    fn formatter(&self) -> &dyn ValueFormatter {
-        self.0.formatter()
-    }
-}
+use support::ThreadTime;
 
 const LEARNING_RATE: f32 = 1e-3;
 

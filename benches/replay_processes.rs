@@ -3,14 +3,15 @@
 //!
 //! `cargo bench --no-default-features --bench replay_processes`
 
+mod support;
+
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::measurement::{Measurement, ValueFormatter, WallTime};
+use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
-use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
@@ -18,44 +19,13 @@ use shoal::replay::{Batch, Element, Field, Priority, Replay, Schema, StagingArea
 use shoal::segment::description::Description;
 use shoal::segment::processes::Role;
 use shoal::segment::{Layout, LayoutParameters, Region, Segment, system};
+use support::ThreadTime;
 
 const STAGED: usize = 64;
 const BATCHES: [usize; 2] = [64, 256];
 const OURS: usize = 0;
 const OTHER_WRITER: usize = 1;
 const OTHER_SAMPLER: usize = 2;
-
-/// CPU time of the calling thread; formatted as criterion formats wall time.
-struct ThreadTime(WallTime);
-
-impl Measurement for ThreadTime {
-    type Intermediate = Duration;
-    type Value = Duration;
-
-    fn start(&self) -> Duration {
-        clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("the thread has a clock").into()
-    }
-
-    fn end(&self, start: Duration) -> Duration {
-        self.start() - start
-    }
-
-    fn add(&self, first: &Duration, second: &Duration) -> Duration {
-        *first + *second
-    }
-
-    fn zero(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn to_f64(&self, value: &Duration) -> f64 {
-        self.0.to_f64(value)
-    }
-
-    fn formatter(&self) -> &dyn ValueFormatter {
-        self.0.formatter()
-    }
-}
 
 /// The shape of a transition, and how many of them the replay holds.
 struct Shape {

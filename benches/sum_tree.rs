@@ -3,55 +3,25 @@
 //!
 //! `cargo bench --no-default-features --bench sum_tree`
 
+mod support;
+
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::measurement::{Measurement, ValueFormatter, WallTime};
+use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use nix::time::{ClockId, clock_gettime};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use shoal::replay::sum_tree::Differences;
 use shoal::replay::{Priority, SumTree};
 use shoal::segment::layout::FANOUTS;
 use shoal::sync::AtomicU64;
+use support::ThreadTime;
 
 const CAPACITIES: [usize; 2] = [1 << 17, 1 << 20];
 const BATCHES: [usize; 2] = [64, 256];
 /// Descents and updates prepared per benchmark: too many for the processor to learn their branches by heart.
 const PREPARED: usize = 1 << 16;
-
-/// CPU time of the calling thread; formatted as criterion formats wall time.
-struct ThreadTime(WallTime);
-
-impl Measurement for ThreadTime {
-    type Intermediate = Duration;
-    type Value = Duration;
-
-    fn start(&self) -> Duration {
-        clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("the thread has a clock").into()
-    }
-
-    fn end(&self, start: Duration) -> Duration {
-        self.start() - start
-    }
-
-    fn add(&self, first: &Duration, second: &Duration) -> Duration {
-        *first + *second
-    }
-
-    fn zero(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn to_f64(&self, value: &Duration) -> f64 {
-        self.0.to_f64(value)
-    }
-
-    fn formatter(&self) -> &dyn ValueFormatter {
-        self.0.formatter()
-    }
-}
 
 /// A K-ary sum tree of floats: the difference of each update walks from its leaf to the root, each descent scans the
 /// siblings in order.

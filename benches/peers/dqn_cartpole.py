@@ -14,11 +14,11 @@ import json
 import statistics
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "scripts"))
+sys.path[:0] = [str(HERE), str(HERE.parent / "scripts")]
+import peers  # noqa: E402
 import runs  # noqa: E402
 
 GOAL, EPISODES = 475.0, 20
@@ -76,15 +76,6 @@ def ours(arguments, seed):
     return {"wall_s": wall_s, "env_steps": last["env_steps"], "updates": last["updates"], "best": best, "solved": best >= GOAL}
 
 
-def python():
-    folder = HERE / ".venv"
-    if not (folder / "ready").exists():
-        venv.create(folder, with_pip=True, clear=True)
-        subprocess.run([folder / "bin/pip", "install", "-q", "-r", HERE / "requirements.txt"], check=True)
-        (folder / "ready").touch()
-    return folder / "bin/python"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
@@ -98,7 +89,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.peer is not None:
         return peer(arguments.peer, arguments.threads, arguments.most_steps)
-    interpreter = arguments.python or python()
+    interpreter = arguments.python or peers.python()
     machine, rows = runs.machine(), []
     for seed in range(1, arguments.seeds + 1):
         command = [interpreter, __file__, "--peer", str(seed), "--threads", str(arguments.threads), "--most-steps", str(arguments.most_steps)]

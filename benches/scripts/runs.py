@@ -85,6 +85,20 @@ def cpu_seconds(pid):
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
+def watch(run, seconds):
+    """Watch a run for `seconds`: a function that gives the rate of a counter of its metrics, and the cores each process used.
+
+    Of the processes the sentinel comes first, then learners, then actors; it uses no processor time.
+    """
+    pids = run.processes()
+    before, cpu_before, at = run.metrics()[-1], {pid: cpu_seconds(pid) for pid in pids}, time.monotonic()
+    time.sleep(seconds)
+    after, cpu_after, elapsed = run.metrics()[-1], {pid: cpu_seconds(pid) for pid in pids}, time.monotonic() - at
+    wall_s = after["wall_s"] - before["wall_s"]
+    cpu = [(cpu_after[pid] - cpu_before[pid]) / elapsed for pid in pids]
+    return (lambda key: (after[key] - before[key]) / wall_s), cpu
+
+
 def memory_kib(pid):
     """Proportional and resident set size."""
     sizes = {}

@@ -28,18 +28,10 @@ NO_LEARNING = [
 
 
 def watch(arguments, overrides, seconds):
-    """Run for `seconds`; the rates of the second half and the processor time of each process in it."""
+    """Run for `seconds`; see runs.watch for its second half."""
     with runs.Run(arguments.supervisor, arguments.config, [*FOREVER, *overrides]) as run:
         time.sleep(seconds / 2)
-        pids = run.processes()
-        before, cpu_before, at = run.metrics()[-1], {pid: runs.cpu_seconds(pid) for pid in pids}, time.monotonic()
-        time.sleep(seconds / 2)
-        after, cpu_after, elapsed = run.metrics()[-1], {pid: runs.cpu_seconds(pid) for pid in pids}, time.monotonic() - at
-    wall_s = after["wall_s"] - before["wall_s"]
-    rate = lambda key: (after[key] - before[key]) / wall_s
-    # Of the processes the sentinel comes first, then learners, then actors; it uses no processor time.
-    cpu = [(cpu_after[pid] - cpu_before[pid]) / elapsed for pid in pids]
-    return rate, cpu
+        return runs.watch(run, seconds / 2)
 
 
 def actors(arguments):

@@ -51,9 +51,7 @@ impl ActionBatch {
     pub fn row_mut(&mut self, environment: usize) -> ActionMut<'_> {
         match &mut self.kind {
             Kind::Discrete(indices) => ActionMut::Discrete(&mut indices[environment]),
-            Kind::Continuous { chosen, centre, .. } => {
-                ActionMut::Continuous(&mut chosen[environment * centre.len()..][..centre.len()])
-            }
+            Kind::Continuous { chosen, centre, .. } => ActionMut::Continuous(&mut chosen[environment * centre.len()..][..centre.len()]),
         }
     }
 

@@ -2,10 +2,11 @@
 //!
 //! The learned parameters lie in the order policy, critics, anything else, and so do their gradients.
 
+use super::blockwise::Blockwise;
 use super::critics::Critics;
 use super::trained::Trained;
 use super::transition::continuous;
-use super::{AlgorithmError, Sizes};
+use super::{AlgorithmError, Learning, Sizes};
 use crate::config::Config;
 use crate::config::schema::{Engine, InitialPriority, Loss};
 use crate::environments::{ActionSpace, EnvironmentSpec, derive_seed};
@@ -57,9 +58,7 @@ impl ActorCritic {
         Sizes {
             published: policy,
             learned: policy + self.critics * critic + others,
-            state: Trained::state_values(policy, policy_has_target)
-                + self.critics * Trained::state_values(critic, true)
-                + other_state,
+            state: Trained::state_values(policy, policy_has_target) + self.critics * Trained::state_values(critic, true) + other_state,
             statistics: 0,
         }
     }
@@ -85,6 +84,12 @@ impl ActorCritic {
         let network = || build(spec.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
         let target = with_target.then(network).transpose()?;
         Ok(Trained::new(&self.config.learner, network()?, target, &spec.initialise(seed)))
+    }
+
+    /// `learning` in the form that suits the device: a CPU takes a large batch in blocks.
+    pub(super) fn suited(&self, learning: impl Learning + 'static) -> Box<dyn Learning> {
+        let learning = Box::new(learning);
+        if self.device == Device::Cpu { Box::new(Blockwise::new(learning)) } else { learning }
     }
 
     /// Weight of the learned networks in each change of the target networks.
@@ -113,13 +118,9 @@ fn bounded_actions(algorithm: &'static str, environment: &EnvironmentSpec) -> Re
         });
     };
     match low.iter().zip(high).position(|(low, high)| !low.is_finite() || !high.is_finite()) {
-        Some(index) => Err(AlgorithmError::Unbounded {
-            algorithm,
-            environment: environment.id.clone(),
-            index,
-            low: low[index],
-            high: high[index],
-        }),
+        Some(index) => {
+            Err(AlgorithmError::Unbounded { algorithm, environment: environment.id.clone(), index, low: low[index], high: high[index] })
+        }
         None => Ok(low.len()),
     }
 }

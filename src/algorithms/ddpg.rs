@@ -62,6 +62,6 @@ impl Algorithm for Ddpg {
             policy_delay_updates: 1,
             target_interval_updates: self.shared.config.algorithm.target_interval_updates.unwrap_or(1),
         };
-        Ok(Box::new(DeterministicLearning::new(&self.shared, settings, seed)?))
+        Ok(self.shared.suited(DeterministicLearning::new(&self.shared, settings, seed)?))
     }
 }

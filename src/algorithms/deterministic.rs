@@ -218,7 +218,11 @@ pub(super) fn bootstrap(batch: &Batch, following: &[f32], targets: &mut Vec<f32>
     let [rewards, discounts] = [REWARD, DISCOUNT].map(|field| batch.column(field).as_f32());
     let flags = batch.column(FLAGS).as_i32();
     targets.clear();
-    targets.extend(following.iter().enumerate().map(|(row, following)| {
-        if is_terminated(flags[row]) { rewards[row] } else { rewards[row] + discounts[row] * following }
-    }));
+    targets.extend(
+        following.iter().enumerate().map(
+            |(row, following)| {
+                if is_terminated(flags[row]) { rewards[row] } else { rewards[row] + discounts[row] * following }
+            },
+        ),
+    );
 }

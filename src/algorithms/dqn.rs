@@ -12,9 +12,9 @@
 
 use rand::RngExt;
 
-use super::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, discrete, is_terminated};
 use super::state::{StateReader, StateWriter};
 use super::trained::Trained;
+use super::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, discrete, is_terminated};
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, PartialUpdate, Policy, Random, Sizes, UpdateReport, exploration};
 use crate::config::Config;
 use crate::config::schema::{Engine, Loss};

@@ -17,7 +17,9 @@ pub enum AlgorithmError {
         known: String,
     },
     /// The algorithm needs another kind of action.
-    #[error("{algorithm} needs {needed} actions and `{environment}` has {found} ones; take another environment, or algorithm.name = {advice}")]
+    #[error(
+        "{algorithm} needs {needed} actions and `{environment}` has {found} ones; take another environment, or algorithm.name = {advice}"
+    )]
     ActionSpace {
         /// Algorithm.
         algorithm: &'static str,
@@ -31,7 +33,9 @@ pub enum AlgorithmError {
         advice: &'static str,
     },
     /// The actions have no range to scale to.
-    #[error("`{environment}` does not bound element {index} of its actions ({low} to {high}); {algorithm} needs finite bounds: clip or scale the actions in the environment")]
+    #[error(
+        "`{environment}` does not bound element {index} of its actions ({low} to {high}); {algorithm} needs finite bounds: clip or scale the actions in the environment"
+    )]
     Unbounded {
         /// Algorithm.
         algorithm: &'static str,

@@ -3,6 +3,7 @@
 
 pub mod action;
 mod actor_critic;
+mod blockwise;
 mod critics;
 mod ddpg;
 mod deterministic;
@@ -22,6 +23,8 @@ pub mod transition;
 pub use action::{ActionBatch, ActionMut};
 pub use error::AlgorithmError;
 pub use statistics::{Normalisation, RunningStatistics, Statistics};
+
+use std::ops::AddAssign;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -109,6 +112,16 @@ pub struct PartialUpdate {
     pub largest_weight: f64,
     /// Sum of the policy's losses; 0 where the policy has none of its own.
     pub policy_loss_sum: f64,
+}
+
+impl AddAssign for PartialUpdate {
+    fn add_assign(&mut self, other: Self) {
+        self.transitions += other.transitions;
+        self.loss_sum += other.loss_sum;
+        self.q_sum += other.q_sum;
+        self.largest_weight = self.largest_weight.max(other.largest_weight);
+        self.policy_loss_sum += other.policy_loss_sum;
+    }
 }
 
 impl PartialUpdate {

@@ -64,7 +64,7 @@ impl Algorithm for Sac {
     }
 
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
-        Ok(Box::new(SacLearning::new(&self.shared, seed)?))
+        Ok(self.shared.suited(SacLearning::new(&self.shared, seed)?))
     }
 }
 
@@ -88,7 +88,11 @@ impl Policy for GaussianPolicy {
 
     fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> f32 {
         let ActionMut::Continuous(action) = action else { return 0.0 };
-        if exploration > 0.0 { draw_one(outputs, random, action) } else { most_likely(outputs, action) }
+        if exploration > 0.0 {
+            draw_one(outputs, random, action)
+        } else {
+            most_likely(outputs, action)
+        }
         0.0
     }
 
@@ -201,8 +205,7 @@ impl SacLearning {
         join(next_observations, &self.draws.actions, rows, &mut self.joined);
         let (values, temperature) = (self.critics.target_values(&self.joined, rows), self.temperature.value());
         self.following.clear();
-        self.following
-            .extend(values.iter().zip(&self.draws.log_densities).map(|(value, log_density)| value - temperature * log_density));
+        self.following.extend(values.iter().zip(&self.draws.log_densities).map(|(value, log_density)| value - temperature * log_density));
         bootstrap(batch, &self.following, &mut self.targets);
     }
 

@@ -189,7 +189,9 @@ mod tests {
             statistics.input_scaling()
         };
         let (expected, found) = (merged(&[all]), merged(&halves));
-        for (found, expected) in found.means.iter().zip(&expected.means).chain(found.inverse_deviations.iter().zip(&expected.inverse_deviations)) {
+        for (found, expected) in
+            found.means.iter().zip(&expected.means).chain(found.inverse_deviations.iter().zip(&expected.inverse_deviations))
+        {
             assert!((found - expected).abs() < 1e-4 * expected.abs(), "{found} is not {expected}");
         }
         assert!((expected.means[1] - 499.5).abs() < 1e-3);

@@ -64,6 +64,6 @@ impl Algorithm for Td3 {
             policy_delay_updates: config.policy_delay_updates,
             target_interval_updates: config.target_interval_updates.unwrap_or(config.policy_delay_updates),
         };
-        Ok(Box::new(DeterministicLearning::new(&self.shared, settings, seed)?))
+        Ok(self.shared.suited(DeterministicLearning::new(&self.shared, settings, seed)?))
     }
 }

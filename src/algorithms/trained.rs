@@ -24,12 +24,7 @@ impl Trained {
         if let Some(target) = &mut target {
             target.set_parameters(parameters);
         }
-        Self {
-            adam: Adam::new(parameters.len(), adam_settings(config)),
-            max_gradient_norm: max_gradient_norm(config),
-            online,
-            target,
-        }
+        Self { adam: Adam::new(parameters.len(), adam_settings(config)), max_gradient_norm: max_gradient_norm(config), online, target }
     }
 
     /// Parameters of the network.

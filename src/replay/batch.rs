@@ -1,5 +1,7 @@
 //! A batch of transitions: one contiguous column per field, filled in place and reused.
 
+use std::ops::Range;
+
 use super::schema::{Element, Field, Schema};
 use crate::segment::view::{high, load_bytes, load_f32, low};
 use crate::sync::{AtomicU64, Ordering};
@@ -88,6 +90,23 @@ impl Batch {
         &mut self.columns[field]
     }
 
+    /// Become a copy of some rows of a batch of the same schema; the largest weight stays that of the whole batch.
+    pub fn copy_rows(&mut self, from: &Self, rows: Range<usize>) {
+        for ((field, target), source) in self.fields.iter().zip(&mut self.columns).zip(&from.columns) {
+            let values = rows.start * field.length..rows.end * field.length;
+            match (target, source) {
+                (Column::F32(target), Column::F32(source)) => replace(target, &source[values]),
+                (Column::I32(target), Column::I32(source)) => replace(target, &source[values]),
+                (Column::U8(target), Column::U8(source)) => replace(target, &source[values]),
+                _ => unreachable!("both batches have one schema"),
+            }
+        }
+        replace(&mut self.slots, &from.slots[rows.clone()]);
+        replace(&mut self.generations, &from.generations[rows.clone()]);
+        replace(&mut self.weights, &from.weights[rows]);
+        self.largest_weight = from.largest_weight;
+    }
+
     /// Copy the row at `words` into row number `row`. What it holds may be torn until the caller has checked.
     pub(super) fn load_row(&mut self, row: usize, words: &[AtomicU64]) {
         for (field, column) in self.fields.iter().zip(&mut self.columns) {
@@ -111,6 +130,11 @@ impl Batch {
             }
         }
     }
+}
+
+fn replace<T: Copy>(target: &mut Vec<T>, source: &[T]) {
+    target.clear();
+    target.extend_from_slice(source);
 }
 
 fn load_scalar(field: &Field, column: &mut Column, range: std::ops::Range<usize>, words: &[AtomicU64]) {

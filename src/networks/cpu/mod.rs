@@ -32,6 +32,9 @@ pub struct CpuNetwork {
     /// Gradients that travel down from layer to layer, and the one above.
     gradient: Vec<f32>,
     gradient_above: Vec<f32>,
+    /// Activations of the rows that a gradient passes through.
+    selected: Vec<f32>,
+    selected_rows: Vec<usize>,
 }
 
 /// Outputs of the layers of one pass.
@@ -64,6 +67,8 @@ impl CpuNetwork {
             scratch: activations(),
             gradient: Vec::new(),
             gradient_above: Vec::new(),
+            selected: Vec::new(),
+            selected_rows: Vec::new(),
             linears,
             spec,
         })
@@ -99,6 +104,34 @@ impl CpuNetwork {
         } else {
             head.forward(self.arch, below, output, false);
         }
+    }
+
+    /// The gradient of the input alone. Rows whose output has no gradient are left out of every product.
+    fn input_gradient(&mut self, output_gradient: &[f32], input_gradient: &mut [f32]) {
+        let MlpSpec { inputs, outputs, .. } = self.spec;
+        let has_gradient = |row: &[f32]| row.iter().any(|&value| value != 0.0);
+        let mut rows = std::mem::take(&mut self.selected_rows);
+        rows.clear();
+        rows.extend(output_gradient.chunks_exact(outputs).enumerate().filter(|(_, row)| has_gradient(row)).map(|(row, _)| row));
+        input_gradient.fill(0.0);
+        let (mut gradient, mut above) = (std::mem::take(&mut self.gradient), std::mem::take(&mut self.gradient_above));
+        let mut selected = std::mem::take(&mut self.selected);
+        select(output_gradient, outputs, &rows, &mut above);
+        for (index, spec) in self.linears.iter().enumerate().rev() {
+            let activation = if index == 0 {
+                None
+            } else {
+                select(&self.kept.hidden[index - 1], spec.inputs, &rows, &mut selected);
+                Some(selected.as_slice())
+            };
+            let below = sized(&mut gradient, rows.len() * spec.inputs);
+            self.linear(index).input_gradient(self.arch, &above[..rows.len() * spec.outputs], below, activation);
+            std::mem::swap(&mut gradient, &mut above);
+        }
+        for (&row, values) in rows.iter().zip(above.chunks_exact(inputs)) {
+            input_gradient[row * inputs..][..inputs].copy_from_slice(values);
+        }
+        (self.gradient, self.gradient_above, self.selected, self.selected_rows) = (gradient, above, selected, rows);
     }
 
     fn transpose_first_weight(&mut self) {
@@ -152,6 +185,9 @@ impl Network for CpuNetwork {
         if let Some(input_gradient) = &input_gradient {
             assert_eq!(input_gradient.len(), rows * inputs, "the input gradient is not {rows} rows of {inputs} columns");
         }
+        if let (None, Some(input_gradient), false) = (&parameter_gradient, &mut input_gradient, dueling) {
+            return self.input_gradient(output_gradient, input_gradient);
+        }
         let (mut gradient, mut above) = (std::mem::take(&mut self.gradient), std::mem::take(&mut self.gradient_above));
         // The two swap places from layer to layer, so both must hold the widest.
         let widest = self.linears.iter().map(|linear| linear.outputs).max().unwrap_or(0);
@@ -180,6 +216,12 @@ impl Network for CpuNetwork {
         }
         (self.gradient, self.gradient_above) = (gradient, above);
     }
+}
+
+/// Copies the chosen rows of a matrix, one after the other.
+fn select(matrix: &[f32], columns: usize, rows: &[usize], target: &mut Vec<f32>) {
+    target.clear();
+    rows.iter().for_each(|&row| target.extend_from_slice(&matrix[row * columns..][..columns]));
 }
 
 /// The first `length` elements of a buffer that never shrinks.

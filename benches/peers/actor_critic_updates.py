@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Updates per processor-second of SAC and TD3 with the shapes of HalfCheetah: Shoal beside Stable-Baselines3 and sbx.
+
+Equal networks (256-256), equal batches, nothing but updates: sampling from a filled replay, losses, gradients, Adam, target
+networks. Shoal's figure is that of a whole learner (sampling, priorities and publication included), free-running beside an
+idle replay. Time is that of the processor, over all threads of the process; every library gets one thread as far as it lets
+itself be told. Libraries take turns, batch size by batch size.
+
+The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "scripts")]
+import peers  # noqa: E402
+import runs  # noqa: E402
+
+OBSERVATIONS, ACTIONS, CAPACITY = 17, 6, 10_000
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
+
+
+def peer(library, name, batch_size, seconds):
+    """One measurement of a library, in the virtual environment."""
+    import gymnasium
+    import numpy
+
+    class Shaped(gymnasium.Env):
+        observation_space = gymnasium.spaces.Box(-numpy.inf, numpy.inf, (OBSERVATIONS,), numpy.float32)
+        action_space = gymnasium.spaces.Box(-1, 1, (ACTIONS,), numpy.float32)
+
+        def reset(self, *, seed=None, options=None):
+            return numpy.zeros(OBSERVATIONS, numpy.float32), {}
+
+        def step(self, action):
+            return numpy.zeros(OBSERVATIONS, numpy.float32), 0.0, False, False, {}
+
+    if library == "sb3":
+        import stable_baselines3
+        import torch
+
+        torch.set_num_threads(1)
+        version, algorithms, extra = stable_baselines3.__version__, stable_baselines3, {"device": "cpu"}
+    else:
+        import sbx
+
+        version, algorithms, extra = sbx.__version__, sbx, {}
+    model = getattr(algorithms, name.upper())(
+        "MlpPolicy", Shaped(), batch_size=batch_size, buffer_size=CAPACITY, learning_rate=3e-4, seed=1,
+        policy_kwargs={"net_arch": [256, 256]}, **extra,
+    )
+    model._setup_learn(1)
+    random = numpy.random.default_rng(1)
+    for _ in range(CAPACITY):
+        observation, following = random.normal(size=(2, 1, OBSERVATIONS)).astype(numpy.float32)
+        action = random.uniform(-1, 1, (1, ACTIONS)).astype(numpy.float32)
+        model.replay_buffer.add(observation, following, action, random.normal(size=1), numpy.zeros(1), [{}])
+    steps = max(8, 2048 // batch_size)
+    for _ in range(2):
+        model.train(steps, batch_size)
+    updates, cpu, wall = 0, time.process_time(), time.perf_counter()
+    while time.perf_counter() - wall < seconds:
+        model.train(steps, batch_size)
+        updates += steps
+    print(json.dumps({
+        "version": version, "per_cpu_s": updates / (time.process_time() - cpu), "per_wall_s": updates / (time.perf_counter() - wall),
+    }))
+
+
+def ours(arguments, name, batch_size, seconds):
+    """Updates of a learner per second of its processor time; its actor steps once per thousand updates."""
+    overrides = [
+        f"algorithm.name={name}", f"learner.batch_size={batch_size}", f"replay.capacity={CAPACITY}", f"replay.min_size={CAPACITY // 2}",
+        f"replay.samples_per_insert={1000 * batch_size}", "replay.error_band=none", f"actor.random_steps={CAPACITY // 2}",
+        "evaluator.enabled=false", "run.stop_env_steps=1000000000", "run.stop_eval_return=none", "run.metrics_interval_s=0.1",
+    ]
+    with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
+        while not any(line["updates"] > 16 for line in run.metrics()):
+            time.sleep(0.05)
+        rate, cpu = runs.watch(run, seconds)
+    return {"per_cpu_s": rate("updates") / cpu[1], "per_wall_s": rate("updates")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--algorithms", nargs="*", default=["td3", "sac"])
+    parser.add_argument("--batches", type=int, nargs="*", default=[64, 256, 1024, 4096])
+    parser.add_argument("--seconds", type=float, default=6, help="per measurement")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--config", default=runs.ROOT / "configs/halfcheetah_sac.toml")
+    parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
+    parser.add_argument("--out")
+    parser.add_argument("--peer", nargs=4, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.peer:
+        library, name, batch_size, seconds = arguments.peer
+        return peer(library, name, int(batch_size), float(seconds))
+    interpreter, rows, versions = peers.python(), [], {}
+
+    def other(library, name, batch_size):
+        command = [interpreter, __file__, "--peer", library, name, str(batch_size), str(arguments.seconds)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **ONE_THREAD})
+        found = json.loads(answer.stdout.splitlines()[-1])
+        versions[library] = found["version"]
+        return found
+
+    for name in arguments.algorithms:
+        for batch_size in arguments.batches:
+            found = {"Shoal": [], "sb3": [], "sbx": []}
+            for _ in range(arguments.repetitions):
+                found["Shoal"].append(ours(arguments, name, batch_size, arguments.seconds))
+                for library in ("sb3", "sbx"):
+                    found[library].append(other(library, name, batch_size))
+            median = {who: statistics.median(one["per_cpu_s"] for one in all_of) for who, all_of in found.items()}
+            best = max(median["sb3"], median["sbx"])
+            rows.append({
+                "algorithm": name, "batch": batch_size, **{who: round(value, 1) for who, value in median.items()},
+                "ratio to the better": round(median["Shoal"] / best, 2),
+            })
+            print(runs.table([rows[-1]]), flush=True)
+    print(f"\nupdates per processor-second, medians of {arguments.repetitions}\n{runs.table(rows)}\n{versions} {runs.machine()}")
+    runs.write(arguments.out, {"machine": runs.machine(), "versions": versions, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()
