@@ -1,15 +1,22 @@
-//! Lets every program that is linked here find libtorch when it starts, without LD_LIBRARY_PATH.
+//! Lets every program that is linked here find its libraries when it starts, without LD_LIBRARY_PATH.
 //!
-//! It runs after the build script of torch-sys, which has then found a libtorch of the right version and says where.
+//! It runs after the build script of torch-sys, which has then found a libtorch of the right version and says where, and
+//! after that of PyO3, which has chosen a Python.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    if env::var_os("CARGO_FEATURE_TORCH").is_none() {
-        return;
+    println!("cargo::rerun-if-env-changed=PYO3_PYTHON");
+    if env::var_os("CARGO_FEATURE_TORCH").is_some() {
+        link_libtorch();
     }
+    #[cfg(feature = "python")]
+    link_python();
+}
+
+fn link_libtorch() {
     let Some(libraries) = env::var_os("DEP_TCH_LIBTORCH_LIB").map(PathBuf::from) else {
         println!("cargo::error=torch-sys does not say where libtorch is; Shoal needs the dependency torch-sys =0.26.0 itself");
         return;
@@ -33,4 +40,29 @@ fn link_cuda(libraries: &Path) {
     if library.exists() {
         println!("cargo::rustc-link-arg=-Wl,--no-as-needed,{},--as-needed", library.display());
     }
+}
+
+/// Makes programs load the libpython that they were linked with, and remember where its standard library lies: the
+/// interpreter would otherwise look for one beside the first `python3` on the search path, which may be another's.
+#[cfg(feature = "python")]
+fn link_python() {
+    const FACTS: &str = "import sys; print(sys.base_prefix); print(f'{sys.version_info[0]}.{sys.version_info[1]}{sys.abiflags}')";
+    let python = pyo3_build_config::get();
+    let name = python.executable().unwrap_or("the Python of PYO3_CONFIG_FILE");
+    if !python.shared() {
+        println!(
+            "cargo::error={name} has no shared library (libpython), so no program can embed it. Take another one with PYO3_PYTHON, or \
+             build without Python environments:  cargo build --no-default-features --features torch"
+        );
+        return;
+    }
+    pyo3_build_config::add_libpython_rpath_link_args();
+    let facts = python.run_python_script(FACTS).unwrap_or_default();
+    let mut lines = facts.lines();
+    let (Some(home), Some(version)) = (lines.next(), lines.next()) else {
+        println!("cargo::error={name} does not say where its standard library is. Name a working one with PYO3_PYTHON");
+        return;
+    };
+    println!("cargo::rustc-env=SHOAL_PYTHON_HOME={home}");
+    println!("cargo::rustc-env=SHOAL_PYTHON_VERSION={version}");
 }

@@ -18,7 +18,7 @@ const MAY_IMPORT: [(&str, &[&str]); 11] = [
     ("sync", &[]),
     ("segment", &["sync"]),
     ("replay", &["sync", "segment"]),
-    ("environments", &[]),
+    ("environments", &["machine"]),
     ("networks", &["config"]),
     ("algorithms", &["replay", "environments", "networks", "config"]),
     ("config", &[]),

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::machine::PythonError;
+
 /// Why an environment could not be made, reset or stepped.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -58,5 +60,105 @@ pub enum EnvironmentError {
         id: String,
         /// What the first one is.
         first: String,
+    },
+    /// Keyword arguments that are no JSON object.
+    #[error("the keyword arguments {text:?} are no JSON object ({reason}); write them like {{\"gravity\": 9.8}}")]
+    KeywordArguments {
+        /// What was given.
+        text: String,
+        /// What the parser says.
+        reason: String,
+    },
+    /// Keyword arguments for an environment that has none.
+    #[error("`{id}` takes no keyword arguments, and was given {given}; leave environment.keyword_arguments at {{}}")]
+    TakesNoArguments {
+        /// Environment.
+        id: String,
+        /// What was given.
+        given: String,
+    },
+    /// There is no Python for it.
+    #[error("`{id}` is stepped by Python: {source}")]
+    Interpreter {
+        /// Environment.
+        id: String,
+        /// Why there is none.
+        source: PythonError,
+    },
+    /// The process was not started in a way that lets it embed Python.
+    #[error("`{id}` needs a process that was prepared for Python: call environments::python::become_ready at the start of the program")]
+    NotPrepared {
+        /// Environment.
+        id: String,
+    },
+    /// An environment that does not exist, or that no policy here could act in.
+    #[error("`{id}` cannot be used: {reason}")]
+    Unusable {
+        /// Environment.
+        id: String,
+        /// Why, and what to do instead where that is known.
+        reason: String,
+    },
+    /// A Python package is missing.
+    #[error("`{id}` needs a package that is missing ({summary}); install it:  {command}")]
+    MissingPackage {
+        /// Environment.
+        id: String,
+        /// What Python said.
+        summary: String,
+        /// The command that installs it.
+        command: String,
+    },
+    /// Python raised an exception.
+    #[error("`{id}` failed in {during}: {summary}\n{traceback}")]
+    Python {
+        /// Environment.
+        id: String,
+        /// What was going on: `its construction`, `reset`, `step 17`.
+        during: String,
+        /// The line that names the exception.
+        summary: String,
+        /// The traceback, innermost call last.
+        traceback: String,
+    },
+    /// The environment could not be described in time.
+    #[error("`{id}` was not made within {patience_s} s (machine.hang_timeout_s); it was here:\n{stack}")]
+    Hung {
+        /// Environment.
+        id: String,
+        /// How long it was given.
+        patience_s: f64,
+        /// Where it was, innermost call first.
+        stack: String,
+    },
+    /// The process that made the environment ended without an answer.
+    #[error("`{id}` ended its process while it was made ({status}); what it wrote is above")]
+    Died {
+        /// Environment.
+        id: String,
+        /// How the process ended.
+        status: String,
+    },
+    /// A number that no network can learn from.
+    #[error("`{id}` gave {what} = {value} in {during}: every observation and reward must be finite")]
+    NotFinite {
+        /// Environment.
+        id: String,
+        /// `observation[2]` or `reward`.
+        what: String,
+        /// The number.
+        value: f64,
+        /// `reset` or `step 17`.
+        during: String,
+    },
+    /// The environment is not what it was when the run was planned.
+    #[error("`{id}` has changed since the run was planned: it now has {found}, and the run was made for {planned}; start a new run")]
+    Changed {
+        /// Environment.
+        id: String,
+        /// What it has now.
+        found: String,
+        /// What it had.
+        planned: String,
     },
 }

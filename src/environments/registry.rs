@@ -1,4 +1,4 @@
-//! The environments that are known by name.
+//! From an id to the environment: native ones by their bare names, others by the prefix before the colon.
 
 use super::acrobot::Acrobot;
 use super::cart_pole::CartPole;
@@ -6,10 +6,29 @@ use super::mountain_car::MountainCar;
 use super::mountain_car_continuous::MountainCarContinuous;
 use super::native::{Dynamics, Native};
 use super::pendulum::Pendulum;
+use super::python::InPython;
+use super::request::{EnvironmentRequest, Examined};
 use super::{Environment, EnvironmentError, EnvironmentSpec};
 
 /// Similarity (0 to 1, Jaro-Winkler) from which a name is taken for a misspelling of another.
 const SUGGESTION_SIMILARITY: f64 = 0.8;
+
+/// Where environments come from.
+pub(super) trait Origin: Sync {
+    /// As [`EnvironmentRequest::make`].
+    fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError>;
+
+    /// As [`EnvironmentRequest::examine`].
+    fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError>;
+
+    /// As [`EnvironmentRequest::needs_python`].
+    fn needs_python(&self) -> bool {
+        false
+    }
+}
+
+/// Origins by the prefix of their ids.
+const PREFIXES: [(&str, &dyn Origin); 2] = [("gymnasium:", &InPython), ("python:", &InPython)];
 
 struct Entry {
     id: &'static str,
@@ -21,7 +40,7 @@ const fn native<D: Dynamics + 'static>(id: &'static str) -> Entry {
     Entry { id, spec: D::spec, make: || Box::new(Native::<D>::new()) }
 }
 
-const ENTRIES: [Entry; 5] = [
+static ENTRIES: [Entry; 5] = [
     native::<Acrobot>("Acrobot-v1"),
     native::<CartPole>("CartPole-v1"),
     native::<MountainCar>("MountainCar-v0"),
@@ -29,32 +48,60 @@ const ENTRIES: [Entry; 5] = [
     native::<Pendulum>("Pendulum-v1"),
 ];
 
-/// All names, in alphabetical order.
+/// The names of all native environments, in alphabetical order.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ENTRIES.iter().map(|entry| entry.id)
 }
 
-/// Make an environment; it has to be reset before its first step.
+/// Make the environment of that id, without arguments: [`EnvironmentRequest::make`].
 ///
 /// # Errors
-/// [`EnvironmentError::Unknown`], with the nearest name if one is near.
+/// As there.
 pub fn make(id: &str) -> Result<Box<dyn Environment>, EnvironmentError> {
-    find(id).map(|entry| (entry.make)())
+    EnvironmentRequest::new(id).make()
 }
 
-/// What is fixed about an environment, without making one.
+/// What is fixed about the environment of that id: [`EnvironmentRequest::examine`].
 ///
 /// # Errors
-/// As [`make`].
+/// As there.
 pub fn spec(id: &str) -> Result<EnvironmentSpec, EnvironmentError> {
-    find(id).map(|entry| (entry.spec)())
+    EnvironmentRequest::new(id).examine().map(|examined| examined.spec)
 }
 
-fn find(id: &str) -> Result<&'static Entry, EnvironmentError> {
-    ENTRIES.iter().find(|entry| entry.id == id).ok_or_else(|| {
+/// Who makes the requested environment.
+pub(super) fn origin_of(request: &EnvironmentRequest) -> Result<&'static dyn Origin, EnvironmentError> {
+    let id = &request.id;
+    if let Some((_, origin)) = PREFIXES.iter().find(|(prefix, _)| id.starts_with(prefix)) {
+        return Ok(*origin);
+    }
+    ENTRIES.iter().find(|entry| entry.id == id).map(|entry| entry as &dyn Origin).ok_or_else(|| {
         let suggestion = nearest(id).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
-        EnvironmentError::Unknown { id: id.to_owned(), suggestion, known: names().collect::<Vec<_>>().join(", ") }
+        let prefixes = PREFIXES.iter().map(|(prefix, _)| format!("{prefix}..."));
+        let known = names().map(str::to_owned).chain(prefixes).collect::<Vec<_>>().join(", ");
+        EnvironmentError::Unknown { id: id.to_owned(), suggestion, known }
     })
+}
+
+impl Origin for Entry {
+    fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
+        self.check(request)?;
+        Ok((self.make)())
+    }
+
+    fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
+        self.check(request)?;
+        Ok(Examined { spec: (self.spec)(), software: Vec::new() })
+    }
+}
+
+impl Entry {
+    fn check(&self, request: &EnvironmentRequest) -> Result<(), EnvironmentError> {
+        if request.arguments()?.is_empty() {
+            return Ok(());
+        }
+        Err(EnvironmentError::TakesNoArguments { id: self.id.into(), given: request.keyword_arguments.clone() })
+    }
 }
 
 fn nearest(id: &str) -> Option<&'static str> {

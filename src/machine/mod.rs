@@ -9,6 +9,7 @@ pub mod cores;
 pub mod doctor;
 pub mod gpu;
 pub mod memory;
+pub mod python;
 pub mod shared_memory;
 pub mod software;
 
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 pub use cores::Cores;
 pub use memory::{Budget, Limit, Memory};
+pub use python::{LinkedPython, Python, PythonError};
 pub use shared_memory::SharedMemory;
 pub use software::{Libtorch, Software};
 
