@@ -29,6 +29,18 @@ pub enum RoleError {
     /// The replay could not be sampled.
     #[error(transparent)]
     Sample(#[from] crate::replay::SampleError),
+    /// The segment could not be opened a second time, for a thread.
+    #[error(transparent)]
+    Segment(#[from] crate::segment::SegmentError),
+    /// The thread that draws batches ahead did not start.
+    #[error("the thread that draws batches ahead did not start: {source}; set learner.prefetch to false")]
+    Thread {
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The thread that draws batches ahead ended by itself.
+    #[error("the thread that draws batches ahead ended by itself: this is a bug in Shoal; set learner.prefetch to false")]
+    ThreadEnded,
     /// A file could not be written.
     #[error(transparent)]
     Weights(#[from] crate::checkpoint::WeightsError),

@@ -100,7 +100,8 @@ impl Plan {
                 slot: learner_slots + number,
                 role: Role::Learner,
                 number,
-                cores: of(|all| &all.learners, number),
+                // A learner that draws ahead is two threads, which one core would take turns on.
+                cores: if config.learner.prefetch { Vec::new() } else { of(|all| &all.learners, number) },
             });
             let actors = (0..config.actor.count).map(|number| PlannedProcess {
                 slot: number,
