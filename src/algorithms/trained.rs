@@ -42,11 +42,14 @@ impl Trained {
         self.adam.steps()
     }
 
-    /// One step against `gradient`, which is clipped in place; returns its norm before that.
+    /// One step against `gradient`, which is clipped in place; returns its norm before that. A gradient whose norm is not finite
+    /// changes nothing: the caller sees the norm.
     pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
         let norm = clip_norm(gradient, self.max_gradient_norm);
-        let adam = &mut self.adam;
-        self.online.update_parameters(&mut |parameters| adam.step(parameters, gradient, learning_rate));
+        if norm.is_finite() {
+            let adam = &mut self.adam;
+            self.online.update_parameters(&mut |parameters| adam.step(parameters, gradient, learning_rate));
+        }
         norm
     }
 

@@ -29,6 +29,17 @@ pub enum RoleError {
     /// The replay could not be sampled.
     #[error(transparent)]
     Sample(#[from] crate::replay::SampleError),
+    /// The gradient is no longer a number.
+    #[error(
+        "the gradient of update {update} is not finite (loss {loss}): training has diverged; lower learner.learning_rate, set \
+         learner.max_gradient_norm, or set algorithm.normalise_rewards to true"
+    )]
+    Diverged {
+        /// Number of the update.
+        update: u64,
+        /// Its loss.
+        loss: f64,
+    },
     /// The segment could not be opened a second time, for a thread.
     #[error(transparent)]
     Segment(#[from] crate::segment::SegmentError),

@@ -119,6 +119,9 @@ impl<'a> Learner<'a> {
             return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
         };
         let report = self.learning.apply(&mut self.gradient, total, learning_rate(self.run.config, env_steps));
+        if !report.gradient_norm.is_finite() {
+            return Err(RoleError::Diverged { update: self.updates + 1, loss: report.loss });
+        }
         self.updates += 1;
         self.run.process.counters().add(Counter::Updates, 1);
         self.count(Counter::ComputeNs);
