@@ -95,3 +95,24 @@ pub(super) fn adam_settings(config: &LearnerConfig) -> AdamSettings {
 fn max_gradient_norm(config: &LearnerConfig) -> f32 {
     config.max_gradient_norm.map_or(f32::INFINITY, |norm| norm as f32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::schema::Engine;
+    use crate::networks::{Device, MlpSpec, build};
+
+    #[test]
+    fn a_gradient_that_is_not_finite_is_told_and_changes_nothing() {
+        let spec = MlpSpec { inputs: 2, hidden: vec![3], outputs: 1, dueling: false };
+        let network = build(spec.clone(), Engine::Cpu, Device::Cpu, 1).unwrap();
+        let start = spec.initialise(1);
+        let mut trained = Trained::new(&LearnerConfig::default(), network, None, &start);
+        let mut gradient = vec![0.1; start.len()];
+        gradient[4] = f32::NAN;
+        assert!(trained.step(&mut gradient, 1e-3).is_nan());
+        assert_eq!((trained.online.parameters(), trained.steps()), (start.as_slice(), 0));
+        assert!(trained.step(&mut vec![0.1; start.len()], 1e-3).is_finite());
+        assert_ne!(trained.online.parameters(), start);
+    }
+}
