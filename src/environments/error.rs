@@ -110,7 +110,7 @@ pub enum EnvironmentError {
         command: String,
     },
     /// Python raised an exception.
-    #[error("`{id}` failed in {during}: {summary}\n{traceback}")]
+    #[error("`{id}` raised an exception in {during}: {summary}\n{traceback}")]
     Python {
         /// Environment.
         id: String,

@@ -3,6 +3,7 @@
 
 mod attachments;
 mod child;
+mod hang;
 mod observe;
 mod plan;
 mod sentinel;
