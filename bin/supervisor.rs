@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use shoal::config::Config;
-use shoal::machine::{Machine, doctor};
+use shoal::machine::{Machine, PythonSurvey, doctor};
 use shoal::roles::supervisor::{Prepared, SupervisorError};
 use shoal::telemetry::Console;
 
@@ -58,7 +58,7 @@ fn run(arguments: &Arguments) -> Result<bool, anyhow::Error> {
 }
 
 fn examine(json: bool) -> Result<bool, anyhow::Error> {
-    let findings = doctor::report(&Machine::detect());
+    let findings = doctor::report(&Machine::detect(), &PythonSurvey::detect());
     let mut out = std::io::stdout().lock();
     if json {
         writeln!(out, "{}", serde_json::to_string_pretty(&findings)?)?;

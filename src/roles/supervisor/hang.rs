@@ -20,8 +20,8 @@ use crate::sync::monotonic_ns;
 const STACK_PATIENCE: Duration = Duration::from_millis(500);
 /// The longest stack that is read.
 const LONGEST_STACK_BYTES: usize = 16 << 10;
-/// How lines of Shoal's own bridge begin in a stack.
-const OWN_FRAMES: &str = "File \"<shoal";
+/// Marks of lines that say nothing about the environment: frames of Shoal's own bridge, and all that was ever imported.
+const NOISE: [&str; 2] = ["File \"<shoal", "Extension modules: "];
 
 /// A file in memory, shared with one process, for its stack.
 pub(super) struct StackFile(File);
@@ -42,7 +42,8 @@ impl StackFile {
         let mut bytes = vec![0; LONGEST_STACK_BYTES];
         let length = self.0.read_at(&mut bytes, 0).unwrap_or(0);
         let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
-        text.lines().filter(|line| !line.contains(OWN_FRAMES)).collect::<Vec<_>>().join("\n")
+        let telling = |line: &&str| !line.is_empty() && !NOISE.iter().any(|mark| line.contains(mark));
+        text.lines().filter(telling).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -112,8 +113,8 @@ mod tests {
     fn a_stack_is_read_without_the_frames_that_are_not_the_users() {
         let file = StackFile::create().unwrap();
         assert_eq!(file.text(), "");
-        let stack = "Stack (most recent call first):\n  File \"task.py\", line 3 in wait\n  File \"<shoal>\", line 9 in step\n";
+        let stack = "Fatal Python error: Aborted\n\n  File \"task.py\", line 3 in wait\n  File \"<shoal>\", line 9 in step\n\nExtension modules: a\n";
         File::from(file.for_process().unwrap()).write_all(stack.as_bytes()).unwrap();
-        assert_eq!(file.text(), "Stack (most recent call first):\n  File \"task.py\", line 3 in wait");
+        assert_eq!(file.text(), "Fatal Python error: Aborted\n  File \"task.py\", line 3 in wait");
     }
 }
