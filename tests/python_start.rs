@@ -7,8 +7,10 @@ mod run_support;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use run_support::SMALL;
+use shoal::environments::EnvironmentRequest;
 
 /// The supervisor, asked to train briefly with `overrides`.
 fn supervisor(folder: &Path, overrides: &[&str]) -> Command {
@@ -88,10 +90,11 @@ fn what_is_wrong_with_an_environment_is_told_at_its_place_in_the_configuration()
 
 #[test]
 fn a_constructor_that_hangs_is_given_up_with_its_stack() {
-    let python_path = format!("environment.python_path={}", python_support::folder().display());
-    let arguments = r#"environment.keyword_arguments={"how": "hang in its constructor"}"#;
-    let hung = refusal(&["environment.id=python:faulty:Faulty", &python_path, arguments, "machine.hang_timeout_s=1.0"]);
-    assert!(hung.contains("was not made within 1 s") && hung.contains("in hang") && hung.contains("in __init__"), "{hung}");
+    let request = python_support::request("python:faulty:Faulty", r#"{"how": "hang in its constructor"}"#);
+    let request = EnvironmentRequest { patience: Duration::from_secs(3), ..request };
+    let hung = request.examine().unwrap_err().to_string();
+    assert!(hung.contains("was not made within 3 s") && hung.contains("in hang\n") && hung.contains("in __init__"), "{hung}");
+    assert!(!hung.contains("<shoal"), "{hung}");
 }
 
 #[test]

@@ -8,6 +8,10 @@ use crate::config::Config;
 use crate::environments::{EnvironmentError, EnvironmentRequest, EnvironmentSpec, VectorEnvironment, delayed, python};
 use crate::machine::Python;
 
+/// How long a process may take to set up at least, however short the time that it may be silent afterwards: interpreters and
+/// simulators are read from the disk then.
+pub(super) const STARTING_PATIENCE: Duration = Duration::from_mins(1);
+
 /// The environment that the configuration asks for.
 pub fn request(config: &Config) -> EnvironmentRequest {
     let environment = &config.environment;
@@ -16,7 +20,7 @@ pub fn request(config: &Config) -> EnvironmentRequest {
         keyword_arguments: environment.keyword_arguments.clone(),
         python: environment.python.clone(),
         search_folders: env::split_paths(&environment.python_path).filter(|folder| !folder.as_os_str().is_empty()).collect(),
-        patience: Duration::from_secs_f64(config.machine.hang_timeout_s),
+        patience: Duration::from_secs_f64(config.machine.hang_timeout_s).max(STARTING_PATIENCE),
     }
 }
 

@@ -95,8 +95,8 @@ pub fn play(
 /// An evaluator between two evaluations.
 pub struct Evaluator<'a> {
     run: &'a Run<'a>,
-    /// Made at the first evaluation: some take seconds, which a process that starts has better uses for.
-    environments: Option<VectorEnvironment>,
+    /// The same for every evaluation: some take seconds to make.
+    environments: VectorEnvironment,
     policy: Box<dyn Policy>,
     parameters: Vec<f32>,
     evaluated_version: u64,
@@ -109,7 +109,7 @@ impl<'a> Evaluator<'a> {
     /// Set up. The best policy goes to `best_path`; one that is there already (after a restart) has to be beaten.
     pub fn new(run: &'a Run<'a>, best_path: std::path::PathBuf, best: f64) -> Result<Self, RoleError> {
         Ok(Self {
-            environments: None,
+            environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS))?,
             policy: run.algorithm.policy()?,
             parameters: vec![0.0; run.segment.parameter_board().len()],
             evaluated_version: 0,
@@ -133,11 +133,7 @@ impl<'a> Evaluator<'a> {
         self.policy.set_parameters(&self.parameters);
         let episodes = self.run.config.evaluator.episodes;
         let seed = derive_seed(self.run.seed(), self.evaluations);
-        let environments = match &mut self.environments {
-            Some(made) => made,
-            none => none.insert(self.run.environments(episodes.min(MOST_ENVIRONMENTS))?),
-        };
-        let played = play(environments, &mut *self.policy, episodes, seed, go_on)?;
+        let played = play(&mut self.environments, &mut *self.policy, episodes, seed, go_on)?;
         if played.returns.len() < episodes {
             return Ok(None);
         }

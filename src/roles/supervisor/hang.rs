@@ -13,7 +13,8 @@ use nix::sys::signal::Signal;
 use rustix::fs::MemfdFlags;
 
 use super::watch::Watched;
-use crate::segment::processes::ProcessSlot;
+use crate::roles::environments::STARTING_PATIENCE;
+use crate::segment::processes::{Phase, ProcessSlot};
 use crate::sync::monotonic_ns;
 
 /// How long a process that hangs may take to write its stack.
@@ -66,11 +67,12 @@ impl Hang {
 }
 
 impl Watched {
-    /// Kill the process if it has been silent for longer than `limit`, after a moment to write its stack if it can. Returns
+    /// Kill the process if it has been silent for longer than `limit`, or than a minute while it starts, after a moment to write its stack if it can. Returns
     /// what is to be said of it, when it is killed.
     pub(super) fn kill_if_hung(&mut self, slot: ProcessSlot<'_>, limit: Duration) -> Option<String> {
         let living = self.living.as_ref()?;
         let silent = Duration::from_nanos(monotonic_ns().saturating_sub(slot.heartbeat_ns()));
+        let limit = if slot.phase() == Some(Phase::Starting) { limit.max(STARTING_PATIENCE) } else { limit };
         if silent <= limit {
             // It has woken up, if it was suspected at all.
             self.hang = None;

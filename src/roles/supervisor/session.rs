@@ -107,6 +107,10 @@ impl Session {
             _announcement: announcement,
             prepared,
         };
+        if !session.prepared.software.is_empty() {
+            let versions: Vec<String> = session.prepared.software.iter().map(|(name, version)| format!("{name} {version}")).collect();
+            session.sinks.event(&format!("environments run on {} ({})", versions.join(", "), session.config().environment.python));
+        }
         for name in swept {
             session.sinks.event(&format!("removed the segment {name} that a dead run had left"));
         }
