@@ -110,7 +110,7 @@ pub enum EnvironmentError {
         command: String,
     },
     /// Python raised an exception.
-    #[error("`{id}` failed in {during}: {summary}\n{traceback}")]
+    #[error("`{id}` raised an exception in {during}: {summary}\n{traceback}")]
     Python {
         /// Environment.
         id: String,
@@ -122,7 +122,7 @@ pub enum EnvironmentError {
         traceback: String,
     },
     /// The environment could not be described in time.
-    #[error("`{id}` was not made within {patience_s} s (machine.hang_timeout_s); it was here:\n{stack}")]
+    #[error("`{id}` was not made within {patience_s} s; raise machine.hang_timeout_s if it needs longer. It was here, innermost call first:\n{stack}")]
     Hung {
         /// Environment.
         id: String,

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod gpu;
 pub mod memory;
 pub mod python;
+mod python_survey;
 pub mod shared_memory;
 pub mod software;
 
@@ -20,6 +21,7 @@ use serde::Serialize;
 pub use cores::Cores;
 pub use memory::{Budget, Limit, Memory};
 pub use python::{LinkedPython, Python, PythonError};
+pub use python_survey::PythonSurvey;
 pub use shared_memory::SharedMemory;
 pub use software::{Libtorch, Software};
 
@@ -38,7 +40,7 @@ pub struct Machine {
     pub huge_pages: shared_memory::HugePages,
     /// GPUs of NVIDIA.
     pub gpus: gpu::Gpus,
-    /// Kernel, libtorch, Python, and limits of this process.
+    /// Kernel, libtorch, and limits of this process.
     pub software: Software,
 }
 

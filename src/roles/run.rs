@@ -2,14 +2,14 @@
 
 use std::panic;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use rand::SeedableRng;
 use thiserror::Error;
 
+use super::environments;
 use crate::algorithms::{Algorithm, AlgorithmError, Random};
 use crate::config::Config;
-use crate::environments::{EnvironmentError, EnvironmentRequest, EnvironmentSpec, VectorEnvironment, delayed};
+use crate::environments::{EnvironmentError, EnvironmentSpec, VectorEnvironment};
 use crate::replay::{RateLimiter, Replay, StagingArea};
 use crate::segment::control::{Control, RunState};
 use crate::segment::processes::{ProcessSlot, Role};
@@ -116,9 +116,9 @@ impl<'a> Run<'a> {
 
     /// `count` environments, as the configuration describes them, not yet reset.
     pub fn environments(&self, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
-        let environments = make_environments(self.config, count)?;
-        check_unchanged(environments.spec(), self.environment)?;
-        Ok(environments)
+        let made = environments::make(self.config, count)?;
+        environments::check_unchanged(made.spec(), self.environment)?;
+        Ok(made)
     }
 
     /// Whether the run ends, or this process was asked to leave.
@@ -141,35 +141,6 @@ impl<'a> Run<'a> {
             error_band: self.config.effective_error_band().unwrap_or(f64::INFINITY),
         }
     }
-}
-
-/// `count` environments, as the configuration describes them.
-pub fn make_environments(config: &Config, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
-    let request = environment_request(config);
-    let make = || Ok(delayed(request.make()?, config.environment.step_delay_us));
-    VectorEnvironment::new((0..count).map(|_| make()).collect::<Result<_, EnvironmentError>>()?)
-}
-
-/// The environment that the configuration asks for.
-pub fn environment_request(config: &Config) -> EnvironmentRequest {
-    let environment = &config.environment;
-    EnvironmentRequest {
-        id: environment.id.clone(),
-        keyword_arguments: environment.keyword_arguments.clone(),
-        python: environment.python.clone(),
-        search_folders: std::env::split_paths(&environment.python_path).filter(|folder| !folder.as_os_str().is_empty()).collect(),
-        patience: Duration::from_secs_f64(config.machine.hang_timeout_s),
-    }
-}
-
-/// Refuse an environment whose observations or actions have other sizes than those the run was planned for: a file in
-/// Python may have been edited since.
-fn check_unchanged(found: &EnvironmentSpec, planned: &EnvironmentSpec) -> Result<(), EnvironmentError> {
-    let sizes = |spec: &EnvironmentSpec| format!("{} observed values, and for actions {}", spec.observation.len(), spec.action);
-    if (found.observation.len(), &found.action) == (planned.observation.len(), &planned.action) {
-        return Ok(());
-    }
-    Err(EnvironmentError::Changed { id: planned.id.clone(), found: sizes(found), planned: sizes(planned) })
 }
 
 /// A clock that attributes time to what was just done.

@@ -48,7 +48,9 @@ fn module<'py>(py: Python<'py>, source: &str, file: &str, name: &str) -> PyResul
 #[cold]
 pub(super) fn error_of(py: Python<'_>, error: &PyErr, id: &str, during: &str) -> EnvironmentError {
     let told = BRIDGE_MODULE.get().map(|bridge| {
-        let text: String = bridge.bind(py).call_method1("report", (error.value(py),))?.extract()?;
+        // By value, because only that way the exception carries its traceback.
+        let exception = error.clone_ref(py).into_value(py);
+        let text: String = bridge.bind(py).call_method1("report", (exception,))?.extract()?;
         PyResult::Ok(serde_json::from_str::<Fault>(&text))
     });
     match told {

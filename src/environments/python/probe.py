@@ -10,9 +10,14 @@ import types
 answer = os.dup(1)
 os.dup2(2, 1)
 request = json.load(sys.stdin)
-faulthandler.dump_traceback_later(request["patience_s"], exit=True, file=answer)
 # The current folder, which only `python -c` searches.
 sys.path[:] = [folder for folder in sys.path if folder]
+try:
+    # A busy disk is not the environment's fault. What goes wrong here is reported below, where it is needed.
+    import gymnasium  # noqa: F401
+except BaseException:
+    pass
+faulthandler.dump_traceback_later(request["patience_s"], exit=True, file=answer)
 bridge = types.ModuleType("shoal_bridge")
 bridge.__file__ = "<shoal>"
 sys.modules["shoal_probe"] = bridge

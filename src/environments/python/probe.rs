@@ -15,6 +15,8 @@ use crate::machine::PythonError;
 const PROBE: &str = include_str!("probe.py");
 /// How Python's fault handler begins when time is up.
 const TIMEOUT_MARK: &str = "Timeout (";
+/// Lines of its stack that are not the environment's.
+const OWN_FRAMES: [&str; 2] = ["File \"<shoal", "File \"<string>\""];
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -57,7 +59,8 @@ pub(super) fn examine(request: &EnvironmentRequest) -> Result<Examined, Environm
         }
         Err(_) => match text.find(TIMEOUT_MARK) {
             Some(mark) => {
-                let stack = text[mark..].lines().skip(1).collect::<Vec<_>>().join("\n");
+                let of_the_user = |line: &&str| !OWN_FRAMES.iter().any(|own| line.contains(own));
+                let stack = text[mark..].lines().skip(2).filter(of_the_user).collect::<Vec<_>>().join("\n");
                 Err(EnvironmentError::Hung { id: id.clone(), patience_s: request.patience.as_secs_f64(), stack })
             }
             None => Err(EnvironmentError::Died { id: id.clone(), status: status.to_string() }),

@@ -18,8 +18,11 @@ def settle(executable, prefix, package_folders, stack_descriptor):
     sys.path[:] = [folder for folder in sys.path if is_of_the_interpreter(folder)]
     for folder in package_folders:
         site.addsitedir(folder)
-    if stack_descriptor >= 0:
-        # Written by the signal handler itself, so that an environment that hangs in native code can be asked, too.
+    if stack_descriptor < 0:
+        faulthandler.enable()
+    else:
+        # Written by signal handlers, so that native code that hangs or crashes is told of, too.
+        faulthandler.enable(file=stack_descriptor, all_threads=False)
         faulthandler.register(signal.SIGUSR1, file=stack_descriptor, all_threads=False, chain=False)
 
 

@@ -45,6 +45,13 @@ pub struct PlannedProcess {
     pub cores: Vec<usize>,
 }
 
+impl PlannedProcess {
+    /// Role and number, for people.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.role.name(), self.number)
+    }
+}
+
 /// A run before it starts.
 #[derive(Debug, Clone)]
 pub struct Plan {
