@@ -6,7 +6,8 @@ mod python_support;
 
 use python_support::{in_prepared_process, request};
 use shoal::environments::{
-    Action, ActionSpace, Environment, EnvironmentError, EnvironmentRequest, ObservationSpace, Step, VectorEnvironment, conformance, registry,
+    Action, ActionSpace, Environment, EnvironmentError, EnvironmentRequest, ObservationSpace, Step, VectorEnvironment, conformance,
+    registry,
 };
 
 /// Steps after which two environments that have not differed are taken to be equal.
@@ -129,7 +130,10 @@ fn arguments_reach_the_constructor_and_functions_serve_as_well_as_classes() {
         assert_eq!(configured.spec().observation.len(), 5);
         let limited = request("python:shapes:make_limited", r#"{"steps": 12}"#).make().unwrap();
         assert_eq!(limited.spec().time_limit_steps, Some(12));
-        let cart_pole = EnvironmentRequest { keyword_arguments: r#"{"max_episode_steps": 7}"#.into(), ..EnvironmentRequest::new("gymnasium:CartPole-v1") };
+        let cart_pole = EnvironmentRequest {
+            keyword_arguments: r#"{"max_episode_steps": 7}"#.into(),
+            ..EnvironmentRequest::new("gymnasium:CartPole-v1")
+        };
         assert_eq!(cart_pole.make().unwrap().spec().time_limit_steps, Some(7));
     });
 }

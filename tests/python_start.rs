@@ -64,7 +64,8 @@ fn modules_are_found_beside_the_configuration_and_later_by_whoever_reads_the_run
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(python_support::folder().join("shapes.py"), folder.path().join("shapes.py")).unwrap();
     let config = folder.path().join("task.toml");
-    std::fs::write(&config, "environment.id = \"python:shapes.py:make_limited\"\nenvironment.keyword_arguments = '{\"steps\": 9}'\n").unwrap();
+    std::fs::write(&config, "environment.id = \"python:shapes.py:make_limited\"\nenvironment.keyword_arguments = '{\"steps\": 9}'\n")
+        .unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
     command.arg(&config).current_dir("/").env("XDG_RUNTIME_DIR", folder.path());
     for change in SMALL.iter().chain(&["run.stop_env_steps=400"]) {
@@ -76,7 +77,8 @@ fn modules_are_found_beside_the_configuration_and_later_by_whoever_reads_the_run
     let resolved = std::fs::read_to_string(folder.path().join("runs/latest/config.toml")).unwrap();
     assert!(resolved.contains(&format!("python_path = \"{}", folder.path().display())), "{resolved}");
     let mut evaluate = Command::new(env!("CARGO_BIN_EXE_evaluate"));
-    let output = evaluate.args(["--episodes", "2", "--weights", "last"]).arg(folder.path().join("runs/latest")).current_dir("/").output().unwrap();
+    let output =
+        evaluate.args(["--episodes", "2", "--weights", "last"]).arg(folder.path().join("runs/latest")).current_dir("/").output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
 }
 

@@ -122,7 +122,9 @@ pub enum EnvironmentError {
         traceback: String,
     },
     /// The environment could not be described in time.
-    #[error("`{id}` was not made within {patience_s} s; raise machine.hang_timeout_s if it needs longer. It was here, innermost call first:\n{stack}")]
+    #[error(
+        "`{id}` was not made within {patience_s} s; raise machine.hang_timeout_s if it needs longer. It was here, innermost call first:\n{stack}"
+    )]
     Hung {
         /// Environment.
         id: String,

@@ -95,7 +95,9 @@ pub enum PythonError {
         path: PathBuf,
     },
     /// The linked Python was removed after the build.
-    #[error("this program is linked with the Python in {home}, which is gone; build Shoal again:  cargo xtask setup && cargo build --release")]
+    #[error(
+        "this program is linked with the Python in {home}, which is gone; build Shoal again:  cargo xtask setup && cargo build --release"
+    )]
     HomeGone {
         /// Where it was.
         home: PathBuf,
@@ -272,7 +274,8 @@ mod tests {
         match python.prepare(&mut command) {
             Err(error) => assert!(matches!(error, PythonError::NotBuilt) && !cfg!(feature = "python"), "{error}"),
             Ok(()) => {
-                let value = |name: &str| command.get_envs().find(|(found, _)| *found == name).and_then(|(_, value)| value).unwrap().to_owned();
+                let value =
+                    |name: &str| command.get_envs().find(|(found, _)| *found == name).and_then(|(_, value)| value).unwrap().to_owned();
                 assert_eq!(serde_json::from_slice::<Python>(value(PYTHON_VARIABLE).as_encoded_bytes()).unwrap(), python);
                 assert_eq!(value(HOME_VARIABLE), LinkedPython::detect().unwrap().home);
             }

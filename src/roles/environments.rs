@@ -54,7 +54,8 @@ pub fn resolve(config: &mut Config, source: &Path) -> Result<(), EnvironmentErro
     let mut folders: Vec<PathBuf> = relative.iter().map(|folder| plain(&current.join(folder))).collect();
     folders.dedup();
     let refuse = |reason: String| EnvironmentError::Unusable { id: request.id.clone(), reason };
-    let joined = env::join_paths(folders).map_err(|_| refuse("its folders are joined by colons, and one has a colon in its name".into()))?;
+    let joined =
+        env::join_paths(folders).map_err(|_| refuse("its folders are joined by colons, and one has a colon in its name".into()))?;
     config.environment.python_path = joined.into_string().map_err(|_| refuse("one of its folders has a name that is no UTF-8".into()))?;
 
     let interpreter = |source| EnvironmentError::Interpreter { id: request.id.clone(), source };
