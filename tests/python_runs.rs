@@ -55,12 +55,8 @@ fn a_run_on_an_environment_of_gymnasium_trains_and_takes_in_attached_actors() {
 
     let log = run.log();
     assert!(log.contains("python 3.") && log.contains("gymnasium 1."), "the software must be on record: {log}");
-    let played = Command::new(env!("CARGO_BIN_EXE_evaluate"))
-        .args(["--episodes", "3"])
-        .arg(run.run_folder())
-        .current_dir("/")
-        .output()
-        .unwrap();
+    let played =
+        Command::new(env!("CARGO_BIN_EXE_evaluate")).args(["--episodes", "3"]).arg(run.run_folder()).current_dir("/").output().unwrap();
     let text = String::from_utf8_lossy(&played.stdout) + String::from_utf8_lossy(&played.stderr);
     assert!(played.status.success() && text.contains("on gymnasium:CartPole-v1"), "{text}");
 }

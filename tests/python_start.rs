@@ -64,7 +64,8 @@ fn modules_are_found_beside_the_configuration_and_later_by_whoever_reads_the_run
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(python_support::folder().join("shapes.py"), folder.path().join("shapes.py")).unwrap();
     let config = folder.path().join("task.toml");
-    std::fs::write(&config, "environment.id = \"python:shapes.py:make_limited\"\nenvironment.keyword_arguments = '{\"steps\": 9}'\n").unwrap();
+    std::fs::write(&config, "environment.id = \"python:shapes.py:make_limited\"\nenvironment.keyword_arguments = '{\"steps\": 9}'\n")
+        .unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
     command.arg(&config).current_dir("/").env("XDG_RUNTIME_DIR", folder.path());
     for change in SMALL.iter().chain(&["run.stop_env_steps=400"]) {
@@ -76,8 +77,19 @@ fn modules_are_found_beside_the_configuration_and_later_by_whoever_reads_the_run
     let resolved = std::fs::read_to_string(folder.path().join("runs/latest/config.toml")).unwrap();
     assert!(resolved.contains(&format!("python_path = \"{}", folder.path().display())), "{resolved}");
     let mut evaluate = Command::new(env!("CARGO_BIN_EXE_evaluate"));
-    let output = evaluate.args(["--episodes", "2", "--weights", "last"]).arg(folder.path().join("runs/latest")).current_dir("/").output().unwrap();
+    let output =
+        evaluate.args(["--episodes", "2", "--weights", "last"]).arg(folder.path().join("runs/latest")).current_dir("/").output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn the_example_of_a_custom_environment_trains() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/corridor_dqn.toml")).env("XDG_RUNTIME_DIR", folder.path());
+    command.args(["--set", &format!("run.folder={}", folder.path().join("runs").display()), "--set", "run.stop_env_steps=2000"]);
+    let output = command.current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success() && said(&output).contains("python:corridor:Corridor"), "{}", said(&output));
 }
 
 #[test]

@@ -257,14 +257,17 @@ mod tests {
     fn finding_after(damage: impl FnOnce(&mut Machine)) -> Finding {
         let mut machine = sound_machine();
         damage(&mut machine);
-        let mut amiss: Vec<Finding> = report(&machine, &PythonSurvey::sound()).into_iter().filter(|finding| finding.verdict != Verdict::Ok).collect();
+        let mut amiss: Vec<Finding> =
+            report(&machine, &PythonSurvey::sound()).into_iter().filter(|finding| finding.verdict != Verdict::Ok).collect();
         assert_eq!(amiss.len(), 1, "{amiss:#?}");
         amiss.remove(0)
     }
 
     #[test]
     fn nothing_is_amiss_on_a_sound_machine() {
-        assert!(report(&sound_machine(), &PythonSurvey::sound()).iter().all(|finding| finding.verdict == Verdict::Ok && finding.fix.is_none()));
+        assert!(
+            report(&sound_machine(), &PythonSurvey::sound()).iter().all(|finding| finding.verdict == Verdict::Ok && finding.fix.is_none())
+        );
     }
 
     #[test]
@@ -299,8 +302,11 @@ mod tests {
     fn a_machine_without_shared_memory_cannot_run() {
         let mut machine = sound_machine();
         machine.shared_memory = None;
-        let problems: Vec<&str> =
-            report(&machine, &PythonSurvey::sound()).iter().filter(|finding| finding.verdict == Verdict::Problem).map(|finding| finding.topic).collect();
+        let problems: Vec<&str> = report(&machine, &PythonSurvey::sound())
+            .iter()
+            .filter(|finding| finding.verdict == Verdict::Problem)
+            .map(|finding| finding.topic)
+            .collect();
         assert_eq!(problems, ["shared memory", "largest segment"]);
     }
 

@@ -95,7 +95,9 @@ pub enum PythonError {
         path: PathBuf,
     },
     /// The linked Python was removed after the build.
-    #[error("this program is linked with the Python in {home}, which is gone; build Shoal again:  cargo xtask setup && cargo build --release")]
+    #[error(
+        "this program is linked with the Python in {home}, which is gone; build Shoal again:  cargo xtask setup && cargo build --release"
+    )]
     HomeGone {
         /// Where it was.
         home: PathBuf,
@@ -144,6 +146,9 @@ pub struct Python {
     pub prefix: PathBuf,
     /// Folders of packages, in the order in which they are searched.
     pub package_folders: Vec<PathBuf>,
+    /// What [`find`](Python::find) was asked for.
+    #[serde(default)]
+    pub requested: String,
 }
 
 impl Python {
@@ -155,11 +160,16 @@ impl Python {
     pub fn find(requested: &str) -> Result<Self, PythonError> {
         let linked = LinkedPython::detect().ok_or(PythonError::NotBuilt)?;
         linked.check_home()?;
-        let python = Self::query(&candidate(requested)?)?;
+        let python = Self { requested: requested.to_owned(), ..Self::query(&candidate(requested)?)? };
         if python.abi == linked.abi {
             return Ok(python);
         }
         Err(PythonError::OtherVersion { linked: linked.abi.into(), found: python.abi, path: python.executable })
+    }
+
+    /// Whether this is the interpreter that [`find`](Self::find) would find.
+    pub fn answers(&self, requested: &str) -> bool {
+        self.requested == requested || self.executable.as_os_str() == requested
     }
 
     /// The interpreter for which this process was prepared; `None` if it was not.
@@ -267,12 +277,14 @@ mod tests {
             abi: "3.11".into(),
             prefix: "/venv".into(),
             package_folders: vec!["/venv/lib/python3.11/site-packages".into()],
+            requested: String::new(),
         };
         let mut command = Command::new("program");
         match python.prepare(&mut command) {
             Err(error) => assert!(matches!(error, PythonError::NotBuilt) && !cfg!(feature = "python"), "{error}"),
             Ok(()) => {
-                let value = |name: &str| command.get_envs().find(|(found, _)| *found == name).and_then(|(_, value)| value).unwrap().to_owned();
+                let value =
+                    |name: &str| command.get_envs().find(|(found, _)| *found == name).and_then(|(_, value)| value).unwrap().to_owned();
                 assert_eq!(serde_json::from_slice::<Python>(value(PYTHON_VARIABLE).as_encoded_bytes()).unwrap(), python);
                 assert_eq!(value(HOME_VARIABLE), LinkedPython::detect().unwrap().home);
             }

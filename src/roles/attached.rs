@@ -2,15 +2,15 @@
 
 use thiserror::Error;
 
-use super::{actor, environments};
 use super::run::{RoleError, Run, catch_panic};
+use super::{actor, environments};
 use crate::algorithms::{AlgorithmError, registry as algorithms};
 use crate::config::{Config, ConfigErrors};
 use crate::environments::EnvironmentError;
 use crate::rendezvous::handshake::JoinError;
 use crate::rendezvous::{Registry, RendezvousError, attach};
-use crate::segment::{Segment, SegmentError};
 use crate::segment::processes::Role;
+use crate::segment::{Segment, SegmentError};
 
 /// Why an actor could not join.
 #[derive(Debug, Error)]

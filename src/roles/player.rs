@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thiserror::Error;
 
-use super::{environments, evaluator};
 use super::evaluator::MOST_ENVIRONMENTS;
 use super::run::RoleError;
+use super::{environments, evaluator};
 use crate::algorithms::{AlgorithmError, registry as algorithms};
 use crate::checkpoint::{Policy, WeightsError};
 use crate::config::{Config, ConfigErrors};

@@ -104,8 +104,7 @@ pub fn ignore_signals_of_the_run() -> Result<(), SegmentError> {
     use nix::sys::signal::{SigHandler, signal};
     for ignored in [Signal::SIGINT, Signal::SIGUSR1] {
         // SAFETY: ignoring a signal runs no code.
-        unsafe { signal(ignored, SigHandler::SigIgn) }
-            .map_err(|error| SegmentError::System { action: "signal", source: error.into() })?;
+        unsafe { signal(ignored, SigHandler::SigIgn) }.map_err(|error| SegmentError::System { action: "signal", source: error.into() })?;
     }
     Ok(())
 }

@@ -24,8 +24,9 @@ pub fn in_prepared_process(name: &str, body: impl FnOnce()) {
     }
     let mut command = Command::new(std::env::current_exe().expect("a test knows its program"));
     command.args(["--exact", name, "--nocapture"]);
-    python::prepare(&EnvironmentRequest::new("gymnasium:CartPole-v1"), &mut command)
-        .unwrap_or_else(|error| panic!("{error}\nThese tests need what `cargo xtask setup` installs, or the feature `python` switched off."));
+    python::prepare(&EnvironmentRequest::new("gymnasium:CartPole-v1"), &mut command).unwrap_or_else(|error| {
+        panic!("{error}\nThese tests need what `cargo xtask setup` installs, or the feature `python` switched off.")
+    });
     let output = command.output().expect("a test can be started again");
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "in the prepared process ({}):\n{text}", output.status);

@@ -5,8 +5,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::libtorch::{self, Libtorch};
-use crate::stages::{self, Stage};
 use crate::python::{self, Environments};
+use crate::stages::{self, Stage};
 use crate::{prerequisites, workspace};
 
 /// One stage as it is written down: its name, whether `--fast` keeps it, its cargo arguments and a variable it sets.

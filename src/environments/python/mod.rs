@@ -15,7 +15,7 @@ mod interpreter;
 mod probe;
 mod process;
 
-pub use process::{become_ready, prepare, write_stacks_to};
+pub use process::{become_ready, interpreter_of, prepare, write_stacks_to};
 
 use super::registry::Origin;
 use super::request::{EnvironmentRequest, Examined};
@@ -38,7 +38,7 @@ impl Origin for InPython {
 
     #[cfg(not(feature = "python"))]
     fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
-        Err(EnvironmentError::Interpreter { id: request.id.clone(), source: crate::machine::PythonError::NotBuilt })
+        Err(EnvironmentError::Interpreter { id: request.id.clone(), source: crate::machine::PythonError::NotBuilt.into() })
     }
 
     fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {

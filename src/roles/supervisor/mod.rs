@@ -20,9 +20,9 @@ use thiserror::Error;
 use crate::algorithms::{Algorithm, AlgorithmError, registry as algorithms};
 use crate::config::{ConfigError, ConfigErrors, Loaded};
 use crate::environments::{EnvironmentError, EnvironmentSpec};
-use crate::roles::environments;
 use crate::machine::Machine;
 use crate::machine::memory::Budget;
+use crate::roles::environments;
 use crate::segment::SegmentError;
 use crate::telemetry::{Console, TelemetryError};
 

@@ -71,7 +71,14 @@ fn judge(facts: &Value) -> Result<Candidate, String> {
     let executable = text("executable");
     let version = (facts["version"][0].as_u64().unwrap_or(0), facts["version"][1].as_u64().unwrap_or(0));
     if text("implementation") != "cpython" || version < OLDEST {
-        return Err(format!("{executable} is {} {}.{}, CPython {}.{} is needed", text("implementation"), version.0, version.1, OLDEST.0, OLDEST.1));
+        return Err(format!(
+            "{executable} is {} {}.{}, CPython {}.{} is needed",
+            text("implementation"),
+            version.0,
+            version.1,
+            OLDEST.0,
+            OLDEST.1
+        ));
     }
     if !flag("shared") {
         return Err(format!("{executable} was built without a shared library"));

@@ -37,7 +37,8 @@ pub(super) fn interpreter(folder: &Path) -> PathBuf {
 
 /// Whether the interpreter in `folder` starts.
 pub(super) fn runs(folder: &Path) -> bool {
-    let status = Command::new(interpreter(folder)).args(["-c", ""]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let status =
+        Command::new(interpreter(folder)).args(["-c", ""]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
@@ -87,7 +88,9 @@ fn link_mujoco(folder: &Path) -> Result<()> {
     // Relative, so that a checkout can be moved as far as Python allows it.
     let up = Path::new("..").join(packages.strip_prefix(folder.canonicalize()?).unwrap_or(&packages));
     let library = up.join("mujoco").join(MUJOCO_LIBRARY);
-    for (name, target) in [("libmujoco.so", library.clone()), (MUJOCO_LIBRARY, library), ("assets", up.join("gymnasium/envs/mujoco/assets"))] {
+    for (name, target) in
+        [("libmujoco.so", library.clone()), (MUJOCO_LIBRARY, library), ("assets", up.join("gymnasium/envs/mujoco/assets"))]
+    {
         let link = links.join(name);
         let _ = fs::remove_file(&link);
         symlink(&target, &link).with_context(|| format!("{} cannot be linked", link.display()))?;
