@@ -8,10 +8,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyModule;
 
 use super::fault::Fault;
-use super::{BRIDGE, BRIDGE_NAME, process};
+use super::{BRIDGE, process};
 use crate::environments::{EnvironmentError, EnvironmentRequest, Moment};
 use crate::machine::Python as Chosen;
 
+/// What Python takes for the file name of [`BRIDGE`]; such frames are left out of tracebacks.
+const BRIDGE_NAME: &str = "<shoal>";
 const SETTLE: &str = include_str!("settle.py");
 
 /// The functions of `bridge.py`.

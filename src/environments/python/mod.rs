@@ -23,8 +23,6 @@ use super::{Environment, EnvironmentError};
 
 /// The functions that run inside of Python.
 const BRIDGE: &str = include_str!("bridge.py");
-/// What Python takes for the file name of [`BRIDGE`].
-const BRIDGE_NAME: &str = "<shoal>";
 
 /// Environments that Python steps.
 pub(super) struct InPython;
