@@ -45,9 +45,7 @@ fn run(arguments: &Arguments) -> Result<bool, anyhow::Error> {
     let console = Console::stderr()?;
     let path = arguments.config.as_deref().expect("clap requires it without a subcommand");
     let loaded = Config::load(path, &arguments.overrides).map_err(SupervisorError::Config)?;
-    if !arguments.check {
-        Prepared::become_ready(&loaded)?;
-    }
+    Prepared::become_ready(&loaded)?;
     let prepared = Prepared::new(loaded)?;
     let plan = prepared.plan()?;
     if arguments.check {

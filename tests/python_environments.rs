@@ -6,7 +6,7 @@ mod python_support;
 
 use python_support::{in_prepared_process, request};
 use shoal::environments::{
-    Action, ActionSpace, Environment, EnvironmentError, EnvironmentRequest, ObservationSpace, Step, VectorEnvironment, conformance,
+    Action, ActionSpace, Environment, EnvironmentError, EnvironmentRequest, Moment, ObservationSpace, Step, VectorEnvironment, conformance,
     registry,
 };
 
@@ -169,7 +169,7 @@ fn an_exception_comes_with_its_traceback_and_leaves_an_environment_that_can_be_r
         step().unwrap();
         step().unwrap();
         let EnvironmentError::Python { during, summary, traceback, .. } = step().unwrap_err() else { panic!("another error") };
-        assert_eq!((during.as_str(), summary.as_str()), ("step 3 of an episode", "ValueError: the wheels came off"));
+        assert_eq!((during, &*summary), (Moment::Step(3), "ValueError: the wheels came off"));
         assert!(traceback.contains("in raise_an_error\n    raise ValueError(\"the wheels came off\")"), "{traceback}");
         assert!(!traceback.contains("<shoal"), "only the user's frames: {traceback}");
         assert!(matches!(step(), Err(EnvironmentError::NeedsReset { .. })));

@@ -83,6 +83,16 @@ fn modules_are_found_beside_the_configuration_and_later_by_whoever_reads_the_run
 }
 
 #[test]
+fn the_example_of_a_custom_environment_trains() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/corridor_dqn.toml")).env("XDG_RUNTIME_DIR", folder.path());
+    command.args(["--set", &format!("run.folder={}", folder.path().join("runs").display()), "--set", "run.stop_env_steps=2000"]);
+    let output = command.current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success() && said(&output).contains("python:corridor:Corridor"), "{}", said(&output));
+}
+
+#[test]
 fn what_is_wrong_with_an_environment_is_told_at_its_place_in_the_configuration() {
     let unknown = refusal(&["environment.id=gymnasium:CartPoel-v1"]);
     assert!(unknown.starts_with("error: --set environment.id=gymnasium:CartPoel-v1") && unknown.contains("CartPole-v1"), "{unknown}");

@@ -1,8 +1,31 @@
 //! Why an environment could not be made, reset or stepped.
 
+use std::fmt;
+
 use thiserror::Error;
 
 use crate::machine::PythonError;
+
+/// A moment in the life of an environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// While it was made.
+    Construction,
+    /// In `reset`.
+    Reset,
+    /// In the step of this number, counted from 1 in each episode.
+    Step(u32),
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Construction => formatter.write_str("its construction"),
+            Self::Reset => formatter.write_str("reset"),
+            Self::Step(number) => write!(formatter, "step {number} of an episode"),
+        }
+    }
+}
 
 /// Why an environment could not be made, reset or stepped.
 #[derive(Debug, Error)]
@@ -83,7 +106,7 @@ pub enum EnvironmentError {
         /// Environment.
         id: String,
         /// Why there is none.
-        source: PythonError,
+        source: Box<PythonError>,
     },
     /// The process was not started in a way that lets it embed Python.
     #[error("`{id}` needs a process that was prepared for Python: call environments::python::become_ready at the start of the program")]
@@ -114,12 +137,12 @@ pub enum EnvironmentError {
     Python {
         /// Environment.
         id: String,
-        /// What was going on: `its construction`, `reset`, `step 17`.
-        during: String,
+        /// What was going on.
+        during: Moment,
         /// The line that names the exception.
-        summary: String,
+        summary: Box<str>,
         /// The traceback, innermost call last.
-        traceback: String,
+        traceback: Box<str>,
     },
     /// The environment could not be described in time.
     #[error(
@@ -150,8 +173,8 @@ pub enum EnvironmentError {
         what: String,
         /// The number.
         value: f64,
-        /// `reset` or `step 17`.
-        during: String,
+        /// What was going on.
+        during: Moment,
     },
     /// The environment is not what it was when the run was planned.
     #[error("`{id}` has changed since the run was planned: it now has {found}, and the run was made for {planned}; start a new run")]

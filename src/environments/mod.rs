@@ -24,7 +24,7 @@ pub mod spaces;
 mod vector;
 
 pub use delayed::delayed;
-pub use error::EnvironmentError;
+pub use error::{EnvironmentError, Moment};
 pub use generator::Generator;
 pub use registry::{make, names, spec};
 pub use request::{EnvironmentRequest, Examined};

@@ -146,6 +146,9 @@ pub struct Python {
     pub prefix: PathBuf,
     /// Folders of packages, in the order in which they are searched.
     pub package_folders: Vec<PathBuf>,
+    /// What [`find`](Python::find) was asked for.
+    #[serde(default)]
+    pub requested: String,
 }
 
 impl Python {
@@ -157,11 +160,16 @@ impl Python {
     pub fn find(requested: &str) -> Result<Self, PythonError> {
         let linked = LinkedPython::detect().ok_or(PythonError::NotBuilt)?;
         linked.check_home()?;
-        let python = Self::query(&candidate(requested)?)?;
+        let python = Self { requested: requested.to_owned(), ..Self::query(&candidate(requested)?)? };
         if python.abi == linked.abi {
             return Ok(python);
         }
         Err(PythonError::OtherVersion { linked: linked.abi.into(), found: python.abi, path: python.executable })
+    }
+
+    /// Whether this is the interpreter that [`find`](Self::find) would find.
+    pub fn answers(&self, requested: &str) -> bool {
+        self.requested == requested || self.executable.as_os_str() == requested
     }
 
     /// The interpreter for which this process was prepared; `None` if it was not.
@@ -269,6 +277,7 @@ mod tests {
             abi: "3.11".into(),
             prefix: "/venv".into(),
             package_folders: vec!["/venv/lib/python3.11/site-packages".into()],
+            requested: String::new(),
         };
         let mut command = Command::new("program");
         match python.prepare(&mut command) {

@@ -72,6 +72,7 @@ impl PythonSurvey {
             abi: "3.11".into(),
             prefix: "/venv".into(),
             package_folders: Vec::new(),
+            requested: String::new(),
         };
         let versions = PACKAGES.map(|name| (name.to_owned(), "1.0".to_owned()));
         Self { linked: Some(LinkedPython { abi: "3.11", home: "/usr" }), found: Ok((python, versions.into())) }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::environments::{EnvironmentError, EnvironmentRequest, EnvironmentSpec, VectorEnvironment, delayed, python};
-use crate::machine::Python;
 
 /// How long a process may take to set up at least, however short the time that it may be silent afterwards: interpreters and
 /// simulators are read from the disk then.
@@ -58,9 +57,7 @@ pub fn resolve(config: &mut Config, source: &Path) -> Result<(), EnvironmentErro
         env::join_paths(folders).map_err(|_| refuse("its folders are joined by colons, and one has a colon in its name".into()))?;
     config.environment.python_path = joined.into_string().map_err(|_| refuse("one of its folders has a name that is no UTF-8".into()))?;
 
-    let interpreter = |source| EnvironmentError::Interpreter { id: request.id.clone(), source };
-    let python = Python::of_this_process().map_err(interpreter)?.map_or_else(|| Python::find(&request.python), Ok).map_err(interpreter)?;
-    config.environment.python = python.executable.display().to_string();
+    config.environment.python = python::interpreter_of(&request)?.executable.display().to_string();
     Ok(())
 }
 

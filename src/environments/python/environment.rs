@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::description::Description;
 use super::interpreter::{self, error_of};
 use crate::environments::progress::Progress;
-use crate::environments::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, Step};
+use crate::environments::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, Moment, Step};
 
 /// An environment in the interpreter of this process. A step takes the interpreter's lock once and allocates nothing in Rust.
 pub(super) struct PythonEnvironment {
@@ -33,7 +33,7 @@ impl PythonEnvironment {
         let module = interpreter::bridge(request)?;
         Python::attach(|py| {
             let id = &request.id;
-            let failed = |error: PyErr| error_of(py, &error, id, "its construction");
+            let failed = |error: PyErr| error_of(py, &error, id, Moment::Construction);
             let folders: Vec<_> = request.search_folders.iter().map(|folder| folder.as_os_str()).collect();
             let bridge = module.bind(py).call_method1("Bridge", (id, &request.keyword_arguments, folders)).map_err(failed)?;
             let text: String = bridge.getattr("description").and_then(|text| text.extract()).map_err(failed)?;
@@ -65,15 +65,15 @@ impl PythonEnvironment {
     }
 
     /// Refuse an observation that no network can learn from.
-    fn check_observation(&self, observation: &[f32], during: impl FnOnce() -> String) -> Result<(), EnvironmentError> {
+    fn check_observation(&self, observation: &[f32], during: Moment) -> Result<(), EnvironmentError> {
         match observation.iter().position(|value| !value.is_finite()) {
             None => Ok(()),
-            Some(index) => Err(self.not_finite(format!("observation[{index}]"), f64::from(observation[index]), during())),
+            Some(index) => Err(self.not_finite(format!("observation[{index}]"), f64::from(observation[index]), during)),
         }
     }
 
     #[cold]
-    fn not_finite(&self, what: String, value: f64, during: String) -> EnvironmentError {
+    fn not_finite(&self, what: String, value: f64, during: Moment) -> EnvironmentError {
         EnvironmentError::NotFinite { id: self.spec.id.clone(), what, value, during }
     }
 }
@@ -100,8 +100,8 @@ impl Environment for PythonEnvironment {
             self.reset.bind(py).call1((seed,))?;
             self.observation.copy_to_slice(py, observation)
         })
-        .map_err(|error| Python::attach(|py| error_of(py, &error, &self.spec.id, "reset")))?;
-        self.check_observation(observation, || "reset".into())?;
+        .map_err(|error| Python::attach(|py| error_of(py, &error, &self.spec.id, Moment::Reset)))?;
+        self.check_observation(observation, Moment::Reset)?;
         self.progress = Progress::Running { elapsed_steps: 0 };
         Ok(())
     }
@@ -112,7 +112,7 @@ impl Environment for PythonEnvironment {
             return Err(self.spec.invalid_action(action));
         }
         self.progress = Progress::Ended;
-        let during = || format!("step {elapsed_steps} of an episode");
+        let during = Moment::Step(elapsed_steps);
         let result = Python::attach(|py| {
             let step = self.step.bind(py);
             let answer = match (action, &mut self.action, &self.spec.action) {
@@ -126,11 +126,10 @@ impl Environment for PythonEnvironment {
             self.observation.copy_to_slice(py, observation)?;
             answer.extract::<(f64, bool, bool)>()
         });
-        let (reward, terminated, truncated) =
-            result.map_err(|error| Python::attach(|py| error_of(py, &error, &self.spec.id, &during())))?;
+        let (reward, terminated, truncated) = result.map_err(|error| Python::attach(|py| error_of(py, &error, &self.spec.id, during)))?;
         self.check_observation(observation, during)?;
         if !reward.is_finite() {
-            return Err(self.not_finite("reward".into(), reward, during()));
+            return Err(self.not_finite("reward".into(), reward, during));
         }
         let step = Step { reward, terminated, truncated };
         self.progress = Progress::after_step(elapsed_steps, step.ended());

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::environments::EnvironmentError;
+use crate::environments::{EnvironmentError, Moment};
 
 /// The answer of `report` in `bridge.py`.
 #[derive(Debug, Deserialize)]
@@ -26,7 +26,7 @@ enum Kind {
 
 impl Fault {
     /// The error of the environment `id`, which came up in `during`.
-    pub(super) fn into_error(self, id: &str, during: &str) -> EnvironmentError {
+    pub(super) fn into_error(self, id: &str, during: Moment) -> EnvironmentError {
         let Self { kind, summary, advice, traceback } = self;
         let id = id.to_owned();
         match kind {
@@ -35,7 +35,7 @@ impl Fault {
                 EnvironmentError::Unusable { id, reason }
             }
             Kind::Missing => EnvironmentError::MissingPackage { id, summary, command: advice },
-            Kind::Raised => EnvironmentError::Python { id, during: during.into(), summary, traceback },
+            Kind::Raised => EnvironmentError::Python { id, during, summary: summary.into(), traceback: traceback.into() },
         }
     }
 }

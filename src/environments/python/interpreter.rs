@@ -8,10 +8,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyModule;
 
 use super::fault::Fault;
-use super::{BRIDGE, BRIDGE_NAME, process};
-use crate::environments::{EnvironmentError, EnvironmentRequest};
+use super::{BRIDGE, process};
+use crate::environments::{EnvironmentError, EnvironmentRequest, Moment};
 use crate::machine::Python as Chosen;
 
+/// What Python takes for the file name of [`BRIDGE`]; such frames are left out of tracebacks.
+const BRIDGE_NAME: &str = "<shoal>";
 const SETTLE: &str = include_str!("settle.py");
 
 /// The functions of `bridge.py`.
@@ -23,10 +25,10 @@ pub(super) fn bridge(request: &EnvironmentRequest) -> Result<&'static Py<PyModul
         return Ok(module);
     }
     let id = || request.id.clone();
-    let chosen = Chosen::of_this_process().map_err(|source| EnvironmentError::Interpreter { id: id(), source })?;
+    let chosen = Chosen::of_this_process().map_err(|source| EnvironmentError::Interpreter { id: id(), source: source.into() })?;
     let chosen = chosen.ok_or_else(|| EnvironmentError::NotPrepared { id: id() })?;
     Python::initialize();
-    let module = Python::attach(|py| start(py, &chosen).map_err(|error| plain(py, &error, &request.id)))?;
+    let module = Python::attach(|py| start(py, &chosen).map_err(|error| plain(py, &error, &request.id, Moment::Construction)))?;
     Ok(BRIDGE_MODULE.get_or_init(|| module))
 }
 
@@ -46,7 +48,7 @@ fn module<'py>(py: Python<'py>, source: &str, file: &str, name: &str) -> PyResul
 
 /// What an exception of the environment `id` means, as `report` in `bridge.py` tells it.
 #[cold]
-pub(super) fn error_of(py: Python<'_>, error: &PyErr, id: &str, during: &str) -> EnvironmentError {
+pub(super) fn error_of(py: Python<'_>, error: &PyErr, id: &str, during: Moment) -> EnvironmentError {
     let told = BRIDGE_MODULE.get().map(|bridge| {
         // By value, because only that way the exception carries its traceback.
         let exception = error.clone_ref(py).into_value(py);
@@ -56,12 +58,12 @@ pub(super) fn error_of(py: Python<'_>, error: &PyErr, id: &str, during: &str) ->
     match told {
         Some(Ok(Ok(fault))) => fault.into_error(id, during),
         // An exception whose own text raises one.
-        _ => plain(py, error, id),
+        _ => plain(py, error, id, during),
     }
 }
 
 /// What can be said without `bridge.py`.
-fn plain(py: Python<'_>, error: &PyErr, id: &str) -> EnvironmentError {
+fn plain(py: Python<'_>, error: &PyErr, id: &str, during: Moment) -> EnvironmentError {
     let traceback = error.traceback(py).and_then(|traceback| traceback.format().ok()).unwrap_or_default();
-    EnvironmentError::Python { id: id.into(), during: "Python itself".into(), summary: error.to_string(), traceback }
+    EnvironmentError::Python { id: id.into(), during, summary: error.to_string().into(), traceback: traceback.into() }
 }

@@ -15,7 +15,7 @@ mod interpreter;
 mod probe;
 mod process;
 
-pub use process::{become_ready, prepare, write_stacks_to};
+pub use process::{become_ready, interpreter_of, prepare, write_stacks_to};
 
 use super::registry::Origin;
 use super::request::{EnvironmentRequest, Examined};
@@ -23,8 +23,6 @@ use super::{Environment, EnvironmentError};
 
 /// The functions that run inside of Python.
 const BRIDGE: &str = include_str!("bridge.py");
-/// What Python takes for the file name of [`BRIDGE`].
-const BRIDGE_NAME: &str = "<shoal>";
 
 /// Environments that Python steps.
 pub(super) struct InPython;
@@ -38,7 +36,7 @@ impl Origin for InPython {
 
     #[cfg(not(feature = "python"))]
     fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
-        Err(EnvironmentError::Interpreter { id: request.id.clone(), source: crate::machine::PythonError::NotBuilt })
+        Err(EnvironmentError::Interpreter { id: request.id.clone(), source: crate::machine::PythonError::NotBuilt.into() })
     }
 
     fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {

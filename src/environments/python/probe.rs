@@ -9,7 +9,7 @@ use serde_json::json;
 use super::description::Description;
 use super::fault::Fault;
 use super::{BRIDGE, process};
-use crate::environments::{EnvironmentError, EnvironmentRequest, Examined};
+use crate::environments::{EnvironmentError, EnvironmentRequest, Examined, Moment};
 use crate::machine::PythonError;
 
 const PROBE: &str = include_str!("probe.py");
@@ -30,9 +30,11 @@ enum Answer {
 /// What it writes goes to this process's standard error, where warnings of Gymnasium are read once.
 pub(super) fn examine(request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
     let id = &request.id;
-    let interpreter = |source: PythonError| EnvironmentError::Interpreter { id: id.clone(), source };
-    let python = process::python_of(request).map_err(interpreter)?;
-    let broken = |error: std::io::Error| interpreter(PythonError::Broken { path: python.executable.clone(), reason: error.to_string() });
+    let python = process::interpreter_of(request)?;
+    let broken = |error: std::io::Error| {
+        let source = PythonError::Broken { path: python.executable.clone(), reason: error.to_string() };
+        EnvironmentError::Interpreter { id: id.clone(), source: source.into() }
+    };
 
     let question = json!({
         "bridge": BRIDGE,
@@ -52,7 +54,7 @@ pub(super) fn examine(request: &EnvironmentRequest) -> Result<Examined, Environm
     }
     let status = child.wait().map_err(broken)?;
     match serde_json::from_str(&text) {
-        Ok(Answer::Fault { fault }) => Err(fault.into_error(id, "its construction")),
+        Ok(Answer::Fault { fault }) => Err(fault.into_error(id, Moment::Construction)),
         Ok(Answer::Examined { description, software }) => {
             let spec = description.into_spec(id).map_err(|reason| EnvironmentError::Unusable { id: id.clone(), reason })?;
             Ok(Examined { spec, software })

@@ -19,8 +19,9 @@ static STACK_FILE: OnceLock<OwnedFd> = OnceLock::new();
 /// # Errors
 /// There is no Python that fits, or the program does not start again.
 pub fn become_ready(request: &EnvironmentRequest) -> Result<(), EnvironmentError> {
-    let interpreter = |source| EnvironmentError::Interpreter { id: request.id.clone(), source };
-    if !request.needs_python() || Python::of_this_process().map_err(interpreter)?.is_some() {
+    let interpreter = |source: PythonError| EnvironmentError::Interpreter { id: request.id.clone(), source: source.into() };
+    let prepared = Python::of_this_process().map_err(interpreter)?;
+    if !request.needs_python() || prepared.is_some_and(|python| python.answers(&request.python)) {
         return Ok(());
     }
     let mut arguments = std::env::args_os();
@@ -39,7 +40,7 @@ pub fn become_ready(request: &EnvironmentRequest) -> Result<(), EnvironmentError
 /// There is no Python that fits.
 pub fn prepare(request: &EnvironmentRequest, command: &mut Command) -> Result<(), EnvironmentError> {
     let prepared = Python::find(&request.python).and_then(|python| python.prepare(command));
-    prepared.map_err(|source| EnvironmentError::Interpreter { id: request.id.clone(), source })
+    prepared.map_err(|source| EnvironmentError::Interpreter { id: request.id.clone(), source: source.into() })
 }
 
 /// Let the interpreter of this process write its Python stack to `file` whenever SIGUSR1 arrives: how a process that
@@ -56,6 +57,11 @@ pub(super) fn stack_file() -> Option<&'static OwnedFd> {
 }
 
 /// The interpreter that the requested environment runs in: that of this process, or the one that it would be prepared for.
-pub(super) fn python_of(request: &EnvironmentRequest) -> Result<Python, PythonError> {
-    Python::of_this_process()?.map_or_else(|| Python::find(&request.python), Ok)
+///
+/// # Errors
+/// There is no Python that fits.
+pub fn interpreter_of(request: &EnvironmentRequest) -> Result<Python, EnvironmentError> {
+    let of_this_process = Python::of_this_process().map(|prepared| prepared.filter(|python| python.answers(&request.python)));
+    let found = of_this_process.and_then(|prepared| prepared.map_or_else(|| Python::find(&request.python), Ok));
+    found.map_err(|source| EnvironmentError::Interpreter { id: request.id.clone(), source: source.into() })
 }
