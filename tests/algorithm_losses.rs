@@ -107,12 +107,12 @@ impl Weights {
         let (policy_length, critic_length) = (algorithm.network().parameter_count(), critic_spec().parameter_count());
         let policy = take(policy_length);
         let policy_target = policy_has_target.then(|| take(policy_length));
-        take(2 * policy_length + 2);
+        drop(take(2 * policy_length + 2));
         let (mut online, mut targets) = (Vec::new(), Vec::new());
         for _ in 0..critics {
             online.push(take(critic_length));
             targets.push(take(critic_length));
-            take(2 * critic_length + 2);
+            drop(take(2 * critic_length + 2));
         }
         Self { policy, policy_target, critics: online, critic_targets: targets }
     }
