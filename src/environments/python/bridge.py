@@ -172,46 +172,51 @@ class Bridge:
         numpy = importlib.import_module("numpy")
         self.environment = make(id, keyword_arguments, search_folders)
         self.description = json.dumps(describe(self.environment))
-        self.asarray, self.copyto = numpy.asarray, numpy.copyto
+        self.numpy = numpy
         self.shape = tuple(self.environment.observation_space.shape)
         # What Rust reads, and the same memory in the environment's shape.
-        self.observation_values = numpy.zeros(max(int(numpy.prod(self.shape)), 1), dtype=numpy.float32)
-        self.observation = self.observation_values[: int(numpy.prod(self.shape))].reshape(self.shape)
+        self.observation_values = numpy.zeros(int(numpy.prod(self.shape)), dtype=numpy.float32)
+        self.observation = self.observation_values.reshape(self.shape)
         space = self.environment.action_space
         if hasattr(space, "n"):
-            self.indices = [space.dtype.type(space.start + index) for index in range(int(space.n))]
-            self.action_values = None
+            indices = [space.dtype.type(space.start + index) for index in range(int(space.n))]
+            self.step_index = self.stepper(lambda index: indices[index])
         else:
             self.action_values = numpy.zeros(int(numpy.prod(space.shape)), dtype=numpy.float32)
-            self.action = self.action_values.reshape(space.shape)
-            self.action_type = space.dtype
-
-    def show(self, observation):
-        array = self.asarray(observation)
-        if array.shape != self.shape:
-            raise ValueError(f"the observation has the shape {array.shape}, and the observation space {self.shape}")
-        self.copyto(self.observation, array, casting="unsafe")
+            action, element = self.action_values.reshape(space.shape), space.dtype
+            # A copy, because environments keep actions to compare them with the next.
+            self.step_values = self.stepper(lambda: action.astype(element))
 
     def reset(self, seed):
         result = self.environment.reset(seed=seed)
         if not (isinstance(result, tuple) and len(result) == 2):
             raise TypeError("reset() must return (observation, info)")
-        self.show(result[0])
+        self.observation[...] = self.checked(result[0])
 
-    def step(self, action):
-        result = self.environment.step(action)
-        if len(result) != 5:
-            raise TypeError(f"step() returned {len(result)} values, not (observation, reward, terminated, truncated, info)")
-        observation, reward, terminated, truncated, _ = result
-        self.show(observation)
-        return float(reward), bool(terminated), bool(truncated)
+    def stepper(self, action_of):
+        """The function that steps, with all that it needs at hand: it runs once per step, and most environments are fast."""
+        environment_step, view, shape, ndarray, checked = self.environment.step, self.observation, self.shape, self.numpy.ndarray, self.checked
 
-    def step_index(self, index):
-        return self.step(self.indices[index])
+        def step(*index):
+            result = environment_step(action_of(*index))
+            try:
+                observation, reward, terminated, truncated, _ = result
+            except (TypeError, ValueError):
+                returned = f"{len(result)} values" if hasattr(result, "__len__") else type(result).__name__
+                raise TypeError(f"step() returned {returned}, not (observation, reward, terminated, truncated, info)") from None
+            if type(observation) is not ndarray or observation.shape != shape:
+                observation = checked(observation)
+            view[...] = observation
+            return reward, terminated, truncated
 
-    def step_values(self):
-        # A copy, because environments keep actions to compare them with the next.
-        return self.step(self.action.astype(self.action_type))
+        return step
+
+    def checked(self, observation):
+        """The observation as an array of the right shape, since a smaller one would be spread over the buffer."""
+        array = self.numpy.asarray(observation)
+        if array.shape != self.shape:
+            raise ValueError(f"the observation has the shape {array.shape}, and the observation space {self.shape}")
+        return array
 
     def close(self):
         self.environment.close()
