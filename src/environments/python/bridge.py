@@ -3,6 +3,7 @@
 The same functions run inside actors and, before a run starts, in a process of their own that only describes the environment.
 """
 
+import contextlib
 import difflib
 import importlib
 import importlib.util
@@ -43,7 +44,8 @@ def make(id, keyword_arguments, search_folders):
             gymnasium.register_envs(importlib.import_module("ale_py"))
         keywords.setdefault("disable_env_checker", True)
         try:
-            environment = gymnasium.make(name, **keywords)
+            with without_warnings_of_models(gymnasium, name):
+                environment = gymnasium.make(name, **keywords)
         except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
             near = difflib.get_close_matches(name, gymnasium.registry, n=4)
             advice = f"names like it: {', '.join(sorted(near, reverse=True))}" if near else ""
@@ -55,6 +57,22 @@ def make(id, keyword_arguments, search_folders):
         if lacks:
             raise Refused(f"{name} makes a {type(environment).__name__}, which has no {' and no '.join(lacks)}")
     return as_one_box(gymnasium, environment)
+
+
+@contextlib.contextmanager
+def without_warnings_of_models(gymnasium, name):
+    """Keeps MuJoCo from telling each of many processes, once per environment, what it finds outdated in Gymnasium's models."""
+    entry_point = getattr(gymnasium.registry.get(name), "entry_point", None)
+    if "shoal_probe" in sys.modules or "mujoco" not in str(entry_point) or importlib.util.find_spec("mujoco") is None:
+        yield
+        return
+    mujoco = importlib.import_module("mujoco")
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda text: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
 
 
 def load(name, search_folders):
