@@ -109,6 +109,17 @@ fn observations_of_every_shape_become_one_row_of_floats() {
 }
 
 #[test]
+fn answers_may_be_of_numpy_s_types() {
+    in_prepared_process("answers_may_be_of_numpy_s_types", || {
+        let mut environment = request("python:shapes:AnswersInNumpy", "{}").make().unwrap();
+        let mut observation = observe(&mut *environment);
+        let step = environment.step(Action::Discrete(0), &mut observation).unwrap();
+        assert_eq!(step, Step { reward: 0.5, terminated: false, truncated: true });
+        assert_eq!(observation, [1.0, 2.0]);
+    });
+}
+
+#[test]
 fn actions_arrive_as_the_space_says_and_are_the_environment_s_to_keep() {
     in_prepared_process("actions_arrive_as_the_space_says_and_are_the_environment_s_to_keep", || {
         let mut later = request("python:shapes:LaterIndices", "{}").make().unwrap();
@@ -191,6 +202,10 @@ fn numbers_that_are_not_finite_are_named_with_their_place() {
             let message = faulty.step(Action::Discrete(0), &mut observation).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }
+        let mut nothing = request("python:shapes:AnswersNothing", "{}").make().unwrap();
+        let mut observation = observe(&mut *nothing);
+        let message = nothing.step(Action::Discrete(0), &mut observation).unwrap_err().to_string();
+        assert!(message.contains("TypeError"), "{message}");
         let mut old = request("python:shapes:OldStep", "{}").make().unwrap();
         let mut observation = observe(&mut *old);
         let message = old.step(Action::Discrete(0), &mut observation).unwrap_err().to_string();

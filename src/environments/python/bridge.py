@@ -3,6 +3,7 @@
 The same functions run inside actors and, before a run starts, in a process of their own that only describes the environment.
 """
 
+import contextlib
 import difflib
 import importlib
 import importlib.util
@@ -43,7 +44,8 @@ def make(id, keyword_arguments, search_folders):
             gymnasium.register_envs(importlib.import_module("ale_py"))
         keywords.setdefault("disable_env_checker", True)
         try:
-            environment = gymnasium.make(name, **keywords)
+            with without_warnings_of_models(gymnasium, name):
+                environment = gymnasium.make(name, **keywords)
         except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
             near = difflib.get_close_matches(name, gymnasium.registry, n=4)
             advice = f"names like it: {', '.join(sorted(near, reverse=True))}" if near else ""
@@ -55,6 +57,22 @@ def make(id, keyword_arguments, search_folders):
         if lacks:
             raise Refused(f"{name} makes a {type(environment).__name__}, which has no {' and no '.join(lacks)}")
     return as_one_box(gymnasium, environment)
+
+
+@contextlib.contextmanager
+def without_warnings_of_models(gymnasium, name):
+    """Keeps MuJoCo from telling each of many processes, once per environment, what it finds outdated in Gymnasium's models."""
+    entry_point = getattr(gymnasium.registry.get(name), "entry_point", None)
+    if "shoal_probe" in sys.modules or "mujoco" not in str(entry_point) or importlib.util.find_spec("mujoco") is None:
+        yield
+        return
+    mujoco = importlib.import_module("mujoco")
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda text: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
 
 
 def load(name, search_folders):
@@ -172,46 +190,51 @@ class Bridge:
         numpy = importlib.import_module("numpy")
         self.environment = make(id, keyword_arguments, search_folders)
         self.description = json.dumps(describe(self.environment))
-        self.asarray, self.copyto = numpy.asarray, numpy.copyto
+        self.numpy = numpy
         self.shape = tuple(self.environment.observation_space.shape)
         # What Rust reads, and the same memory in the environment's shape.
-        self.observation_values = numpy.zeros(max(int(numpy.prod(self.shape)), 1), dtype=numpy.float32)
-        self.observation = self.observation_values[: int(numpy.prod(self.shape))].reshape(self.shape)
+        self.observation_values = numpy.zeros(int(numpy.prod(self.shape)), dtype=numpy.float32)
+        self.observation = self.observation_values.reshape(self.shape)
         space = self.environment.action_space
         if hasattr(space, "n"):
-            self.indices = [space.dtype.type(space.start + index) for index in range(int(space.n))]
-            self.action_values = None
+            indices = [space.dtype.type(space.start + index) for index in range(int(space.n))]
+            self.step_index = self.stepper(lambda index: indices[index])
         else:
             self.action_values = numpy.zeros(int(numpy.prod(space.shape)), dtype=numpy.float32)
-            self.action = self.action_values.reshape(space.shape)
-            self.action_type = space.dtype
-
-    def show(self, observation):
-        array = self.asarray(observation)
-        if array.shape != self.shape:
-            raise ValueError(f"the observation has the shape {array.shape}, and the observation space {self.shape}")
-        self.copyto(self.observation, array, casting="unsafe")
+            action, element = self.action_values.reshape(space.shape), space.dtype
+            # A copy, because environments keep actions to compare them with the next.
+            self.step_values = self.stepper(lambda: action.astype(element))
 
     def reset(self, seed):
         result = self.environment.reset(seed=seed)
         if not (isinstance(result, tuple) and len(result) == 2):
             raise TypeError("reset() must return (observation, info)")
-        self.show(result[0])
+        self.observation[...] = self.checked(result[0])
 
-    def step(self, action):
-        result = self.environment.step(action)
-        if len(result) != 5:
-            raise TypeError(f"step() returned {len(result)} values, not (observation, reward, terminated, truncated, info)")
-        observation, reward, terminated, truncated, _ = result
-        self.show(observation)
-        return float(reward), bool(terminated), bool(truncated)
+    def stepper(self, action_of):
+        """The function that steps, with all that it needs at hand: it runs once per step, and most environments are fast."""
+        environment_step, view, shape, ndarray, checked = self.environment.step, self.observation, self.shape, self.numpy.ndarray, self.checked
 
-    def step_index(self, index):
-        return self.step(self.indices[index])
+        def step(*index):
+            result = environment_step(action_of(*index))
+            try:
+                observation, reward, terminated, truncated, _ = result
+            except (TypeError, ValueError):
+                returned = f"{len(result)} values" if hasattr(result, "__len__") else type(result).__name__
+                raise TypeError(f"step() returned {returned}, not (observation, reward, terminated, truncated, info)") from None
+            if type(observation) is not ndarray or observation.shape != shape:
+                observation = checked(observation)
+            view[...] = observation
+            return reward, terminated, truncated
 
-    def step_values(self):
-        # A copy, because environments keep actions to compare them with the next.
-        return self.step(self.action.astype(self.action_type))
+        return step
+
+    def checked(self, observation):
+        """The observation as an array of the right shape, since a smaller one would be spread over the buffer."""
+        array = self.numpy.asarray(observation)
+        if array.shape != self.shape:
+            raise ValueError(f"the observation has the shape {array.shape}, and the observation space {self.shape}")
+        return array
 
     def close(self):
         self.environment.close()

@@ -60,6 +60,16 @@ class EndlessActions(Shown):
     action_space = Box(-numpy.inf, numpy.inf, (1,), numpy.float32)
 
 
+class AnswersInNumpy(Shown):
+    def step(self, action):
+        return [1, 2], numpy.float32(0.5), numpy.bool_(False), numpy.bool_(True), {}
+
+
+class AnswersNothing(Shown):
+    def step(self, action):
+        return self.observation, None, False, False, {}
+
+
 class OldStep(Shown):
     def step(self, action):
         return self.observation, 0.0, False, {}
