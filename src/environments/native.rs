@@ -5,7 +5,7 @@
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Generator, Step};
 
 /// The equations of one task.
-pub(super) trait Dynamics: Default {
+pub(super) trait Dynamics {
     /// What it takes, already validated.
     type Action: NativeAction;
 
@@ -44,6 +44,16 @@ impl NativeAction for f32 {
     }
 }
 
+/// All values of a continuous action.
+impl<const ACTIONS: usize> NativeAction for [f32; ACTIONS] {
+    fn read(action: Action<'_>) -> Option<Self> {
+        match action {
+            Action::Continuous(values) => values.try_into().ok(),
+            Action::Discrete(_) => None,
+        }
+    }
+}
+
 /// Where an environment stands between two calls.
 #[derive(Debug, Clone, Copy)]
 enum Progress {
@@ -62,10 +72,10 @@ pub(super) struct Native<D> {
 }
 
 impl<D: Dynamics> Native<D> {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(dynamics: D) -> Self {
         let spec = D::spec();
         let time_limit_steps = spec.time_limit_steps.unwrap_or(u32::MAX);
-        Self { spec, time_limit_steps, dynamics: D::default(), random: None, progress: Progress::BeforeFirstReset }
+        Self { spec, time_limit_steps, dynamics, random: None, progress: Progress::BeforeFirstReset }
     }
 }
 

@@ -4,6 +4,7 @@ use super::acrobot::Acrobot;
 use super::cart_pole::CartPole;
 use super::mountain_car::MountainCar;
 use super::mountain_car_continuous::MountainCarContinuous;
+use super::mujoco;
 use super::native::{Dynamics, Native};
 use super::pendulum::Pendulum;
 use super::{Environment, EnvironmentError, EnvironmentSpec};
@@ -11,17 +12,18 @@ use super::{Environment, EnvironmentError, EnvironmentSpec};
 /// Similarity (0 to 1, Jaro-Winkler) from which a name is taken for a misspelling of another.
 const SUGGESTION_SIMILARITY: f64 = 0.8;
 
-struct Entry {
-    id: &'static str,
-    spec: fn() -> EnvironmentSpec,
-    make: fn() -> Box<dyn Environment>,
+/// An environment that is part of this program.
+pub(super) struct Entry {
+    pub(super) id: &'static str,
+    pub(super) spec: fn() -> Result<EnvironmentSpec, EnvironmentError>,
+    pub(super) make: fn() -> Result<Box<dyn Environment>, EnvironmentError>,
 }
 
-const fn native<D: Dynamics + 'static>(id: &'static str) -> Entry {
-    Entry { id, spec: D::spec, make: || Box::new(Native::<D>::new()) }
+const fn native<D: Dynamics + Default + 'static>(id: &'static str) -> Entry {
+    Entry { id, spec: || Ok(D::spec()), make: || Ok(Box::new(Native::new(D::default()))) }
 }
 
-const ENTRIES: [Entry; 5] = [
+static ENTRIES: [Entry; 5] = [
     native::<Acrobot>("Acrobot-v1"),
     native::<CartPole>("CartPole-v1"),
     native::<MountainCar>("MountainCar-v0"),
@@ -29,17 +31,24 @@ const ENTRIES: [Entry; 5] = [
     native::<Pendulum>("Pendulum-v1"),
 ];
 
+/// All entries of this build.
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    ENTRIES.iter().chain(&mujoco::ENTRIES)
+}
+
 /// All names, in alphabetical order.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    ENTRIES.iter().map(|entry| entry.id)
+    entries().map(|entry| entry.id)
 }
 
 /// Make an environment; it has to be reset before its first step.
 ///
 /// # Errors
-/// [`EnvironmentError::Unknown`], with the nearest name if one is near.
+/// - [`EnvironmentError::Unknown`], with the nearest name if one is near;
+/// - [`EnvironmentError::NotBuilt`] for a `mujoco:` name in a build without the feature;
+/// - [`EnvironmentError::Model`] and [`EnvironmentError::LibraryVersion`] where what a `mujoco:` environment needs is missing.
 pub fn make(id: &str) -> Result<Box<dyn Environment>, EnvironmentError> {
-    find(id).map(|entry| (entry.make)())
+    find(id).and_then(|entry| (entry.make)())
 }
 
 /// What is fixed about an environment, without making one.
@@ -47,20 +56,25 @@ pub fn make(id: &str) -> Result<Box<dyn Environment>, EnvironmentError> {
 /// # Errors
 /// As [`make`].
 pub fn spec(id: &str) -> Result<EnvironmentSpec, EnvironmentError> {
-    find(id).map(|entry| (entry.spec)())
+    find(id).and_then(|entry| (entry.spec)())
 }
 
 fn find(id: &str) -> Result<&'static Entry, EnvironmentError> {
-    ENTRIES.iter().find(|entry| entry.id == id).ok_or_else(|| {
+    entries().find(|entry| entry.id == id).ok_or_else(|| {
+        if id.starts_with(mujoco::PREFIX) && mujoco::ENTRIES.is_empty() {
+            return EnvironmentError::NotBuilt { id: id.to_owned(), feature: "mujoco" };
+        }
         let suggestion = nearest(id).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
         EnvironmentError::Unknown { id: id.to_owned(), suggestion, known: names().collect::<Vec<_>>().join(", ") }
     })
 }
 
 fn nearest(id: &str) -> Option<&'static str> {
-    let asked = id.to_lowercase();
+    // The prefix says where an environment comes from; which one was meant shows in the rest.
+    let task = |id: &str| id.rsplit(':').next().unwrap_or(id).to_lowercase();
+    let asked = task(id);
     names()
-        .map(|name| (strsim::jaro_winkler(&asked, &name.to_lowercase()), name))
+        .map(|name| (strsim::jaro_winkler(&asked, &task(name)), name))
         .filter(|(similarity, _)| *similarity >= SUGGESTION_SIMILARITY)
         .max_by(|(left, _), (right, _)| left.total_cmp(right))
         .map(|(_, name)| name)
