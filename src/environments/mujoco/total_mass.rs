@@ -1,9 +1,11 @@
 //! Keeps MuJoCo quiet about an attribute that Gymnasium's half cheetah has and MuJoCo is about to retire.
 //!
-//! Its parser answers `settotalmass` with a warning, on the terminal and in a file MUJOCO_LOG.TXT in the folder where the user
-//! stands, once per process. The compiler behind it takes the same number without a word, and makes the same model of it.
+//! Its compiler answers `settotalmass` with a warning, on the terminal and in a file MUJOCO_LOG.TXT in the folder where the user
+//! stands, once per process. Scaling the masses of the compiled model, as the warning advises, gives the same model.
 
 use std::borrow::Cow;
+
+use mujoco_rs::wrappers::{MjData, MjModel};
 
 const ATTRIBUTE: &str = " settotalmass=\"";
 
@@ -17,6 +19,14 @@ pub(super) fn take(text: &str) -> (Cow<'_, str>, Option<f64>) {
         Some((Cow::Owned(format!("{before}{after}")), Some(total_mass_kg)))
     };
     parts().unwrap_or((Cow::Borrowed(text), None))
+}
+
+/// The model with all masses and inertias scaled to that total, and what follows from them.
+pub(super) fn set(mut model: MjModel, total_mass_kg: f64) -> MjModel {
+    model.set_totalmass(total_mass_kg);
+    let mut data = MjData::new(Box::new(model));
+    data.set_const();
+    data.model().clone()
 }
 
 #[cfg(test)]
