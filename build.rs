@@ -1,26 +1,30 @@
-//! Lets every program that is linked here find libtorch and libmujoco when it starts, without LD_LIBRARY_PATH.
+//! Lets every program that is linked here find its libraries when it starts, without LD_LIBRARY_PATH.
 //!
-//! It runs after the build script of torch-sys, which has then found a libtorch of the right version and says where, and after
-//! that of mujoco-rs, which has linked the libmujoco in the folder that its variable names.
+//! It runs after the build script of torch-sys, which has then found a libtorch of the right version and says where, after
+//! that of PyO3, which has chosen a Python, and after that of mujoco-rs, which has linked a libmujoco.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    if env::var_os("CARGO_FEATURE_MUJOCO").is_some() {
-        find_mujoco();
-    }
+    println!("cargo::rerun-if-env-changed=PYO3_PYTHON");
     if env::var_os("CARGO_FEATURE_TORCH").is_some() {
-        find_torch();
+        link_libtorch();
+    }
+    #[cfg(feature = "python")]
+    link_python();
+    if env::var_os("CARGO_FEATURE_MUJOCO").is_some() {
+        link_mujoco();
     }
 }
 
-/// Says where libmujoco is, and the models that Gymnasium's package contains: `cargo xtask setup` puts them beside it.
+/// Makes programs load the libmujoco that they were linked with, and remember where the models of Gymnasium's package are:
+/// `cargo xtask setup` puts links to both into one folder.
 ///
-/// Without the variable, mujoco-rs has asked pkg-config: the library is then where programs look anyway, and who runs the
+/// Without the variable, mujoco-rs has asked pkg-config. The library is then where programs look anyway, and who runs the
 /// program has to say where the models are.
-fn find_mujoco() {
+fn link_mujoco() {
     const FOLDER: &str = "MUJOCO_DYNAMIC_LINK_DIR";
     println!("cargo::rerun-if-env-changed={FOLDER}");
     if let Some(folder) = env::var_os(FOLDER).map(PathBuf::from) {
@@ -29,7 +33,7 @@ fn find_mujoco() {
     }
 }
 
-fn find_torch() {
+fn link_libtorch() {
     let Some(libraries) = env::var_os("DEP_TCH_LIBTORCH_LIB").map(PathBuf::from) else {
         println!("cargo::error=torch-sys does not say where libtorch is; Shoal needs the dependency torch-sys =0.26.0 itself");
         return;
@@ -53,4 +57,29 @@ fn link_cuda(libraries: &Path) {
     if library.exists() {
         println!("cargo::rustc-link-arg=-Wl,--no-as-needed,{},--as-needed", library.display());
     }
+}
+
+/// Makes programs load the libpython that they were linked with, and remember where its standard library lies: the
+/// interpreter would otherwise look for one beside the first `python3` on the search path, which may be another's.
+#[cfg(feature = "python")]
+fn link_python() {
+    const FACTS: &str = "import sys; print(sys.base_prefix); print(f'{sys.version_info[0]}.{sys.version_info[1]}{sys.abiflags}')";
+    let python = pyo3_build_config::get();
+    let name = python.executable().unwrap_or("the Python of PYO3_CONFIG_FILE");
+    if !python.shared() {
+        println!(
+            "cargo::error={name} has no shared library (libpython), so no program can embed it. Take another one with PYO3_PYTHON, or \
+             build without Python environments:  cargo build --no-default-features --features torch"
+        );
+        return;
+    }
+    pyo3_build_config::add_libpython_rpath_link_args();
+    let facts = python.run_python_script(FACTS).unwrap_or_default();
+    let mut lines = facts.lines();
+    let (Some(home), Some(version)) = (lines.next(), lines.next()) else {
+        println!("cargo::error={name} does not say where its standard library is. Name a working one with PYO3_PYTHON");
+        return;
+    };
+    println!("cargo::rustc-env=SHOAL_PYTHON_HOME={home}");
+    println!("cargo::rustc-env=SHOAL_PYTHON_VERSION={version}");
 }

@@ -37,8 +37,8 @@ fn run(arguments: &Arguments) -> Result<bool, anyhow::Error> {
         (None, pid) => pid.expect("clap requires one of the two"),
     };
     let registry = Registry::open()?;
-    // Refuse what is certain to fail once, and not once per actor.
-    registry.find(pid)?;
+    // What is certain to fail is refused once, and not once per actor.
+    attached::become_ready(&registry, pid)?;
     system::handle_stop_signals()?;
     let actor = || match attached::run(&registry, pid, |number| say(&format!("actor {number} has joined the run of supervisor {pid}"))) {
         Ok(()) => 0,

@@ -39,6 +39,7 @@ fn run(arguments: &Arguments) -> Result<(), anyhow::Error> {
         Weights::Best => Which::Best,
         Weights::Last => Which::Last,
     };
+    player::become_ready(&arguments.path)?;
     let outcome = player::play(&arguments.path, which, arguments.episodes, arguments.seed)?;
     let mut out = std::io::stdout().lock();
     if arguments.json {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use shoal::config::Config;
-use shoal::machine::{Machine, doctor};
+use shoal::machine::{Machine, PythonSurvey, doctor};
 use shoal::roles::supervisor::{Prepared, SupervisorError};
 use shoal::telemetry::Console;
 
@@ -45,6 +45,7 @@ fn run(arguments: &Arguments) -> Result<bool, anyhow::Error> {
     let console = Console::stderr()?;
     let path = arguments.config.as_deref().expect("clap requires it without a subcommand");
     let loaded = Config::load(path, &arguments.overrides).map_err(SupervisorError::Config)?;
+    Prepared::become_ready(&loaded)?;
     let prepared = Prepared::new(loaded)?;
     let plan = prepared.plan()?;
     if arguments.check {
@@ -55,7 +56,7 @@ fn run(arguments: &Arguments) -> Result<bool, anyhow::Error> {
 }
 
 fn examine(json: bool) -> Result<bool, anyhow::Error> {
-    let findings = doctor::report(&Machine::detect());
+    let findings = doctor::report(&Machine::detect(), &PythonSurvey::detect());
     let mut out = std::io::stdout().lock();
     if json {
         writeln!(out, "{}", serde_json::to_string_pretty(&findings)?)?;

@@ -18,7 +18,7 @@ const MAY_IMPORT: [(&str, &[&str]); 11] = [
     ("sync", &[]),
     ("segment", &["sync"]),
     ("replay", &["sync", "segment"]),
-    ("environments", &[]),
+    ("environments", &["machine"]),
     ("networks", &["config"]),
     ("algorithms", &["replay", "environments", "networks", "config"]),
     ("config", &[]),
@@ -29,7 +29,7 @@ const MAY_IMPORT: [(&str, &[&str]); 11] = [
 ];
 
 /// What the roles share. A role may name these and what `roles/mod.rs` defines.
-const SHARED_BY_ROLES: [&str; 1] = ["run"];
+const SHARED_BY_ROLES: [&str; 2] = ["run", "environments"];
 
 /// The only roles that are made of others, and of which: whoever forks the roles, and whoever plays several of them.
 const ROLES_OF_ROLES: [(&str, &[&str]); 4] = [

@@ -42,11 +42,14 @@ impl Trained {
         self.adam.steps()
     }
 
-    /// One step against `gradient`, which is clipped in place; returns its norm before that.
+    /// One step against `gradient`, which is clipped in place; returns its norm before that. A gradient whose norm is not finite
+    /// changes nothing: the caller sees the norm.
     pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
         let norm = clip_norm(gradient, self.max_gradient_norm);
-        let adam = &mut self.adam;
-        self.online.update_parameters(&mut |parameters| adam.step(parameters, gradient, learning_rate));
+        if norm.is_finite() {
+            let adam = &mut self.adam;
+            self.online.update_parameters(&mut |parameters| adam.step(parameters, gradient, learning_rate));
+        }
         norm
     }
 
@@ -91,4 +94,25 @@ pub(super) fn adam_settings(config: &LearnerConfig) -> AdamSettings {
 #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
 fn max_gradient_norm(config: &LearnerConfig) -> f32 {
     config.max_gradient_norm.map_or(f32::INFINITY, |norm| norm as f32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::schema::Engine;
+    use crate::networks::{Device, MlpSpec, build};
+
+    #[test]
+    fn a_gradient_that_is_not_finite_is_told_and_changes_nothing() {
+        let spec = MlpSpec { inputs: 2, hidden: vec![3], outputs: 1, dueling: false };
+        let network = build(spec.clone(), Engine::Cpu, Device::Cpu, 1).unwrap();
+        let start = spec.initialise(1);
+        let mut trained = Trained::new(&LearnerConfig::default(), network, None, &start);
+        let mut gradient = vec![0.1; start.len()];
+        gradient[4] = f32::NAN;
+        assert!(trained.step(&mut gradient, 1e-3).is_nan());
+        assert_eq!((trained.online.parameters(), trained.steps()), (start.as_slice(), 0));
+        assert!(trained.step(&mut vec![0.1; start.len()], 1e-3).is_finite());
+        assert_ne!(trained.online.parameters(), start);
+    }
 }

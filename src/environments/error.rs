@@ -1,6 +1,31 @@
 //! Why an environment could not be made, reset or stepped.
 
+use std::fmt;
+
 use thiserror::Error;
+
+use crate::machine::PythonError;
+
+/// A moment in the life of an environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// While it was made.
+    Construction,
+    /// In `reset`.
+    Reset,
+    /// In the step of this number, counted from 1 in each episode.
+    Step(u32),
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Construction => formatter.write_str("its construction"),
+            Self::Reset => formatter.write_str("reset"),
+            Self::Step(number) => write!(formatter, "step {number} of an episode"),
+        }
+    }
+}
 
 /// Why an environment could not be made, reset or stepped.
 #[derive(Debug, Error)]
@@ -90,5 +115,107 @@ pub enum EnvironmentError {
         id: String,
         /// What the first one is.
         first: String,
+    },
+    /// Keyword arguments that are no JSON object.
+    #[error("the keyword arguments {text:?} are no JSON object ({reason}); write them like {{\"gravity\": 9.8}}")]
+    KeywordArguments {
+        /// What was given.
+        text: String,
+        /// What the parser says.
+        reason: String,
+    },
+    /// Keyword arguments for an environment that has none.
+    #[error("`{id}` takes no keyword arguments, and was given {given}; leave environment.keyword_arguments at {{}}")]
+    TakesNoArguments {
+        /// Environment.
+        id: String,
+        /// What was given.
+        given: String,
+    },
+    /// There is no Python for it.
+    #[error("`{id}` is stepped by Python: {source}")]
+    Interpreter {
+        /// Environment.
+        id: String,
+        /// Why there is none.
+        source: Box<PythonError>,
+    },
+    /// The process was not started in a way that lets it embed Python.
+    #[error("`{id}` needs a process that was prepared for Python: call environments::python::become_ready at the start of the program")]
+    NotPrepared {
+        /// Environment.
+        id: String,
+    },
+    /// An environment that does not exist, or that no policy here could act in.
+    #[error("`{id}` cannot be used: {reason}")]
+    Unusable {
+        /// Environment.
+        id: String,
+        /// Why, and what to do instead where that is known.
+        reason: String,
+    },
+    /// A Python package is missing.
+    #[error("`{id}` needs a package that is missing ({summary}); install it:  {command}")]
+    MissingPackage {
+        /// Environment.
+        id: String,
+        /// What Python said.
+        summary: String,
+        /// The command that installs it.
+        command: String,
+    },
+    /// Python raised an exception.
+    #[error("`{id}` raised an exception in {during}: {summary}\n{traceback}")]
+    Python {
+        /// Environment.
+        id: String,
+        /// What was going on.
+        during: Moment,
+        /// The line that names the exception.
+        summary: Box<str>,
+        /// The traceback, innermost call last.
+        traceback: Box<str>,
+    },
+    /// The environment could not be described in time.
+    #[error(
+        "`{id}` was not made within {patience_s} s; raise machine.hang_timeout_s if it needs longer. It was here, innermost call first:\n{stack}"
+    )]
+    Hung {
+        /// Environment.
+        id: String,
+        /// How long it was given.
+        patience_s: f64,
+        /// Where it was, innermost call first.
+        stack: String,
+    },
+    /// The process that made the environment ended without an answer.
+    #[error("`{id}` ended its process while it was made ({status}); what it wrote is above")]
+    Died {
+        /// Environment.
+        id: String,
+        /// How the process ended.
+        status: String,
+    },
+    /// A number that no network can learn from.
+    #[error("`{id}` gave {what} = {value} in {during}: every observation and reward must be finite")]
+    NotFinite {
+        /// Environment.
+        id: String,
+        /// `observation[2]` or `reward`.
+        what: String,
+        /// The number.
+        value: f64,
+        /// What was going on.
+        during: Moment,
+    },
+    /// The environment is not what it was when the run was planned.
+    #[error("`{id}` has changed since the run was planned: it now has {found}, and the run was made for {planned}; start a new run")]
+    Changed {
+        /// Environment.
+        id: String,
+        /// What it has now.
+        found: String,
+        /// What it had.
+        planned: String,
     },
 }

@@ -1,7 +1,8 @@
-//! Environments: the trait, the spaces, the native classic-control tasks, and stepping many of them in one call.
+//! Environments: the trait, the spaces, the native classic-control tasks, those in Python, and stepping many in one call.
 //!
 //! The native ones equal `gymnasium.make(id)` of Gymnasium 1.4.0 bit for bit, seeded resets and time limits included, so that
-//! a score reached here means what it means everywhere else. They are made by [`registry::make`].
+//! a score reached here means what it means everywhere else. Any other of Gymnasium's, and a user's own, is stepped by
+//! [`python`]. They are made by [`registry::make`], and with arguments by [`EnvironmentRequest::make`].
 
 mod acrobot;
 mod cart_pole;
@@ -17,15 +18,19 @@ mod native;
 mod normal;
 mod pendulum;
 mod power;
+mod progress;
+pub mod python;
 pub mod registry;
+mod request;
 mod seed_sequence;
 pub mod spaces;
 mod vector;
 
 pub use delayed::delayed;
-pub use error::EnvironmentError;
+pub use error::{EnvironmentError, Moment};
 pub use generator::Generator;
 pub use registry::{make, names, spec};
+pub use request::{EnvironmentRequest, Examined};
 pub use seed_sequence::{SeedSequence, derive_seed};
 pub use spaces::{Action, ActionSpace, ObservationSpace};
 pub use vector::{Actions, FinishedEpisode, VectorEnvironment};

@@ -2,6 +2,7 @@
 //!
 //! A task implements [`Dynamics`]; [`Native`] makes it an [`Environment`].
 
+use super::progress::Progress;
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Generator, Step};
 
 /// The equations of one task.
@@ -54,14 +55,6 @@ impl<const ACTIONS: usize> NativeAction for [f32; ACTIONS] {
     }
 }
 
-/// Where an environment stands between two calls.
-#[derive(Debug, Clone, Copy)]
-enum Progress {
-    BeforeFirstReset,
-    Running { elapsed_steps: u32 },
-    Ended,
-}
-
 /// A task with everything that makes it an environment.
 pub(super) struct Native<D> {
     spec: EnvironmentSpec,
@@ -95,18 +88,14 @@ impl<D: Dynamics> Environment for Native<D> {
     }
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Result<Step, EnvironmentError> {
-        let elapsed_steps = match self.progress {
-            Progress::Running { elapsed_steps } => elapsed_steps + 1,
-            Progress::BeforeFirstReset => return Err(self.spec.needs_reset("before its first reset")),
-            Progress::Ended => return Err(self.spec.needs_reset("after its episode ended")),
-        };
+        let elapsed_steps = self.progress.next_step(&self.spec)?;
         let native = match D::Action::read(action) {
             Some(native) if self.spec.action.accepts(action) => native,
             _ => return Err(self.spec.invalid_action(action)),
         };
         let (reward, terminated) = self.dynamics.step(native, observation);
         let step = Step { reward, terminated, truncated: elapsed_steps >= self.time_limit_steps };
-        self.progress = if step.ended() { Progress::Ended } else { Progress::Running { elapsed_steps } };
+        self.progress = Progress::after_step(elapsed_steps, step.ended());
         Ok(step)
     }
 }

@@ -1,4 +1,4 @@
-//! The environments that are known by name.
+//! From an id to the environment: native ones by their bare names, others by the prefix before the colon.
 
 use super::acrobot::Acrobot;
 use super::cart_pole::CartPole;
@@ -7,20 +7,41 @@ use super::mountain_car_continuous::MountainCarContinuous;
 use super::mujoco;
 use super::native::{Dynamics, Native};
 use super::pendulum::Pendulum;
+use super::python::InPython;
+use super::request::{EnvironmentRequest, Examined};
 use super::{Environment, EnvironmentError, EnvironmentSpec};
 
 /// Similarity (0 to 1, Jaro-Winkler) from which a name is taken for a misspelling of another.
 const SUGGESTION_SIMILARITY: f64 = 0.8;
 
+/// Where environments come from.
+pub(super) trait Origin: Sync {
+    /// As [`EnvironmentRequest::make`].
+    fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError>;
+
+    /// As [`EnvironmentRequest::examine`].
+    fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError>;
+
+    /// As [`EnvironmentRequest::needs_python`].
+    fn needs_python(&self) -> bool {
+        false
+    }
+}
+
+/// Origins by the prefix of their ids.
+const PREFIXES: [(&str, &dyn Origin); 2] = [("gymnasium:", &InPython), ("python:", &InPython)];
+
 /// An environment that is part of this program.
 pub(super) struct Entry {
     pub(super) id: &'static str,
+    /// Names and versions of what it runs on, besides this program.
+    pub(super) software: &'static [(&'static str, &'static str)],
     pub(super) spec: fn() -> Result<EnvironmentSpec, EnvironmentError>,
     pub(super) make: fn() -> Result<Box<dyn Environment>, EnvironmentError>,
 }
 
 const fn native<D: Dynamics + Default + 'static>(id: &'static str) -> Entry {
-    Entry { id, spec: || Ok(D::spec()), make: || Ok(Box::new(Native::new(D::default()))) }
+    Entry { id, software: &[], spec: || Ok(D::spec()), make: || Ok(Box::new(Native::new(D::default()))) }
 }
 
 static ENTRIES: [Entry; 5] = [
@@ -36,37 +57,64 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
     ENTRIES.iter().chain(&mujoco::ENTRIES)
 }
 
-/// All names, in alphabetical order.
+/// The names of all environments of this build that need no Python, in alphabetical order.
 pub fn names() -> impl Iterator<Item = &'static str> {
     entries().map(|entry| entry.id)
 }
 
-/// Make an environment; it has to be reset before its first step.
+/// Make the environment of that id, without arguments: [`EnvironmentRequest::make`].
 ///
 /// # Errors
-/// - [`EnvironmentError::Unknown`], with the nearest name if one is near;
-/// - [`EnvironmentError::NotBuilt`] for a `mujoco:` name in a build without the feature;
-/// - [`EnvironmentError::Model`] and [`EnvironmentError::LibraryVersion`] where what a `mujoco:` environment needs is missing.
+/// As there.
 pub fn make(id: &str) -> Result<Box<dyn Environment>, EnvironmentError> {
-    find(id).and_then(|entry| (entry.make)())
+    EnvironmentRequest::new(id).make()
 }
 
-/// What is fixed about an environment, without making one.
+/// What is fixed about the environment of that id: [`EnvironmentRequest::examine`].
 ///
 /// # Errors
-/// As [`make`].
+/// As there.
 pub fn spec(id: &str) -> Result<EnvironmentSpec, EnvironmentError> {
-    find(id).and_then(|entry| (entry.spec)())
+    EnvironmentRequest::new(id).examine().map(|examined| examined.spec)
 }
 
-fn find(id: &str) -> Result<&'static Entry, EnvironmentError> {
-    entries().find(|entry| entry.id == id).ok_or_else(|| {
+/// Who makes the requested environment.
+pub(super) fn origin_of(request: &EnvironmentRequest) -> Result<&'static dyn Origin, EnvironmentError> {
+    let id = &request.id;
+    if let Some((_, origin)) = PREFIXES.iter().find(|(prefix, _)| id.starts_with(prefix)) {
+        return Ok(*origin);
+    }
+    entries().find(|entry| entry.id == id).map(|entry| entry as &dyn Origin).ok_or_else(|| {
         if id.starts_with(mujoco::PREFIX) && mujoco::ENTRIES.is_empty() {
             return EnvironmentError::NotBuilt { id: id.to_owned(), feature: "mujoco" };
         }
         let suggestion = nearest(id).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
-        EnvironmentError::Unknown { id: id.to_owned(), suggestion, known: names().collect::<Vec<_>>().join(", ") }
+        let prefixes = PREFIXES.iter().map(|(prefix, _)| format!("{prefix}..."));
+        let known = names().map(str::to_owned).chain(prefixes).collect::<Vec<_>>().join(", ");
+        EnvironmentError::Unknown { id: id.to_owned(), suggestion, known }
     })
+}
+
+impl Origin for Entry {
+    fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
+        self.check(request)?;
+        (self.make)()
+    }
+
+    fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
+        self.check(request)?;
+        let software = self.software.iter().map(|&(name, version)| (name.to_owned(), version.to_owned())).collect();
+        Ok(Examined { spec: (self.spec)()?, software })
+    }
+}
+
+impl Entry {
+    fn check(&self, request: &EnvironmentRequest) -> Result<(), EnvironmentError> {
+        if request.arguments()?.is_empty() {
+            return Ok(());
+        }
+        Err(EnvironmentError::TakesNoArguments { id: self.id.into(), given: request.keyword_arguments.clone() })
+    }
 }
 
 fn nearest(id: &str) -> Option<&'static str> {
@@ -102,9 +150,28 @@ mod tests {
             ("MountainCarContinous-v0", "`MountainCarContinuous-v0`"),
             ("acrobot", "`Acrobot-v1`"),
         ] {
-            let message = spec(asked).expect_err("the name is misspelt").to_string();
-            assert!(message.contains(&format!("(did you mean {meant}?)")), "{message}");
+            assert_suggests(asked, meant);
         }
+    }
+
+    fn assert_suggests(asked: &str, meant: &str) {
+        let message = spec(asked).expect_err("the name is misspelt").to_string();
+        assert!(message.contains(&format!("(did you mean {meant}?)")), "{message}");
+    }
+
+    #[cfg(feature = "mujoco")]
+    #[test]
+    fn a_name_of_mujoco_is_recognised_without_its_prefix_or_version() {
+        for asked in ["HalfCheetah-v5", "mujoco:HalfCheetah-v4", "mujoco:halfcheeta", "mojoco:HalfCheetah-v5"] {
+            assert_suggests(asked, "`mujoco:HalfCheetah-v5`");
+        }
+    }
+
+    #[cfg(not(feature = "mujoco"))]
+    #[test]
+    fn a_name_of_mujoco_says_what_the_build_lacks() {
+        let message = spec("mujoco:HalfCheetah-v5").expect_err("this build has no MuJoCo").to_string();
+        assert!(message.contains("feature `mujoco`") && message.contains("cargo xtask setup"), "{message}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::shared_memory::HugePages;
-use super::{Budget, Machine, readable_bytes};
+use super::{Budget, Machine, PythonSurvey, readable_bytes};
 
 /// How good a fact is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -41,8 +41,8 @@ const OLDEST_KERNEL: (u32, u32) = (5, 4);
 /// A run opens a few files for each of its processes.
 const ENOUGH_OPEN_FILES: u64 = 1_024;
 
-/// All findings about `machine`.
-pub fn report(machine: &Machine) -> Vec<Finding> {
+/// All findings about `machine` and its Python.
+pub fn report(machine: &Machine, python: &PythonSurvey) -> Vec<Finding> {
     vec![
         kernel(machine),
         cores(machine),
@@ -53,17 +53,18 @@ pub fn report(machine: &Machine) -> Vec<Finding> {
         huge_pages(machine),
         gpu(machine),
         libtorch(machine),
-        python(machine),
+        python.interpreter(),
+        python.packages(),
         open_files(machine),
     ]
 }
 
 impl Finding {
-    fn ok(topic: &'static str, fact: String) -> Self {
+    pub(super) fn ok(topic: &'static str, fact: String) -> Self {
         Self { topic, verdict: Verdict::Ok, fact, fix: None }
     }
 
-    fn warning(topic: &'static str, fact: String, fix: impl Into<String>) -> Self {
+    pub(super) fn warning(topic: &'static str, fact: String, fix: impl Into<String>) -> Self {
         Self { topic, verdict: Verdict::Warning, fact, fix: Some(fix.into()) }
     }
 
@@ -199,15 +200,6 @@ fn libtorch(machine: &Machine) -> Finding {
     }
 }
 
-fn python(machine: &Machine) -> Finding {
-    match &machine.software.python {
-        Some(program) => Finding::ok("python", program.display().to_string()),
-        None => {
-            Finding::warning("python", "no python3 on the search path: only native environments run".to_owned(), "apt-get install python3")
-        }
-    }
-}
-
 fn open_files(machine: &Machine) -> Finding {
     let (soft, hard) = (machine.software.open_files, machine.software.open_files_hard);
     let fact = format!("this process may open {soft} files");
@@ -257,7 +249,6 @@ mod tests {
         machine.shared_memory = Some(SharedMemory { total_bytes: 8 << 30, free_bytes: 8 << 30 });
         machine.software.libtorch =
             super::super::Libtorch { is_linked: true, folder: Some("/torch".into()), version: Some("2.13.0".into()), has_cuda: false };
-        machine.software.python = Some("/usr/bin/python3".into());
         (machine.software.open_files, machine.software.open_files_hard) = (1_024, 4_096);
         machine
     }
@@ -266,20 +257,23 @@ mod tests {
     fn finding_after(damage: impl FnOnce(&mut Machine)) -> Finding {
         let mut machine = sound_machine();
         damage(&mut machine);
-        let mut amiss: Vec<Finding> = report(&machine).into_iter().filter(|finding| finding.verdict != Verdict::Ok).collect();
+        let mut amiss: Vec<Finding> =
+            report(&machine, &PythonSurvey::sound()).into_iter().filter(|finding| finding.verdict != Verdict::Ok).collect();
         assert_eq!(amiss.len(), 1, "{amiss:#?}");
         amiss.remove(0)
     }
 
     #[test]
     fn nothing_is_amiss_on_a_sound_machine() {
-        assert!(report(&sound_machine()).iter().all(|finding| finding.verdict == Verdict::Ok && finding.fix.is_none()));
+        assert!(
+            report(&sound_machine(), &PythonSurvey::sound()).iter().all(|finding| finding.verdict == Verdict::Ok && finding.fix.is_none())
+        );
     }
 
     #[test]
     fn every_defect_is_found_alone_and_comes_with_a_fix() {
         type Damage = fn(&mut Machine);
-        let defects: [(&str, Verdict, Damage); 9] = [
+        let defects: [(&str, Verdict, Damage); 8] = [
             ("kernel", Verdict::Problem, |machine| machine.software.kernel = "4.19.0".into()),
             ("cores", Verdict::Warning, |machine| machine.cores.usable = vec![0]),
             ("memory", Verdict::Warning, |machine| machine.memory.available_bytes = 1 << 30),
@@ -287,7 +281,6 @@ mod tests {
             ("huge pages", Verdict::Warning, |machine| machine.huge_pages = HugePages::Never),
             ("gpu", Verdict::Warning, |machine| machine.gpus.names = vec!["NVIDIA H200".into()]),
             ("libtorch", Verdict::Warning, |machine| machine.software.libtorch.is_linked = false),
-            ("python", Verdict::Warning, |machine| machine.software.python = None),
             ("open files", Verdict::Warning, |machine| machine.software.open_files = 256),
         ];
         for (topic, verdict, damage) in defects {
@@ -309,8 +302,11 @@ mod tests {
     fn a_machine_without_shared_memory_cannot_run() {
         let mut machine = sound_machine();
         machine.shared_memory = None;
-        let problems: Vec<&str> =
-            report(&machine).iter().filter(|finding| finding.verdict == Verdict::Problem).map(|finding| finding.topic).collect();
+        let problems: Vec<&str> = report(&machine, &PythonSurvey::sound())
+            .iter()
+            .filter(|finding| finding.verdict == Verdict::Problem)
+            .map(|finding| finding.topic)
+            .collect();
         assert_eq!(problems, ["shared memory", "largest segment"]);
     }
 

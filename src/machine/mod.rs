@@ -9,6 +9,8 @@ pub mod cores;
 pub mod doctor;
 pub mod gpu;
 pub mod memory;
+pub mod python;
+mod python_survey;
 pub mod shared_memory;
 pub mod software;
 
@@ -18,6 +20,8 @@ use serde::Serialize;
 
 pub use cores::Cores;
 pub use memory::{Budget, Limit, Memory};
+pub use python::{LinkedPython, Python, PythonError};
+pub use python_survey::PythonSurvey;
 pub use shared_memory::SharedMemory;
 pub use software::{Libtorch, Software};
 
@@ -36,7 +40,7 @@ pub struct Machine {
     pub huge_pages: shared_memory::HugePages,
     /// GPUs of NVIDIA.
     pub gpus: gpu::Gpus,
-    /// Kernel, libtorch, Python, and limits of this process.
+    /// Kernel, libtorch, and limits of this process.
     pub software: Software,
 }
 

@@ -1,4 +1,4 @@
-//! What software there is: the kernel, libtorch, Python; and how many files this process may open.
+//! What software there is: the kernel and libtorch; and how many files this process may open.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,6 @@ pub struct Software {
     pub kernel: String,
     /// libtorch.
     pub libtorch: Libtorch,
-    /// The first `python3` on the search path.
-    pub python: Option<PathBuf>,
     /// Files that this process may have open.
     pub open_files: u64,
     /// Files that it may allow itself without root.
@@ -39,11 +37,9 @@ impl Software {
     /// Asks the kernel, and reads the files below `root`.
     pub fn detect_under(root: &Path) -> Self {
         let (open_files, open_files_hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((0, 0));
-        let search_path = std::env::var_os("PATH").unwrap_or_default();
         Self {
             kernel: text_of(root, "proc/sys/kernel/osrelease").trim().to_owned(),
             libtorch: Libtorch::detect(&text_of(root, "proc/self/maps")),
-            python: std::env::split_paths(&search_path).map(|folder| folder.join("python3")).find(|program| program.is_file()),
             open_files,
             open_files_hard,
         }

@@ -105,6 +105,7 @@ impl<'a> Actor<'a> {
         self.count(Counter::InferenceNs);
 
         self.observations.copy_from_slice(self.environments.observations());
+        self.run.process.enter(Phase::Environment);
         self.environments.step(self.actions.for_environments())?;
         self.report_episodes();
         self.observe();

@@ -2,15 +2,15 @@
 
 use thiserror::Error;
 
-use super::actor;
 use super::run::{RoleError, Run, catch_panic};
+use super::{actor, environments};
 use crate::algorithms::{AlgorithmError, registry as algorithms};
 use crate::config::{Config, ConfigErrors};
-use crate::environments::{EnvironmentError, registry as environments};
+use crate::environments::EnvironmentError;
 use crate::rendezvous::handshake::JoinError;
 use crate::rendezvous::{Registry, RendezvousError, attach};
-use crate::segment::SegmentError;
 use crate::segment::processes::Role;
+use crate::segment::{Segment, SegmentError};
 
 /// Why an actor could not join.
 #[derive(Debug, Error)]
@@ -48,6 +48,15 @@ impl From<RendezvousError> for AttachError {
     }
 }
 
+/// Let this process step the environment of the supervisor `pid`'s run; may start the program anew, as
+/// [`environments::become_ready`] does. To be called before any actor is forked.
+pub fn become_ready(registry: &Registry, pid: u32) -> Result<(), AttachError> {
+    // A run that is about to vanish is refused with better words when it is joined.
+    let Ok(segment) = Segment::attach_read_only(&registry.find(pid)?.record.segment) else { return Ok(()) };
+    let config = Config::parse(&segment.description()?.config_toml, "the run's configuration", &[])?.config;
+    Ok(environments::become_ready(&config)?)
+}
+
 /// Join the run of the supervisor `pid` and act in it until the run ends, the supervisor is gone, or this process is
 /// asked to leave. `joined` is called once the place has been taken.
 pub fn run(registry: &Registry, pid: u32, joined: impl FnOnce(usize)) -> Result<(), AttachError> {
@@ -55,7 +64,7 @@ pub fn run(registry: &Registry, pid: u32, joined: impl FnOnce(usize)) -> Result<
     let segment = attachment.open_segment()?;
     let description = segment.description()?;
     let config = Config::parse(&description.config_toml, "the run's configuration", &[])?.config;
-    let environment = environments::spec(&config.environment.id)?;
+    let environment = environments::request(&config).make()?.spec().clone();
     let algorithm = algorithms::build(&config, &environment)?;
     let slot = segment.processes().slot(attachment.slot);
     if !slot.occupy(std::process::id()) {

@@ -6,17 +6,16 @@ use std::time::{Duration, Instant};
 use ipc_channel::ipc::IpcSender;
 use serde::{Deserialize, Serialize};
 
-use super::run::{RoleError, Run, make_environments};
+use super::run::{RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::checkpoint::{self, WeightsMetadata};
-use crate::config::Config;
-use crate::environments::derive_seed;
+use crate::environments::{VectorEnvironment, derive_seed};
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use crate::segment::system;
 use rand::SeedableRng;
 
 /// Episodes stepped together.
-const MOST_ENVIRONMENTS: usize = 32;
+pub const MOST_ENVIRONMENTS: usize = 32;
 /// How long the evaluator waits for the learners' last parameters.
 const LAST_PARAMETERS_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -58,18 +57,18 @@ pub struct Episodes {
     pub lengths: Vec<u64>,
 }
 
-/// Play `episodes` episodes greedily; `go_on` is asked before every step and may end it early with fewer episodes.
+/// Play `episodes` episodes greedily in `environments`, which are reset first; `go_on` is asked before every step and may
+/// end it early with fewer episodes.
 ///
 /// Episodes are dealt out to environments beforehand, so that long episodes count as often as short ones.
 pub fn play(
-    config: &Config,
+    environments: &mut VectorEnvironment,
     policy: &mut dyn Policy,
     episodes: usize,
     seed: u64,
     mut go_on: impl FnMut() -> bool,
 ) -> Result<Episodes, RoleError> {
-    let count = episodes.min(MOST_ENVIRONMENTS);
-    let mut environments = make_environments(config, count)?;
+    let count = environments.len();
     environments.reset(seed)?;
     let mut left: Vec<usize> = (0..count).map(|index| episodes / count + usize::from(index < episodes % count)).collect();
     let mut outputs = vec![0.0; count * policy.outputs()];
@@ -96,6 +95,8 @@ pub fn play(
 /// An evaluator between two evaluations.
 pub struct Evaluator<'a> {
     run: &'a Run<'a>,
+    /// The same for every evaluation: some take seconds to make.
+    environments: VectorEnvironment,
     policy: Box<dyn Policy>,
     parameters: Vec<f32>,
     evaluated_version: u64,
@@ -108,6 +109,7 @@ impl<'a> Evaluator<'a> {
     /// Set up. The best policy goes to `best_path`; one that is there already (after a restart) has to be beaten.
     pub fn new(run: &'a Run<'a>, best_path: std::path::PathBuf, best: f64) -> Result<Self, RoleError> {
         Ok(Self {
+            environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS))?,
             policy: run.algorithm.policy()?,
             parameters: vec![0.0; run.segment.parameter_board().len()],
             evaluated_version: 0,
@@ -131,7 +133,7 @@ impl<'a> Evaluator<'a> {
         self.policy.set_parameters(&self.parameters);
         let episodes = self.run.config.evaluator.episodes;
         let seed = derive_seed(self.run.seed(), self.evaluations);
-        let played = play(self.run.config, &mut *self.policy, episodes, seed, go_on)?;
+        let played = play(&mut self.environments, &mut *self.policy, episodes, seed, go_on)?;
         if played.returns.len() < episodes {
             return Ok(None);
         }

@@ -3,6 +3,7 @@
 
 pub mod actor;
 pub mod attached;
+pub mod environments;
 pub mod evaluator;
 pub mod inspector;
 pub mod learner;

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thiserror::Error;
 
-use super::evaluator;
+use super::evaluator::MOST_ENVIRONMENTS;
 use super::run::RoleError;
+use super::{environments, evaluator};
 use crate::algorithms::{AlgorithmError, registry as algorithms};
 use crate::checkpoint::{Policy, WeightsError};
 use crate::config::{Config, ConfigErrors};
-use crate::environments::{EnvironmentError, registry as environments};
+use crate::environments::EnvironmentError;
 use crate::telemetry::{Evaluation, RunFolder, Statistics, TelemetryError};
 
 /// Which weights of a run.
@@ -102,25 +103,24 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// Let this process step the environment of the policy at `path`; may start the program anew, as
+/// [`environments::become_ready`] does.
+pub fn become_ready(path: &Path) -> Result<(), PlayError> {
+    Ok(environments::become_ready(&config_at(path)?)?)
+}
+
 /// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes.
 pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Outcome, PlayError> {
-    let (weights, config) = if path.is_dir() {
-        let folder = RunFolder::open(path)?;
-        let weights = match which {
-            Which::Best => folder.best_weights(),
-            Which::Last => folder.last_weights(),
-        };
-        (weights, Some(Config::load(&folder.config(), &[])?.config))
-    } else {
-        (path.to_owned(), None)
-    };
+    let weights = weights_at(path, which)?;
     let saved = Policy::load(&weights)?;
-    let mut config = config.unwrap_or_else(|| Config::for_environment(&saved.metadata.environment));
+    let mut config = config_at(path)?;
     config.algorithm.name.clone_from(&saved.metadata.algorithm);
     config.network.hidden.clone_from(&saved.spec.hidden);
     config.network.dueling = saved.spec.dueling;
     config.algorithm.normalise_observations = saved.metadata.input_scaling.is_some();
-    let algorithm = algorithms::build(&config, &environments::spec(&config.environment.id)?)?;
+    let episodes = episodes.max(1);
+    let mut environments = environments::make(&config, episodes.min(MOST_ENVIRONMENTS))?;
+    let algorithm = algorithms::build(&config, environments.spec())?;
     let expected = algorithm.network().parameter_count();
     if saved.parameters.len() != expected {
         return Err(PlayError::Shape {
@@ -133,7 +133,7 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Out
     }
     let mut policy = algorithm.policy()?;
     policy.set_parameters(&saved.published());
-    let played = evaluator::play(&config, &mut *policy, episodes.max(1), seed, || true)?;
+    let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, || true)?;
     let evaluation = Evaluation { returns: played.returns, lengths: played.lengths, ..Evaluation::default() };
     Ok(Outcome {
         weights,
@@ -144,4 +144,25 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Out
         statistics: evaluation.statistics(),
         returns: evaluation.returns,
     })
+}
+
+fn weights_at(path: &Path, which: Which) -> Result<PathBuf, PlayError> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let folder = RunFolder::open(path)?;
+    Ok(match which {
+        Which::Best => folder.best_weights(),
+        Which::Last => folder.last_weights(),
+    })
+}
+
+/// The configuration of the run, or for weights alone the defaults of their environment.
+fn config_at(path: &Path) -> Result<Config, PlayError> {
+    if path.is_dir() {
+        return Ok(Config::load(&RunFolder::open(path)?.config(), &[])?.config);
+    }
+    let mut config = Config::for_environment(&Policy::load(path)?.metadata.environment);
+    environments::resolve(&mut config, Path::new(""))?;
+    Ok(config)
 }

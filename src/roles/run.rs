@@ -6,9 +6,10 @@ use std::sync::Mutex;
 use rand::SeedableRng;
 use thiserror::Error;
 
+use super::environments;
 use crate::algorithms::{Algorithm, AlgorithmError, Random};
 use crate::config::Config;
-use crate::environments::{EnvironmentError, EnvironmentSpec, VectorEnvironment, delayed, registry};
+use crate::environments::{EnvironmentError, EnvironmentSpec, VectorEnvironment};
 use crate::replay::{RateLimiter, Replay, StagingArea};
 use crate::segment::control::{Control, RunState};
 use crate::segment::processes::{ProcessSlot, Role};
@@ -28,6 +29,29 @@ pub enum RoleError {
     /// The replay could not be sampled.
     #[error(transparent)]
     Sample(#[from] crate::replay::SampleError),
+    /// The gradient is no longer a number.
+    #[error(
+        "the gradient of update {update} is not finite (loss {loss}): training has diverged; lower learner.learning_rate, set \
+         learner.max_gradient_norm, or set algorithm.normalise_rewards to true"
+    )]
+    Diverged {
+        /// Number of the update.
+        update: u64,
+        /// Its loss.
+        loss: f64,
+    },
+    /// The segment could not be opened a second time, for a thread.
+    #[error(transparent)]
+    Segment(#[from] crate::segment::SegmentError),
+    /// The thread that draws batches ahead did not start.
+    #[error("the thread that draws batches ahead did not start: {source}; set learner.prefetch to false")]
+    Thread {
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The thread that draws batches ahead ended by itself.
+    #[error("the thread that draws batches ahead ended by itself: this is a bug in Shoal; set learner.prefetch to false")]
+    ThreadEnded,
     /// A file could not be written.
     #[error(transparent)]
     Weights(#[from] crate::checkpoint::WeightsError),
@@ -92,7 +116,9 @@ impl<'a> Run<'a> {
 
     /// `count` environments, as the configuration describes them, not yet reset.
     pub fn environments(&self, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
-        make_environments(self.config, count)
+        let made = environments::make(self.config, count)?;
+        environments::check_unchanged(made.spec(), self.environment)?;
+        Ok(made)
     }
 
     /// Whether the run ends, or this process was asked to leave.
@@ -115,12 +141,6 @@ impl<'a> Run<'a> {
             error_band: self.config.effective_error_band().unwrap_or(f64::INFINITY),
         }
     }
-}
-
-/// `count` environments, as the configuration describes them.
-pub fn make_environments(config: &Config, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
-    let make = || Ok(delayed(registry::make(&config.environment.id)?, config.environment.step_delay_us));
-    VectorEnvironment::new((0..count).map(|_| make()).collect::<Result<_, EnvironmentError>>()?)
 }
 
 /// A clock that attributes time to what was just done.

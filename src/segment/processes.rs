@@ -3,17 +3,22 @@
 //! Only the kernel says who is dead; a slot says who *was* alive. A process is named by its id and its start time,
 //! which together are never reused within a boot.
 
+use std::borrow::Cow;
+
 use crate::sync::{AtomicU64, Ordering, monotonic_ns};
 
 use super::control::Control;
 use super::counters::{COUNTER_WORDS, Counters};
 use super::view::{load_bytes, store_bytes};
 
-pub(super) const SLOT_WORDS: usize = 64;
-const LAST_WORDS: usize = 24;
-const LAST_WORDS_BYTES: usize = 128;
-const COUNTERS: usize = 40;
-const _: () = assert!(LAST_WORDS + LAST_WORDS_BYTES / 8 <= COUNTERS && COUNTERS + COUNTER_WORDS <= SLOT_WORDS);
+pub(super) const SLOT_WORDS: usize = 560;
+const COUNTERS: usize = 24;
+const LAST_WORDS: usize = COUNTERS + COUNTER_WORDS;
+/// Room for a traceback of Python with some twenty calls.
+const LAST_WORDS_BYTES: usize = 4096;
+/// Stands in last words for what was cut out.
+const CUT: &str = "\n[...]\n";
+const _: () = assert!(LAST_WORDS + LAST_WORDS_BYTES / 8 == SLOT_WORDS && SLOT_WORDS.is_multiple_of(8));
 
 /// What a process does in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -293,14 +298,12 @@ impl<'a> ProcessSlot<'a> {
         self.words[Self::VERSION].load(Ordering::Relaxed)
     }
 
-    /// Leave a message for whoever finds the process dead, cut to 127 bytes.
+    /// Leave a message for whoever finds the process dead. Of one that is longer than 4095 bytes the first line and the
+    /// end are kept: that is where a traceback says most.
     pub fn set_last_words(self, message: &str) {
+        let message = shortened(message, LAST_WORDS_BYTES - 1);
         let mut bytes = [0; LAST_WORDS_BYTES];
-        let mut length = message.len().min(LAST_WORDS_BYTES - 1);
-        while !message.is_char_boundary(length) {
-            length -= 1;
-        }
-        bytes[..length].copy_from_slice(&message.as_bytes()[..length]);
+        bytes[..message.len()].copy_from_slice(message.as_bytes());
         store_bytes(&self.words[LAST_WORDS..], &bytes);
     }
 
@@ -342,6 +345,18 @@ impl<'a> ProcessSlot<'a> {
     pub fn in_operation(self) -> bool {
         self.words[Self::IN_OPERATION].load(Ordering::SeqCst) != 0
     }
+}
+
+/// `message` in at most `limit` bytes: its first line, or half of the room if that is longer, and its end.
+fn shortened(message: &str, limit: usize) -> Cow<'_, str> {
+    if message.len() <= limit {
+        return Cow::Borrowed(message);
+    }
+    let headline = message.lines().next().unwrap_or_default();
+    let head = &headline[..headline.floor_char_boundary(headline.len().min(limit / 2))];
+    let room = limit - head.len() - CUT.len();
+    let tail = &message[message.ceil_char_boundary(message.len() - room)..];
+    Cow::Owned([head, CUT, tail].concat())
 }
 
 /// Longest sleep between two looks at a closed gate.
@@ -425,11 +440,17 @@ mod tests {
     }
 
     #[test]
-    fn last_words_are_cut_at_a_character() {
+    fn long_last_words_keep_their_first_line_and_their_end() {
         let words: Vec<AtomicU64> = (0..SLOT_WORDS).map(|_| AtomicU64::new(0)).collect();
         let slot = table(&words).slot(0);
-        slot.set_last_words(&"ü".repeat(100));
-        assert_eq!(slot.last_words(), "ü".repeat(63));
+        for line in ["a call", "ein Aufruf in Übersee", "\u{1f41f}"] {
+            slot.set_last_words(&format!("failed: out of luck\n{}the innermost call", format!("{line}\n").repeat(2_000)));
+            let kept = slot.last_words();
+            assert!(kept.starts_with("failed: out of luck\n[...]\n") && kept.ends_with("the innermost call"), "{kept}");
+            assert!((LAST_WORDS_BYTES - 4..LAST_WORDS_BYTES).contains(&kept.len()), "{} bytes", kept.len());
+        }
+        slot.set_last_words(&"ü".repeat(LAST_WORDS_BYTES));
+        assert!(slot.last_words().starts_with('ü') && slot.last_words().ends_with('ü'));
         slot.set_last_words("short");
         assert_eq!(slot.last_words(), "short");
     }

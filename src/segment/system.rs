@@ -98,12 +98,14 @@ fn note_signals(signals: &[Signal]) -> Result<(), SegmentError> {
     Ok(())
 }
 
-/// Leave Ctrl+C to the supervisor: the terminal sends it to every process of the run.
-pub fn ignore_interrupts() -> Result<(), SegmentError> {
+/// Leave Ctrl+C to the supervisor, since the terminal sends it to every process of the run, and do not die of SIGUSR1, by
+/// which the supervisor asks for a stack, where nobody answers it.
+pub fn ignore_signals_of_the_run() -> Result<(), SegmentError> {
     use nix::sys::signal::{SigHandler, signal};
-    // SAFETY: ignoring a signal runs no code.
-    unsafe { signal(Signal::SIGINT, SigHandler::SigIgn) }
-        .map_err(|error| SegmentError::System { action: "signal", source: error.into() })?;
+    for ignored in [Signal::SIGINT, Signal::SIGUSR1] {
+        // SAFETY: ignoring a signal runs no code.
+        unsafe { signal(ignored, SigHandler::SigIgn) }.map_err(|error| SegmentError::System { action: "signal", source: error.into() })?;
+    }
     Ok(())
 }
 

@@ -20,7 +20,7 @@ pub enum StopReason {
     TimeLimit,
     /// The user stopped it.
     Interrupted,
-    /// It could not go on, for this reason.
+    /// It could not go on, for this reason: a line, and below it what explains it, such as a traceback.
     Failed(String),
 }
 
@@ -94,7 +94,10 @@ impl Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = |name: &str, text: String| writeln!(formatter, "{name:<11} {text}");
-        line("stopped", format!("{}, after {}", self.reason, clock(self.wall_s)))?;
+        let reason = self.reason.to_string();
+        let (reason, details) = reason.split_once('\n').unwrap_or((&reason, ""));
+        let after = format!("{reason}, after {}", clock(self.wall_s));
+        line("stopped", if details.is_empty() { after } else { format!("{after}\n{details}") })?;
         let episodes = grouped(self.episodes);
         line("steps", format!("{} ({}/s), {episodes} episodes", grouped(self.env_steps), short(self.per_second(self.env_steps))))?;
         line("updates", format!("{} ({}/s)", grouped(self.updates), short(self.per_second(self.updates))))?;

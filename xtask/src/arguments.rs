@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Task {
-    /// Fetch libtorch if it is missing, build in release mode, and train
+    /// Set up what is missing, build in release mode, and train
     Train {
         /// The configuration to train with [default: configs/cartpole_dqn.toml]
         config: Option<PathBuf>,
@@ -26,16 +26,16 @@ pub(crate) enum Task {
         #[arg(last = true, value_name = "SUPERVISOR ARGUMENTS")]
         arguments: Vec<OsString>,
     },
-    /// Fetch libtorch if it is missing, then check formatting, lints, tests and documentation
+    /// Set up what is missing, then check formatting, lints, tests and documentation
     Test {
-        /// Leave out libtorch and everything that needs it: minutes less on a fresh checkout
+        /// Leave out libtorch, Python and everything that needs them: minutes less on a fresh checkout
         #[arg(long)]
         fast: bool,
         /// Run this stage alone
         #[arg(long, value_name = "STAGE", value_parser = PossibleValuesParser::new(test::stage_names()))]
         only: Option<String>,
     },
-    /// Fetch libtorch if it is missing
+    /// Fetch libtorch and make the Python that environments run in, where they are missing
     Setup {
         /// Remove what the set-up has fetched, and stop
         #[arg(long)]

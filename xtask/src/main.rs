@@ -1,12 +1,14 @@
 //! The commands a person types in this checkout: `cargo xtask train`, `test`, `setup`, `doctor`.
 //!
-//! They exist because training needs libtorch, a C++ library that cargo cannot fetch: each command first makes sure that
-//! the right one is there, and only then builds.
+//! They exist because training needs what cargo cannot fetch: libtorch, a C++ library, and for environments in Python their
+//! packages. Each command first makes sure that the right ones are there, and only then builds.
 
 mod arguments;
 mod distribution;
 mod libtorch;
+mod lock;
 mod prerequisites;
+mod python;
 mod report;
 mod stages;
 mod test;
@@ -31,12 +33,21 @@ fn main() -> ExitCode {
     }
 }
 
+fn set_up() -> Result<()> {
+    say(format!("libtorch is ready: {}.", libtorch::provide()?));
+    let environments = python::provide()?;
+    if environments.are_in_python() {
+        say(environments.to_string());
+    }
+    Ok(())
+}
+
 fn run(task: Task) -> Result<()> {
     match task {
         Task::Train { config, arguments } => train::train(config, arguments),
         Task::Test { fast, only } => test::test(fast, only.as_deref()),
-        Task::Setup { clean: true } => libtorch::remove(),
-        Task::Setup { clean: false } => libtorch::provide().map(|found| say(format!("libtorch is ready: {found}."))),
+        Task::Setup { clean: true } => libtorch::remove().and_then(|()| python::remove()),
+        Task::Setup { clean: false } => set_up(),
         Task::Doctor => prerequisites::doctor(),
     }
 }

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Result, bail};
 
 use crate::distribution::{Tool, install_command};
+use crate::python::{self, Environments};
 use crate::{libtorch, report::say, workspace};
 
 /// Room for the wheels and for what is unpacked from them: 1.1 GB at the highest point, and some air.
@@ -48,6 +49,7 @@ pub(crate) fn doctor() -> Result<()> {
         }
         Err(error) => checks.push(Check { subject: "libtorch", outcome: Err(format!("{error:#}")) }),
     }
+    checks.push(python_for_environments());
     for check in &checks {
         match &check.outcome {
             Ok(found) => say(format!("ok       {}: {found}", check.subject)),
@@ -85,6 +87,18 @@ fn compiles_cpp(compiler: &OsString) -> bool {
     // A compiler that exits before it reads closes the pipe; its exit status tells the rest.
     let _ = child.stdin.take().map(|mut input| input.write_all(b"#include <optional>\nstd::optional<int> nothing;\n"));
     child.wait().is_ok_and(|status| status.success())
+}
+
+/// Nothing fails without it: native environments need no Python.
+fn python_for_environments() -> Check {
+    let outcome = match python::find() {
+        Some(found @ Environments::InPython(_)) => found.to_string(),
+        Some(Environments::NativeAlone(reason)) => {
+            format!("none, so only native environments run ({reason}). Install it:  {}", install_command(Tool::PythonToEmbed))
+        }
+        None => "not set up yet; `cargo xtask setup` does it".to_owned(),
+    };
+    Check { subject: "Python for environments", outcome: Ok(outcome) }
 }
 
 /// Python with pip: pip knows the user's package index, proxy and certificates, so nothing of that is repeated here.

@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::libtorch::{self, Libtorch};
+use crate::python::{self, Environments};
 use crate::stages::{self, Stage};
 use crate::{prerequisites, workspace};
 
@@ -52,24 +53,29 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
             None => definition.name != "tests-without-libtorch",
         })
         .collect();
-    let libtorch = if chosen.iter().any(|definition| definition.needs_libtorch) {
+    let set_up = if chosen.iter().any(|definition| definition.needs_libtorch) {
         prerequisites::require([prerequisites::cpp_compiler()])?;
-        Some(libtorch::provide()?)
+        Some((libtorch::provide()?, python::provide()?))
     } else {
         None
     };
     let nextest = has_nextest();
-    let stages = chosen.iter().map(|definition| Stage { name: definition.name, command: command(definition, nextest, libtorch.as_ref()) });
+    let stages = chosen.iter().map(|definition| Stage { name: definition.name, command: command(definition, nextest, set_up.as_ref()) });
     stages::run(stages.collect(), "cargo xtask test --only")
 }
 
-fn command(definition: &Definition, nextest: bool, libtorch: Option<&Libtorch>) -> Command {
+fn command(definition: &Definition, nextest: bool, set_up: Option<&(Libtorch, Environments)>) -> Command {
     let mut command = workspace::cargo();
-    command.args(arguments(definition.arguments, nextest));
-    command.envs(definition.variable);
-    if let Some(libtorch) = libtorch {
+    let mut words = arguments(definition.arguments, nextest);
+    if let Some((libtorch, environments)) = set_up {
         libtorch.hand_to(&mut command);
+        if definition.needs_libtorch {
+            // Before what is meant for the compiler.
+            let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+            words.splice(end..end, environments.features().iter().copied());
+        }
     }
+    command.args(words).envs(definition.variable);
     command
 }
 
@@ -95,6 +101,15 @@ mod tests {
         assert_eq!(arguments("nextest run --workspace", true), ["nextest", "run", "--workspace"]);
         assert_eq!(arguments("nextest run --workspace", false), ["test", "--lib", "--bins", "--tests", "--examples", "--workspace"]);
         assert_eq!(arguments("fmt --all --check", false), ["fmt", "--all", "--check"]);
+    }
+
+    #[test]
+    fn a_machine_without_a_python_to_embed_builds_without_its_feature() {
+        let without = (Libtorch::Fetched, Environments::NativeAlone("there is none".into()));
+        let lints = DEFINITIONS.iter().find(|definition| definition.name == "lints").unwrap();
+        let command = command(lints, true, Some(&without));
+        let words: Vec<_> = command.get_args().map(|word| word.to_str().unwrap()).collect();
+        assert_eq!(words.join(" "), "clippy --workspace --all-targets --no-default-features --features torch -- -D warnings");
     }
 
     #[test]

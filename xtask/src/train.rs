@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::libtorch::{self, Libtorch};
 use crate::report::say;
-use crate::{prerequisites, workspace};
+use crate::{prerequisites, python, workspace};
 
 const DEFAULT_CONFIG: &str = "configs/cartpole_dqn.toml";
 
@@ -21,7 +21,8 @@ pub(crate) fn train(config: Option<PathBuf>, arguments: Vec<OsString>) -> Result
     check_config(&config)?;
     prerequisites::require([prerequisites::cpp_compiler()])?;
     let libtorch = libtorch::provide()?;
-    let supervisor = build_supervisor(&libtorch)?;
+    let environments = python::provide()?;
+    let supervisor = build_supervisor(&libtorch, &environments)?;
     let mut command = Command::new(&supervisor);
     command.arg(&config).args(arguments);
     Err(command.exec()).with_context(|| format!("{} does not start", supervisor.display()))
@@ -51,10 +52,11 @@ fn check_config(config: &Path) -> Result<()> {
 }
 
 /// Builds the supervisor in release mode, with cargo's own progress on the terminal, and returns where cargo put it.
-fn build_supervisor(libtorch: &Libtorch) -> Result<PathBuf> {
+fn build_supervisor(libtorch: &Libtorch, environments: &python::Environments) -> Result<PathBuf> {
     say("Building in release mode: several minutes the first time, seconds later.");
     let mut command = workspace::cargo();
     command.args(["build", "--release", "--package", "shoal", "--bin", "supervisor", "--message-format=json-render-diagnostics"]);
+    command.args(environments.features());
     libtorch.hand_to(&mut command);
     let mut child = command.stdout(Stdio::piped()).spawn().context("cargo does not start")?;
     let output = child.stdout.take().context("cargo has no output")?;

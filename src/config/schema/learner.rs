@@ -24,6 +24,9 @@ table! {
         max_gradient_norm: Option<f64> = Some(10.0), above(0.0), "";
         /// Updates between two publications of the parameters.
         publish_interval_updates: u64 = 4, at_least(1), "updates";
+        /// Draw the next batch in a thread of its own while the current one trains: worth a core where sampling takes long beside an
+        /// update. Priorities are then one update older when a batch is drawn.
+        prefetch: bool = false, Limits::Any, "";
         /// Where the gradients are computed.
         device: String = "cpu".into(), Limits::Text { form: "\"cpu\" or \"cuda:N\" with the number of a GPU", accepts: is_device }, "";
     }

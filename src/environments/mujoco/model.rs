@@ -13,7 +13,7 @@ use super::total_mass;
 use crate::environments::EnvironmentError;
 
 /// The version of MuJoCo that this was built for. Others give other trajectories.
-const VERSION: &str = "3.17.0";
+pub(super) const VERSION: &str = "3.17.0";
 /// Names the folder of the models, where it is not the one of the build.
 const FOLDER_VARIABLE: &str = "SHOAL_MUJOCO_ASSETS";
 /// The folder beside the library that was linked, if the build knew where that is.

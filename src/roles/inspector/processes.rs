@@ -31,7 +31,7 @@ pub struct ProcessReport {
     pub in_operation: bool,
     /// How often the process was replaced.
     pub restarts: u64,
-    /// What it said before it died.
+    /// What it said before it died: a line, and below it what explains it, such as a traceback.
     pub last_words: Option<String>,
     /// Environment steps.
     pub env_steps: u64,
@@ -117,7 +117,7 @@ impl ProcessReport {
         let owned = state != SlotState::Free;
         let role = slot.role().filter(|_| owned || slot.generation() > 0);
         let counters = slot.counters();
-        let last_words = printable(&slot.last_words());
+        let last_words = slot.last_words().lines().map(printable).collect::<Vec<_>>().join("\n");
         Self {
             slot: slot.index(),
             role: role.map(|(role, _)| role),

@@ -97,7 +97,7 @@ impl Report {
                 writeln!(formatter, "  {}: {} of {:.1} s", process.name(), shares.join(", "), process.time.accounted_s)?;
             }
             if let Some(words) = &process.last_words {
-                writeln!(formatter, "  {} said last: {words}", process.name())?;
+                writeln!(formatter, "  {} said last: {}", process.name(), words.lines().next().unwrap_or_default())?;
             }
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! What runs in a forked process, from its first instruction to its exit code.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use ipc_channel::ipc::IpcSender;
@@ -7,7 +8,7 @@ use ipc_channel::ipc::IpcSender;
 use super::plan::PlannedProcess;
 use crate::algorithms::Algorithm;
 use crate::config::Config;
-use crate::environments::EnvironmentSpec;
+use crate::environments::{EnvironmentSpec, python};
 use crate::machine::affinity;
 use crate::roles::evaluator::EvaluationReport;
 use crate::roles::run::catch_panic;
@@ -32,17 +33,22 @@ pub(super) struct Child<'a> {
     pub(super) best_weights: PathBuf,
     /// The best evaluation so far.
     pub(super) best_return: f64,
+    /// Where its Python stack goes when it is asked for it; nothing if it runs no Python.
+    pub(super) stack_file: Option<OwnedFd>,
     /// Where evaluations are reported.
     pub(super) reports: Option<IpcSender<EvaluationReport>>,
 }
 
 impl Child<'_> {
     /// Play the part of `planned` and return the exit code.
-    pub(super) fn run(self, planned: &PlannedProcess) -> i32 {
+    pub(super) fn run(mut self, planned: &PlannedProcess) -> i32 {
+        if let Some(file) = self.stack_file.take() {
+            python::write_stacks_to(file);
+        }
         self.segment.disown();
         let slot = self.segment.processes().slot(planned.slot);
         let code = catch_panic(slot, || {
-            if system::ignore_interrupts().is_err() || system::handle_stop_signals_of_child().is_err() {
+            if system::ignore_signals_of_the_run().is_err() || system::handle_stop_signals_of_child().is_err() {
                 slot.set_last_words("could not set its signal handlers");
                 return ERROR_EXIT_CODE;
             }

@@ -3,6 +3,7 @@
 
 mod attachments;
 mod child;
+mod hang;
 mod observe;
 mod plan;
 mod sentinel;
@@ -18,9 +19,10 @@ use thiserror::Error;
 
 use crate::algorithms::{Algorithm, AlgorithmError, registry as algorithms};
 use crate::config::{ConfigError, ConfigErrors, Loaded};
-use crate::environments::{EnvironmentError, EnvironmentSpec, registry as environments};
+use crate::environments::{EnvironmentError, EnvironmentSpec};
 use crate::machine::Machine;
 use crate::machine::memory::Budget;
+use crate::roles::environments;
 use crate::segment::SegmentError;
 use crate::telemetry::{Console, TelemetryError};
 
@@ -59,6 +61,8 @@ pub struct Prepared {
     pub loaded: Loaded,
     /// The environment's facts.
     pub environment: EnvironmentSpec,
+    /// Names and versions of the software that the environment runs on; nothing for native ones.
+    pub software: Vec<(String, String)>,
     /// The algorithm.
     pub algorithm: Box<dyn Algorithm>,
     /// What the machine offers.
@@ -69,11 +73,12 @@ pub struct Prepared {
 
 impl Prepared {
     /// Look up what `loaded` names. What is wrong is reported with its place in the file.
-    pub fn new(loaded: Loaded) -> Result<Self, SupervisorError> {
+    pub fn new(mut loaded: Loaded) -> Result<Self, SupervisorError> {
         let started = Instant::now();
-        let refuse = |error: ConfigError| SupervisorError::Config(ConfigErrors(vec![error]));
-        let environment = environments::spec(&loaded.config.environment.id)
-            .map_err(|error: EnvironmentError| refuse(loaded.error_at("environment.id", error.to_string())))?;
+        let source = loaded.source.clone();
+        environments::resolve(&mut loaded.config, &source).map_err(|error| about_environment(&loaded, &error))?;
+        let examined = environments::request(&loaded.config).examine().map_err(|error| about_environment(&loaded, &error))?;
+        let (environment, software) = (examined.spec, examined.software);
         let algorithm = algorithms::build(&loaded.config, &environment).map_err(|error| {
             let key = match &error {
                 AlgorithmError::Unknown { .. } => "algorithm.name",
@@ -82,7 +87,13 @@ impl Prepared {
             };
             refuse(loaded.error_at(key, error.to_string()))
         })?;
-        Ok(Self { loaded, environment, algorithm, machine: Machine::detect(), started })
+        Ok(Self { loaded, environment, software, algorithm, machine: Machine::detect(), started })
+    }
+
+    /// Let this process run what `loaded` names: its children inherit what an environment in Python needs. May start the
+    /// program anew, as [`environments::become_ready`] does, so it comes before anything that must happen once.
+    pub fn become_ready(loaded: &Loaded) -> Result<(), SupervisorError> {
+        environments::become_ready(&loaded.config).map_err(|error| about_environment(loaded, &error))
     }
 
     /// The plan of the run, checked against the memory that is free now.
@@ -96,4 +107,17 @@ impl Prepared {
     pub fn train(self, plan: Plan, console: Console) -> Result<bool, SupervisorError> {
         Session::start(self, plan, console)?.run()
     }
+}
+
+fn refuse(error: ConfigError) -> SupervisorError {
+    SupervisorError::Config(ConfigErrors(vec![error]))
+}
+
+/// An error of the environment, blamed on the key that it is about.
+fn about_environment(loaded: &Loaded, error: &EnvironmentError) -> SupervisorError {
+    let key = match error {
+        EnvironmentError::KeywordArguments { .. } | EnvironmentError::TakesNoArguments { .. } => "environment.keyword_arguments",
+        _ => "environment.id",
+    };
+    refuse(loaded.error_at(key, error.to_string()))
 }

@@ -45,6 +45,13 @@ pub struct PlannedProcess {
     pub cores: Vec<usize>,
 }
 
+impl PlannedProcess {
+    /// Role and number, for people.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.role.name(), self.number)
+    }
+}
+
 /// A run before it starts.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -100,7 +107,8 @@ impl Plan {
                 slot: learner_slots + number,
                 role: Role::Learner,
                 number,
-                cores: of(|all| &all.learners, number),
+                // A learner that draws ahead is two threads, which one core would take turns on.
+                cores: if config.learner.prefetch { Vec::new() } else { of(|all| &all.learners, number) },
             });
             let actors = (0..config.actor.count).map(|number| PlannedProcess {
                 slot: number,

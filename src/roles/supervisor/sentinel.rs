@@ -23,7 +23,7 @@ pub(super) fn fork(segment: &Segment, paths: &[PathBuf]) -> Result<Pid, SegmentE
     system::fork_survivor(|| {
         segment.retire();
         let _ = nix::unistd::setsid();
-        let _ = system::ignore_interrupts();
+        let _ = system::ignore_signals_of_the_run();
         wait_for_end_of(supervisor);
         // Readers may still have it open; live members of the run must not lose its name.
         let deadline = std::time::Instant::now() + PATIENCE;

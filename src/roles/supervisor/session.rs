@@ -11,21 +11,22 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::attachments::Attachments;
 use super::child::Child;
+use super::hang::StackFile;
 use super::observe::Observer;
 use super::plan::Plan;
-use super::watch::{Ending, Watched, has_ended};
+use super::watch::{Death, Watched, has_ended};
 use super::{Prepared, SupervisorError, sentinel};
 use crate::checkpoint::{Policy, WeightsMetadata};
 use crate::config::Config;
 use crate::rendezvous::{Announcement, Listener, Registry, RunRecord};
 use crate::replay::{Repair, Replay, StagingArea, repair};
+use crate::roles::environments;
 use crate::roles::evaluator::EvaluationReport;
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::gradients::View;
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::segment::{Description, Region, Segment, system};
-use crate::sync::monotonic_ns;
 use crate::telemetry::bottleneck::Context;
 use crate::telemetry::{Console, Evaluation, RunFolder, Settings, Sinks, Snapshot, StopReason};
 
@@ -106,6 +107,10 @@ impl Session {
             _announcement: announcement,
             prepared,
         };
+        if !session.prepared.software.is_empty() {
+            let versions: Vec<String> = session.prepared.software.iter().map(|(name, version)| format!("{name} {version}")).collect();
+            session.sinks.event(&format!("environments run on {} ({})", versions.join(", "), session.config().environment.python));
+        }
         for name in swept {
             session.sinks.event(&format!("removed the segment {name} that a dead run had left"));
         }
@@ -146,6 +151,9 @@ impl Session {
         if matches!(planned.role, Role::Learner | Role::Synchronous) {
             self.change_view(self.view.members | 1 << planned.number);
         }
+        let stack_file = self.stack_file(planned.role)?;
+        let system = |action| move |source| SupervisorError::System { action, source };
+        let stack_descriptor = stack_file.as_ref().map(StackFile::for_process).transpose().map_err(system("duplicating a descriptor"))?;
         let child = Child {
             segment: &self.segment,
             config: self.config(),
@@ -153,10 +161,19 @@ impl Session {
             environment: &self.prepared.environment,
             best_weights: self.sinks.folder().best_weights(),
             best_return: self.best_return,
+            stack_file: stack_descriptor,
             reports,
         };
         let pid = system::fork_child(|| child.run(&planned))?;
-        self.watched[index].started(pid).map_err(|error| SupervisorError::System { action: "opening a pidfd", source: error.into() })
+        self.watched[index].started(pid, stack_file).map_err(|error| system("opening a pidfd")(error.into()))
+    }
+
+    /// A file for the Python stack of a process that will step environments, if Python does that in this run.
+    fn stack_file(&self, role: Role) -> Result<Option<StackFile>, SupervisorError> {
+        if role == Role::Learner || !environments::request(self.config()).needs_python() {
+            return Ok(None);
+        }
+        StackFile::create().map(Some).map_err(|source| SupervisorError::System { action: "creating a file in memory", source })
     }
 
     /// A fresh channel for whoever evaluates; its old end, if any, died with the one before.
@@ -187,15 +204,15 @@ impl Session {
 
     fn see_to_the_dead(&mut self) -> Result<(), SupervisorError> {
         for index in 0..self.watched.len() {
-            if let Some((ending, pid)) = self.watched[index].reap() {
-                self.bury(index, ending, pid)?;
+            if let Some(death) = self.watched[index].reap() {
+                self.bury(index, &death)?;
             }
         }
         Ok(())
     }
 
     /// Repair what a dead process left, say so, and arrange its replacement.
-    fn bury(&mut self, index: usize, ending: Ending, pid: Pid) -> Result<(), SupervisorError> {
+    fn bury(&mut self, index: usize, death: &Death) -> Result<(), SupervisorError> {
         let planned = self.watched[index].planned.clone();
         if planned.role == Role::Learner {
             self.change_view(self.view.members & !(1 << planned.number));
@@ -203,10 +220,11 @@ impl Session {
         let repaired = self.repair(planned.slot)?;
         let segment = &self.segment;
         let slot = segment.processes().slot(planned.slot);
-        let (who, how) = (format!("{} {}", planned.role.name(), planned.number), ending.describe(&slot.last_words()));
+        let watched = &mut self.watched[index];
+        let (who, (how, details)) = (planned.name(), death.describe(&slot.last_words()));
         let work = work_done(slot, planned.role);
         slot.release();
-        if planned.role == Role::Synchronous && ending.is_orderly() {
+        if planned.role == Role::Synchronous && death.ending.is_orderly() {
             self.receive_evaluations();
             self.reason.get_or_insert(StopReason::StepLimit);
             return Ok(());
@@ -215,18 +233,20 @@ impl Session {
             return Ok(());
         }
         slot.count_restart();
-        let watched = &mut self.watched[index];
         let wait = watched.schedule_restart();
         let limit = self.prepared.loaded.config.machine.max_restarts;
-        let hopeless = matches!(ending, Ending::Exit(_)) && watched.failures_in_a_row() >= HOPELESS_FAILURES;
+        let hopeless = death.is_own_fault() && watched.failures_in_a_row() >= HOPELESS_FAILURES;
         if planned.role == Role::Synchronous || watched.restarts > limit || hopeless {
             let times = watched.restarts;
-            self.reason = Some(StopReason::Failed(format!("{who} {how} ({times} times; machine.max_restarts is {limit})")));
+            let cause = format!("{who} {how} ({times} times; machine.max_restarts is {limit})");
+            self.reason = Some(StopReason::Failed(with_details(cause, &details)));
             return Ok(());
         }
         let next = if wait.is_zero() { "restarting now".into() } else { format!("restarting in {} s", wait.as_secs()) };
         let count = format!("{} of {limit}", watched.restarts);
-        self.sinks.event(&format!("{who} (pid {pid}) {how} after {work}; {}; {next} ({count})", loss(&repaired, planned.role)));
+        let (pid, saved) = (death.pid, loss(&repaired, planned.role));
+        let event = format!("{who} (pid {pid}) {how} (after {work}); {saved}; {next} ({count})");
+        self.sinks.event(&with_details(event, &details));
         Ok(())
     }
 
@@ -257,8 +277,7 @@ impl Session {
             self.attachments.kill(&self.segment, Some(slot));
             return;
         };
-        let planned = &self.watched[index].planned;
-        let who = format!("{} {}", planned.role.name(), planned.number);
+        let who = self.watched[index].planned.name();
         self.sinks.event(&format!("{who} is stuck in the middle of an operation: killing it"));
         self.watched[index].signal(Signal::SIGKILL);
         // The kernel reports its end within moments; `see_to_the_dead` takes it from there.
@@ -277,10 +296,12 @@ impl Session {
             let slot = self.segment.processes().slot(ended.slot);
             let (work, saved) = (work_done(slot, Role::AttachedActor), loss(&repaired, Role::AttachedActor));
             let last_words = slot.last_words();
-            let why = if last_words.is_empty() { String::new() } else { format!(" ({last_words})") };
+            let (headline, details) = last_words.split_once('\n').unwrap_or((&last_words, ""));
+            let why = if headline.is_empty() { String::new() } else { format!(" ({headline})") };
             slot.release();
             let number = self.attachments.number(ended.slot);
-            self.sinks.event(&format!("attached actor {number} (pid {}) left{why} after {work}; {saved}", ended.pid));
+            let event = format!("attached actor {number} (pid {}) left{why} after {work}; {saved}", ended.pid);
+            self.sinks.event(&with_details(event, details));
         }
         Ok(())
     }
@@ -326,17 +347,10 @@ impl Session {
     /// A process without a heartbeat for too long is suspected, said so, and killed; only then is it dead.
     fn kill_the_hung(&mut self) {
         let limit = Duration::from_secs_f64(self.config().machine.hang_timeout_s);
-        let now = monotonic_ns();
-        for watched in self.watched.iter().filter(|watched| watched.living.is_some()) {
+        for watched in &mut self.watched {
             let slot = self.segment.processes().slot(watched.planned.slot);
-            let silent = Duration::from_nanos(now.saturating_sub(slot.heartbeat_ns()));
-            if silent > limit {
-                let who = format!("{} {}", watched.planned.role.name(), watched.planned.number);
-                let phase = slot.phase().map_or("an unknown phase", |phase| phase.name());
-                let text = format!("{who} has been silent for {:.0} s in phase `{phase}`: killing it", silent.as_secs_f64());
-                self.sinks.event(&text);
-                watched.signal(Signal::SIGKILL);
-                slot.enter(slot.phase().unwrap_or(crate::segment::processes::Phase::Idle));
+            if let Some(event) = watched.kill_if_hung(slot, limit) {
+                self.sinks.event(&event);
             }
         }
     }
@@ -436,6 +450,11 @@ fn describe(prepared: &Prepared, folder: &std::path::Path) -> Description {
         algorithm: prepared.algorithm.name().into(),
         fields: prepared.algorithm.schema().describe(),
     }
+}
+
+/// What happened in one line, and below it, set off, what explains it, such as a traceback.
+fn with_details(event: String, details: &str) -> String {
+    details.lines().fold(event, |text, line| format!("{text}\n    {line}"))
 }
 
 fn work_done(slot: ProcessSlot<'_>, role: Role) -> String {

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::child::ERROR_EXIT_CODE;
+use super::hang::{Hang, StackFile};
 use super::plan::PlannedProcess;
 use crate::segment::system::PANIC_EXIT_CODE;
 
@@ -26,6 +27,8 @@ pub(super) struct Watched {
     pub(super) living: Option<Living>,
     /// How often it was replaced.
     pub(super) restarts: u32,
+    /// The suspicion that it hangs.
+    pub(super) hang: Option<Hang>,
     consecutive: u32,
     restart_at: Option<Instant>,
 }
@@ -36,7 +39,37 @@ pub(super) struct Living {
     pub(super) pid: Pid,
     /// Readable once it has ended.
     pub(super) descriptor: OwnedFd,
+    /// Where it writes its Python stack when it is asked; nothing if it runs no Python.
+    pub(super) stack_file: Option<StackFile>,
     started: Instant,
+}
+
+/// The end of a process, with all that is known of it.
+pub(super) struct Death {
+    /// How it ended.
+    pub(super) ending: Ending,
+    /// Its process id.
+    pub(super) pid: Pid,
+    /// Its Python stack, if it wrote one.
+    stack: String,
+    hang: Option<Hang>,
+}
+
+impl Death {
+    /// For people: a line, and below it what explains it. `last_words` are what the process itself left.
+    pub(super) fn describe(&self, last_words: &str) -> (String, String) {
+        let (headline, details) = last_words.split_once('\n').unwrap_or((last_words, ""));
+        match (&self.hang, self.ending) {
+            (Some(hang), _) => (hang.describe(), self.stack.clone()),
+            (None, Ending::Signal(_)) => (self.ending.describe(headline), self.stack.clone()),
+            (None, Ending::Exit(_)) => (self.ending.describe(headline), details.to_owned()),
+        }
+    }
+
+    /// Whether the process brought it about by itself, so that a replacement is likely to end alike.
+    pub(super) fn is_own_fault(&self) -> bool {
+        self.hang.is_some() || self.ending.is_own_fault()
+    }
 }
 
 /// How a process ended.
@@ -54,12 +87,21 @@ impl Ending {
         self == Self::Exit(0)
     }
 
-    /// For people, with what the process last said.
-    pub(super) fn describe(self, last_words: &str) -> String {
+    /// Whether the process brought it about by itself: nobody sends it a signal of those that a crash raises.
+    pub(super) fn is_own_fault(self) -> bool {
+        use Signal::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
+        match self {
+            Self::Exit(_) => true,
+            Self::Signal(signal) => matches!(signal, SIGABRT | SIGBUS | SIGFPE | SIGILL | SIGSEGV | SIGSYS | SIGTRAP),
+        }
+    }
+
+    /// For people, with the first line of what the process last said.
+    pub(super) fn describe(self, headline: &str) -> String {
         match self {
             Self::Signal(Signal::SIGKILL) => "was killed by SIGKILL (somebody's `kill -9`, or the kernel when memory ran out)".into(),
             Self::Signal(signal) => format!("was killed by {signal}"),
-            Self::Exit(PANIC_EXIT_CODE | ERROR_EXIT_CODE) if !last_words.is_empty() => format!("failed: {last_words}"),
+            Self::Exit(PANIC_EXIT_CODE | ERROR_EXIT_CODE) if !headline.is_empty() => format!("failed: {headline}"),
             Self::Exit(code) => format!("exited with code {code}"),
         }
     }
@@ -68,33 +110,36 @@ impl Ending {
 impl Watched {
     /// A process that is still to be started.
     pub(super) fn new(planned: PlannedProcess) -> Self {
-        Self { planned, living: None, restarts: 0, consecutive: 0, restart_at: None }
+        Self { planned, living: None, restarts: 0, hang: None, consecutive: 0, restart_at: None }
     }
 
     /// The process has been forked.
-    pub(super) fn started(&mut self, pid: Pid) -> rustix::io::Result<()> {
+    pub(super) fn started(&mut self, pid: Pid, stack_file: Option<StackFile>) -> rustix::io::Result<()> {
         let raw = rustix::process::Pid::from_raw(pid.as_raw()).ok_or(rustix::io::Errno::SRCH)?;
         // A child cannot disappear before it is waited for, so this is surely its descriptor.
         let descriptor = pidfd_open(raw, PidfdFlags::empty())?;
-        self.living = Some(Living { pid, descriptor, started: Instant::now() });
+        self.living = Some(Living { pid, descriptor, stack_file, started: Instant::now() });
+        self.hang = None;
         self.restart_at = None;
         Ok(())
     }
 
     /// How it ended, if it has; it is then no longer living.
-    pub(super) fn reap(&mut self) -> Option<(Ending, Pid)> {
+    pub(super) fn reap(&mut self) -> Option<Death> {
         let living = self.living.as_ref()?;
         let ending = match waitpid(living.pid, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::Exited(_, code)) => Ending::Exit(code),
             Ok(WaitStatus::Signaled(_, signal, _)) => Ending::Signal(signal),
             _ => return None,
         };
-        let pid = living.pid;
-        if living.started.elapsed() >= STABLE_AFTER {
+        let living = self.living.take()?;
+        // The time in which it hung does not speak for it.
+        let silent = self.hang.as_ref().map_or(Duration::ZERO, |hang| hang.silent);
+        if living.started.elapsed().saturating_sub(silent) >= STABLE_AFTER {
             self.consecutive = 0;
         }
-        self.living = None;
-        Some((ending, pid))
+        let stack = living.stack_file.map(|file| file.text()).unwrap_or_default();
+        Some(Death { ending, pid: living.pid, stack, hang: self.hang.take() })
     }
 
     /// Arrange a replacement and return the wait before it: none at first, then 1, 2, 4 ... 30 seconds.

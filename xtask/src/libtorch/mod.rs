@@ -8,7 +8,6 @@ mod assemble;
 mod chosen;
 mod download;
 mod folder;
-mod lock;
 mod wheels;
 
 use std::fmt;
@@ -17,9 +16,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::lock::SetupLock;
 use crate::report::{duration, say};
 use crate::{prerequisites, workspace};
-use lock::SetupLock;
 
 pub(crate) use download::python_with_pip;
 
@@ -80,7 +79,7 @@ pub(crate) fn provide() -> Result<Libtorch> {
         return Ok(found);
     }
     let root = workspace::root();
-    let lock = SetupLock::acquire(&root)?;
+    let lock = SetupLock::acquire(&root, FOLDER)?;
     // Another set-up may have finished while this one waited for the lock.
     if let Some(found) = find()? {
         return Ok(found);
@@ -118,7 +117,7 @@ fn why_unusable(destination: &Path) -> anyhow::Error {
 /// Removes `.libtorch` and what interrupted set-ups left. Of a symbolic link only the link goes.
 pub(crate) fn remove() -> Result<()> {
     let root = workspace::root();
-    let _lock = SetupLock::acquire(&root)?;
+    let _lock = SetupLock::acquire(&root, FOLDER)?;
     let folder = root.join(FOLDER);
     match folder.symlink_metadata() {
         Err(_) => say(format!("There is no {}.", folder.display())),

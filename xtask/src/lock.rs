@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::FOLDER;
 use crate::report::say;
 
-/// The right to change `.libtorch`, until it is dropped.
+/// The right to change what the set-up makes in one folder, until it is dropped.
 #[derive(Debug)]
-pub(super) struct SetupLock {
+pub(crate) struct SetupLock {
     root: PathBuf,
+    folder: &'static str,
     _file: File,
 }
 
 impl SetupLock {
-    /// Waits for a set-up that is under way, then removes what interrupted ones left: nobody can be using that.
-    pub(super) fn acquire(root: &Path) -> Result<Self> {
-        let path = root.join(format!("{FOLDER}.lock"));
+    /// Waits for a set-up of `folder` that is under way, then removes what interrupted ones left: nobody can be using that.
+    pub(crate) fn acquire(root: &Path, folder: &'static str) -> Result<Self> {
+        let path = root.join(format!("{folder}.lock"));
         let file = File::create(&path).with_context(|| format!("{} cannot be written", path.display()))?;
         match file.try_lock() {
             Ok(()) => {}
@@ -30,25 +30,25 @@ impl SetupLock {
             }
             Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("{} cannot be locked", path.display())),
         }
-        remove_leftovers(root)?;
-        Ok(Self { root: root.to_path_buf(), _file: file })
+        remove_leftovers(root, folder)?;
+        Ok(Self { root: root.to_path_buf(), folder, _file: file })
     }
 
-    /// An empty folder beside `.libtorch`, on the same file system, so that a finished folder moves in one rename.
+    /// An empty folder beside the one that is set up, on the same file system, so that a finished folder moves in one rename.
     ///
     /// It carries the process ID because a pip whose set-up was killed may still be writing into the folder of that one.
-    pub(super) fn partial_folder(&self) -> Result<PartialFolder> {
-        let path = self.root.join(format!("{}{}", partial_prefix(), std::process::id()));
+    pub(crate) fn partial_folder(&self) -> Result<PartialFolder> {
+        let path = self.root.join(format!("{}{}", partial_prefix(self.folder), std::process::id()));
         fs::create_dir(&path).with_context(|| format!("{} cannot be created", path.display()))?;
         Ok(PartialFolder(path))
     }
 }
 
 /// Unfinished work. It is removed when it is dropped, or else by the next set-up.
-pub(super) struct PartialFolder(PathBuf);
+pub(crate) struct PartialFolder(PathBuf);
 
 impl PartialFolder {
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }
@@ -61,14 +61,14 @@ impl Drop for PartialFolder {
     }
 }
 
-fn partial_prefix() -> String {
-    format!("{FOLDER}.partial-")
+fn partial_prefix(folder: &str) -> String {
+    format!("{folder}.partial-")
 }
 
-fn remove_leftovers(root: &Path) -> Result<()> {
+fn remove_leftovers(root: &Path, folder: &str) -> Result<()> {
     for entry in fs::read_dir(root).with_context(|| format!("{} cannot be read", root.display()))? {
         let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(&partial_prefix()) {
+        if entry.file_name().to_string_lossy().starts_with(&partial_prefix(folder)) {
             // The pip of a killed set-up may still be writing there. Then the rest goes next time, and is in nobody's way.
             let _ = fs::remove_dir_all(entry.path());
         }
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn the_lock_excludes_a_second_holder_until_it_is_dropped() {
         let root = tempfile::tempdir().unwrap();
-        let lock = SetupLock::acquire(root.path()).unwrap();
+        let lock = SetupLock::acquire(root.path(), ".libtorch").unwrap();
         let other = File::open(root.path().join(".libtorch.lock")).unwrap();
         assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
         drop(lock);
@@ -95,7 +95,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join(".libtorch.partial-1/downloads")).unwrap();
         fs::create_dir(root.path().join(".libtorch")).unwrap();
-        let lock = SetupLock::acquire(root.path()).unwrap();
+        let lock = SetupLock::acquire(root.path(), ".libtorch").unwrap();
         assert!(!root.path().join(".libtorch.partial-1").exists());
         assert!(root.path().join(".libtorch").exists());
         let path = lock.partial_folder().unwrap().path().to_path_buf();

@@ -4,12 +4,16 @@
 //! sum. The leader of the view (see `segment::gradients`) publishes; when the view changes, it hands its state to the
 //! others.
 
+mod batches;
+
 use std::time::Duration;
+
+use batches::Batches;
 
 use super::run::{Laps, RoleError, Run};
 use crate::algorithms::{Learning, PartialUpdate, Random, Statistics, UpdateReport, exploration};
 use crate::config::Config;
-use crate::replay::{Batch, Priority, RateLimiter, Replay};
+use crate::replay::Priority;
 use crate::segment::counters::Counter;
 use crate::segment::gradients::{GradientExchange, Share, View};
 use crate::segment::metrics::{MetricRing, Report};
@@ -41,14 +45,12 @@ pub enum Attempt {
 pub struct Learner<'a> {
     run: &'a Run<'a>,
     learning: Box<dyn Learning>,
-    replay: Replay<'a>,
-    limiter: RateLimiter,
+    batches: Batches<'a>,
     board: ParameterBoard<'a>,
     states: ParameterBoard<'a>,
     exchange: GradientExchange<'a>,
     view: View,
     updates: u64,
-    batch: Batch,
     gradient: Vec<f32>,
     scratch: Vec<f32>,
     state: Vec<f32>,
@@ -63,14 +65,12 @@ impl<'a> Learner<'a> {
         let learning = run.algorithm.learning(run.config.run.seed)?;
         let sizes = run.algorithm.sizes();
         Ok(Self {
-            replay: run.replay(),
-            limiter: run.limiter(),
+            batches: Batches::new(run)?,
             board: run.segment.parameter_board(),
             states: run.segment.learner_board(),
             exchange: run.segment.gradient_exchange(),
             view: View::default(),
             updates: 0,
-            batch: Batch::new(&run.algorithm.schema(), run.config.learner.batch_size / run.config.learner.count),
             gradient: vec![0.0; sizes.learned],
             scratch: vec![0.0; sizes.learned],
             state: vec![0.0; sizes.state],
@@ -93,9 +93,7 @@ impl<'a> Learner<'a> {
 
     /// Whether the rate limiter lets this learner draw its batch now.
     pub fn may_update(&self) -> bool {
-        let control = self.run.control();
-        let [inserted, sampled] = [control.inserted(), control.sampled()].map(|word| word.load(Ordering::Relaxed));
-        self.limiter.may_sample(inserted, sampled, self.batch.rows() as u64)
+        self.batches.may_draw()
     }
 
     /// One update, with the other learners of the view.
@@ -111,16 +109,19 @@ impl<'a> Learner<'a> {
             self.observe();
         }
         let env_steps = self.run.env_steps();
-        self.replay.sample(&mut self.batch, beta(self.run.config, env_steps), &mut self.random)?;
-        self.count(Counter::ReplayNs);
+        let batch = self.batches.draw(beta(self.run.config, env_steps), &mut self.random)?;
+        self.run.process.counters().add(Counter::ReplayNs, self.laps.lap());
 
         self.run.process.enter(Phase::Compute);
-        let part = self.learning.gradient(&mut self.batch, &mut self.random, &mut self.gradient);
+        let part = self.learning.gradient(batch, &mut self.random, &mut self.gradient);
         self.count(Counter::ComputeNs);
         let Some(total) = self.add_up(part) else {
             return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
         };
         let report = self.learning.apply(&mut self.gradient, total, learning_rate(self.run.config, env_steps));
+        if !report.gradient_norm.is_finite() {
+            return Err(RoleError::Diverged { update: self.updates + 1, loss: report.loss });
+        }
         self.updates += 1;
         self.run.process.counters().add(Counter::Updates, 1);
         self.count(Counter::ComputeNs);
@@ -212,13 +213,12 @@ impl<'a> Learner<'a> {
     }
 
     fn wait_for_batch(&mut self) -> bool {
-        let rows = self.batch.rows() as u64;
         let (run, view) = (self.run, self.view);
         let idle = || {
             run.process.enter(Phase::LimiterWait);
             !run.is_over() && View::load(run.control().membership()) == view
         };
-        let may = self.limiter.wait_to_sample(run.control(), rows, idle);
+        let may = self.batches.wait(idle);
         self.count(Counter::LimiterWaitNs);
         may
     }
@@ -262,7 +262,7 @@ impl<'a> Learner<'a> {
         let replay = &self.run.config.replay;
         let (epsilon, alpha) = (replay.priority_epsilon as f32, replay.alpha as f32);
         let priorities = self.learning.errors().iter().map(|&error| Priority::from_error(error, epsilon, alpha));
-        self.replay.update_priorities(&self.batch, priorities);
+        self.batches.update_priorities(priorities);
     }
 
     /// What only the leader does after an update: count it, and publish when it is time.

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Wall time to the same score: Shoal's presets of SAC and TD3 beside Stable-Baselines3 and sbx, on the same machine.
+
+The settings are those of the preset for all three: networks, batch, updates per environment step, step sizes, discount,
+random steps, replay. The score is the mean of greedy episodes. The libraries are evaluated every `--every` environment
+steps; that time, their imports and (sbx) the compilation of their first update are not counted. Shoal is counted from the
+start of the command to its exit. Each library may use every core of the machine as it does by default. Runs take turns.
+
+The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "scripts")]
+import peers  # noqa: E402
+import runs  # noqa: E402
+
+
+def peer(library, preset, seed, goal, every):
+    """One run of a library with the settings of a preset, in the virtual environment."""
+    import gymnasium
+    import numpy
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.evaluation import evaluate_policy
+
+    config = tomllib.loads(Path(preset).read_text())
+    environment = config["environment"]["id"].partition(":")[2] or config["environment"]["id"]
+    algorithm, learner, replay = config["algorithm"], config["learner"], config["replay"]
+    updates_per_step = replay["samples_per_insert"] / learner["batch_size"]
+    assert updates_per_step == int(updates_per_step), "a library makes whole updates per step"
+    extra = {}
+    if library == "sb3":
+        import stable_baselines3 as algorithms
+        from stable_baselines3.common.noise import NormalActionNoise
+
+        extra["device"] = "cpu"
+    else:
+        import sbx as algorithms
+        from stable_baselines3.common.noise import NormalActionNoise
+    if "exploration_noise_std" in algorithm:
+        size = gymnasium.make(environment).action_space.shape[0]
+        extra["action_noise"] = NormalActionNoise(numpy.zeros(size), algorithm["exploration_noise_std"] * numpy.ones(size))
+
+    class UntilReached(BaseCallback):
+        def __init__(self):
+            super().__init__()
+            self.environment, self.spent_s, self.best, self.next = gymnasium.make(environment), 0.0, -numpy.inf, replay["min_size"] + every
+
+        def _on_step(self):
+            if self.num_timesteps < self.next:
+                return True
+            self.next += every
+            started = time.perf_counter()
+            mean, _ = evaluate_policy(self.model, self.environment, n_eval_episodes=config["evaluator"]["episodes"], warn=False)
+            self.spent_s += time.perf_counter() - started
+            self.best = max(self.best, mean)
+            return bool(mean < goal)
+
+    model = getattr(algorithms, algorithm["name"].upper())(
+        "MlpPolicy", environment, seed=seed, batch_size=learner["batch_size"], buffer_size=replay["capacity"],
+        learning_rate=learner["learning_rate"], gamma=algorithm["gamma"], tau=0.005, learning_starts=replay["min_size"], train_freq=1,
+        gradient_steps=int(updates_per_step), policy_kwargs={"net_arch": config["network"]["hidden"]}, **extra,
+    )
+    # The first update compiles (sbx): on a replay of its own, before the clock starts.
+    warm = type(model)("MlpPolicy", environment, batch_size=learner["batch_size"], learning_starts=10, buffer_size=1_000,
+                       policy_kwargs={"net_arch": config["network"]["hidden"]}, **({"device": "cpu"} if library == "sb3" else {}))
+    warm.learn(20)
+    until_reached = UntilReached()
+    started = time.perf_counter()
+    model.learn(config["run"]["stop_env_steps"], callback=until_reached)
+    total_s = time.perf_counter() - started
+    print(json.dumps({
+        "version": algorithms.__version__, "wall_s": total_s - until_reached.spent_s, "env_steps": model.num_timesteps,
+        "updates": model._n_updates, "best": float(until_reached.best),
+    }))
+
+
+def ours(arguments, preset, seed, goal):
+    overrides = [f"run.seed={seed}", f"run.stop_eval_return={goal}", *arguments.set]
+    with runs.Run(arguments.supervisor, preset, overrides) as run:
+        wall_s = run.wait(36_000)
+        last, evaluations = run.metrics()[-1], run.lines("evaluations.jsonl")
+    best = max(line["return_mean"] for line in evaluations)
+    return {"wall_s": wall_s, "env_steps": last["env_steps"], "updates": last["updates"], "best": best}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", action="append", nargs=3, metavar=("FILE", "GOAL", "EVERY"), help="default: Pendulum-v1 and HalfCheetah-v5")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--libraries", nargs="*", default=["sb3", "sbx"])
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for Shoal")
+    parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
+    parser.add_argument("--out")
+    parser.add_argument("--peer", nargs=5, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.peer:
+        library, preset, seed, goal, every = arguments.peer
+        return peer(library, preset, int(seed), float(goal), int(every))
+    configs = runs.ROOT / "configs"
+    presets = arguments.preset or [
+        [configs / f"{file}_{algorithm}.toml", goal, every]
+        for file, goal, every in (("pendulum", -160, 500), ("halfcheetah", 1500, 2500))
+        for algorithm in ("sac", "td3")
+    ]
+    interpreter, rows, versions = peers.python(), [], {}
+    for preset, goal, every in presets:
+        found = {who: [] for who in ("Shoal", *arguments.libraries)}
+        for seed in range(1, arguments.seeds + 1):
+            found["Shoal"].append(ours(arguments, preset, seed, float(goal)))
+            for library in arguments.libraries:
+                command = [interpreter, __file__, "--peer", library, preset, seed, goal, every]
+                answer = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+                found[library].append(json.loads(answer.stdout.splitlines()[-1]))
+                versions[library] = found[library][-1]["version"]
+        row = {"preset": Path(preset).stem, "goal": goal}
+        median = {who: statistics.median(one["wall_s"] for one in all_of) for who, all_of in found.items()}
+        for who, all_of in found.items():
+            reached = sum(one["best"] >= float(goal) for one in all_of)
+            steps, updates = (statistics.median(one[key] for one in all_of) for key in ("env_steps", "updates"))
+            row |= {
+                f"{who} (s)": round(median[who], 1), f"{who} steps": int(steps), f"{who} steps/s": round(steps / median[who], 1),
+                f"{who} updates/s": round(updates / median[who], 1), f"{who} reached": f"{reached} of {len(all_of)}",
+            }
+        rows.append({**row, **{f"{library} / Shoal": round(median[library] / median["Shoal"], 2) for library in arguments.libraries}})
+        print(runs.table([rows[-1]]), flush=True)
+    print(f"\n{runs.table(rows)}\n\n{versions} {runs.machine()}")
+    runs.write(arguments.out, {"machine": runs.machine(), "versions": versions, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()

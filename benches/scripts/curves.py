@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Learning curves of presets over seeds: runs them, keeps the evaluations as data, draws them.
+
+    curves.py run configs/pendulum_sac.toml --seeds 5 --out docs/curves/pendulum_sac.json
+    curves.py plot docs/curves/pendulum_*.json --out docs/curves/pendulum.svg
+
+A run is the command that a user types. What is kept of each is every evaluation (environment steps, wall seconds, mean
+return), and the return of the last weights over 100 episodes of their own seed. `--jobs` runs several seeds at a time:
+then curves over steps mean what they say, and wall times do not. Plotting needs matplotlib.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import statistics
+import subprocess
+import tomllib
+from pathlib import Path
+
+import runs
+
+
+def one(arguments, seed):
+    overrides = [f"run.seed={seed}", *arguments.set]
+    if arguments.jobs > 1:
+        overrides.append("machine.affinity=false")
+    with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
+        wall_s = run.wait(arguments.limit_s)
+        last, evaluations = run.metrics()[-1], run.lines("evaluations.jsonl")
+        command = [Path(arguments.supervisor).with_name("evaluate"), Path(run.folder.name) / "runs/latest", "--weights", "last", "--json"]
+        command += ["--episodes", str(arguments.episodes)]
+        played = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return {
+        "seed": seed, "wall_s": round(wall_s, 2), "env_steps": last["env_steps"], "updates": last["updates"],
+        "last_weights": {"episodes": arguments.episodes, "return_mean": played["return_mean"], "return_std": played["return_std"]},
+        "env_steps_at": [line["env_steps"] for line in evaluations],
+        "wall_s_at": [round(line["wall_s"], 2) for line in evaluations],
+        "return_mean": [round(line["return_mean"], 2) for line in evaluations],
+    }
+
+
+def run(arguments):
+    machine = runs.machine()
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        found = list(pool.map(lambda seed: one(arguments, seed), range(arguments.first_seed, arguments.first_seed + arguments.seeds)))
+    config = tomllib.loads(Path(arguments.config).read_text())
+    result = {
+        "config": str(arguments.config), "set": arguments.set, "jobs": arguments.jobs, "environment": config["environment"]["id"],
+        "algorithm": config["algorithm"]["name"], "machine": machine, "runs": found,
+    }
+    rows = [
+        {
+            "seed": one["seed"], "steps": one["env_steps"], "updates": one["updates"], "wall (s)": one["wall_s"],
+            "best evaluation": max(one["return_mean"]), "last evaluation": one["return_mean"][-1],
+            f"last weights, {arguments.episodes} episodes": round(one["last_weights"]["return_mean"], 1),
+            **({"reached the goal": any(value >= arguments.goal for value in one["return_mean"])} if arguments.goal is not None else {}),
+        }
+        for one in found
+    ]
+    print(runs.table(rows))
+    final = [one["last_weights"]["return_mean"] for one in found]
+    print(f"\nlast weights: median {statistics.median(final):.1f} ({min(final):.1f} to {max(final):.1f})   {machine}")
+    runs.write(arguments.out, result)
+
+
+def smoothed(values, over):
+    return [statistics.mean(values[max(0, index - over + 1) : index + 1]) for index in range(len(values))]
+
+
+def plot(arguments):
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "shoal"
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 4.5))
+    for colour, path in enumerate(arguments.data):
+        data = json.loads(Path(path).read_text())
+        for number, one in enumerate(data["runs"]):
+            label = f"{data['algorithm']} on {data['environment']}, {len(data['runs'])} seeds" if number == 0 else None
+            steps = [step / 1000 for step in one["env_steps_at"]]
+            axes.plot(steps, smoothed(one["return_mean"], arguments.smooth), color=f"C{colour}", alpha=0.7, linewidth=1, label=label)
+    for reference in arguments.reference:
+        name, value = reference.rsplit("=", 1)
+        axes.axhline(float(value), linestyle="--", linewidth=0.8, color="grey")
+        axes.annotate(name, (axes.get_xlim()[0], float(value)), fontsize=7, color="grey", va="bottom")
+    axes.set_xlabel("environment steps (thousands)")
+    axes.set_ylabel("mean return of an evaluation" + (f", mean of {arguments.smooth}" if arguments.smooth > 1 else ""))
+    axes.legend(fontsize=8)
+    axes.grid(alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(arguments.out, metadata={"Date": None})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    tasks = parser.add_subparsers(dest="task", required=True)
+    of_run = tasks.add_parser("run", help="run a preset over seeds")
+    of_run.add_argument("config")
+    of_run.add_argument("--seeds", type=int, default=5)
+    of_run.add_argument("--first-seed", type=int, default=1)
+    of_run.add_argument("--jobs", type=int, default=1)
+    of_run.add_argument("--episodes", type=int, default=100)
+    of_run.add_argument("--goal", type=float)
+    of_run.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    of_run.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
+    of_run.add_argument("--limit-s", type=float, default=36_000)
+    of_run.add_argument("--out")
+    of_plot = tasks.add_parser("plot", help="draw what was kept")
+    of_plot.add_argument("data", nargs="+")
+    of_plot.add_argument("--smooth", type=int, default=1, help="evaluations averaged")
+    of_plot.add_argument("--reference", action="append", default=[], metavar="NAME=RETURN", help="a horizontal line")
+    of_plot.add_argument("--out", required=True)
+    arguments = parser.parse_args()
+    {"run": run, "plot": plot}[arguments.task](arguments)
+
+
+if __name__ == "__main__":
+    main()

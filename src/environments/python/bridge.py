@@ -1,0 +1,291 @@
+"""One Gymnasium environment as an actor steps it: observations and actions in two flat float32 buffers.
+
+The same functions run inside actors and, before a run starts, in a process of their own that only describes the environment.
+"""
+
+import contextlib
+import difflib
+import importlib
+import importlib.util
+import json
+import os
+import re
+import sys
+import traceback
+from importlib import metadata
+
+# What is installed when nothing of Gymnasium is there; the set-up of a checkout pins the same version.
+GYMNASIUM = "gymnasium[classic-control,box2d,mujoco]==1.4.0"
+# Extras of Gymnasium, and packages, that bring a module of another name.
+EXTRAS = {"Box2D": "box2d", "mujoco": "mujoco", "pygame": "classic-control", "cv2": "other", "moviepy": "other"}
+PACKAGES = {"ale_py": "ale-py", "cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+# Simulators whose version decides about results.
+SIMULATORS = {"mujoco": "mujoco", "Box2D": "Box2D", "ale_py": "ale-py", "jax": "jax", "pybullet": "pybullet"}
+
+
+class Refused(Exception):
+    """An environment that cannot be used here, in words that need no traceback, and what to do instead."""
+
+    def __init__(self, reason, advice=""):
+        super().__init__(reason)
+        self.advice = advice
+
+
+def make(id, keyword_arguments, search_folders):
+    """The environment of that id, observed as one box."""
+    kind, _, name = id.partition(":")
+    keywords = json.loads(keyword_arguments)
+    gymnasium = importlib.import_module("gymnasium")
+    # The process that described the environment has shown what Gymnasium warns about.
+    if "shoal_probe" not in sys.modules:
+        gymnasium.logger.min_level = gymnasium.logger.ERROR
+    if kind == "gymnasium":
+        if name.startswith("ALE/"):
+            gymnasium.register_envs(importlib.import_module("ale_py"))
+        keywords.setdefault("disable_env_checker", True)
+        try:
+            with without_warnings_of_models(gymnasium, name):
+                environment = gymnasium.make(name, **keywords)
+        except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
+            near = difflib.get_close_matches(name, gymnasium.registry, n=4)
+            advice = f"names like it: {', '.join(sorted(near, reverse=True))}" if near else ""
+            raise Refused(str(error), advice) from None
+    else:
+        environment = load(name, search_folders)(**keywords)
+        wanted = ("observation_space", "action_space", "reset", "step")
+        lacks = [attribute for attribute in wanted if not hasattr(environment, attribute)]
+        if lacks:
+            raise Refused(f"{name} makes a {type(environment).__name__}, which has no {' and no '.join(lacks)}")
+    return as_one_box(gymnasium, environment)
+
+
+@contextlib.contextmanager
+def without_warnings_of_models(gymnasium, name):
+    """Keeps MuJoCo from telling each of many processes, once per environment, what it finds outdated in Gymnasium's models."""
+    entry_point = getattr(gymnasium.registry.get(name), "entry_point", None)
+    if "shoal_probe" in sys.modules or "mujoco" not in str(entry_point) or importlib.util.find_spec("mujoco") is None:
+        yield
+        return
+    mujoco = importlib.import_module("mujoco")
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda text: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
+
+
+def load(name, search_folders):
+    """The class or function that `module:Class` or `path/to/file.py:Class` names."""
+    module_name, _, attribute = name.rpartition(":")
+    if module_name.endswith(".py"):
+        paths = [os.path.join(folder, module_name) for folder in search_folders]
+        path = next((path for path in paths if os.path.isfile(path)), None)
+        if path is None:
+            raise Refused(f"there is no file {module_name} in {' or '.join(search_folders)}")
+        sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+        module = load_file(os.path.abspath(path))
+    else:
+        sys.path[:0] = [folder for folder in search_folders if folder not in sys.path]
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            # A module that is missing inside of it is another matter.
+            if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+                raise
+            raise Refused(f"there is no module {error.name} in {', '.join(search_folders)} or among the packages of {sys.executable}") from None
+    if not hasattr(module, attribute):
+        near = difflib.get_close_matches(attribute, vars(module), n=1)
+        raise Refused(f"{module_name} has no {attribute}", f"did you mean {near[0]}?" if near else "")
+    return getattr(module, attribute)
+
+
+def load_file(path):
+    """The module in a file, which is run once however many environments are made of it."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    loaded = sys.modules.get(name)
+    if loaded is not None and getattr(loaded, "__file__", None) == path:
+        return loaded
+    specification = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+def as_one_box(gymnasium, environment):
+    """Dictionaries, tuples and indices are flattened; a box of any shape is one already."""
+    space = environment.observation_space
+    if isinstance(space, gymnasium.spaces.Box):
+        return environment
+    if not space.is_np_flattenable:
+        raise Refused(f"its observations are {space}, which has no fixed number of values")
+    return gymnasium.wrappers.FlattenObservation(environment)
+
+
+def describe(environment):
+    """Spaces, time limit and threshold. Bounds are words, because JSON has no infinity."""
+    gymnasium, numpy = importlib.import_module("gymnasium"), importlib.import_module("numpy")
+
+    def words(bounds):
+        with numpy.errstate(over="ignore"):
+            return [repr(float(bound)) for bound in numpy.asarray(bounds).astype(numpy.float32).ravel()]
+
+    space, action = environment.observation_space, environment.action_space
+    if isinstance(action, gymnasium.spaces.Discrete):
+        actions = {"discrete": int(action.n)}
+    elif not isinstance(action, gymnasium.spaces.Box):
+        raise Refused(f"its actions are {action}; Discrete and Box are supported")
+    elif not numpy.issubdtype(action.dtype, numpy.floating):
+        raise Refused(f"its actions are {action}, whole numbers; a Box of actions must be of real numbers")
+    elif not action.is_bounded():
+        raise Refused(f"its actions are {action}, which has no finite bounds that a policy could be scaled to")
+    else:
+        actions = {"box": {"low": words(action.low), "high": words(action.high)}}
+    specification = getattr(environment, "spec", None)
+    return {
+        "observation": {"shape": [int(length) for length in space.shape], "low": words(space.low), "high": words(space.high)},
+        "action": actions,
+        "time_limit_steps": time_limit(gymnasium, environment),
+        "reward_threshold": getattr(specification, "reward_threshold", None),
+    }
+
+
+def time_limit(gymnasium, environment):
+    """Steps after which a wrapper truncates an episode."""
+    while isinstance(environment, gymnasium.Wrapper):
+        if isinstance(environment, gymnasium.wrappers.TimeLimit):
+            return int(environment._max_episode_steps)
+        environment = environment.env
+    return None
+
+
+def software(environment):
+    """Versions of what the environment's results depend on."""
+    module = type(getattr(environment, "unwrapped", environment)).__module__.partition(".")[0]
+    names = ["gymnasium", "numpy", *(package for name, package in SIMULATORS.items() if name in sys.modules)]
+    if module not in names and module in sys.modules and module != "__main__":
+        names += metadata.packages_distributions().get(module, [])[:1]
+    versions = [("python", "%d.%d.%d" % sys.version_info[:3])]
+    for name in dict.fromkeys(names):
+        try:
+            versions.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            pass
+    return versions
+
+
+def examine(id, keyword_arguments, search_folders):
+    """The description of an environment that is made for this alone."""
+    environment = make(id, keyword_arguments, search_folders)
+    result = {"description": describe(environment), "software": software(environment)}
+    environment.close()
+    return result
+
+
+class Bridge:
+    """An environment with a buffer for its observation and one for its action."""
+
+    def __init__(self, id, keyword_arguments, search_folders):
+        numpy = importlib.import_module("numpy")
+        self.environment = make(id, keyword_arguments, search_folders)
+        self.description = json.dumps(describe(self.environment))
+        self.numpy = numpy
+        self.shape = tuple(self.environment.observation_space.shape)
+        # What Rust reads, and the same memory in the environment's shape.
+        self.observation_values = numpy.zeros(int(numpy.prod(self.shape)), dtype=numpy.float32)
+        self.observation = self.observation_values.reshape(self.shape)
+        space = self.environment.action_space
+        if hasattr(space, "n"):
+            indices = [space.dtype.type(space.start + index) for index in range(int(space.n))]
+            self.step_index = self.stepper(lambda index: indices[index])
+        else:
+            self.action_values = numpy.zeros(int(numpy.prod(space.shape)), dtype=numpy.float32)
+            action, element = self.action_values.reshape(space.shape), space.dtype
+            # A copy, because environments keep actions to compare them with the next.
+            self.step_values = self.stepper(lambda: action.astype(element))
+
+    def reset(self, seed):
+        result = self.environment.reset(seed=seed)
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError("reset() must return (observation, info)")
+        self.observation[...] = self.checked(result[0])
+
+    def stepper(self, action_of):
+        """The function that steps, with all that it needs at hand: it runs once per step, and most environments are fast."""
+        environment_step, view, shape, ndarray, checked = self.environment.step, self.observation, self.shape, self.numpy.ndarray, self.checked
+
+        def step(*index):
+            result = environment_step(action_of(*index))
+            try:
+                observation, reward, terminated, truncated, _ = result
+            except (TypeError, ValueError):
+                returned = f"{len(result)} values" if hasattr(result, "__len__") else type(result).__name__
+                raise TypeError(f"step() returned {returned}, not (observation, reward, terminated, truncated, info)") from None
+            if type(observation) is not ndarray or observation.shape != shape:
+                observation = checked(observation)
+            view[...] = observation
+            return reward, terminated, truncated
+
+        return step
+
+    def checked(self, observation):
+        """The observation as an array of the right shape, since a smaller one would be spread over the buffer."""
+        array = self.numpy.asarray(observation)
+        if array.shape != self.shape:
+            raise ValueError(f"the observation has the shape {array.shape}, and the observation space {self.shape}")
+        return array
+
+    def close(self):
+        self.environment.close()
+
+
+def report(error):
+    """What is said of an exception, as JSON: its kind, its line, its traceback without the frames of this file."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename in ("<string>", __file__):
+        frames = frames.tb_next
+    lines = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
+    answer = {
+        "kind": "raised",
+        "summary": lines[0] if lines else type(error).__name__,
+        "advice": "",
+        "traceback": "".join(traceback.format_exception(type(error), error, frames)).rstrip(),
+    }
+    errors = getattr(sys.modules.get("gymnasium"), "error", None)
+    if isinstance(error, Refused):
+        answer.update(kind="refused", summary=str(error), advice=error.advice)
+    elif errors is not None and isinstance(error, errors.DependencyNotInstalled):
+        answer.update(kind="missing", advice=install_command(package_in(str(error))))
+    elif isinstance(error, ModuleNotFoundError) and error.name:
+        answer.update(kind="missing", advice=install_command(package_of(error.name.partition(".")[0])))
+    return json.dumps(answer)
+
+
+def package_in(message):
+    """The package that a message of Gymnasium asks for."""
+    extra = re.search(r"gymnasium\[[\"']?([\w,-]+)", message)
+    if extra:
+        return gymnasium_with(extra.group(1))
+    package = re.search(r"pip install [\"'`]?([\w.\[\]=<>-]+)", message)
+    return package.group(1) if package else GYMNASIUM
+
+
+def package_of(module):
+    """The package that brings a module."""
+    if module == "gymnasium":
+        return GYMNASIUM
+    return gymnasium_with(EXTRAS[module]) if module in EXTRAS else PACKAGES.get(module, module)
+
+
+def gymnasium_with(extra):
+    """An extra of the Gymnasium that is installed."""
+    try:
+        return f"gymnasium[{extra}]=={metadata.version('gymnasium')}"
+    except metadata.PackageNotFoundError:
+        return GYMNASIUM
+
+
+def install_command(package):
+    """The command that installs a package where this interpreter finds it."""
+    return f'{sys.executable} -m pip install "{package}"'

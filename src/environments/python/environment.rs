@@ -1,0 +1,145 @@
+//! One environment in Python, stepped from Rust through two flat buffers.
+
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+
+use super::description::Description;
+use super::interpreter::{self, error_of};
+use crate::environments::progress::Progress;
+use crate::environments::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, Moment, Step};
+
+/// An environment in the interpreter of this process. A step takes the interpreter's lock once and allocates nothing in Rust.
+pub(super) struct PythonEnvironment {
+    spec: EnvironmentSpec,
+    /// The object of class `Bridge` in `bridge.py`.
+    bridge: Py<PyAny>,
+    reset: Py<PyAny>,
+    step: Py<PyAny>,
+    /// The numpy array that the bridge copies each observation to.
+    observation: PyBuffer<f32>,
+    action: Option<ActionBuffer>,
+    progress: Progress,
+}
+
+/// The numpy array that the bridge takes an action of real numbers from.
+struct ActionBuffer {
+    values: PyBuffer<f32>,
+    clipped: Vec<f32>,
+}
+
+impl PythonEnvironment {
+    /// Make the environment and read its spaces.
+    pub(super) fn new(request: &EnvironmentRequest) -> Result<Self, EnvironmentError> {
+        let module = interpreter::bridge(request)?;
+        Python::attach(|py| {
+            let id = &request.id;
+            let failed = |error: PyErr| error_of(py, &error, id, Moment::Construction);
+            let folders: Vec<_> = request.search_folders.iter().map(|folder| folder.as_os_str()).collect();
+            let bridge = module.bind(py).call_method1("Bridge", (id, &request.keyword_arguments, folders)).map_err(failed)?;
+            let text: String = bridge.getattr("description").and_then(|text| text.extract()).map_err(failed)?;
+            let spec = serde_json::from_str::<Description>(&text)
+                .map_err(|error| error.to_string())
+                .and_then(|description| description.into_spec(id))
+                .map_err(|reason| EnvironmentError::Unusable { id: id.clone(), reason })?;
+            Self::with_spec(bridge, spec).map_err(failed)
+        })
+    }
+
+    fn with_spec(bridge: Bound<'_, PyAny>, spec: EnvironmentSpec) -> PyResult<Self> {
+        let (step, action) = match &spec.action {
+            ActionSpace::Discrete { .. } => ("step_index", None),
+            ActionSpace::Box { low, .. } => {
+                let values = PyBuffer::get(&bridge.getattr("action_values")?)?;
+                ("step_values", Some(ActionBuffer { values, clipped: vec![0.0; low.len()] }))
+            }
+        };
+        Ok(Self {
+            reset: bridge.getattr("reset")?.unbind(),
+            step: bridge.getattr(step)?.unbind(),
+            observation: PyBuffer::get(&bridge.getattr("observation_values")?)?,
+            bridge: bridge.unbind(),
+            action,
+            progress: Progress::BeforeFirstReset,
+            spec,
+        })
+    }
+
+    /// Refuse an observation that no network can learn from.
+    fn check_observation(&self, observation: &[f32], during: Moment) -> Result<(), EnvironmentError> {
+        match observation.iter().position(|value| !value.is_finite()) {
+            None => Ok(()),
+            Some(index) => Err(self.not_finite(format!("observation[{index}]"), f64::from(observation[index]), during)),
+        }
+    }
+
+    #[cold]
+    fn not_finite(&self, what: String, value: f64, during: Moment) -> EnvironmentError {
+        EnvironmentError::NotFinite { id: self.spec.id.clone(), what, value, during }
+    }
+}
+
+impl ActionBuffer {
+    /// Hand over `values`, brought within the bounds: environments of Gymnasium rely on it.
+    fn write(&mut self, py: Python<'_>, values: &[f32], low: &[f32], high: &[f32]) -> PyResult<()> {
+        for (clipped, ((value, low), high)) in self.clipped.iter_mut().zip(values.iter().zip(low).zip(high)) {
+            *clipped = value.max(*low).min(*high);
+        }
+        self.values.copy_from_slice(py, &self.clipped)
+    }
+}
+
+impl Environment for PythonEnvironment {
+    fn spec(&self) -> &EnvironmentSpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: Option<u64>, observation: &mut [f32]) -> Result<(), EnvironmentError> {
+        // Only a reset that succeeds makes the environment usable again.
+        self.progress = Progress::BeforeFirstReset;
+        Python::attach(|py| {
+            self.reset.bind(py).call1((seed,))?;
+            self.observation.copy_to_slice(py, observation)
+        })
+        .map_err(|error| Python::attach(|py| error_of(py, &error, &self.spec.id, Moment::Reset)))?;
+        self.check_observation(observation, Moment::Reset)?;
+        self.progress = Progress::Running { elapsed_steps: 0 };
+        Ok(())
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Result<Step, EnvironmentError> {
+        let elapsed_steps = self.progress.next_step(&self.spec)?;
+        if !self.spec.action.accepts(action) {
+            return Err(self.spec.invalid_action(action));
+        }
+        self.progress = Progress::Ended;
+        let during = Moment::Step(elapsed_steps);
+        let result = Python::attach(|py| {
+            let step = self.step.bind(py);
+            let answer = match (action, &mut self.action, &self.spec.action) {
+                (Action::Continuous(values), Some(buffer), ActionSpace::Box { low, high }) => {
+                    buffer.write(py, values, low, high)?;
+                    step.call0()?
+                }
+                (Action::Discrete(index), _, _) => step.call1((index,))?,
+                (Action::Continuous(_), _, _) => unreachable!("the space has refused it"),
+            };
+            self.observation.copy_to_slice(py, observation)?;
+            answer.extract::<(f64, bool, bool)>()
+        });
+        let (reward, terminated, truncated) = result.map_err(|error| Python::attach(|py| error_of(py, &error, &self.spec.id, during)))?;
+        self.check_observation(observation, during)?;
+        if !reward.is_finite() {
+            return Err(self.not_finite("reward".into(), reward, during));
+        }
+        let step = Step { reward, terminated, truncated };
+        self.progress = Progress::after_step(elapsed_steps, step.ended());
+        Ok(step)
+    }
+}
+
+impl Drop for PythonEnvironment {
+    /// Gives windows, files and memory back; what it raises concerns nobody any more.
+    fn drop(&mut self) {
+        let _ = Python::attach(|py| self.bridge.bind(py).call_method0("close").map(drop));
+    }
+}

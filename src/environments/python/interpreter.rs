@@ -1,0 +1,69 @@
+//! The interpreter inside this process, started when the first environment is made.
+
+use std::ffi::CString;
+use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
+
+use pyo3::prelude::*;
+use pyo3::types::PyModule;
+
+use super::fault::Fault;
+use super::{BRIDGE, process};
+use crate::environments::{EnvironmentError, EnvironmentRequest, Moment};
+use crate::machine::Python as Chosen;
+
+/// What Python takes for the file name of [`BRIDGE`]; such frames are left out of tracebacks.
+const BRIDGE_NAME: &str = "<shoal>";
+const SETTLE: &str = include_str!("settle.py");
+
+/// The functions of `bridge.py`.
+static BRIDGE_MODULE: OnceLock<Py<PyModule>> = OnceLock::new();
+
+/// The functions of `bridge.py`, in an interpreter that is started if this is the first call.
+pub(super) fn bridge(request: &EnvironmentRequest) -> Result<&'static Py<PyModule>, EnvironmentError> {
+    if let Some(module) = BRIDGE_MODULE.get() {
+        return Ok(module);
+    }
+    let id = || request.id.clone();
+    let chosen = Chosen::of_this_process().map_err(|source| EnvironmentError::Interpreter { id: id(), source: source.into() })?;
+    let chosen = chosen.ok_or_else(|| EnvironmentError::NotPrepared { id: id() })?;
+    Python::initialize();
+    let module = Python::attach(|py| start(py, &chosen).map_err(|error| plain(py, &error, &request.id, Moment::Construction)))?;
+    Ok(BRIDGE_MODULE.get_or_init(|| module))
+}
+
+fn start(py: Python<'_>, chosen: &Chosen) -> PyResult<Py<PyModule>> {
+    let settle = module(py, SETTLE, "<shoal start>", "shoal_settle")?;
+    let stack_descriptor = process::stack_file().map_or(-1, AsRawFd::as_raw_fd);
+    // As strings: Python's `sys` holds no path objects.
+    let folders: Vec<_> = chosen.package_folders.iter().map(|folder| folder.as_os_str()).collect();
+    settle.call_method1("settle", (chosen.executable.as_os_str(), chosen.prefix.as_os_str(), folders, stack_descriptor))?;
+    Ok(module(py, BRIDGE, BRIDGE_NAME, "shoal_bridge")?.unbind())
+}
+
+fn module<'py>(py: Python<'py>, source: &str, file: &str, name: &str) -> PyResult<Bound<'py, PyModule>> {
+    let text = |text: &str| CString::new(text).expect("sources and names hold no zero byte");
+    PyModule::from_code(py, &text(source), &text(file), &text(name))
+}
+
+/// What an exception of the environment `id` means, as `report` in `bridge.py` tells it.
+#[cold]
+pub(super) fn error_of(py: Python<'_>, error: &PyErr, id: &str, during: Moment) -> EnvironmentError {
+    let told = BRIDGE_MODULE.get().map(|bridge| {
+        // By value, because only that way the exception carries its traceback.
+        let exception = error.clone_ref(py).into_value(py);
+        let text: String = bridge.bind(py).call_method1("report", (exception,))?.extract()?;
+        PyResult::Ok(serde_json::from_str::<Fault>(&text))
+    });
+    match told {
+        Some(Ok(Ok(fault))) => fault.into_error(id, during),
+        // An exception whose own text raises one.
+        _ => plain(py, error, id, during),
+    }
+}
+
+/// What can be said without `bridge.py`.
+fn plain(py: Python<'_>, error: &PyErr, id: &str, during: Moment) -> EnvironmentError {
+    let traceback = error.traceback(py).and_then(|traceback| traceback.format().ok()).unwrap_or_default();
+    EnvironmentError::Python { id: id.into(), during, summary: error.to_string().into(), traceback: traceback.into() }
+}

@@ -1,0 +1,76 @@
+//! Environments in Python: Gymnasium's by their id (`gymnasium:HalfCheetah-v5`), a user's own by module or file and class
+//! (`python:my_task:MyTask`, `python:tasks/my_task.py:MyTask`).
+//!
+//! Each process that steps them embeds an interpreter of its own, so that no global interpreter lock is shared and a crash
+//! takes down one process. What is known of an environment before that comes from a Python started for the question
+//! (`probe`), because a process that has started an interpreter should not fork any more. A program that is going to step
+//! them calls [`become_ready`] first.
+
+mod description;
+#[cfg(feature = "python")]
+mod environment;
+mod fault;
+#[cfg(feature = "python")]
+mod interpreter;
+mod probe;
+mod process;
+
+pub use process::{become_ready, interpreter_of, prepare, write_stacks_to};
+
+use super::registry::Origin;
+use super::request::{EnvironmentRequest, Examined};
+use super::{Environment, EnvironmentError};
+
+/// The functions that run inside of Python.
+const BRIDGE: &str = include_str!("bridge.py");
+
+/// Environments that Python steps.
+pub(super) struct InPython;
+
+impl Origin for InPython {
+    #[cfg(feature = "python")]
+    fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
+        check(request)?;
+        Ok(Box::new(environment::PythonEnvironment::new(request)?))
+    }
+
+    #[cfg(not(feature = "python"))]
+    fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
+        Err(EnvironmentError::Interpreter { id: request.id.clone(), source: crate::machine::PythonError::NotBuilt.into() })
+    }
+
+    fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
+        check(request)?;
+        probe::examine(request)
+    }
+
+    fn needs_python(&self) -> bool {
+        true
+    }
+}
+
+/// Refuse what Python would only stumble over.
+fn check(request: &EnvironmentRequest) -> Result<(), EnvironmentError> {
+    request.arguments()?;
+    let reason = match request.id.split_once(':') {
+        Some(("gymnasium", "")) => "write the id of an environment after the colon, such as gymnasium:CartPole-v1",
+        Some(("python", rest)) if rest.rsplit_once(':').is_none_or(|(module, class)| module.is_empty() || class.is_empty()) => {
+            "write a module or file and a class after the colon, such as python:my_task:MyTask or python:tasks/my_task.py:MyTask"
+        }
+        _ => return Ok(()),
+    };
+    Err(EnvironmentError::Unusable { id: request.id.clone(), reason: reason.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_names_nothing_is_told_how_to_be_written() {
+        for id in ["gymnasium:", "python:", "python:my_task", "python::MyTask", "python:my_task:"] {
+            let refusal = EnvironmentRequest::new(id).examine().unwrap_err().to_string();
+            assert!(refusal.contains("such as"), "{refusal}");
+        }
+    }
+}

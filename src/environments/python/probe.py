@@ -1,0 +1,33 @@
+"""Describes an environment in a process of its own, so that the supervisor need not run Python to plan a run."""
+
+import faulthandler
+import json
+import os
+import sys
+import types
+
+# What the environment prints must not mix with the answer.
+answer = os.dup(1)
+os.dup2(2, 1)
+request = json.load(sys.stdin)
+# The current folder, which only `python -c` searches.
+sys.path[:] = [folder for folder in sys.path if folder]
+try:
+    # A busy disk is not the environment's fault. What goes wrong here is reported below, where it is needed.
+    import gymnasium  # noqa: F401
+except BaseException:
+    pass
+faulthandler.dump_traceback_later(request["patience_s"], exit=True, file=answer)
+bridge = types.ModuleType("shoal_bridge")
+bridge.__file__ = "<shoal>"
+sys.modules["shoal_probe"] = bridge
+try:
+    exec(compile(request["bridge"], "<shoal>", "exec"), vars(bridge))
+    result = bridge.examine(request["id"], request["keyword_arguments"], request["search_folders"])
+except BaseException as error:
+    result = {"fault": json.loads(bridge.report(error))}
+with os.fdopen(answer, "w") as file:
+    json.dump(result, file)
+sys.stderr.flush()
+# Threads that the environment left behind must not hold this process.
+os._exit(0)

@@ -1,0 +1,71 @@
+//! Asks a Python of its own, started for this alone, what an environment is like.
+
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::description::Description;
+use super::fault::Fault;
+use super::{BRIDGE, process};
+use crate::environments::{EnvironmentError, EnvironmentRequest, Examined, Moment};
+use crate::machine::PythonError;
+
+const PROBE: &str = include_str!("probe.py");
+/// How Python's fault handler begins when time is up.
+const TIMEOUT_MARK: &str = "Timeout (";
+/// Lines of its stack that are not the environment's.
+const OWN_FRAMES: [&str; 2] = ["File \"<shoal", "File \"<string>\""];
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Answer {
+    Fault { fault: Fault },
+    Examined { description: Description, software: Vec<(String, String)> },
+}
+
+/// What the requested environment is like.
+///
+/// What it writes goes to this process's standard error, where warnings of Gymnasium are read once.
+pub(super) fn examine(request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
+    let id = &request.id;
+    let python = process::interpreter_of(request)?;
+    let broken = |error: std::io::Error| {
+        let source = PythonError::Broken { path: python.executable.clone(), reason: error.to_string() };
+        EnvironmentError::Interpreter { id: id.clone(), source: source.into() }
+    };
+
+    let question = json!({
+        "bridge": BRIDGE,
+        "id": request.id,
+        "keyword_arguments": request.keyword_arguments,
+        "search_folders": request.search_folders,
+        "patience_s": request.patience.as_secs_f64(),
+    });
+    let mut child = python.command().args(["-c", PROBE]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(broken)?;
+    if let Some(mut input) = child.stdin.take() {
+        // A Python that ends before it reads tells why by its status.
+        let _ = input.write_all(question.to_string().as_bytes());
+    }
+    let mut text = String::new();
+    if let Some(mut output) = child.stdout.take() {
+        output.read_to_string(&mut text).map_err(broken)?;
+    }
+    let status = child.wait().map_err(broken)?;
+    match serde_json::from_str(&text) {
+        Ok(Answer::Fault { fault }) => Err(fault.into_error(id, Moment::Construction)),
+        Ok(Answer::Examined { description, software }) => {
+            let spec = description.into_spec(id).map_err(|reason| EnvironmentError::Unusable { id: id.clone(), reason })?;
+            Ok(Examined { spec, software })
+        }
+        Err(_) => match text.find(TIMEOUT_MARK) {
+            Some(mark) => {
+                let of_the_user = |line: &&str| !OWN_FRAMES.iter().any(|own| line.contains(own));
+                let stack = text[mark..].lines().skip(2).filter(of_the_user).collect::<Vec<_>>().join("\n");
+                Err(EnvironmentError::Hung { id: id.clone(), patience_s: request.patience.as_secs_f64(), stack })
+            }
+            None => Err(EnvironmentError::Died { id: id.clone(), status: status.to_string() }),
+        },
+    }
+}

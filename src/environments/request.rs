@@ -1,0 +1,91 @@
+//! An environment as a user asks for it: its id, and all that decides what the id means.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Environment, EnvironmentError, EnvironmentSpec, registry};
+
+/// How long an environment may take to be made, unless somebody says otherwise.
+const DEFAULT_PATIENCE: Duration = Duration::from_mins(1);
+
+/// An environment as a user asks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EnvironmentRequest {
+    /// `CartPole-v1`, or a prefix and what it means there: `gymnasium:HalfCheetah-v5`, `python:my_task:MyTask`.
+    pub id: String,
+    /// What its constructor is given, as a JSON object.
+    pub keyword_arguments: String,
+    /// The interpreter whose packages it uses; empty for the one that [`Python::find`](crate::machine::Python::find) finds.
+    pub python: String,
+    /// Where modules and files of the user's own are searched, in this order.
+    pub search_folders: Vec<PathBuf>,
+    /// How long [`examine`](Self::examine) waits.
+    pub patience: Duration,
+}
+
+/// What is known of an environment before any is stepped.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Examined {
+    /// What is fixed about it.
+    pub spec: EnvironmentSpec,
+    /// Names and versions of the software that it runs on, besides this program.
+    pub software: Vec<(String, String)>,
+}
+
+impl EnvironmentRequest {
+    /// The environment of that id, without arguments.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            keyword_arguments: "{}".into(),
+            python: String::new(),
+            search_folders: Vec::new(),
+            patience: DEFAULT_PATIENCE,
+        }
+    }
+
+    /// Make one; it has to be reset before its first step.
+    ///
+    /// # Errors
+    /// [`EnvironmentError::Unknown`], with the nearest name if one is near; for a MuJoCo environment
+    /// [`EnvironmentError::NotBuilt`], [`EnvironmentError::Model`] or [`EnvironmentError::LibraryVersion`]; for an environment in Python whatever its
+    /// constructor raises, and [`EnvironmentError::NotPrepared`] in a process that was not prepared for Python.
+    pub fn make(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
+        registry::origin_of(self)?.make(self)
+    }
+
+    /// What is fixed about it and what it runs on. Runs no Python in this process, so that it may fork afterwards.
+    ///
+    /// # Errors
+    /// As [`make`](Self::make), without the need to be prepared.
+    pub fn examine(&self) -> Result<Examined, EnvironmentError> {
+        registry::origin_of(self)?.examine(self)
+    }
+
+    /// Whether it is stepped by Python, so that the process must be prepared.
+    pub fn needs_python(&self) -> bool {
+        registry::origin_of(self).is_ok_and(|origin| origin.needs_python())
+    }
+
+    /// The keyword arguments, if they are what they should be.
+    pub(super) fn arguments(&self) -> Result<serde_json::Map<String, serde_json::Value>, EnvironmentError> {
+        serde_json::from_str(&self.keyword_arguments)
+            .map_err(|error| EnvironmentError::KeywordArguments { text: self.keyword_arguments.clone(), reason: error.to_string() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keyword_arguments_must_be_an_object_and_go_to_those_who_take_them() {
+        let refusal = |arguments: &str| {
+            let request = EnvironmentRequest { keyword_arguments: arguments.into(), ..EnvironmentRequest::new("CartPole-v1") };
+            request.make().err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert_eq!(refusal(" {} "), "");
+        assert!(refusal("[1]").contains("no JSON object"), "{}", refusal("[1]"));
+        assert!(refusal("{\"gravity\": 1}").contains("takes no keyword arguments"), "{}", refusal("{\"gravity\": 1}"));
+    }
+}

@@ -1,0 +1,293 @@
+//! The Python that environments run in: what this program was linked with, which interpreter a run takes, and what a
+//! process must be given at its start so that the embedded interpreter finds that one's packages.
+//!
+//! The standard library is that of the linked libpython, the packages are those of the chosen interpreter: mixing them the
+//! other way round fails, because distributions build different modules into libpython. Both are told through variables of
+//! the process's environment, which nobody may change once a program runs; so a program prepares them and starts itself anew.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Variable that tells a prepared process which Python it runs, as JSON.
+const PYTHON_VARIABLE: &str = "SHOAL_PYTHON";
+/// Variable that tells libpython where its standard library is.
+const HOME_VARIABLE: &str = "PYTHONHOME";
+/// Set unless the user did: an actor is one process of many, so its libraries should not start threads, nor greet the user.
+const DEFAULT_VARIABLES: [(&str, &str); 5] = [
+    ("OMP_NUM_THREADS", "1"),
+    ("OPENBLAS_NUM_THREADS", "1"),
+    ("MKL_NUM_THREADS", "1"),
+    ("PYGAME_HIDE_SUPPORT_PROMPT", "1"),
+    // Processes of a run leave without flushing what Python holds back.
+    ("PYTHONUNBUFFERED", "1"),
+];
+/// The environment of Python that the set-up makes in this checkout.
+const CHECKOUT_PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.venv/bin/python");
+
+/// Prints what [`Python`] holds, as JSON.
+const FACTS: &str = "
+import json, os, site, sys
+folders = list(site.getsitepackages())
+if site.ENABLE_USER_SITE:
+    folders.append(site.getusersitepackages())
+print(json.dumps({
+    'executable': sys.executable,
+    'version': '%d.%d.%d' % sys.version_info[:3],
+    'abi': '%d.%d%s' % (sys.version_info[0], sys.version_info[1], getattr(sys, 'abiflags', '')),
+    'prefix': sys.prefix,
+    'package_folders': [folder for folder in folders if os.path.isdir(folder)],
+}))
+";
+
+/// Prints the versions of the packages that are named as arguments, as JSON.
+const VERSIONS: &str = "
+import json, sys
+from importlib import metadata
+versions = {}
+for name in sys.argv[1:]:
+    try:
+        versions[name] = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        pass
+print(json.dumps(versions))
+";
+
+/// Why there is no Python to run environments in.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PythonError {
+    /// The feature `python` was off.
+    #[error(
+        "this program was built without Python, so it has native environments only; build it with Python:  cargo xtask setup && cargo build \
+         --release --features python"
+    )]
+    NotBuilt,
+    /// No interpreter anywhere.
+    #[error(
+        "no Python was found: environment.python is empty, VIRTUAL_ENV names none, {CHECKOUT_PYTHON} is missing and there is no python3 on \
+         PATH; run `cargo xtask setup`, or set environment.python to the path of an interpreter"
+    )]
+    NotFound,
+    /// The interpreter does not run.
+    #[error("the Python {path} does not work: {reason}; set environment.python to the path of a working interpreter")]
+    Broken {
+        /// The interpreter.
+        path: PathBuf,
+        /// What happened.
+        reason: String,
+    },
+    /// The interpreter's packages do not fit the linked libpython.
+    #[error(
+        "this program is linked with Python {linked} and {path} is Python {found}; set environment.python to a Python {linked}, or build \
+         Shoal for this one:  PYO3_PYTHON={path} cargo build --release"
+    )]
+    OtherVersion {
+        /// Version that was linked.
+        linked: String,
+        /// Version that was found.
+        found: String,
+        /// The interpreter that was found.
+        path: PathBuf,
+    },
+    /// The linked Python was removed after the build.
+    #[error(
+        "this program is linked with the Python in {home}, which is gone; build Shoal again:  cargo xtask setup && cargo build --release"
+    )]
+    HomeGone {
+        /// Where it was.
+        home: PathBuf,
+    },
+    /// What a parent process said is not readable.
+    #[error("the variable {PYTHON_VARIABLE} is not one that Shoal wrote ({reason}); run:  unset {PYTHON_VARIABLE}")]
+    Variable {
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// The Python that this program was linked with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct LinkedPython {
+    /// Major and minor version with the flags that change the binary interface, such as `3.11` or `3.13t`.
+    pub abi: &'static str,
+    /// The folder whose `lib` holds the standard library.
+    pub home: &'static str,
+}
+
+impl LinkedPython {
+    /// What was linked; `None` without the feature `python`.
+    pub fn detect() -> Option<Self> {
+        Some(Self { abi: option_env!("SHOAL_PYTHON_VERSION")?, home: option_env!("SHOAL_PYTHON_HOME")? })
+    }
+
+    fn check_home(self) -> Result<(), PythonError> {
+        let digits = self.abi.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+        // A free-threaded Python keeps its flag in the name of the folder.
+        let folders = [digits, self.abi].map(|version| Path::new(self.home).join(format!("lib/python{version}/os.py")));
+        if folders.iter().any(|file| file.is_file()) { Ok(()) } else { Err(PythonError::HomeGone { home: self.home.into() }) }
+    }
+}
+
+/// An interpreter, and where its packages are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Python {
+    /// The program.
+    pub executable: PathBuf,
+    /// Version, such as `3.11.7`.
+    pub version: String,
+    /// Major and minor version with the flags that change the binary interface.
+    pub abi: String,
+    /// The folder of the installation or of the virtual environment.
+    pub prefix: PathBuf,
+    /// Folders of packages, in the order in which they are searched.
+    pub package_folders: Vec<PathBuf>,
+    /// What [`find`](Python::find) was asked for.
+    #[serde(default)]
+    pub requested: String,
+}
+
+impl Python {
+    /// The interpreter of a run: `requested` if it is not empty, else that of VIRTUAL_ENV, else `.venv` of the checkout that
+    /// this program was built in, else `python3` on PATH.
+    ///
+    /// # Errors
+    /// There is none, it does not work, or its packages do not fit the libpython that was linked.
+    pub fn find(requested: &str) -> Result<Self, PythonError> {
+        let linked = LinkedPython::detect().ok_or(PythonError::NotBuilt)?;
+        linked.check_home()?;
+        let python = Self { requested: requested.to_owned(), ..Self::query(&candidate(requested)?)? };
+        if python.abi == linked.abi {
+            return Ok(python);
+        }
+        Err(PythonError::OtherVersion { linked: linked.abi.into(), found: python.abi, path: python.executable })
+    }
+
+    /// Whether this is the interpreter that [`find`](Self::find) would find.
+    pub fn answers(&self, requested: &str) -> bool {
+        self.requested == requested || self.executable.as_os_str() == requested
+    }
+
+    /// The interpreter for which this process was prepared; `None` if it was not.
+    ///
+    /// # Errors
+    /// The variable that says so is damaged.
+    pub fn of_this_process() -> Result<Option<Self>, PythonError> {
+        let Some(text) = std::env::var_os(PYTHON_VARIABLE) else { return Ok(None) };
+        serde_json::from_slice(text.as_encoded_bytes()).map(Some).map_err(|error| PythonError::Variable { reason: error.to_string() })
+    }
+
+    /// Give `command` the variables that let an interpreter inside it be this one.
+    ///
+    /// # Errors
+    /// The program was built without Python.
+    pub fn prepare(&self, command: &mut Command) -> Result<(), PythonError> {
+        let linked = LinkedPython::detect().ok_or(PythonError::NotBuilt)?;
+        let facts = serde_json::to_string(self).map_err(|error| PythonError::Variable { reason: error.to_string() })?;
+        command.env(PYTHON_VARIABLE, facts).env(HOME_VARIABLE, linked.home);
+        for (name, value) in DEFAULT_VARIABLES {
+            if std::env::var_os(name).is_none() {
+                command.env(name, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// A command that starts this interpreter as a program of its own.
+    pub fn command(&self) -> Command {
+        let mut command = command(&self.executable);
+        command.env("PYGAME_HIDE_SUPPORT_PROMPT", "1");
+        command
+    }
+
+    /// Versions of those of `packages` that are installed.
+    ///
+    /// # Errors
+    /// The interpreter does not work.
+    pub fn versions(&self, packages: &[&str]) -> Result<BTreeMap<String, String>, PythonError> {
+        ask(&self.executable, VERSIONS, packages)
+    }
+
+    fn query(executable: &Path) -> Result<Self, PythonError> {
+        ask(executable, FACTS, &[])
+    }
+}
+
+/// The program to ask.
+fn candidate(requested: &str) -> Result<PathBuf, PythonError> {
+    if !requested.is_empty() {
+        return Ok(requested.into());
+    }
+    let active = std::env::var_os("VIRTUAL_ENV").filter(|folder| !folder.is_empty()).map(|folder| Path::new(&folder).join("bin/python"));
+    let on_path = || {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path).map(|folder| folder.join("python3")).find(|program| program.is_file())
+    };
+    let known = active.into_iter().chain([CHECKOUT_PYTHON.into()]).find(|program| program.is_file());
+    known.or_else(on_path).ok_or(PythonError::NotFound)
+}
+
+/// `executable` as a command, without what was prepared for the interpreter inside this process.
+fn command(executable: &Path) -> Command {
+    let mut command = Command::new(executable);
+    command.env_remove(HOME_VARIABLE).env_remove(PYTHON_VARIABLE).stdin(Stdio::null());
+    command
+}
+
+/// What `script` prints, read as JSON.
+fn ask<T: for<'de> Deserialize<'de>>(executable: &Path, script: &str, arguments: &[&str]) -> Result<T, PythonError> {
+    let broken = |reason: String| PythonError::Broken { path: executable.into(), reason };
+    let output = command(executable)
+        .args([OsStr::new("-c"), OsStr::new(script)])
+        .args(arguments)
+        .output()
+        .map_err(|error| broken(error.to_string()))?;
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let last = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it says nothing").to_owned();
+        return Err(broken(format!("{last} ({})", output.status)));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    // A start-up file of the user's may have printed before.
+    let line = text.lines().next_back().unwrap_or_default();
+    serde_json::from_str(line).map_err(|error| broken(format!("it answered {line:?} ({error})")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requested_interpreter_that_does_not_work_is_named_with_its_fault() {
+        let missing = Python::query(Path::new("/no/such/python")).unwrap_err().to_string();
+        assert!(missing.contains("/no/such/python") && missing.contains("environment.python"), "{missing}");
+        let silent = Python::query(Path::new("/bin/true")).unwrap_err().to_string();
+        assert!(silent.contains("/bin/true"), "{silent}");
+    }
+
+    #[test]
+    fn a_prepared_command_tells_which_python_it_was_prepared_for() {
+        let python = Python {
+            executable: "/venv/bin/python".into(),
+            version: "3.11.7".into(),
+            abi: "3.11".into(),
+            prefix: "/venv".into(),
+            package_folders: vec!["/venv/lib/python3.11/site-packages".into()],
+            requested: String::new(),
+        };
+        let mut command = Command::new("program");
+        match python.prepare(&mut command) {
+            Err(error) => assert!(matches!(error, PythonError::NotBuilt) && !cfg!(feature = "python"), "{error}"),
+            Ok(()) => {
+                let value =
+                    |name: &str| command.get_envs().find(|(found, _)| *found == name).and_then(|(_, value)| value).unwrap().to_owned();
+                assert_eq!(serde_json::from_slice::<Python>(value(PYTHON_VARIABLE).as_encoded_bytes()).unwrap(), python);
+                assert_eq!(value(HOME_VARIABLE), LinkedPython::detect().unwrap().home);
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What `supervisor doctor` says about Python: which one was linked, which one a run would take, and its packages.
+
+use std::collections::BTreeMap;
+
+use super::doctor::Finding;
+use super::{LinkedPython, Python, PythonError};
+
+/// What `cargo xtask setup` installs; `xtask/python/requirements.txt` pins the same version.
+const GYMNASIUM: &str = "gymnasium[classic-control,box2d,mujoco]==1.4.0";
+/// Packages of which the environments that most people train in are made.
+const PACKAGES: [&str; 4] = ["gymnasium", "numpy", "mujoco", "box2d"];
+
+/// The Python of this machine, as far as a run is concerned.
+#[derive(Debug)]
+pub struct PythonSurvey {
+    linked: Option<LinkedPython>,
+    /// The interpreter, and the versions of those of [`PACKAGES`] that it has.
+    found: Result<(Python, BTreeMap<String, String>), PythonError>,
+}
+
+impl PythonSurvey {
+    /// Look for the interpreter that a run takes if its configuration names none, and ask it.
+    pub fn detect() -> Self {
+        let found = Python::find("").and_then(|python| {
+            let versions = python.versions(&PACKAGES)?;
+            Ok((python, versions))
+        });
+        Self { linked: LinkedPython::detect(), found }
+    }
+
+    /// Whether there is an interpreter that fits.
+    pub(super) fn interpreter(&self) -> Finding {
+        match (&self.linked, &self.found) {
+            (None, _) => Finding::warning(
+                "python",
+                "this program was built without it: only native environments run".to_owned(),
+                "cargo xtask setup && cargo build --release",
+            ),
+            (Some(linked), Ok((python, _))) => {
+                let program = python.executable.display();
+                Finding::ok("python", format!("{} of {program}; linked with {} of {}", python.version, linked.abi, linked.home))
+            }
+            (Some(linked), Err(error)) => {
+                let fact = format!("linked with {} of {}, but environments find none: {error}", linked.abi, linked.home);
+                Finding::warning("python", fact, "cargo xtask setup")
+            }
+        }
+    }
+
+    /// Whether it has the packages of Gymnasium.
+    pub(super) fn packages(&self) -> Finding {
+        const TOPIC: &str = "python packages";
+        let Ok((python, versions)) = &self.found else {
+            return Finding::ok(TOPIC, "none, since there is no Python".to_owned());
+        };
+        let list = |names: Vec<String>| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        let installed = list(versions.iter().map(|(name, version)| format!("{name} {version}")).collect());
+        let missing: Vec<String> = PACKAGES.into_iter().filter(|name| !versions.contains_key(*name)).map(str::to_owned).collect();
+        if missing.is_empty() {
+            return Finding::ok(TOPIC, installed);
+        }
+        let fix = format!("{} -m pip install \"{GYMNASIUM}\"", python.executable.display());
+        Finding::warning(TOPIC, format!("{installed}; missing: {}", list(missing)), fix)
+    }
+
+    /// A survey in which nothing is amiss, whatever this machine is like.
+    #[cfg(test)]
+    pub(super) fn sound() -> Self {
+        let python = Python {
+            executable: "/venv/bin/python".into(),
+            version: "3.11.7".into(),
+            abi: "3.11".into(),
+            prefix: "/venv".into(),
+            package_folders: Vec::new(),
+            requested: String::new(),
+        };
+        let versions = PACKAGES.map(|name| (name.to_owned(), "1.0".to_owned()));
+        Self { linked: Some(LinkedPython { abi: "3.11", home: "/usr" }), found: Ok((python, versions.into())) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::doctor::Verdict;
+    use super::*;
+
+    #[test]
+    fn a_missing_package_comes_with_the_command_of_the_interpreter_that_lacks_it() {
+        let mut survey = PythonSurvey::sound();
+        assert_eq!(survey.packages().verdict, Verdict::Ok);
+        if let Ok((_, versions)) = &mut survey.found {
+            versions.remove("mujoco");
+        }
+        let finding = survey.packages();
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert!(finding.fact.ends_with("missing: mujoco"), "{finding}");
+        assert!(finding.fix.unwrap().starts_with("/venv/bin/python -m pip install \"gymnasium["));
+    }
+
+    #[test]
+    fn an_interpreter_that_does_not_fit_is_a_warning_because_native_environments_run() {
+        let mut survey = PythonSurvey::sound();
+        survey.found = Err(PythonError::NotFound);
+        assert_eq!(survey.interpreter().verdict, Verdict::Warning);
+        survey.linked = None;
+        assert!(survey.interpreter().fact.contains("built without it"));
+    }
+
+    #[test]
+    fn the_version_named_here_is_the_one_that_the_set_up_installs() {
+        let requirements = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/xtask/python/requirements.txt")).unwrap();
+        assert!(requirements.lines().any(|line| line == GYMNASIUM), "{requirements}");
+        let bridge = include_str!("../environments/python/bridge.py");
+        assert!(bridge.contains(&format!("GYMNASIUM = \"{GYMNASIUM}\"")));
+    }
+}

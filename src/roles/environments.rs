@@ -1,0 +1,98 @@
+//! From the configuration to environments: what it asks for, where that is found, and many of them at once.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::environments::{EnvironmentError, EnvironmentRequest, EnvironmentSpec, VectorEnvironment, delayed, python};
+
+/// How long a process may take to set up at least, however short the time that it may be silent afterwards: interpreters and
+/// simulators are read from the disk then.
+pub(super) const STARTING_PATIENCE: Duration = Duration::from_mins(1);
+
+/// The environment that the configuration asks for.
+pub fn request(config: &Config) -> EnvironmentRequest {
+    let environment = &config.environment;
+    EnvironmentRequest {
+        id: environment.id.clone(),
+        keyword_arguments: environment.keyword_arguments.clone(),
+        python: environment.python.clone(),
+        search_folders: env::split_paths(&environment.python_path).filter(|folder| !folder.as_os_str().is_empty()).collect(),
+        patience: Duration::from_secs_f64(config.machine.hang_timeout_s).max(STARTING_PATIENCE),
+    }
+}
+
+/// `count` environments, as the configuration describes them, not yet reset.
+pub fn make(config: &Config, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
+    let request = request(config);
+    let make = || Ok(delayed(request.make()?, config.environment.step_delay_us));
+    VectorEnvironment::new((0..count).map(|_| make()).collect::<Result<_, EnvironmentError>>()?)
+}
+
+/// Let this process step the environment that the configuration asks for; see [`python::become_ready`].
+pub fn become_ready(config: &Config) -> Result<(), EnvironmentError> {
+    python::become_ready(&request(config))
+}
+
+/// Write into the configuration what it leaves to its surroundings, as absolute paths: which Python, and where modules of
+/// the user's own are searched. `source` is the file that it was read from. Processes that join or replay the run from
+/// another folder then find the same environment.
+pub fn resolve(config: &mut Config, source: &Path) -> Result<(), EnvironmentError> {
+    let request = request(config);
+    if !request.needs_python() {
+        return Ok(());
+    }
+    let beside = source.parent().unwrap_or(Path::new("")).to_path_buf();
+    let relative = if request.search_folders.is_empty() {
+        vec![beside, PathBuf::new()]
+    } else {
+        request.search_folders.iter().map(|folder| beside.join(folder)).collect()
+    };
+    let current = env::current_dir().unwrap_or_default();
+    let mut folders: Vec<PathBuf> = relative.iter().map(|folder| plain(&current.join(folder))).collect();
+    folders.dedup();
+    let refuse = |reason: String| EnvironmentError::Unusable { id: request.id.clone(), reason };
+    let joined =
+        env::join_paths(folders).map_err(|_| refuse("its folders are joined by colons, and one has a colon in its name".into()))?;
+    config.environment.python_path = joined.into_string().map_err(|_| refuse("one of its folders has a name that is no UTF-8".into()))?;
+
+    config.environment.python = python::interpreter_of(&request)?.executable.display().to_string();
+    Ok(())
+}
+
+/// `path` without the `.` and the closing slash that joining may leave.
+fn plain(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
+/// Refuse an environment whose observations or actions have other sizes than those the run was planned for: a file in
+/// Python may have been edited since.
+pub(super) fn check_unchanged(found: &EnvironmentSpec, planned: &EnvironmentSpec) -> Result<(), EnvironmentError> {
+    let sizes = |spec: &EnvironmentSpec| format!("{} observed values and takes {}", spec.observation.len(), spec.action);
+    if (found.observation.len(), &found.action) == (planned.observation.len(), &planned.action) {
+        return Ok(());
+    }
+    Err(EnvironmentError::Changed { id: planned.id.clone(), found: sizes(found), planned: sizes(planned) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environments::registry;
+
+    #[test]
+    fn a_native_environment_needs_no_surroundings() {
+        let mut config = Config::for_environment("CartPole-v1");
+        resolve(&mut config, Path::new("configs/x.toml")).unwrap();
+        assert_eq!(config, Config::for_environment("CartPole-v1"));
+    }
+
+    #[test]
+    fn an_environment_of_another_size_is_refused() {
+        let spec = |id| registry::spec(id).unwrap();
+        check_unchanged(&spec("CartPole-v1"), &spec("CartPole-v1")).unwrap();
+        let refusal = check_unchanged(&spec("Acrobot-v1"), &spec("CartPole-v1")).unwrap_err().to_string();
+        assert!(refusal.contains("6 observed values") && refusal.contains("4 observed values"), "{refusal}");
+    }
+}

@@ -1,0 +1,64 @@
+"""An environment that does what it is told to, such as failing."""
+
+import os
+import sys
+
+import gymnasium
+import numpy
+
+
+class Faulty(gymnasium.Env):
+    """Behaves well for `after` steps, then does what `how` says; only the first time if `once` names a file."""
+
+    def __init__(self, how, after=100, once=None):
+        self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,), numpy.float32)
+        self.action_space = gymnasium.spaces.Discrete(2)
+        self.how, self.after, self.once = how, after, once
+        self.steps = 0
+        if how == "hang in its constructor":
+            self.hang()
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observe(), {}
+
+    def step(self, action):
+        self.steps += 1
+        observation, reward = self.observe(), 1.0
+        if self.steps > self.after and self.is_first_time():
+            if self.how == "raise":
+                self.raise_an_error()
+            elif self.how == "exit":
+                sys.exit("no longer")
+            elif self.how == "exit at once":
+                os._exit(7)
+            elif self.how == "crash":
+                os.abort()
+            elif self.how == "hang":
+                self.hang()
+            elif self.how == "observe nan":
+                observation[1] = numpy.nan
+            elif self.how == "reward infinity":
+                reward = numpy.inf
+            elif self.how == "observe less":
+                observation = observation[:2]
+        return observation, reward, False, self.steps % 20 == 0, {}
+
+    def observe(self):
+        return self.np_random.uniform(-1.0, 1.0, 3).astype(numpy.float32)
+
+    def is_first_time(self):
+        if self.once is None:
+            return True
+        try:
+            os.close(os.open(self.once, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        return True
+
+    def raise_an_error(self):
+        raise ValueError("the wheels came off")
+
+    def hang(self):
+        while True:
+            pass

@@ -1,0 +1,92 @@
+"""Environments with spaces of many kinds; each shows what it was given."""
+
+import gymnasium
+import numpy
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
+
+
+class Shown(gymnasium.Env):
+    """Observes `observation`, whatever happens, and takes actions of `action_space`."""
+
+    observation_space = Box(-10.0, 10.0, (2,), numpy.float32)
+    observation = numpy.zeros(2, numpy.float32)
+    action_space = Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation, {}
+
+    def step(self, action):
+        return self.observation, 0.0, False, False, {}
+
+
+class Nested(Shown):
+    observation_space = Dict({"a": Box(-1.0, 1.0, (2, 1), numpy.float64), "b": Tuple((Discrete(3), Box(0.0, 9.0, (1,), numpy.float32)))})
+    observation = {"a": numpy.array([[0.25], [0.5]]), "b": (2, numpy.array([7.0], numpy.float32))}
+
+
+class Image(Shown):
+    observation_space = Box(0, 255, (2, 3, 1), numpy.uint8)
+    observation = numpy.arange(6, dtype=numpy.uint8).reshape(2, 3, 1) + 250 - 2
+
+
+class LaterIndices(Shown):
+    """Rewards the action that it was given."""
+
+    action_space = Discrete(3, start=-1)
+
+    def step(self, action):
+        return self.observation, float(action), False, False, {}
+
+
+class KeepsActions(Shown):
+    """Rewards the difference to the action before, which it keeps as it was given."""
+
+    action_space = Box(-2.0, 2.0, (1, 2), numpy.float64)
+    kept = None
+
+    def step(self, action):
+        assert action.shape == (1, 2) and action.dtype == numpy.float64, action
+        assert self.action_space.contains(action), action
+        before, self.kept = self.kept, action
+        return self.observation, 0.0 if before is None else float((action - before).sum()), False, False, {}
+
+
+class ManyActions(Shown):
+    action_space = MultiDiscrete([2, 3])
+
+
+class EndlessActions(Shown):
+    action_space = Box(-numpy.inf, numpy.inf, (1,), numpy.float32)
+
+
+class AnswersInNumpy(Shown):
+    def step(self, action):
+        return [1, 2], numpy.float32(0.5), numpy.bool_(False), numpy.bool_(True), {}
+
+
+class AnswersNothing(Shown):
+    def step(self, action):
+        return self.observation, None, False, False, {}
+
+
+class OldStep(Shown):
+    def step(self, action):
+        return self.observation, 0.0, False, {}
+
+
+class NeedsAPackage(Shown):
+    def __init__(self):
+        import no_such_package_anywhere.inside  # noqa: F401
+
+
+class Configured(Shown):
+    def __init__(self, length, names=()):
+        self.observation_space = Box(-1.0, 1.0, (length + len(names),), numpy.float32)
+
+
+def make_limited(steps):
+    return gymnasium.wrappers.TimeLimit(Shown(), steps)
+
+
+no_environment = dict

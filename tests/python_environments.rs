@@ -1,0 +1,241 @@
+//! Environments in Python keep the rules of all environments, equal the native ones where there are both, and are refused
+//! with words that help where they cannot be used.
+#![cfg(feature = "python")]
+
+mod python_support;
+
+use python_support::{in_prepared_process, request};
+use shoal::environments::{
+    Action, ActionSpace, Environment, EnvironmentError, EnvironmentRequest, Moment, ObservationSpace, Step, VectorEnvironment, conformance,
+    registry,
+};
+
+/// Steps after which two environments that have not differed are taken to be equal.
+const COMPARED_STEPS: usize = 3_000;
+
+fn observe(environment: &mut dyn Environment) -> Vec<f32> {
+    let mut observation = vec![f32::NAN; environment.spec().observation.len()];
+    environment.reset(Some(1), &mut observation).unwrap();
+    observation
+}
+
+fn reward(environment: &mut dyn Environment, action: Action<'_>) -> f64 {
+    let mut observation = vec![0.0; environment.spec().observation.len()];
+    environment.step(action, &mut observation).unwrap().reward
+}
+
+fn refusal(id: &str) -> String {
+    let in_process = request(id, "{}").make().err().unwrap_or_else(|| panic!("{id} was made")).to_string();
+    let probed = request(id, "{}").examine().unwrap_err().to_string();
+    assert_eq!(in_process, probed, "an actor and the supervisor must say the same");
+    probed
+}
+
+#[test]
+fn environments_in_python_conform() {
+    in_prepared_process("environments_in_python_conform", || {
+        for id in ["gymnasium:CartPole-v1", "gymnasium:Pendulum-v1", "gymnasium:MountainCarContinuous-v0"] {
+            conformance::check(|| registry::make(id)).unwrap_or_else(|error| panic!("{id}: {error}"));
+        }
+    });
+}
+
+#[test]
+fn gymnasium_s_environments_equal_the_native_ones() {
+    in_prepared_process("gymnasium_s_environments_equal_the_native_ones", || {
+        for id in registry::names() {
+            let in_python = trajectory(&mut *registry::make(&format!("gymnasium:{id}")).unwrap());
+            let native = trajectory(&mut *registry::make(id).unwrap());
+            let difference = in_python.iter().zip(&native).position(|(left, right)| left != right);
+            assert_eq!(difference.map(|step| (step, &in_python[step], &native[step])), None, "{id}");
+        }
+    });
+}
+
+/// Observations and results under actions that sweep the space. They stay inside its bounds: outside of them
+/// MountainCarContinuous charges for the action before it is clipped, and Python is only given clipped ones.
+fn trajectory(environment: &mut dyn Environment) -> Vec<(Vec<f32>, Option<Step>)> {
+    let space = environment.spec().action.clone();
+    let mut observation = vec![0.0; environment.spec().observation.len()];
+    environment.reset(Some(7), &mut observation).unwrap();
+    let mut seen = vec![(observation.clone(), None)];
+    for index in 0..COMPARED_STEPS {
+        let wave = (index as f32 * 0.37).sin();
+        let values: Vec<f32> = match &space {
+            ActionSpace::Discrete { .. } => Vec::new(),
+            ActionSpace::Box { high, .. } => high.iter().map(|high| high * wave).collect(),
+        };
+        let action = match space {
+            ActionSpace::Discrete { n } => Action::Discrete(index * 7 / 3 % n),
+            ActionSpace::Box { .. } => Action::Continuous(&values),
+        };
+        let step = environment.step(action, &mut observation).unwrap();
+        seen.push((observation.clone(), Some(step)));
+        if step.ended() {
+            environment.reset(None, &mut observation).unwrap();
+            seen.push((observation.clone(), None));
+        }
+    }
+    seen
+}
+
+#[test]
+fn what_is_known_before_a_run_is_what_its_actors_find() {
+    in_prepared_process("what_is_known_before_a_run_is_what_its_actors_find", || {
+        for id in ["gymnasium:CartPole-v1", "gymnasium:HalfCheetah-v5", "gymnasium:LunarLander-v3", "gymnasium:FrozenLake-v1"] {
+            let request = EnvironmentRequest::new(id);
+            let examined = request.examine().unwrap();
+            assert_eq!(&examined.spec, request.make().unwrap().spec());
+            let names: Vec<&str> = examined.software.iter().map(|(name, _)| name.as_str()).collect();
+            assert_eq!(names[..3], ["python", "gymnasium", "numpy"]);
+            assert_eq!(names.contains(&"mujoco"), id.contains("HalfCheetah"), "{names:?}");
+        }
+        let spec = registry::spec("gymnasium:HalfCheetah-v5").unwrap();
+        assert_eq!((spec.observation.len(), spec.time_limit_steps, spec.reward_threshold), (17, Some(1_000), Some(4_800.0)));
+        assert_eq!(spec.action, ActionSpace::Box { low: vec![-1.0; 6], high: vec![1.0; 6] });
+    });
+}
+
+#[test]
+fn observations_of_every_shape_become_one_row_of_floats() {
+    in_prepared_process("observations_of_every_shape_become_one_row_of_floats", || {
+        let mut nested = request("python:shapes:Nested", "{}").make().unwrap();
+        assert_eq!(observe(&mut *nested), [0.25, 0.5, 0.0, 0.0, 1.0, 7.0]);
+
+        let mut image = request("python:shapes.py:Image", "{}").make().unwrap();
+        assert_eq!(image.spec().observation, ObservationSpace { shape: vec![2, 3, 1], low: vec![0.0; 6], high: vec![255.0; 6] });
+        assert_eq!(observe(&mut *image), [248.0, 249.0, 250.0, 251.0, 252.0, 253.0]);
+    });
+}
+
+#[test]
+fn answers_may_be_of_numpy_s_types() {
+    in_prepared_process("answers_may_be_of_numpy_s_types", || {
+        let mut environment = request("python:shapes:AnswersInNumpy", "{}").make().unwrap();
+        let mut observation = observe(&mut *environment);
+        let step = environment.step(Action::Discrete(0), &mut observation).unwrap();
+        assert_eq!(step, Step { reward: 0.5, terminated: false, truncated: true });
+        assert_eq!(observation, [1.0, 2.0]);
+    });
+}
+
+#[test]
+fn actions_arrive_as_the_space_says_and_are_the_environment_s_to_keep() {
+    in_prepared_process("actions_arrive_as_the_space_says_and_are_the_environment_s_to_keep", || {
+        let mut later = request("python:shapes:LaterIndices", "{}").make().unwrap();
+        observe(&mut *later);
+        assert_eq!([0, 1, 2].map(|index| reward(&mut *later, Action::Discrete(index))), [-1.0, 0.0, 1.0]);
+
+        let mut keeps = request("python:shapes:KeepsActions", "{}").make().unwrap();
+        observe(&mut *keeps);
+        assert_eq!(reward(&mut *keeps, Action::Continuous(&[0.5, 0.5])), 0.0);
+        assert_eq!(reward(&mut *keeps, Action::Continuous(&[1.5, 0.5])), 1.0, "an action that is kept must not change");
+        assert_eq!(reward(&mut *keeps, Action::Continuous(&[9.0, 0.5])), 0.5, "an action is brought within the bounds");
+    });
+}
+
+#[test]
+fn arguments_reach_the_constructor_and_functions_serve_as_well_as_classes() {
+    in_prepared_process("arguments_reach_the_constructor_and_functions_serve_as_well_as_classes", || {
+        let configured = request("python:shapes:Configured", r#"{"length": 3, "names": ["a", "b"]}"#).make().unwrap();
+        assert_eq!(configured.spec().observation.len(), 5);
+        let limited = request("python:shapes:make_limited", r#"{"steps": 12}"#).make().unwrap();
+        assert_eq!(limited.spec().time_limit_steps, Some(12));
+        let cart_pole = EnvironmentRequest {
+            keyword_arguments: r#"{"max_episode_steps": 7}"#.into(),
+            ..EnvironmentRequest::new("gymnasium:CartPole-v1")
+        };
+        assert_eq!(cart_pole.make().unwrap().spec().time_limit_steps, Some(7));
+    });
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_by_name() {
+    in_prepared_process("what_cannot_be_used_is_refused_by_name", || {
+        for (id, parts) in [
+            ("gymnasium:CartPoel-v1", &["CartPole-v1"][..]),
+            ("gymnasium:HalfCheetah-v99", &["v99", "HalfCheetah-v5"]),
+            ("python:shapes:ManyActions", &["MultiDiscrete([2 3])", "Discrete and Box"]),
+            ("python:shapes:EndlessActions", &["no finite bounds"]),
+            ("python:shapes:Imag", &["shapes has no Imag", "did you mean Image?"]),
+            ("python:shapes:no_environment", &["makes a dict", "no observation_space and no action_space"]),
+            ("python:no_such_module:X", &["there is no module no_such_module", "tests/data/python"]),
+            ("python:no/such/file.py:X", &["there is no file no/such/file.py", "tests/data/python"]),
+        ] {
+            let message = refusal(id);
+            assert!(message.starts_with(&format!("`{id}` cannot be used: ")), "{message}");
+            assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        }
+        let message = refusal("python:shapes:NeedsAPackage");
+        assert!(message.contains("-m pip install \"no_such_package_anywhere\""), "{message}");
+    });
+}
+
+#[test]
+fn an_exception_comes_with_its_traceback_and_leaves_an_environment_that_can_be_reset() {
+    in_prepared_process("an_exception_comes_with_its_traceback_and_leaves_an_environment_that_can_be_reset", || {
+        let mut faulty = request("python:faulty:Faulty", r#"{"how": "raise", "after": 2}"#).make().unwrap();
+        let mut observation = observe(&mut *faulty);
+        let mut step = || faulty.step(Action::Discrete(0), &mut observation);
+        step().unwrap();
+        step().unwrap();
+        let EnvironmentError::Python { during, summary, traceback, .. } = step().unwrap_err() else { panic!("another error") };
+        assert_eq!((during, &*summary), (Moment::Step(3), "ValueError: the wheels came off"));
+        assert!(traceback.contains("in raise_an_error\n    raise ValueError(\"the wheels came off\")"), "{traceback}");
+        assert!(!traceback.contains("<shoal"), "only the user's frames: {traceback}");
+        assert!(matches!(step(), Err(EnvironmentError::NeedsReset { .. })));
+        observe(&mut *faulty);
+    });
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_named_with_their_place() {
+    in_prepared_process("numbers_that_are_not_finite_are_named_with_their_place", || {
+        for (how, expected) in [
+            ("observe nan", "gave observation[1] = NaN in step 1 of an episode"),
+            ("reward infinity", "gave reward = inf in step 1 of an episode"),
+            ("observe less", "the observation has the shape (2,), and the observation space (3,)"),
+            ("exit", "SystemExit: no longer"),
+        ] {
+            let mut faulty = request("python:faulty:Faulty", &format!(r#"{{"how": "{how}", "after": 0}}"#)).make().unwrap();
+            let mut observation = observe(&mut *faulty);
+            let message = faulty.step(Action::Discrete(0), &mut observation).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+        let mut nothing = request("python:shapes:AnswersNothing", "{}").make().unwrap();
+        let mut observation = observe(&mut *nothing);
+        let message = nothing.step(Action::Discrete(0), &mut observation).unwrap_err().to_string();
+        assert!(message.contains("TypeError"), "{message}");
+        let mut old = request("python:shapes:OldStep", "{}").make().unwrap();
+        let mut observation = observe(&mut *old);
+        let message = old.step(Action::Discrete(0), &mut observation).unwrap_err().to_string();
+        assert!(message.contains("step() returned 4 values, not (observation, reward, terminated, truncated, info)"), "{message}");
+    });
+}
+
+#[test]
+fn a_step_allocates_nothing_in_rust() {
+    in_prepared_process("a_step_allocates_nothing_in_rust", || {
+        let make = |id: &str| VectorEnvironment::new((0..4).map(|_| registry::make(id).unwrap()).collect()).unwrap();
+        let mut discrete = make("gymnasium:CartPole-v1");
+        let mut continuous = make("gymnasium:Pendulum-v1");
+        discrete.reset(1).unwrap();
+        continuous.reset(1).unwrap();
+        let allocations = allocation_counter::measure(|| {
+            for index in 0..100 {
+                discrete.step(shoal::environments::Actions::Discrete(&[index % 2; 4])).unwrap();
+                continuous.step(shoal::environments::Actions::Continuous(&[0.1; 4])).unwrap();
+            }
+        });
+        assert_eq!(allocations.count_total, 0);
+    });
+}
+
+#[test]
+fn a_process_that_was_not_prepared_is_told_so() {
+    if shoal::machine::Python::of_this_process().unwrap().is_none() {
+        let error = registry::make("gymnasium:CartPole-v1").err().expect("the process was not prepared");
+        assert!(matches!(error, EnvironmentError::NotPrepared { .. }), "{error}");
+        assert!(error.to_string().contains("become_ready"), "{error}");
+    }
+}

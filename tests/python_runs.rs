@@ -1,0 +1,126 @@
+//! Whole runs on environments in Python: they train, and what an environment does wrong takes down its actor and nothing
+//! else, is told with the place in the user's file, and ends the run if it goes on.
+#![cfg(feature = "python")]
+
+mod python_support;
+mod run_support;
+
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::Signal;
+use run_support::{Supervised, start};
+use serde_json::Value;
+
+fn number(line: &Value, key: &str) -> u64 {
+    line[key].as_u64().unwrap_or(0)
+}
+
+/// A run of the environment that fails as `how` says, without an evaluator, which would fail, too.
+fn start_faulty(how: &str, arguments: &str, overrides: &[&str]) -> Supervised {
+    let python_path = format!("environment.python_path={}", python_support::folder().display());
+    let arguments = format!(r#"environment.keyword_arguments={{"how": "{how}"{arguments}}}"#);
+    let common = ["environment.id=python:faulty:Faulty", &python_path, &arguments, "evaluator.enabled=false", "actor.environments=1"];
+    start(&[&common[..], overrides].concat())
+}
+
+/// What the run says after it gave up.
+fn failure_of(mut run: Supervised) -> String {
+    assert!(!run.wait().success(), "the run must have failed:\n{}", run.log());
+    run.assert_nothing_left();
+    let log = run.log();
+    let closing = log.rfind("stopped").unwrap_or_else(|| panic!("no report in {log}"));
+    log[closing..].to_owned()
+}
+
+#[test]
+fn a_run_on_an_environment_of_gymnasium_trains_and_takes_in_attached_actors() {
+    let mut run = start(&["environment.id=gymnasium:CartPole-v1", "actor.count=2", "evaluator.interval_ms=100"]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 50);
+    let attached = Command::new(env!("CARGO_BIN_EXE_attach"))
+        .arg(run.pid().to_string())
+        .current_dir("/")
+        .env("XDG_RUNTIME_DIR", run.folder.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    run.wait_for("the attached actor", |line| number(line, "attached") == 1 && number(line, "actors") == 3);
+    run.wait_for("an evaluation", |line| line["eval_return_mean"].is_number());
+    let before = number(&run.metrics().pop().unwrap(), "env_steps");
+    run.wait_for("more steps", |line| number(line, "env_steps") > before + 500);
+    run.signal(Signal::SIGTERM);
+    assert!(run.wait().success());
+    let attached = attached.wait_with_output().unwrap();
+    assert!(attached.status.success(), "{}", String::from_utf8_lossy(&attached.stderr));
+    run.assert_nothing_left();
+
+    let log = run.log();
+    assert!(log.contains("python 3.") && log.contains("gymnasium 1."), "the software must be on record: {log}");
+    let played =
+        Command::new(env!("CARGO_BIN_EXE_evaluate")).args(["--episodes", "3"]).arg(run.run_folder()).current_dir("/").output().unwrap();
+    let text = String::from_utf8_lossy(&played.stdout) + String::from_utf8_lossy(&played.stderr);
+    assert!(played.status.success() && text.contains("on gymnasium:CartPole-v1"), "{text}");
+}
+
+#[test]
+fn an_environment_that_raises_once_costs_one_actor_and_no_learner() {
+    let mark = tempfile::tempdir().unwrap();
+    let once = format!(r#", "once": {:?}"#, mark.path().join("raised").display().to_string());
+    let mut run = start_faulty("raise", &once, &["actor.count=2"]);
+    run.wait_for_log("ValueError: the wheels came off");
+    let learners = run.processes("learner");
+    let before = number(&run.metrics().pop().unwrap_or_default(), "updates");
+    run.wait_for("both actors and more updates", |line| {
+        number(line, "actors") == 2 && number(line, "restarts") == 1 && number(line, "updates") > before + 50
+    });
+    assert_eq!(run.processes("learner"), learners);
+    run.signal(Signal::SIGTERM);
+    assert!(run.wait().success());
+    let log = run.log();
+    let event = log.lines().find(|line| line.contains("the wheels came off")).unwrap();
+    assert!(event.contains("raised an exception in step ") && event.contains("restarting now (1 of 10)"), "{event}");
+    assert_eq!(log.matches("in raise_an_error").count(), 1, "the traceback must be told once: {log}");
+    run.assert_nothing_left();
+}
+
+#[test]
+fn an_environment_that_keeps_raising_ends_the_run_with_its_traceback() {
+    let closing = failure_of(start_faulty("raise", "", &[]));
+    assert!(closing.contains("raised an exception in step 1 of an episode: ValueError: the wheels came off (3 times"), "{closing}");
+    assert!(closing.contains("faulty.py\", line ") && closing.contains("in raise_an_error"), "{closing}");
+}
+
+#[test]
+fn an_environment_that_exits_ends_the_run_with_what_is_known() {
+    let closing = failure_of(start_faulty("exit", "", &[]));
+    assert!(closing.contains("SystemExit: no longer") && closing.contains("faulty.py\", line "), "{closing}");
+    let closing = failure_of(start_faulty("exit at once", "", &[]));
+    assert!(closing.contains("actor 0 exited with code 7 (3 times"), "{closing}");
+}
+
+#[test]
+fn an_environment_that_crashes_is_told_of_with_its_stack() {
+    let closing = failure_of(start_faulty("crash", "", &[]));
+    assert!(closing.contains("actor 0 was killed by SIGABRT (3 times"), "{closing}");
+    assert!(closing.contains("faulty.py\", line ") && closing.contains(" in step"), "{closing}");
+}
+
+#[test]
+fn an_environment_that_observes_nan_is_named_with_the_component() {
+    let closing = failure_of(start_faulty("observe nan", "", &[]));
+    assert!(closing.contains("gave observation[1] = NaN in step 1 of an episode"), "{closing}");
+}
+
+#[test]
+fn an_environment_that_hangs_is_asked_where_and_killed() {
+    let mark = tempfile::tempdir().unwrap();
+    let once = format!(r#", "once": {:?}"#, mark.path().join("hung").display().to_string());
+    let mut run = start_faulty("hang", &once, &["actor.count=2", "machine.hang_timeout_s=1.0"]);
+    run.wait_for_log("in phase `environment step` and was killed");
+    run.wait_for_log("in hang");
+    run.wait_for("the replacement", |line| number(line, "restarts") >= 1 && number(line, "actors") == 2);
+    run.signal(Signal::SIGTERM);
+    assert!(run.wait().success());
+    let log = run.log();
+    assert!(log.contains("faulty.py\", line ") && !log.contains("<shoal"), "{log}");
+    run.assert_nothing_left();
+}

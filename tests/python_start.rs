@@ -1,0 +1,133 @@
+//! Starting a run on an environment in Python: wherever the program is started, and with words that help where it cannot.
+#![cfg(feature = "python")]
+
+mod python_support;
+mod run_support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use run_support::SMALL;
+use shoal::environments::EnvironmentRequest;
+
+/// The supervisor, asked to train briefly with `overrides`.
+fn supervisor(folder: &Path, overrides: &[&str]) -> Command {
+    let mut command = run_support::command(folder, SMALL);
+    for change in ["environment.id=gymnasium:CartPole-v1", "evaluator.enabled=false", "run.stop_env_steps=400"].iter().chain(overrides) {
+        command.args(["--set", change]);
+    }
+    command
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn refusal(overrides: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let output = supervisor(folder.path(), overrides).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(!folder.path().join("runs").exists(), "nothing may be written for a run that cannot start");
+    said(&output)
+}
+
+#[test]
+fn a_run_needs_nothing_from_the_environment_that_it_is_started_in() {
+    for variables in [&[][..], &[("PATH", "/usr/bin:/bin")]] {
+        let folder = tempfile::tempdir().unwrap();
+        let output = supervisor(folder.path(), &[])
+            .env_clear()
+            .env("XDG_RUNTIME_DIR", folder.path())
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        assert!(output.status.success() && said(&output).contains("step limit"), "{variables:?}: {}", said(&output));
+    }
+}
+
+#[test]
+fn programs_that_an_environment_starts_are_not_given_what_was_prepared_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let task = "import os, subprocess, sys\nfrom shapes import Shown\n\nclass Task(Shown):\n    def __init__(self):\n        \
+                assert 'PYTHONHOME' not in os.environ and 'SHOAL_PYTHON' not in os.environ, os.environ\n        \
+                subprocess.run([sys.executable, '-c', 'import gymnasium'], check=True)\n";
+    std::fs::write(folder.path().join("task.py"), task).unwrap();
+    let python_path = format!("environment.python_path={}:{}", folder.path().display(), python_support::folder().display());
+    let output = supervisor(folder.path(), &["environment.id=python:task:Task", &python_path]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn modules_are_found_beside_the_configuration_and_later_by_whoever_reads_the_run_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(python_support::folder().join("shapes.py"), folder.path().join("shapes.py")).unwrap();
+    let config = folder.path().join("task.toml");
+    std::fs::write(&config, "environment.id = \"python:shapes.py:make_limited\"\nenvironment.keyword_arguments = '{\"steps\": 9}'\n")
+        .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    command.arg(&config).current_dir("/").env("XDG_RUNTIME_DIR", folder.path());
+    for change in SMALL.iter().chain(&["run.stop_env_steps=400"]) {
+        command.args(["--set", change]);
+    }
+    let output = command.args(["--set", &format!("run.folder={}", folder.path().join("runs").display())]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+
+    let resolved = std::fs::read_to_string(folder.path().join("runs/latest/config.toml")).unwrap();
+    assert!(resolved.contains(&format!("python_path = \"{}", folder.path().display())), "{resolved}");
+    let mut evaluate = Command::new(env!("CARGO_BIN_EXE_evaluate"));
+    let output =
+        evaluate.args(["--episodes", "2", "--weights", "last"]).arg(folder.path().join("runs/latest")).current_dir("/").output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn the_example_of_a_custom_environment_trains() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/corridor_dqn.toml")).env("XDG_RUNTIME_DIR", folder.path());
+    command.args(["--set", &format!("run.folder={}", folder.path().join("runs").display()), "--set", "run.stop_env_steps=2000"]);
+    let output = command.current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success() && said(&output).contains("python:corridor:Corridor"), "{}", said(&output));
+}
+
+#[test]
+fn what_is_wrong_with_an_environment_is_told_at_its_place_in_the_configuration() {
+    let unknown = refusal(&["environment.id=gymnasium:CartPoel-v1"]);
+    assert!(unknown.starts_with("error: --set environment.id=gymnasium:CartPoel-v1") && unknown.contains("CartPole-v1"), "{unknown}");
+    let arguments = refusal(&["environment.keyword_arguments=[1]"]);
+    assert!(arguments.contains("environment.keyword_arguments") && arguments.contains("JSON object"), "{arguments}");
+}
+
+#[test]
+fn a_constructor_that_hangs_is_given_up_with_its_stack() {
+    let request = python_support::request("python:faulty:Faulty", r#"{"how": "hang in its constructor"}"#);
+    let request = EnvironmentRequest { patience: Duration::from_secs(3), ..request };
+    let hung = request.examine().unwrap_err().to_string();
+    assert!(hung.contains("was not made within 3 s") && hung.contains("in hang\n") && hung.contains("in __init__"), "{hung}");
+    assert!(!hung.contains("<shoal"), "{hung}");
+}
+
+#[test]
+fn a_python_without_gymnasium_is_told_which_command_installs_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let bare = folder.path().join("bare");
+    let python = shoal::machine::Python::find("").unwrap();
+    assert!(python.command().args(["-m", "venv", "--without-pip"]).arg(&bare).status().unwrap().success());
+    let interpreter = bare.join("bin/python").display().to_string();
+    let missing = refusal(&[&format!("environment.python={interpreter}")]);
+    assert!(missing.contains(&format!("install it:  {interpreter} -m pip install \"gymnasium[")), "{missing}");
+}
+
+#[test]
+fn a_python_of_another_version_is_refused_and_both_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("python");
+    let facts = r#"{"executable": "/other/python", "version": "3.8.2", "abi": "3.8", "prefix": "/other", "package_folders": []}"#;
+    std::fs::write(&program, format!("#!/bin/sh\necho '{facts}'\n")).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let other = refusal(&[&format!("environment.python={}", program.display())]);
+    let linked = shoal::machine::LinkedPython::detect().unwrap().abi;
+    assert!(other.contains(&format!("linked with Python {linked}")) && other.contains("/other/python is Python 3.8"), "{other}");
+}

@@ -1,0 +1,161 @@
+//! The Python that environments run in: `.venv` in the workspace's root, with the packages of `requirements.txt`.
+//!
+//! Programs link its libpython, so it is made of a Python that has a shared one. A machine without such a Python still
+//! builds and trains native environments: the feature `python` is then left out, and a line says how to get it.
+
+mod candidate;
+mod folder;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::distribution::{Tool, install_command};
+use crate::lock::SetupLock;
+use crate::report::{duration, say};
+use crate::workspace;
+use candidate::Candidate;
+
+const FOLDER: &str = ".venv";
+/// The features of a build on a machine without a Python to embed.
+const FEATURES_WITHOUT_PYTHON: [&str; 3] = ["--no-default-features", "--features", "torch"];
+
+/// Which environments a build can have.
+#[derive(Debug)]
+pub(crate) enum Environments {
+    /// All of them, with the interpreter in this folder.
+    InPython(PathBuf),
+    /// Native ones alone, for this reason.
+    NativeAlone(String),
+}
+
+impl Environments {
+    /// Whether those in Python are among them.
+    pub(crate) fn are_in_python(&self) -> bool {
+        matches!(self, Self::InPython(_))
+    }
+
+    /// What a cargo command that builds the default features needs besides.
+    pub(crate) fn features(&self) -> &'static [&'static str] {
+        if self.are_in_python() { &[] } else { &FEATURES_WITHOUT_PYTHON }
+    }
+}
+
+impl fmt::Display for Environments {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InPython(folder) => write!(formatter, "Python for environments is ready: {}.", folder.display()),
+            Self::NativeAlone(reason) => write!(
+                formatter,
+                "Building without environments in Python: {reason}. To have them:  {}  and then  cargo xtask setup",
+                install_command(Tool::PythonToEmbed)
+            ),
+        }
+    }
+}
+
+/// What a build would have now, or `None` if a Python has to be set up first.
+pub(crate) fn find() -> Option<Environments> {
+    let folder = workspace::root().join(FOLDER);
+    if folder::check(&folder).is_ok() {
+        return Some(Environments::InPython(folder));
+    }
+    candidate::best().err().map(Environments::NativeAlone)
+}
+
+/// Makes the environment of Python if need be. A machine that cannot have one is told so, which is no error.
+pub(crate) fn provide() -> Result<Environments> {
+    let root = workspace::root();
+    let folder = root.join(FOLDER);
+    if folder::check(&folder).is_ok() {
+        return Ok(Environments::InPython(folder));
+    }
+    let _lock = SetupLock::acquire(&root, FOLDER)?;
+    // Another set-up may have finished while this one waited for the lock.
+    let Err(reason) = folder::check(&folder) else { return Ok(Environments::InPython(folder)) };
+    match candidate::best() {
+        Ok(python) => {
+            say(format!("Making {} with {} for environments in Python ({reason:#}).", folder.display(), python.executable.display()));
+            make(&python, &folder)?;
+            Ok(Environments::InPython(folder))
+        }
+        Err(reason) => {
+            let without = Environments::NativeAlone(reason);
+            say(&without);
+            Ok(without)
+        }
+    }
+}
+
+/// Makes or completes `folder`; its last file is what says that it is complete.
+fn make(python: &Candidate, folder: &Path) -> Result<()> {
+    let start = std::time::Instant::now();
+    let mut venv = Command::new(&python.executable);
+    venv.args(["-m", "venv"]);
+    if !python.has_ensurepip {
+        venv.arg("--without-pip");
+    }
+    if folder.exists() && !folder::runs(folder) {
+        // Its base is gone, as after an upgrade of the system; the packages of that one are of no use.
+        venv.arg("--clear");
+    }
+    run(venv.arg(folder), "the virtual environment could not be made")?;
+
+    let inside = folder::interpreter(folder);
+    // Where distributions leave out `ensurepip`, the pip outside installs, and brings its like along.
+    let mut pip = Command::new(if python.has_ensurepip { &inside } else { &python.executable });
+    pip.args(["-m", "pip"]);
+    if !python.has_ensurepip {
+        pip.arg("--python").arg(&inside);
+    }
+    pip.args(["install", "--disable-pip-version-check", "--quiet"]);
+    if !python.has_ensurepip {
+        pip.arg("pip");
+    }
+    pip.arg("--requirement").arg(folder::requirements_file());
+    run(
+        &mut pip,
+        "pip could not install the packages; its own message is above. Check the network connection and repeat it, or train without Python:  \
+         cargo run --release --no-default-features --features torch -- CONFIG",
+    )?;
+    folder::complete(folder)?;
+    say(format!("Python for environments was set up in {}.", duration(start.elapsed())));
+    Ok(())
+}
+
+fn run(command: &mut Command, failure: &str) -> Result<()> {
+    // What cargo or the user set for another Python must not steer this one.
+    command.env_remove("PYTHONHOME").env_remove("PYTHONPATH").env_remove("VIRTUAL_ENV");
+    let status = command.status().with_context(|| format!("`{}` does not start", command.get_program().display()))?;
+    if status.success() { Ok(()) } else { bail!("{failure} ({status})") }
+}
+
+/// Removes `.venv`, if the set-up has made it.
+pub(crate) fn remove() -> Result<()> {
+    let root = workspace::root();
+    let _lock = SetupLock::acquire(&root, FOLDER)?;
+    let folder = root.join(FOLDER);
+    if !folder::is_ours(&folder) {
+        say(format!("There is no {} of the set-up's.", folder.display()));
+        return Ok(());
+    }
+    std::fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
+    say(format!("Removed {}.", folder.display()));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_a_python_to_embed_leaves_its_feature_out_and_says_how_to_get_it() {
+        let without = Environments::NativeAlone("python3 has no shared library".into());
+        assert_eq!(without.features(), ["--no-default-features", "--features", "torch"]);
+        let line = without.to_string();
+        assert!(line.contains("python3 has no shared library") && line.contains("cargo xtask setup") && !line.contains('\n'), "{line}");
+        assert!(Environments::InPython(PathBuf::new()).features().is_empty());
+    }
+}
