@@ -1,7 +1,7 @@
 //! Lets every program that is linked here find its libraries when it starts, without LD_LIBRARY_PATH.
 //!
-//! It runs after the build scripts of torch-sys, which has then found a libtorch of the right version and says where, of PyO3,
-//! which has chosen a Python, and of mujoco-rs, which has linked the libmujoco in the folder that its variable names.
+//! It runs after the build script of torch-sys, which has then found a libtorch of the right version and says where, after
+//! that of PyO3, which has chosen a Python, and after that of mujoco-rs, which has linked a libmujoco.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,19 @@ fn main() {
     if env::var_os("CARGO_FEATURE_TORCH").is_some() {
         link_libtorch();
     }
-    if env::var_os("CARGO_FEATURE_MUJOCO").is_some() {
-        find_mujoco();
-    }
     #[cfg(feature = "python")]
     link_python();
+    if env::var_os("CARGO_FEATURE_MUJOCO").is_some() {
+        link_mujoco();
+    }
 }
 
-/// Says where libmujoco is, and the models that Gymnasium's package contains: `cargo xtask setup` puts them beside it.
+/// Makes programs load the libmujoco that they were linked with, and remember where the models of Gymnasium's package are:
+/// `cargo xtask setup` puts links to both into one folder.
 ///
-/// Without the variable, mujoco-rs has asked pkg-config: the library is then where programs look anyway, and who runs the
+/// Without the variable, mujoco-rs has asked pkg-config. The library is then where programs look anyway, and who runs the
 /// program has to say where the models are.
-fn find_mujoco() {
+fn link_mujoco() {
     const FOLDER: &str = "MUJOCO_DYNAMIC_LINK_DIR";
     println!("cargo::rerun-if-env-changed={FOLDER}");
     if let Some(folder) = env::var_os(FOLDER).map(PathBuf::from) {

@@ -58,7 +58,11 @@ impl Measurement for ProcessorTime {
 /// `ACTION_BATCHES` batches of one action for each of the environments, of one kind.
 enum Batches {
     Discrete(Vec<[i32; VECTOR_ENVIRONMENTS]>),
-    Continuous(Vec<[f32; VECTOR_ENVIRONMENTS]>),
+    /// Batches x environments x values of one action.
+    Continuous {
+        values: Vec<f32>,
+        action_len: usize,
+    },
 }
 
 impl Batches {
@@ -70,9 +74,9 @@ impl Batches {
                 Self::Discrete((0..ACTION_BATCHES).map(batch).collect())
             }
             ActionSpace::Box { low, high } => {
-                assert_eq!(low.len(), 1, "the native environments take one value");
-                let batch = |_| std::array::from_fn(|_| random.random_range(low[0]..=high[0]));
-                Self::Continuous((0..ACTION_BATCHES).map(batch).collect())
+                let bounds = low.iter().zip(high).cycle().take(low.len() * VECTOR_ENVIRONMENTS * ACTION_BATCHES);
+                let values = bounds.map(|(low, high)| random.random_range(*low..=*high)).collect();
+                Self::Continuous { values, action_len: low.len() }
             }
         }
     }
@@ -80,14 +84,20 @@ impl Batches {
     fn actions(&self, step: usize) -> Actions<'_> {
         match self {
             Self::Discrete(batches) => Actions::Discrete(&batches[step % ACTION_BATCHES]),
-            Self::Continuous(batches) => Actions::Continuous(&batches[step % ACTION_BATCHES]),
+            Self::Continuous { values, action_len } => {
+                let batch_len = action_len * VECTOR_ENVIRONMENTS;
+                Actions::Continuous(&values[step % ACTION_BATCHES * batch_len..][..batch_len])
+            }
         }
     }
 
     fn action(&self, step: usize) -> Action<'_> {
         match self.actions(step / VECTOR_ENVIRONMENTS) {
             Actions::Discrete(indices) => Action::Discrete(indices[step % VECTOR_ENVIRONMENTS] as usize),
-            Actions::Continuous(values) => Action::Continuous(&values[step % VECTOR_ENVIRONMENTS..][..1]),
+            Actions::Continuous(values) => {
+                let action_len = values.len() / VECTOR_ENVIRONMENTS;
+                Action::Continuous(&values[step % VECTOR_ENVIRONMENTS * action_len..][..action_len])
+            }
         }
     }
 }

@@ -163,7 +163,8 @@ fn acrobot_equals_gymnasium() -> TestResult {
 
 #[test]
 fn spaces_and_limits_equal_gymnasium() -> TestResult {
-    for name in names() {
+    // Those with a prefix are compared in tests of their own.
+    for name in names().filter(|name| !name.contains(':')) {
         let bytes = read(name)?;
         let file = SafeTensors::deserialize(&bytes)?;
         let spec = spec(name)?;

@@ -7,14 +7,14 @@
 
 use std::error::Error;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde::Deserialize;
 use shoal::environments::{Action, ActionSpace, ObservationSpace, Step, make, names};
 
 type TestResult = Result<(), Box<dyn Error>>;
 
-const VERSIONS: &str = "gymnasium 1.4.0, mujoco 3.17.0, numpy 2.4.6";
+const VERSIONS: &str = "gymnasium 1.4.0, mujoco 3.17.0";
 const STEPS: usize = 6_000;
 const TERMINATED: u8 = 1;
 const TRUNCATED: u8 = 2;
@@ -69,10 +69,9 @@ fn played(task: &str) -> Result<(Facts, Vec<u8>), Box<dyn Error>> {
     let output = Command::new(&python)
         .arg(root.join("tests/play_mujoco.py"))
         .args([task, &STEPS.to_string()])
-        .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("cannot start {}: {error}; `cargo xtask setup` makes it", python.display()))?;
-    assert!(output.status.success(), "tests/play_mujoco.py {task}: {}", output.status);
+    assert!(output.status.success(), "tests/play_mujoco.py {task}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
     let end = output.stdout.iter().position(|byte| *byte == b'\n').ok_or("the player wrote no facts")?;
     Ok((serde_json::from_slice(&output.stdout[..end])?, output.stdout[end + 1..].to_vec()))
 }

@@ -44,7 +44,7 @@ class Player:
         space, spec = self.environment.observation_space, self.environment.spec
         assert numpy.isneginf(space.low).all() and numpy.isposinf(space.high).all()
         facts = {
-            "versions": f"gymnasium {gymnasium.__version__}, mujoco {mujoco.__version__}, numpy {numpy.__version__}",
+            "versions": f"gymnasium {gymnasium.__version__}, mujoco {mujoco.__version__}",
             "observation_len": space.shape[0],
             # As decimal numbers of double precision, which single precision survives.
             "action_low": self.actions.low.astype(float).tolist(),

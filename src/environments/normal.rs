@@ -12,7 +12,7 @@ use tables::{HEIGHTS, THRESHOLDS, WIDTHS};
 
 /// Where the tail begins.
 const TAIL: f64 = 3.654_152_885_361_009;
-const TAIL_INVERSE: f64 = 0.273_661_237_329_758_27;
+const TAIL_INVERSE: f64 = 0.273_661_237_329_758_3;
 /// A random number's lowest byte chooses the strip, the next bit the sign, and these bits the place within the strip.
 const PLACE_BITS: u32 = 52;
 const STRIP_BITS: u32 = 8;

@@ -34,12 +34,14 @@ const PREFIXES: [(&str, &dyn Origin); 2] = [("gymnasium:", &InPython), ("python:
 /// An environment that is part of this program.
 pub(super) struct Entry {
     pub(super) id: &'static str,
+    /// Names and versions of what it runs on, besides this program.
+    pub(super) software: &'static [(&'static str, &'static str)],
     pub(super) spec: fn() -> Result<EnvironmentSpec, EnvironmentError>,
     pub(super) make: fn() -> Result<Box<dyn Environment>, EnvironmentError>,
 }
 
 const fn native<D: Dynamics + Default + 'static>(id: &'static str) -> Entry {
-    Entry { id, spec: || Ok(D::spec()), make: || Ok(Box::new(Native::new(D::default()))) }
+    Entry { id, software: &[], spec: || Ok(D::spec()), make: || Ok(Box::new(Native::new(D::default()))) }
 }
 
 static ENTRIES: [Entry; 5] = [
@@ -55,7 +57,7 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
     ENTRIES.iter().chain(&mujoco::ENTRIES)
 }
 
-/// The names of all environments that are part of this program.
+/// The names of all environments of this build that need no Python, in alphabetical order.
 pub fn names() -> impl Iterator<Item = &'static str> {
     entries().map(|entry| entry.id)
 }
@@ -84,7 +86,7 @@ pub(super) fn origin_of(request: &EnvironmentRequest) -> Result<&'static dyn Ori
     }
     entries().find(|entry| entry.id == id).map(|entry| entry as &dyn Origin).ok_or_else(|| {
         if id.starts_with(mujoco::PREFIX) && mujoco::ENTRIES.is_empty() {
-            return EnvironmentError::NotBuilt { id: id.clone(), feature: "mujoco" };
+            return EnvironmentError::NotBuilt { id: id.to_owned(), feature: "mujoco" };
         }
         let suggestion = nearest(id).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
         let prefixes = PREFIXES.iter().map(|(prefix, _)| format!("{prefix}..."));
@@ -101,7 +103,8 @@ impl Origin for Entry {
 
     fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
         self.check(request)?;
-        Ok(Examined { spec: (self.spec)()?, software: Vec::new() })
+        let software = self.software.iter().map(|&(name, version)| (name.to_owned(), version.to_owned())).collect();
+        Ok(Examined { spec: (self.spec)()?, software })
     }
 }
 
@@ -147,9 +150,28 @@ mod tests {
             ("MountainCarContinous-v0", "`MountainCarContinuous-v0`"),
             ("acrobot", "`Acrobot-v1`"),
         ] {
-            let message = spec(asked).expect_err("the name is misspelt").to_string();
-            assert!(message.contains(&format!("(did you mean {meant}?)")), "{message}");
+            assert_suggests(asked, meant);
         }
+    }
+
+    fn assert_suggests(asked: &str, meant: &str) {
+        let message = spec(asked).expect_err("the name is misspelt").to_string();
+        assert!(message.contains(&format!("(did you mean {meant}?)")), "{message}");
+    }
+
+    #[cfg(feature = "mujoco")]
+    #[test]
+    fn a_name_of_mujoco_is_recognised_without_its_prefix_or_version() {
+        for asked in ["HalfCheetah-v5", "mujoco:HalfCheetah-v4", "mujoco:halfcheeta", "mojoco:HalfCheetah-v5"] {
+            assert_suggests(asked, "`mujoco:HalfCheetah-v5`");
+        }
+    }
+
+    #[cfg(not(feature = "mujoco"))]
+    #[test]
+    fn a_name_of_mujoco_says_what_the_build_lacks() {
+        let message = spec("mujoco:HalfCheetah-v5").expect_err("this build has no MuJoCo").to_string();
+        assert!(message.contains("feature `mujoco`") && message.contains("cargo xtask setup"), "{message}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct EnvironmentRequest {
 pub struct Examined {
     /// What is fixed about it.
     pub spec: EnvironmentSpec,
-    /// Names and versions of the software that it runs on; nothing for native environments.
+    /// Names and versions of the software that it runs on, besides this program.
     pub software: Vec<(String, String)>,
 }
 
@@ -47,7 +47,8 @@ impl EnvironmentRequest {
     /// Make one; it has to be reset before its first step.
     ///
     /// # Errors
-    /// [`EnvironmentError::Unknown`], with the nearest name if one is near; for an environment in Python whatever its
+    /// [`EnvironmentError::Unknown`], with the nearest name if one is near; for a MuJoCo environment
+    /// [`EnvironmentError::NotBuilt`], [`EnvironmentError::Model`] or [`EnvironmentError::LibraryVersion`]; for an environment in Python whatever its
     /// constructor raises, and [`EnvironmentError::NotPrepared`] in a process that was not prepared for Python.
     pub fn make(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
         registry::origin_of(self)?.make(self)

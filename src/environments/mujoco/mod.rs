@@ -31,6 +31,7 @@ pub(super) const PREFIX: &str = "mujoco:";
 const fn entry<T: Task<ACTIONS> + 'static, const ACTIONS: usize>() -> Entry {
     Entry {
         id: T::ID,
+        software: &[("mujoco", model::VERSION)],
         spec: || model::check(T::ID, T::MODEL).map(|()| task::spec::<T, ACTIONS>()),
         make: || Ok(Box::new(Native::new(Simulated::<T, ACTIONS>::load()?))),
     }

@@ -13,7 +13,7 @@ use super::total_mass;
 use crate::environments::EnvironmentError;
 
 /// The version of MuJoCo that this was built for. Others give other trajectories.
-const VERSION: &str = "3.17.0";
+pub(super) const VERSION: &str = "3.17.0";
 /// Names the folder of the models, where it is not the one of the build.
 const FOLDER_VARIABLE: &str = "SHOAL_MUJOCO_ASSETS";
 /// The folder beside the library that was linked, if the build knew where that is.
@@ -99,11 +99,12 @@ fn compile(text: &str) -> Result<MjModel, String> {
     if text.contains('\0') {
         return Err("it contains a zero byte, so it is no XML".to_owned());
     }
-    let (text, total_mass) = total_mass::take(text);
+    let (text, total_mass_kg) = total_mass::take(text);
     let mut description = MjSpec::from_xml_string(&text).map_err(|error| error.to_string())?;
     description.compiler_mut().set_usethread(false);
-    if let Some(total_mass) = total_mass {
-        description.compiler_mut().set_settotalmass(total_mass);
-    }
-    description.compile().map_err(|error| error.to_string())
+    let model = description.compile().map_err(|error| error.to_string())?;
+    Ok(match total_mass_kg {
+        Some(total_mass_kg) => total_mass::set(model, total_mass_kg),
+        None => model,
+    })
 }
