@@ -98,7 +98,8 @@ impl ActorCritic {
         let unsquashed = &halves[0] + &deviation * noise;
         let normal = ((&unsquashed - &halves[0]) / &deviation).square() * -0.5 - deviation.log() - 0.5 * (2.0 * PI).ln();
         let actions = unsquashed.tanh();
-        let log_densities = normal - (1.0 - actions.square()).log();
+        let slopes: Tensor = 1.0 - actions.square();
+        let log_densities = normal - slopes.log();
         (actions, log_densities.sum_dim_intlist([1i64].as_slice(), true, Kind::Double))
     }
 

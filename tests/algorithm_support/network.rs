@@ -27,7 +27,7 @@ impl Network {
         let online = part(count).set_requires_grad(true);
         let target = with_target.then(|| part(count));
         let (first_moment, second_moment) = (part(count), part(count));
-        assert_eq!(f64::try_from(part(2).abs().sum(Kind::Double)), Ok(0.0), "no step was made yet");
+        assert_eq!(part(2).abs().sum(Kind::Double).double_value(&[]), 0.0, "no step was made yet");
         Self { spec: spec.clone(), online, target, first_moment, second_moment, steps: 0 }
     }
 
