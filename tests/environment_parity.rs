@@ -200,3 +200,33 @@ fn seeding_and_random_numbers_equal_numpy() -> TestResult {
     }
     Ok(())
 }
+
+#[test]
+fn normal_numbers_equal_numpy() -> TestResult {
+    const CHECKED: usize = 1 << 20;
+    let bytes = read("numpy_random")?;
+    let file = SafeTensors::deserialize(&bytes)?;
+    let (seeds, normals) = (u64_column(&file, "seeds"), f64_column(&file, "normal"));
+    for (seed, normals) in seeds.iter().zip(normals.chunks_exact(16)) {
+        let mut generator = Generator::from_seed(*seed);
+        for (index, value) in normals.iter().enumerate() {
+            assert_eq!(generator.standard_normal().to_bits(), value.to_bits(), "seed {seed}, number {index}");
+        }
+    }
+    let checksums = u32_column(&file, "normal_checksum");
+    assert_eq!(checksums.len(), 4);
+    for (seed, checksum) in seeds.into_iter().zip(checksums) {
+        let mut generator = Generator::from_seed(seed);
+        let mut hasher = crc32fast::Hasher::new();
+        let mut largest = 0.0_f64;
+        for _ in 0..CHECKED {
+            let value = generator.standard_normal();
+            largest = largest.max(value.abs());
+            hasher.update(&value.to_le_bytes());
+        }
+        hasher.update(&generator.uniform(0.0, 1.0).to_le_bytes());
+        assert_eq!(hasher.finalize(), checksum, "seed {seed}");
+        assert!(largest > 4.0, "the tail was never drawn from");
+    }
+    Ok(())
+}

@@ -21,6 +21,7 @@ import argparse
 import itertools
 import math
 import warnings
+import zlib
 from pathlib import Path
 
 import gymnasium
@@ -31,6 +32,7 @@ PINNED = {"gymnasium": (gymnasium, "1.4.0"), "numpy": (numpy, "2.4.6")}
 # One key only: safetensors writes several in an order that changes from run to run.
 METADATA = {"recorded_with": ", ".join(f"{name} {version}" for name, (_, version) in PINNED.items())}
 TERMINATED, TRUNCATED, RESET, SEEDED = 1, 2, 4, 8
+CHECKED_NORMALS = 2**20
 LARGE_SEEDS = [0, 2**31, 2**32 - 1, 2**32, 2**53 + 1, 2**63, 2**64 - 1]
 
 
@@ -198,8 +200,15 @@ def acrobot(times):
     return recorder
 
 
+def normal_checksum(seed):
+    """CRC-32 of a million normal numbers and one uniform number after them, little-endian."""
+    random = gymnasium.utils.seeding.np_random(seed)[0]
+    numbers = numpy.append(random.standard_normal(CHECKED_NORMALS), random.uniform(0.0, 1.0))
+    return zlib.crc32(numbers.astype("<f8").tobytes())
+
+
 def random_numbers(path):
-    """NumPy's seeding, children of seeds and uniform numbers, by themselves."""
+    """NumPy's seeding, children of seeds, uniform and normal numbers, by themselves."""
     seeds = LARGE_SEEDS + list(range(1, 30)) + [12345678901234567890]
     children = [0, 1, 2, 63, 2**16, 2**32 - 1]
     sequence = numpy.random.SeedSequence
@@ -210,6 +219,8 @@ def random_numbers(path):
         "child_seed": numpy.array(
             [[sequence(seed, spawn_key=(child,)).generate_state(1, numpy.uint64)[0] for child in children] for seed in seeds]
         ),
+        "normal": numpy.array([gymnasium.utils.seeding.np_random(seed)[0].standard_normal(16) for seed in seeds]),
+        "normal_checksum": numpy.array([normal_checksum(seed) for seed in seeds[:4]], dtype=numpy.uint32),
         "uniform": numpy.array([gymnasium.utils.seeding.np_random(seed)[0].uniform(-0.05, 0.05, 16) for seed in seeds]),
     }
     save_file(tensors, path, METADATA)

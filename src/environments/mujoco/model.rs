@@ -108,3 +108,40 @@ fn compile(text: &str) -> Result<MjModel, String> {
         None => model,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Sizes, check, compile, load};
+    use std::sync::Arc;
+
+    const HOPPER: Sizes = Sizes { positions: 6, velocities: 6, actions: 3, bodies: 5, sites: 0 };
+
+    #[test]
+    fn environments_of_one_process_share_a_model() {
+        let model = || load("mujoco:Hopper-v5", "hopper.xml", &HOPPER).expect("the set-up has put the models there");
+        let first = model();
+        assert!(Arc::ptr_eq(&first, &model()));
+    }
+
+    #[test]
+    fn a_missing_model_is_found_out_before_one_is_loaded() {
+        let message = check("mujoco:Hopper-v5", "flea.xml").expect_err("there is no such model").to_string();
+        for part in ["`mujoco:Hopper-v5`", "flea.xml", "no such file", "cargo xtask setup", "SHOAL_MUJOCO_ASSETS"] {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_model_of_another_body_is_refused() {
+        let error = load("mujoco:Hopper-v5", "swimmer.xml", &HOPPER).expect_err("a swimmer is no hopper");
+        assert!(error.to_string().contains("Sizes { positions: 5, velocities: 5, actions: 2, bodies: 4, sites: 0 }"), "{error}");
+    }
+
+    #[test]
+    fn a_text_that_describes_no_model_is_refused_with_mujocos_reason() {
+        for text in ["no XML", "<mujoco><flea/></mujoco>", "<mujoco>\0</mujoco>"] {
+            let reason = compile(text).map(drop).expect_err(text);
+            assert!(!reason.is_empty(), "{text}");
+        }
+    }
+}
