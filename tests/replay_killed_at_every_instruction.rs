@@ -368,7 +368,7 @@ fn a_process_that_others_overtake_after_any_instruction_goes_on_correctly() {
 /// merely stand still.
 fn end_both(run: &Run) {
     for slot in 0..2 {
-        let words = &run.segment.words(shoal::segment::Region::Processes)[slot * 64..];
+        let words = &run.segment.words(shoal::segment::Region::Processes)[slot * 560..];
         // Start time zero and a process id beyond the kernel's largest.
         words[0].store(words[0].load(Ordering::Relaxed) | 0x7fff_ffff, Ordering::Relaxed);
         assert!(shoal::segment::processes::has_exited(run.slot(slot).pid(), run.slot(slot).start_time()));

@@ -261,8 +261,8 @@ pub fn put_word(bytes: &mut [u8], index: usize, value: u64) {
     bytes[8 * index..][..8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Make the header's checksum right again: words 1 to 61, sum in word 62.
+/// Make the header's checksum right again: words 1 to 64, sum in word 65.
 pub fn seal(bytes: &mut [u8]) {
-    let sum = crc32fast::hash(&bytes[8..8 * 62]);
-    put_word(bytes, 62, u64::from(sum));
+    let sum = crc32fast::hash(&bytes[8..8 * 65]);
+    put_word(bytes, 65, u64::from(sum));
 }
