@@ -16,7 +16,7 @@ use support::{Run, Sizes, run};
 
 const PAGE_BYTES: usize = 4096;
 /// Bytes of the header that the checksum speaks for, and the checksum itself.
-const CHECKED_BYTES: usize = 8 * (32 + 30 + 1);
+const CHECKED_BYTES: usize = 8 * (32 + 33 + 1);
 
 /// An object in the shared-memory file system with bytes of the test's choice; gone when dropped.
 struct Object {
