@@ -29,7 +29,7 @@ fn unknown_names_are_met_with_the_nearest_known_ones() {
 tests/data/config/unknown_names.toml:1:1: batch_size: unknown key; `batch_size` belongs to [learner]
 tests/data/config/unknown_names.toml:2:1: lerner: unknown key; did you mean [learner]?
 tests/data/config/unknown_names.toml:8:1: learner.batch_sise: unknown key; did you mean `batch_size`?
-tests/data/config/unknown_names.toml:9:1: learner.momentum: unknown key; the keys of [learner] are `count`, `batch_size`, `learning_rate`, `learning_rate_end`, `adam_beta1`, `adam_beta2`, `adam_epsilon`, `max_gradient_norm`, `publish_interval_updates`, `device`
+tests/data/config/unknown_names.toml:9:1: learner.momentum: unknown key; the keys of [learner] are `count`, `batch_size`, `learning_rate`, `learning_rate_end`, `adam_beta1`, `adam_beta2`, `adam_epsilon`, `max_gradient_norm`, `publish_interval_updates`, `prefetch`, `device`
 tests/data/config/unknown_names.toml:12:1: actor.batch_size: unknown key; `batch_size` belongs to [learner]
 tests/data/config/unknown_names.toml:13:1: actor.n_steps: unknown key; did you mean `n_step` of [algorithm]?
 tests/data/config/unknown_names.toml:15:2: evaluation: unknown table; did you mean [evaluator]?
@@ -71,8 +71,8 @@ tests/data/config/out_of_range.toml:5:8: run.seed = 99_999_999_999_999_999_999: 
 tests/data/config/out_of_range.toml:6:15: run.stop_wall_s = -1: must be a number above 0 (seconds), or "none"; the default is "none"
 tests/data/config/out_of_range.toml:9:9: algorithm.gamma = 1.01: must be a number from 0 to 1; the default is 0.99
 tests/data/config/out_of_range.toml:10:17: algorithm.epsilon_start = nan: must be a number from 0 to 1; the default is 1.0
-tests/data/config/out_of_range.toml:11:14: algorithm.target_tau = 0.0: must be a number above 0 and at most 1; the default is 1.0
-tests/data/config/out_of_range.toml:12:8: algorithm.loss = "hubre": must be "huber" or "mse"; did you mean "huber"?
+tests/data/config/out_of_range.toml:11:14: algorithm.target_tau = 0.0: must be a number above 0 and at most 1, or "none"; the default is "none"
+tests/data/config/out_of_range.toml:12:8: algorithm.loss = "hubre": must be "huber" or "mse", or "none"; did you mean "huber"?
 tests/data/config/out_of_range.toml:13:15: algorithm.exploration = "boltzmann": must be "global" or "ape_x"; the default is "global"
 tests/data/config/out_of_range.toml:16:10: network.hidden = []: must be a list of 1 to 64 integers from 1 to 65536 (units); the default is [256, 256]
 tests/data/config/out_of_range.toml:19:9: learner.count = 0: must be an integer from 1 to 64 (processes); the default is 1
@@ -152,7 +152,7 @@ tests/data/config/overridden.toml:5:14: learner.batch_size = 0: must be an integ
 --set batch_size=3: unknown key; `batch_size` belongs to [learner]
 --set lerner.count=3: unknown table; did you mean [learner]?
 --set learner.count=many: expected an integer from 1 to 64 (processes), found a string
---set algorithm.loss=hubre: must be "huber" or "mse"; did you mean "huber"?
+--set algorithm.loss=hubre: must be "huber" or "mse", or "none"; did you mean "huber"?
 --set network.hidden=[64,: not valid TOML: unclosed array, expected `]`
 --set replay.min_size=200_000: replay.min_size 200000 exceeds replay.capacity 100000, so sampling would never begin; lower replay.min_size or raise replay.capacity
 9 problems in the configuration

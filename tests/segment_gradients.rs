@@ -45,7 +45,8 @@ fn learn(run: &Run, learner: usize) {
         let view = view_now();
         for round in 1..=ROUNDS {
             gradient(learner, view.epoch, round, &mut own);
-            let share = Share { transitions: 8.0, loss_sum: round as f64, q_sum: 1.0, largest_weight: learner as f64 };
+            let share =
+                Share { transitions: 8.0, loss_sum: round as f64, q_sum: 1.0, largest_weight: learner as f64, policy_loss_sum: -1.0 };
             exchange.arrive(learner, view, round, share, &own);
             control.signal_progress();
             while !exchange.all_arrived(view, round) {
@@ -60,7 +61,13 @@ fn learn(run: &Run, learner: usize) {
             }
             let members = view.learners().count() as f64;
             let most = view.learners().max().unwrap_or(0) as f64;
-            let expected = Share { transitions: 8.0 * members, loss_sum: round as f64 * members, q_sum: members, largest_weight: most };
+            let expected = Share {
+                transitions: 8.0 * members,
+                loss_sum: round as f64 * members,
+                q_sum: members,
+                largest_weight: most,
+                policy_loss_sum: -members,
+            };
             assert_eq!(total, expected);
             digest(run, learner, view.epoch, round).store(digest_of(&sum), Ordering::Release);
         }

@@ -26,6 +26,7 @@ fn metadata() -> WeightsMetadata {
         environment_steps: 34_000,
         updates: 56,
         evaluation_return: Some(487.25),
+        input_scaling: None,
         extra: BTreeMap::from([("git".into(), "abc".into())]),
     }
 }

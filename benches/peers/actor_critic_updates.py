@@ -2,9 +2,9 @@
 """Updates per processor-second of SAC and TD3 with the shapes of HalfCheetah: Shoal beside Stable-Baselines3 and sbx.
 
 Equal networks (256-256), equal batches, nothing but updates: sampling from a filled replay, losses, gradients, Adam, target
-networks. Shoal's figure is that of a whole learner (sampling, priorities and publication included), free-running beside an
-idle replay. Time is that of the processor, over all threads of the process; every library gets one thread as far as it lets
-itself be told. Libraries take turns, batch size by batch size.
+networks. Shoal's figure is that of a whole learner (sampling, priorities and publication included) whose actor steps once
+per thousand updates. Time is that of the processor, over all threads of the process; every library is bound to one core.
+Libraries take turns, batch size by batch size.
 
 The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
 """
@@ -32,6 +32,8 @@ ONE_THREAD = {
 
 def peer(library, name, batch_size, seconds):
     """One measurement of a library, in the virtual environment."""
+    # Before anything counts the cores: sbx takes all it finds, whatever the variables say.
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     import gymnasium
     import numpy
 

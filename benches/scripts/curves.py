@@ -78,7 +78,8 @@ def plot(arguments):
     for colour, path in enumerate(arguments.data):
         data = json.loads(Path(path).read_text())
         for number, one in enumerate(data["runs"]):
-            label = f"{data['algorithm']} on {data['environment']}, {len(data['runs'])} seeds" if number == 0 else None
+            seeds = f"{len(data['runs'])} seed{'s' if len(data['runs']) > 1 else ''}"
+            label = f"{data['algorithm']} on {data['environment']}, {seeds}" if number == 0 else None
             steps = [step / 1000 for step in one["env_steps_at"]]
             axes.plot(steps, smoothed(one["return_mean"], arguments.smooth), color=f"C{colour}", alpha=0.7, linewidth=1, label=label)
     for reference in arguments.reference:

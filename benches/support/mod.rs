@@ -6,7 +6,7 @@ use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use nix::time::{ClockId, clock_gettime};
 
 /// CPU time of the calling thread; formatted as criterion formats wall time.
-pub struct ThreadTime(pub WallTime);
+pub(crate) struct ThreadTime(pub(crate) WallTime);
 
 impl Measurement for ThreadTime {
     type Intermediate = Duration;

@@ -182,10 +182,11 @@ impl Learning for DeterministicLearning {
         let with_policy = self.updates_policy();
         let (of_policy, of_critics) = gradient.split_at_mut(self.policy.len());
         let scale = total.scale_critics(of_critics);
-        let gradient_norm = self.critics.step(of_critics, learning_rate);
+        let mut gradient_norm = self.critics.step(of_critics, learning_rate);
         if with_policy {
             total.scale_policy(of_policy);
-            self.policy.step(of_policy, learning_rate * self.policy_rate_ratio);
+            let norm = self.policy.step(of_policy, learning_rate * self.policy_rate_ratio);
+            gradient_norm = finite_or(norm, gradient_norm);
         }
         if self.critics.steps().is_multiple_of(self.settings.target_interval_updates) {
             self.critics.follow(self.target_tau);
@@ -211,6 +212,11 @@ impl Learning for DeterministicLearning {
         self.policy.restore(&mut reader);
         self.critics.restore(&mut reader);
     }
+}
+
+/// The norm of the critics' gradient, or that of the policy's when that one is not finite, so that whoever reads it sees.
+pub(super) fn finite_or(of_policy: f32, of_critics: f32) -> f32 {
+    if of_policy.is_finite() { of_critics } else { of_policy }
 }
 
 /// `targets` = reward + discount * `following`, without the latter where the problem ended.

@@ -147,7 +147,7 @@ pub struct UpdateReport {
     pub loss: f64,
     /// Mean value of the chosen actions.
     pub q_mean: f64,
-    /// Norm of the gradient before clipping; with critics, of theirs.
+    /// Norm of the gradient before clipping; with critics, the largest of theirs. Not finite when any part of the gradient is not.
     pub gradient_norm: f64,
     /// Mean loss of the policy, where it has one of its own and was updated.
     pub policy_loss: Option<f64>,

@@ -13,7 +13,7 @@
 use super::action::uniform;
 use super::actor_critic::ActorCritic;
 use super::critics::{Climb, Critics, join};
-use super::deterministic::bootstrap;
+use super::deterministic::{bootstrap, finite_or};
 use super::squashed_gaussian::{Draws, draw_one, most_likely};
 use super::state::{COUNT_VALUES, StateReader, StateWriter};
 use super::trained::{Trained, adam_settings};
@@ -259,8 +259,8 @@ impl Learning for SacLearning {
         let scale = total.scale_critics(of_critics);
         total.scale_policy(of_policy);
         total.scale_policy(of_temperature);
-        let gradient_norm = self.critics.step(of_critics, learning_rate);
-        self.policy.step(of_policy, learning_rate * self.policy_rate_ratio);
+        let of_critics = self.critics.step(of_critics, learning_rate);
+        let of_policy = self.policy.step(of_policy, learning_rate * self.policy_rate_ratio);
         self.temperature.step(of_temperature, learning_rate);
         if self.critics.steps().is_multiple_of(self.target_interval_updates) {
             self.critics.follow(self.target_tau);
@@ -268,7 +268,7 @@ impl Learning for SacLearning {
         UpdateReport {
             loss: total.loss_sum * scale,
             q_mean: total.q_sum / total.transitions,
-            gradient_norm: f64::from(gradient_norm),
+            gradient_norm: f64::from(finite_or(of_policy, of_critics)),
             policy_loss: Some(total.policy_loss_sum / total.transitions),
             entropy_temperature: Some(f64::from(self.temperature.value())),
         }

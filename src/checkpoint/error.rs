@@ -121,6 +121,16 @@ pub enum WeightsError {
         /// The networks that it has.
         present: String,
     },
+    /// The scaling of the observations is not that of the network's input.
+    #[error("`{}` scales observations of {found} elements for a network with {expected} inputs; use another checkpoint", path.display())]
+    Scaling {
+        /// Which file.
+        path: PathBuf,
+        /// Elements that are scaled; of means or of deviations, whichever is wrong.
+        found: usize,
+        /// Inputs of the network.
+        expected: usize,
+    },
     /// A policy that does not say what it plays.
     #[error("the metadata of the policy `{}` does not name its {field}; use another file", path.display())]
     Unnamed {

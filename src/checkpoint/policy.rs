@@ -63,8 +63,13 @@ impl Policy {
         let Some(NetworkWeights { spec, parameters }) = weights.networks.remove(NETWORK) else {
             return Err(weights.missing(NETWORK, path));
         };
-        match unnamed(&weights.metadata) {
-            Some(field) => Err(WeightsError::Unnamed { path: path.into(), field }),
+        if let Some(field) = unnamed(&weights.metadata) {
+            return Err(WeightsError::Unnamed { path: path.into(), field });
+        }
+        let scaling = weights.metadata.input_scaling.iter();
+        let lengths = scaling.flat_map(|scaling| [scaling.means.len(), scaling.inverse_deviations.len()]);
+        match lengths.into_iter().find(|&length| length != spec.inputs) {
+            Some(found) => Err(WeightsError::Scaling { path: path.into(), found, expected: spec.inputs }),
             None => Ok(Self { spec, parameters, metadata: weights.metadata }),
         }
     }

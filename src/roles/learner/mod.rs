@@ -183,6 +183,8 @@ impl<'a> Learner<'a> {
         }
         self.learning.restore(&self.state);
         self.updates = updates;
+        // A state is without the statistics: without a look at them, this learner would train and publish unscaled until its next one.
+        self.observe();
         true
     }
 

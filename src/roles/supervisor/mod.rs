@@ -82,7 +82,8 @@ impl Prepared {
         let algorithm = algorithms::build(&loaded.config, &environment).map_err(|error| {
             let key = match &error {
                 AlgorithmError::Unknown { .. } => "algorithm.name",
-                AlgorithmError::ActionSpace { .. } => "environment.id",
+                AlgorithmError::ActionSpace { .. } | AlgorithmError::Unbounded { .. } => "environment.id",
+                AlgorithmError::NoActorErrors { .. } => "replay.initial_priority",
                 _ => "network.hidden",
             };
             refuse(loaded.error_at(key, error.to_string()))
