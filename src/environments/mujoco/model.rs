@@ -124,6 +124,15 @@ mod tests {
     }
 
     #[test]
+    fn the_half_cheetah_has_the_masses_and_means_that_mujocos_compiler_gives_it() {
+        let sizes = Sizes { positions: 9, velocities: 9, actions: 6, bodies: 8, sites: 0 };
+        let model = load("mujoco:HalfCheetah-v5", "half_cheetah.xml", &sizes).expect("the set-up has put the models there");
+        // What `mujoco.MjModel.from_xml_path` of MuJoCo 3.17.0 holds.
+        assert_eq!((model.stat().meaninertia, model.stat().meanmass), (3.722702429381685, 2.0000000000000004));
+        assert_eq!(model.body_mass()[1], 6.25020920502092);
+    }
+
+    #[test]
     fn a_missing_model_is_found_out_before_one_is_loaded() {
         let message = check("mujoco:Hopper-v5", "flea.xml").expect_err("there is no such model").to_string();
         for part in ["`mujoco:Hopper-v5`", "flea.xml", "no such file", "cargo xtask setup", "SHOAL_MUJOCO_ASSETS"] {

@@ -109,7 +109,10 @@ impl Session {
         };
         if !session.prepared.software.is_empty() {
             let versions: Vec<String> = session.prepared.software.iter().map(|(name, version)| format!("{name} {version}")).collect();
-            session.sinks.event(&format!("environments run on {} ({})", versions.join(", "), session.config().environment.python));
+            // Only environments in Python have an interpreter.
+            let python = &session.config().environment.python;
+            let interpreter = if python.is_empty() { String::new() } else { format!(" ({python})") };
+            session.sinks.event(&format!("environments run on {}{interpreter}", versions.join(", ")));
         }
         for name in swept {
             session.sinks.event(&format!("removed the segment {name} that a dead run had left"));
