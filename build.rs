@@ -1,7 +1,7 @@
 //! Lets every program that is linked here find its libraries when it starts, without LD_LIBRARY_PATH.
 //!
-//! It runs after the build script of torch-sys, which has then found a libtorch of the right version and says where, and
-//! after that of PyO3, which has chosen a Python.
+//! It runs after the build scripts of torch-sys, which has then found a libtorch of the right version and says where, of PyO3,
+//! which has chosen a Python, and of mujoco-rs, which has linked the libmujoco in the folder that its variable names.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,24 @@ fn main() {
     if env::var_os("CARGO_FEATURE_TORCH").is_some() {
         link_libtorch();
     }
+    if env::var_os("CARGO_FEATURE_MUJOCO").is_some() {
+        find_mujoco();
+    }
     #[cfg(feature = "python")]
     link_python();
+}
+
+/// Says where libmujoco is, and the models that Gymnasium's package contains: `cargo xtask setup` puts them beside it.
+///
+/// Without the variable, mujoco-rs has asked pkg-config: the library is then where programs look anyway, and who runs the
+/// program has to say where the models are.
+fn find_mujoco() {
+    const FOLDER: &str = "MUJOCO_DYNAMIC_LINK_DIR";
+    println!("cargo::rerun-if-env-changed={FOLDER}");
+    if let Some(folder) = env::var_os(FOLDER).map(PathBuf::from) {
+        println!("cargo::rustc-link-arg=-Wl,-rpath,{}", folder.display());
+        println!("cargo::rustc-env=SHOAL_MUJOCO_ASSETS_OF_BUILD={}", folder.join("assets").display());
+    }
 }
 
 fn link_libtorch() {

@@ -1,8 +1,8 @@
 //! Several learners, each with its share of a batch, make the update that one learner makes with the whole batch.
 
-use shoal::algorithms::dqn::Dqn;
+use rand::SeedableRng;
 use shoal::algorithms::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
-use shoal::algorithms::{Algorithm, PartialUpdate};
+use shoal::algorithms::{Algorithm, Learning, PartialUpdate, Random, registry as algorithms};
 use shoal::config::Config;
 use shoal::environments::registry;
 use shoal::replay::{Batch, Priority, Replay, StagingArea};
@@ -16,19 +16,21 @@ const UPDATES: u64 = 20;
 /// Sums in another order differ in the last bits; Adam divides by the root of squares of small gradients.
 const TOLERANCE: f32 = 2e-5;
 
-fn config() -> Config {
-    let mut config = Config::for_environment("CartPole-v1");
+fn config(algorithm: &str, environment: &str) -> Config {
+    let mut config = Config::for_environment(environment);
+    config.algorithm.name = algorithm.into();
     config.network.hidden = vec![32, 32];
-    config.algorithm.target_interval_updates = 4;
+    config.algorithm.target_interval_updates = Some(4);
     config
 }
 
-fn algorithm(config: &Config) -> Dqn {
-    Dqn::new(config, &registry::spec("CartPole-v1").unwrap()).unwrap()
+fn algorithm(config: &Config) -> Box<dyn Algorithm> {
+    algorithms::build(config, &registry::spec(&config.environment.id).unwrap()).unwrap()
 }
 
 /// A replay that holds `ROWS` transitions in its first slots, all different.
-fn segment(algorithm: &Dqn) -> Segment {
+fn segment(algorithm: &dyn Algorithm) -> Segment {
+    let sizes = algorithm.sizes();
     let layout = Layout::new(LayoutParameters {
         processes: 1,
         stagers: 1,
@@ -36,7 +38,10 @@ fn segment(algorithm: &Dqn) -> Segment {
         capacity: 4 * ROWS,
         fanout: 8,
         transition_words: algorithm.schema().words(),
-        network_parameters: algorithm.network().parameter_count(),
+        published_values: sizes.published,
+        learned_parameters: sizes.learned,
+        learner_state_values: sizes.state,
+        statistics_values: sizes.statistics,
         learners: 1,
         description_bytes: 4096,
     })
@@ -54,16 +59,17 @@ fn segment(algorithm: &Dqn) -> Segment {
     assert!(process.reserve(Role::Actor, 0) && process.occupy(std::process::id()));
     let schema = algorithm.schema();
     let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), 0);
+    let (length, discrete) = (algorithm.network().inputs, algorithm.name() == "dqn");
     for row in 0..ROWS {
         let value = |offset: usize| ((row * 7 + offset * 3) % 23) as f32 / 11.0 - 1.0;
         let mut writer = area.write(&schema);
         writer
-            .f32(OBSERVATION, &[value(0), value(1), value(2), value(3)])
-            .i32(ACTION, &[(row % 2) as i32])
+            .f32(OBSERVATION, &(0..length).map(value).collect::<Vec<_>>())
+            .lanes(ACTION, &[if discrete { (row % 2) as u32 } else { value(9).to_bits() }])
             .f32(REWARD, &[value(4)])
             .f32(DISCOUNT, &[0.97])
             .i32(FLAGS, &[flags(row % 5 == 0, row % 7 == 0)])
-            .f32(NEXT_OBSERVATION, &[value(5), value(6), value(7), value(8)]);
+            .f32(NEXT_OBSERVATION, &(5..5 + length).map(value).collect::<Vec<_>>());
         writer.commit(Some(Priority::ONE));
     }
     assert_eq!(Replay::new(&segment, schema, Some(process)).flush(area), ROWS);
@@ -71,7 +77,7 @@ fn segment(algorithm: &Dqn) -> Segment {
 }
 
 /// The transitions in `slots` as a batch, each with a weight of its own.
-fn batch(segment: &Segment, algorithm: &Dqn, slots: std::ops::Range<usize>) -> Batch {
+fn batch(segment: &Segment, algorithm: &dyn Algorithm, slots: std::ops::Range<usize>) -> Batch {
     let replay = Replay::new(segment, algorithm.schema(), None);
     let mut batch = Batch::new(&algorithm.schema(), slots.len());
     for (row, slot) in slots.enumerate() {
@@ -83,27 +89,36 @@ fn batch(segment: &Segment, algorithm: &Dqn, slots: std::ops::Range<usize>) -> B
 }
 
 fn share(part: PartialUpdate) -> Share {
-    Share { transitions: part.transitions, loss_sum: part.loss_sum, q_sum: part.q_sum, largest_weight: part.largest_weight }
+    let PartialUpdate { transitions, loss_sum, q_sum, largest_weight, policy_loss_sum } = part;
+    Share { transitions, loss_sum, q_sum, largest_weight, policy_loss_sum }
 }
 
 fn whole(share: Share) -> PartialUpdate {
-    PartialUpdate { transitions: share.transitions, loss_sum: share.loss_sum, q_sum: share.q_sum, largest_weight: share.largest_weight }
+    let Share { transitions, loss_sum, q_sum, largest_weight, policy_loss_sum } = share;
+    PartialUpdate { transitions, loss_sum, q_sum, largest_weight, policy_loss_sum }
+}
+
+/// Every parameter, target parameter and moment.
+fn state(algorithm: &dyn Algorithm, learning: &dyn Learning) -> Vec<f32> {
+    let mut state = vec![0.0; algorithm.sizes().state];
+    learning.save(&mut state);
+    state
 }
 
 fn alone(config: &Config, segment: &Segment) -> Vec<f32> {
     let algorithm = algorithm(config);
-    let mut learning = algorithm.learning(3).unwrap();
-    let mut gradient = vec![0.0; learning.parameters().len()];
-    let batch = batch(segment, &algorithm, 0..ROWS);
+    let (mut learning, mut random) = (algorithm.learning(3).unwrap(), Random::seed_from_u64(1));
+    let mut gradient = vec![0.0; algorithm.sizes().learned];
+    let mut batch = batch(segment, &*algorithm, 0..ROWS);
     for _ in 0..UPDATES {
-        let part = learning.gradient(&batch, &mut gradient);
+        let part = learning.gradient(&mut batch, &mut random, &mut gradient);
         learning.apply(&mut gradient, part, 1e-3);
     }
-    learning.parameters().to_vec()
+    state(&*algorithm, &*learning)
 }
 
 fn together(config: &Config, segment: &Segment, learners: usize) -> Vec<Vec<f32>> {
-    let parameters = algorithm(config).network().parameter_count();
+    let parameters = algorithm(config).sizes().learned;
     let words: Vec<AtomicU64> = (0..GradientExchange::words_needed(learners, parameters)).map(|_| AtomicU64::new(0)).collect();
     let exchange = GradientExchange::new(&words, learners, parameters);
     let view = View { epoch: 1, members: (1 << learners) - 1 };
@@ -115,14 +130,14 @@ fn together(config: &Config, segment: &Segment, learners: usize) -> Vec<Vec<f32>
             .map(|&number| {
                 scope.spawn(move || {
                     let algorithm = algorithm(config);
-                    let mut learning = algorithm.learning(3).unwrap();
+                    let (mut learning, mut random) = (algorithm.learning(3).unwrap(), Random::seed_from_u64(number as u64));
                     let (mut gradient, mut scratch) = (vec![0.0; parameters], vec![0.0; parameters]);
                     let rows = ROWS / learners;
                     // A segment is not shared between threads: each has its own view of it.
                     let segment = Segment::attach_read_only(name).unwrap();
-                    let batch = batch(&segment, &algorithm, number * rows..(number + 1) * rows);
+                    let mut batch = batch(&segment, &*algorithm, number * rows..(number + 1) * rows);
                     for round in 1..=UPDATES {
-                        let part = learning.gradient(&batch, &mut gradient);
+                        let part = learning.gradient(&mut batch, &mut random, &mut gradient);
                         exchange.arrive(number, view, round, share(part), &gradient);
                         while !exchange.all_arrived(view, round) {
                             std::thread::yield_now();
@@ -130,7 +145,7 @@ fn together(config: &Config, segment: &Segment, learners: usize) -> Vec<Vec<f32>
                         let total = exchange.add_up(view, round, &mut scratch, &mut gradient);
                         learning.apply(&mut gradient, whole(total), 1e-3);
                     }
-                    learning.parameters().to_vec()
+                    state(&*algorithm, &*learning)
                 })
             })
             .collect();
@@ -138,20 +153,56 @@ fn together(config: &Config, segment: &Segment, learners: usize) -> Vec<Vec<f32>
     })
 }
 
-#[test]
-fn two_and_four_learners_make_the_update_of_one() {
-    let config = config();
-    let segment = segment(&algorithm(&config));
+fn check(name: &str, environment: &str) {
+    let config = config(name, environment);
+    let segment = segment(&*algorithm(&config));
     let expected = alone(&config, &segment);
-    let start = algorithm(&config).network().initialise(3);
+    let start = state(&*algorithm(&config), &*algorithm(&config).learning(3).unwrap());
     let moved = start.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(moved > 100.0 * TOLERANCE, "the parameters moved by {moved} at most, which is too little to compare");
     for learners in [2, 4] {
         let found = together(&config, &segment, learners);
-        for parameters in &found {
-            assert_eq!(parameters, &found[0], "learners of one view differ");
+        for state in &found {
+            assert_eq!(state, &found[0], "learners of one view differ");
         }
         let difference = found[0].iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        assert!(difference <= TOLERANCE, "{learners} learners: parameters differ by {difference}");
+        assert!(difference <= TOLERANCE, "{learners} learners of {name}: states differ by {difference}");
+    }
+}
+
+#[test]
+fn two_and_four_learners_of_dqn_make_the_update_of_one() {
+    check("dqn", "CartPole-v1");
+}
+
+/// The other actor-critic algorithms draw noise, which learners of one view draw apart.
+#[test]
+fn two_and_four_learners_of_ddpg_make_the_update_of_one() {
+    check("ddpg", "Pendulum-v1");
+}
+
+#[test]
+fn a_state_goes_on_bit_for_bit() {
+    for (name, environment) in [("dqn", "CartPole-v1"), ("ddpg", "Pendulum-v1"), ("td3", "Pendulum-v1"), ("sac", "Pendulum-v1")] {
+        let config = config(name, environment);
+        let algorithm = algorithm(&config);
+        let segment = segment(&*algorithm);
+        let mut batch = batch(&segment, &*algorithm, 0..ROWS);
+        let (mut random, mut gradient) = (Random::seed_from_u64(1), vec![0.0; algorithm.sizes().learned]);
+        let mut update = |learning: &mut dyn Learning, random: &mut Random| {
+            let part = learning.gradient(&mut batch, random, &mut gradient);
+            learning.apply(&mut gradient, part, 1e-3);
+        };
+        let mut first = algorithm.learning(3).unwrap();
+        (0..7).for_each(|_| update(&mut *first, &mut random));
+        let mut second = algorithm.learning(4).unwrap();
+        second.restore(&state(&*algorithm, &*first));
+        let mut same_random = random.clone();
+        for _ in 0..5 {
+            update(&mut *first, &mut random);
+            update(&mut *second, &mut same_random);
+        }
+        let [first, second] = [first, second].map(|learning| state(&*algorithm, &*learning));
+        assert!(first.iter().zip(&second).all(|(a, b)| a.to_bits() == b.to_bits()), "{name}");
     }
 }

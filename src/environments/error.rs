@@ -71,6 +71,38 @@ pub enum EnvironmentError {
         /// `before its first reset` or `after its episode ended`.
         when: &'static str,
     },
+    /// An environment of a feature that was left out of this build.
+    #[error("`{id}` needs the feature `{feature}`, which this build was made without: run `cargo xtask setup`, then build with it")]
+    NotBuilt {
+        /// Environment.
+        id: String,
+        /// The Cargo feature.
+        feature: &'static str,
+    },
+    /// The description of a simulated body cannot be used.
+    #[error("`{id}` cannot load its model {path}: {reason}. Fetch the models with `cargo xtask setup`, or name their folder in {variable}")]
+    Model {
+        /// Environment.
+        id: &'static str,
+        /// File of the model.
+        path: String,
+        /// Why it is of no use.
+        reason: String,
+        /// The environment variable that names another folder.
+        variable: &'static str,
+    },
+    /// A shared library of another version than the one this program was built for.
+    #[error("`{id}` needs {library} {expected} and {found} was loaded: run `cargo xtask setup` and build again")]
+    LibraryVersion {
+        /// Environment.
+        id: &'static str,
+        /// The library.
+        library: &'static str,
+        /// Its version that is needed.
+        expected: &'static str,
+        /// Its version that is there.
+        found: String,
+    },
     /// Nothing to step together.
     #[error("a vector of environments needs at least one environment, 0 were given")]
     EmptyVector,

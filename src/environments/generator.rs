@@ -11,7 +11,7 @@ const UNIT: f64 = 1.0 / (1u64 << 53) as f64;
 /// Equal to `numpy.random.Generator(numpy.random.PCG64(seed))`, value for value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generator {
-    bits: Lcg128Xsl64,
+    pub(super) bits: Lcg128Xsl64,
 }
 
 impl Generator {
@@ -29,7 +29,11 @@ impl Generator {
 
     /// `uniform(low, high)`: `low` included, `high` not.
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
-        let unit = (self.bits.next_u64() >> 11) as f64 * UNIT;
-        low + (high - low) * unit
+        low + (high - low) * self.unit()
+    }
+
+    /// `random()`: 0 included, 1 not.
+    pub(super) fn unit(&mut self) -> f64 {
+        (self.bits.next_u64() >> 11) as f64 * UNIT
     }
 }

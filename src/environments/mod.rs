@@ -12,7 +12,10 @@ mod error;
 mod generator;
 mod mountain_car;
 mod mountain_car_continuous;
+#[cfg_attr(not(feature = "mujoco"), path = "mujoco/absent.rs")]
+mod mujoco;
 mod native;
+mod normal;
 mod pendulum;
 mod power;
 mod progress;

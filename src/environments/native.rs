@@ -6,7 +6,7 @@ use super::progress::Progress;
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Generator, Step};
 
 /// The equations of one task.
-pub(super) trait Dynamics: Default {
+pub(super) trait Dynamics {
     /// What it takes, already validated.
     type Action: NativeAction;
 
@@ -45,6 +45,16 @@ impl NativeAction for f32 {
     }
 }
 
+/// All values of a continuous action.
+impl<const ACTIONS: usize> NativeAction for [f32; ACTIONS] {
+    fn read(action: Action<'_>) -> Option<Self> {
+        match action {
+            Action::Continuous(values) => values.try_into().ok(),
+            Action::Discrete(_) => None,
+        }
+    }
+}
+
 /// A task with everything that makes it an environment.
 pub(super) struct Native<D> {
     spec: EnvironmentSpec,
@@ -55,10 +65,10 @@ pub(super) struct Native<D> {
 }
 
 impl<D: Dynamics> Native<D> {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(dynamics: D) -> Self {
         let spec = D::spec();
         let time_limit_steps = spec.time_limit_steps.unwrap_or(u32::MAX);
-        Self { spec, time_limit_steps, dynamics: D::default(), random: None, progress: Progress::BeforeFirstReset }
+        Self { spec, time_limit_steps, dynamics, random: None, progress: Progress::BeforeFirstReset }
     }
 }
 

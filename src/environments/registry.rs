@@ -4,6 +4,7 @@ use super::acrobot::Acrobot;
 use super::cart_pole::CartPole;
 use super::mountain_car::MountainCar;
 use super::mountain_car_continuous::MountainCarContinuous;
+use super::mujoco;
 use super::native::{Dynamics, Native};
 use super::pendulum::Pendulum;
 use super::python::InPython;
@@ -30,14 +31,15 @@ pub(super) trait Origin: Sync {
 /// Origins by the prefix of their ids.
 const PREFIXES: [(&str, &dyn Origin); 2] = [("gymnasium:", &InPython), ("python:", &InPython)];
 
-struct Entry {
-    id: &'static str,
-    spec: fn() -> EnvironmentSpec,
-    make: fn() -> Box<dyn Environment>,
+/// An environment that is part of this program.
+pub(super) struct Entry {
+    pub(super) id: &'static str,
+    pub(super) spec: fn() -> Result<EnvironmentSpec, EnvironmentError>,
+    pub(super) make: fn() -> Result<Box<dyn Environment>, EnvironmentError>,
 }
 
-const fn native<D: Dynamics + 'static>(id: &'static str) -> Entry {
-    Entry { id, spec: D::spec, make: || Box::new(Native::<D>::new()) }
+const fn native<D: Dynamics + Default + 'static>(id: &'static str) -> Entry {
+    Entry { id, spec: || Ok(D::spec()), make: || Ok(Box::new(Native::new(D::default()))) }
 }
 
 static ENTRIES: [Entry; 5] = [
@@ -48,9 +50,14 @@ static ENTRIES: [Entry; 5] = [
     native::<Pendulum>("Pendulum-v1"),
 ];
 
-/// The names of all native environments, in alphabetical order.
+/// All entries of this build.
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    ENTRIES.iter().chain(&mujoco::ENTRIES)
+}
+
+/// The names of all environments that are part of this program.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    ENTRIES.iter().map(|entry| entry.id)
+    entries().map(|entry| entry.id)
 }
 
 /// Make the environment of that id, without arguments: [`EnvironmentRequest::make`].
@@ -75,7 +82,10 @@ pub(super) fn origin_of(request: &EnvironmentRequest) -> Result<&'static dyn Ori
     if let Some((_, origin)) = PREFIXES.iter().find(|(prefix, _)| id.starts_with(prefix)) {
         return Ok(*origin);
     }
-    ENTRIES.iter().find(|entry| entry.id == id).map(|entry| entry as &dyn Origin).ok_or_else(|| {
+    entries().find(|entry| entry.id == id).map(|entry| entry as &dyn Origin).ok_or_else(|| {
+        if id.starts_with(mujoco::PREFIX) && mujoco::ENTRIES.is_empty() {
+            return EnvironmentError::NotBuilt { id: id.clone(), feature: "mujoco" };
+        }
         let suggestion = nearest(id).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
         let prefixes = PREFIXES.iter().map(|(prefix, _)| format!("{prefix}..."));
         let known = names().map(str::to_owned).chain(prefixes).collect::<Vec<_>>().join(", ");
@@ -86,12 +96,12 @@ pub(super) fn origin_of(request: &EnvironmentRequest) -> Result<&'static dyn Ori
 impl Origin for Entry {
     fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
         self.check(request)?;
-        Ok((self.make)())
+        (self.make)()
     }
 
     fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
         self.check(request)?;
-        Ok(Examined { spec: (self.spec)(), software: Vec::new() })
+        Ok(Examined { spec: (self.spec)()?, software: Vec::new() })
     }
 }
 
@@ -105,9 +115,11 @@ impl Entry {
 }
 
 fn nearest(id: &str) -> Option<&'static str> {
-    let asked = id.to_lowercase();
+    // The prefix says where an environment comes from; which one was meant shows in the rest.
+    let task = |id: &str| id.rsplit(':').next().unwrap_or(id).to_lowercase();
+    let asked = task(id);
     names()
-        .map(|name| (strsim::jaro_winkler(&asked, &name.to_lowercase()), name))
+        .map(|name| (strsim::jaro_winkler(&asked, &task(name)), name))
         .filter(|(similarity, _)| *similarity >= SUGGESTION_SIMILARITY)
         .max_by(|(left, _), (right, _)| left.total_cmp(right))
         .map(|(_, name)| name)

@@ -53,7 +53,7 @@ impl TorchNetwork {
         let (inputs, outputs) = (self.spec.inputs, self.spec.outputs);
         self.try_forward(&vec![0.0; inputs], 1, &mut vec![0.0; outputs])?;
         let mut gradient = vec![0.0; self.parameters.len()];
-        self.try_backward(&vec![0.0; outputs], &mut gradient, None)
+        self.try_backward(&vec![0.0; outputs], Some(&mut gradient), None)
     }
 
     /// The input as a leaf on the device, and the output computed from it.

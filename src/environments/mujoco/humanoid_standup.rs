@@ -1,0 +1,39 @@
+//! `HumanoidStandup-v5`: the humanoid on its back, paid for the height it reaches. Its episodes never terminate.
+//!
+//! Source: as the humanoid's, in the variant of Gymnasium.
+
+use super::humanoid::{self, contact_cost, control_cost};
+use super::model::Sizes;
+use super::simulation::Simulation;
+use super::task::Task;
+use crate::environments::Generator;
+
+pub(super) struct HumanoidStandup;
+
+impl Task<17> for HumanoidStandup {
+    const ID: &'static str = "mujoco:HumanoidStandup-v5";
+    const MODEL: &'static str = "humanoidstandup.xml";
+    const SIZES: Sizes = humanoid::SIZES;
+    const FRAME_SKIP: u32 = 5;
+    const OBSERVATION_LEN: usize = humanoid::OBSERVATION_LEN;
+    const ACTION_BOUND: f32 = humanoid::ACTION_BOUND;
+    const REWARD_THRESHOLD: Option<f64> = None;
+
+    fn draw_positions(random: &mut Generator, positions: &mut [f64]) {
+        humanoid::draw(random, positions);
+    }
+
+    fn draw_velocities(random: &mut Generator, velocities: &mut [f64]) {
+        humanoid::draw(random, velocities);
+    }
+
+    fn observe(simulation: &Simulation, observation: &mut [f32]) {
+        humanoid::observe(simulation, observation);
+    }
+
+    fn step(simulation: &mut Simulation, action: &[f32; 17]) -> (f64, bool) {
+        simulation.advance_with_contact_forces(action);
+        let height_reward = simulation.positions()[2] / simulation.timestep_seconds();
+        (height_reward - control_cost(simulation) - contact_cost(simulation) + 1.0, false)
+    }
+}

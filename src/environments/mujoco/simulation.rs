@@ -1,0 +1,114 @@
+//! A body in libmujoco's simulator: its state, and how it is moved as Gymnasium moves it.
+
+use std::sync::Arc;
+
+use mujoco_rs::wrappers::{MjData, MjModel};
+
+use crate::environments::Generator;
+
+/// Draws a part of the state in which an episode starts, given its usual value.
+pub(super) type Draw = fn(&mut Generator, &mut [f64]);
+
+/// One simulation; the model is shared with the others of this process.
+pub(super) struct Simulation {
+    data: MjData<Arc<MjModel>>,
+    frame_skip: u32,
+    step_seconds: f64,
+}
+
+impl Simulation {
+    pub(super) fn new(model: Arc<MjModel>, frame_skip: u32) -> Self {
+        let step_seconds = model.opt().timestep * f64::from(frame_skip);
+        Self { data: MjData::new(model), frame_skip, step_seconds }
+    }
+
+    /// Forget the last episode, draw another start, and compute the forces and places that belong to it.
+    pub(super) fn restart(&mut self, random: &mut Generator, draw_positions: Draw, draw_velocities: Draw) {
+        self.data.reset();
+        draw_positions(random, self.data.qpos_mut());
+        draw_velocities(random, self.data.qvel_mut());
+        self.data.forward();
+    }
+
+    /// Apply an action for as many simulation steps as the task has in one of its own.
+    pub(super) fn advance(&mut self, action: &[f32]) {
+        for (control, &value) in self.data.ctrl_mut().iter_mut().zip(action) {
+            *control = f64::from(value);
+        }
+        for _ in 0..self.frame_skip {
+            self.data.step();
+        }
+    }
+
+    /// As [`advance`](Self::advance), followed by what only the tasks need that observe [`Simulation::contact_forces`]:
+    /// the simulator itself does not compute them.
+    pub(super) fn advance_with_contact_forces(&mut self, action: &[f32]) {
+        self.advance(action);
+        self.data.rne_post_constraint();
+    }
+
+    /// Simulated time of one environment step.
+    pub(super) fn step_seconds(&self) -> f64 {
+        self.step_seconds
+    }
+
+    /// Simulated time of one simulation step.
+    pub(super) fn timestep_seconds(&self) -> f64 {
+        self.data.model().opt().timestep
+    }
+
+    /// Generalised coordinates.
+    pub(super) fn positions(&self) -> &[f64] {
+        self.data.qpos()
+    }
+
+    /// Their velocities.
+    pub(super) fn velocities(&self) -> &[f64] {
+        self.data.qvel()
+    }
+
+    /// The last action, before the simulator clipped it.
+    pub(super) fn controls(&self) -> &[f64] {
+        self.data.ctrl()
+    }
+
+    /// Where each body is, as of the last evaluation of the forces. Body 0 is the world.
+    pub(super) fn body_positions(&self) -> &[[f64; 3]] {
+        self.data.xpos()
+    }
+
+    /// Where each site is, as of the last evaluation of the forces.
+    pub(super) fn site_positions(&self) -> &[[f64; 3]] {
+        self.data.site_xpos()
+    }
+
+    /// Masses of all bodies, and the places of their centres.
+    pub(super) fn masses(&self) -> (&[f64], &[[f64; 3]]) {
+        (self.data.model().body_mass(), self.data.xipos())
+    }
+
+    /// Inertia and mass of each body, about the centre of the whole.
+    pub(super) fn inertias(&self) -> &[[f64; 10]] {
+        self.data.cinert()
+    }
+
+    /// Rotational and linear velocity of each body, about the centre of the whole.
+    pub(super) fn body_velocities(&self) -> &[[f64; 6]] {
+        self.data.cvel()
+    }
+
+    /// Force of the actuators on each degree of freedom.
+    pub(super) fn actuator_forces(&self) -> &[f64] {
+        self.data.qfrc_actuator()
+    }
+
+    /// Force of the constraints on each degree of freedom.
+    pub(super) fn constraint_forces(&self) -> &[f64] {
+        self.data.qfrc_constraint()
+    }
+
+    /// External torque and force on each body.
+    pub(super) fn contact_forces(&self) -> &[[f64; 6]] {
+        self.data.cfrc_ext()
+    }
+}

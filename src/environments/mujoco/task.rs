@@ -1,0 +1,113 @@
+//! In what the tasks differ, and everything else about them.
+
+use std::marker::PhantomData;
+
+use super::model::{self, Sizes};
+use super::simulation::Simulation;
+use crate::environments::native::Dynamics;
+use crate::environments::{ActionSpace, EnvironmentError, EnvironmentSpec, Generator, ObservationSpace};
+
+/// Steps after which an episode is truncated, in all tasks.
+const TIME_LIMIT_STEPS: u32 = 1000;
+
+/// A task whose action has `ACTIONS` values, all within the same bounds.
+pub(super) trait Task<const ACTIONS: usize> {
+    /// Name in the registry.
+    const ID: &'static str;
+    /// File of the simulated body, in Gymnasium's folder of models.
+    const MODEL: &'static str;
+    /// What the task counts on in it.
+    const SIZES: Sizes;
+    /// Simulation steps of one environment step.
+    const FRAME_SKIP: u32;
+    /// Values of one observation.
+    const OBSERVATION_LEN: usize;
+    /// Largest absolute value of an action. The simulation clips what exceeds it; a control cost counts it in full.
+    const ACTION_BOUND: f32 = 1.0;
+    /// Mean return at which the task counts as solved, where its authors named one.
+    const REWARD_THRESHOLD: Option<f64>;
+
+    /// Turn the model's initial positions into those with which an episode starts. The random numbers are drawn in the
+    /// order of Gymnasium, which draws the velocities next.
+    fn draw_positions(random: &mut Generator, positions: &mut [f64]);
+
+    /// Turn velocities of zero into those with which an episode starts.
+    fn draw_velocities(random: &mut Generator, velocities: &mut [f64]);
+
+    /// Show the state.
+    fn observe(simulation: &Simulation, observation: &mut [f32]);
+
+    /// Advance by one step. The result is the reward, and whether the episode terminated.
+    fn step(simulation: &mut Simulation, action: &[f32; ACTIONS]) -> (f64, bool);
+}
+
+/// What is fixed about a task.
+pub(super) fn spec<T: Task<ACTIONS>, const ACTIONS: usize>() -> EnvironmentSpec {
+    EnvironmentSpec {
+        id: T::ID.to_owned(),
+        observation: ObservationSpace {
+            shape: vec![T::OBSERVATION_LEN],
+            low: vec![f32::NEG_INFINITY; T::OBSERVATION_LEN],
+            high: vec![f32::INFINITY; T::OBSERVATION_LEN],
+        },
+        action: ActionSpace::Box { low: vec![-T::ACTION_BOUND; ACTIONS], high: vec![T::ACTION_BOUND; ACTIONS] },
+        time_limit_steps: Some(TIME_LIMIT_STEPS),
+        reward_threshold: T::REWARD_THRESHOLD,
+    }
+}
+
+/// A task with a simulation to play it in.
+pub(super) struct Simulated<T, const ACTIONS: usize> {
+    simulation: Simulation,
+    task: PhantomData<T>,
+}
+
+impl<T: Task<ACTIONS>, const ACTIONS: usize> Simulated<T, ACTIONS> {
+    /// # Errors
+    /// As [`model::load`].
+    pub(super) fn load() -> Result<Self, EnvironmentError> {
+        let model = model::load(T::ID, T::MODEL, &T::SIZES)?;
+        Ok(Self { simulation: Simulation::new(model, T::FRAME_SKIP), task: PhantomData })
+    }
+}
+
+impl<T: Task<ACTIONS>, const ACTIONS: usize> Dynamics for Simulated<T, ACTIONS> {
+    type Action = [f32; ACTIONS];
+
+    fn spec() -> EnvironmentSpec {
+        spec::<T, ACTIONS>()
+    }
+
+    fn reset(&mut self, random: &mut Generator, observation: &mut [f32]) {
+        self.simulation.restart(random, T::draw_positions, T::draw_velocities);
+        T::observe(&self.simulation, observation);
+    }
+
+    fn step(&mut self, action: Self::Action, observation: &mut [f32]) -> (f64, bool) {
+        let result = T::step(&mut self.simulation, &action);
+        T::observe(&self.simulation, observation);
+        result
+    }
+}
+
+/// Write an observation; Gymnasium's is double precision, ours single.
+///
+/// # Panics
+/// If there are not exactly as many values as the observation holds.
+pub(super) fn show(observation: &mut [f32], values: impl IntoIterator<Item = f64>) {
+    let mut places = observation.iter_mut();
+    for value in values {
+        *places.next().expect("the observation holds every value") = value as f32;
+    }
+    assert!(places.next().is_none(), "every value of the observation is written");
+}
+
+/// Add to each value a number drawn uniformly between `-scale` and `scale`.
+pub(super) fn add_uniform(random: &mut Generator, values: &mut [f64], scale: f64) {
+    values.iter_mut().for_each(|value| *value += random.uniform(-scale, scale));
+}
+
+/// Add to each value a number drawn from a normal distribution with standard deviation `scale`.
+pub(super) fn add_normal(random: &mut Generator, values: &mut [f64], scale: f64) {
+    values.iter_mut().for_each(|value| *value += scale * random.standard_normal());
+}
