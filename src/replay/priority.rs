@@ -17,6 +17,8 @@ pub struct Priority(pub(super) u64);
 impl Priority {
     /// The smallest priority that can be sampled.
     pub const SMALLEST: Self = Self(1);
+    /// That of a transition which cannot be drawn any more.
+    pub(super) const NEVER: Self = Self(0);
     /// One.
     pub const ONE: Self = Self(1 << FRACTION_BITS);
 
