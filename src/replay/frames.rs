@@ -15,7 +15,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// The frames of all stacked fields.
 #[derive(Clone, Copy)]
 pub struct FrameStore<'a> {
-    slots: TransitionStore<'a>,
+    pub(super) slots: TransitionStore<'a>,
     claimed: &'a AtomicU64,
 }
 

@@ -4,16 +4,15 @@
 //! so, see [`has_exited`]) takes the repairer's word and does what the supervisor of a run would do. Repairs are
 //! idempotent, so that a repairer that dies is itself repaired after by the next one, who takes the word over.
 
-use super::repair::repair;
+use super::repair::{open, repair, wait_until_outside};
 use super::schema::Schema;
 use super::staging::StagingArea;
 use super::table::Replay;
-use crate::segment::Region;
-use crate::segment::Segment;
+use crate::segment::{Region, Segment};
 use crate::segment::control::Control;
 use crate::segment::processes::{ProcessSlot, SlotState, has_exited, start_time};
 use crate::segment::view::low;
-use crate::sync::{Ordering, monotonic_ns, wake_all};
+use crate::sync::{Ordering, monotonic_ns};
 
 /// How long a place may be promised to a process that has not taken it: it takes microseconds unless that process died.
 const PROMISE_NS: u64 = 10_000_000_000;
@@ -49,9 +48,22 @@ pub fn sweep(segment: &Segment, schema: &Schema) -> Vec<usize> {
         freed.push(slot.index());
     }
     // A repairer that died may have closed the gate for a repair that has been done again above.
-    control.gate().store(0, Ordering::SeqCst);
-    wake_all(control.gate());
+    open(control);
     freed
+}
+
+/// Empty the replay: behind the gate, as a repair. `false` when somebody else repairs, or a participant stays inside an
+/// operation; then nothing was done.
+pub fn clear(segment: &Segment, replay: &mut Replay<'_>) -> bool {
+    let control = segment.control();
+    let Some(_turn) = Turn::take(control) else { return false };
+    control.gate().store(1, Ordering::SeqCst);
+    let quiet = wait_until_outside(segment.processes(), None).is_empty();
+    if quiet {
+        replay.remove_everything();
+    }
+    open(control);
+    quiet
 }
 
 /// Called by whoever waits at a closed gate: whoever closed it may be dead.

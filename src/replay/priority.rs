@@ -44,6 +44,17 @@ impl Priority {
         self.0 as f64 / f64::from(1u32 << FRACTION_BITS)
     }
 
+    /// A sum of priorities, as a float.
+    #[expect(clippy::cast_precision_loss, reason = "a sum for people to read")]
+    pub fn sum_to_f64(sum: u64) -> f64 {
+        sum as f64 / f64::from(1u32 << FRACTION_BITS)
+    }
+
+    /// From the word of a segment.
+    pub fn from_word(word: u64) -> Self {
+        Self(word.min(LARGEST))
+    }
+
     pub(super) fn from_bits(bits: u64) -> Self {
         Self(bits & LARGEST)
     }

@@ -30,7 +30,7 @@ const DRAWING_ROUNDS: usize = 1_000;
 const EAGER_ROUNDS: usize = 100;
 const DRAWING_PAUSE: Duration = Duration::from_micros(200);
 /// Owner that the supervisor writes into slots it repairs.
-const SUPERVISOR: usize = (1 << 20) - 1;
+pub(super) const SUPERVISOR: usize = (1 << 20) - 1;
 
 /// Why no batch could be drawn.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -401,6 +401,22 @@ impl<'a> Replay<'a> {
         self.count(Counter::StalePriorities, stale);
         self.count(Counter::RefusedPriorities, refused);
         stale
+    }
+
+    /// Forget every transition and count. Only behind the gate. Generations go on, so that old names stay stale.
+    pub(super) fn remove_everything(&mut self) {
+        let store = self.store();
+        let slots: Vec<(usize, u64)> = (0..store.capacity()).map(|slot| (slot, store.word(slot).generation())).collect();
+        for &(slot, generation) in &slots {
+            store.abandon(slot, generation, self.owner());
+        }
+        if let Some(tree) = &self.tree {
+            tree.clear(&slots, &mut self.scratch.differences);
+            tree.rebuild();
+        }
+        for count in [self.control.claimed(), self.control.inserted(), self.control.sampled(), self.control.largest_priority()] {
+            count.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Finish the insertion of one staged transition whose slot `owner` had claimed when it died.
