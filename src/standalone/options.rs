@@ -120,7 +120,7 @@ impl Options {
             processes: 2 * self.participants,
             stagers: self.participants,
             staged_transitions: STAGED_TRANSITIONS,
-            capacity: self.capacity.max(self.participants + 1),
+            capacity: self.capacity,
             fanout: if self.prioritized { FANOUT } else { 0 },
             transition_words: schema.words(),
             published_values: 1,
@@ -157,8 +157,9 @@ impl Options {
             let inside = value >= least && value <= most;
             if inside { Ok(()) } else { Err(StandaloneError::OutOfRange { what, value, least, most }) }
         };
-        within("capacity", self.capacity as f64, 1.0, MAX_CAPACITY as f64)?;
         within("participants", self.participants as f64, 1.0, MAX_PARTICIPANTS as f64)?;
+        // One slot more than there are writers, or writers that hold a slot each could wait for each other.
+        within("capacity", self.capacity as f64, (self.participants + 1) as f64, MAX_CAPACITY as f64)?;
         within("alpha", self.alpha.into(), 0.0, 1.0)?;
         within("epsilon", self.epsilon.into(), 0.0, 1e3)?;
         within("beta", self.beta.start.into(), 0.0, 1.0)?;
