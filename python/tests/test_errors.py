@@ -29,7 +29,11 @@ def test_what_is_no_priority_is_refused_and_changes_nothing(filled, value):
 @pytest.mark.parametrize("index", [8, 100, -1, 2**40, -(2**40)])
 def test_indices_out_of_range_are_refused_and_change_nothing(filled, index):
     before = filled.priorities()
-    for call in (lambda: filled.update_priorities([0, index], [3.0, 3.0]), lambda: filled.get([index]), lambda: filled.priorities([index])):
+    for call in (
+        lambda: filled.update_priorities([0, index], [3.0, 3.0]),
+        lambda: filled.get([index]),
+        lambda: filled.priorities([index]),
+    ):
         with pytest.raises(IndexError, match=f"index {index} .* 8 slots"):
             call()
     np.testing.assert_array_equal(filled.priorities(), before)
@@ -59,7 +63,10 @@ def test_overwritten_transitions_are_stale(filled):
 
 def test_sampling_an_empty_replay_is_an_error_and_no_hang():
     for shared in (False, True):
-        with shoal.Replay(64, FIELDS, shared=shared) as replay, pytest.raises(shoal.EmptyError, match="insert transitions first"):
+        with (
+            shoal.Replay(64, FIELDS, shared=shared) as replay,
+            pytest.raises(shoal.EmptyError, match="insert transitions first"),
+        ):
             replay.sample(4)
 
 

@@ -64,7 +64,14 @@ def test_each_frame_is_stored_once():
 def test_a_million_atari_transitions_take_about_seven_gigabytes():
     frames = shoal.Frames((84, 84), "uint8", 4)
     replay = shoal.Replay(
-        1_000_000, {"observation": frames, "action": "uint8", "reward": "float32", "terminated": "bool", "next_observation": frames}
+        1_000_000,
+        {
+            "observation": frames,
+            "action": "uint8",
+            "reward": "float32",
+            "terminated": "bool",
+            "next_observation": frames,
+        },
     )
     assert replay.nbytes < 7.5 * 2**30
     # And it is used as far as it is filled: nothing here has touched more than the header.

@@ -44,7 +44,9 @@ def learn_until_killed(replay, ready):
 def test_other_processes_add_to_a_shared_replay(method):
     context = multiprocessing.get_context(method)
     with shoal.Replay(1000, FIELDS, shared=True) as replay:
-        children = [context.Process(daemon=True, target=add_many, args=(replay, 1000 * number, 100)) for number in range(3)]
+        children = [
+            context.Process(daemon=True, target=add_many, args=(replay, 1000 * number, 100)) for number in range(3)
+        ]
         for child in children:
             child.start()
         for child in children:
@@ -194,7 +196,7 @@ def test_threads_write_and_read_at_once():
                 batch = replay.sample(64)
                 assert_whole(batch)
                 replay.update_priorities(batch, np.ones(64), stale="ignore")
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (told to the main thread)
             failures.append(error)
 
     readers = [threading.Thread(target=read) for _ in range(2)]

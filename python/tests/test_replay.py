@@ -6,7 +6,20 @@ from conftest import FIELDS, assert_whole, numbered
 
 import shoal
 
-DTYPES = "bool int8 uint8 int16 uint16 float16 int32 uint32 float32 int64 uint64 float64".split()
+DTYPES = [
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "float16",
+    "int32",
+    "uint32",
+    "float32",
+    "int64",
+    "uint64",
+    "float64",
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -15,7 +28,9 @@ def test_values_of_every_type_and_shape_come_back_as_they_went_in(dtype, shape):
     replay = shoal.Replay(16, {"before": "uint8", "value": (shape, dtype), "after": "float32"})
     random = np.random.default_rng(0)
     values = random.integers(0, 2 if dtype == "bool" else 100, (16, *shape)).astype(dtype)
-    slots = replay.add({"before": np.arange(16, dtype=np.uint8), "value": values, "after": np.arange(16, dtype=np.float32)})
+    slots = replay.add(
+        {"before": np.arange(16, dtype=np.uint8), "value": values, "after": np.arange(16, dtype=np.float32)}
+    )
     got = replay.get(slots)
     assert got["value"].dtype == dtype
     np.testing.assert_array_equal(got["value"], values)

@@ -39,7 +39,12 @@ def play(replay, lengths, n_environments, gamma=0.9, steps=40, truncates=False):
             )
             taken[environment].append(rows[-1])
             position[environment] = 0 if ended else position[environment] + 1
-        replay.add({name: np.array([row[i] for row in rows], dtype=replay.fields[name].dtype) for i, name in enumerate(STEP_FIELDS)})
+        replay.add(
+            {
+                name: np.array([row[i] for row in rows], dtype=replay.fields[name].dtype)
+                for i, name in enumerate(STEP_FIELDS)
+            }
+        )
     return taken
 
 
@@ -73,7 +78,15 @@ def test_n_step_transitions_are_those_worked_out_by_hand(n, truncates):
 
 def test_streams_name_the_environments_of_rows():
     replay = shoal.Replay(100, STEP_FIELDS, n_step=shoal.NStep(2, 1.0))
-    step = {"observation": 1.0, "action": 1, "reward": 1.0, "terminated": False, "truncated": False, "discount": 0.0, "next_observation": 2.0}
+    step = {
+        "observation": 1.0,
+        "action": 1,
+        "reward": 1.0,
+        "terminated": False,
+        "truncated": False,
+        "discount": 0.0,
+        "next_observation": 2.0,
+    }
     assert len(replay.add(step, streams=[5])) == 0
     assert len(replay.add(step, streams=[6])) == 0
     assert len(replay.add(step, streams=[5])) == 1
