@@ -116,11 +116,13 @@ def main():
         found = {who: [] for who in ("Shoal", *arguments.libraries)}
         for seed in range(1, arguments.seeds + 1):
             found["Shoal"].append(ours(arguments, preset, seed, float(goal)))
+            print(Path(preset).stem, seed, "Shoal", found["Shoal"][-1], file=sys.stderr, flush=True)
             for library in arguments.libraries:
                 command = [interpreter, __file__, "--peer", library, preset, seed, goal, every]
                 answer = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
                 found[library].append(json.loads(answer.stdout.splitlines()[-1]))
                 versions[library] = found[library][-1]["version"]
+                print(Path(preset).stem, seed, library, found[library][-1], file=sys.stderr, flush=True)
         row = {"preset": Path(preset).stem, "goal": goal}
         median = {who: statistics.median(one["wall_s"] for one in all_of) for who, all_of in found.items()}
         for who, all_of in found.items():

@@ -3,6 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt};
 use shoal::replay::Element;
 use shoal::standalone::FieldOptions;
@@ -60,8 +61,15 @@ impl<'py> Input<'py> {
     }
 }
 
-/// A plain number of Python, which would take NumPy a microsecond.
+/// A plain number of Python or NumPy, which would take an array a microsecond.
 fn number<'py>(value: &Bound<'py, PyAny>, element: Element) -> Option<Input<'py>> {
+    let scalar;
+    let value = if value.is_instance(generic(value.py())?).ok()? {
+        scalar = value.call_method0(intern!(value.py(), "item")).ok()?;
+        &scalar
+    } else {
+        value
+    };
     let is_truth = value.is_exact_instance_of::<PyBool>();
     let mut bytes = [0; 8];
     let mut put = |values: &[u8]| {
@@ -81,6 +89,13 @@ fn number<'py>(value: &Bound<'py, PyAny>, element: Element) -> Option<Input<'py>
         _ => None,
     }?;
     Some(Input::Number(bytes, length))
+}
+
+/// The class of NumPy's scalars.
+fn generic(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
+    static GENERIC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = GENERIC.get_or_try_init(py, || py.import("numpy").and_then(|numpy| numpy.getattr("generic")).map(Bound::unbind));
+    class.ok().map(|class| class.bind(py))
 }
 
 /// The values of all fields, and for how many transitions; `None` for a single one without a leading dimension.

@@ -10,7 +10,7 @@ use crate::sync::{AtomicU64, Ordering};
 #[inline]
 pub(super) fn load(field: &Field, words: &[AtomicU64], values: &mut [u8]) {
     let from = &words[field.lane / 2..];
-    if field.is_wide() {
+    if field.is_wide {
         return load_bytes(from, values);
     }
     let word = from[0].load(Ordering::Relaxed);
@@ -28,7 +28,7 @@ pub(super) fn load(field: &Field, words: &[AtomicU64], values: &mut [u8]) {
 pub(super) fn store(field: &Field, words: &[AtomicU64], values: &[u8]) {
     assert_eq!(values.len(), field.size_bytes(), "bytes of field `{}`", field.name);
     let to = &words[field.lane / 2..];
-    if field.is_wide() {
+    if field.is_wide {
         return store_bytes(to, values);
     }
     let mut lane = [0; 4];

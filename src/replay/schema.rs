@@ -89,22 +89,27 @@ pub struct Field {
     pub stack: usize,
     /// First lane in the row.
     pub(super) lane: usize,
+    /// Bytes of its values, kept because readers ask for every row.
+    size_bytes: usize,
+    /// Whether it starts on a word of its own.
+    pub(super) is_wide: bool,
 }
 
 impl Field {
     /// A field of `length` elements.
     pub fn new(name: &str, element: Element, length: usize) -> Self {
-        Self { name: name.into(), element, length, stack: 0, lane: 0 }
+        let size_bytes = length * element.size_bytes();
+        Self { name: name.into(), element, length, stack: 0, lane: 0, size_bytes, is_wide: size_bytes > LANE_BYTES }
     }
 
     /// A field of `stack` frames of `frame_length` elements each.
     pub fn stacked(name: &str, element: Element, frame_length: usize, stack: usize) -> Self {
-        Self { stack, ..Self::new(name, element, frame_length * stack) }
+        Self { stack, is_wide: true, ..Self::new(name, element, frame_length * stack) }
     }
 
     /// Bytes of the field's values, as readers see them.
     pub fn size_bytes(&self) -> usize {
-        self.length * self.element.size_bytes()
+        self.size_bytes
     }
 
     /// Bytes of one of its frames; 0 when it has none.
@@ -115,11 +120,6 @@ impl Field {
     /// Bytes that it takes in the row.
     fn row_bytes(&self) -> usize {
         if self.stack == 0 { self.size_bytes() } else { 8 * self.stack }
-    }
-
-    /// Whether it starts on a word of its own.
-    pub(super) fn is_wide(&self) -> bool {
-        self.row_bytes() > LANE_BYTES
     }
 }
 
@@ -139,7 +139,7 @@ impl Schema {
         for wide in [true, false] {
             for field in &mut fields {
                 let lanes = field.row_bytes().div_ceil(LANE_BYTES);
-                if field.is_wide() == wide {
+                if field.is_wide == wide {
                     field.lane = lane;
                     lane += if wide { lanes.next_multiple_of(2) } else { lanes };
                 }
@@ -184,7 +184,10 @@ impl Schema {
         let fields = fields.iter().map(|field| {
             let element = Element::from_name(&field.element)?;
             let whole = field.stack == 0 || field.length.is_multiple_of(field.stack);
-            whole.then(|| Field { stack: field.stack, ..Field::new(&field.name, element, field.length) })
+            whole.then(|| match field.stack {
+                0 => Field::new(&field.name, element, field.length),
+                stack => Field::stacked(&field.name, element, field.length / stack, stack),
+            })
         });
         Some(Self::new(fields.collect::<Option<_>>()?))
     }

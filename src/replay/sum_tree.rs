@@ -30,6 +30,9 @@ fn not_negative(sum: u64) -> u64 {
     sum.cast_signed().max(0).cast_unsigned()
 }
 
+/// Nodes of a level, per target, up to which one walk over the level is faster than descending to it.
+const NODES_PER_TARGET: usize = 2;
+
 /// Siblings that are looked at together.
 const BLOCK: usize = 4;
 
@@ -236,8 +239,8 @@ impl<'a> SumTree<'a> {
     pub const NOWHERE: usize = usize::MAX;
 
     fn descend<const K: usize>(&self, targets: &mut [u64], leaves: &mut [usize]) {
-        leaves.fill(0);
-        for depth in (0..self.levels.len() - 1).rev() {
+        let top = self.enter::<K>(targets, leaves);
+        for depth in (0..top).rev() {
             let level = self.levels[depth];
             let below = depth.checked_sub(1).map(|depth| self.levels[depth]);
             let mask = if depth == 0 { PRIORITY_MASK } else { u64::MAX };
@@ -264,6 +267,44 @@ impl<'a> SumTree<'a> {
                 *leaf = Self::NOWHERE;
             }
         }
+    }
+
+    /// Take all targets to the nodes of one level, and return its depth: to the root, or, where they come in ascending
+    /// order as those of a stratified batch do, at once to a level with about as many nodes as there are targets. There
+    /// one walk over the level passes each node once, where descents would look at a whole group for each target and level.
+    fn enter<const K: usize>(&self, targets: &mut [u64], nodes: &mut [usize]) -> usize {
+        let root = self.levels.len() - 1;
+        let depth = (1..root).find(|&depth| self.levels[depth].len() <= targets.len() * NODES_PER_TARGET);
+        let Some(depth) = depth.filter(|_| targets.is_sorted()) else {
+            nodes.fill(0);
+            return root;
+        };
+        let (level, below) = (self.levels[depth], self.levels[depth - 1]);
+        let sum_of = |node: usize| not_negative(level[node].load(Ordering::Relaxed));
+        let (mut node, mut passed, mut sum) = (0, 0u64, sum_of(0));
+        for (target, place) in targets.iter_mut().zip(nodes.iter_mut()) {
+            while *target - passed >= sum && node + 1 < level.len() {
+                passed += sum;
+                node += 1;
+                sum = sum_of(node);
+            }
+            *target -= passed;
+            if *target >= sum {
+                // Sums on their way promised more than the level holds.
+                *place = Self::NOWHERE;
+                continue;
+            }
+            *place = node;
+            for line in below[node * K..][..K].iter().step_by(8) {
+                prefetch(line);
+            }
+        }
+        depth
+    }
+
+    /// Tag of the generation that a leaf belongs to: to be given to [`Self::update`] in the place of a generation.
+    pub(super) fn tag(&self, slot: usize) -> u64 {
+        self.levels[0][slot].load(Ordering::Relaxed) >> PRIORITY_BITS
     }
 
     /// Set a leaf alone. Only while nobody else uses the tree, and to be followed by [`Self::rebuild`].

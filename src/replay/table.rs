@@ -358,6 +358,18 @@ impl<'a> Replay<'a> {
         missing
     }
 
+    /// The tag of the generation in the leaf of `slot`, which stands for it in [`Self::update_named`]; `None` when nothing was
+    /// ever written there, or when there is no tree. Looks at the leaf, which an update touches anyway, before the store.
+    pub fn leaf_tag(&self, slot: usize) -> Option<u64> {
+        let tag = self.tree.as_ref()?.tag(slot);
+        (tag != 0 || !self.store().word(slot).is_empty()).then_some(tag)
+    }
+
+    /// Whether the leaf of `slot` belongs to this generation.
+    pub fn is_current(&self, slot: usize, generation: u64) -> bool {
+        self.tree.as_ref().is_some_and(|tree| tree.priority(slot, generation).is_some())
+    }
+
     /// Store a frame for the transitions that will name it.
     ///
     /// # Panics

@@ -323,19 +323,17 @@ impl Standalone {
         check_errors(errors)?;
         let mut reading = locked(&self.reading);
         let Reading { participant, priorities, generations: now, .. } = &mut *reading;
-        let store = self.view(None, Scratch::default()).store();
+        let view = self.view(None, Scratch::default());
         now.clear();
         let mut changed = None;
         let mut count = 0;
         for (position, &index) in slots.iter().enumerate() {
             let slot = self.slot(index)?;
-            let word = store.word(slot);
-            let generation = match generations {
-                None if word.is_empty() => return Err(StandaloneError::EmptySlot { index: slot, inserted: self.inserted() }),
-                None => word.generation(),
-                Some(generations) => u64::try_from(generations[position]).unwrap_or(0),
+            let Some(current) = view.leaf_tag(slot) else {
+                return Err(StandaloneError::EmptySlot { index: slot, inserted: self.inserted() });
             };
-            if word.generation() != generation {
+            let generation = generations.map_or(current, |generations| u64::try_from(generations[position]).unwrap_or(0));
+            if !view.is_current(slot, generation) {
                 changed.get_or_insert(slot);
                 count += 1;
             }
