@@ -1,6 +1,6 @@
 """Shoal's replay in TorchRL's replay buffers: a sampler for TorchRL's storages, or a replay that is shared as a whole."""
 
 from .sampler import ShoalSampler
-from .storage import ShoalStorage, ShoalStorageSampler, ShoalWriter
+from .storage import ShoalStorage, ShoalStorageSampler, ShoalWriter, shoal_replay_buffer
 
-__all__ = ["ShoalSampler", "ShoalStorage", "ShoalStorageSampler", "ShoalWriter"]
+__all__ = ["ShoalSampler", "ShoalStorage", "ShoalStorageSampler", "ShoalWriter", "shoal_replay_buffer"]

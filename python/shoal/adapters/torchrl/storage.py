@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from tensordict import TensorDict, TensorDictBase
-from torchrl.data.replay_buffers import PrioritizedSampler, Storage, Writer
+from torchrl.data.replay_buffers import PrioritizedSampler, Storage, TensorDictReplayBuffer, Writer
 
 from shoal import Batch, Field, Replay
 
@@ -14,6 +14,21 @@ from .sampler import Index, flat_index
 
 SEPARATOR = "/"
 """Between the parts of a nested key: `("next", "observation")` is the field `next/observation`."""
+
+
+def shoal_replay_buffer(storage: "ShoalStorage", *, beta: float | None = None, reduction: str = "max", **options: Any) -> TensorDictReplayBuffer:
+    """A `TensorDictReplayBuffer` of a storage and what belongs to it.
+
+    `beta=None` takes the replay's own. `options` are TorchRL's: `batch_size`, `priority_key`, `transform` ...
+    """
+    return TensorDictReplayBuffer(
+        storage=storage,
+        sampler=ShoalStorageSampler(storage, beta, reduction),
+        writer=ShoalWriter(),
+        # What the storage returns is a batch already.
+        collate_fn=lambda batch: batch,
+        **options,
+    )
 
 
 class ShoalStorage(Storage):
@@ -138,12 +153,11 @@ class ShoalStorageSampler(PrioritizedSampler):
     Priorities of transitions that other processes have overwritten since they were drawn are dropped.
     """
 
-    def __init__(self, beta: float | None = None, reduction: str = "max") -> None:
+    def __init__(self, storage: ShoalStorage, beta: float | None = None, reduction: str = "max") -> None:
         # The constructor of PrioritizedSampler would make two trees that are never used.
-        self._beta = beta
+        self._storage, self._beta = storage, beta
         self.reduction = reduction
         self._batch: Batch | None = None
-        self._replay: Replay | None = None
 
     @property
     def device(self) -> torch.device:
@@ -153,19 +167,18 @@ class ShoalStorageSampler(PrioritizedSampler):
     @property
     def default_priority(self) -> float:
         """What a transition gets that has no priority of its own: the largest error so far."""
-        return 1.0 if self._replay is None else self._replay.max_priority
+        return self._storage.replay.max_priority if len(self._storage) > 0 else 1.0
 
     def sample(self, storage: ShoalStorage, batch_size: int) -> tuple[torch.Tensor, dict[str, Any]]:
         """Draw indices, with their importance weights as `priority_weight`."""
-        index, self._batch = storage.draw(batch_size, self._beta)
-        self._replay = storage.replay
+        index, self._batch = self._storage.draw(batch_size, self._beta)
         return index, {"priority_weight": torch.from_numpy(self._batch.weights)}
 
     def update_priority(self, index: Index, priority: float | torch.Tensor, *, storage: ShoalStorage | None = None) -> None:
         """Set the priorities of transitions to these errors: of the batch drawn last, or of what `index` holds now."""
-        slots = flat_index(index, storage)
+        slots = flat_index(index, self._storage)
         errors = np.broadcast_to(torch.as_tensor(priority).detach().cpu().double().numpy().reshape(-1), slots.shape)
-        replay = storage.replay if storage is not None else self._replay
+        replay = self._storage.replay
         if self._batch is not None and np.array_equal(slots, self._batch.indices):
             replay.update_priorities(self._batch, errors, stale="ignore")
         else:
