@@ -13,14 +13,17 @@ from dataclasses import dataclass, fields
 
 import gymnasium as gym
 import numpy as np
-import shoal
 import torch
 from torch import nn
 from torch.nn import functional
 
+import shoal
+
 
 @dataclass
 class Arguments:
+    """What can be set on the command line."""
+
     env_id: str = "CartPole-v1"
     """environment, with a vector observation and discrete actions"""
     seed: int = 1
@@ -54,6 +57,7 @@ class Arguments:
 
 
 def parse_arguments() -> Arguments:
+    """Read the command line: one option per field."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for field in fields(Arguments):
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=field.type, default=field.default)
@@ -61,6 +65,8 @@ def parse_arguments() -> Arguments:
 
 
 class QNetwork(nn.Sequential):
+    """From an observation to one value per action."""
+
     def __init__(self, observation_size: int, actions: int) -> None:
         super().__init__(
             nn.Linear(observation_size, 128),
@@ -135,7 +141,7 @@ def train(args: Arguments) -> list[float]:
             observation, _ = env.reset()
             if len(returns) % 20 == 0:
                 speed = (step + 1) / (time.monotonic() - started)
-                print(f"step {step + 1:6d}  return of the last 20 {np.mean(recent):6.1f}  beta {replay.beta:.2f}  {speed:.0f} steps/s")
+                print(f"step {step + 1:6d}  mean return {np.mean(recent):5.1f}  beta {replay.beta:.2f}  {speed:.0f} Hz")
 
         # LEARN from what surprised most.
         if step >= args.learning_starts and step % args.train_every == 0:

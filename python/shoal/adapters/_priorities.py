@@ -48,7 +48,7 @@ class Priorities:
         return self._replay.max_priority
 
     def update(self, items: ArrayLike, errors: ArrayLike | None = None) -> None:
-        """Set the errors of items, to `max_error` without `errors`. The last one of an item that is there twice counts."""
+        """Set the errors of items, to `max_error` without `errors`. The last of an item counts."""
         items = np.atleast_1d(np.asarray(items, dtype=np.int64))
         values = self.max_error if errors is None else np.asarray(errors, dtype=np.float64)
         values = np.broadcast_to(values, items.shape)
@@ -99,7 +99,7 @@ class Priorities:
         Priorities.__init__(self, state["capacity"], alpha=state["alpha"], epsilon=state["epsilon"], seed=state["seed"])
         items, errors = state["items"], state["errors"]
         if len(items) > 0:
-            # An error as large as the largest so far, that the first item has for a moment, is remembered.
+            # The replay remembers the largest error that it has seen, so one item has it for a moment.
             self.update(items[:1], state["max_error"])
             self.update(items, errors)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("shoal", reason="shoal is not built: run `maturin develop` in python/")
-from shoal.adapters._priorities import Priorities  # noqa: E402
+from shoal.adapters._priorities import Priorities
 
 ALPHA, EPSILON = 0.7, 1e-3
 

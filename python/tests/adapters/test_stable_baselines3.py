@@ -8,19 +8,20 @@ import pytest
 
 pytest.importorskip("shoal", reason="shoal is not built: run `maturin develop` in python/")
 pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
-import torch  # noqa: E402
-from gymnasium import spaces  # noqa: E402
-from shoal.adapters.stable_baselines3 import (  # noqa: E402
+import torch
+from gymnasium import spaces
+from stable_baselines3 import DDPG, DQN, SAC, TD3
+from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+
+from shoal.adapters.stable_baselines3 import (
     PrioritizedDDPG,
     PrioritizedDQN,
     PrioritizedSAC,
     PrioritizedTD3,
     ShoalReplayBuffer,
 )
-from stable_baselines3 import DDPG, DQN, SAC, TD3  # noqa: E402
-from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer  # noqa: E402
-from stable_baselines3.common.env_util import make_vec_env  # noqa: E402
-from stable_baselines3.common.vec_env import VecNormalize  # noqa: E402
 
 ENVS = 2
 BOX = spaces.Box(-1, 1, (3,), np.float32)
@@ -31,7 +32,10 @@ SPACES = {
     "discrete and box": (spaces.Discrete(9), BOX),
     "multi": (spaces.MultiDiscrete([3, 4]), spaces.MultiBinary(3)),
     "image": (spaces.Box(0, 255, (4, 8, 8), np.uint8), DISCRETE),
-    "dictionary": (spaces.Dict({"image": spaces.Box(0, 255, (4, 8, 8), np.uint8), "goal": BOX, "task": spaces.Discrete(3)}), DISCRETE),
+    "dictionary": (
+        spaces.Dict({"image": spaces.Box(0, 255, (4, 8, 8), np.uint8), "goal": BOX, "task": spaces.Discrete(3)}),
+        DISCRETE,
+    ),
 }
 
 
@@ -113,7 +117,11 @@ def test_what_comes_out_is_what_went_in(name, handle_timeout_termination):
 def part_of(part, place):
     if part is None:
         return None
-    return {key: value[place : place + 1] for key, value in part.items()} if isinstance(part, dict) else part[place : place + 1]
+    return (
+        {key: value[place : place + 1] for key, value in part.items()}
+        if isinstance(part, dict)
+        else part[place : place + 1]
+    )
 
 
 def test_n_step_transitions_are_those_of_stable_baselines3():
@@ -162,7 +170,7 @@ def test_frames_take_a_quarter_of_the_memory_or_less():
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (8,)])
 def test_what_is_no_stack_of_frames_is_refused(shape):
-    with pytest.raises(ValueError, match="frame_stack|stack of 4"):
+    with pytest.raises(ValueError, match=r"frame_stack|stack of 4"):
         ShoalReplayBuffer(8, spaces.Box(0, 255, shape, np.uint8), DISCRETE, "cpu", 1, frame_stack=4)
 
 
@@ -242,8 +250,19 @@ def test_nothing_is_left_after_reset():
     assert (buffer.size(), buffer.pos, buffer.full) == (0, 0, False)
 
 
-DQN_OPTIONS = {"learning_starts": 64, "batch_size": 32, "buffer_size": 2000, "train_freq": 4, "target_update_interval": 50}
-CONTINUOUS_OPTIONS = {"learning_starts": 64, "batch_size": 32, "buffer_size": 2000, "policy_kwargs": {"net_arch": [32, 32]}}
+DQN_OPTIONS = {
+    "learning_starts": 64,
+    "batch_size": 32,
+    "buffer_size": 2000,
+    "train_freq": 4,
+    "target_update_interval": 50,
+}
+CONTINUOUS_OPTIONS = {
+    "learning_starts": 64,
+    "batch_size": 32,
+    "buffer_size": 2000,
+    "policy_kwargs": {"net_arch": [32, 32]},
+}
 PAIRS = {
     "DQN": (PrioritizedDQN, DQN, "CartPole-v1", DQN_OPTIONS),
     "SAC": (PrioritizedSAC, SAC, "Pendulum-v1", CONTINUOUS_OPTIONS),
@@ -271,7 +290,9 @@ def test_without_priorities_training_is_that_of_stable_baselines3(name, n_steps)
 @pytest.mark.parametrize("name", PAIRS)
 def test_training_changes_priorities_and_beta_reaches_one(name):
     algorithm, _, env, options = PAIRS[name]
-    model = algorithm("MlpPolicy", env, seed=3, device="cpu", replay_buffer_kwargs={"alpha": 0.7, "beta": 0.5}, **deepcopy(options))
+    model = algorithm(
+        "MlpPolicy", env, seed=3, device="cpu", replay_buffer_kwargs={"alpha": 0.7, "beta": 0.5}, **deepcopy(options)
+    )
     assert model.beta == pytest.approx(0.5)
     model.learn(200)
     assert model.beta == pytest.approx(1.0)
@@ -301,7 +322,9 @@ def test_the_loss_of_dqn_is_weighted_and_its_errors_become_priorities():
 
 def test_model_and_buffer_are_saved_and_go_on(tmp_path):
     kwargs = {"alpha": 0.7, "beta": 0.5}
-    model = PrioritizedDQN("MlpPolicy", "CartPole-v1", seed=3, device="cpu", final_beta=0.9, replay_buffer_kwargs=kwargs, **DQN_OPTIONS)
+    model = PrioritizedDQN(
+        "MlpPolicy", "CartPole-v1", seed=3, device="cpu", final_beta=0.9, replay_buffer_kwargs=kwargs, **DQN_OPTIONS
+    )
     model.learn(200)
     model.save(tmp_path / "model")
     model.save_replay_buffer(tmp_path / "buffer")
@@ -355,7 +378,12 @@ def test_dqn_learns_cartpole():
 
 
 def test_sac_learns_pendulum():
-    options = {"learning_rate": 1e-3, "learning_starts": 500, "batch_size": 128, "policy_kwargs": {"net_arch": [64, 64]}}
+    options = {
+        "learning_rate": 1e-3,
+        "learning_starts": 500,
+        "batch_size": 128,
+        "policy_kwargs": {"net_arch": [64, 64]},
+    }
     model = PrioritizedSAC("MlpPolicy", "Pendulum-v1", seed=1, device="cpu", buffer_size=10_000, **options)
     model.learn(5_000)
     # A random policy comes to about -1200.

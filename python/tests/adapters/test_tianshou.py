@@ -7,15 +7,16 @@ import pytest
 
 pytest.importorskip("shoal", reason="shoal is not built: run `maturin develop` in python/")
 pytest.importorskip("tianshou", reason="tianshou is not installed")
-import gymnasium as gym  # noqa: E402
-import torch  # noqa: E402
-from shoal.adapters.tianshou import ShoalVectorReplayBuffer  # noqa: E402
-from tianshou.algorithm.modelfree.dqn import DQN, DiscreteQLearningPolicy  # noqa: E402
-from tianshou.algorithm.optim import AdamOptimizerFactory  # noqa: E402
-from tianshou.data import Batch, Collector, VectorReplayBuffer  # noqa: E402
-from tianshou.env import DummyVectorEnv  # noqa: E402
-from tianshou.trainer import OffPolicyTrainerParams  # noqa: E402
-from tianshou.utils.net.common import Net  # noqa: E402
+import gymnasium as gym
+import torch
+from tianshou.algorithm.modelfree.dqn import DQN, DiscreteQLearningPolicy
+from tianshou.algorithm.optim import AdamOptimizerFactory
+from tianshou.data import Batch, Collector, VectorReplayBuffer
+from tianshou.env import DummyVectorEnv
+from tianshou.trainer import OffPolicyTrainerParams
+from tianshou.utils.net.common import Net
+
+from shoal.adapters.tianshou import ShoalVectorReplayBuffer
 
 ALPHA, BETA, EPSILON = 0.6, 0.4, 1e-6
 
@@ -63,7 +64,9 @@ def test_what_is_new_has_the_largest_priority_and_what_was_never_written_none():
     added = ours.add(step(4, [1]), [1])[0]
     values = ours.priorities.values()
     assert set(np.flatnonzero(values)) == {*stored, *added}
-    np.testing.assert_allclose(values[[stored[0], stored[1], added[0]]], (np.array([5.0, 0.25, 5.0]) + EPSILON) ** ALPHA, atol=2e-6)
+    np.testing.assert_allclose(
+        values[[stored[0], stored[1], added[0]]], (np.array([5.0, 0.25, 5.0]) + EPSILON) ** ALPHA, atol=2e-6
+    )
 
 
 def test_a_sample_carries_weights_of_the_formula():
@@ -118,7 +121,13 @@ def test_a_saved_buffer_has_the_same_transitions_and_priorities(way, tmp_path):
 def make_dqn(env, n_steps):
     net = Net(state_shape=env.observation_space.shape, action_shape=env.action_space.n, hidden_sizes=[128, 128])
     policy = DiscreteQLearningPolicy(model=net, action_space=env.action_space, eps_training=0.1, eps_inference=0.0)
-    return DQN(policy=policy, optim=AdamOptimizerFactory(lr=1e-3), gamma=0.95, n_step_return_horizon=n_steps, target_update_freq=320)
+    return DQN(
+        policy=policy,
+        optim=AdamOptimizerFactory(lr=1e-3),
+        gamma=0.95,
+        n_step_return_horizon=n_steps,
+        target_update_freq=320,
+    )
 
 
 @pytest.mark.parametrize("n_steps", [1, 3])

@@ -7,15 +7,16 @@ import pytest
 
 pytest.importorskip("shoal", reason="shoal is not built: run `maturin develop` in python/")
 pytest.importorskip("torchrl", reason="torchrl is not installed")
-import torch  # noqa: E402
-from shoal import Replay  # noqa: E402
-from shoal.adapters.torchrl import ShoalSampler, ShoalStorage, shoal_replay_buffer  # noqa: E402
-from tensordict import TensorDict  # noqa: E402
-from tensordict.nn import TensorDictModule  # noqa: E402
-from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer  # noqa: E402
-from torchrl.envs import GymEnv, StepCounter, TransformedEnv  # noqa: E402
-from torchrl.modules import MLP, EGreedyModule, QValueActor  # noqa: E402
-from torchrl.objectives import DQNLoss, HardUpdate  # noqa: E402
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
+from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
+from torchrl.envs import GymEnv, StepCounter, TransformedEnv
+from torchrl.modules import MLP, EGreedyModule, QValueActor
+from torchrl.objectives import DQNLoss, HardUpdate
+
+from shoal import Replay
+from shoal.adapters.torchrl import ShoalSampler, ShoalStorage, shoal_replay_buffer
 
 ALPHA, BETA, EPSILON = 0.6, 0.4, 1e-6
 
@@ -183,7 +184,9 @@ def add_from_another_process(name):
 def test_a_shared_storage_is_filled_by_another_process():
     buffer = with_storage(shared=True)
     buffer.extend(transitions(range(8)))
-    process = multiprocessing.get_context("spawn").Process(target=add_from_another_process, args=(buffer.storage.replay.name,))
+    process = multiprocessing.get_context("spawn").Process(
+        target=add_from_another_process, args=(buffer.storage.replay.name,)
+    )
     process.start()
     process.join(timeout=120)
     assert process.exitcode == 0
@@ -212,7 +215,16 @@ def test_dqn_learns_cartpole(make):
         with torch.no_grad():
             data = env.step(explorer(policy(data)))
         explorer.step()
-        buffer.add(data.select("observation", "action", ("next", "observation"), ("next", "reward"), ("next", "done"), ("next", "terminated")))
+        buffer.add(
+            data.select(
+                "observation",
+                "action",
+                ("next", "observation"),
+                ("next", "reward"),
+                ("next", "done"),
+                ("next", "terminated"),
+            )
+        )
         if data["next", "done"].item():
             lengths.append(data["next", "step_count"].item())
             data = env.reset()

@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 from stable_baselines3 import DDPG, SAC, TD3
+from stable_baselines3.common.policies import ContinuousCritic
 from stable_baselines3.common.utils import polyak_update
 
 from .buffer import Samples
@@ -12,6 +13,8 @@ from .prioritized import Prioritized
 class ActorCritic(Prioritized):
     """One update of the critics, which all three have in common; `critic_loss_scale` is what their library uses."""
 
+    critic: ContinuousCritic
+    critic_target: ContinuousCritic
     critic_loss_scale = 1.0
 
     def update_critic(self, samples: Samples, targets: torch.Tensor) -> float:

@@ -69,7 +69,7 @@ class ShoalReplayBuffer(ReplayBuffer):
         if optimize_memory_usage:
             raise ValueError(
                 "optimize_memory_usage=True finds a next observation in the row behind, which loses those that end an "
-                "episode. Leave it out; for images give replay_buffer_kwargs=dict(frame_stack=4), which stores each frame once."
+                "episode. Leave it out; replay_buffer_kwargs=dict(frame_stack=4) stores each frame of an image once."
             )
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
@@ -138,7 +138,9 @@ class ShoalReplayBuffer(ReplayBuffer):
         )
         self._count()
 
-    def sample(self, batch_size: int, env: VecNormalize | None = None, beta: float | None = None) -> Samples:
+    def sample(  # type: ignore[override]
+        self, batch_size: int, env: VecNormalize | None = None, beta: float | None = None
+    ) -> Samples:
         """Draw transitions; `env` normalizes observations and rewards, `beta` stands in for the replay's own."""
         return self._samples(self.replay.sample(batch_size, beta=beta), env)
 
@@ -146,7 +148,7 @@ class ShoalReplayBuffer(ReplayBuffer):
         """Take the sizes of these TD errors, one per sampled transition, as their priorities."""
         self.replay.update_priorities(samples.batch, td_errors.detach().abs().flatten().cpu().numpy())
 
-    def _get_samples(self, batch_inds: Array, env: VecNormalize | None = None) -> Samples:
+    def _get_samples(self, batch_inds: Array, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
         return self._samples(self.replay.get(batch_inds), env)
 
     def _samples(self, batch: Batch, env: VecNormalize | None) -> Samples:

@@ -1,4 +1,4 @@
-"""How a Stable-Baselines3 observation lies in the fields of a replay: plain, as a stack of frames, or one field per key."""
+"""How an observation of Stable-Baselines3 lies in a replay: plain, as a stack of frames, or as one field per key."""
 
 from collections.abc import Mapping
 
@@ -29,13 +29,17 @@ class ObservationFields:
         for key, part in self._spaces.items():
             shape = get_obs_shape(part)
             if isinstance(shape, dict):
-                raise TypeError(f"Observation {key!r} is a dictionary in a dictionary, which Stable-Baselines3 does not take either.")
+                raise TypeError(
+                    f"Observation {key!r} is a dictionary in a dictionary: Stable-Baselines3 takes none either."
+                )
             is_image = len(shape) == 3
             stack = frame_stack if is_image else None
             self._fields[key] = _frames(key, shape, part, stack) if stack else Field(shape, part.dtype)
             self._shapes[key] = shape
         if frame_stack and not any(isinstance(field, Frames) for field in self._fields.values()):
-            raise ValueError(f"frame_stack={frame_stack} needs an image observation with three axes, and {space} has none.")
+            raise ValueError(
+                f"frame_stack={frame_stack} needs an image observation with three axes, and {space} has none."
+            )
 
     def named(self, prefix: str) -> dict[str, Field | Frames]:
         """The replay's fields, called `prefix` or `prefix/KEY`."""

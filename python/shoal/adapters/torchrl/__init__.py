@@ -1,4 +1,4 @@
-"""Shoal's replay in TorchRL's replay buffers: a sampler for TorchRL's storages, or a replay that is shared as a whole."""
+"""Shoal in TorchRL's replay buffers: a sampler for TorchRL's storages, or a whole replay, which can be shared."""
 
 from .sampler import ShoalSampler
 from .storage import ShoalStorage, ShoalStorageSampler, ShoalWriter, shoal_replay_buffer

@@ -56,7 +56,7 @@ class ShoalSampler(PrioritizedSampler):
         if len(storage) == 0:
             raise RuntimeError("Cannot sample from an empty storage: extend the replay buffer first.")
         items, weights = self.priorities.sample(batch_size, self._beta)
-        index = torch.from_numpy(items)
+        index: Any = torch.from_numpy(items)
         if storage.ndim > 1:
             index = tuple(torch.from_numpy(axis) for axis in np.unravel_index(items, storage.shape))
         return index, {"priority_weight": torch.from_numpy(weights)}
@@ -102,7 +102,7 @@ class ShoalSampler(PrioritizedSampler):
         self.load_state_dict(pickle.loads((Path(path) / "sampler.pickle").read_bytes()))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(alpha={self._alpha}, beta={self._beta}, eps={self._eps}, reduction={self.reduction})"
+        return f"{type(self).__name__}(alpha={self._alpha}, beta={self._beta}, eps={self._eps})"
 
 
 def flat_index(index: Index, storage: Storage | None) -> NDArray[np.int64]:
@@ -113,5 +113,7 @@ def flat_index(index: Index, storage: Storage | None) -> NDArray[np.int64]:
     if array.ndim < 2:
         return np.atleast_1d(array)
     if storage is None:
-        raise ValueError(f"An index of shape {array.shape} names cells of a storage with several dimensions: give `storage`.")
+        raise ValueError(
+            f"An index of shape {array.shape} names cells of a storage with several dimensions: give `storage`."
+        )
     return np.ravel_multi_index(tuple(array.reshape(-1, array.shape[-1]).T), storage.shape)

@@ -16,7 +16,9 @@ SEPARATOR = "/"
 """Between the parts of a nested key: `("next", "observation")` is the field `next/observation`."""
 
 
-def shoal_replay_buffer(storage: "ShoalStorage", *, beta: float | None = None, reduction: str = "max", **options: Any) -> TensorDictReplayBuffer:
+def shoal_replay_buffer(
+    storage: "ShoalStorage", *, beta: float | None = None, reduction: str = "max", **options: Any
+) -> TensorDictReplayBuffer:
     """A `TensorDictReplayBuffer` of a storage and what belongs to it.
 
     `beta=None` takes the replay's own. `options` are TorchRL's: `batch_size`, `priority_key`, `transform` ...
@@ -87,7 +89,9 @@ class ShoalStorage(Storage):
 
     def set(self, cursor: Any, data: Any, *, set_cursor: bool = True) -> None:
         """Refused: a replay that many processes fill chooses its slots itself."""
-        raise NotImplementedError("A ShoalStorage cannot be written at a place of choice: give the replay buffer writer=ShoalWriter().")
+        raise NotImplementedError(
+            "A ShoalStorage cannot be written at a place of choice: give the replay buffer writer=ShoalWriter()."
+        )
 
     def __len__(self) -> int:
         return 0 if self._replay is None else len(self._replay)
@@ -174,7 +178,9 @@ class ShoalStorageSampler(PrioritizedSampler):
         index, self._batch = self._storage.draw(batch_size, self._beta)
         return index, {"priority_weight": torch.from_numpy(self._batch.weights)}
 
-    def update_priority(self, index: Index, priority: float | torch.Tensor, *, storage: ShoalStorage | None = None) -> None:
+    def update_priority(
+        self, index: Index, priority: float | torch.Tensor, *, storage: ShoalStorage | None = None
+    ) -> None:
         """Set the priorities of transitions to these errors: of the batch drawn last, or of what `index` holds now."""
         slots = flat_index(index, self._storage)
         errors = np.broadcast_to(torch.as_tensor(priority).detach().cpu().double().numpy().reshape(-1), slots.shape)
