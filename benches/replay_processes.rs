@@ -68,6 +68,8 @@ impl Shape {
             learner_state_values: 4,
             statistics_values: 0,
             learners: 1,
+            frames: 0,
+            frame_bytes: 0,
             description_bytes: 4096,
         });
         let description = Description {

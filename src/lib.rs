@@ -25,5 +25,6 @@ pub mod rendezvous;
 pub mod replay;
 pub mod roles;
 pub mod segment;
+pub mod standalone;
 pub mod sync;
 pub mod telemetry;

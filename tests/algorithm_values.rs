@@ -11,7 +11,7 @@ use shoal::algorithms::{Algorithm, Learning, PartialUpdate, Random};
 use shoal::config::Config;
 use shoal::config::schema::Loss;
 use shoal::environments::ActionSpace;
-use shoal::replay::{Batch, Column};
+use shoal::replay::Batch;
 
 const WEIGHT: f32 = 0.5;
 const LARGEST_WEIGHT: f32 = 2.0;
@@ -92,13 +92,12 @@ impl Lesson {
         for (field, value) in fields.into_iter().chain([(NEXT_OBSERVATION, step.next_observation)]) {
             batch.column_mut(field).as_f32_mut()[0] = value;
         }
-        match (batch.column_mut(ACTION), &step.action) {
-            (Column::I32(values), Action::Index(index)) => values[0] = *index,
-            (Column::F32(values), Action::Value(value)) => values[0] = *value,
-            _ => panic!("the action is not of the algorithm's kind"),
+        // Panics when the action is not of the algorithm's kind.
+        match step.action {
+            Action::Index(index) => batch.column_mut(ACTION).as_i32_mut()[0] = index,
+            Action::Value(value) => batch.column_mut(ACTION).as_f32_mut()[0] = value,
         }
-        let Column::I32(all) = batch.column_mut(FLAGS) else { panic!("flags are integers") };
-        all[0] = flags(step.terminated, step.truncated);
+        batch.column_mut(FLAGS).as_i32_mut()[0] = flags(step.terminated, step.truncated);
         (batch.weights[0], batch.largest_weight) = (WEIGHT, LARGEST_WEIGHT);
         let gradient = vec![f32::NAN; algorithm.sizes().learned];
         Self { algorithm, learning, batch, random: Random::seed_from_u64(2), gradient }

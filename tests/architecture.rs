@@ -14,7 +14,7 @@ use source::Source;
 
 /// Who may import whom: a folder or file directly below `src`, and the others that it may name.
 /// `roles`, `lib.rs` and the programs in `bin` may name all of them.
-const MAY_IMPORT: [(&str, &[&str]); 11] = [
+const MAY_IMPORT: [(&str, &[&str]); 12] = [
     ("sync", &[]),
     ("segment", &["sync"]),
     ("replay", &["sync", "segment"]),
@@ -25,6 +25,7 @@ const MAY_IMPORT: [(&str, &[&str]); 11] = [
     ("checkpoint", &["networks"]),
     ("machine", &[]),
     ("rendezvous", &["segment"]),
+    ("standalone", &["sync", "segment", "replay", "rendezvous", "config"]),
     ("telemetry", &["config", "machine"]),
 ];
 

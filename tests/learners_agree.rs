@@ -43,6 +43,8 @@ fn segment(algorithm: &dyn Algorithm) -> Segment {
         learner_state_values: sizes.state,
         statistics_values: sizes.statistics,
         learners: 1,
+        frames: 0,
+        frame_bytes: 0,
         description_bytes: 4096,
     })
     .unwrap();
@@ -81,7 +83,8 @@ fn batch(segment: &Segment, algorithm: &dyn Algorithm, slots: std::ops::Range<us
     let replay = Replay::new(segment, algorithm.schema(), None);
     let mut batch = Batch::new(&algorithm.schema(), slots.len());
     for (row, slot) in slots.enumerate() {
-        batch.generations[row] = replay.store().read(slot, &mut batch, row).unwrap();
+        let generation = replay.reader().read(slot, &mut batch.as_rows(), row, &mut Vec::new()).unwrap();
+        batch.generations[row] = generation;
         batch.weights[row] = 0.1 + (slot % 9) as f32;
     }
     batch.largest_weight = batch.weights.iter().copied().fold(0.0, f32::max);

@@ -311,7 +311,9 @@ fn lap(run: &Run) {
 fn drawable(run: &Run, case: &Case) -> Vec<u32> {
     let replay = run.replay(None);
     let mut batch = Batch::new(run.payload.schema(), 1);
-    let ready = (0..CAPACITY).filter_map(|slot| replay.store().read(slot, &mut batch, 0).map(|_| run.payload.verify(&batch, 0)));
+    let ready = (0..CAPACITY).filter_map(|slot| {
+        replay.reader().read(slot, &mut batch.as_rows(), 0, &mut Vec::new()).ok().map(|_| run.payload.verify(&batch, 0))
+    });
     ready.filter(|identity| identity.life == FIRST_LIFE && identity.number < case.staged).map(|identity| identity.number).collect()
 }
 

@@ -2,55 +2,13 @@
 
 use std::ops::Range;
 
-use super::schema::{Element, Field, Schema};
-use crate::segment::view::{high, load_bytes, load_f32, low};
-use crate::sync::{AtomicU64, Ordering};
-
-/// The values of one field, row after row.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Column {
-    /// 32-bit floats.
-    F32(Vec<f32>),
-    /// 32-bit signed integers.
-    I32(Vec<i32>),
-    /// Bytes.
-    U8(Vec<u8>),
-}
-
-impl Column {
-    fn new(element: Element, length: usize) -> Self {
-        match element {
-            Element::F32 => Self::F32(vec![0.0; length]),
-            Element::I32 => Self::I32(vec![0; length]),
-            Element::U8 => Self::U8(vec![0; length]),
-        }
-    }
-
-    /// The values, if they are floats.
-    pub fn as_f32(&self) -> &[f32] {
-        if let Self::F32(values) = self { values } else { &[] }
-    }
-
-    /// The values, if they are floats, to be changed.
-    pub fn as_f32_mut(&mut self) -> &mut [f32] {
-        if let Self::F32(values) = self { values } else { &mut [] }
-    }
-
-    /// The values, if they are integers.
-    pub fn as_i32(&self) -> &[i32] {
-        if let Self::I32(values) = self { values } else { &[] }
-    }
-
-    /// The values, if they are bytes.
-    pub fn as_u8(&self) -> &[u8] {
-        if let Self::U8(values) = self { values } else { &[] }
-    }
-}
+use super::column::Column;
+use super::schema::Schema;
 
 /// A batch of `rows` transitions and what their sampling says of them.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    fields: Vec<Field>,
+    schema: Schema,
     columns: Vec<Column>,
     /// Slot of each transition.
     pub slots: Vec<usize>,
@@ -66,8 +24,8 @@ impl Batch {
     /// Room for `rows` transitions.
     pub fn new(schema: &Schema, rows: usize) -> Self {
         Self {
-            fields: schema.fields().to_vec(),
-            columns: schema.fields().iter().map(|field| Column::new(field.element, field.length * rows)).collect(),
+            schema: schema.clone(),
+            columns: schema.fields().iter().map(|field| Column::new(field, rows)).collect(),
             slots: vec![0; rows],
             generations: vec![0; rows],
             weights: vec![1.0; rows],
@@ -92,14 +50,9 @@ impl Batch {
 
     /// Become a copy of some rows of a batch of the same schema; the largest weight stays that of the whole batch.
     pub fn copy_rows(&mut self, from: &Self, rows: Range<usize>) {
-        for ((field, target), source) in self.fields.iter().zip(&mut self.columns).zip(&from.columns) {
-            let values = rows.start * field.length..rows.end * field.length;
-            match (target, source) {
-                (Column::F32(target), Column::F32(source)) => replace(target, &source[values]),
-                (Column::I32(target), Column::I32(source)) => replace(target, &source[values]),
-                (Column::U8(target), Column::U8(source)) => replace(target, &source[values]),
-                _ => unreachable!("both batches have one schema"),
-            }
+        for ((field, target), source) in self.schema.fields().iter().zip(&mut self.columns).zip(&from.columns) {
+            let size_bytes = field.size_bytes();
+            target.replace(source, rows.start * size_bytes..rows.end * size_bytes);
         }
         replace(&mut self.slots, &from.slots[rows.clone()]);
         replace(&mut self.generations, &from.generations[rows.clone()]);
@@ -107,28 +60,9 @@ impl Batch {
         self.largest_weight = from.largest_weight;
     }
 
-    /// Copy the row at `words` into row number `row`. What it holds may be torn until the caller has checked.
-    pub(super) fn load_row(&mut self, row: usize, words: &[AtomicU64]) {
-        for (field, column) in self.fields.iter().zip(&mut self.columns) {
-            let range = row * field.length..(row + 1) * field.length;
-            let from = &words[field.lane / 2..];
-            if field.lane % 2 == 1 || field.length == 1 && field.element != Element::U8 {
-                load_scalar(field, column, range, from);
-                continue;
-            }
-            match column {
-                Column::F32(values) => load_f32(from, &mut values[range]),
-                Column::U8(values) => load_bytes(from, &mut values[range]),
-                Column::I32(values) => {
-                    for (pair, word) in values[range].chunks_mut(2).zip(from) {
-                        let bits = word.load(Ordering::Relaxed);
-                        for (value, lane) in pair.iter_mut().zip([low(bits), high(bits)]) {
-                            *value = lane.cast_signed();
-                        }
-                    }
-                }
-            }
-        }
+    /// Its parts, to be filled.
+    pub fn as_rows(&mut self) -> Rows<'_, Column> {
+        Rows { columns: &mut self.columns, slots: &mut self.slots, generations: &mut self.generations, weights: &mut self.weights }
     }
 }
 
@@ -137,12 +71,27 @@ fn replace<T: Copy>(target: &mut Vec<T>, source: &[T]) {
     target.extend_from_slice(source);
 }
 
-fn load_scalar(field: &Field, column: &mut Column, range: std::ops::Range<usize>, words: &[AtomicU64]) {
-    let word = words[0].load(Ordering::Relaxed);
-    let lane = if field.lane % 2 == 1 { high(word) } else { low(word) };
-    match column {
-        Column::F32(values) => values[range.start] = f32::from_bits(lane),
-        Column::I32(values) => values[range.start] = lane.cast_signed(),
-        Column::U8(values) => values[range].copy_from_slice(&lane.to_le_bytes()[..field.length]),
+/// Where a batch is written to: this process's own memory, whoever provides it.
+#[derive(Debug)]
+pub struct Rows<'b, C> {
+    /// Per field of the schema, the bytes of its values, row after row.
+    pub columns: &'b mut [C],
+    /// Slot of each transition.
+    pub slots: &'b mut [usize],
+    /// Generation of each transition.
+    pub generations: &'b mut [u64],
+    /// Importance weight of each transition.
+    pub weights: &'b mut [f32],
+}
+
+impl<C: AsMut<[u8]>> Rows<'_, C> {
+    /// Panics unless every part has room for the same number of rows of `schema`.
+    pub(super) fn check(&mut self, schema: &Schema) {
+        let rows = self.slots.len();
+        assert_eq!((self.generations.len(), self.weights.len()), (rows, rows), "rows of a batch");
+        assert_eq!(self.columns.len(), schema.fields().len(), "columns of a batch");
+        for (field, column) in schema.fields().iter().zip(self.columns.iter_mut()) {
+            assert_eq!(column.as_mut().len(), rows * field.size_bytes(), "bytes of field `{}`", field.name);
+        }
     }
 }

@@ -2,22 +2,35 @@
 //! number of processes at once.
 
 pub mod batch;
+mod column;
+pub mod frames;
+pub mod leaderless;
 pub mod limiter;
 pub mod n_step;
+pub mod power;
 pub mod priority;
+mod reader;
 mod repair;
+mod row;
 pub mod schema;
+mod snapshot;
 pub mod staging;
 pub mod store;
 pub mod sum_tree;
 mod table;
+mod target;
 
-pub use batch::{Batch, Column};
+pub use batch::{Batch, Rows};
+pub use column::Column;
+pub use frames::FrameStore;
 pub use limiter::RateLimiter;
 pub use n_step::{NStep, Ready};
 pub use priority::Priority;
+pub use reader::{Reader, Unreadable};
 pub use repair::{Repair, repair};
 pub use schema::{Element, Field, Schema};
+pub use snapshot::{Counts, Record};
 pub use staging::StagingArea;
 pub use sum_tree::{Audit, SumTree};
-pub use table::{Replay, SampleError};
+pub use table::{Replay, SampleError, Scratch};
+pub use target::Target;

@@ -17,6 +17,8 @@ pub struct Priority(pub(super) u64);
 impl Priority {
     /// The smallest priority that can be sampled.
     pub const SMALLEST: Self = Self(1);
+    /// That of a transition which cannot be drawn any more.
+    pub(super) const NEVER: Self = Self(0);
     /// One.
     pub const ONE: Self = Self(1 << FRACTION_BITS);
 
@@ -40,6 +42,17 @@ impl Priority {
     #[expect(clippy::cast_precision_loss, reason = "39 bits fit an f64")]
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / f64::from(1u32 << FRACTION_BITS)
+    }
+
+    /// A sum of priorities, as a float.
+    #[expect(clippy::cast_precision_loss, reason = "a sum for people to read")]
+    pub fn sum_to_f64(sum: u64) -> f64 {
+        sum as f64 / f64::from(1u32 << FRACTION_BITS)
+    }
+
+    /// From the word of a segment.
+    pub fn from_word(word: u64) -> Self {
+        Self(word.min(LARGEST))
     }
 
     pub(super) fn from_bits(bits: u64) -> Self {

@@ -41,7 +41,7 @@ pub fn repair<'a>(segment: &'a Segment, replay: &mut Replay<'a>, dead: ProcessSl
     }
     // SeqCst: see `ProcessSlot::begin_operation`.
     control.gate().store(1, Ordering::SeqCst);
-    let stuck = wait_until_outside(segment.processes(), dead.index());
+    let stuck = wait_until_outside(segment.processes(), Some(dead.index()));
     if !stuck.is_empty() {
         open(control);
         return Repair { stuck, ..Repair::default() };
@@ -60,17 +60,17 @@ pub fn repair<'a>(segment: &'a Segment, replay: &mut Replay<'a>, dead: ProcessSl
     done
 }
 
-fn open(control: Control<'_>) {
+pub(super) fn open(control: Control<'_>) {
     control.gate().store(0, Ordering::SeqCst);
     wake_all(control.gate());
 }
 
-fn wait_until_outside(processes: ProcessTable<'_>, dead: usize) -> Vec<usize> {
+pub(super) fn wait_until_outside(processes: ProcessTable<'_>, dead: Option<usize>) -> Vec<usize> {
     let deadline = Instant::now() + GATE_PATIENCE;
     loop {
         let inside: Vec<usize> = processes
             .iter()
-            .filter(|slot| slot.index() != dead && slot.state() == SlotState::Live && slot.in_operation())
+            .filter(|slot| Some(slot.index()) != dead && slot.state() == SlotState::Live && slot.in_operation())
             // Another one that died inside an operation changes nothing any more and gets a repair of its own.
             .filter(|slot| !has_exited(slot.pid(), slot.start_time()))
             .map(ProcessSlot::index)

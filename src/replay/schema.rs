@@ -1,35 +1,77 @@
 //! The fields of a transition (Reverb: signature) and where each lies in its row.
 //!
 //! A row is a sequence of 32-bit lanes. Fields of several lanes start on a 64-bit word, so that they are copied word by
-//! word; fields of one lane are packed two to a word behind them.
+//! word; fields of one lane are packed two to a word behind them. A field of stacked frames holds no pixels but the
+//! names of its frames, one word each (see `frames`).
+
+use std::sync::Arc;
 
 use crate::segment::description::FieldDescription;
 
 /// Element type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
-    /// 32-bit float.
-    F32,
-    /// 32-bit signed integer.
-    I32,
+    /// Truth value, one byte.
+    Bool,
+    /// 8-bit signed integer.
+    I8,
     /// Byte.
     U8,
+    /// 16-bit signed integer.
+    I16,
+    /// 16-bit unsigned integer.
+    U16,
+    /// 16-bit float.
+    F16,
+    /// 32-bit signed integer.
+    I32,
+    /// 32-bit unsigned integer.
+    U32,
+    /// 32-bit float.
+    F32,
+    /// 64-bit signed integer.
+    I64,
+    /// 64-bit unsigned integer.
+    U64,
+    /// 64-bit float.
+    F64,
 }
 
 impl Element {
+    /// All of them.
+    pub const ALL: [Self; 12] =
+        [Self::Bool, Self::I8, Self::U8, Self::I16, Self::U16, Self::F16, Self::I32, Self::U32, Self::F32, Self::I64, Self::U64, Self::F64];
+
     /// Name as in the segment's description.
     pub fn name(self) -> &'static str {
         match self {
-            Self::F32 => "f32",
-            Self::I32 => "i32",
+            Self::Bool => "bool",
+            Self::I8 => "i8",
             Self::U8 => "u8",
+            Self::I16 => "i16",
+            Self::U16 => "u16",
+            Self::F16 => "f16",
+            Self::I32 => "i32",
+            Self::U32 => "u32",
+            Self::F32 => "f32",
+            Self::I64 => "i64",
+            Self::U64 => "u64",
+            Self::F64 => "f64",
         }
     }
 
-    fn lanes(self, length: usize) -> usize {
+    /// The element type called `name`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|element| element.name() == name)
+    }
+
+    /// Bytes of one element.
+    pub fn size_bytes(self) -> usize {
         match self {
-            Self::F32 | Self::I32 => length,
-            Self::U8 => length.div_ceil(4),
+            Self::Bool | Self::I8 | Self::U8 => 1,
+            Self::I16 | Self::U16 | Self::F16 => 2,
+            Self::I32 | Self::U32 | Self::F32 => 4,
+            Self::I64 | Self::U64 | Self::F64 => 8,
         }
     }
 }
@@ -41,8 +83,10 @@ pub struct Field {
     pub name: String,
     /// Element type.
     pub element: Element,
-    /// Elements.
+    /// Elements, as readers see them.
     pub length: usize,
+    /// Frames stacked in it, each stored once; 0 for a field that lies in the row itself.
+    pub stack: usize,
     /// First lane in the row.
     pub(super) lane: usize,
 }
@@ -50,14 +94,41 @@ pub struct Field {
 impl Field {
     /// A field of `length` elements.
     pub fn new(name: &str, element: Element, length: usize) -> Self {
-        Self { name: name.into(), element, length, lane: 0 }
+        Self { name: name.into(), element, length, stack: 0, lane: 0 }
+    }
+
+    /// A field of `stack` frames of `frame_length` elements each.
+    pub fn stacked(name: &str, element: Element, frame_length: usize, stack: usize) -> Self {
+        Self { stack, ..Self::new(name, element, frame_length * stack) }
+    }
+
+    /// Bytes of the field's values, as readers see them.
+    pub fn size_bytes(&self) -> usize {
+        self.length * self.element.size_bytes()
+    }
+
+    /// Bytes of one of its frames; 0 when it has none.
+    pub fn frame_bytes(&self) -> usize {
+        self.size_bytes().checked_div(self.stack).unwrap_or(0)
+    }
+
+    /// Bytes that it takes in the row.
+    fn row_bytes(&self) -> usize {
+        if self.stack == 0 { self.size_bytes() } else { 8 * self.stack }
+    }
+
+    /// Whether it starts on a word of its own.
+    pub(super) fn is_wide(&self) -> bool {
+        self.row_bytes() > LANE_BYTES
     }
 }
 
-/// The fields of a transition.
+const LANE_BYTES: usize = 4;
+
+/// The fields of a transition. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
-    fields: Vec<Field>,
+    fields: Arc<[Field]>,
     words: usize,
 }
 
@@ -67,14 +138,14 @@ impl Schema {
         let mut lane = 0;
         for wide in [true, false] {
             for field in &mut fields {
-                let lanes = field.element.lanes(field.length);
-                if (lanes > 1) == wide {
+                let lanes = field.row_bytes().div_ceil(LANE_BYTES);
+                if field.is_wide() == wide {
                     field.lane = lane;
                     lane += if wide { lanes.next_multiple_of(2) } else { lanes };
                 }
             }
         }
-        Self { fields, words: lane.div_ceil(2).max(1) }
+        Self { fields: fields.into(), words: lane.div_ceil(2).max(1) }
     }
 
     /// The fields, in the order given.
@@ -92,19 +163,28 @@ impl Schema {
         self.words
     }
 
+    /// Bytes of the largest frame; 0 when no field is made of frames.
+    pub fn frame_bytes(&self) -> usize {
+        self.fields.iter().map(Field::frame_bytes).max().unwrap_or(0)
+    }
+
     /// As written into the segment.
     pub fn describe(&self) -> Vec<FieldDescription> {
-        self.fields
-            .iter()
-            .map(|field| FieldDescription { name: field.name.clone(), element: field.element.name().into(), length: field.length })
-            .collect()
+        let describe = |field: &Field| FieldDescription {
+            name: field.name.clone(),
+            element: field.element.name().into(),
+            length: field.length,
+            stack: field.stack,
+        };
+        self.fields.iter().map(describe).collect()
     }
 
     /// From the segment's description; `None` when an element type is unknown.
     pub fn from_description(fields: &[FieldDescription]) -> Option<Self> {
         let fields = fields.iter().map(|field| {
-            let element = [Element::F32, Element::I32, Element::U8].into_iter().find(|element| element.name() == field.element)?;
-            Some(Field::new(&field.name, element, field.length))
+            let element = Element::from_name(&field.element)?;
+            let whole = field.stack == 0 || field.length.is_multiple_of(field.stack);
+            whole.then(|| Field { stack: field.stack, ..Field::new(&field.name, element, field.length) })
         });
         Some(Self::new(fields.collect::<Option<_>>()?))
     }
@@ -138,9 +218,18 @@ mod tests {
             Field::new("b", Element::U8, 3),
             Field::new("c", Element::U8, 9),
             Field::new("d", Element::F32, 1),
+            Field::new("e", Element::F64, 1),
+            Field::new("f", Element::F16, 2),
         ]);
         let lanes: Vec<usize> = schema.fields().iter().map(|field| field.lane).collect();
-        assert_eq!(lanes, [0, 8, 4, 9]);
-        assert_eq!(schema.words(), 5);
+        assert_eq!(lanes, [0, 10, 4, 11, 8, 12]);
+        assert_eq!(schema.words(), 7);
+    }
+
+    #[test]
+    fn stacked_frames_take_a_word_each() {
+        let schema = Schema::new(vec![Field::stacked("pixels", Element::U8, 84 * 84, 4), Field::new("reward", Element::F32, 1)]);
+        assert_eq!((schema.words(), schema.frame_bytes(), schema.fields()[0].size_bytes()), (5, 84 * 84, 4 * 84 * 84));
+        assert_eq!(Schema::from_description(&schema.describe()), Some(schema));
     }
 }

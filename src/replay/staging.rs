@@ -9,22 +9,16 @@
 //! ```
 
 use super::Priority;
-use super::schema::{Element, Schema};
+use super::row;
+use super::schema::{Element, Field, Schema};
+use super::target::Target;
 use crate::segment::LayoutParameters;
-use crate::segment::view::{high, low, store_bytes, store_f32};
+use crate::segment::view::{high, low};
 use crate::sync::{AtomicU64, Ordering};
 
 const HEADER_WORDS: usize = 8;
 /// Stands for "as urgent as the most urgent so far".
 const LARGEST_SO_FAR: u64 = u64::MAX;
-
-/// A slot and the generation that a staged transition gets there, in one word; 0 while it has none. Generations count
-/// from 1, so no target is 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) slot: usize,
-    pub(super) generation: u64,
-}
 
 /// One process's staging area.
 #[derive(Clone, Copy)]
@@ -78,12 +72,11 @@ impl<'a> StagingArea<'a> {
     }
 
     pub(super) fn target(self, index: usize) -> Option<Target> {
-        let word = self.staged(index)[0].load(Ordering::Relaxed);
-        (word != 0).then(|| Target { slot: usize::try_from(word & 0xff_ffff).unwrap_or(0), generation: word >> 24 })
+        Target::from_bits(self.staged(index)[0].load(Ordering::Relaxed))
     }
 
     pub(super) fn set_target(self, index: usize, target: Option<Target>) {
-        let word = target.map_or(0, |target| target.slot as u64 | target.generation << 24);
+        let word = target.map_or(0, Target::to_bits);
         // Release: the supervisor must find the target of any slot that it finds claimed by a dead process.
         self.staged(index)[0].store(word, Ordering::Release);
     }
@@ -113,57 +106,46 @@ pub struct TransitionWriter<'a, 's> {
 impl TransitionWriter<'_, '_> {
     /// Write a field of floats.
     pub fn f32(&mut self, field: usize, values: &[f32]) -> &mut Self {
-        let field = &self.schema.fields()[field];
-        assert_eq!((field.element, field.length), (Element::F32, values.len()), "field `{}`", field.name);
-        if let [value] = values {
-            self.lane(field.lane, value.to_bits());
-        } else {
-            store_f32(&self.area.row(self.index)[field.lane / 2..], values);
-        }
-        self
+        self.typed(field, Element::F32, bytemuck::cast_slice(values))
     }
 
     /// Write a field of integers.
     pub fn i32(&mut self, field: usize, values: &[i32]) -> &mut Self {
-        let field = &self.schema.fields()[field];
-        assert_eq!((field.element, field.length), (Element::I32, values.len()), "field `{}`", field.name);
-        let first = field.lane;
-        for (offset, value) in values.iter().enumerate() {
-            self.lane(first + offset, value.cast_unsigned());
-        }
-        self
-    }
-
-    /// Write a field of floats or integers, given as their bits.
-    pub fn lanes(&mut self, field: usize, values: &[u32]) -> &mut Self {
-        let field = &self.schema.fields()[field];
-        assert!(field.element != Element::U8 && field.length == values.len(), "field `{}`", field.name);
-        for (offset, &bits) in values.iter().enumerate() {
-            self.lane(field.lane + offset, bits);
-        }
-        self
+        self.typed(field, Element::I32, bytemuck::cast_slice(values))
     }
 
     /// Write a field of bytes.
     pub fn u8(&mut self, field: usize, values: &[u8]) -> &mut Self {
+        self.typed(field, Element::U8, values)
+    }
+
+    /// Write a field of floats or integers, given as their bits.
+    pub fn lanes(&mut self, field: usize, values: &[u32]) -> &mut Self {
+        self.bytes(field, bytemuck::cast_slice(values))
+    }
+
+    /// Write a field of any type, given as the bytes of its values in the machine's order.
+    pub fn bytes(&mut self, field: usize, values: &[u8]) -> &mut Self {
         let field = &self.schema.fields()[field];
-        assert_eq!((field.element, field.length), (Element::U8, values.len()), "field `{}`", field.name);
-        if values.len() <= 4 {
-            let mut padded = [0; 4];
-            padded[..values.len()].copy_from_slice(values);
-            self.lane(field.lane, u32::from_le_bytes(padded));
-        } else {
-            store_bytes(&self.area.row(self.index)[field.lane / 2..], values);
+        assert!(field.stack == 0, "field `{}` is made of frames", field.name);
+        row::store(field, self.area.row(self.index), values);
+        self
+    }
+
+    /// Name the frames of a stacked field, oldest first.
+    pub fn frames(&mut self, field: usize, frames: &[Target]) -> &mut Self {
+        let field = &self.schema.fields()[field];
+        assert_eq!(field.stack, frames.len(), "frames of field `{}`", field.name);
+        for (word, frame) in self.area.row(self.index)[field.lane / 2..].iter().zip(frames) {
+            word.store(frame.to_bits(), Ordering::Relaxed);
         }
         self
     }
 
-    fn lane(&self, lane: usize, bits: u32) {
-        let word = &self.area.row(self.index)[lane / 2];
-        // A load and a store do: the area has one writer.
-        let old = word.load(Ordering::Relaxed);
-        let new = if lane % 2 == 1 { old & 0xffff_ffff | u64::from(bits) << 32 } else { old >> 32 << 32 | u64::from(bits) };
-        word.store(new, Ordering::Relaxed);
+    fn typed(&mut self, field: usize, element: Element, values: &[u8]) -> &mut Self {
+        let Field { name, element: declared, .. } = &self.schema.fields()[field];
+        assert_eq!(*declared, element, "field `{name}`");
+        self.bytes(field, values)
     }
 
     /// Count the transition as complete, with its priority or "as urgent as the most urgent so far".

@@ -5,7 +5,6 @@
 //! copies, and takes the word again: unchanged means that the copy is one whole transition of that generation. A writer
 //! that meets a slot which another process is writing passes it over, so nobody waits for anybody.
 
-use super::batch::Batch;
 use crate::segment::LayoutParameters;
 use crate::segment::system::prefetch;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -66,7 +65,12 @@ pub struct TransitionStore<'a> {
 impl<'a> TransitionStore<'a> {
     /// The store on the words of its region.
     pub fn new(words: &'a [AtomicU64], layout: &LayoutParameters) -> Self {
-        Self { words, stride: layout.slot_words(), capacity: layout.capacity }
+        Self::of_slots(words, layout.slot_words(), layout.capacity)
+    }
+
+    /// `capacity` slots of `stride` words each, slot words included.
+    pub(super) fn of_slots(words: &'a [AtomicU64], stride: usize, capacity: usize) -> Self {
+        Self { words, stride, capacity }
     }
 
     /// Number of slots.
@@ -110,9 +114,14 @@ impl<'a> TransitionStore<'a> {
 
     /// Copy a staged row into a claimed slot.
     pub(super) fn write(self, slot: usize, row: &[AtomicU64]) {
-        for (to, from) in self.slot(slot)[1..].iter().zip(row) {
+        for (to, from) in self.row(slot).iter().zip(row) {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+    }
+
+    /// The words behind the slot word: to be written by whoever claimed the slot, and else read as [`Self::read`] does.
+    pub(super) fn row(self, slot: usize) -> &'a [AtomicU64] {
+        &self.slot(slot)[1..]
     }
 
     /// Let readers have the slot.
@@ -120,14 +129,20 @@ impl<'a> TransitionStore<'a> {
         self.slot(slot)[0].store(SlotWord::new(generation, READY, owner).0, Ordering::Release);
     }
 
-    /// Copy the transition in `slot` into row `row` of the batch and return its generation; `None` when there is no
-    /// whole transition or it changed meanwhile.
-    pub fn read(self, slot: usize, batch: &mut Batch, row: usize) -> Option<u64> {
+    /// Give up what is being written into a claimed slot: nothing is there.
+    pub(super) fn abandon(self, slot: usize, generation: u64, owner: usize) {
+        self.slot(slot)[0].store(SlotWord::new(generation, EMPTY, owner).0, Ordering::Release);
+    }
+
+    /// Let `copy` copy from the words of the row in `slot` and return the row's generation; `None` when there is no
+    /// whole row or it changed meanwhile, and then what was copied means nothing.
+    #[inline]
+    pub(super) fn read(self, slot: usize, copy: impl FnOnce(&'a [AtomicU64])) -> Option<u64> {
         let before = self.word(slot);
         if !before.is_ready() {
             return None;
         }
-        batch.load_row(row, &self.slot(slot)[1..]);
+        copy(&self.slot(slot)[1..]);
         // Acquire fence: the word is taken again only after the row has been read.
         fence(Ordering::Acquire);
         let after = SlotWord(self.slot(slot)[0].load(Ordering::Relaxed));

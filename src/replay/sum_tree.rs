@@ -266,6 +266,11 @@ impl<'a> SumTree<'a> {
         }
     }
 
+    /// Set a leaf alone. Only while nobody else uses the tree, and to be followed by [`Self::rebuild`].
+    pub(super) fn place(&self, slot: usize, generation: u64, priority: u64) {
+        self.levels[0][slot].store(leaf_word(generation, priority & PRIORITY_MASK), Ordering::Relaxed);
+    }
+
     /// Recompute every inner node from the leaves. Only while nobody updates: the supervisor does it behind the gate.
     pub fn rebuild(&self) {
         for depth in 1..self.levels.len() {

@@ -5,12 +5,17 @@ use std::time::Duration;
 use rand::{Rng, RngExt};
 use thiserror::Error;
 
-use super::batch::Batch;
+use super::batch::{Batch, Rows};
+use super::frames::FrameStore;
+use super::leaderless::relieve;
+use super::power;
 use super::priority::Priority;
+use super::reader::{Reader, Unreadable};
 use super::schema::Schema;
-use super::staging::{StagingArea, Target};
+use super::staging::StagingArea;
 use super::store::TransitionStore;
 use super::sum_tree::{Differences, SumTree};
+use super::target::Target;
 use crate::segment::control::Control;
 use crate::segment::counters::Counter;
 use crate::segment::processes::{Operation, ProcessSlot};
@@ -25,7 +30,7 @@ const DRAWING_ROUNDS: usize = 1_000;
 const EAGER_ROUNDS: usize = 100;
 const DRAWING_PAUSE: Duration = Duration::from_micros(200);
 /// Owner that the supervisor writes into slots it repairs.
-const SUPERVISOR: usize = (1 << 20) - 1;
+pub(super) const SUPERVISOR: usize = (1 << 20) - 1;
 
 /// Why no batch could be drawn.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -48,16 +53,23 @@ pub enum SampleError {
 
 /// One process's hold on the replay.
 pub struct Replay<'a> {
+    segment: &'a Segment,
     control: Control<'a>,
-    store: TransitionStore<'a>,
+    reader: Reader<'a>,
     tree: Option<SumTree<'a>>,
-    schema: Schema,
     /// Absent in the supervisor, who works alone behind the closed gate.
     process: Option<ProcessSlot<'a>>,
     /// Transitions that one operation moves at most.
     chunk: usize,
+    scratch: Scratch,
+}
+
+/// Room to work in, kept from call to call so that none allocates.
+#[derive(Default)]
+pub struct Scratch {
     differences: Differences,
     claimed: Vec<(usize, u64)>,
+    frame_names: Vec<u64>,
     drawing: Drawing,
 }
 
@@ -71,31 +83,41 @@ struct Drawing {
 impl<'a> Replay<'a> {
     /// The replay in `segment`, for the process in `process`.
     pub fn new(segment: &'a Segment, schema: Schema, process: Option<ProcessSlot<'a>>) -> Self {
+        Self::with_scratch(segment, schema, process, Scratch::default())
+    }
+
+    /// As [`Replay::new`], with the room that an earlier hold on the same replay worked in: then it costs next to nothing.
+    pub fn with_scratch(segment: &'a Segment, schema: Schema, process: Option<ProcessSlot<'a>>, scratch: Scratch) -> Self {
         let layout = segment.layout().parameters();
         let room = layout.transition_words;
         assert!(schema.words() <= room, "a transition takes {} words and the segment has room for {room}", schema.words());
         let tree = (layout.fanout != 0).then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
-        Self {
-            control: segment.control(),
-            store: TransitionStore::new(segment.words(Region::Store), layout),
-            tree,
-            schema,
-            process,
-            chunk: layout.chunk(),
-            differences: Differences::default(),
-            claimed: Vec::with_capacity(layout.chunk()),
-            drawing: Drawing::default(),
-        }
+        Self { segment, control: segment.control(), reader: Reader::new(segment, schema), tree, process, chunk: layout.chunk(), scratch }
+    }
+
+    /// End this hold and keep the room it worked in.
+    pub fn into_scratch(self) -> Scratch {
+        self.scratch
     }
 
     /// Fields of a transition.
     pub fn schema(&self) -> &Schema {
-        &self.schema
+        self.reader.schema()
     }
 
     /// The store.
     pub fn store(&self) -> TransitionStore<'a> {
-        self.store
+        self.reader.store
+    }
+
+    /// The frame store; `None` when no field is made of frames.
+    pub fn frames(&self) -> Option<FrameStore<'a>> {
+        self.reader.frames
+    }
+
+    /// Reads single transitions.
+    pub fn reader(&self) -> &Reader<'a> {
+        &self.reader
     }
 
     /// The tree; `None` when sampling is uniform.
@@ -106,7 +128,7 @@ impl<'a> Replay<'a> {
     /// Transitions in the replay.
     pub fn len(&self) -> usize {
         let inserted = self.control.inserted().load(Ordering::Relaxed);
-        usize::try_from(inserted).unwrap_or(usize::MAX).min(self.store.capacity())
+        usize::try_from(inserted).unwrap_or(usize::MAX).min(self.store().capacity())
     }
 
     /// Whether nothing was inserted yet.
@@ -121,7 +143,7 @@ impl<'a> Replay<'a> {
     }
 
     fn begin(&self) -> Option<Operation<'a>> {
-        self.process.map(|process| process.begin_operation(self.control))
+        self.process.map(|process| process.begin_operation(self.control, || relieve(self.segment, self.schema())))
     }
 
     fn owner(&self) -> usize {
@@ -138,6 +160,11 @@ impl<'a> Replay<'a> {
 
     /// Move everything staged into the store, and empty the area. Returns how many transitions were moved.
     pub fn flush(&mut self, area: StagingArea<'a>) -> usize {
+        self.flush_with(area, |_| ())
+    }
+
+    /// As [`Self::flush`]; `moved` is told the slots and generations of each operation's transitions, in order.
+    pub fn flush_with(&mut self, area: StagingArea<'a>, mut moved: impl FnMut(&[(usize, u64)])) -> usize {
         let (committed, first) = area.progress();
         let mut flushed = first;
         while flushed < committed {
@@ -147,6 +174,7 @@ impl<'a> Replay<'a> {
             flushed += count;
             area.set_progress(committed, flushed);
             drop(operation);
+            moved(&self.scratch.claimed);
             self.count(Counter::Inserted, count as u64);
         }
         area.set_progress(0, 0);
@@ -159,42 +187,42 @@ impl<'a> Replay<'a> {
         self.claim_slots(area, first, count, owner);
         // Lazy writing: nobody can draw these slots from here on.
         if let Some(tree) = &self.tree {
-            tree.clear(&self.claimed, &mut self.differences);
+            tree.clear(&self.scratch.claimed, &mut self.scratch.differences);
         }
-        for (index, &(slot, generation)) in (first..).zip(&self.claimed) {
-            self.store.write(slot, area.row(index));
-            self.store.publish(slot, generation, owner);
+        for (index, &(slot, generation)) in (first..).zip(&self.scratch.claimed) {
+            self.store().write(slot, area.row(index));
+            self.store().publish(slot, generation, owner);
         }
         if let Some(tree) = &self.tree {
             let largest = self.largest_priority();
             let changes = (first..)
-                .zip(&self.claimed)
+                .zip(&self.scratch.claimed)
                 .map(|(index, &(slot, generation))| (slot, generation, area.priority(index).unwrap_or(largest)));
             // A slot claimed again in between has a new generation, and its leaf refuses this priority.
-            tree.update(changes, &mut self.differences);
+            tree.update(changes, &mut self.scratch.differences);
         }
         self.control.inserted().fetch_add(count as u64, Ordering::Relaxed);
     }
 
     fn claim_slots(&mut self, area: StagingArea<'a>, first: usize, count: usize, owner: usize) {
-        let capacity = self.store.capacity() as u64;
+        let capacity = self.store().capacity() as u64;
         let slot_of = |ticket: u64| usize::try_from(ticket % capacity).unwrap_or(0);
         let start = self.control.claimed().fetch_add(count as u64, Ordering::Relaxed);
-        self.claimed.clear();
+        self.scratch.claimed.clear();
         let mut skipped = 0;
         for offset in 0..count {
             let mut slot = slot_of(start + offset as u64);
             let index = first + offset;
             let generation = loop {
                 let announce = |generation| area.set_target(index, Some(Target { slot, generation }));
-                if let Some(generation) = self.store.claim(slot, owner, announce) {
+                if let Some(generation) = self.store().claim(slot, owner, announce) {
                     break generation;
                 }
                 // Somebody stopped in the middle of this slot and was lapped; leave it to them.
                 skipped += 1;
                 slot = slot_of(self.control.claimed().fetch_add(1, Ordering::Relaxed));
             };
-            self.claimed.push((slot, generation));
+            self.scratch.claimed.push((slot, generation));
         }
         self.count(Counter::SkippedSlots, skipped);
     }
@@ -202,35 +230,47 @@ impl<'a> Replay<'a> {
     /// Draw `batch.rows()` transitions: prioritized with importance exponent `beta` where there is a tree, uniformly
     /// otherwise. Prioritized batches are stratified (one draw per equal part of the total priority).
     pub fn sample(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
-        let rows = batch.rows();
+        batch.largest_weight = self.sample_rows(&mut batch.as_rows(), beta, random)?;
+        Ok(())
+    }
+
+    /// As [`Self::sample`], into memory that somebody else provides. Returns the largest importance weight.
+    ///
+    /// # Panics
+    /// When the parts of `rows` have not all room for the same number of rows of the schema.
+    pub fn sample_rows<C: AsMut<[u8]>>(&mut self, rows: &mut Rows<'_, C>, beta: f32, random: &mut impl Rng) -> Result<f32, SampleError> {
+        rows.check(self.reader.schema());
         let size = self.len();
         if size == 0 {
             return Err(SampleError::Empty);
         }
-        self.drawing.pending.clear();
-        self.drawing.pending.extend(0..rows);
+        let count = rows.slots.len();
+        self.scratch.drawing.pending.clear();
+        self.scratch.drawing.pending.extend(0..count);
         for round in 0..DRAWING_ROUNDS {
             if round > EAGER_ROUNDS {
                 std::thread::sleep(DRAWING_PAUSE);
             }
             let total = self.draw_slots(size, round == 0, random);
-            let missing = self.read_rows(batch, size, total, beta);
+            let missing = self.read_rows(rows, size, total);
             if missing == 0 {
-                batch.largest_weight = batch.weights.iter().copied().fold(0.0, f32::max);
-                self.control.sampled().fetch_add(rows as u64, Ordering::Relaxed);
-                self.count(Counter::Sampled, rows as u64);
+                if self.tree.is_some() {
+                    power::raise(rows.weights, -beta);
+                }
+                self.control.sampled().fetch_add(count as u64, Ordering::Relaxed);
+                self.count(Counter::Sampled, count as u64);
                 self.control.signal_progress();
-                return Ok(());
+                return Ok(rows.weights.iter().copied().fold(0.0, f32::max));
             }
             self.count(Counter::Redrawn, missing as u64);
         }
-        Err(SampleError::Contended { missing: self.drawing.pending.len(), rounds: DRAWING_ROUNDS })
+        Err(SampleError::Contended { missing: self.scratch.drawing.pending.len(), rounds: DRAWING_ROUNDS })
     }
 
     /// Choose a slot for every pending row, or nowhere while every slot is being written; returns the total priority
     /// they were drawn from.
     fn draw_slots(&mut self, size: usize, stratified: bool, random: &mut impl Rng) -> u64 {
-        let Drawing { pending, targets, slots } = &mut self.drawing;
+        let Drawing { pending, targets, slots } = &mut self.scratch.drawing;
         slots.resize(pending.len(), 0);
         let Some(tree) = &self.tree else {
             slots.fill_with(|| random.random_range(0..size));
@@ -257,17 +297,20 @@ impl<'a> Replay<'a> {
         total
     }
 
-    /// Copy the chosen rows; what changed meanwhile stays pending. Returns how many do.
-    fn read_rows(&mut self, batch: &mut Batch, size: usize, total: u64, beta: f32) -> usize {
-        let Drawing { pending, slots, .. } = &mut self.drawing;
+    /// Copy the chosen rows; what changed meanwhile stays pending. Returns how many do. In place of importance weights
+    /// it leaves `N P(i)`, to be raised to a power all at once.
+    fn read_rows<C: AsMut<[u8]>>(&mut self, rows: &mut Rows<'_, C>, size: usize, total: u64) -> usize {
+        let Scratch { differences, frame_names, drawing: Drawing { pending, slots, .. }, .. } = &mut self.scratch;
+        let store = self.reader.store;
         let fetch = |slot: Option<&usize>| {
             if let Some(&slot) = slot
                 && slot != SumTree::NOWHERE
             {
-                self.store.prefetch(slot);
+                store.prefetch(slot);
             }
         };
         (0..PREFETCH_DISTANCE).for_each(|ahead| fetch(slots.get(ahead)));
+        let scale = size as f64 / total as f64;
         let mut missing = 0;
         for index in 0..pending.len() {
             fetch(slots.get(index + PREFETCH_DISTANCE));
@@ -275,17 +318,36 @@ impl<'a> Replay<'a> {
             let weight = if slot == SumTree::NOWHERE {
                 None
             } else {
-                self.store.read(slot, batch, row).and_then(|generation| {
-                    batch.slots[row] = slot;
-                    batch.generations[row] = generation;
-                    let Some(tree) = &self.tree else { return Some(1.0) };
-                    // The leaf must speak of the transition that was read.
-                    let priority = tree.priority(slot, generation).filter(|priority| priority.0 != 0)?;
-                    Some(importance_weight(priority, total, size, beta))
-                })
+                match self.reader.read(slot, rows, row, frame_names) {
+                    Ok(generation) => {
+                        rows.slots[row] = slot;
+                        rows.generations[row] = generation;
+                        match &self.tree {
+                            None => Some(1.0),
+                            // The leaf must speak of the transition that was read.
+                            Some(tree) => tree
+                                .priority(slot, generation)
+                                .filter(|priority| priority.0 != 0)
+                                .map(|priority| (priority.0 as f64 * scale) as f32),
+                        }
+                    }
+                    Err(Unreadable::Changing) => None,
+                    Err(Unreadable::FrameGone(generation)) => {
+                        // It can never be drawn again; a death in between leaves sums to be rebuilt, as any update does.
+                        if let Some(tree) = &self.tree {
+                            let change = (slot, generation, Priority::NEVER);
+                            let operation = self
+                                .process
+                                .map(|process| process.begin_operation(self.control, || relieve(self.segment, self.reader.schema())));
+                            tree.update(std::iter::once(change), differences);
+                            drop(operation);
+                        }
+                        None
+                    }
+                }
             };
             match weight {
-                Some(weight) => batch.weights[row] = weight,
+                Some(weight) => rows.weights[row] = weight,
                 None => {
                     pending[missing] = row;
                     missing += 1;
@@ -296,13 +358,33 @@ impl<'a> Replay<'a> {
         missing
     }
 
+    /// Store a frame for the transitions that will name it.
+    ///
+    /// # Panics
+    /// When no field is made of frames, or the frame has not their size.
+    pub fn write_frame(&self, frame: &[u8]) -> Target {
+        assert_eq!(frame.len(), self.segment.layout().parameters().frame_bytes, "bytes of a frame");
+        let frames = self.reader.frames.expect("a schema with frames has a frame store");
+        let operation = self.begin();
+        let name = frames.write(frame, self.owner());
+        drop(operation);
+        name
+    }
+
     /// Set the priorities of the transitions in `batch`. Those overwritten meanwhile are dropped, and so are values
     /// that are no priority (NaN, infinite, negative); both are counted.
     pub fn update_priorities(&mut self, batch: &Batch, priorities: impl Iterator<Item = Option<Priority>>) {
-        let Some(tree) = &self.tree else { return };
+        self.update_named(&batch.slots, &batch.generations, priorities);
+    }
+
+    /// As [`Self::update_priorities`], of the transitions that were in `slots` in these generations. Returns how many are
+    /// there no more.
+    pub fn update_named(&mut self, slots: &[usize], generations: &[u64], priorities: impl Iterator<Item = Option<Priority>>) -> u64 {
+        let operation = self.begin();
+        let Some(tree) = &self.tree else { return 0 };
         let mut refused = 0;
         let mut largest = Priority::SMALLEST;
-        let names = batch.slots.iter().copied().zip(batch.generations.iter().copied());
+        let names = slots.iter().copied().zip(generations.iter().copied());
         let changes = names.zip(priorities).filter_map(|((slot, generation), priority)| {
             let Some(priority) = priority else {
                 refused += 1;
@@ -311,26 +393,42 @@ impl<'a> Replay<'a> {
             largest = largest.max(priority);
             Some((slot, generation, priority))
         });
-        let operation = self.process.map(|process| process.begin_operation(self.control));
-        let stale = tree.update(changes, &mut self.differences);
+        let stale = tree.update(changes, &mut self.scratch.differences);
         drop(operation);
         if self.control.largest_priority().load(Ordering::Relaxed) < largest.0 {
             self.control.largest_priority().fetch_max(largest.0, Ordering::Relaxed);
         }
         self.count(Counter::StalePriorities, stale);
         self.count(Counter::RefusedPriorities, refused);
+        stale
+    }
+
+    /// Forget every transition and count. Only behind the gate. Generations go on, so that old names stay stale.
+    pub(super) fn remove_everything(&mut self) {
+        let store = self.store();
+        let slots: Vec<(usize, u64)> = (0..store.capacity()).map(|slot| (slot, store.word(slot).generation())).collect();
+        for &(slot, generation) in &slots {
+            store.abandon(slot, generation, self.owner());
+        }
+        if let Some(tree) = &self.tree {
+            tree.clear(&slots, &mut self.scratch.differences);
+            tree.rebuild();
+        }
+        for count in [self.control.claimed(), self.control.inserted(), self.control.sampled(), self.control.largest_priority()] {
+            count.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Finish the insertion of one staged transition whose slot `owner` had claimed when it died.
     pub(super) fn finish(&mut self, area: StagingArea<'_>, index: usize, target: Target, owner: usize) {
         let Target { slot, generation } = target;
-        self.store.write(slot, area.row(index));
-        self.store.publish(slot, generation, owner);
+        self.store().write(slot, area.row(index));
+        self.store().publish(slot, generation, owner);
         if let Some(tree) = &self.tree {
             let largest = self.largest_priority();
-            tree.clear(&[(slot, generation)], &mut self.differences);
+            tree.clear(&[(slot, generation)], &mut self.scratch.differences);
             let priority = area.priority(index).unwrap_or(largest);
-            tree.update(std::iter::once((slot, generation, priority)), &mut self.differences);
+            tree.update(std::iter::once((slot, generation, priority)), &mut self.scratch.differences);
         }
         self.control.inserted().fetch_add(1, Ordering::Relaxed);
     }
@@ -338,11 +436,4 @@ impl<'a> Replay<'a> {
     pub(super) fn control(&self) -> Control<'a> {
         self.control
     }
-}
-
-/// `(N P(i)) ^ -beta` with `P(i) = p_i / total` (Schaul et al. 2016, section 3.4).
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a weight needs no more than an f32")]
-fn importance_weight(priority: Priority, total: u64, size: usize, beta: f32) -> f32 {
-    let probability = priority.0 as f64 / total as f64;
-    ((size as f64 * probability) as f32).powf(-beta)
 }

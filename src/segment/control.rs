@@ -111,6 +111,17 @@ impl<'a> Control<'a> {
         self.half_word(10)
     }
 
+    /// Frames for which a slot has been claimed.
+    pub fn claimed_frames(self) -> &'a AtomicU64 {
+        self.word(13)
+    }
+
+    /// In a replay without a supervisor, the participant that repairs now: its process id, and above it the lower half of
+    /// its start time. 0: nobody.
+    pub fn repairer(self) -> &'a AtomicU64 {
+        self.word(14)
+    }
+
     /// Let every process that waits for the other side look again.
     pub fn signal_progress(self) {
         // SeqCst on `waiters` and `progress` orders "raise progress, then look for waiters" against the waiters'

@@ -29,10 +29,12 @@ pub struct Description {
 pub struct FieldDescription {
     /// Name.
     pub name: String,
-    /// Element type: `f32`, `i32` or `u8`.
+    /// Element type, such as `f32`.
     pub element: String,
-    /// Elements.
+    /// Elements, as readers see them.
     pub length: usize,
+    /// Frames stacked in it, each stored once in the frame store; 0 for a field that lies in the row.
+    pub stack: usize,
 }
 
 impl Description {

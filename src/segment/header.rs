@@ -13,7 +13,7 @@ use super::mapping::Mapping;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Version of everything in the segment. To be raised with every change of a region's meaning.
-pub const ABI_VERSION: u64 = 3;
+pub const ABI_VERSION: u64 = 4;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SHOALSEG");
 const READY: u64 = u64::from_le_bytes(*b"READY\0\0\0");
@@ -28,7 +28,7 @@ const SUPERVISOR: usize = 8;
 const START_TIME: usize = 9;
 const CREATED: usize = 10;
 const PARAMETERS: usize = 16;
-const PARAMETER_COUNT: usize = 12;
+const PARAMETER_COUNT: usize = 14;
 const SECTIONS: usize = 32;
 const CHECKSUM: usize = SECTIONS + 3 * REGIONS.len();
 
@@ -70,6 +70,18 @@ impl Identity {
     pub fn segment_name(&self) -> String {
         format!("/shoal-{}-{}-{:032x}", nix::unistd::getuid(), self.supervisor_pid, self.run_id)
     }
+}
+
+impl Identity {
+    /// Name of the shared-memory object of a replay that belongs to no run.
+    pub(super) fn replay_name(&self) -> String {
+        format!("{}{}-{:032x}", replay_name_prefix(), self.supervisor_pid, self.run_id)
+    }
+}
+
+/// How the names of this user's replays that belong to no run begin.
+pub fn replay_name_prefix() -> String {
+    format!("/shoal-replay-{}-", nix::unistd::getuid())
 }
 
 fn boot_id() -> u128 {
@@ -179,6 +191,8 @@ fn encode(parameters: &LayoutParameters) -> [u64; PARAMETER_COUNT] {
         parameters.statistics_values,
         parameters.learners,
         parameters.description_bytes,
+        parameters.frames,
+        parameters.frame_bytes,
     ]
     .map(|value| value as u64)
 }
@@ -198,6 +212,8 @@ fn decode(values: &[u64; PARAMETER_COUNT]) -> LayoutParameters {
         statistics_values: value(9),
         learners: value(10),
         description_bytes: value(11),
+        frames: value(12),
+        frame_bytes: value(13),
     }
 }
 

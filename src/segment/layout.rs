@@ -1,7 +1,7 @@
 //! Where everything lies: pure arithmetic from the sizes of a run to the offsets of its regions.
 //!
 //! ```text
-//! | header | control | processes | description | tree | store | staging | parameters | learner state | gradients | metrics | statistics |
+//! | header | control | processes | description | tree | store | staging | parameters | learner state | gradients | metrics | statistics | frames |
 //! ```
 //!
 //! Every region starts on a page. All offsets are from the start of the segment.
@@ -52,10 +52,12 @@ pub enum Region {
     Metrics = 9,
     /// Statistics of what each staging process has seen.
     Statistics = 10,
+    /// Frames of stacked observations, each once.
+    Frames = 11,
 }
 
 /// All regions, in the order in which they lie.
-pub const REGIONS: [Region; 11] = [
+pub const REGIONS: [Region; 12] = [
     Region::Control,
     Region::Processes,
     Region::Description,
@@ -67,6 +69,7 @@ pub const REGIONS: [Region; 11] = [
     Region::Gradients,
     Region::Metrics,
     Region::Statistics,
+    Region::Frames,
 ];
 
 /// The sizes from which a layout follows.
@@ -94,6 +97,10 @@ pub struct LayoutParameters {
     pub statistics_values: usize,
     /// Learners.
     pub learners: usize,
+    /// Frames that fit the frame store; 0 when no field is made of frames.
+    pub frames: usize,
+    /// Bytes of a frame.
+    pub frame_bytes: usize,
     /// Bytes reserved for the description.
     pub description_bytes: usize,
 }
@@ -173,6 +180,8 @@ impl LayoutParameters {
         within("the number of values of the learners' state", self.learner_state_values, 1, 4 * MAX_PARAMETERS)?;
         within("the number of statistics", self.statistics_values, 0, 1 << 24)?;
         within("the number of learners", self.learners, 1, 32)?;
+        within("the number of frames", self.frames, 0, MAX_CAPACITY)?;
+        within("the number of bytes in a frame", self.frame_bytes, usize::from(self.frames > 0), 1 << 24)?;
         within("the room for the description", self.description_bytes, 16, 1 << 24)?;
         if self.fanout != 0 && !FANOUTS.contains(&self.fanout) {
             return Err(SegmentError::Damaged { what: "the fan-out of the sum tree", found: self.fanout as u64, expected: 16 });
@@ -193,6 +202,7 @@ impl LayoutParameters {
             Region::Gradients => exchange_words(self.learners, self.learned_parameters),
             Region::Metrics => self.processes * RING_WORDS,
             Region::Statistics => self.stagers * self.statistics_words(),
+            Region::Frames => self.frames * self.frame_slot_words(),
         };
         words * 8
     }
@@ -212,6 +222,11 @@ impl LayoutParameters {
     /// Words between two transitions in the store: slot word and transition, a whole number of cache lines.
     pub fn slot_words(&self) -> usize {
         (1 + self.transition_words).next_multiple_of(8)
+    }
+
+    /// Words between two frames in the frame store: slot word and pixels, a whole number of cache lines.
+    pub fn frame_slot_words(&self) -> usize {
+        (1 + self.frame_bytes.div_ceil(8)).next_multiple_of(8)
     }
 
     /// Words between two staged transitions: target, priority and transition.
@@ -282,6 +297,8 @@ mod tests {
             learner_state_values: 4 * 4_610,
             statistics_values: 8,
             learners: 1,
+            frames: 0,
+            frame_bytes: 0,
             description_bytes: 16_384,
         }
     }

@@ -4,16 +4,16 @@
 //! `length_bytes` mapped bytes of one shared-memory object whose pages are reserved, aligned to a page; nobody in this
 //! program forms a reference to them other than to atomics, and nobody shrinks the object.
 
-use std::cell::RefCell;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, posix_fallocate};
-use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap, shm_open, shm_unlink};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap, shm_open, shm_unlink};
 use nix::sys::stat::{Mode, fstat};
 use rustix::fs::{FlockOperation, flock};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
@@ -28,12 +28,25 @@ pub(super) struct Mapping {
     keeper: Keeper,
     /// Holds the shared lock that says "some process of this run lives". Forked children inherit it; it ends when the
     /// last of them has closed the file.
-    alive: RefCell<Option<File>>,
+    alive: Mutex<Option<File>>,
 }
 
 enum Keeper {
-    Shared(RefCell<Box<Shmem>>),
-    ReadOnly,
+    /// The crate `shared_memory` unmaps it.
+    Shared(Mutex<Box<Shmem>>),
+    /// We unmap it.
+    Own,
+}
+
+// SAFETY: invariant M: the mapped bytes are reached through atomics alone, by any thread as by any process, and stay
+// mapped until drop. `Shmem`, which holds the same raw pointer and a file descriptor, is behind a lock.
+unsafe impl Send for Mapping {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Mapping {}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that happens under these locks can panic halfway.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Mapping {
@@ -54,6 +67,19 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// Memory of this process alone, on huge pages where the kernel has them. Its pages come when they are written first.
+    pub(super) fn private(length_bytes: usize) -> Result<Self, SegmentError> {
+        let no_room = |error: Errno| SegmentError::NoRoom { needed_bytes: length_bytes, source: error.into() };
+        let length = NonZeroUsize::new(length_bytes).ok_or_else(|| no_room(Errno::EINVAL))?;
+        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing; it establishes invariant M, with
+        // this process in place of the object: pages that cannot be had are refused here by the kernel's accounting.
+        let base = unsafe { mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_PRIVATE) };
+        let base = base.map_err(no_room)?;
+        // SAFETY: invariant M; the advice changes how pages are backed, not what they hold.
+        let _ = unsafe { madvise(base, length_bytes, MmapAdvise::MADV_HUGEPAGE) };
+        Ok(Self { base: base.cast(), length_bytes, name: String::new(), keeper: Keeper::Own, alive: Mutex::new(None) })
+    }
+
     pub(super) fn open(name: &str) -> Result<Self, SegmentError> {
         let shared =
             ShmemConf::new().os_id(name).open().map_err(|error| SegmentError::Open { name: name.into(), reason: error.to_string() })?;
@@ -69,7 +95,7 @@ impl Mapping {
         // readers (a hostile peer that shrinks the object could still raise SIGBUS here, as with any file).
         let base =
             unsafe { mmap(None, length, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, &object, 0) }.map_err(|error| refuse(error.desc()))?;
-        Ok(Self { base: base.cast(), length_bytes: length.get(), name: name.into(), keeper: Keeper::ReadOnly, alive: RefCell::new(None) })
+        Ok(Self { base: base.cast(), length_bytes: length.get(), name: name.into(), keeper: Keeper::Own, alive: Mutex::new(None) })
     }
 
     fn of_shared(mut shared: Shmem, name: &str) -> Result<Self, SegmentError> {
@@ -88,14 +114,14 @@ impl Mapping {
             base,
             length_bytes: shared.len(),
             name: name.into(),
-            keeper: Keeper::Shared(RefCell::new(Box::new(shared))),
-            alive: RefCell::new(Some(file)),
+            keeper: Keeper::Shared(Mutex::new(Box::new(shared))),
+            alive: Mutex::new(Some(file)),
         })
     }
 
     /// Make the kernel back every page now. `ftruncate`, which the crate calls, promises pages it may not have.
     fn reserve(&self) -> Result<(), SegmentError> {
-        let alive = self.alive.borrow();
+        let alive = locked(&self.alive);
         let Some(file) = &*alive else { return Ok(()) };
         let length = i64::try_from(self.length_bytes).unwrap_or(i64::MAX);
         loop {
@@ -109,13 +135,13 @@ impl Mapping {
 
     pub(super) fn disown(&self) {
         if let Keeper::Shared(shared) = &self.keeper {
-            shared.borrow_mut().set_owner(false);
+            locked(shared).set_owner(false);
         }
     }
 
     /// Close this process's hold on the lock, without releasing it for the others.
     pub(super) fn forget_lock(&self) {
-        self.alive.borrow_mut().take();
+        locked(&self.alive).take();
     }
 
     pub(super) fn name(&self) -> &str {
@@ -155,8 +181,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        if matches!(self.keeper, Keeper::ReadOnly) {
-            // SAFETY: `open_read_only` made this mapping with this length; no view outlives `self` (they borrow it).
+        if matches!(self.keeper, Keeper::Own) {
+            // SAFETY: `open_read_only` or `private` made this mapping with this length; no view outlives `self` (they borrow it).
             let _ = unsafe { munmap(self.base.cast(), self.length_bytes) };
         }
     }

@@ -25,7 +25,7 @@ pub mod view;
 
 pub use description::Description;
 pub use error::SegmentError;
-pub use header::{ABI_VERSION, Identity};
+pub use header::{ABI_VERSION, Identity, replay_name_prefix};
 pub use layout::{Layout, LayoutParameters, Region};
 
 use crate::sync::AtomicU64;
@@ -47,13 +47,35 @@ impl Segment {
     /// Allocate a segment: reserve all its memory now, so that a full `/dev/shm` is an error here and never a
     /// SIGBUS later, then write the description and publish the header.
     pub fn create(layout: Layout, description: &Description, huge_pages: bool) -> Result<Self, SegmentError> {
+        Self::described(layout, description, |identity, length_bytes| Mapping::create(&identity.segment_name(), length_bytes, huge_pages))
+    }
+
+    /// As [`Segment::create`], for a replay that belongs to no run and that nobody owns: it outlives its creator, and
+    /// whoever leaves it last is to call [`system::remove_if_dead`].
+    pub fn create_replay(layout: Layout, description: &Description) -> Result<Self, SegmentError> {
+        let segment =
+            Self::described(layout, description, |identity, length_bytes| Mapping::create(&identity.replay_name(), length_bytes, true))?;
+        segment.disown();
+        Ok(segment)
+    }
+
+    /// Allocate a segment in memory of this process alone, with no name. A forked child gets a copy of its own.
+    pub fn create_private(layout: Layout, description: &Description) -> Result<Self, SegmentError> {
+        Self::described(layout, description, |_, length_bytes| Mapping::private(length_bytes))
+    }
+
+    fn described(
+        layout: Layout,
+        description: &Description,
+        map: impl FnOnce(&Identity, usize) -> Result<Mapping, SegmentError>,
+    ) -> Result<Self, SegmentError> {
         let encoded = description.encode()?;
         let room = layout.section(Region::Description).length_bytes;
         if encoded.len() + 8 > room {
             return Err(SegmentError::DescriptionTooLong { length_bytes: encoded.len(), limit_bytes: room - 8 });
         }
         let identity = Identity::of_this_process()?;
-        let mapping = Mapping::create(&identity.segment_name(), layout.total_bytes(), huge_pages)?;
+        let mapping = map(&identity, layout.total_bytes())?;
         let segment = Self { mapping, layout, identity };
         description::write(segment.words(Region::Description), &encoded);
         header::publish(&segment.mapping, &segment.layout, &segment.identity);

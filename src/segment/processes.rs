@@ -34,10 +34,12 @@ pub enum Role {
     Evaluator,
     /// Does everything in one process, reproducibly.
     Synchronous,
+    /// Uses a replay that belongs to no run.
+    Participant,
 }
 
 impl Role {
-    const ALL: [Self; 5] = [Self::Actor, Self::AttachedActor, Self::Learner, Self::Evaluator, Self::Synchronous];
+    const ALL: [Self; 6] = [Self::Actor, Self::AttachedActor, Self::Learner, Self::Evaluator, Self::Synchronous, Self::Participant];
 
     /// Name for people.
     pub fn name(self) -> &'static str {
@@ -47,6 +49,7 @@ impl Role {
             Self::Learner => "learner",
             Self::Evaluator => "evaluator",
             Self::Synchronous => "synchronous trainer",
+            Self::Participant => "participant",
         }
     }
 
@@ -327,8 +330,8 @@ impl<'a> ProcessSlot<'a> {
     ///
     /// # Panics
     /// When the gate stays closed for 30 seconds, a thousand times what a repair takes: whoever closed it is dead, and
-    /// an attached actor must not wait for it for ever.
-    pub fn begin_operation(self, control: Control<'_>) -> Operation<'a> {
+    /// an attached actor must not wait for it for ever. `waiting` is called between two looks.
+    pub fn begin_operation(self, control: Control<'_>, mut waiting: impl FnMut()) -> Operation<'a> {
         let inside = &self.words[Self::IN_OPERATION];
         for _ in 0..GATE_LOOKS {
             inside.store(1, Ordering::SeqCst);
@@ -337,6 +340,7 @@ impl<'a> ProcessSlot<'a> {
             }
             inside.store(0, Ordering::SeqCst);
             crate::sync::wait_while_equal(control.gate(), 1, GATE_LOOK);
+            waiting();
         }
         panic!("the gate stayed closed for {:?}: the supervisor died during a repair", GATE_LOOK * GATE_LOOKS);
     }

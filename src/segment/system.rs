@@ -120,6 +120,24 @@ pub fn stop_requested() -> bool {
     STOP.load(crate::sync::Ordering::Relaxed)
 }
 
+/// How often this process is the child of a fork since [`count_forks`] was called.
+pub fn forks() -> u32 {
+    FORKS.load(crate::sync::Ordering::Relaxed)
+}
+
+/// Count the forks behind this process from now on, so that a hold on shared memory can tell that it is a copy.
+pub fn count_forks() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    // SAFETY: the handler only adds to an atomic, which is allowed in the child of a fork.
+    ONCE.call_once(|| _ = unsafe { libc::pthread_atfork(None, None, Some(note_fork)) });
+}
+
+static FORKS: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
+
+extern "C" fn note_fork() {
+    FORKS.fetch_add(1, crate::sync::Ordering::Relaxed);
+}
+
 /// Ask the processor to load the cache line of `word` early.
 #[inline(always)]
 pub fn prefetch(word: &AtomicU64) {

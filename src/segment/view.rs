@@ -39,18 +39,33 @@ pub fn load_f32(words: &[AtomicU64], values: &mut [f32]) {
 }
 
 /// Store bytes, eight to a word, the last word padded with zeros.
+#[inline]
 pub fn store_bytes(words: &[AtomicU64], bytes: &[u8]) {
-    for (word, chunk) in words.iter().zip(bytes.chunks(8)) {
+    debug_assert!(words.len() >= bytes.len().div_ceil(8));
+    let (whole, rest) = bytes.as_chunks::<8>();
+    for (word, &chunk) in words.iter().zip(whole) {
+        word.store(u64::from_le_bytes(chunk), Ordering::Relaxed);
+    }
+    if !rest.is_empty() {
         let mut padded = [0; 8];
-        padded[..chunk.len()].copy_from_slice(chunk);
-        word.store(u64::from_le_bytes(padded), Ordering::Relaxed);
+        padded[..rest.len()].copy_from_slice(rest);
+        words[whole.len()].store(u64::from_le_bytes(padded), Ordering::Relaxed);
     }
 }
 
 /// Load bytes, eight from a word.
+#[inline]
 pub fn load_bytes(words: &[AtomicU64], bytes: &mut [u8]) {
-    for (word, chunk) in words.iter().zip(bytes.chunks_mut(8)) {
-        chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes()[..chunk.len()]);
+    debug_assert!(words.len() >= bytes.len().div_ceil(8));
+    let (whole, rest) = bytes.as_chunks_mut::<8>();
+    for (word, chunk) in words.iter().zip(whole.iter_mut()) {
+        *chunk = word.load(Ordering::Relaxed).to_le_bytes();
+    }
+    match rest.len() {
+        0 => {}
+        // An odd number of 32-bit values ends like this, and a copy of a known length is one store.
+        4 => rest.copy_from_slice(&low(words[whole.len()].load(Ordering::Relaxed)).to_le_bytes()),
+        length => rest.copy_from_slice(&words[whole.len()].load(Ordering::Relaxed).to_le_bytes()[..length]),
     }
 }
 

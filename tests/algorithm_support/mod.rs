@@ -15,7 +15,7 @@ use shoal::algorithms::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, O
 use shoal::algorithms::{Algorithm, Learning, Random, registry};
 use shoal::config::Config;
 use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace};
-use shoal::replay::{Batch, Column};
+use shoal::replay::Batch;
 
 /// An environment with `OBSERVATIONS` elements to observe.
 pub fn environment<const OBSERVATIONS: usize>(action: ActionSpace) -> EnvironmentSpec {
@@ -52,16 +52,14 @@ pub fn batch(algorithm: &dyn Algorithm, rows: usize, choices: i32, seed: u64) ->
     for field in [OBSERVATION, REWARD, NEXT_OBSERVATION] {
         batch.column_mut(field).as_f32_mut().iter_mut().for_each(|value| *value = random.random_range(-1.5..1.5));
     }
-    match batch.column_mut(ACTION) {
-        Column::F32(values) => values.iter_mut().for_each(|value| *value = random.random_range(-1.0..1.0)),
-        Column::I32(values) => values.iter_mut().for_each(|value| *value = random.random_range(0..choices)),
-        Column::U8(_) => unreachable!("no action is a byte"),
-    }
+    let action = batch.column_mut(ACTION);
+    // One of the two is empty, since an action is of one type.
+    action.as_f32_mut().iter_mut().for_each(|value| *value = random.random_range(-1.0..1.0));
+    action.as_i32_mut().iter_mut().for_each(|value| *value = random.random_range(0..choices));
     for (row, discount) in batch.column_mut(DISCOUNT).as_f32_mut().iter_mut().enumerate() {
         *discount = 0.97f32.powi(1 + row as i32 % 3);
     }
-    let Column::I32(all) = batch.column_mut(FLAGS) else { unreachable!("flags are integers") };
-    all.iter_mut().enumerate().for_each(|(row, value)| *value = flags(row % 5 == 0, row % 7 == 0));
+    batch.column_mut(FLAGS).as_i32_mut().iter_mut().enumerate().for_each(|(row, value)| *value = flags(row % 5 == 0, row % 7 == 0));
     batch.weights.iter_mut().for_each(|weight| *weight = random.random_range(0.2..2.2));
     batch.largest_weight = batch.weights.iter().copied().fold(0.0, f32::max);
     batch

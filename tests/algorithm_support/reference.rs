@@ -6,7 +6,7 @@ use rand_distr::StandardNormal;
 use shoal::algorithms::transition::{DISCOUNT, FLAGS, REWARD};
 use shoal::algorithms::{Random, UpdateReport};
 use shoal::config::schema::Loss;
-use shoal::replay::{Batch, Column};
+use shoal::replay::{Batch, Element};
 use tch::{Kind, Reduction, Tensor};
 
 use super::network::values;
@@ -42,10 +42,11 @@ pub trait Reference {
 
 /// A column of a batch as rows of f64.
 pub fn column(batch: &Batch, field: usize) -> Tensor {
-    let values = match batch.column(field) {
-        Column::F32(values) => Tensor::from_slice(values),
-        Column::I32(values) => Tensor::from_slice(values),
-        Column::U8(values) => Tensor::from_slice(values),
+    let column = batch.column(field);
+    let values = match column.element() {
+        Element::F32 => Tensor::from_slice(column.as_f32()),
+        Element::I32 => Tensor::from_slice(column.as_i32()),
+        other => unreachable!("no field of a transition is {}", other.name()),
     };
     values.to_kind(Kind::Double).reshape([batch.rows() as i64, -1])
 }

@@ -39,6 +39,8 @@ pub fn sizes() -> LayoutParameters {
         learner_state_values: 40,
         statistics_values: 0,
         learners: 2,
+        frames: 0,
+        frame_bytes: 0,
         description_bytes: 16_384,
     }
 }
@@ -261,8 +263,8 @@ pub fn put_word(bytes: &mut [u8], index: usize, value: u64) {
     bytes[8 * index..][..8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Make the header's checksum right again: words 1 to 64, sum in word 65.
+/// Make the header's checksum right again: words 1 to 67, sum in word 68.
 pub fn seal(bytes: &mut [u8]) {
-    let sum = crc32fast::hash(&bytes[8..8 * 65]);
-    put_word(bytes, 65, u64::from(sum));
+    let sum = crc32fast::hash(&bytes[8..8 * 68]);
+    put_word(bytes, 68, u64::from(sum));
 }

@@ -73,7 +73,7 @@ fn headers_with_any_sizes_and_a_right_checksum_do_not_panic() {
         for _ in 0..random.random_range(1..4) {
             // Sizes of the layout and the list of regions.
             let value = if random.random() { values[random.random_range(0..values.len())] } else { random.random() };
-            put_word(&mut bytes, random.random_range(16..65), value);
+            put_word(&mut bytes, random.random_range(16..68), value);
         }
         seal(&mut bytes);
         exercise(&world, &known, &bytes);
@@ -142,10 +142,12 @@ fn descriptions_that_contradict_the_store_are_errors() {
     let (world, known) = (World::new(), Known::new());
     let mut description = known.segment.description().unwrap();
     let honest = description.fields.clone();
-    let field = |element: &str, length| FieldDescription { name: "x\x1b[2J".into(), element: element.into(), length };
+    let field = |element: &str, length| FieldDescription { name: "x\x1b[2J".into(), element: element.into(), length, stack: 0 };
     let with = |extra: FieldDescription| honest.iter().cloned().chain([extra]).collect::<Vec<_>>();
     for (fields, expected) in [
-        (with(field("f64", 1)), "unknown element type `f64`"),
+        (with(field("f128", 1)), "unknown element type `f128`"),
+        (with(FieldDescription { stack: 4, ..field("u8", 4) }), "field 5"),
+        (with(FieldDescription { stack: usize::MAX, ..field("u8", 4) }), "field 5"),
         (with(field("f32", usize::MAX)), "field 5"),
         (with(field("f32", 0)), "field 5"),
         (with(field("f32", 3)), "transitions of"),

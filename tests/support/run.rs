@@ -119,7 +119,8 @@ impl Run {
             if word.is_empty() {
                 continue;
             }
-            let generation = replay.store().read(slot, &mut batch, 0).expect("a ready slot in a quiet store");
+            let read = replay.reader().read(slot, &mut batch.as_rows(), 0, &mut Vec::new());
+            let generation = read.expect("a ready slot in a quiet store");
             assert_eq!(generation, word.generation());
             if let Some(tree) = replay.tree() {
                 let priority = tree.priority(slot, generation);
@@ -158,6 +159,8 @@ pub fn layout(sizes: Sizes, schema: &Schema) -> Layout {
         learner_state_values: 4 * network_parameters.next_multiple_of(2),
         statistics_values: 0,
         learners,
+        frames: 0,
+        frame_bytes: 0,
         description_bytes,
     })
     .expect("sizes within their limits")

@@ -39,6 +39,14 @@ pub enum InspectError {
         /// Looks taken.
         attempts: u32,
     },
+    /// A frame that the transition shows has been overwritten.
+    #[error("the transition in slot {slot} (generation {generation}) shows a frame that has been overwritten; look at a newer slot")]
+    FrameGone {
+        /// Slot asked for.
+        slot: usize,
+        /// Its generation.
+        generation: u64,
+    },
     /// The description names a field that cannot be.
     #[error("field {position} of the run's description is impossible ({problem}); the segment is damaged")]
     ImpossibleField {

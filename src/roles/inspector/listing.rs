@@ -76,6 +76,9 @@ impl Display for Transition {
                 Values::F32(values) => format!("{values:?}"),
                 Values::I32(values) => format!("{values:?}"),
                 Values::U8(values) => format!("{values:?}"),
+                Values::F64(values) => format!("{values:?}"),
+                Values::I64(values) => format!("{values:?}"),
+                Values::U64(values) => format!("{values:?}"),
             };
             table.row(vec![field.name.clone(), field.element.into(), values]);
         }

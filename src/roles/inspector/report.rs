@@ -262,5 +262,6 @@ fn region_name(region: Region) -> &'static str {
         Region::Gradients => "gradients",
         Region::Metrics => "metrics",
         Region::Statistics => "statistics",
+        Region::Frames => "frames",
     }
 }

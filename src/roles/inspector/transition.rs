@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::InspectError;
 use super::printable::printable;
-use crate::replay::store::TransitionStore;
-use crate::replay::{Batch, Column, Element, Schema, SumTree};
+use crate::replay::{Batch, Column, Element, Reader, Schema, SumTree, Unreadable};
+use crate::segment::layout::LayoutParameters;
 use crate::segment::processes::Role;
 use crate::segment::{Description, Region, Segment};
 use crate::sync::Ordering;
@@ -59,8 +59,14 @@ pub enum Values {
     F32(Vec<f32>),
     /// 32-bit signed integers.
     I32(Vec<i32>),
-    /// Bytes.
+    /// Bytes and truth values.
     U8(Vec<u8>),
+    /// Floats of the other sizes.
+    F64(Vec<f64>),
+    /// Signed integers of the other sizes.
+    I64(Vec<i64>),
+    /// Unsigned integers of the other sizes.
+    U64(Vec<u64>),
 }
 
 impl Transition {
@@ -70,20 +76,24 @@ impl Transition {
         if slot >= layout.capacity {
             return Err(InspectError::NoSuchSlot { slot, capacity: layout.capacity });
         }
-        let schema = schema(&segment.description()?, layout.transition_words)?;
-        let store = TransitionStore::new(segment.words(Region::Store), layout);
+        let reader = Reader::new(segment, schema(&segment.description()?, layout)?);
+        let (schema, store) = (reader.schema(), reader.store());
         let tree = (layout.fanout != 0).then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
-        let mut batch = Batch::new(&schema, 1);
+        let (mut batch, mut names) = (Batch::new(schema, 1), Vec::new());
         for _ in 0..ATTEMPTS {
             let word = store.word(slot);
             if word.is_empty() {
                 return Err(InspectError::EmptySlot { slot, inserted: segment.control().inserted().load(Ordering::Relaxed) });
             }
             // A generation is claimed once, so the same one before and after means the same owner.
-            if let Some(generation) = store.read(slot, &mut batch, 0).filter(|&generation| generation == word.generation()) {
+            let read = reader.read(slot, &mut batch.as_rows(), 0, &mut names);
+            if let Err(Unreadable::FrameGone(generation)) = read {
+                return Err(InspectError::FrameGone { slot, generation });
+            }
+            if let Some(generation) = read.ok().filter(|&generation| generation == word.generation()) {
                 let priority = tree.as_ref().and_then(|tree| tree.priority(slot, generation)).map(|priority| priority.to_f64());
                 let owner = Owner { slot: word.owner(), role: role_of(segment, word.owner()) };
-                return Ok(Self { slot, generation, owner, priority, fields: values(&schema, &batch) });
+                return Ok(Self { slot, generation, owner, priority, fields: values(schema, &batch) });
             }
             std::thread::sleep(PAUSE);
         }
@@ -91,15 +101,19 @@ impl Transition {
     }
 }
 
-/// The schema in `description`, once it is known to describe rows of exactly `stored_words`: every later access to a
-/// row relies on that.
-fn schema(description: &Description, stored_words: usize) -> Result<Schema, InspectError> {
+/// The schema in `description`, once it is known to describe rows of exactly the words that are stored, and frames of
+/// the bytes that are: every later access to a row relies on that.
+fn schema(description: &Description, layout: &LayoutParameters) -> Result<Schema, InspectError> {
+    let stored_words = layout.transition_words;
     for (position, field) in description.fields.iter().enumerate() {
         let impossible = |problem| InspectError::ImpossibleField { position, problem };
-        if ![Element::F32, Element::I32, Element::U8].iter().any(|element| element.name() == field.element) {
+        let Some(element) = Element::from_name(&field.element) else {
             return Err(impossible(format!("unknown element type `{}`", printable(&field.element))));
-        }
-        if field.length == 0 || field.length > 8 * stored_words {
+        };
+        let room = if field.stack == 0 { 8 * stored_words } else { field.stack.saturating_mul(layout.frame_bytes) };
+        let fits = field.length.checked_mul(element.size_bytes()).is_some_and(|size_bytes| (1..=room).contains(&size_bytes));
+        let frames_fit = field.stack == 0 || field.length * element.size_bytes() == room && field.length.is_multiple_of(field.stack);
+        if !fits || !frames_fit {
             return Err(impossible(format!("{} elements in a row of {} bytes", field.length, 8 * stored_words)));
         }
     }
@@ -119,11 +133,28 @@ fn values(schema: &Schema, batch: &Batch) -> Vec<FieldValues> {
     let field = |(position, field): (usize, &crate::replay::Field)| FieldValues {
         name: printable(&field.name),
         element: field.element.name(),
-        values: match batch.column(position) {
-            Column::F32(values) => Values::F32(values.clone()),
-            Column::I32(values) => Values::I32(values.clone()),
-            Column::U8(values) => Values::U8(values.clone()),
-        },
+        values: numbers(batch.column(position)),
     };
     schema.fields().iter().enumerate().map(field).collect()
+}
+
+fn numbers(column: &Column) -> Values {
+    let bytes = column.bytes();
+    match column.element() {
+        Element::F32 => Values::F32(column.as_f32().to_vec()),
+        Element::I32 => Values::I32(column.as_i32().to_vec()),
+        Element::U8 | Element::Bool => Values::U8(bytes.to_vec()),
+        Element::F16 => Values::F64(each(bytes, |value| f64::from(half::f16::from_le_bytes(value)))),
+        Element::F64 => Values::F64(each(bytes, f64::from_le_bytes)),
+        Element::I8 => Values::I64(each(bytes, |value| i8::from_le_bytes(value).into())),
+        Element::I16 => Values::I64(each(bytes, |value| i16::from_le_bytes(value).into())),
+        Element::I64 => Values::I64(each(bytes, i64::from_le_bytes)),
+        Element::U16 => Values::U64(each(bytes, |value| u16::from_le_bytes(value).into())),
+        Element::U32 => Values::U64(each(bytes, |value| u32::from_le_bytes(value).into())),
+        Element::U64 => Values::U64(each(bytes, u64::from_le_bytes)),
+    }
+}
+
+fn each<const SIZE: usize, T>(bytes: &[u8], value: impl Fn([u8; SIZE]) -> T) -> Vec<T> {
+    bytes.as_chunks().0.iter().map(|&chunk| value(chunk)).collect()
 }

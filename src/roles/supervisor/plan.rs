@@ -90,6 +90,8 @@ impl Plan {
             learner_state_values: sizes.state,
             statistics_values: sizes.statistics,
             learners: config.learner.count,
+            frames: 0,
+            frame_bytes: 0,
             description_bytes: DESCRIPTION_BYTES,
         })?;
         let bound = config.machine.affinity && !synchronous;

@@ -1,0 +1,20 @@
+"""Prioritized replay that any number of processes share, and that `kill -9` cannot break."""
+
+from ._native import Batch, Replay, __version__
+from .errors import CorruptError, EmptyError, RateLimitError, ReplayError, StaleIndexError
+from .options import Field, Frames, NStep, RateLimiter
+
+__all__ = [
+    "Batch",
+    "CorruptError",
+    "EmptyError",
+    "Field",
+    "Frames",
+    "NStep",
+    "RateLimitError",
+    "RateLimiter",
+    "Replay",
+    "ReplayError",
+    "StaleIndexError",
+    "__version__",
+]

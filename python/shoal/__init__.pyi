@@ -1,0 +1,200 @@
+"""Prioritized replay that any number of processes share, and that `kill -9` cannot break."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+__version__: str
+
+class ReplayError(Exception):
+    """Base of all errors of a replay that are not about an argument's value or type."""
+
+class EmptyError(ReplayError):
+    """Nothing can be drawn yet: the replay is empty."""
+
+class StaleIndexError(ReplayError, IndexError):
+    """Transitions were overwritten since they were drawn. Nothing was changed."""
+
+class RateLimitError(ReplayError, TimeoutError):
+    """The rate limiter did not let the call go on within its timeout."""
+
+class CorruptError(ReplayError):
+    """A file or a segment is damaged, of another version, or of another shape."""
+
+class Field:
+    """A field of a transition: its shape without the batch, and its dtype (bool and all NumPy numbers up to 8 bytes)."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    def __init__(self, shape: Sequence[int] = (), dtype: DTypeLike = "float32") -> None: ...
+
+class Frames:
+    """A stacked image field, of shape `(stack, *shape)` per transition, of which each distinct frame is stored once."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    stack: int
+    def __init__(self, shape: Sequence[int], dtype: DTypeLike = "uint8", stack: int = 4) -> None: ...
+
+class NStep:
+    """Turns the steps that are added into n-step transitions, one stream of steps per environment.
+
+    `next_fields` maps what lies behind a transition to what lies in front: `{"next_observation": "observation"}`.
+    Rewards are discounted and added up until `n` steps are together, or `terminated` or `truncated` says that the
+    episode ended. If the replay has a field `discount`, it gets gamma to the number of steps, or 0 after a termination.
+    """
+
+    n: int
+    gamma: float
+    def __init__(
+        self,
+        n: int,
+        gamma: float = 0.99,
+        *,
+        reward: str = "reward",
+        next_fields: Sequence[str] = ("next_observation",),
+        terminated: str = "terminated",
+        truncated: str | None = "truncated",
+        discount: str | None = None,
+    ) -> None: ...
+
+class RateLimiter:
+    """Holds `samples_per_insert` within `error_band` (Reverb's words), once `min_size` transitions are there."""
+
+    def __init__(self, min_size: int = 1, samples_per_insert: float | None = None, error_band: float | None = None) -> None: ...
+
+class Batch(Mapping[str, NDArray[Any]]):
+    """A batch of transitions: a mapping of field name to array, and the names of its transitions."""
+
+    indices: NDArray[np.int64]
+    """Slot of each transition."""
+    generations: NDArray[np.int64]
+    """How often that slot had been written: with the index, the transition's name."""
+    weights: NDArray[np.float32]
+    """Importance weights `(N P(i)) ^ -beta`, divided by the largest of the batch; ones where sampling is uniform."""
+    def __getitem__(self, name: str) -> NDArray[Any]: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+
+class Replay:
+    """A replay of `capacity` transitions.
+
+    Private to this process unless `shared` is true; then any process that knows its `name` may `open` it, before or
+    after a fork, and all may add, sample and update at once.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        fields: Mapping[str, Field | Frames | tuple[Sequence[int], DTypeLike] | DTypeLike],
+        *,
+        prioritized: bool = True,
+        alpha: float = 0.6,
+        beta: float | tuple[float, float, int] = 0.4,
+        epsilon: float = 1e-6,
+        n_step: NStep | None = None,
+        rate_limiter: RateLimiter | None = None,
+        shared: bool = False,
+        participants: int = 16,
+        frame_capacity: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        """`beta` may be `(start, end, samples)`: linear in the number of transitions sampled so far.
+
+        A priority given to `add` or `update_priorities` is an error `e >= 0`; `(e + epsilon) ** alpha` enters the tree.
+        """
+
+    @staticmethod
+    def open(name: str) -> Replay:
+        """The shared replay called `name`, made by another process or this one."""
+
+    @staticmethod
+    def attach(pid: int) -> Replay:
+        """The replay of the run whose supervisor has process id `pid`."""
+
+    @staticmethod
+    def load(path: str | PathLike[str], *, shared: bool = False, seed: int | None = None) -> Replay:
+        """The replay saved at `path`, with its options and priorities."""
+
+    name: str | None
+    """What other processes open; `None` for a private replay."""
+    capacity: int
+    fields: dict[str, Field | Frames]
+    prioritized: bool
+    alpha: float
+    beta: float
+    """The exponent of the importance weights now."""
+    max_priority: float
+    """The largest error so far (at least one): the priority of what is added without one."""
+    total_priority: float
+    inserted: int
+    """Transitions ever added, by all processes."""
+    sampled: int
+    """Transitions ever drawn, by all processes."""
+    nbytes: int
+    """Memory taken."""
+
+    def __len__(self) -> int: ...
+    def add(
+        self,
+        transitions: Mapping[str, ArrayLike],
+        priorities: ArrayLike | None = None,
+        *,
+        streams: ArrayLike | None = None,
+        timeout: float | None = None,
+    ) -> NDArray[np.int64]:
+        """Add one transition (arrays of the fields' own shapes) or n (one more leading dimension).
+
+        Returns the slots they went to. All checks come before anything is written. With `n_step`, rows are steps of the environments
+        `streams` (by default row i is of environment i), and what is returned are the slots of the transitions that became complete.
+        With a rate limiter, waits up to `timeout` seconds (`None`: for ever) and then raises `RateLimitError`.
+        """
+
+    def sample(
+        self,
+        batch_size: int,
+        *,
+        beta: float | None = None,
+        weights: bool = True,
+        out: Batch | None = None,
+        timeout: float | None = None,
+    ) -> Batch:
+        """Draw transitions with replacement, in proportion to their priorities, stratified, or uniformly.
+
+        `out` is a batch that an earlier call returned, of the same size: its arrays are filled again.
+        """
+
+    def get(self, indices: ArrayLike) -> Batch:
+        """The transitions in the slots `indices`, as they are now (weights are ones)."""
+
+    def update_priorities(
+        self,
+        indices: ArrayLike | Batch,
+        priorities: ArrayLike,
+        generations: ArrayLike | None = None,
+        *,
+        stale: Literal["raise", "ignore"] = "raise",
+    ) -> int:
+        """Set the priorities of transitions; returns how many were stale and therefore ignored.
+
+        A batch, or `generations`, names transitions exactly: one that was overwritten since is stale. Indices alone mean
+        whatever is in those slots now.
+        """
+
+    def priorities(self, indices: ArrayLike | None = None) -> NDArray[np.float64]:
+        """What the tree holds for these slots, or for all: `(error + epsilon) ** alpha`."""
+
+    def clear(self) -> None:
+        """Remove all transitions. Names of those before are stale afterwards."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to one file: atomically, with a checksum."""
+
+    def close(self) -> None:
+        """Leave a shared replay. The last process to leave removes it."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...

@@ -1,0 +1,21 @@
+"""The exceptions of the package. What is wrong with an argument is a `ValueError`, `TypeError` or `IndexError`."""
+
+
+class ReplayError(Exception):
+    """Base of all errors of a replay that are not about an argument's value or type."""
+
+
+class EmptyError(ReplayError):
+    """Nothing can be drawn yet: the replay is empty."""
+
+
+class StaleIndexError(ReplayError, IndexError):
+    """Transitions were overwritten since they were drawn. Nothing was changed."""
+
+
+class RateLimitError(ReplayError, TimeoutError):
+    """The rate limiter did not let the call go on within its timeout."""
+
+
+class CorruptError(ReplayError):
+    """A file or a segment is damaged, of another version, or of another shape."""

@@ -1,0 +1,64 @@
+"""What a replay is made from, beside plain numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, init=False)
+class Field:
+    """A field of a transition: its shape without the batch, and its dtype (bool and all NumPy numbers up to 8 bytes)."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def __init__(self, shape: Sequence[int] = (), dtype="float32") -> None:
+        object.__setattr__(self, "shape", tuple(int(axis) for axis in shape))
+        object.__setattr__(self, "dtype", np.dtype(dtype))
+
+
+@dataclass(frozen=True, init=False)
+class Frames:
+    """A stacked image field, of shape `(stack, *shape)` per transition, of which each distinct frame is stored once."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    stack: int
+
+    def __init__(self, shape: Sequence[int], dtype="uint8", stack: int = 4) -> None:
+        if stack < 1:
+            raise ValueError(f"a stack of {stack} frames: it needs at least one")
+        object.__setattr__(self, "shape", tuple(int(axis) for axis in shape))
+        object.__setattr__(self, "dtype", np.dtype(dtype))
+        object.__setattr__(self, "stack", int(stack))
+
+
+@dataclass(frozen=True)
+class NStep:
+    """Turns the steps that are added into n-step transitions, one stream of steps per environment.
+
+    Rewards are discounted and added up until `n` steps are together, or `terminated` or `truncated` says that the
+    episode ended; `next_fields` are taken from the last of the steps. The field `discount`, if there is one, gets gamma
+    to the number of steps, or 0 after a termination.
+    """
+
+    n: int
+    gamma: float = 0.99
+    reward: str = "reward"
+    next_fields: Sequence[str] = ("next_observation",)
+    terminated: str = "terminated"
+    truncated: str | None = "truncated"
+    discount: str | None = None
+
+
+@dataclass(frozen=True)
+class RateLimiter:
+    """Holds `samples_per_insert` within `error_band` samples (Reverb's words), once `min_size` transitions are there.
+
+    Without an error band, the two sides may drift apart by 64 inserts' worth of samples.
+    """
+
+    min_size: int = 1
+    samples_per_insert: float | None = None
+    error_band: float | None = None

@@ -1,0 +1,167 @@
+//! NumPy arrays of every element type as bytes.
+
+use bytemuck::{cast_slice, cast_slice_mut};
+use half::f16;
+use numpy::{Element as NumpyElement, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods};
+use pyo3::intern;
+use pyo3::prelude::*;
+use shoal::replay::Element;
+
+/// NumPy's name of an element type.
+pub(crate) fn dtype_name(element: Element) -> &'static str {
+    match element {
+        Element::Bool => "bool",
+        Element::I8 => "int8",
+        Element::U8 => "uint8",
+        Element::I16 => "int16",
+        Element::U16 => "uint16",
+        Element::F16 => "float16",
+        Element::I32 => "int32",
+        Element::U32 => "uint32",
+        Element::F32 => "float32",
+        Element::I64 => "int64",
+        Element::U64 => "uint64",
+        Element::F64 => "float64",
+    }
+}
+
+/// The element type that NumPy calls `name`.
+pub(crate) fn element_named(name: &str) -> Option<Element> {
+    Element::ALL.into_iter().find(|&element| dtype_name(element) == name)
+}
+
+macro_rules! arrays {
+    ($($variant:ident $type:ty, $read:expr);* $(;)?) => {
+        /// An array that is read, in C order.
+        pub(crate) enum ReadArray<'py> {
+            $($variant(PyReadonlyArrayDyn<'py, $type>),)*
+        }
+
+        impl<'py> ReadArray<'py> {
+            /// `value`, if it is an array of this type in C order.
+            pub(crate) fn of(value: &Bound<'py, PyAny>, element: Element) -> Option<Self> {
+                match element {
+                    $(Element::$variant => {
+                        let array = value.cast::<PyArrayDyn<$type>>().ok()?;
+                        array.is_c_contiguous().then(|| array.try_readonly().ok()).flatten().map(Self::$variant)
+                    })*
+                }
+            }
+
+            /// Its shape.
+            pub(crate) fn shape(&self) -> &[usize] {
+                match self {
+                    $(Self::$variant(array) => array.shape(),)*
+                }
+            }
+
+            /// Its values' bytes.
+            pub(crate) fn bytes(&self) -> &[u8] {
+                match self {
+                    $(Self::$variant(array) => array.as_slice().map_or(&[], $read),)*
+                }
+            }
+        }
+    };
+}
+
+arrays! {
+    Bool bool, |values| cast_slice(values);
+    I8 i8, |values| cast_slice(values);
+    U8 u8, |values| values;
+    I16 i16, |values| cast_slice(values);
+    U16 u16, |values| cast_slice(values);
+    F16 f16, |values| cast_slice(values);
+    I32 i32, |values| cast_slice(values);
+    U32 u32, |values| cast_slice(values);
+    F32 f32, |values| cast_slice(values);
+    I64 i64, |values| cast_slice(values);
+    U64 u64, |values| cast_slice(values);
+    F64 f64, |values| cast_slice(values);
+}
+
+/// An array that this package made, to be filled. Truth values are filled as the bytes that they are.
+pub(crate) enum OwnArray {
+    I8(Py<PyArrayDyn<i8>>),
+    U8(Py<PyArrayDyn<u8>>),
+    I16(Py<PyArrayDyn<i16>>),
+    U16(Py<PyArrayDyn<u16>>),
+    F16(Py<PyArrayDyn<f16>>),
+    I32(Py<PyArrayDyn<i32>>),
+    U32(Py<PyArrayDyn<u32>>),
+    F32(Py<PyArrayDyn<f32>>),
+    I64(Py<PyArrayDyn<i64>>),
+    U64(Py<PyArrayDyn<u64>>),
+    F64(Py<PyArrayDyn<f64>>),
+}
+
+/// An array while it is filled.
+pub(crate) enum FillArray<'py> {
+    I8(PyReadwriteArrayDyn<'py, i8>),
+    U8(PyReadwriteArrayDyn<'py, u8>),
+    I16(PyReadwriteArrayDyn<'py, i16>),
+    U16(PyReadwriteArrayDyn<'py, u16>),
+    F16(PyReadwriteArrayDyn<'py, f16>),
+    I32(PyReadwriteArrayDyn<'py, i32>),
+    U32(PyReadwriteArrayDyn<'py, u32>),
+    F32(PyReadwriteArrayDyn<'py, f32>),
+    I64(PyReadwriteArrayDyn<'py, i64>),
+    U64(PyReadwriteArrayDyn<'py, u64>),
+    F64(PyReadwriteArrayDyn<'py, f64>),
+}
+
+fn zeros<T: NumpyElement>(py: Python<'_>, shape: &[usize]) -> Py<PyArrayDyn<T>> {
+    PyArrayDyn::zeros(py, shape, false).unbind()
+}
+
+impl OwnArray {
+    /// Zeros of `shape`; and as Python sees them.
+    pub(crate) fn zeros(py: Python<'_>, element: Element, shape: &[usize]) -> PyResult<(Self, Py<PyAny>)> {
+        macro_rules! make {
+            ($variant:ident) => {{
+                let array = zeros(py, shape);
+                let seen = array.clone_ref(py).into_any();
+                (Self::$variant(array), seen)
+            }};
+        }
+        Ok(match element {
+            Element::Bool => {
+                let (array, seen) = make!(U8);
+                (array, seen.bind(py).call_method1(intern!(py, "view"), (intern!(py, "bool"),))?.unbind())
+            }
+            Element::I8 => make!(I8),
+            Element::U8 => make!(U8),
+            Element::I16 => make!(I16),
+            Element::U16 => make!(U16),
+            Element::F16 => make!(F16),
+            Element::I32 => make!(I32),
+            Element::U32 => make!(U32),
+            Element::F32 => make!(F32),
+            Element::I64 => make!(I64),
+            Element::U64 => make!(U64),
+            Element::F64 => make!(F64),
+        })
+    }
+
+    /// Begin to fill it; an error while somebody else in this process does.
+    pub(crate) fn fill<'py>(&self, py: Python<'py>) -> PyResult<FillArray<'py>> {
+        macro_rules! fill {
+            ($($variant:ident)*) => {
+                match self { $(Self::$variant(array) => FillArray::$variant(array.bind(py).try_readwrite()?),)* }
+            };
+        }
+        Ok(fill!(I8 U8 I16 U16 F16 I32 U32 F32 I64 U64 F64))
+    }
+}
+
+impl FillArray<'_> {
+    /// Its values' bytes.
+    pub(crate) fn bytes_mut(&mut self) -> PyResult<&mut [u8]> {
+        macro_rules! bytes {
+            ($($variant:ident)*) => {
+                match self { $(Self::$variant(array) => cast_slice_mut(array.as_slice_mut()?),)* }
+            };
+        }
+        Ok(bytes!(I8 U8 I16 U16 F16 I32 U32 F32 I64 U64 F64))
+    }
+}

@@ -1,0 +1,105 @@
+//! A batch: a mapping of field names to arrays, with the names of its transitions and their importance weights.
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyIterator, PyList};
+use shoal::replay::Schema;
+use shoal::standalone::Options;
+
+use crate::array::{FillArray, OwnArray};
+
+/// A batch of transitions: a mapping of field name to array, and the names of its transitions.
+#[pyclass(module = "shoal", frozen, mapping)]
+pub(crate) struct Batch {
+    pub(crate) schema: Schema,
+    pub(crate) rows: usize,
+    own: Vec<OwnArray>,
+    arrays: Py<PyDict>,
+    /// Slot of each transition.
+    #[pyo3(get)]
+    pub(crate) indices: Py<PyArray1<i64>>,
+    /// How often that slot had been written: with the index, the transition's name.
+    #[pyo3(get)]
+    pub(crate) generations: Py<PyArray1<i64>>,
+    /// Importance weights `(N P(i)) ^ -beta`, divided by the largest of the batch; ones where sampling is uniform.
+    #[pyo3(get)]
+    pub(crate) weights: Py<PyArray1<f32>>,
+}
+
+impl Batch {
+    /// Zeros for `rows` transitions.
+    pub(crate) fn zeros(py: Python<'_>, schema: &Schema, options: &Options, rows: usize) -> PyResult<Self> {
+        let arrays = PyDict::new(py);
+        let mut own = Vec::with_capacity(options.fields.len());
+        for (field, described) in options.fields.iter().zip(schema.fields()) {
+            let shape: Vec<usize> = std::iter::once(rows).chain(field.full_shape()).collect();
+            let (array, seen) = OwnArray::zeros(py, described.element, &shape)?;
+            arrays.set_item(&field.name, seen)?;
+            own.push(array);
+        }
+        Ok(Self {
+            schema: schema.clone(),
+            rows,
+            own,
+            arrays: arrays.unbind(),
+            indices: PyArray1::zeros(py, rows, false).unbind(),
+            generations: PyArray1::zeros(py, rows, false).unbind(),
+            weights: PyArray1::zeros(py, rows, false).unbind(),
+        })
+    }
+
+    /// Begin to fill its fields.
+    pub(crate) fn fill<'py>(&self, py: Python<'py>) -> PyResult<Vec<FillArray<'py>>> {
+        self.own.iter().map(|array| array.fill(py)).collect()
+    }
+}
+
+#[pymethods]
+impl Batch {
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.arrays.bind(py).as_any().get_item(name)
+    }
+
+    fn __contains__(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.arrays.bind(py).contains(name)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.arrays.bind(py).try_iter()
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.arrays.bind(py).len()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("Batch({} transitions of {})", self.rows, self.arrays.bind(py).keys().repr()?))
+    }
+
+    /// Names of the fields.
+    fn keys<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
+        self.arrays.bind(py).keys()
+    }
+
+    /// Arrays of the fields.
+    fn values<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
+        self.arrays.bind(py).values()
+    }
+
+    /// Names and arrays of the fields.
+    fn items<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
+        self.arrays.bind(py).items()
+    }
+
+    /// The array of a field, or `default`.
+    #[pyo3(signature = (name, default = None))]
+    fn get<'py>(&self, py: Python<'py>, name: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(self.arrays.bind(py).get_item(name)?.or(default))
+    }
+
+    /// Number of transitions.
+    #[getter]
+    fn batch_size(&self) -> usize {
+        self.rows
+    }
+}

@@ -1,0 +1,40 @@
+//! Which Python exception an error becomes.
+
+use pyo3::exceptions::{PyFileNotFoundError, PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+use shoal::replay::SampleError;
+use shoal::segment::SegmentError;
+use shoal::standalone::StandaloneError;
+
+/// The exception for `error`.
+pub(crate) fn exception(py: Python<'_>, error: &StandaloneError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        StandaloneError::OutOfRange { .. }
+        | StandaloneError::NoFields
+        | StandaloneError::Field { .. }
+        | StandaloneError::NotPrioritized
+        | StandaloneError::Priority { .. } => PyValueError::new_err(text),
+        StandaloneError::Index { .. } | StandaloneError::EmptySlot { .. } => PyIndexError::new_err(text),
+        StandaloneError::Segment(SegmentError::NoRoom { .. }) => PyMemoryError::new_err(text),
+        StandaloneError::Segment(SegmentError::Open { .. }) => PyFileNotFoundError::new_err(text),
+        StandaloneError::Segment(_) | StandaloneError::Options { .. } | StandaloneError::Corrupt { .. } => named(py, "CorruptError", text),
+        StandaloneError::File { source, .. } => match source.raw_os_error() {
+            Some(code) => PyOSError::new_err((code, text)),
+            None => PyOSError::new_err(text),
+        },
+        StandaloneError::Sample(SampleError::Empty) => named(py, "EmptyError", text),
+        StandaloneError::Stale { .. } => named(py, "StaleIndexError", text),
+        StandaloneError::RateLimited { .. } => named(py, "RateLimitError", text),
+        StandaloneError::Interrupted => PyKeyboardInterrupt::new_err(text),
+        _ => named(py, "ReplayError", text),
+    }
+}
+
+/// An exception of the package.
+pub(crate) fn named(py: Python<'_>, name: &str, text: String) -> PyErr {
+    match py.import("shoal.errors").and_then(|module| module.getattr(name)).and_then(|class| class.call1((text,))) {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(error) => error,
+    }
+}

@@ -1,0 +1,140 @@
+//! What callers hand over: arrays of the right type as they are, anything else converted as NumPy would, or refused.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt};
+use shoal::replay::Element;
+use shoal::standalone::FieldOptions;
+
+use crate::array::{ReadArray, dtype_name};
+
+/// The values of one field.
+pub(crate) enum Input<'py> {
+    /// An array, as it was handed over or converted.
+    Array(ReadArray<'py>),
+    /// The bytes of one number.
+    Number([u8; 8], usize),
+}
+
+impl<'py> Input<'py> {
+    /// Its values' bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Array(array) => array.bytes(),
+            Self::Number(bytes, length) => &bytes[..*length],
+        }
+    }
+
+    /// Its shape.
+    fn shape(&self) -> &[usize] {
+        match self {
+            Self::Array(array) => array.shape(),
+            Self::Number(..) => &[],
+        }
+    }
+
+    /// The values of the field that `what` names, as `element`.
+    pub(crate) fn of(value: &Bound<'py, PyAny>, element: Element, what: &str) -> PyResult<Self> {
+        if let Some(array) = ReadArray::of(value, element) {
+            return Ok(Self::Array(array));
+        }
+        if let Some(number) = number(value, element) {
+            return Ok(number);
+        }
+        let py = value.py();
+        let numpy = py.import(intern!(py, "numpy"))?;
+        let array = numpy.call_method1(intern!(py, "asarray"), (value,))?;
+        let from = array.getattr(intern!(py, "dtype"))?;
+        let to = dtype_name(element);
+        if !numpy.call_method1(intern!(py, "can_cast"), (&from, to, intern!(py, "same_kind")))?.is_truthy()? {
+            return Err(PyTypeError::new_err(format!("{what} has dtype {from}, which does not fit {to}; convert it with .astype(\"{to}\")")));
+        }
+        let array = numpy.call_method1(intern!(py, "ascontiguousarray"), (&array, to))?;
+        // The function makes an array of one dimension out of a scalar.
+        let array = array.call_method1(intern!(py, "reshape"), (numpy.call_method1(intern!(py, "shape"), (value,))?,))?;
+        let array = ReadArray::of(&array, element);
+        array.map(Self::Array).ok_or_else(|| PyTypeError::new_err(format!("{what} cannot be read as an array of {to}")))
+    }
+}
+
+/// A plain number of Python, which would take NumPy a microsecond.
+fn number<'py>(value: &Bound<'py, PyAny>, element: Element) -> Option<Input<'py>> {
+    let is_truth = value.is_exact_instance_of::<PyBool>();
+    let mut bytes = [0; 8];
+    let mut put = |values: &[u8]| {
+        bytes[..values.len()].copy_from_slice(values);
+        Some(values.len())
+    };
+    let length = match element {
+        Element::Bool if is_truth => put(&[u8::from(value.extract::<bool>().ok()?)]),
+        Element::F32 | Element::F64 if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() || is_truth => {
+            let number = value.extract::<f64>().ok()?;
+            if element == Element::F64 { put(&number.to_le_bytes()) } else { put(&(number as f32).to_le_bytes()) }
+        }
+        Element::I32 | Element::I64 if value.is_exact_instance_of::<PyInt>() => {
+            let number = value.extract::<i64>().ok()?;
+            if element == Element::I64 { put(&number.to_le_bytes()) } else { put(&i32::try_from(number).ok()?.to_le_bytes()) }
+        }
+        _ => None,
+    }?;
+    Some(Input::Number(bytes, length))
+}
+
+/// The values of all fields, and for how many transitions; `None` for a single one without a leading dimension.
+pub(crate) fn columns<'py>(
+    fields: &[FieldOptions],
+    names: &[Py<pyo3::types::PyString>],
+    transitions: &Bound<'py, PyAny>,
+) -> PyResult<(Vec<Input<'py>>, Option<usize>)> {
+    let py = transitions.py();
+    let dictionary = transitions.cast::<PyDict>().ok();
+    let mut inputs = Vec::with_capacity(fields.len());
+    let mut rows: Option<Option<usize>> = None;
+    for (field, name) in fields.iter().zip(names) {
+        let value = match dictionary {
+            Some(dictionary) => dictionary.get_item(name)?,
+            None => transitions.get_item(name).ok(),
+        };
+        let value = value.ok_or_else(|| PyValueError::new_err(format!("field `{}` is missing; a transition has {}", field.name, all(fields))))?;
+        let element = field.element().ok_or_else(|| PyTypeError::new_err("unknown dtype"))?;
+        let input = Input::of(&value, element, &field.name)?;
+        let found = leading(field, input.shape())?;
+        if *rows.get_or_insert(found) != found {
+            let say = |rows: Option<usize>| rows.map_or("one transition without a leading dimension".into(), |rows| format!("{rows} transitions"));
+            let problem = format!("field `{}` has {}, the fields before it {}", field.name, say(found), say(rows.flatten()));
+            return Err(PyValueError::new_err(problem));
+        }
+        inputs.push(input);
+    }
+    if transitions.len()? > fields.len() {
+        for name in transitions.try_iter()? {
+            let name = name?.extract::<String>()?;
+            if fields.iter().all(|field| field.name != name) {
+                return Err(PyValueError::new_err(format!("there is no field `{name}`; a transition has {}", all(fields))));
+            }
+        }
+    }
+    let _ = py;
+    Ok((inputs, rows.flatten()))
+}
+
+fn all(fields: &[FieldOptions]) -> String {
+    fields.iter().map(|field| format!("`{}`", field.name)).collect::<Vec<_>>().join(", ")
+}
+
+/// The transitions in an array of this shape; `None` for one without a leading dimension.
+fn leading(field: &FieldOptions, shape: &[usize]) -> PyResult<Option<usize>> {
+    let stack = usize::from(field.stack > 0);
+    let own = field.shape.len() + stack;
+    let is_own = |shape: &[usize]| shape.len() == own && shape[stack..] == field.shape[..] && (stack == 0 || shape[0] == field.stack);
+    match shape {
+        shape if is_own(shape) => Ok(None),
+        [rows, rest @ ..] if is_own(rest) => Ok(Some(*rows)),
+        _ => {
+            let own = field.full_shape();
+            let many = own.iter().map(|axis| format!(", {axis}")).collect::<String>();
+            Err(PyValueError::new_err(format!("field `{}` has shape {shape:?}; expected {own:?} or [n{many}]", field.name)))
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The native part of the Python package `shoal`: NumPy arrays in, NumPy arrays out, around `shoal::standalone`.
+//!
+//! Everything that takes time happens with the interpreter's lock released. What an exception, a field or an option is
+//! called is decided in the Python files beside this crate.
+
+mod array;
+mod batch;
+mod errors;
+mod input;
+mod options;
+mod replay;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::batch::Batch;
+    #[pymodule_export]
+    use super::replay::Replay;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,416 @@
+//! The replay as Python sees it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytemuck::{cast_slice, cast_slice_mut};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use shoal::replay::{Element, Rows};
+use shoal::standalone::{Options, Patience, Stale, Standalone, StandaloneError};
+
+use crate::batch::Batch;
+use crate::errors::{exception, named};
+use crate::input::{Input, columns};
+use crate::options;
+
+/// A replay of transitions, private to this process or shared by any that know its name.
+#[pyclass(module = "shoal", frozen)]
+pub(crate) struct Replay {
+    held: Mutex<Option<Arc<Standalone>>>,
+    names: Vec<Py<PyString>>,
+}
+
+impl Replay {
+    fn of(py: Python<'_>, made: Result<Standalone, StandaloneError>) -> PyResult<Self> {
+        let held = made.map_err(|error| exception(py, &error))?;
+        let names = held.options().fields.iter().map(|field| PyString::intern(py, &field.name).unbind()).collect();
+        Ok(Self { held: Mutex::new(Some(Arc::new(held))), names })
+    }
+
+    fn held(&self, py: Python<'_>) -> PyResult<Arc<Standalone>> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        held.ok_or_else(|| named(py, "ReplayError", "the replay is closed".into()))
+    }
+}
+
+/// Run `work` with the interpreter's lock released, letting Ctrl+C through while it waits.
+fn released<T: Send>(
+    py: Python<'_>,
+    timeout: Option<f64>,
+    work: impl FnOnce(Patience<'_>) -> Result<T, StandaloneError> + Send,
+) -> PyResult<T> {
+    let timeout = match timeout.map(Duration::try_from_secs_f64) {
+        Some(Err(_)) => return Err(PyValueError::new_err("timeout must be a number of seconds of at least 0, or None")),
+        Some(Ok(timeout)) => Some(timeout),
+        None => None,
+    };
+    let mut signal = None;
+    let result = py.detach(|| {
+        let mut go_on = || {
+            Python::attach(|py| py.check_signals()).map_err(|error| signal = Some(error)).is_ok()
+        };
+        work(Patience { timeout, go_on: &mut go_on })
+    });
+    match signal {
+        Some(signal) => Err(signal),
+        None => result.map_err(|error| exception(py, &error)),
+    }
+}
+
+/// An array of one dimension, or a single number.
+fn flat<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> PyResult<Input<'py>> {
+    let input = Input::of(value, element, what)?;
+    match &input {
+        Input::Array(array) if array.shape().len() > 1 => {
+            Err(PyValueError::new_err(format!("{what} has shape {:?}; expected one dimension", array.shape())))
+        }
+        _ => Ok(input),
+    }
+}
+
+#[pymethods]
+impl Replay {
+    #[new]
+    #[pyo3(signature = (
+        capacity, fields, *, prioritized = true, alpha = 0.6, beta = None, epsilon = 1e-6, n_step = None, rate_limiter = None,
+        shared = false, participants = 16, frame_capacity = None, seed = None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        py: Python<'_>,
+        capacity: usize,
+        fields: &Bound<'_, PyAny>,
+        prioritized: bool,
+        alpha: f32,
+        beta: Option<&Bound<'_, PyAny>>,
+        epsilon: f32,
+        n_step: Option<&Bound<'_, PyAny>>,
+        rate_limiter: Option<&Bound<'_, PyAny>>,
+        shared: bool,
+        participants: usize,
+        frame_capacity: Option<usize>,
+        seed: Option<u64>,
+    ) -> PyResult<Self> {
+        let fields = options::fields(fields)?;
+        let (min_size, samples_per_insert, error_band) = options::limiter(rate_limiter)?;
+        let options = Options {
+            capacity,
+            prioritized,
+            alpha,
+            beta: beta.map_or(Ok(shoal::standalone::Schedule { start: 0.4, end: 0.4, samples: 0 }), options::schedule)?,
+            epsilon,
+            min_size,
+            samples_per_insert,
+            error_band,
+            participants: if shared { participants } else { 1 },
+            frames: options::frames(&fields, capacity, frame_capacity)?,
+            fields,
+            steps: n_step.map(options::steps).transpose()?,
+        };
+        Self::of(py, Standalone::create(options, shared, seed))
+    }
+
+    /// The shared replay called `name`, made by another process or this one.
+    #[staticmethod]
+    #[pyo3(signature = (name, *, seed = None))]
+    fn open(py: Python<'_>, name: &str, seed: Option<u64>) -> PyResult<Self> {
+        Self::of(py, Standalone::open(name, seed))
+    }
+
+    /// The replay of the run whose supervisor has process id `pid`.
+    #[staticmethod]
+    #[pyo3(signature = (pid, *, seed = None))]
+    fn attach(py: Python<'_>, pid: u32, seed: Option<u64>) -> PyResult<Self> {
+        Self::of(py, Standalone::attach(pid, seed))
+    }
+
+    /// The replay saved at `path`, with its options and priorities.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, shared = false, seed = None))]
+    fn load(py: Python<'_>, path: PathBuf, shared: bool, seed: Option<u64>) -> PyResult<Self> {
+        let loaded = py.detach(|| Standalone::load(&path, shared, seed));
+        Self::of(py, loaded)
+    }
+
+    /// Add one transition (arrays of the fields' own shapes) or n (one more leading dimension). Returns the slots they
+    /// went to.
+    #[pyo3(signature = (transitions, priorities = None, *, streams = None, timeout = None))]
+    fn add<'py>(
+        &self,
+        py: Python<'py>,
+        transitions: &Bound<'py, PyAny>,
+        priorities: Option<&Bound<'py, PyAny>>,
+        streams: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let held = self.held(py)?;
+        let (inputs, rows) = columns(&held.options().fields, &self.names, transitions)?;
+        let rows = rows.unwrap_or(1);
+        let per_row = |value: Option<&Bound<'py, PyAny>>, element: Element, what: &str| {
+            let input = value.map(|value| flat(value, element, what)).transpose()?;
+            let count = input.as_ref().map_or(rows, |input| input.bytes().len() / element.size_bytes());
+            if count == rows { Ok(input) } else { Err(PyValueError::new_err(format!("{count} {what} for {rows} transitions"))) }
+        };
+        let errors = per_row(priorities, Element::F32, "priorities")?;
+        if errors.is_some() && !held.options().prioritized {
+            return Err(exception(py, &StandaloneError::NotPrioritized));
+        }
+        if streams.is_some() && held.options().steps.is_none() {
+            return Err(PyValueError::new_err("streams are given, and the replay was made without n_step"));
+        }
+        let given = per_row(streams, Element::I64, "streams")?;
+        let default: Vec<i64>;
+        let streams: &[i64] = match &given {
+            Some(given) => cast_slice(given.bytes()),
+            None if held.options().steps.is_none() => &[],
+            None => {
+                default = (0..rows as i64).collect();
+                &default
+            }
+        };
+        let columns: Vec<&[u8]> = inputs.iter().map(Input::bytes).collect();
+        let errors: Option<&[f32]> = errors.as_ref().map(|errors| cast_slice(errors.bytes()));
+        let mut slots = Vec::with_capacity(rows);
+        released(py, timeout, |patience| held.add(&columns, rows, errors, streams, patience, &mut slots))?;
+        Ok(slots.into_pyarray(py))
+    }
+
+    /// Draw transitions with replacement, in proportion to their priorities, stratified, or uniformly.
+    #[pyo3(signature = (batch_size, *, beta = None, weights = true, out = None, timeout = None))]
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        batch_size: usize,
+        beta: Option<f32>,
+        weights: bool,
+        out: Option<Bound<'py, Batch>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, Batch>> {
+        let held = self.held(py)?;
+        if batch_size == 0 {
+            return Err(PyValueError::new_err("batch_size is 0; it must be at least 1"));
+        }
+        if let Some(beta) = beta
+            && !(0.0..=1.0).contains(&beta)
+        {
+            return Err(exception(py, &StandaloneError::OutOfRange { what: "beta", value: beta.into(), least: 0.0, most: 1.0 }));
+        }
+        let batch = self.target(py, &held, batch_size, out)?;
+        let beta = if weights { beta } else { Some(0.0) };
+        fill(py, batch.get(), |rows| {
+            released(py, timeout, |patience| {
+                let largest = held.sample(rows, beta, patience)?;
+                rows.weights.iter_mut().for_each(|weight| *weight /= largest);
+                Ok(())
+            })
+        })?;
+        Ok(batch)
+    }
+
+    /// The transitions in the slots `indices`, as they are now (weights are ones).
+    fn get<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Batch>> {
+        let held = self.held(py)?;
+        let indices = flat(indices, Element::I64, "indices")?;
+        let slots: &[i64] = cast_slice(indices.bytes());
+        let batch = self.target(py, &held, slots.len(), None)?;
+        fill(py, batch.get(), |rows| released(py, None, |_| held.get(slots, rows)))?;
+        Ok(batch)
+    }
+
+    /// Set the priorities of transitions; returns how many were stale and therefore ignored.
+    #[pyo3(signature = (indices, priorities, generations = None, *, stale = "raise"))]
+    fn update_priorities(
+        &self,
+        py: Python<'_>,
+        indices: &Bound<'_, PyAny>,
+        priorities: &Bound<'_, PyAny>,
+        generations: Option<&Bound<'_, PyAny>>,
+        stale: &str,
+    ) -> PyResult<u64> {
+        let held = self.held(py)?;
+        let stale = match stale {
+            "raise" => Stale::Refuse,
+            "ignore" => Stale::Ignore,
+            other => return Err(PyValueError::new_err(format!("stale is `{other}`; it must be \"raise\" or \"ignore\""))),
+        };
+        let errors = flat(priorities, Element::F32, "priorities")?;
+        let errors: &[f32] = cast_slice(errors.bytes());
+        let check = |what: &str, count: usize| {
+            let same = count == errors.len();
+            if same { Ok(()) } else { Err(PyValueError::new_err(format!("{count} {what} and {} priorities", errors.len()))) }
+        };
+        if let Ok(batch) = indices.cast::<Batch>() {
+            if generations.is_some() {
+                return Err(PyTypeError::new_err("a batch names its generations itself"));
+            }
+            let batch = batch.get();
+            check("indices", batch.rows)?;
+            let (slots, generations) = (batch.indices.bind(py).try_readonly()?, batch.generations.bind(py).try_readonly()?);
+            let (slots, generations) = (slots.as_slice()?, generations.as_slice()?);
+            return released(py, None, |_| held.update(slots, Some(generations), errors, stale));
+        }
+        let indices = flat(indices, Element::I64, "indices")?;
+        let slots: &[i64] = cast_slice(indices.bytes());
+        check("indices", slots.len())?;
+        let generations = generations.map(|generations| flat(generations, Element::I64, "generations")).transpose()?;
+        let generations: Option<&[i64]> = generations.as_ref().map(|generations| cast_slice(generations.bytes()));
+        if let Some(generations) = generations {
+            check("generations", generations.len())?;
+        }
+        released(py, None, |_| held.update(slots, generations, errors, stale))
+    }
+
+    /// What the tree holds for these slots, or for all: `(error + epsilon) ** alpha`.
+    #[pyo3(signature = (indices = None))]
+    fn priorities<'py>(&self, py: Python<'py>, indices: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let held = self.held(py)?;
+        let indices = indices.map(|indices| flat(indices, Element::I64, "indices")).transpose()?;
+        let slots: Option<&[i64]> = indices.as_ref().map(|indices| cast_slice(indices.bytes()));
+        Ok(released(py, None, |_| held.priorities(slots))?.into_pyarray(py))
+    }
+
+    /// Remove all transitions. Names of those before are stale afterwards.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let held = self.held(py)?;
+        released(py, None, |_| held.clear())
+    }
+
+    /// Write everything to one file: atomically, with a checksum.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let held = self.held(py)?;
+        released(py, None, |_| held.save(&path))
+    }
+
+    /// Leave a shared replay. The last process to leave removes it.
+    fn close(&self, py: Python<'_>) {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        py.detach(|| drop(held));
+    }
+
+    fn __enter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    #[pyo3(signature = (*_arguments))]
+    fn __exit__(&self, py: Python<'_>, _arguments: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close(py);
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.held(py)?.len())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let Ok(held) = self.held(py) else { return "Replay(closed)".into() };
+        let place = held.name().map_or_else(|| "private".into(), |name| format!("shared as {name}"));
+        let kind = if held.options().prioritized { "prioritized" } else { "uniform" };
+        format!("Replay({} of {} transitions, {kind}, {place})", held.len(), held.options().capacity)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        let held = self.held(py)?;
+        let advice = "a private replay stays in its process; make it with shared=True to send it to another, or save() and load() it";
+        let name = held.name().filter(|name| name.starts_with(&shoal::segment::replay_name_prefix()));
+        let name = name.ok_or_else(|| PyTypeError::new_err(advice))?;
+        Ok((py.get_type::<Self>().getattr("open")?, (name.into(),)))
+    }
+
+    /// What other processes open; `None` for a private replay.
+    #[getter]
+    fn name(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        Ok(self.held(py)?.name().map(String::from))
+    }
+
+    /// Most transitions.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.held(py)?.options().capacity)
+    }
+
+    /// Fields of a transition.
+    #[getter]
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        options::describe(py, self.held(py)?.options())
+    }
+
+    /// Whether transitions are drawn by priority.
+    #[getter]
+    fn prioritized(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.held(py)?.options().prioritized)
+    }
+
+    /// Exponent of the priorities.
+    #[getter]
+    fn alpha(&self, py: Python<'_>) -> PyResult<f32> {
+        Ok(self.held(py)?.options().alpha)
+    }
+
+    /// The exponent of the importance weights now.
+    #[getter]
+    fn beta(&self, py: Python<'_>) -> PyResult<f32> {
+        Ok(self.held(py)?.beta())
+    }
+
+    /// The largest error so far (at least one): the priority of what is added without one.
+    #[getter]
+    fn max_priority(&self, py: Python<'_>) -> PyResult<f64> {
+        Ok(self.held(py)?.largest_error())
+    }
+
+    /// Sum of all priorities.
+    #[getter]
+    fn total_priority(&self, py: Python<'_>) -> PyResult<f64> {
+        Ok(self.held(py)?.total_priority())
+    }
+
+    /// Transitions ever added, by all processes.
+    #[getter]
+    fn inserted(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.held(py)?.inserted())
+    }
+
+    /// Transitions ever drawn, by all processes.
+    #[getter]
+    fn sampled(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.held(py)?.sampled())
+    }
+
+    /// Memory taken.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.held(py)?.total_bytes())
+    }
+}
+
+impl Replay {
+    fn target<'py>(&self, py: Python<'py>, held: &Standalone, rows: usize, out: Option<Bound<'py, Batch>>) -> PyResult<Bound<'py, Batch>> {
+        let Some(out) = out else {
+            return Bound::new(py, Batch::zeros(py, held.schema(), held.options(), rows)?);
+        };
+        let batch = out.get();
+        if batch.rows != rows || batch.schema != *held.schema() {
+            let problem = format!("out has {} transitions, or other fields; expected a batch of {rows} from this replay", batch.rows);
+            return Err(PyValueError::new_err(problem));
+        }
+        Ok(out)
+    }
+}
+
+/// Let `work` fill the arrays of `batch`.
+fn fill(py: Python<'_>, batch: &Batch, work: impl FnOnce(&mut Rows<'_, &mut [u8]>) -> PyResult<()>) -> PyResult<()> {
+    let mut arrays = batch.fill(py)?;
+    let mut columns = arrays.iter_mut().map(|array| array.bytes_mut()).collect::<PyResult<Vec<_>>>()?;
+    let mut slots = batch.indices.bind(py).try_readwrite()?;
+    let mut generations = batch.generations.bind(py).try_readwrite()?;
+    let mut weights = batch.weights.bind(py).try_readwrite()?;
+    work(&mut Rows {
+        columns: &mut columns,
+        slots: cast_slice_mut(slots.as_slice_mut()?),
+        generations: cast_slice_mut(generations.as_slice_mut()?),
+        weights: weights.as_slice_mut()?,
+    })
+}

@@ -1,0 +1,113 @@
+//! Takes the replay's content out, row by row, and puts it back: what a saved replay is made of.
+
+use super::store::TransitionStore;
+use super::table::Replay;
+use crate::sync::Ordering;
+
+/// A slot with what is in it: a transition with its priority, or a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Which slot.
+    pub slot: u64,
+    /// How often it had been claimed.
+    pub generation: u64,
+    /// Priority, in the tree's fixed point; 0 for what cannot be drawn, and for frames.
+    pub priority: u64,
+}
+
+/// The counts of a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// The insert cursor.
+    pub claimed: u64,
+    /// Transitions ever inserted.
+    pub inserted: u64,
+    /// Transitions ever drawn.
+    pub sampled: u64,
+    /// The largest priority so far, in the tree's fixed point.
+    pub largest_priority: u64,
+    /// Frames ever written.
+    pub frames: u64,
+}
+
+impl Replay<'_> {
+    /// Hand every whole transition to `take`, with the words of its row. Others may write meanwhile: what changes under
+    /// the reader is left out.
+    pub fn for_each_transition<E>(&self, mut take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
+        for_each(self.store(), self.schema().words(), |mut record, words| {
+            let slot = usize::try_from(record.slot).unwrap_or(usize::MAX);
+            record.priority = self.tree().and_then(|tree| tree.priority(slot, record.generation)).map_or(0, |priority| priority.0);
+            take(record, words)
+        })
+    }
+
+    /// Hand every whole frame to `take`, with its words.
+    pub fn for_each_frame<E>(&self, take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
+        self.frames().map_or(Ok(()), |frames| for_each(frames.slots, frames.slots.row(0).len(), take))
+    }
+
+    /// The counts.
+    pub fn counts(&self) -> Counts {
+        let control = self.control();
+        let [claimed, inserted, sampled, largest_priority, frames] =
+            [control.claimed(), control.inserted(), control.sampled(), control.largest_priority(), control.claimed_frames()]
+                .map(|word| word.load(Ordering::Relaxed));
+        Counts { claimed, inserted, sampled, largest_priority, frames }
+    }
+
+    /// Put a transition back into a replay that nobody else uses yet. To be followed by [`Replay::put_counts`].
+    /// `false` when the slot is none of this replay's.
+    pub fn put_transition(&mut self, record: &Record, words: &[u64]) -> bool {
+        let placed = put(self.store(), record, words);
+        if placed && let (Some(tree), Ok(slot)) = (self.tree(), usize::try_from(record.slot)) {
+            tree.place(slot, record.generation, record.priority);
+        }
+        placed
+    }
+
+    /// Put a frame back. `false` when the slot is none of this replay's.
+    pub fn put_frame(&mut self, record: &Record, words: &[u64]) -> bool {
+        self.frames().is_some_and(|frames| put(frames.slots, record, words))
+    }
+
+    /// Put the counts back and make the sums of the tree.
+    pub fn put_counts(&mut self, counts: &Counts) {
+        let control = self.control();
+        for (word, value) in [
+            (control.claimed(), counts.claimed),
+            (control.inserted(), counts.inserted),
+            (control.sampled(), counts.sampled),
+            (control.largest_priority(), counts.largest_priority),
+            (control.claimed_frames(), counts.frames),
+        ] {
+            word.store(value, Ordering::Relaxed);
+        }
+        if let Some(tree) = self.tree() {
+            tree.rebuild();
+        }
+    }
+}
+
+fn for_each<E>(
+    slots: TransitionStore<'_>,
+    words: usize,
+    mut take: impl FnMut(Record, &[u64]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut row = vec![0; words];
+    for slot in 0..slots.capacity() {
+        let copy = |from: &[crate::sync::AtomicU64]| {
+            row.iter_mut().zip(from).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
+        };
+        if let Some(generation) = slots.read(slot, copy) {
+            take(Record { slot: slot as u64, generation, priority: 0 }, &row)?;
+        }
+    }
+    Ok(())
+}
+
+fn put(slots: TransitionStore<'_>, record: &Record, words: &[u64]) -> bool {
+    let Some(slot) = usize::try_from(record.slot).ok().filter(|&slot| slot < slots.capacity()) else { return false };
+    slots.row(slot).iter().zip(words).for_each(|(to, &from)| to.store(from, Ordering::Relaxed));
+    slots.publish(slot, record.generation, super::table::SUPERVISOR);
+    true
+}

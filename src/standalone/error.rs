@@ -1,0 +1,153 @@
+//! What can go wrong with a replay that belongs to no run.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::config::ConfigErrors;
+use crate::rendezvous::RendezvousError;
+use crate::rendezvous::handshake::JoinError;
+use crate::replay::SampleError;
+use crate::segment::SegmentError;
+
+/// Why a replay could not be made, opened, used, saved or loaded.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StandaloneError {
+    /// A number out of its range.
+    #[error("{what} is {value}; it must be between {least} and {most}")]
+    OutOfRange {
+        /// Which.
+        what: &'static str,
+        /// Value given.
+        value: f64,
+        /// Smallest allowed.
+        least: f64,
+        /// Largest allowed.
+        most: f64,
+    },
+    /// No fields.
+    #[error("a transition needs at least one field")]
+    NoFields,
+    /// A field that cannot be.
+    #[error("field `{name}`: {problem}")]
+    Field {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The segment.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// The run was not found, or said no.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The run's configuration cannot be read.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// The options in the segment or file cannot be read.
+    #[error("the options of the replay cannot be read: {reason}")]
+    Options {
+        /// Why.
+        reason: String,
+    },
+    /// Everybody's places are taken.
+    #[error("all {participants} participants are there already; give the replay more (participants=)")]
+    Full {
+        /// How many may take part.
+        participants: usize,
+    },
+    /// Nothing can be drawn.
+    #[error(transparent)]
+    Sample(#[from] SampleError),
+    /// An index beyond the capacity.
+    #[error("index {index} is out of range: the replay has {capacity} slots")]
+    Index {
+        /// Value given.
+        index: i64,
+        /// Number of slots.
+        capacity: usize,
+    },
+    /// Nothing was ever written there.
+    #[error("slot {index} is empty: {inserted} transitions have been added")]
+    EmptySlot {
+        /// Which slot.
+        index: usize,
+        /// Transitions added so far.
+        inserted: u64,
+    },
+    /// Overwritten meanwhile.
+    #[error("{stale} of {all} transitions were overwritten since they were drawn, the first in slot {slot}; nothing was changed")]
+    Stale {
+        /// How many.
+        stale: usize,
+        /// Of how many.
+        all: usize,
+        /// Slot of the first.
+        slot: usize,
+    },
+    /// Not a priority.
+    #[error("priority {value} at position {position} is not a finite number of at least 0; nothing was changed")]
+    Priority {
+        /// Value given.
+        value: f32,
+        /// Where.
+        position: usize,
+    },
+    /// Uniform sampling knows no priorities.
+    #[error("this replay draws uniformly and has no priorities; make it with prioritized=True")]
+    NotPrioritized,
+    /// The rate limiter did not let it through in time.
+    #[error(
+        "the rate limiter held the call back for longer than its timeout: {inserted} transitions added, {sampled} sampled, at least \
+         {min_size} needed"
+    )]
+    RateLimited {
+        /// Transitions added.
+        inserted: u64,
+        /// Transitions sampled.
+        sampled: u64,
+        /// Transitions needed before the first sample.
+        min_size: u64,
+    },
+    /// Waiting was given up because the caller was interrupted.
+    #[error("interrupted")]
+    Interrupted,
+    /// Another process stays inside an operation.
+    #[error("a process stayed in the middle of an operation for too long (is it stopped?); try again")]
+    Stuck,
+    /// The run ended.
+    #[error("the run has ended")]
+    RunEnded,
+    /// Not for a run's replay.
+    #[error("the replay belongs to a run: {action} is its supervisor's")]
+    OfARun {
+        /// What was asked.
+        action: &'static str,
+    },
+    /// The file.
+    #[error("cannot {action} {path}: {source}")]
+    File {
+        /// What was attempted.
+        action: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file's content.
+    #[error("{path} is no whole replay file: {problem}")]
+    Corrupt {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl From<RendezvousError> for StandaloneError {
+    fn from(error: RendezvousError) -> Self {
+        Self::Join(error.into())
+    }
+}

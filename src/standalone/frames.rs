@@ -1,0 +1,62 @@
+//! Knows the frames that this process wrote lately, so that each is stored once.
+//!
+//! Whoever adds stacked observations hands over every frame up to eight times. A frame is recognised by a 128-bit hash
+//! of its content, whatever stream it came from and wherever an episode begins: what a transition shows is exactly what
+//! was handed over, with repeated or blank frames at the start of an episode as the environment has them.
+
+use std::collections::{HashMap, VecDeque};
+
+use twox_hash::XxHash3_128;
+
+use crate::replay::{FrameStore, Replay, Target};
+
+/// Most frames remembered: those of a few hundred environments.
+const REMEMBERED: usize = 8_192;
+/// Part of the frame store's ring within which a frame may be shown again: one found near its end would soon be lost,
+/// and the transition with it.
+const YOUNG_PART: u64 = 16;
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    name: Target,
+    /// Frames written before it.
+    number: u64,
+}
+
+/// The frames written lately.
+#[derive(Default)]
+pub(super) struct RecentFrames {
+    known: HashMap<u128, Known>,
+    order: VecDeque<u128>,
+}
+
+impl RecentFrames {
+    /// The name of a frame with this content: of one written lately, or of a new one.
+    pub(super) fn name(&mut self, replay: &Replay<'_>, frames: FrameStore<'_>, frame: &[u8]) -> Target {
+        let hash = XxHash3_128::oneshot(frame);
+        let now = frames.written();
+        let young = frames.capacity() as u64 / YOUNG_PART;
+        if let Some(known) = self.known.get(&hash)
+            && now.saturating_sub(known.number) <= young
+            && frames.holds(known.name)
+        {
+            return known.name;
+        }
+        let name = replay.write_frame(frame);
+        if self.known.insert(hash, Known { name, number: now }).is_none() {
+            self.order.push_back(hash);
+        }
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        name
+    }
+
+    /// Forget everything: the replay was cleared.
+    pub(super) fn clear(&mut self) {
+        self.known.clear();
+        self.order.clear();
+    }
+}

@@ -1,0 +1,224 @@
+//! What a replay that belongs to no run is like: checked once, kept in its segment and in its files.
+
+use serde::{Deserialize, Serialize};
+
+use super::StandaloneError;
+use crate::replay::{Element, Field, RateLimiter, Schema};
+use crate::segment::layout::{Layout, LayoutParameters, MAX_CAPACITY};
+
+/// Transitions that a participant stages before it flushes them.
+const STAGED_TRANSITIONS: usize = 64;
+/// Children per node of the tree, measured best over search and update (docs/replay.md).
+const FANOUT: usize = 16;
+/// Room for the options in the segment.
+const DESCRIPTION_BYTES: usize = 1 << 16;
+/// Most processes that may share a replay: each takes a place to write and a place to read.
+pub const MAX_PARTICIPANTS: usize = 256;
+
+/// A field, with the shape that its readers see.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FieldOptions {
+    /// Name.
+    pub name: String,
+    /// Element type, as [`Element::name`] has it.
+    pub element: String,
+    /// Shape of one transition's value; of one frame where `stack` is not 0.
+    pub shape: Vec<usize>,
+    /// Frames stacked in front of the shape, each stored once; 0 for a field that lies in its row.
+    pub stack: usize,
+}
+
+impl FieldOptions {
+    /// Shape of one transition's value as readers see it.
+    pub fn full_shape(&self) -> Vec<usize> {
+        let stack = (self.stack > 0).then_some(self.stack);
+        stack.into_iter().chain(self.shape.iter().copied()).collect()
+    }
+
+    /// Element type.
+    pub fn element(&self) -> Option<Element> {
+        Element::from_name(&self.element)
+    }
+}
+
+/// Linear in the number of transitions sampled: `start` at 0, `end` from `samples` on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// At the beginning.
+    pub start: f32,
+    /// At the end.
+    pub end: f32,
+    /// Where the end is.
+    pub samples: u64,
+}
+
+impl Schedule {
+    /// The value after `sampled` samples.
+    pub fn at(&self, sampled: u64) -> f32 {
+        if sampled >= self.samples {
+            return self.end;
+        }
+        let part = sampled as f64 / self.samples as f64;
+        (f64::from(self.start) + part * f64::from(self.end - self.start)) as f32
+    }
+}
+
+/// How steps become n-step transitions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepOptions {
+    /// Steps.
+    pub n: usize,
+    /// Discount per step.
+    pub gamma: f32,
+    /// Field of the reward, an `f32` or `f64`.
+    pub reward: String,
+    /// Fields that are taken from the last of the steps.
+    pub next_fields: Vec<String>,
+    /// Field that says that the episode ended inside the problem.
+    pub terminated: String,
+    /// Field that says that the episode was cut off.
+    pub truncated: Option<String>,
+    /// Field, an `f32`, that gets gamma to the number of steps, or 0 after a termination.
+    pub discount: Option<String>,
+}
+
+/// Everything that a replay is made from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Options {
+    /// Most transitions.
+    pub capacity: usize,
+    /// Whether transitions are drawn by priority.
+    pub prioritized: bool,
+    /// Exponent of the priorities (Schaul et al. 2016, equation 1).
+    pub alpha: f32,
+    /// Exponent of the importance weights (same, section 3.4).
+    pub beta: Schedule,
+    /// Added to every error before it becomes a priority.
+    pub epsilon: f32,
+    /// Transitions before the first sample.
+    pub min_size: u64,
+    /// Samples per insert to hold; `None` lets both sides run free.
+    pub samples_per_insert: Option<f64>,
+    /// How far they may drift, in samples.
+    pub error_band: f64,
+    /// Processes that may take part at once.
+    pub participants: usize,
+    /// Frames that fit; 0 where no field is stacked.
+    pub frames: usize,
+    /// Fields of a transition.
+    pub fields: Vec<FieldOptions>,
+    /// How steps become transitions; `None` when what is added are transitions.
+    pub steps: Option<StepOptions>,
+}
+
+impl Options {
+    /// The schema and the layout that follow, once every value has been checked.
+    pub(super) fn plan(&self) -> Result<(Schema, Layout), StandaloneError> {
+        let schema = self.schema()?;
+        self.check(&schema)?;
+        let layout = Layout::new(LayoutParameters {
+            processes: 2 * self.participants,
+            stagers: self.participants,
+            staged_transitions: STAGED_TRANSITIONS,
+            capacity: self.capacity,
+            fanout: if self.prioritized { FANOUT } else { 0 },
+            transition_words: schema.words(),
+            published_values: 1,
+            learned_parameters: 1,
+            learner_state_values: 1,
+            statistics_values: 0,
+            learners: 1,
+            frames: self.frames,
+            frame_bytes: schema.frame_bytes(),
+            description_bytes: DESCRIPTION_BYTES,
+        })?;
+        Ok((schema, layout))
+    }
+
+    /// The fields as the replay knows them.
+    pub(super) fn schema(&self) -> Result<Schema, StandaloneError> {
+        let field = |field: &FieldOptions| {
+            let invalid = |problem: &str| StandaloneError::Field { name: field.name.clone(), problem: problem.into() };
+            let element = field.element().ok_or_else(|| invalid("its dtype is none of bool and the integers and floats of up to 8 bytes"))?;
+            let length = field.shape.iter().try_fold(1usize, |product, &axis| product.checked_mul(axis));
+            let length = length.filter(|&length| (1..1 << 26).contains(&length)).ok_or_else(|| invalid("its shape holds no value, or too many"))?;
+            Ok(if field.stack == 0 { Field::new(&field.name, element, length) } else { Field::stacked(&field.name, element, length, field.stack) })
+        };
+        Ok(Schema::new(self.fields.iter().map(field).collect::<Result<_, StandaloneError>>()?))
+    }
+
+    /// When inserting and sampling may go on.
+    pub(super) fn limiter(&self) -> RateLimiter {
+        RateLimiter { min_size: self.min_size, samples_per_insert: self.samples_per_insert, error_band: self.error_band }
+    }
+
+    fn check(&self, schema: &Schema) -> Result<(), StandaloneError> {
+        let within = |what: &'static str, value: f64, least: f64, most: f64| {
+            let inside = value >= least && value <= most;
+            if inside { Ok(()) } else { Err(StandaloneError::OutOfRange { what, value, least, most }) }
+        };
+        within("participants", self.participants as f64, 1.0, MAX_PARTICIPANTS as f64)?;
+        // One slot more than there are writers, or writers that hold a slot each could wait for each other.
+        within("capacity", self.capacity as f64, (self.participants + 1) as f64, MAX_CAPACITY as f64)?;
+        within("alpha", self.alpha.into(), 0.0, 1.0)?;
+        within("epsilon", self.epsilon.into(), 0.0, 1e3)?;
+        within("beta", self.beta.start.into(), 0.0, 1.0)?;
+        within("beta", self.beta.end.into(), 0.0, 1.0)?;
+        within("min_size", self.min_size as f64, 0.0, self.capacity as f64)?;
+        if let Some(ratio) = self.samples_per_insert {
+            within("samples_per_insert", ratio, 1e-6, 1e9)?;
+            within("error_band", self.error_band, ratio.max(1.0), 1e15)?;
+        }
+        if self.fields.is_empty() {
+            return Err(StandaloneError::NoFields);
+        }
+        for (index, field) in self.fields.iter().enumerate() {
+            if self.fields[..index].iter().any(|earlier| earlier.name == field.name) {
+                return Err(StandaloneError::Field { name: field.name.clone(), problem: "it is there twice".into() });
+            }
+        }
+        let stacked = || schema.fields().iter().filter(|field| field.stack > 0);
+        if let Some(other) = stacked().find(|field| field.frame_bytes() != schema.frame_bytes()) {
+            let problem = format!("its frames have {} bytes, those of another field {}; they share one store", other.frame_bytes(), schema.frame_bytes());
+            return Err(StandaloneError::Field { name: other.name.clone(), problem });
+        }
+        let most_named = stacked().map(|field| field.stack).sum::<usize>();
+        if most_named > 0 {
+            within("frame_capacity", self.frames as f64, (2 * most_named) as f64, MAX_CAPACITY as f64)?;
+        }
+        self.steps.as_ref().map_or(Ok(()), |steps| steps.check(schema))
+    }
+}
+
+impl StepOptions {
+    fn check(&self, schema: &Schema) -> Result<(), StandaloneError> {
+        if !(1..=1_000).contains(&self.n) {
+            return Err(StandaloneError::OutOfRange { what: "n_step.n", value: self.n as f64, least: 1.0, most: 1e3 });
+        }
+        if !(0.0..=1.0).contains(&self.gamma) {
+            return Err(StandaloneError::OutOfRange { what: "n_step.gamma", value: self.gamma.into(), least: 0.0, most: 1.0 });
+        }
+        let field = |name: &str| {
+            let position = schema.position(name);
+            position.map(|position| &schema.fields()[position]).ok_or_else(|| StandaloneError::Field {
+                name: name.into(),
+                problem: "n_step names it, and the replay has no such field".into(),
+            })
+        };
+        for name in &self.next_fields {
+            field(name)?;
+        }
+        let of_one = |name: &str, elements: &[Element], kind: &str| {
+            let found = field(name)?;
+            if found.length == 1 && found.stack == 0 && elements.contains(&found.element) {
+                return Ok(());
+            }
+            Err(StandaloneError::Field { name: name.into(), problem: format!("n_step needs a single {kind} here") })
+        };
+        of_one(&self.reward, &[Element::F32, Element::F64], "float32 or float64")?;
+        for name in [Some(&self.terminated), self.truncated.as_ref()].into_iter().flatten() {
+            of_one(name, &[Element::Bool, Element::U8, Element::F32, Element::I32], "bool, uint8, int32 or float32")?;
+        }
+        self.discount.as_deref().map_or(Ok(()), |name| of_one(name, &[Element::F32], "float32"))
+    }
+}
