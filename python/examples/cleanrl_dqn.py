@@ -132,6 +132,8 @@ def train(args: Arguments) -> list[float]:
                 "next_observation": next_observation,
                 "terminated": terminated,
                 "truncated": truncated,
+                # The replay fills it in.
+                "discount": 1.0,
             }
         )
         observation = next_observation

@@ -98,6 +98,8 @@ def act(name: str, network: nn.Module, epsilon: float, seed: int) -> None:
                 "next_observation": next_observation,
                 "terminated": terminated,
                 "truncated": truncated,
+                # The replay fills it in.
+                "discount": 1.0,
             }
         )
         observation = next_observation

@@ -38,6 +38,7 @@ class Priorities:
             seed=self._seed,
         )
         self._slots = np.full(self.capacity, -1, dtype=np.int64)
+        self._max_error = 1.0
 
     def __len__(self) -> int:
         return len(self._replay)
@@ -45,7 +46,7 @@ class Priorities:
     @property
     def max_error(self) -> float:
         """The largest error so far, at least one: what an item gets that has none of its own."""
-        return self._replay.max_priority
+        return self._max_error
 
     def update(self, items: ArrayLike, errors: ArrayLike | None = None) -> None:
         """Set the errors of items, to `max_error` without `errors`. The last of an item counts."""
@@ -54,6 +55,8 @@ class Priorities:
         values = np.broadcast_to(values, items.shape)
         if len(items) == 0:
             return
+        if not (np.isfinite(values).all() and (values >= 0.0).all()):
+            raise ValueError(f"Errors must be finite and not negative: the least here is {values.min()}.")
         # The first of each item in the reversed list is its last one.
         unique, last = np.unique(items[::-1], return_index=True)
         values = values[::-1][last]
@@ -64,6 +67,7 @@ class Priorities:
         if not known.all():
             new = unique[~known]
             self._slots[new] = self._replay.add({"item": new}, values[~known])
+        self._max_error = max(self._max_error, float(values.max()))
 
     def sample(self, count: int, beta: float) -> Draw:
         """Draw `count` items with the weights `(N P(i)) ** -beta`, divided by their largest."""
@@ -97,11 +101,8 @@ class Priorities:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Priorities.__init__(self, state["capacity"], alpha=state["alpha"], epsilon=state["epsilon"], seed=state["seed"])
-        items, errors = state["items"], state["errors"]
-        if len(items) > 0:
-            # The replay remembers the largest error that it has seen, so one item has it for a moment.
-            self.update(items[:1], state["max_error"])
-            self.update(items, errors)
+        self.update(state["items"], state["errors"])
+        self._max_error = state["max_error"]
 
     def _errors(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The errors that gave these values in the tree; any, where alpha is zero."""

@@ -126,8 +126,11 @@ class ShoalReplayBuffer(ReplayBuffer):
         if self.handle_timeout_termination:
             timeout = ended & np.array([bool(info.get("TimeLimit.truncated", False)) for info in infos])
         actions = np.asarray(action).reshape(self.n_envs, self.action_dim)
+        # The discount is the replay's to fill in.
+        discount = {"discount": np.ones(self.n_envs, dtype=np.float32)} if self.n_steps > 1 else {}
         self.replay.add(
             {
+                **discount,
                 **self._fields.to_fields("observation", obs),
                 "action": actions.astype(self._maybe_cast_dtype(self.action_space.dtype), copy=False),
                 "reward": np.asarray(reward, dtype=np.float32),
@@ -145,7 +148,9 @@ class ShoalReplayBuffer(ReplayBuffer):
         return self._samples(self.replay.sample(batch_size, beta=beta), env)
 
     def update_priorities(self, samples: Samples, td_errors: torch.Tensor) -> None:
-        """Take the sizes of these TD errors, one per sampled transition, as their priorities."""
+        """Take the sizes of these TD errors, one per sampled transition, as their priorities, if the replay has any."""
+        if not self.replay.prioritized:
+            return
         self.replay.update_priorities(samples.batch, td_errors.detach().abs().flatten().cpu().numpy())
 
     def _get_samples(self, batch_inds: Array, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
