@@ -166,14 +166,14 @@ def test_dqn_learns_cartpole():
         OffPolicyTrainerParams(
             training_collector=collector,
             test_collector=Collector(algorithm, testing),
-            max_epochs=5,
-            epoch_num_steps=4000,
+            max_epochs=8,
+            epoch_num_steps=2000,
             collection_step_num_env_steps=16,
             test_step_num_episodes=10,
             batch_size=64,
             update_step_num_gradient_steps_per_sample=0.2,
-            training_fn=lambda epoch, env_step: buffer.set_beta(min(1.0, BETA + 0.6 * env_step / 20_000)),
-            stop_fn=lambda mean: mean >= 300,
+            training_fn=lambda epoch, env_step: buffer.set_beta(min(1.0, BETA + 0.6 * env_step / 16_000)),
+            stop_fn=lambda mean: mean >= 200,
             show_progress=False,
             verbose=False,
         )
