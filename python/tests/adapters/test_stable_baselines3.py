@@ -321,6 +321,43 @@ def test_the_loss_of_dqn_is_weighted_and_its_errors_become_priorities():
     np.testing.assert_allclose(priorities, (errors.abs().flatten() + 1e-6) ** 0.6, rtol=1e-3)
 
 
+@pytest.mark.parametrize("name", ["SAC", "TD3", "DDPG"])
+def test_the_loss_of_critics_is_weighted_and_their_errors_become_priorities(name):
+    algorithm, _, env, options = PAIRS[name]
+    model = algorithm("MlpPolicy", env, seed=3, device="cpu", **deepcopy(options))
+    model.learn(100)
+    samples = model.sample_prioritized(32)
+    assert samples.weights.unique().numel() > 1
+    targets = torch.full((32, 1), 0.7)
+    with torch.no_grad():
+        errors = [values - targets for values in model.critic(samples.observations, samples.actions)]
+    loss = model.update_critic(samples, targets)
+    scale = 0.5 if name == "SAC" else 1.0
+    assert loss == pytest.approx(scale * sum((samples.weights * error**2).mean().item() for error in errors), rel=1e-4)
+    expected = sum(error.abs() for error in errors).flatten().numpy() / len(errors)
+    priorities = model.replay_buffer.replay.priorities(samples.batch.indices)
+    np.testing.assert_allclose(priorities, (expected + 1e-6) ** 0.6, rtol=1e-3)
+
+
+@pytest.mark.parametrize("final_beta", [0.9, None])
+def test_weights_are_those_of_the_beta_of_the_moment(final_beta):
+    kwargs = {"alpha": 0.7, "beta": 0.5}
+    model = PrioritizedDQN(
+        "MlpPolicy",
+        "CartPole-v1",
+        seed=3,
+        device="cpu",
+        final_beta=final_beta,
+        replay_buffer_kwargs=kwargs,
+        **DQN_OPTIONS,
+    )
+    model.learn(200)
+    samples = model.sample_prioritized(64)
+    tree = model.replay_buffer.replay.priorities()
+    weights = (200 * tree[samples.batch.indices] / tree.sum()) ** -(final_beta or 0.5)
+    np.testing.assert_allclose(samples.weights.flatten(), weights / weights.max(), rtol=1e-4)
+
+
 def test_model_and_buffer_are_saved_and_go_on(tmp_path):
     kwargs = {"alpha": 0.7, "beta": 0.5}
     model = PrioritizedDQN(
