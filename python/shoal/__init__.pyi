@@ -64,7 +64,9 @@ class NStep:
 class RateLimiter:
     """Holds `samples_per_insert` within `error_band` (Reverb's words), once `min_size` transitions are there."""
 
-    def __init__(self, min_size: int = 1, samples_per_insert: float | None = None, error_band: float | None = None) -> None: ...
+    def __init__(
+        self, min_size: int = 1, samples_per_insert: float | None = None, error_band: float | None = None
+    ) -> None: ...
 
 class Batch(Mapping[str, NDArray[Any]]):
     """A batch of transitions: a mapping of field name to array, and the names of its transitions."""

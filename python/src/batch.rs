@@ -93,7 +93,12 @@ impl Batch {
 
     /// The array of a field, or `default`.
     #[pyo3(signature = (name, default = None))]
-    fn get<'py>(&self, py: Python<'py>, name: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        name: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         Ok(self.arrays.bind(py).get_item(name)?.or(default))
     }
 

@@ -1,5 +1,7 @@
 //! Which Python exception an error becomes.
 
+use std::io::ErrorKind;
+
 use pyo3::exceptions::{PyFileNotFoundError, PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use shoal::replay::SampleError;
@@ -19,10 +21,8 @@ pub(crate) fn exception(py: Python<'_>, error: &StandaloneError) -> PyErr {
         StandaloneError::Segment(SegmentError::NoRoom { .. }) => PyMemoryError::new_err(text),
         StandaloneError::Segment(SegmentError::Open { .. }) => PyFileNotFoundError::new_err(text),
         StandaloneError::Segment(_) | StandaloneError::Options { .. } | StandaloneError::Corrupt { .. } => named(py, "CorruptError", text),
-        StandaloneError::File { source, .. } => match source.raw_os_error() {
-            Some(code) => PyOSError::new_err((code, text)),
-            None => PyOSError::new_err(text),
-        },
+        StandaloneError::File { source, .. } if source.kind() == ErrorKind::NotFound => PyFileNotFoundError::new_err(text),
+        StandaloneError::File { .. } => PyOSError::new_err(text),
         StandaloneError::Sample(SampleError::Empty) => named(py, "EmptyError", text),
         StandaloneError::Stale { .. } => named(py, "StaleIndexError", text),
         StandaloneError::RateLimited { .. } => named(py, "RateLimitError", text),

@@ -48,7 +48,9 @@ impl<'py> Input<'py> {
         let from = array.getattr(intern!(py, "dtype"))?;
         let to = dtype_name(element);
         if !numpy.call_method1(intern!(py, "can_cast"), (&from, to, intern!(py, "same_kind")))?.is_truthy()? {
-            return Err(PyTypeError::new_err(format!("{what} has dtype {from}, which does not fit {to}; convert it with .astype(\"{to}\")")));
+            return Err(PyTypeError::new_err(format!(
+                "{what} has dtype {from}, which does not fit {to}; convert it with .astype(\"{to}\")"
+            )));
         }
         let array = numpy.call_method1(intern!(py, "ascontiguousarray"), (&array, to))?;
         // The function makes an array of one dimension out of a scalar.
@@ -96,12 +98,15 @@ pub(crate) fn columns<'py>(
             Some(dictionary) => dictionary.get_item(name)?,
             None => transitions.get_item(name).ok(),
         };
-        let value = value.ok_or_else(|| PyValueError::new_err(format!("field `{}` is missing; a transition has {}", field.name, all(fields))))?;
+        let value =
+            value.ok_or_else(|| PyValueError::new_err(format!("field `{}` is missing; a transition has {}", field.name, all(fields))))?;
         let element = field.element().ok_or_else(|| PyTypeError::new_err("unknown dtype"))?;
         let input = Input::of(&value, element, &field.name)?;
         let found = leading(field, input.shape())?;
         if *rows.get_or_insert(found) != found {
-            let say = |rows: Option<usize>| rows.map_or("one transition without a leading dimension".into(), |rows| format!("{rows} transitions"));
+            let say = |rows: Option<usize>| {
+                rows.map_or("one transition without a leading dimension".into(), |rows| format!("{rows} transitions"))
+            };
             let problem = format!("field `{}` has {}, the fields before it {}", field.name, say(found), say(rows.flatten()));
             return Err(PyValueError::new_err(problem));
         }

@@ -15,26 +15,36 @@ const SPARE_FRAMES: usize = 16;
 
 /// The fields in `fields`: objects with a shape and a dtype, pairs of these, or dtypes.
 pub(crate) fn fields(fields: &Bound<'_, PyAny>) -> PyResult<Vec<FieldOptions>> {
-    let fields = fields.cast::<PyMapping>().map_err(|_| PyTypeError::new_err("fields must be a mapping of names to shoal.Field or (shape, dtype)"))?;
-    fields.items()?.iter().map(|item| item.extract::<(String, Bound<'_, PyAny>)>()).map(|item| item.and_then(|(name, value)| field(name, &value))).collect()
+    let fields = fields
+        .cast::<PyMapping>()
+        .map_err(|_| PyTypeError::new_err("fields must be a mapping of names to shoal.Field or (shape, dtype)"))?;
+    fields
+        .items()?
+        .iter()
+        .map(|item| item.extract::<(String, Bound<'_, PyAny>)>())
+        .map(|item| item.and_then(|(name, value)| field(name, &value)))
+        .collect()
 }
 
 fn field(name: String, value: &Bound<'_, PyAny>) -> PyResult<FieldOptions> {
     let py = value.py();
     let plain = || py.import("shoal.options")?.getattr("Field");
-    let object = if value.hasattr(intern!(py, "shape"))? && value.hasattr(intern!(py, "dtype"))? && !value.is_instance_of::<pyo3::types::PyType>() {
-        value.clone()
-    } else if let Ok(pair) = value.cast::<PyTuple>() {
-        plain()?.call1(pair)?
-    } else {
-        plain()?.call1(((), value))?
-    };
+    let object =
+        if value.hasattr(intern!(py, "shape"))? && value.hasattr(intern!(py, "dtype"))? && !value.is_instance_of::<pyo3::types::PyType>() {
+            value.clone()
+        } else if let Ok(pair) = value.cast::<PyTuple>() {
+            plain()?.call1(pair)?
+        } else {
+            plain()?.call1(((), value))?
+        };
     let dtype = object.getattr(intern!(py, "dtype"))?;
     let dtype = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "dtype"), (dtype,))?;
     let known = element_named(&dtype.getattr(intern!(py, "name"))?.extract::<String>()?);
     let native = dtype.getattr(intern!(py, "isnative"))?.is_truthy()?;
     let element = known.filter(|_| native).ok_or_else(|| {
-        PyTypeError::new_err(format!("field `{name}` has dtype {dtype}; it must be bool, or an integer or float of at most 8 bytes in this machine's byte order"))
+        PyTypeError::new_err(format!(
+            "field `{name}` has dtype {dtype}; it must be bool, or an integer or float of at most 8 bytes in this machine's byte order"
+        ))
     })?;
     let stack = object.getattr_opt(intern!(py, "stack"))?.map_or(Ok(0), |stack| stack.extract())?;
     Ok(FieldOptions { name, element: element.name().into(), shape: object.getattr(intern!(py, "shape"))?.extract()?, stack })

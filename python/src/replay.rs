@@ -50,9 +50,7 @@ fn released<T: Send>(
     };
     let mut signal = None;
     let result = py.detach(|| {
-        let mut go_on = || {
-            Python::attach(|py| py.check_signals()).map_err(|error| signal = Some(error)).is_ok()
-        };
+        let mut go_on = || Python::attach(|py| py.check_signals()).map_err(|error| signal = Some(error)).is_ok();
         work(Patience { timeout, go_on: &mut go_on })
     });
     match signal {

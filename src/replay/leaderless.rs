@@ -8,10 +8,10 @@ use super::repair::{open, repair, wait_until_outside};
 use super::schema::Schema;
 use super::staging::StagingArea;
 use super::table::Replay;
-use crate::segment::{Region, Segment};
 use crate::segment::control::Control;
 use crate::segment::processes::{ProcessSlot, SlotState, has_exited, start_time};
 use crate::segment::view::low;
+use crate::segment::{Region, Segment};
 use crate::sync::{Ordering, monotonic_ns};
 
 /// How long a place may be promised to a process that has not taken it: it takes microseconds unless that process died.

@@ -88,11 +88,7 @@ impl Replay<'_> {
     }
 }
 
-fn for_each<E>(
-    slots: TransitionStore<'_>,
-    words: usize,
-    mut take: impl FnMut(Record, &[u64]) -> Result<(), E>,
-) -> Result<(), E> {
+fn for_each<E>(slots: TransitionStore<'_>, words: usize, mut take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
     let mut row = vec![0; words];
     for slot in 0..slots.capacity() {
         let copy = |from: &[crate::sync::AtomicU64]| {

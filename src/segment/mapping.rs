@@ -52,6 +52,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Mapping {
     pub(super) fn create(name: &str, length_bytes: usize, huge_pages: bool) -> Result<Self, SegmentError> {
         let shared = ShmemConf::new().os_id(name).size(length_bytes).create().map_err(|error| match error {
+            ShmemError::MapCreateFailed(code) | ShmemError::UnknownOsError(code)
+                if Errno::from_raw(code.cast_signed()) == Errno::ENOMEM =>
+            {
+                SegmentError::NoRoom { needed_bytes: length_bytes, source: Errno::ENOMEM.into() }
+            }
             ShmemError::MapCreateFailed(code) | ShmemError::UnknownOsError(code) => {
                 SegmentError::Create { name: name.into(), reason: Errno::from_raw(code.cast_signed()).desc().into() }
             }

@@ -284,8 +284,7 @@ impl Standalone {
                     transition.bytes(position, values);
                 } else {
                     let store = replay.frames().expect("a schema with frames has a frame store");
-                    let names: Vec<_> =
-                        values.chunks_exact(field.frame_bytes()).map(|frame| frames.name(&replay, store, frame)).collect();
+                    let names: Vec<_> = values.chunks_exact(field.frame_bytes()).map(|frame| frames.name(&replay, store, frame)).collect();
                     transition.frames(position, &names);
                 }
             }
@@ -317,13 +316,7 @@ impl Standalone {
     /// Set the priorities of the transitions in `slots`, of these generations, or whatever is there now. Returns how many
     /// were stale and left out. Everything is checked before anything is changed; what another process overwrites
     /// in between is left out.
-    pub fn update(
-        &self,
-        slots: &[i64],
-        generations: Option<&[i64]>,
-        errors: &[f32],
-        stale: Stale,
-    ) -> Result<u64, StandaloneError> {
+    pub fn update(&self, slots: &[i64], generations: Option<&[i64]>, errors: &[f32], stale: Stale) -> Result<u64, StandaloneError> {
         if !self.options.prioritized {
             return Err(StandaloneError::NotPrioritized);
         }
@@ -460,11 +453,9 @@ impl Standalone {
         match (went_on, interrupted, late) {
             (true, ..) => Ok(()),
             (_, true, _) => Err(StandaloneError::Interrupted),
-            (_, _, true) => Err(StandaloneError::RateLimited {
-                inserted: self.inserted(),
-                sampled: self.sampled(),
-                min_size: self.limiter.min_size,
-            }),
+            (_, _, true) => {
+                Err(StandaloneError::RateLimited { inserted: self.inserted(), sampled: self.sampled(), min_size: self.limiter.min_size })
+            }
             _ => Err(StandaloneError::RunEnded),
         }
     }

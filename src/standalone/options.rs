@@ -139,10 +139,16 @@ impl Options {
     pub(super) fn schema(&self) -> Result<Schema, StandaloneError> {
         let field = |field: &FieldOptions| {
             let invalid = |problem: &str| StandaloneError::Field { name: field.name.clone(), problem: problem.into() };
-            let element = field.element().ok_or_else(|| invalid("its dtype is none of bool and the integers and floats of up to 8 bytes"))?;
+            let element =
+                field.element().ok_or_else(|| invalid("its dtype is none of bool and the integers and floats of up to 8 bytes"))?;
             let length = field.shape.iter().try_fold(1usize, |product, &axis| product.checked_mul(axis));
-            let length = length.filter(|&length| (1..1 << 26).contains(&length)).ok_or_else(|| invalid("its shape holds no value, or too many"))?;
-            Ok(if field.stack == 0 { Field::new(&field.name, element, length) } else { Field::stacked(&field.name, element, length, field.stack) })
+            let length =
+                length.filter(|&length| (1..1 << 26).contains(&length)).ok_or_else(|| invalid("its shape holds no value, or too many"))?;
+            Ok(if field.stack == 0 {
+                Field::new(&field.name, element, length)
+            } else {
+                Field::stacked(&field.name, element, length, field.stack)
+            })
         };
         Ok(Schema::new(self.fields.iter().map(field).collect::<Result<_, StandaloneError>>()?))
     }
@@ -179,7 +185,11 @@ impl Options {
         }
         let stacked = || schema.fields().iter().filter(|field| field.stack > 0);
         if let Some(other) = stacked().find(|field| field.frame_bytes() != schema.frame_bytes()) {
-            let problem = format!("its frames have {} bytes, those of another field {}; they share one store", other.frame_bytes(), schema.frame_bytes());
+            let problem = format!(
+                "its frames have {} bytes, those of another field {}; they share one store",
+                other.frame_bytes(),
+                schema.frame_bytes()
+            );
             return Err(StandaloneError::Field { name: other.name.clone(), problem });
         }
         let most_named = stacked().map(|field| field.stack).sum::<usize>();

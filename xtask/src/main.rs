@@ -7,6 +7,7 @@ mod arguments;
 mod distribution;
 mod libtorch;
 mod lock;
+mod package;
 mod prerequisites;
 mod python;
 mod report;

@@ -7,31 +7,49 @@ use anyhow::Result;
 use crate::libtorch::{self, Libtorch};
 use crate::python::{self, Environments};
 use crate::stages::{self, Stage};
-use crate::{prerequisites, workspace};
+use crate::{package, prerequisites, workspace};
 
-/// One stage as it is written down: its name, whether `--fast` keeps it, its cargo arguments and a variable it sets.
+/// One stage as it is written down: its name, what it needs, its arguments and a variable it sets.
 struct Definition {
     name: &'static str,
-    needs_libtorch: bool,
+    needs: Needs,
     arguments: &'static str,
     variable: Option<(&'static str, &'static str)>,
 }
 
+/// What a stage needs beside cargo. `--fast` keeps those that need nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    Libtorch,
+    /// The environment of the Python package, in which this program runs.
+    Package(&'static str),
+}
+
 const fn stage(name: &'static str, needs_libtorch: bool, arguments: &'static str) -> Definition {
-    Definition { name, needs_libtorch, arguments, variable: None }
+    Definition { name, needs: if needs_libtorch { Needs::Libtorch } else { Needs::Nothing }, arguments, variable: None }
+}
+
+const fn package(name: &'static str, program: &'static str, arguments: &'static str) -> Definition {
+    Definition { name, needs: Needs::Package(program), arguments, variable: None }
 }
 
 /// The cheap stages come first, so that a slip is told in seconds.
-const DEFINITIONS: [Definition; 7] = [
+const DEFINITIONS: [Definition; 12] = [
     stage("format", false, "fmt --all --check"),
     stage("lints-without-libtorch", false, "clippy --workspace --all-targets --no-default-features -- -D warnings"),
     stage("tests-without-libtorch", false, "nextest run --no-fail-fast --workspace --no-default-features"),
     stage("lints", true, "clippy --workspace --all-targets -- -D warnings"),
     stage("tests", true, "nextest run --no-fail-fast --workspace"),
+    package("package-format", "cargo", "fmt --check"),
+    package("package-style", "ruff", "check ."),
+    package("package-lints", "cargo", "clippy --features pyo3/extension-module -- -D warnings"),
+    package("package-build", "maturin", "develop --quiet"),
+    package("package-tests", "python", "-m pytest"),
     stage("documentation-tests", true, "test --workspace --doc"),
     Definition {
         name: "documentation",
-        needs_libtorch: true,
+        needs: Needs::Libtorch,
         arguments: "doc --workspace --no-deps",
         variable: Some(("RUSTDOCFLAGS", "-D warnings")),
     },
@@ -49,18 +67,35 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         .filter(|definition| match only {
             Some(name) => definition.name == name,
             // Every test that runs without libtorch runs with it too, so the full set leaves that stage out.
-            None if fast => !definition.needs_libtorch,
+            None if fast => definition.needs == Needs::Nothing,
             None => definition.name != "tests-without-libtorch",
         })
         .collect();
-    let set_up = if chosen.iter().any(|definition| definition.needs_libtorch) {
+    let set_up = if chosen.iter().any(|definition| definition.needs != Needs::Nothing) {
         prerequisites::require([prerequisites::cpp_compiler()])?;
         Some((libtorch::provide()?, python::provide()?))
     } else {
         None
     };
+    // The package is built and tested where there is a Python, which `python::provide` has said already.
+    let programs = match set_up.as_ref().map(|(_, environments)| environments) {
+        Some(Environments::InPython(folder)) if chosen.iter().any(|definition| matches!(definition.needs, Needs::Package(_))) => {
+            Some(package::provide(folder)?)
+        }
+        _ => None,
+    };
     let nextest = has_nextest();
-    let stages = chosen.iter().map(|definition| Stage { name: definition.name, command: command(definition, nextest, set_up.as_ref()) });
+    let stages = chosen.iter().filter_map(|definition| {
+        let command = match definition.needs {
+            Needs::Package(program) => {
+                let mut command = package::command(programs.as_ref()?, program);
+                command.args(definition.arguments.split(' '));
+                command
+            }
+            _ => command(definition, nextest, set_up.as_ref()),
+        };
+        Some(Stage { name: definition.name, command })
+    });
     stages::run(stages.collect(), "cargo xtask test --only")
 }
 
@@ -69,7 +104,7 @@ fn command(definition: &Definition, nextest: bool, set_up: Option<&(Libtorch, En
     let mut words = arguments(definition.arguments, nextest);
     if let Some((libtorch, environments)) = set_up {
         libtorch.hand_to(&mut command);
-        if definition.needs_libtorch {
+        if definition.needs == Needs::Libtorch {
             // Before what is meant for the compiler.
             let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
             words.splice(end..end, environments.features().iter().copied());
@@ -114,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_stage_without_libtorch_does_not_ask_for_its_feature() {
-        for definition in DEFINITIONS.iter().filter(|definition| !definition.needs_libtorch && definition.name != "format") {
+        for definition in DEFINITIONS.iter().filter(|definition| definition.needs == Needs::Nothing && definition.name != "format") {
             assert!(definition.arguments.contains("--no-default-features"), "{}", definition.name);
         }
     }

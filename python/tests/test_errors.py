@@ -1,0 +1,161 @@
+"""What is wrong is refused with the value, the limit and the next step, and nothing is changed."""
+
+import numpy as np
+import pytest
+from conftest import FIELDS, assert_whole, numbered
+
+import shoal
+
+
+@pytest.fixture
+def filled():
+    replay = shoal.Replay(8, FIELDS, seed=1)
+    replay.add(numbered(0, 8))
+    return replay
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1.0, -1e-30])
+def test_what_is_no_priority_is_refused_and_changes_nothing(filled, value):
+    before = filled.priorities()
+    with pytest.raises(ValueError, match="position 1"):
+        filled.update_priorities([0, 1, 2], [1.0, value, 2.0])
+    with pytest.raises(ValueError, match="position 0"):
+        filled.add(numbered(8, 1), [value])
+    np.testing.assert_array_equal(filled.priorities(), before)
+    assert filled.inserted == 8 and np.isfinite(filled.total_priority)
+    assert_whole(filled.sample(32))
+
+
+@pytest.mark.parametrize("index", [8, 100, -1, 2**40, -(2**40)])
+def test_indices_out_of_range_are_refused_and_change_nothing(filled, index):
+    before = filled.priorities()
+    for call in (
+        lambda: filled.update_priorities([0, index], [3.0, 3.0]),
+        lambda: filled.get([index]),
+        lambda: filled.priorities([index]),
+    ):
+        with pytest.raises(IndexError, match=f"index {index} .* 8 slots"):
+            call()
+    np.testing.assert_array_equal(filled.priorities(), before)
+
+
+def test_slots_that_were_never_written_have_no_transition():
+    replay = shoal.Replay(8, FIELDS)
+    replay.add(numbered(0, 2))
+    with pytest.raises(IndexError, match="slot 5 is empty"):
+        replay.update_priorities([5], [1.0])
+    with pytest.raises(IndexError, match="slot 5 is empty"):
+        replay.get([5])
+
+
+def test_overwritten_transitions_are_stale(filled):
+    batch = filled.sample(8)
+    filled.add(numbered(8, 8))
+    before = filled.priorities()
+    with pytest.raises(shoal.StaleIndexError, match="8 of 8"):
+        filled.update_priorities(batch, np.full(8, 9.0))
+    assert filled.update_priorities(batch, np.full(8, 9.0), stale="ignore") == 8
+    assert filled.update_priorities(batch.indices, np.full(8, 9.0), batch.generations, stale="ignore") == 8
+    np.testing.assert_array_equal(filled.priorities(), before)
+    # Indices alone mean what is there now.
+    assert filled.update_priorities(batch.indices, np.full(8, 9.0)) == 0
+
+
+def test_sampling_an_empty_replay_is_an_error_and_no_hang():
+    for shared in (False, True):
+        with (
+            shoal.Replay(64, FIELDS, shared=shared) as replay,
+            pytest.raises(shoal.EmptyError, match="insert transitions first"),
+        ):
+            replay.sample(4)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"observation": np.zeros((2, 4), np.float32)}, ValueError, r"observation.*\[2, 4\].*\[3\]"),
+        ({"observation": np.zeros((3, 3), np.float32)}, ValueError, "observation|action"),
+        ({"reward": np.zeros(3, np.float32)}, ValueError, "reward.*3 transitions"),
+        ({"reward": "much"}, TypeError, "reward"),
+        ({"terminated": 0.5}, TypeError, "terminated.*bool"),
+        ({"unknown": 1}, ValueError, "no field `unknown`"),
+    ],
+)
+def test_transitions_of_another_shape_are_refused(filled, change, error, words):
+    with pytest.raises(error, match=words):
+        filled.add({**numbered(0, 2), **change})
+    assert filled.inserted == 8
+
+
+def test_a_missing_field_is_named(filled):
+    transitions = numbered(0, 1)
+    del transitions["reward"]
+    with pytest.raises(ValueError, match="`reward` is missing; a transition has `observation`, `action`"):
+        filled.add(transitions)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"capacity": 0}, "capacity is 0"),
+        ({"capacity": 2**30}, "capacity"),
+        ({"alpha": 2.0}, "alpha is 2; it must be between 0 and 1"),
+        ({"alpha": float("nan")}, "alpha"),
+        ({"beta": -0.1}, "beta"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"fields": {}}, "at least one field"),
+        ({"fields": {"x": ((0,), "float32")}}, "`x`.*shape"),
+        ({"frame_capacity": 100}, "frame_capacity"),
+        ({"shared": True, "participants": 0}, "participants"),
+        ({"rate_limiter": shoal.RateLimiter(10, samples_per_insert=-1.0)}, "samples_per_insert"),
+        ({"n_step": shoal.NStep(3, reward="gain", terminated="terminated", truncated=None)}, "`gain`"),
+        ({"n_step": shoal.NStep(0, terminated="terminated", truncated=None)}, "n_step.n"),
+    ],
+)
+def test_impossible_options_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        shoal.Replay(**{"capacity": 100, "fields": FIELDS, **options})
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "U5", "datetime64[s]", ">f4", "object"])
+def test_dtypes_that_cannot_be_stored_are_refused(dtype):
+    with pytest.raises(TypeError, match="`x` has dtype"):
+        shoal.Replay(100, {"x": dtype})
+
+
+def test_a_replay_larger_than_the_memory_is_refused():
+    with pytest.raises(MemoryError, match="capacity"):
+        shoal.Replay(2**24, {"x": ((2**20,), "float64")}, shared=True)
+
+
+def test_a_closed_replay_says_so(filled):
+    filled.close()
+    with pytest.raises(shoal.ReplayError, match="closed"):
+        len(filled)
+
+
+def test_a_private_replay_cannot_be_sent(filled):
+    import pickle
+
+    with pytest.raises(TypeError, match="shared=True"):
+        pickle.dumps(filled)
+
+
+def test_a_name_that_nobody_has_is_not_found():
+    with pytest.raises(FileNotFoundError):
+        shoal.Replay.open("/shoal-replay-0-0-0")
+
+
+def test_a_foreign_object_is_refused(tmp_path):
+    import os
+    import uuid
+
+    name = f"/shoal-foreign-{uuid.uuid4().hex}"
+    path = "/dev/shm" + name
+    try:
+        with open(path, "wb") as file:
+            file.write(os.urandom(1 << 20))
+        with pytest.raises(shoal.CorruptError, match="not a Shoal segment"):
+            shoal.Replay.open(name)
+    finally:
+        os.unlink(path)

@@ -1,0 +1,76 @@
+"""Saving and loading."""
+
+import os
+
+import numpy as np
+import pytest
+from conftest import FIELDS, assert_whole, numbered
+
+import shoal
+
+
+@pytest.fixture
+def saved(tmp_path):
+    replay = shoal.Replay(64, FIELDS, alpha=0.7, beta=(0.4, 1.0, 1000), seed=1)
+    for first in range(0, 100, 10):
+        replay.add(numbered(first, 10), np.arange(10, dtype=np.float32) + 1)
+    batch = replay.sample(32)
+    replay.update_priorities(batch, np.full(32, 20.0))
+    replay.save(tmp_path / "replay")
+    return replay, tmp_path / "replay", batch
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_everything_comes_back_priorities_and_counts_too(saved, shared):
+    replay, path, batch = saved
+    with shoal.Replay.load(path, shared=shared) as loaded:
+        for name in ["capacity", "alpha", "beta", "inserted", "sampled", "max_priority", "total_priority", "fields"]:
+            assert getattr(loaded, name) == getattr(replay, name), name
+        np.testing.assert_array_equal(loaded.priorities(), replay.priorities())
+        assert_whole(loaded.sample(200))
+        # Names still hold, and insertion goes on where it was.
+        assert loaded.update_priorities(batch, np.ones(32)) == 0
+        np.testing.assert_array_equal(loaded.add(numbered(100, 3)), replay.add(numbered(100, 3)))
+
+
+def test_every_changed_or_missing_byte_is_noticed(saved):
+    _, path, _ = saved
+    content = path.read_bytes()
+    random = np.random.default_rng(0)
+    for position in random.integers(0, len(content), 60):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << random.integers(0, 8)
+        path.write_bytes(damaged)
+        with pytest.raises(shoal.CorruptError):
+            shoal.Replay.load(path)
+    for length in [0, 1, 11, 40, len(content) // 2, len(content) - 1]:
+        path.write_bytes(content[:length])
+        with pytest.raises(shoal.CorruptError):
+            shoal.Replay.load(path)
+
+
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(saved, tmp_path):
+    replay, path, _ = saved
+    old = path.read_bytes()
+    child = os.fork()
+    if child == 0:
+        import resource
+        import signal
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        try:
+            replay.save(path)
+        except OSError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert path.read_bytes() == old
+    assert os.listdir(tmp_path) == ["replay"]
+
+
+def test_a_missing_file_or_folder_is_named(tmp_path, replay):
+    with pytest.raises(FileNotFoundError, match="missing"):
+        shoal.Replay.load(tmp_path / "missing")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        replay.save(tmp_path / "nowhere" / "replay")

@@ -1,0 +1,119 @@
+"""n-step transitions and the rate limiter."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import shoal
+
+STEP_FIELDS = {
+    "observation": "float32",
+    "action": "int64",
+    "reward": "float32",
+    "terminated": "bool",
+    "truncated": "bool",
+    "discount": "float32",
+    "next_observation": "float32",
+}
+
+
+def play(replay, lengths, n_environments, gamma=0.9, steps=40, truncates=False):
+    """Episodes of these lengths in every environment; returns the steps taken, per environment."""
+    taken = [[] for _ in range(n_environments)]
+    position = [0] * n_environments
+    for step in range(steps):
+        rows = []
+        for environment in range(n_environments):
+            ended = position[environment] + 1 == lengths[environment]
+            rows.append(
+                (
+                    100.0 * environment + step,
+                    step,
+                    float(step + environment),
+                    ended and not truncates,
+                    ended and truncates,
+                    0.0,
+                    100.0 * environment + step + 0.5,
+                )
+            )
+            taken[environment].append(rows[-1])
+            position[environment] = 0 if ended else position[environment] + 1
+        replay.add(
+            {
+                name: np.array([row[i] for row in rows], dtype=replay.fields[name].dtype)
+                for i, name in enumerate(STEP_FIELDS)
+            }
+        )
+    return taken
+
+
+@pytest.mark.parametrize("truncates", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_n_step_transitions_are_those_worked_out_by_hand(n, truncates):
+    gamma, lengths = 0.9, [7, 4]
+    replay = shoal.Replay(1000, STEP_FIELDS, n_step=shoal.NStep(n, gamma, discount="discount"))
+    taken = play(replay, lengths, 2, truncates=truncates)
+    got = replay.get(np.arange(len(replay)))
+    found = {row[:1]: row for row in zip(*[got[name].tolist() for name in STEP_FIELDS], strict=True)}
+    expected = 0
+    for steps in taken:
+        for first, step in enumerate(steps):
+            following = []
+            for later in steps[first : first + n]:
+                following.append(later)
+                if later[3] or later[4]:
+                    break
+            last = following[-1]
+            if len(following) < n and not (last[3] or last[4]):
+                continue  # Still on its way.
+            expected += 1
+            row = found[(step[0],)]
+            assert row[1] == step[1]
+            assert row[2] == pytest.approx(sum(gamma**k * later[2] for k, later in enumerate(following)), rel=1e-5)
+            assert (row[3], row[4], row[6]) == (last[3], last[4], last[6])
+            assert row[5] == pytest.approx(0.0 if last[3] else gamma ** len(following), rel=1e-5)
+    assert len(found) == expected
+
+
+def test_streams_name_the_environments_of_rows():
+    replay = shoal.Replay(100, STEP_FIELDS, n_step=shoal.NStep(2, 1.0))
+    step = {
+        "observation": 1.0,
+        "action": 1,
+        "reward": 1.0,
+        "terminated": False,
+        "truncated": False,
+        "discount": 0.0,
+        "next_observation": 2.0,
+    }
+    assert len(replay.add(step, streams=[5])) == 0
+    assert len(replay.add(step, streams=[6])) == 0
+    assert len(replay.add(step, streams=[5])) == 1
+    with pytest.raises(ValueError, match="2 streams for 1 transitions"):
+        replay.add(step, streams=[1, 2])
+
+
+def test_the_rate_limiter_holds_both_sides_back():
+    limiter = shoal.RateLimiter(min_size=10, samples_per_insert=2.0, error_band=20.0)
+    replay = shoal.Replay(1000, {"x": "float32"}, rate_limiter=limiter)
+    with pytest.raises(shoal.RateLimitError, match="at least 10 needed"):
+        replay.sample(1, timeout=0.01)
+    replay.add({"x": np.zeros(20, dtype=np.float32)})
+    with pytest.raises(shoal.RateLimitError):
+        replay.add({"x": np.zeros(1, dtype=np.float32)}, timeout=0.01)
+    replay.sample(40)
+    with pytest.raises(shoal.RateLimitError):
+        replay.sample(1, timeout=0.01)
+    assert (replay.inserted, replay.sampled) == (20, 40)
+
+
+def test_a_reader_that_waits_goes_on_when_another_thread_has_added():
+    replay = shoal.Replay(1000, {"x": "float32"}, rate_limiter=shoal.RateLimiter(min_size=100))
+    batches = []
+    reader = threading.Thread(target=lambda: batches.append(replay.sample(8)))
+    reader.start()
+    for _ in range(100):
+        replay.add({"x": 1.0})
+    reader.join(60)
+    np.testing.assert_array_equal(batches[0]["x"], np.ones(8))

@@ -1,0 +1,55 @@
+//! The Python package in `python/`: the environment in which it is built and tested.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::report::{duration, say};
+use crate::workspace;
+
+const FOLDER: &str = "python";
+/// Holds the requirements that were installed; written last.
+const COMPLETE: &str = "shoal-requirements.txt";
+
+/// Makes `python/.venv` of the interpreter in `base`, if need be, and returns the folder of its programs.
+pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
+    let package = workspace::root().join(FOLDER);
+    let (folder, wanted) = (package.join(".venv"), package.join("requirements-test.txt"));
+    let requirements = std::fs::read_to_string(&wanted).with_context(|| wanted.display().to_string())?;
+    let complete = folder.join(COMPLETE);
+    if std::fs::read_to_string(&complete).ok().as_deref() == Some(&requirements) {
+        return Ok(folder.join("bin"));
+    }
+    let start = std::time::Instant::now();
+    run(Command::new(base.join("bin/python")).args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let mut pip = Command::new(folder.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--requirement"]).arg(&wanted);
+    run(&mut pip)?;
+    std::fs::write(&complete, requirements).with_context(|| complete.display().to_string())?;
+    say(format!("The environment of the Python package was set up in {}.", duration(start.elapsed())));
+    Ok(folder.join("bin"))
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    command.env_remove("PYTHONHOME").env_remove("PYTHONPATH").env_remove("VIRTUAL_ENV");
+    let status = command.status().with_context(|| format!("`{}` does not start", command.get_program().display()))?;
+    if status.success() {
+        Ok(())
+    } else {
+        bail!("{}/.venv could not be made ({status}); check the network connection and repeat it", FOLDER)
+    }
+}
+
+/// A command of the package's stages: a program of its environment, or cargo, in its folder. Builds share the
+/// workspace's target folder, and with it most of what they depend on.
+pub(crate) fn command(programs: &Path, program: &str) -> Command {
+    let root = workspace::root();
+    let mut command = if program == "cargo" { workspace::cargo() } else { Command::new(programs.join(program)) };
+    command.current_dir(root.join(FOLDER)).env("CARGO_TARGET_DIR", target(&root)).env("VIRTUAL_ENV", programs.with_file_name(""));
+    command
+}
+
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
