@@ -15,6 +15,7 @@ from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
+from shoal import Replay
 from shoal.adapters.stable_baselines3 import (
     PrioritizedDDPG,
     PrioritizedDQN,
@@ -243,6 +244,15 @@ def test_a_pickled_buffer_goes_on_where_it_was():
     assert (again.pos, again.full, again.size()) == (buffer.pos, buffer.full, buffer.size())
     again.add(*next(steps(BOX, DISCRETE, 1)))
     assert again.size() == buffer.size()
+
+
+def test_a_shared_buffer_is_seen_from_elsewhere():
+    buffer = filled(shared=True)
+    with Replay.open(buffer.replay.name) as other:
+        np.testing.assert_array_equal(other.get(np.arange(24))["reward"], buffer.replay.get(np.arange(24))["reward"])
+        other.update_priorities(np.arange(24), np.full(24, 3.0))
+    np.testing.assert_allclose(buffer.replay.priorities(), np.full(24, 3.0**0.6), rtol=1e-5)
+    buffer.replay.close()
 
 
 def test_nothing_is_left_after_reset():
