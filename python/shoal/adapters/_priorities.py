@@ -1,0 +1,111 @@
+"""Prioritized sampling of items that another library stores: Shoal's sum tree, and nothing else of the replay.
+
+A library that keeps its own rows names them by numbers of its own. Here each of them has a slot in a replay whose only
+field is that number: the first time an item gets a priority its row is added, and it keeps the slot for ever, so that
+whatever order a library fills its storage in, an item that was never written cannot be drawn.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal import Replay
+
+
+class Draw(NamedTuple):
+    """Items drawn in proportion to their priorities, with replacement."""
+
+    items: NDArray[np.int64]
+    weights: NDArray[np.float32]
+    """Importance weights, divided by the largest of the draw."""
+
+
+class Priorities:
+    """Priorities of the items 0 to `capacity` - 1: `(error + epsilon) ** alpha`, of those that have been given one."""
+
+    def __init__(self, capacity: int, *, alpha: float, epsilon: float, seed: int | None = None) -> None:
+        self.capacity, self.alpha, self.epsilon, self._seed = capacity, alpha, epsilon, seed
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all items, and the largest error."""
+        self._replay = Replay(
+            self.capacity,
+            {"item": np.int64},
+            alpha=self.alpha,
+            epsilon=self.epsilon,
+            seed=self._seed,
+        )
+        self._slots = np.full(self.capacity, -1, dtype=np.int64)
+        self._max_error = 1.0
+
+    def __len__(self) -> int:
+        return len(self._replay)
+
+    @property
+    def max_error(self) -> float:
+        """The largest error so far, at least one: what an item gets that has none of its own."""
+        return self._max_error
+
+    def update(self, items: ArrayLike, errors: ArrayLike | None = None) -> None:
+        """Set the errors of items, to `max_error` without `errors`. The last of an item counts."""
+        items = np.atleast_1d(np.asarray(items, dtype=np.int64))
+        values = self.max_error if errors is None else np.asarray(errors, dtype=np.float64)
+        values = np.broadcast_to(values, items.shape)
+        if len(items) == 0:
+            return
+        if not (np.isfinite(values).all() and (values >= 0.0).all()):
+            raise ValueError(f"Errors must be finite and not negative: the least here is {values.min()}.")
+        # The first of each item in the reversed list is its last one.
+        unique, last = np.unique(items[::-1], return_index=True)
+        values = values[::-1][last]
+        slots = self._slots[unique]
+        known = slots >= 0
+        if known.any():
+            self._replay.update_priorities(slots[known], values[known])
+        if not known.all():
+            new = unique[~known]
+            self._slots[new] = self._replay.add({"item": new}, values[~known])
+        self._max_error = max(self._max_error, float(values.max()))
+
+    def sample(self, count: int, beta: float) -> Draw:
+        """Draw `count` items with the weights `(N P(i)) ** -beta`, divided by their largest."""
+        batch = self._replay.sample(count, beta=beta)
+        return Draw(batch["item"], batch.weights)
+
+    def probabilities(self, items: ArrayLike) -> NDArray[np.float64]:
+        """P(i) of these items; zero for one that has no priority."""
+        slots = self._slots[np.asarray(items, dtype=np.int64)]
+        if len(self) == 0:
+            return np.zeros(slots.shape)
+        values = self._replay.priorities(np.maximum(slots, 0).reshape(-1)).reshape(slots.shape)
+        return np.where(slots >= 0, values, 0.0) / self._replay.total_priority
+
+    def values(self) -> NDArray[np.float64]:
+        """What the tree holds for all items: `(error + epsilon) ** alpha`, or zero."""
+        return self.probabilities(np.arange(self.capacity)) * self._replay.total_priority
+
+    def __getstate__(self) -> dict[str, Any]:
+        values = self.values()
+        items = np.flatnonzero(values)
+        return {
+            "capacity": self.capacity,
+            "alpha": self.alpha,
+            "epsilon": self.epsilon,
+            "seed": self._seed,
+            "items": items,
+            "errors": self._errors(values[items]),
+            "max_error": self.max_error,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Priorities.__init__(self, state["capacity"], alpha=state["alpha"], epsilon=state["epsilon"], seed=state["seed"])
+        self.update(state["items"], state["errors"])
+        self._max_error = state["max_error"]
+
+    def _errors(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The errors that gave these values in the tree; any, where alpha is zero."""
+        if self.alpha == 0:
+            return np.zeros_like(values)
+        return np.maximum(values ** (1.0 / self.alpha) - self.epsilon, 0.0)

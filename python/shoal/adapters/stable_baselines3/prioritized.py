@@ -1,0 +1,57 @@
+"""What the prioritized algorithms have in common: the buffer, and a beta that grows as training goes on."""
+
+from typing import Any, cast
+
+import torch
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+
+from .buffer import Samples, ShoalReplayBuffer
+
+
+class Prioritized(OffPolicyAlgorithm):
+    """Mixed into an off-policy algorithm, in front of it.
+
+    `replay_buffer_class` is `ShoalReplayBuffer` unless a subclass of it is given; `replay_buffer_kwargs=dict(alpha=...,
+    beta=...)` sets the exponents. `final_beta` is what beta has grown to, linearly, when `total_timesteps` are over;
+    `None` leaves beta to the replay.
+    """
+
+    replay_buffer: ShoalReplayBuffer
+
+    def __init__(
+        self,
+        policy: Any,
+        env: Any,
+        *args: Any,
+        replay_buffer_class: type[ShoalReplayBuffer] | None = None,
+        final_beta: float | None = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        buffer_class = replay_buffer_class or ShoalReplayBuffer
+        if not issubclass(buffer_class, ShoalReplayBuffer):
+            raise TypeError(f"{type(self).__name__} needs a ShoalReplayBuffer, and {buffer_class.__name__} is none.")
+        self.final_beta = final_beta
+        super().__init__(policy, env, *args, replay_buffer_class=buffer_class, **kwargs)
+
+    @property
+    def beta(self) -> float:
+        """The exponent of the importance weights now."""
+        first = self.replay_buffer.replay.beta
+        if self.final_beta is None:
+            return first
+        # The last rollout may go a few steps beyond `total_timesteps`.
+        progress = min(1.0 - self._current_progress_remaining, 1.0)
+        return first + (self.final_beta - first) * progress
+
+    def sample_prioritized(self, batch_size: int) -> Samples:
+        """Draw a batch with the importance weights of this moment."""
+        return self.replay_buffer.sample(batch_size, env=self._vec_normalize_env, beta=self.beta)
+
+    def discounts(self, samples: Samples) -> torch.Tensor | float:
+        """What the value behind each transition is multiplied by."""
+        return self.gamma if samples.discounts is None else samples.discounts
+
+    def record_replay(self) -> None:
+        """Log beta and the largest priority."""
+        self.logger.record("replay/beta", self.beta)
+        self.logger.record("replay/max_priority", cast(float, self.replay_buffer.replay.max_priority))

@@ -1,0 +1,83 @@
+"""Prioritized vector replay for Tianshou 2: Tianshou stores the transitions, Shoal's sum tree draws them.
+
+Tianshou forms n-step returns when it samples: it walks over the whole columns `rew` and `done` along `next`, which must
+lie in one ring per environment in its own memory. So the storage stays Tianshou's, and of Shoal there is the sampler.
+"""
+
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tianshou.data import VectorReplayBuffer, to_numpy
+from tianshou.data.batch import IndexType
+from tianshou.data.types import PrioBatchProtocol, RolloutBatchProtocol
+
+from ._priorities import Priorities
+
+
+class ShoalVectorReplayBuffer(VectorReplayBuffer):
+    """Stands in for `PrioritizedVectorReplayBuffer`, with the same arguments.
+
+    `alpha` and `beta` are the exponents of priorities and importance weights. Weights are `(N P(i)) ** -beta`, divided
+    by the largest of the batch if `weight_norm` is true. `epsilon` is added to each error before the exponent. With
+    `buffer_num=1` it serves one environment. The other arguments are those of Tianshou's `ReplayBuffer`, whose
+    `random_seed` seeds this sampler too.
+    """
+
+    def __init__(
+        self,
+        total_size: int,
+        buffer_num: int,
+        alpha: float,
+        beta: float,
+        weight_norm: bool = True,
+        *,
+        epsilon: float = 1e-6,
+        random_seed: int = 42,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(total_size, buffer_num, random_seed=random_seed, **kwargs)
+        self.options.update(alpha=alpha, beta=beta)
+        self._beta, self._weight_norm = beta, weight_norm
+        self.priorities = Priorities(self.maxsize, alpha=alpha, epsilon=epsilon, seed=random_seed)
+
+    def reset(self, keep_statistics: bool = False) -> None:
+        """Remove all transitions and their priorities."""
+        super().reset(keep_statistics)
+        self.priorities.clear()
+
+    def add(
+        self, batch: RolloutBatchProtocol, buffer_ids: NDArray[np.int64] | list[int] | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Add one transition of each environment in `buffer_ids`, with the largest priority so far."""
+        indices, returns, lengths, starts = super().add(batch, buffer_ids)
+        self.priorities.update(indices)
+        return indices, returns, lengths, starts
+
+    def sample_indices(self, batch_size: int | None) -> np.ndarray:
+        """Draw indices in proportion to their priorities; all of them where `batch_size` is none or zero."""
+        if batch_size is not None and batch_size > 0 and len(self) > 0:
+            return self.priorities.sample(batch_size, self._beta).items
+        return super().sample_indices(batch_size)
+
+    def get_weight(self, index: int | np.ndarray) -> np.ndarray:
+        """The importance weights `(N P(i)) ** -beta` of transitions that are stored."""
+        return (len(self) * self.priorities.probabilities(index)) ** -self._beta
+
+    def update_weight(self, index: np.ndarray, new_weight: np.ndarray | torch.Tensor) -> None:
+        """Take the sizes of these TD errors as priorities. Tianshou calls it after each update."""
+        self.priorities.update(index, np.abs(to_numpy(new_weight)).reshape(np.shape(index)))
+
+    def __getitem__(self, index: IndexType) -> PrioBatchProtocol:
+        """Transitions, with their importance weights as `weight`."""
+        if isinstance(index, slice):
+            index = self.sample_indices(0) if index == slice(None) else self._indices[: len(self)][index]
+        batch = cast(PrioBatchProtocol, super().__getitem__(index))
+        weight = self.get_weight(cast(np.ndarray, index))
+        batch.weight = weight / np.max(weight) if self._weight_norm else weight
+        return batch
+
+    def set_beta(self, beta: float) -> None:
+        """Change the exponent of the importance weights, to anneal it."""
+        self._beta = beta

@@ -1,0 +1,119 @@
+"""A prioritized sampler for TorchRL's own storages: they store the transitions, Shoal's sum tree draws them."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torchrl.data.replay_buffers import PrioritizedSampler, Storage
+
+from .._priorities import Priorities
+
+Index = int | torch.Tensor | tuple[torch.Tensor, ...]
+
+
+class ShoalSampler(PrioritizedSampler):
+    """Stands in for `PrioritizedSampler`, with the same arguments; `TensorDictReplayBuffer` asks for that class.
+
+    Weights are divided by the largest of the batch, where TorchRL divides by the largest of the whole buffer.
+    `reduction` says how `TensorDictReplayBuffer` makes one priority of several ("max", "min", "median" or "mean").
+    """
+
+    def __init__(
+        self,
+        max_capacity: int,
+        alpha: float,
+        beta: float,
+        eps: float = 1e-6,
+        reduction: str = "max",
+        *,
+        seed: int | None = None,
+    ) -> None:
+        # The constructor of PrioritizedSampler would make two trees that are never used.
+        self._max_capacity, self._alpha, self._beta, self._eps = max_capacity, alpha, beta, eps
+        self.reduction = reduction
+        self.priorities = Priorities(max_capacity, alpha=alpha, epsilon=eps, seed=seed)
+
+    @property
+    def device(self) -> torch.device:
+        """Where priorities are kept: always the CPU."""
+        return torch.device("cpu")
+
+    @property
+    def alpha(self) -> float:
+        """The exponent of priorities. It cannot be changed: what is in the tree has been raised to it."""
+        return self._alpha
+
+    @property
+    def default_priority(self) -> float:
+        """What a transition gets that has no priority of its own: the largest error so far."""
+        return self.priorities.max_error
+
+    def sample(self, storage: Storage, batch_size: int) -> tuple[Any, dict[str, Any]]:
+        """Draw indices, with their importance weights as `priority_weight`."""
+        if len(storage) == 0:
+            raise RuntimeError("Cannot sample from an empty storage: extend the replay buffer first.")
+        items, weights = self.priorities.sample(batch_size, self._beta)
+        index: Any = torch.from_numpy(items)
+        if storage.ndim > 1:
+            index = tuple(torch.from_numpy(axis) for axis in np.unravel_index(items, storage.shape))
+        return index, {"priority_weight": torch.from_numpy(weights)}
+
+    def add(self, index: Index) -> None:
+        """Nothing to do: the storage announces what was written through `mark_update`."""
+
+    def extend(self, index: Index) -> None:
+        """Nothing to do: the storage announces what was written through `mark_update`."""
+
+    def update_priority(self, index: Index, priority: float | torch.Tensor, *, storage: Storage | None = None) -> None:
+        """Set the priorities of the transitions at `index` to these errors; negative indices are passed over."""
+        items = flat_index(index, storage)
+        errors = np.broadcast_to(torch.as_tensor(priority).detach().cpu().double().numpy().reshape(-1), items.shape)
+        written = items >= 0
+        self.priorities.update(items[written], errors[written])
+
+    def _empty(self) -> None:
+        self.priorities.clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The exponents and all priorities."""
+        return {"beta": self._beta, "priorities": pickle.dumps(self.priorities)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """What `state_dict` gave, of a sampler of the same capacity."""
+        priorities = pickle.loads(state_dict["priorities"])
+        if priorities.capacity != self._max_capacity:
+            raise ValueError(
+                f"This sampler holds {self._max_capacity} priorities and the state {priorities.capacity}: "
+                "load it into a sampler of the same max_capacity."
+            )
+        self.priorities, self._beta = priorities, state_dict["beta"]
+        self._alpha, self._eps = priorities.alpha, priorities.epsilon
+
+    def dumps(self, path: str | Path) -> None:
+        """Write the sampler's state into the folder `path`."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+        (Path(path) / "sampler.pickle").write_bytes(pickle.dumps(self.state_dict()))
+
+    def loads(self, path: str | Path) -> None:
+        """Read what `dumps` wrote."""
+        self.load_state_dict(pickle.loads((Path(path) / "sampler.pickle").read_bytes()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(alpha={self._alpha}, beta={self._beta}, eps={self._eps})"
+
+
+def flat_index(index: Index, storage: Storage | None) -> NDArray[np.int64]:
+    """An index of a storage as flat numbers: storages of several dimensions are named by one column per dimension."""
+    if isinstance(index, tuple):
+        index = torch.stack(index, -1)
+    array = torch.as_tensor(index, dtype=torch.long).detach().cpu().numpy()
+    if array.ndim < 2:
+        return np.atleast_1d(array)
+    if storage is None:
+        raise ValueError(
+            f"An index of shape {array.shape} names cells of a storage with several dimensions: give `storage`."
+        )
+    return np.ravel_multi_index(tuple(array.reshape(-1, array.shape[-1]).T), storage.shape)

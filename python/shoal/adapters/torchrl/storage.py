@@ -1,0 +1,228 @@
+"""A whole Shoal replay in a TorchRL replay buffer: storage, sampler and writer, which other processes may share."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tensordict import TensorDict, TensorDictBase
+from torchrl.data.replay_buffers import PrioritizedSampler, Storage, TensorDictReplayBuffer, Writer
+
+from shoal import Batch, Field, Replay
+
+from .sampler import Index, flat_index
+
+SEPARATOR = "/"
+"""Between the parts of a nested key: `("next", "observation")` is the field `next/observation`."""
+
+
+def shoal_replay_buffer(
+    storage: "ShoalStorage", *, beta: float | None = None, reduction: str = "max", **options: Any
+) -> TensorDictReplayBuffer:
+    """A `TensorDictReplayBuffer` of a storage and what belongs to it.
+
+    `beta=None` takes the replay's own. `options` are TorchRL's: `batch_size`, `priority_key`, `transform` ...
+    """
+    return TensorDictReplayBuffer(
+        storage=storage,
+        sampler=ShoalStorageSampler(storage, beta, reduction),
+        writer=ShoalWriter(),
+        # What the storage returns is a batch already.
+        collate_fn=lambda batch: batch,
+        **options,
+    )
+
+
+class ShoalStorage(Storage):
+    """Transitions in a Shoal replay, whose fields are made after the first tensordict that is added.
+
+    `max_size` transitions; `options` go to `shoal.Replay`: `alpha`, `beta`, `epsilon`, `seed`, `shared=True` ... The
+    replay chooses the slots, so it needs `ShoalWriter` beside it, and `ShoalStorageSampler` draws from it.
+    """
+
+    def __init__(self, max_size: int, **options: Any) -> None:
+        super().__init__(max_size)
+        self._options = options
+        self._replay: Replay | None = None
+        self._drawn: tuple[torch.Tensor, Batch] | None = None
+
+    @classmethod
+    def of(cls, replay: Replay) -> "ShoalStorage":
+        """A storage over a replay that exists, such as `shoal.Replay.open(name)`."""
+        storage = cls(replay.capacity)
+        storage._replay = replay
+        return storage
+
+    @property
+    def replay(self) -> Replay:
+        """The replay, once something has been added."""
+        if self._replay is None:
+            raise RuntimeError("The storage is empty, and its fields are not known before something is added.")
+        return self._replay
+
+    def append(self, data: TensorDictBase) -> torch.Tensor:
+        """Add a batch of transitions with the largest priority so far; returns the slots they went to."""
+        columns = {
+            SEPARATOR.join(key if isinstance(key, tuple) else (key,)): value.detach().cpu().numpy()
+            for key, value in data.items(include_nested=True, leaves_only=True)
+            if key not in ("index", "priority_weight")
+        }
+        if self._replay is None:
+            fields = {name: Field(column.shape[1:], column.dtype) for name, column in columns.items()}
+            self._replay = Replay(self.max_size, fields, **self._options)
+        return torch.from_numpy(self._replay.add(columns))
+
+    def draw(self, batch_size: int, beta: float | None) -> tuple[torch.Tensor, Batch]:
+        """Draw a batch and keep it: the `get` that follows returns these very rows, whatever is written meanwhile."""
+        batch = self.replay.sample(batch_size, beta=beta)
+        self._drawn = torch.from_numpy(batch.indices), batch
+        return self._drawn
+
+    def get(self, index: Any) -> TensorDict:
+        """The transitions in the slots `index`."""
+        if self._drawn is not None and index is self._drawn[0]:
+            return _tensordict(self._drawn[1], index.shape)
+        if isinstance(index, slice):
+            index = torch.arange(len(self))[index]
+        index = torch.as_tensor(index, dtype=torch.long)
+        return _tensordict(self.replay.get(index.reshape(-1).numpy()), index.shape)
+
+    def set(self, cursor: Any, data: Any, *, set_cursor: bool = True) -> None:
+        """Refused: a replay that many processes fill chooses its slots itself."""
+        raise NotImplementedError(
+            "A ShoalStorage cannot be written at a place of choice: give the replay buffer writer=ShoalWriter()."
+        )
+
+    def __len__(self) -> int:
+        return 0 if self._replay is None else len(self._replay)
+
+    def contains(self, item: Any) -> Any:
+        """Whether these slots hold transitions."""
+        return torch.as_tensor(item) < len(self)
+
+    def _empty(self) -> None:
+        if self._replay is not None:
+            self._replay.clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Refused: a replay is saved to a file, with `dumps`."""
+        raise NotImplementedError("A replay is saved with dumps(path), not as a state_dict.")
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Refused: see `state_dict`."""
+        raise NotImplementedError("A replay is loaded with loads(path), not from a state_dict.")
+
+    def dumps(self, path: str | Path) -> None:
+        """Write the replay, with its priorities, into the folder `path`."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+        self.replay.save(Path(path) / "replay")
+
+    def loads(self, path: str | Path) -> None:
+        """Read what `dumps` wrote."""
+        self._replay = Replay.load(Path(path) / "replay")
+        self.max_size = self._replay.capacity
+
+
+class ShoalWriter(Writer):
+    """Adds to a `ShoalStorage`, which chooses the slots."""
+
+    def add(self, data: TensorDictBase) -> int:
+        """Add one transition; returns its slot."""
+        return int(self._storage.append(data.unsqueeze(0))[0])
+
+    def extend(self, data: TensorDictBase) -> torch.Tensor:
+        """Add a batch of transitions; returns their slots."""
+        return self._storage.append(data)
+
+    def _empty(self, empty_write_count: bool = True) -> None:
+        """Nothing to do: the cursor is the replay's."""
+
+    def dumps(self, path: str | Path) -> None:
+        """Nothing to do: the cursor is the replay's."""
+
+    def loads(self, path: str | Path) -> None:
+        """Nothing to do: the cursor is the replay's."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Empty: the cursor is the replay's."""
+        return {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Nothing to do: the cursor is the replay's."""
+
+
+class ShoalStorageSampler(PrioritizedSampler):
+    """Draws from a `ShoalStorage` in proportion to its priorities; `beta=None` takes the replay's own.
+
+    Priorities of transitions that other processes have overwritten since they were drawn are dropped.
+    """
+
+    def __init__(self, storage: ShoalStorage, beta: float | None = None, reduction: str = "max") -> None:
+        # The constructor of PrioritizedSampler would make two trees that are never used.
+        self._storage, self._beta = storage, beta
+        self.reduction = reduction
+        self._batch: Batch | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where priorities are kept: always the CPU."""
+        return torch.device("cpu")
+
+    @property
+    def default_priority(self) -> float:
+        """What a transition gets that has no priority of its own: the largest error so far."""
+        return self._storage.replay.max_priority if len(self._storage) > 0 else 1.0
+
+    def sample(self, storage: ShoalStorage, batch_size: int) -> tuple[torch.Tensor, dict[str, Any]]:
+        """Draw indices, with their importance weights as `priority_weight`."""
+        index, self._batch = self._storage.draw(batch_size, self._beta)
+        return index, {"priority_weight": torch.from_numpy(self._batch.weights)}
+
+    def update_priority(
+        self, index: Index, priority: float | torch.Tensor, *, storage: ShoalStorage | None = None
+    ) -> None:
+        """Set the priorities of transitions to these errors: of the batch drawn last, or of what `index` holds now."""
+        slots = flat_index(index, self._storage)
+        errors = np.broadcast_to(torch.as_tensor(priority).detach().cpu().double().numpy().reshape(-1), slots.shape)
+        replay = self._storage.replay
+        if self._batch is not None and np.array_equal(slots, self._batch.indices):
+            replay.update_priorities(self._batch, errors, stale="ignore")
+        else:
+            replay.update_priorities(slots, errors)
+
+    def mark_update(self, index: Index, *, storage: Storage | None = None) -> None:
+        """Nothing to do: what is added has its priority already."""
+
+    def add(self, index: Index) -> None:
+        """Nothing to do: what is added has its priority already."""
+
+    def extend(self, index: Index) -> None:
+        """Nothing to do: what is added has its priority already."""
+
+    def _empty(self) -> None:
+        self._batch = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """The exponent of the weights: priorities are saved with the storage."""
+        return {"beta": self._beta}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """What `state_dict` gave."""
+        self._beta = state_dict["beta"]
+
+    def dumps(self, path: str | Path) -> None:
+        """Nothing to do: priorities are saved with the storage."""
+
+    def loads(self, path: str | Path) -> None:
+        """Nothing to do: priorities are loaded with the storage."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(beta={self._beta}, reduction={self.reduction})"
+
+
+def _tensordict(batch: Batch, shape: torch.Size) -> TensorDict:
+    data = TensorDict({}, batch_size=shape)
+    for name in batch:
+        column = torch.from_numpy(batch[name])
+        data.set(tuple(name.split(SEPARATOR)), column.reshape(*shape, *column.shape[1:]))
+    return data

@@ -1,0 +1,245 @@
+"""TorchRL's replay buffers with Shoal's sampler, and with a Shoal replay as a whole."""
+
+import multiprocessing
+
+import numpy as np
+import pytest
+
+pytest.importorskip("shoal", reason="shoal is not built: run `maturin develop` in python/")
+pytest.importorskip("torchrl", reason="torchrl is not installed")
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
+from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
+from torchrl.envs import GymEnv, StepCounter, TransformedEnv
+from torchrl.modules import MLP, EGreedyModule, QValueActor
+from torchrl.objectives import DQNLoss, HardUpdate
+
+from shoal import Replay
+from shoal.adapters.torchrl import ShoalSampler, ShoalStorage, shoal_replay_buffer
+
+ALPHA, BETA, EPSILON = 0.6, 0.4, 1e-6
+
+
+def transitions(numbers):
+    """Transitions whose values all tell their number."""
+    numbers = torch.as_tensor(numbers)
+    return TensorDict(
+        {
+            "observation": numbers.float()[:, None] * torch.tensor([1.0, -1.0]),
+            "action": numbers.to(torch.int64) * 3,
+            "next": {
+                "observation": (numbers.float()[:, None] + 1) * torch.tensor([1.0, -1.0]),
+                "reward": numbers.double()[:, None],
+                "terminated": numbers[:, None] % 5 == 4,
+            },
+        },
+        batch_size=[len(numbers)],
+    )
+
+
+def with_sampler(capacity=20, ndim=1):
+    return TensorDictReplayBuffer(
+        storage=LazyTensorStorage(capacity, ndim=ndim),
+        sampler=ShoalSampler(capacity, ALPHA, BETA, EPSILON, seed=1),
+    )
+
+
+def with_storage(capacity=20, **options):
+    return shoal_replay_buffer(ShoalStorage(capacity, alpha=ALPHA, beta=BETA, epsilon=EPSILON, seed=1, **options))
+
+
+MAKERS = pytest.mark.parametrize("make", [with_sampler, with_storage])
+
+
+def tree(buffer):
+    if isinstance(buffer.sampler, ShoalSampler):
+        return buffer.sampler.priorities.values()
+    return buffer.storage.replay.priorities(np.arange(len(buffer)))
+
+
+def assert_transitions(sample):
+    expected = transitions(sample["next", "reward"].flatten().long())
+    for key in expected.keys(include_nested=True, leaves_only=True):
+        assert sample[key].dtype == expected[key].dtype
+        torch.testing.assert_close(sample[key], expected[key])
+
+
+@MAKERS
+def test_what_comes_out_is_what_went_in(make):
+    buffer = make()
+    buffer.extend(transitions(range(8)))
+    buffer.add(transitions([8])[0])
+    buffer.extend(transitions(range(9, 33)))
+    assert len(buffer) == 20
+    sample = buffer.sample(200)
+    assert_transitions(sample)
+    assert set(sample["action"].tolist()) == {3 * number for number in range(13, 33)}
+    torch.testing.assert_close(buffer[:]["action"].sort().values, 3 * torch.arange(13, 33))
+
+
+@MAKERS
+def test_td_errors_reach_the_tree_and_weights_follow_the_formula(make):
+    buffer = make()
+    buffer.extend(transitions(range(12)))
+    np.testing.assert_allclose(tree(buffer)[:12], np.full(12, (1 + EPSILON) ** ALPHA), atol=2e-6)
+    sample = buffer.sample(16)
+    # An index that is there twice has one error, as it has in training.
+    errors = sample["next", "reward"].flatten() / 4
+    sample["td_error"] = errors
+    buffer.update_tensordict_priority(sample)
+    expected = np.full(12, (1 + EPSILON) ** ALPHA)
+    expected[sample["index"].numpy()] = (errors.numpy() + EPSILON) ** ALPHA
+    np.testing.assert_allclose(tree(buffer)[:12], expected, rtol=1e-5, atol=2e-6)
+    sample = buffer.sample(64)
+    weights = (12 * expected[sample["index"].numpy()] / expected.sum()) ** -BETA
+    np.testing.assert_allclose(sample["priority_weight"], weights / weights.max(), rtol=1e-4)
+    assert_transitions(sample)
+
+
+@MAKERS
+def test_what_overwrites_gets_the_largest_priority(make):
+    buffer = make(4)
+    buffer.extend(transitions(range(4)))
+    buffer.update_priority(torch.arange(4), torch.tensor([0.1, 9.0, 0.2, 0.3]))
+    buffer.add(transitions([4])[0])
+    errors = np.array([9.0, 9.0, 0.2, 0.3])
+    np.testing.assert_allclose(tree(buffer), (errors + EPSILON) ** ALPHA, rtol=1e-5, atol=2e-6)
+
+
+@MAKERS
+def test_a_priority_that_is_given_is_taken(make):
+    buffer = make(4)
+    data = transitions(range(3))
+    data["td_error"] = torch.tensor([0.5, 2.0, 0.0])
+    buffer.extend(data)
+    np.testing.assert_allclose(tree(buffer)[:3], (data["td_error"].numpy() + EPSILON) ** ALPHA, rtol=1e-5, atol=2e-6)
+
+
+@MAKERS
+def test_nothing_is_left_after_empty(make):
+    buffer = make()
+    buffer.extend(transitions(range(12)))
+    buffer.empty()
+    assert len(buffer) == 0
+    buffer.extend(transitions([40]))
+    assert set(buffer.sample(8)["action"].tolist()) == {120}
+
+
+@MAKERS
+def test_what_is_dumped_is_loaded(make, tmp_path):
+    buffer = make()
+    buffer.extend(transitions(range(12)))
+    buffer.update_priority(torch.arange(12), torch.linspace(0.0, 3.0, 12))
+    buffer.dumps(tmp_path / "buffer")
+    again = make()
+    again.extend(transitions([0]))
+    again.loads(tmp_path / "buffer")
+    np.testing.assert_allclose(tree(again)[:12], tree(buffer)[:12], atol=2e-6)
+    assert len(again) == 12
+    assert_transitions(again.sample(64))
+
+
+def test_the_state_of_a_sampler_is_loaded_into_one_of_the_same_capacity():
+    buffer, again = with_sampler(), with_sampler()
+    buffer.extend(transitions(range(12)))
+    buffer.update_priority(torch.arange(12), torch.linspace(0.0, 3.0, 12))
+    again.load_state_dict(buffer.state_dict())
+    np.testing.assert_allclose(tree(again), tree(buffer), atol=2e-6)
+    with pytest.raises(ValueError, match="max_capacity"):
+        ShoalSampler(10, ALPHA, BETA).load_state_dict(buffer.sampler.state_dict())
+
+
+def test_storages_of_two_dimensions_are_drawn_from():
+    buffer = with_sampler(24, ndim=2)
+    data = torch.stack([transitions(range(10 * row, 10 * row + 6)) for row in range(4)])
+    buffer.extend(data)
+    sample = buffer.sample(200)
+    assert_transitions(sample.reshape(-1))
+    assert set(sample["action"].flatten().tolist()) == set(data["action"].flatten().tolist())
+
+
+def test_a_storage_that_chooses_its_slots_cannot_be_written_at_a_place():
+    buffer = with_storage()
+    with pytest.raises(NotImplementedError, match="ShoalWriter"):
+        buffer.storage.set(3, transitions([1])[0])
+
+
+def test_rows_that_were_drawn_are_returned_though_they_were_overwritten_since():
+    buffer = with_storage(4)
+    buffer.extend(transitions(range(4)))
+    index, _ = buffer.sampler.sample(buffer.storage, 16)
+    buffer.extend(transitions(range(4, 8)))
+    assert buffer.storage.get(index)["action"].max() <= 9
+    assert buffer.storage.get(index.clone())["action"].min() >= 12
+    buffer.update_priority(index, torch.zeros(16))
+    np.testing.assert_allclose(tree(buffer), np.full(4, (1 + EPSILON) ** ALPHA), atol=2e-6)
+
+
+def add_from_another_process(name):
+    buffer = shoal_replay_buffer(ShoalStorage.of(Replay.open(name)))
+    buffer.extend(transitions(range(8, 16)))
+
+
+def test_a_shared_storage_is_filled_by_another_process():
+    buffer = with_storage(shared=True)
+    buffer.extend(transitions(range(8)))
+    process = multiprocessing.get_context("spawn").Process(
+        target=add_from_another_process, args=(buffer.storage.replay.name,)
+    )
+    process.start()
+    process.join(timeout=120)
+    assert process.exitcode == 0
+    assert len(buffer) == 16
+    sample = buffer.sample(400)
+    assert_transitions(sample)
+    assert set(sample["action"].tolist()) == {3 * number for number in range(16)}
+
+
+@MAKERS
+def test_dqn_learns_cartpole(make):
+    torch.manual_seed(1)
+    torch.set_num_threads(1)
+    env = TransformedEnv(GymEnv("CartPole-v1", categorical_action_encoding=True), StepCounter())
+    env.set_seed(1)
+    actor = QValueActor(MLP(4, 2, num_cells=[128, 128]), spec=env.action_spec, action_space="categorical")
+    explorer = EGreedyModule(env.action_spec, eps_init=1.0, eps_end=0.05, annealing_num_steps=4000)
+    loss = DQNLoss(actor, action_space="categorical", delay_value=True)
+    loss.make_value_estimator(gamma=0.99)
+    target = HardUpdate(loss, value_network_update_interval=100)
+    optimizer = torch.optim.Adam(loss.parameters(), lr=1e-3)
+    buffer = make(20_000)
+
+    lengths, data, policy = [], env.reset(), TensorDictModule(actor, actor.in_keys, actor.out_keys)
+    for step in range(12_000):
+        with torch.no_grad():
+            data = env.step(explorer(policy(data)))
+        explorer.step()
+        buffer.add(
+            data.select(
+                "observation",
+                "action",
+                ("next", "observation"),
+                ("next", "reward"),
+                ("next", "done"),
+                ("next", "terminated"),
+            )
+        )
+        if data["next", "done"].item():
+            lengths.append(data["next", "step_count"].item())
+            data = env.reset()
+        else:
+            data = data["next"].exclude("reward")
+        if step > 500 and step % 2 == 0:
+            sample = buffer.sample(64)
+            value = loss(sample)["loss"]
+            optimizer.zero_grad()
+            value.backward()
+            torch.nn.utils.clip_grad_norm_(loss.parameters(), 10.0)
+            optimizer.step()
+            target.step()
+            buffer.update_tensordict_priority(sample)
+            if len(lengths) >= 10 and np.mean(lengths[-10:]) > 150:
+                break
+    # A random policy comes to about 22.
+    assert np.mean(lengths[-10:]) > 100
