@@ -42,9 +42,9 @@ class Frames:
 class NStep:
     """Turns the steps that are added into n-step transitions, one stream of steps per environment.
 
-    `next_fields` maps what lies behind a transition to what lies in front: `{"next_observation": "observation"}`.
     Rewards are discounted and added up until `n` steps are together, or `terminated` or `truncated` says that the
-    episode ended. If the replay has a field `discount`, it gets gamma to the number of steps, or 0 after a termination.
+    episode ended; `next_fields` are taken from the last of the steps. The field that `discount` names, if any, is filled with
+    gamma to the number of steps, or 0 after a termination, and need not be handed over.
     """
 
     n: int

@@ -16,6 +16,8 @@ pub(crate) enum Input<'py> {
     Array(ReadArray<'py>),
     /// The bytes of one number.
     Number([u8; 8], usize),
+    /// What nobody handed over.
+    Zeros(Vec<u8>),
 }
 
 impl<'py> Input<'py> {
@@ -24,6 +26,7 @@ impl<'py> Input<'py> {
         match self {
             Self::Array(array) => array.bytes(),
             Self::Number(bytes, length) => &bytes[..*length],
+            Self::Zeros(bytes) => bytes,
         }
     }
 
@@ -31,7 +34,7 @@ impl<'py> Input<'py> {
     fn shape(&self) -> &[usize] {
         match self {
             Self::Array(array) => array.shape(),
-            Self::Number(..) => &[],
+            Self::Number(..) | Self::Zeros(_) => &[],
         }
     }
 
@@ -98,16 +101,17 @@ fn generic(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
     class.ok().map(|class| class.bind(py))
 }
 
-/// The values of all fields, and for how many transitions; `None` for a single one without a leading dimension.
+/// The values of all fields, and for how many transitions; `None` for a single one without a leading dimension. The field
+/// `filled`, a `float32`, may be missing, since the replay fills it.
 pub(crate) fn columns<'py>(
     fields: &[FieldOptions],
     names: &[Py<pyo3::types::PyString>],
+    filled: Option<&str>,
     transitions: &Bound<'py, PyAny>,
 ) -> PyResult<(Vec<Input<'py>>, Option<usize>)> {
-    let py = transitions.py();
     let dictionary = transitions.cast::<PyDict>().ok();
     let mut inputs = Vec::with_capacity(fields.len());
-    let mut rows: Option<Option<usize>> = None;
+    let (mut rows, mut later): (Option<Option<usize>>, Option<usize>) = (None, None);
     for (field, name) in fields.iter().zip(names) {
         let value = match dictionary {
             Some(dictionary) => dictionary.get_item(name)?,
@@ -135,7 +139,9 @@ pub(crate) fn columns<'py>(
             }
         }
     }
-    let _ = py;
+    if let (Some(position), Some(Some(rows))) = (later, rows) {
+        inputs[position] = Input::Zeros(vec![0; rows * 4]);
+    }
     Ok((inputs, rows.flatten()))
 }
 

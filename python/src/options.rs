@@ -68,11 +68,11 @@ pub(crate) fn describe<'py>(py: Python<'py>, options: &Options) -> PyResult<Boun
 
 /// A constant, or (start, end, samples).
 pub(crate) fn schedule(beta: &Bound<'_, PyAny>) -> PyResult<Schedule> {
-    if let Ok(value) = beta.extract::<f32>() {
+    if let Ok(value) = beta.extract::<f64>() {
         return Ok(Schedule { start: value, end: value, samples: 0 });
     }
     let (start, end, samples) =
-        beta.extract::<(f32, f32, u64)>().map_err(|_| PyTypeError::new_err("beta must be a number or (start, end, samples)"))?;
+        beta.extract::<(f64, f64, u64)>().map_err(|_| PyTypeError::new_err("beta must be a number or (start, end, samples)"))?;
     Ok(Schedule { start, end, samples })
 }
 

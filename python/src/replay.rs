@@ -83,9 +83,9 @@ impl Replay {
         capacity: usize,
         fields: &Bound<'_, PyAny>,
         prioritized: bool,
-        alpha: f32,
+        alpha: f64,
         beta: Option<&Bound<'_, PyAny>>,
-        epsilon: f32,
+        epsilon: f64,
         n_step: Option<&Bound<'_, PyAny>>,
         rate_limiter: Option<&Bound<'_, PyAny>>,
         shared: bool,
@@ -146,7 +146,8 @@ impl Replay {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let held = self.held(py)?;
-        let (inputs, rows) = columns(&held.options().fields, &self.names, transitions)?;
+        let filled = held.options().steps.as_ref().and_then(|steps| steps.discount.as_deref());
+        let (inputs, rows) = columns(&held.options().fields, &self.names, filled, transitions)?;
         let rows = rows.unwrap_or(1);
         let per_row = |value: Option<&Bound<'py, PyAny>>, element: Element, what: &str| {
             let input = value.map(|value| flat(value, element, what)).transpose()?;
@@ -343,13 +344,13 @@ impl Replay {
 
     /// Exponent of the priorities.
     #[getter]
-    fn alpha(&self, py: Python<'_>) -> PyResult<f32> {
+    fn alpha(&self, py: Python<'_>) -> PyResult<f64> {
         Ok(self.held(py)?.options().alpha)
     }
 
     /// The exponent of the importance weights now.
     #[getter]
-    fn beta(&self, py: Python<'_>) -> PyResult<f32> {
+    fn beta(&self, py: Python<'_>) -> PyResult<f64> {
         Ok(self.held(py)?.beta())
     }
 

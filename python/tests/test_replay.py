@@ -95,6 +95,17 @@ def test_new_transitions_get_the_largest_error_so_far(replay):
     np.testing.assert_allclose(replay.priorities(slots), 5.0**0.6, rtol=1e-4)
 
 
+def test_errors_given_with_new_transitions_count_for_the_largest(replay):
+    replay.add(numbered(0, 2), [3.0, 0.5])
+    assert replay.max_priority == pytest.approx(3.0, rel=1e-4)
+    np.testing.assert_allclose(replay.priorities(replay.add(numbered(2, 1))), 3.0**0.6, rtol=1e-4)
+
+
+def test_options_are_told_as_they_were_given():
+    replay = shoal.Replay(8, FIELDS, alpha=0.7, beta=0.3)
+    assert (replay.alpha, replay.beta, replay.capacity, replay.prioritized) == (0.7, 0.3, 8, True)
+
+
 def test_uniform_replays_draw_everything_alike():
     replay = shoal.Replay(8, FIELDS, prioritized=False, seed=2)
     replay.add(numbered(0, 8))

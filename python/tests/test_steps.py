@@ -94,6 +94,17 @@ def test_streams_name_the_environments_of_rows():
         replay.add(step, streams=[1, 2])
 
 
+def test_the_discount_need_not_be_given():
+    replay = shoal.Replay(100, STEP_FIELDS, n_step=shoal.NStep(1, 0.9, discount="discount"))
+    step = {"observation": 1.0, "action": 1, "reward": 1.0, "terminated": False, "truncated": False, "next_observation": 2.0}
+    replay.add(step)
+    replay.add({name: np.array([value, value]) for name, value in step.items()})
+    np.testing.assert_allclose(replay.get([0, 1, 2])["discount"], 0.9)
+    del step["reward"]
+    with pytest.raises(ValueError, match="`reward` is missing"):
+        replay.add(step)
+
+
 def test_the_rate_limiter_holds_both_sides_back():
     limiter = shoal.RateLimiter(min_size=10, samples_per_insert=2.0, error_band=20.0)
     replay = shoal.Replay(1000, {"x": "float32"}, rate_limiter=limiter)

@@ -32,5 +32,5 @@ pub use schema::{Element, Field, Schema};
 pub use snapshot::{Counts, Record};
 pub use staging::StagingArea;
 pub use sum_tree::{Audit, SumTree};
-pub use table::{Replay, SampleError, Scratch};
+pub use table::{Replay, SampleError, Scratch, raise_largest_priority};
 pub use target::Target;

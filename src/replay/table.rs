@@ -51,6 +51,13 @@ pub enum SampleError {
     },
 }
 
+/// Note that somebody gave a priority of this size. Hardly ever writes.
+pub fn raise_largest_priority(control: Control<'_>, priority: Priority) {
+    if control.largest_priority().load(Ordering::Relaxed) < priority.0 {
+        control.largest_priority().fetch_max(priority.0, Ordering::Relaxed);
+    }
+}
+
 /// One process's hold on the replay.
 pub struct Replay<'a> {
     segment: &'a Segment,
@@ -407,9 +414,7 @@ impl<'a> Replay<'a> {
         });
         let stale = tree.update(changes, &mut self.scratch.differences);
         drop(operation);
-        if self.control.largest_priority().load(Ordering::Relaxed) < largest.0 {
-            self.control.largest_priority().fetch_max(largest.0, Ordering::Relaxed);
-        }
+        raise_largest_priority(self.control, largest);
         self.count(Counter::StalePriorities, stale);
         self.count(Counter::RefusedPriorities, refused);
         stale

@@ -24,7 +24,7 @@ pub use options::{FieldOptions, MAX_PARTICIPANTS, Options, Schedule, StepOptions
 use crate::config::Config;
 use crate::rendezvous::handshake::Attachment;
 use crate::rendezvous::{Registry, attach};
-use crate::replay::{Batch, Priority, RateLimiter, Replay, Rows, Schema, Scratch, StagingArea, leaderless, power};
+use crate::replay::{self, Batch, Priority, RateLimiter, Replay, Rows, Schema, Scratch, StagingArea, leaderless, power};
 use crate::segment::control::{Control, RunState};
 use crate::segment::processes::{ProcessSlot, start_time};
 use crate::segment::system::{count_forks, remove_if_dead};
@@ -130,13 +130,13 @@ impl Standalone {
         let options = Options {
             capacity: replay.capacity,
             prioritized: replay.prioritized,
-            alpha: replay.alpha as f32,
+            alpha: replay.alpha,
             beta: Schedule {
-                start: replay.beta_start as f32,
-                end: replay.beta_end as f32,
+                start: replay.beta_start,
+                end: replay.beta_end,
                 samples: (replay.beta_anneal_steps as f64 * replay.samples_per_insert.unwrap_or(1.0)) as u64,
             },
-            epsilon: replay.priority_epsilon as f32,
+            epsilon: replay.priority_epsilon,
             min_size: replay.min_size as u64,
             samples_per_insert: replay.samples_per_insert,
             error_band: band.unwrap_or(f64::INFINITY),
@@ -220,7 +220,7 @@ impl Standalone {
     }
 
     /// The exponent of the importance weights now.
-    pub fn beta(&self) -> f32 {
+    pub fn beta(&self) -> f64 {
         self.options.beta.at(self.sampled())
     }
 
@@ -236,7 +236,7 @@ impl Standalone {
             return 1.0;
         }
         // One is the priority of what came before any error, without the epsilon.
-        (largest.to_f64().powf(1.0 / f64::from(self.options.alpha)) - f64::from(self.options.epsilon)).max(1.0)
+        (largest.to_f64().powf(1.0 / self.options.alpha) - self.options.epsilon).max(1.0)
     }
 
     /// Add `rows` transitions, or steps of the environments `streams` where the replay makes n-step transitions of them.
@@ -292,6 +292,10 @@ impl Standalone {
         }
         replay.flush_with(area, &mut moved);
         participant.scratch = replay.into_scratch();
+        let largest = priorities.map_or(0.0, |priorities| priorities.iter().copied().fold(0.0, f32::max));
+        if let Some(largest) = Priority::from_f32(largest).filter(|_| priorities.is_some()) {
+            replay::raise_largest_priority(self.control(), largest);
+        }
         Ok(())
     }
 
@@ -308,7 +312,7 @@ impl Standalone {
             return Err(crate::replay::SampleError::Empty.into());
         }
         self.wait(&mut patience, |limiter, control, idle| limiter.wait_to_sample(control, count, idle))?;
-        let beta = beta.unwrap_or_else(|| self.beta());
+        let beta = beta.unwrap_or_else(|| self.beta() as f32);
         let Reading { participant, random, .. } = &mut *reading;
         self.with_reader(participant, |replay| Ok(replay.sample_rows(rows, beta, random)?))
     }
@@ -427,8 +431,9 @@ impl Standalone {
 
     fn priorities_of(&self, errors: &[f32], priorities: &mut Vec<f32>) {
         priorities.clear();
-        priorities.extend(errors.iter().map(|error| error + self.options.epsilon));
-        power::raise(priorities, self.options.alpha);
+        let epsilon = self.options.epsilon as f32;
+        priorities.extend(errors.iter().map(|error| error + epsilon));
+        power::raise(priorities, self.options.alpha as f32);
     }
 
     fn not_of_a_run(&self, action: &'static str) -> Result<(), StandaloneError> {

@@ -45,21 +45,21 @@ impl FieldOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     /// At the beginning.
-    pub start: f32,
+    pub start: f64,
     /// At the end.
-    pub end: f32,
+    pub end: f64,
     /// Where the end is.
     pub samples: u64,
 }
 
 impl Schedule {
     /// The value after `sampled` samples.
-    pub fn at(&self, sampled: u64) -> f32 {
+    pub fn at(&self, sampled: u64) -> f64 {
         if sampled >= self.samples {
             return self.end;
         }
         let part = sampled as f64 / self.samples as f64;
-        (f64::from(self.start) + part * f64::from(self.end - self.start)) as f32
+        self.start + part * (self.end - self.start)
     }
 }
 
@@ -90,11 +90,11 @@ pub struct Options {
     /// Whether transitions are drawn by priority.
     pub prioritized: bool,
     /// Exponent of the priorities (Schaul et al. 2016, equation 1).
-    pub alpha: f32,
+    pub alpha: f64,
     /// Exponent of the importance weights (same, section 3.4).
     pub beta: Schedule,
     /// Added to every error before it becomes a priority.
-    pub epsilon: f32,
+    pub epsilon: f64,
     /// Transitions before the first sample.
     pub min_size: u64,
     /// Samples per insert to hold; `None` lets both sides run free.
@@ -166,10 +166,10 @@ impl Options {
         within("participants", self.participants as f64, 1.0, MAX_PARTICIPANTS as f64)?;
         // One slot more than there are writers, or writers that hold a slot each could wait for each other.
         within("capacity", self.capacity as f64, (self.participants + 1) as f64, MAX_CAPACITY as f64)?;
-        within("alpha", self.alpha.into(), 0.0, 1.0)?;
-        within("epsilon", self.epsilon.into(), 0.0, 1e3)?;
-        within("beta", self.beta.start.into(), 0.0, 1.0)?;
-        within("beta", self.beta.end.into(), 0.0, 1.0)?;
+        within("alpha", self.alpha, 0.0, 1.0)?;
+        within("epsilon", self.epsilon, 0.0, 1e3)?;
+        within("beta", self.beta.start, 0.0, 1.0)?;
+        within("beta", self.beta.end, 0.0, 1.0)?;
         within("min_size", self.min_size as f64, 0.0, self.capacity as f64)?;
         if let Some(ratio) = self.samples_per_insert {
             within("samples_per_insert", ratio, 1e-6, 1e9)?;
