@@ -117,6 +117,11 @@ pub(crate) fn columns<'py>(
             Some(dictionary) => dictionary.get_item(name)?,
             None => transitions.get_item(name).ok(),
         };
+        if value.is_none() && filled == Some(&*field.name) {
+            later = Some(inputs.len());
+            inputs.push(Input::Number([0; 8], 4));
+            continue;
+        }
         let value =
             value.ok_or_else(|| PyValueError::new_err(format!("field `{}` is missing; a transition has {}", field.name, all(fields))))?;
         let element = field.element().ok_or_else(|| PyTypeError::new_err("unknown dtype"))?;
@@ -131,7 +136,7 @@ pub(crate) fn columns<'py>(
         }
         inputs.push(input);
     }
-    if transitions.len()? > fields.len() {
+    if transitions.len()? + usize::from(later.is_some()) > fields.len() {
         for name in transitions.try_iter()? {
             let name = name?.extract::<String>()?;
             if fields.iter().all(|field| field.name != name) {

@@ -96,7 +96,14 @@ def test_streams_name_the_environments_of_rows():
 
 def test_the_discount_need_not_be_given():
     replay = shoal.Replay(100, STEP_FIELDS, n_step=shoal.NStep(1, 0.9, discount="discount"))
-    step = {"observation": 1.0, "action": 1, "reward": 1.0, "terminated": False, "truncated": False, "next_observation": 2.0}
+    step = {
+        "observation": 1.0,
+        "action": 1,
+        "reward": 1.0,
+        "terminated": False,
+        "truncated": False,
+        "next_observation": 2.0,
+    }
     replay.add(step)
     replay.add({name: np.array([value, value]) for name, value in step.items()})
     np.testing.assert_allclose(replay.get([0, 1, 2])["discount"], 0.9)
