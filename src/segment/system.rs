@@ -149,29 +149,3 @@ pub fn prefetch(word: &AtomicU64) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = word;
 }
-
-/// Four neighbouring words in one register, each as a Relaxed load would read it.
-///
-/// In assembly, since a vector load that Rust knew of would be a data race where other processes write these words. The
-/// processor reads each aligned word at once; a descent that met a torn sum would end on some live leaf all the same.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub fn load_four(_proof: pulp::x86::V3, words: &[AtomicU64; 4]) -> std::arch::x86_64::__m256i {
-    #[inline]
-    #[target_feature(enable = "avx")]
-    fn load(words: &[AtomicU64; 4]) -> std::arch::x86_64::__m256i {
-        let loaded;
-        // SAFETY: it reads the 32 bytes that `words` borrows, and touches nothing else.
-        unsafe {
-            std::arch::asm!(
-                "vmovdqu {loaded}, ymmword ptr [{words}]",
-                loaded = out(ymm_reg) loaded,
-                words = in(reg) words.as_ptr(),
-                options(nostack, readonly, preserves_flags)
-            );
-        }
-        loaded
-    }
-    // SAFETY: a `V3` exists only where the processor has AVX.
-    unsafe { load(words) }
-}

@@ -1,179 +1,154 @@
-//! From targets to leaves, many at a time.
+//! From targets to leaves, a batch at a time.
 //!
-//! Two things make a descent slow: it waits for memory at every level, and no branch in it can be predicted. So a chunk of
-//! targets descends together, each asking for the memory of its next level while the others are looked at, and the child
-//! is chosen without branches. The uppermost levels are the same for everybody: their sums are added up once per call,
-//! and each target is looked up in the running totals.
+//! Two things make a descent slow: it waits for memory at every level, and no branch in it can be predicted. So all targets
+//! descend together, level by level, each asking for the memory of its next level while the others are looked at, and the
+//! child is chosen without branches. Near the root, where a batch has more targets than a level has nodes, one walk over the
+//! level serves them all.
 
-use super::siblings::{Siblings, Words, not_negative};
 use super::{PRIORITY_MASK, SumTree};
 use crate::segment::system::prefetch;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 
-/// Targets that descend together: enough to hide the memory behind each other, few enough to keep what was fetched.
-const CHUNK: usize = 64;
-/// Most nodes whose running totals are taken, and most of them per target.
-const MOST_TOTALS: usize = 256;
-const MOST_TOTALS_PER_TARGET: usize = 4;
-/// Totals that are looked through together.
-const RUN: usize = 16;
-
-/// Running totals over one level near the root.
-struct Totals {
-    /// Of the nodes up to and with each; where there is no node, more than every target.
-    totals: [u64; MOST_TOTALS],
-    /// The last of each run.
-    runs: [u64; MOST_TOTALS / RUN],
-    nodes: usize,
-    depth: usize,
+/// A sum, or zero while a subtraction that overtook its addition makes it negative.
+#[inline(always)]
+pub(super) fn not_negative(sum: u64) -> u64 {
+    sum.cast_signed().max(0).cast_unsigned()
 }
 
-/// More than every target.
-const BEHIND: u64 = i64::MAX.cast_unsigned();
+/// Nodes of a level, per target, up to which one walk over the level is faster than descending to it.
+const NODES_PER_TARGET: usize = 2;
 
-impl Totals {
-    #[inline(always)]
-    fn of(tree: &SumTree<'_>, targets: usize) -> Self {
-        let most = targets.saturating_mul(MOST_TOTALS_PER_TARGET).min(MOST_TOTALS);
-        let mut depth = tree.levels.len() - 2;
-        while depth > 0 && tree.levels[depth - 1].len() <= most {
-            depth -= 1;
-        }
-        let (level, mask) = (tree.levels[depth], mask_at(depth));
-        let mut totals = [BEHIND; MOST_TOTALS];
-        let mut total = 0u64;
-        for (place, node) in totals.iter_mut().zip(level) {
-            total = total.wrapping_add(not_negative(node.load(Ordering::Relaxed) & mask));
-            *place = total;
-        }
-        let mut runs = [BEHIND; MOST_TOTALS / RUN];
-        for (place, run) in runs.iter_mut().zip(totals.as_chunks::<RUN>().0) {
-            *place = run[RUN - 1];
-        }
-        Self { totals, runs, nodes: level.len(), depth }
-    }
+/// Siblings that are looked at together.
+const BLOCK: usize = 4;
 
-    /// The node on which `target` falls and what is left of the target there; `None` when all are zero.
-    #[inline(always)]
-    fn find<S: Siblings>(&self, siblings: S, target: u64) -> Option<(usize, u64)> {
-        let target = target.min(BEHIND - 1);
-        let run = siblings.rank(&self.runs, target);
-        let node = run * RUN + siblings.rank(&self.totals.as_chunks::<RUN>().0[run], target);
-        if node >= self.nodes || self.totals[node] <= target {
-            return self.find_last();
-        }
-        let before = if node == 0 { 0 } else { self.totals[node - 1] };
-        Some((node, target.wrapping_sub(before)))
+/// The child on which `target` falls and what is left of the target there; `None` when all are zero.
+///
+/// Whole blocks of siblings are passed first, then the siblings of one block, without branches that depend on the
+/// target, since nobody could predict them.
+#[inline(always)]
+fn choose<const K: usize>(group: &[AtomicU64], mask: u64, target: u64) -> Option<(usize, u64)> {
+    let (blocks, _) = group[..K].as_chunks::<BLOCK>();
+    let (mut block, mut passed, mut prefix, mut signs) = (0, 0, 0u64, 0);
+    for siblings in &blocks[..K / BLOCK - 1] {
+        let sums = siblings.each_ref().map(|sibling| sibling.load(Ordering::Relaxed) & mask);
+        signs |= sums[0] | sums[1] | sums[2] | sums[3];
+        prefix = prefix.wrapping_add((sums[0].wrapping_add(sums[1])).wrapping_add(sums[2].wrapping_add(sums[3])));
+        let is_passed = prefix <= target;
+        block += usize::from(is_passed);
+        passed = if is_passed { prefix } else { passed };
     }
-
-    /// The last live node: the target was drawn from a root that promised more than is here by now.
-    #[cold]
-    fn find_last(&self) -> Option<(usize, u64)> {
-        let totals = &self.totals[..self.nodes];
-        let last = totals[self.nodes - 1];
-        let node = totals.partition_point(|&total| total < last);
-        let before = if node == 0 { 0 } else { totals[node - 1] };
-        (last != 0).then(|| (node, last.wrapping_sub(before).wrapping_sub(1)))
+    let mut child = 0;
+    prefix = passed;
+    for sibling in &blocks[block & (K / BLOCK - 1)] {
+        let sum = sibling.load(Ordering::Relaxed) & mask;
+        signs |= sum;
+        prefix = prefix.wrapping_add(sum);
+        let is_passed = prefix <= target;
+        child += usize::from(is_passed);
+        passed = if is_passed { prefix } else { passed };
     }
+    if child == BLOCK || signs.cast_signed() < 0 {
+        return choose_carefully(&group[..K], mask, target);
+    }
+    Some((block * BLOCK + child, target - passed))
 }
 
-/// What of a word at `depth` is its sum.
-fn mask_at(depth: usize) -> u64 {
-    if depth == 0 { PRIORITY_MASK } else { u64::MAX }
+/// As `choose`, for a group whose sums are on their way: those that are negative for a moment count as zero, and where
+/// the parent promised more than its children hold the last live child is chosen.
+#[cold]
+fn choose_carefully(group: &[AtomicU64], mask: u64, mut target: u64) -> Option<(usize, u64)> {
+    let mut last = None;
+    for (child, sibling) in group.iter().enumerate() {
+        let sum = not_negative(sibling.load(Ordering::Relaxed) & mask);
+        if target < sum {
+            return Some((child, target));
+        }
+        if sum != 0 {
+            last = Some((child, sum - 1));
+        }
+        target -= sum;
+    }
+    last
 }
 
 impl SumTree<'_> {
+    /// Find the leaf that each target (in `0..total`) falls on. The whole batch descends one level at a time, so that
+    /// the cache misses of its members overlap. A leaf whose group held only zeros is returned as `None`'s stand-in
+    /// [`SumTree::NOWHERE`]: its target has to be drawn again.
+    pub fn find(&self, targets: &mut [u64], leaves: &mut [usize]) {
+        match self.fanout {
+            4 => self.descend::<4>(targets, leaves),
+            8 => self.descend::<8>(targets, leaves),
+            16 => self.descend::<16>(targets, leaves),
+            32 => self.descend::<32>(targets, leaves),
+            _ => self.descend::<64>(targets, leaves),
+        }
+    }
+
     /// Where a target falls that met only zeros.
     pub const NOWHERE: usize = usize::MAX;
 
-    /// Find the leaf that each target (in `0..total`) falls on. A target that met only zeros gets [`SumTree::NOWHERE`]: it
-    /// has to be drawn again. The targets are used up.
-    pub fn find(&self, targets: &mut [u64], leaves: &mut [usize]) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(simd) = self.simd {
-            simd.vectorize(Descent { tree: self, targets, leaves, simd });
-            return;
-        }
-        self.find_portably(targets, leaves);
-    }
-
-    /// As [`SumTree::find`], without vector instructions: what a processor that lacks them runs. Public for tests and
-    /// benchmarks.
-    pub fn find_portably(&self, targets: &mut [u64], leaves: &mut [usize]) {
-        self.descend(Words, targets, leaves);
-    }
-
-    #[inline(always)]
-    fn descend<S: Siblings>(&self, siblings: S, targets: &mut [u64], leaves: &mut [usize]) {
-        match self.fanout {
-            4 => self.descend_by::<S, 4>(siblings, targets, leaves),
-            8 => self.descend_by::<S, 8>(siblings, targets, leaves),
-            16 => self.descend_by::<S, 16>(siblings, targets, leaves),
-            32 => self.descend_by::<S, 32>(siblings, targets, leaves),
-            _ => self.descend_by::<S, 64>(siblings, targets, leaves),
-        }
-    }
-
-    #[inline(always)]
-    fn descend_by<S: Siblings, const K: usize>(&self, siblings: S, targets: &mut [u64], leaves: &mut [usize]) {
-        let upper = Totals::of(self, targets.len());
-        for (targets, nodes) in targets.chunks_mut(CHUNK).zip(leaves.chunks_mut(CHUNK)) {
-            for (target, node) in targets.iter_mut().zip(nodes.iter_mut()) {
-                let found = upper.find(siblings, *target);
-                self.go_to::<K>(found, upper.depth, target, node);
-            }
-            for depth in (0..upper.depth).rev() {
-                let (level, mask) = (self.levels[depth], mask_at(depth));
-                for (target, node) in targets.iter_mut().zip(nodes.iter_mut()) {
-                    if *node == Self::NOWHERE {
-                        continue;
+    fn descend<const K: usize>(&self, targets: &mut [u64], leaves: &mut [usize]) {
+        let top = self.enter::<K>(targets, leaves);
+        for depth in (0..top).rev() {
+            let level = self.levels[depth];
+            let below = depth.checked_sub(1).map(|depth| self.levels[depth]);
+            let mask = if depth == 0 { PRIORITY_MASK } else { u64::MAX };
+            for (target, node) in targets.iter_mut().zip(leaves.iter_mut()) {
+                if *node == Self::NOWHERE {
+                    continue;
+                }
+                let Some((child, rest)) = choose::<K>(&level[*node * K..], mask, *target) else {
+                    *node = Self::NOWHERE;
+                    continue;
+                };
+                *target = rest;
+                *node = *node * K + child;
+                if let Some(below) = below {
+                    for line in below[*node * K..][..K].iter().step_by(8) {
+                        prefetch(line);
                     }
-                    let first = *node * K;
-                    let found = siblings.choose::<K>(&level[first..], mask, *target);
-                    self.go_to::<K>(found.map(|(child, rest)| (first + child, rest)), depth, target, node);
                 }
             }
-            for leaf in nodes {
-                // Padding behind the last leaf is zero for ever; a half-written sum could still lead here.
-                if *leaf >= self.capacity {
-                    *leaf = Self::NOWHERE;
-                }
+        }
+        for leaf in leaves {
+            // Padding behind the last leaf is zero for ever; a half-written sum could still lead here.
+            if *leaf >= self.capacity {
+                *leaf = Self::NOWHERE;
             }
         }
     }
 
-    /// Note where a target has arrived, and ask for the children there.
-    #[inline(always)]
-    fn go_to<const K: usize>(&self, found: Option<(usize, u64)>, depth: usize, target: &mut u64, node: &mut usize) {
-        let Some((arrived, rest)) = found else {
-            *node = Self::NOWHERE;
-            return;
+    /// Take all targets to the nodes of one level, and return its depth: to the root, or, where they come in ascending
+    /// order as those of a stratified batch do, at once to a level with about as many nodes as there are targets. There
+    /// one walk over the level passes each node once, where descents would look at a whole group for each target and level.
+    fn enter<const K: usize>(&self, targets: &mut [u64], nodes: &mut [usize]) -> usize {
+        let root = self.levels.len() - 1;
+        let depth = (1..root).find(|&depth| self.levels[depth].len() <= targets.len() * NODES_PER_TARGET);
+        let Some(depth) = depth.filter(|_| targets.is_sorted()) else {
+            nodes.fill(0);
+            return root;
         };
-        *target = rest;
-        *node = arrived;
-        if let Some(below) = depth.checked_sub(1) {
-            for line in self.levels[below][arrived * K..][..K].iter().step_by(8) {
+        let (level, below) = (self.levels[depth], self.levels[depth - 1]);
+        let sum_of = |node: usize| not_negative(level[node].load(Ordering::Relaxed));
+        let (mut node, mut passed, mut sum) = (0, 0u64, sum_of(0));
+        for (target, place) in targets.iter_mut().zip(nodes.iter_mut()) {
+            while *target - passed >= sum && node + 1 < level.len() {
+                passed += sum;
+                node += 1;
+                sum = sum_of(node);
+            }
+            *target -= passed;
+            if *target >= sum {
+                // Sums on their way promised more than the level holds.
+                *place = Self::NOWHERE;
+                continue;
+            }
+            *place = node;
+            for line in below[node * K..][..K].iter().step_by(8) {
                 prefetch(line);
             }
         }
-    }
-}
-
-/// A descent, to be compiled for the instructions that `simd` stands for.
-#[cfg(target_arch = "x86_64")]
-struct Descent<'d, 'a> {
-    tree: &'d SumTree<'a>,
-    targets: &'d mut [u64],
-    leaves: &'d mut [usize],
-    simd: pulp::x86::V3,
-}
-
-#[cfg(target_arch = "x86_64")]
-impl pulp::NullaryFnOnce for Descent<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        self.tree.descend(super::vectors::Vectors(self.simd), self.targets, self.leaves);
+        depth
     }
 }

@@ -3,8 +3,7 @@
 //! After PAL (Zhang et al. 2021): sibling groups on cache lines, only differences propagate. Ours keeps integers (see
 //! `priority`), merges the differences of a batch per parent (`propagation`), lets a batch descend together (`descent`), and
 //! carries in each leaf a tag of the generation that it belongs to, so that a late update of an overwritten transition fails
-//! its compare-and-swap instead of landing on the transition that came after it. What each of these gives is in
-//! `docs/sum-tree.md`.
+//! its compare-and-swap instead of landing on the transition that came after it.
 //!
 //! All accesses are Relaxed: a descent that meets a half-propagated sum ends on some live leaf or is drawn again, and
 //! what a leaf stands for is checked against the store, which has its own ordering.
@@ -13,13 +12,10 @@
 
 mod descent;
 mod propagation;
-mod siblings;
-#[cfg(target_arch = "x86_64")]
-mod vectors;
 
 pub use propagation::Differences;
 
-use self::siblings::not_negative;
+use self::descent::not_negative;
 use super::priority::{PRIORITY_BITS, Priority};
 use crate::segment::layout::tree_level_lengths;
 use crate::sync::{AtomicU64, Ordering};
@@ -58,9 +54,6 @@ pub struct SumTree<'a> {
     levels: Vec<&'a [AtomicU64]>,
     fanout: usize,
     capacity: usize,
-    /// Four siblings at a time, where the processor can.
-    #[cfg(target_arch = "x86_64")]
-    simd: Option<pulp::x86::V3>,
 }
 
 impl<'a> SumTree<'a> {
@@ -72,13 +65,7 @@ impl<'a> SumTree<'a> {
             levels.push(level);
             words = rest;
         }
-        Self {
-            levels,
-            fanout,
-            capacity,
-            #[cfg(target_arch = "x86_64")]
-            simd: pulp::x86::V3::try_new(),
-        }
+        Self { levels, fanout, capacity }
     }
 
     /// Words that a tree takes.
