@@ -226,10 +226,11 @@ fn a_process_that_panics_inside_an_operation_stays_inside_and_is_repaired() {
     family.start(1, Role::Learner, || {
         std::panic::set_hook(Box::new(|_| {}));
         let mut replay = run.replay(Some(1));
-        let mut batch = Batch::new(run.payload.schema(), 8);
+        // More than an update asks for before it makes the first change.
+        let mut batch = Batch::new(run.payload.schema(), 128);
         replay.sample(&mut batch, 0.4, &mut random(3)).expect("a batch");
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            replay.update_priorities(&batch, (0..8).map(|row| if row < 5 { priority(9.0) } else { panic!("in the middle") }));
+            replay.update_priorities(&batch, (0..128).map(|row| if row < 100 { priority(9.0) } else { panic!("in the middle") }));
         }));
         assert!(caught.is_err());
         loop {
