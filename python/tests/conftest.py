@@ -2,8 +2,8 @@
 
 import faulthandler
 
-import numpy as np
 import pytest
+from transitions import FIELDS
 
 import shoal
 
@@ -16,36 +16,6 @@ def watchdog():
     faulthandler.dump_traceback_later(WATCHDOG_S, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
-
-
-FIELDS = {
-    "observation": ((3,), "float32"),
-    "action": "int64",
-    "reward": "float32",
-    "terminated": "bool",
-    "next_observation": ((3,), "float32"),
-}
-
-
-def numbered(first, count):
-    """Transitions that carry their number in every field."""
-    number = np.arange(first, first + count)
-    return {
-        "observation": np.repeat(number[:, None], 3, axis=1).astype(np.float32),
-        "action": number,
-        "reward": number.astype(np.float32),
-        "terminated": number % 2 == 1,
-        "next_observation": np.repeat(number[:, None] + 0.5, 3, axis=1).astype(np.float32),
-    }
-
-
-def assert_whole(batch):
-    """Every row carries one number in all its fields."""
-    number = batch["action"]
-    np.testing.assert_array_equal(batch["observation"], np.repeat(number[:, None], 3, axis=1))
-    np.testing.assert_array_equal(batch["reward"], number)
-    np.testing.assert_array_equal(batch["terminated"], number % 2 == 1)
-    np.testing.assert_array_equal(batch["next_observation"], np.repeat(number[:, None] + 0.5, 3, axis=1))
 
 
 @pytest.fixture

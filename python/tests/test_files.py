@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from conftest import FIELDS, assert_whole, numbered
+from transitions import FIELDS, assert_whole, numbered
 
 import shoal
 

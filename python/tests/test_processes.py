@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import FIELDS, assert_whole, numbered
+from transitions import FIELDS, assert_whole, numbered
 
 import shoal
 

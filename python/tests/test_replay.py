@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import FIELDS, assert_whole, numbered
+from transitions import FIELDS, assert_whole, numbered
 
 import shoal
 
