@@ -22,15 +22,15 @@ WATCHDOG_S = 900
 # Settings of rl-baselines3-zoo; the number of steps is a fraction of theirs.
 STABLE_BASELINES3 = {
     "CartPole-v1": {
-        "steps": 20_000, "learning_rate": 2.3e-3, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000, "target_update_interval": 10,
+        "steps": 10_000, "learning_rate": 2.3e-3, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000, "target_update_interval": 10,
         "train_freq": 256, "gradient_steps": 128, "exploration_fraction": 0.16, "exploration_final_eps": 0.04,
     },
     "LunarLander-v3": {
-        "steps": 10_000, "learning_rate": 6.3e-4, "batch_size": 128, "buffer_size": 50_000, "learning_starts": 1000, "target_update_interval": 250,
+        "steps": 5_000, "learning_rate": 6.3e-4, "batch_size": 128, "buffer_size": 50_000, "learning_starts": 1000, "target_update_interval": 250,
         "train_freq": 4, "gradient_steps": 4, "exploration_fraction": 0.12, "exploration_final_eps": 0.1,
     },
 }
-TIANSHOU_ENVIRONMENTS, TIANSHOU_STEPS = 10, 10_000
+TIANSHOU_ENVIRONMENTS, TIANSHOU_STEPS = 10, 5_000
 VARIANTS = {
     **{f"Stable-Baselines3 DQN {name}": ["its uniform buffer", "Shoal, uniform", "Shoal, prioritized"] for name in STABLE_BASELINES3},
     "Tianshou DQN CartPole-v1": ["its prioritized buffer", "Shoal, prioritized"],
