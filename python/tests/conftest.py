@@ -1,21 +1,9 @@
-"""What tests share: small replays, and a watchdog against hanging."""
-
-import faulthandler
+"""What tests share: small replays. The watchdog against hanging is pytest's own (pyproject.toml)."""
 
 import pytest
 from transitions import FIELDS
 
 import shoal
-
-WATCHDOG_S = 120
-
-
-@pytest.fixture(autouse=True)
-def watchdog():
-    """Ends the whole run with every thread's stack when a test hangs."""
-    faulthandler.dump_traceback_later(WATCHDOG_S, exit=True)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture

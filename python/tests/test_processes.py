@@ -223,7 +223,12 @@ def test_a_child_gets_a_private_replay_of_its_own():
 
 
 def test_ctrl_c_ends_a_wait():
+    # A shell without job control starts what it leaves in the background with Ctrl+C ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     replay = shoal.Replay(100, FIELDS, rate_limiter=shoal.RateLimiter(min_size=10))
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        replay.sample(1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            replay.sample(1)
+    finally:
+        signal.signal(signal.SIGINT, before)
