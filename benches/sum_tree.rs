@@ -1,200 +1,114 @@
-//! Which fan-out: batches of updates and of descents on our tree and, beside it, on a plain tree as the PAL paper
-//! (arXiv 2110.01101) describes it, for one thread. CPU time of the thread, because other work may share the machine.
+//! Our tree beside the tree of the PAL paper: batches of descents and of updates, for every fan-out, in turns.
 //!
-//! `cargo bench --no-default-features --bench sum_tree`
+//! `cargo bench --no-default-features --bench sum_tree`, and the same with `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` before
+//! it for huge pages. Nanoseconds of CPU time per element, medians of nine rounds. Read the ratios.
 
-mod support;
+#[path = "support/paired.rs"]
+mod paired;
+#[path = "support/paper_tree.rs"]
+mod paper_tree;
+#[path = "support/tree_work.rs"]
+mod tree_work;
 
+use std::cell::RefCell;
 use std::hint::black_box;
-use std::time::Duration;
 
-use criterion::measurement::WallTime;
-use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
+use paired::{Call, Contestant, Race, huge_page_mebibytes};
+use paper_tree::PaperTree;
 use shoal::replay::sum_tree::Differences;
 use shoal::replay::{Priority, SumTree};
 use shoal::segment::layout::FANOUTS;
-use shoal::sync::AtomicU64;
-use support::ThreadTime;
+use tree_work::{BATCHES, CAPACITIES, PREPARED, TreeWords, fill, points, priorities, priority, targets, updates};
 
-const CAPACITIES: [usize; 2] = [1 << 17, 1 << 20];
-const BATCHES: [usize; 2] = [64, 256];
-/// Descents and updates prepared per benchmark: too many for the processor to learn their branches by heart.
-const PREPARED: usize = 1 << 16;
+/// The default fan-out, by its place in `FANOUTS`.
+const DEFAULT: usize = 2;
 
-/// A K-ary sum tree of floats: the difference of each update walks from its leaf to the root, each descent scans the
-/// siblings in order.
-struct FloatTree {
-    /// Leaves first.
-    levels: Vec<Vec<f32>>,
-    fanout: usize,
+/// Name a case and print one line of the table.
+fn report(case: &str, race: &Race) {
+    let ours = (0..FANOUTS.len()).map(|contestant| format!("{:.1}", race.median_ns(contestant)));
+    let paper = FANOUTS.len()..2 * FANOUTS.len();
+    let best = race.fastest(paper.clone());
+    let theirs = paper.map(|contestant| format!("{:.1}", race.median_ns(contestant)));
+    let cells: Vec<String> = ours.chain(theirs).collect();
+    println!("| {case} | {} | {:.2} |", cells.join(" | "), race.median_ratio(best, DEFAULT));
 }
 
-impl FloatTree {
-    fn new(capacity: usize, fanout: usize) -> Self {
-        let mut levels = Vec::new();
-        let mut nodes = capacity;
-        while nodes > 1 {
-            let padded = nodes.next_multiple_of(fanout);
-            levels.push(vec![0.0; padded]);
-            nodes = padded / fanout;
-        }
-        levels.push(vec![0.0; 1]);
-        Self { levels, fanout }
-    }
-
-    fn total(&self) -> f32 {
-        self.levels[self.levels.len() - 1][0]
-    }
-
-    fn update(&mut self, slot: usize, priority: f32) {
-        let difference = priority - self.levels[0][slot];
-        let mut node = slot;
-        for level in &mut self.levels {
-            level[node] += difference;
-            node /= self.fanout;
-        }
-    }
-
-    fn find(&self, mut target: f32) -> usize {
-        let mut node = 0;
-        for level in self.levels.iter().rev().skip(1) {
-            // Rounding can lead a descent behind the last group.
-            let first = (node * self.fanout).min(level.len() - self.fanout);
-            let group = &level[first..][..self.fanout];
-            let mut child = 0;
-            while child + 1 < self.fanout && target >= group[child] {
-                target -= group[child];
-                child += 1;
+fn find(call: &Call, case: &str, trees: &[SumTree<'_>], paper: &[PaperTree], points: &[Vec<f64>]) {
+    let batch = points[0].len();
+    let targets = targets(points, trees[0].total());
+    let mut contestants: Vec<Contestant<'_>> = Vec::new();
+    for tree in trees {
+        let (mut scratch, mut slots) = (vec![0; batch], vec![0; batch]);
+        let targets = &targets;
+        contestants.push(Contestant::new("ours", move || {
+            for targets in targets {
+                scratch.copy_from_slice(targets);
+                tree.find(&mut scratch, &mut slots);
+                black_box(&slots);
             }
-            node = first + child;
-        }
-        node
+        }));
     }
-}
-
-fn priorities(capacity: usize) -> Vec<f32> {
-    let mut random = Pcg64Mcg::seed_from_u64(1);
-    (0..capacity).map(|_| random.random_range(0.05f32..2.0)).collect()
-}
-
-/// Stratified targets in `0..1`, batch after batch.
-fn strata(batch: usize) -> Vec<Vec<f64>> {
-    let mut random = Pcg64Mcg::seed_from_u64(2);
-    let mut one = || (0..batch).map(|part| (part as f64 + random.random_range(0.0..1.0)) / batch as f64).collect();
-    (0..PREPARED / batch).map(|_| one()).collect()
-}
-
-fn ours(criterion: &mut Criterion<ThreadTime>) {
-    for capacity in CAPACITIES {
-        for fanout in FANOUTS {
-            let words: Vec<AtomicU64> = (0..SumTree::words_needed(capacity, fanout) + 7).map(|_| AtomicU64::new(0)).collect();
-            // On a cache line, as the region in the segment is.
-            let offset = words.as_ptr().align_offset(64);
-            let tree = SumTree::new(&words[offset..], capacity, fanout);
-            let mut differences = Differences::default();
-            let values = priorities(capacity);
-            let all = values.iter().enumerate().map(|(slot, &value)| (slot, 0, Priority::from_f32(value).expect("finite")));
-            tree.update(all, &mut differences);
-            for batch in BATCHES {
-                let targets: Vec<Vec<u64>> =
-                    strata(batch).iter().map(|points| points.iter().map(|point| (point * tree.total() as f64) as u64).collect()).collect();
-                let (mut scratch, mut slots) = (vec![0; batch], vec![0; batch]);
-                let mut turn = 0;
-                let mut group = group(criterion, "find", capacity, batch);
-                group.bench_function(BenchmarkId::new("ours", fanout), |bencher| {
-                    bencher.iter(|| {
-                        turn = (turn + 1) % targets.len();
-                        scratch.copy_from_slice(&targets[turn]);
-                        tree.find(&mut scratch, &mut slots);
-                        black_box(&slots);
-                    });
-                });
-                group.finish();
-                let drawn: Vec<Vec<(usize, u64, Priority)>> = targets
-                    .iter()
-                    .enumerate()
-                    .map(|(number, targets)| {
-                        tree.find(&mut targets.clone(), &mut slots);
-                        slots
-                            .iter()
-                            .map(|&slot| (slot, 0, Priority::from_f32(values[(slot + number) % capacity]).expect("finite")))
-                            .collect()
-                    })
-                    .collect();
-                let mut group = self::group(criterion, "update", capacity, batch);
-                group.bench_function(BenchmarkId::new("ours", fanout), |bencher| {
-                    bencher.iter(|| {
-                        turn = (turn + 1) % targets.len();
-                        black_box(tree.update(drawn[turn].iter().copied(), &mut differences));
-                    });
-                });
-                group.finish();
+    for tree in paper {
+        let of_batch = |points: &Vec<f64>| points.iter().map(|point| (point * f64::from(tree.total())) as f32).collect();
+        let targets: Vec<Vec<f32>> = points.iter().map(of_batch).collect();
+        let mut slots = vec![0; batch];
+        contestants.push(Contestant::new("paper", move || {
+            for targets in &targets {
+                slots.iter_mut().zip(targets).for_each(|(slot, &target)| *slot = tree.find(target));
+                black_box(&slots);
             }
-            assert!(tree.audit().is_exact());
-        }
+        }));
     }
+    report(&format!("find {case}"), &Race::run(&mut contestants, PREPARED, call.rounds()));
 }
 
-fn plain(criterion: &mut Criterion<ThreadTime>) {
-    for capacity in CAPACITIES {
-        for fanout in FANOUTS {
-            let mut tree = FloatTree::new(capacity, fanout);
-            let values = priorities(capacity);
-            values.iter().enumerate().for_each(|(slot, &value)| tree.update(slot, value));
-            for batch in BATCHES {
-                let targets: Vec<Vec<f32>> = strata(batch)
-                    .iter()
-                    .map(|points| points.iter().map(|point| (point * f64::from(tree.total())) as f32).collect())
-                    .collect();
-                let mut turn = 0;
-                let mut slots = vec![0; batch];
-                let mut group = group(criterion, "find", capacity, batch);
-                group.bench_function(BenchmarkId::new("plain f32", fanout), |bencher| {
-                    bencher.iter(|| {
-                        turn = (turn + 1) % targets.len();
-                        slots.iter_mut().zip(&targets[turn]).for_each(|(slot, &target)| *slot = tree.find(target));
-                        black_box(&slots);
-                    });
-                });
-                group.finish();
-                let drawn: Vec<Vec<(usize, f32)>> = targets
-                    .iter()
-                    .enumerate()
-                    .map(|(number, targets)| {
-                        let slots = targets.iter().map(|&target| tree.find(target).min(capacity - 1));
-                        slots.map(|slot| (slot, values[(slot + number) % capacity])).collect()
-                    })
-                    .collect();
-                let mut group = self::group(criterion, "update", capacity, batch);
-                group.bench_function(BenchmarkId::new("plain f32", fanout), |bencher| {
-                    bencher.iter(|| {
-                        turn = (turn + 1) % targets.len();
-                        drawn[turn].iter().for_each(|&(slot, value)| tree.update(slot, value));
-                    });
-                });
-                group.finish();
+fn update(call: &Call, case: &str, trees: &[SumTree<'_>], paper: &mut [PaperTree], points: &[Vec<f64>]) {
+    let updates = updates(&trees[0], &targets(points, trees[0].total()));
+    let of_batch = |batch: &Vec<(usize, f32)>| batch.iter().map(|&(slot, value)| (slot, 0, priority(value))).collect();
+    let named: Vec<Vec<(usize, u64, Priority)>> = updates.iter().map(of_batch).collect();
+    let mut contestants: Vec<Contestant<'_>> = Vec::new();
+    for tree in trees {
+        let mut differences = Differences::default();
+        let named = &named;
+        contestants.push(Contestant::new("ours", move || {
+            for batch in named {
+                black_box(tree.update(batch.iter().copied(), &mut differences));
             }
-            black_box(tree.total());
-        }
+        }));
     }
+    for tree in paper {
+        let updates = &updates;
+        let tree = RefCell::new(tree);
+        contestants.push(Contestant::new("paper", move || {
+            let mut tree = tree.borrow_mut();
+            updates.iter().flatten().for_each(|&(slot, value)| tree.update(slot, value));
+        }));
+    }
+    report(&format!("update {case}"), &Race::run(&mut contestants, PREPARED, call.rounds()));
 }
 
-fn group<'c>(criterion: &'c mut Criterion<ThreadTime>, operation: &str, capacity: usize, batch: usize) -> BenchmarkGroup<'c, ThreadTime> {
-    let mut group = criterion.benchmark_group(format!("{operation} batch {batch} of {capacity}"));
-    group.throughput(Throughput::Elements(batch as u64));
-    group
+fn main() {
+    let call = Call::read();
+    let capacities = if call.is_measuring { &CAPACITIES[..] } else { &CAPACITIES[..1] };
+    let fanouts = FANOUTS.map(|fanout| format!("K = {fanout}")).join(" | ");
+    println!("| ns per element | {fanouts} | paper's, {fanouts} | paper's best / ours at K = {} |", FANOUTS[DEFAULT]);
+    println!("|---{}", "|---".repeat(2 * FANOUTS.len() + 1) + "|");
+    for &capacity in capacities {
+        let values = priorities(capacity);
+        let words = FANOUTS.map(|fanout| TreeWords::new(capacity, fanout));
+        let trees: Vec<SumTree<'_>> =
+            FANOUTS.iter().zip(&words).map(|(&fanout, words)| SumTree::new(words.get(), capacity, fanout)).collect();
+        trees.iter().for_each(|tree| fill(tree, &values));
+        let mut paper: Vec<PaperTree> = FANOUTS.iter().map(|&fanout| PaperTree::new(&values, fanout)).collect();
+        for batch in BATCHES {
+            for (order, is_stratified) in [("stratified", true), ("unstratified", false)] {
+                let case = format!("{batch} {order} of {capacity}");
+                let points = points(batch, is_stratified);
+                find(&call, &case, &trees, &paper, &points);
+                update(&call, &case, &trees, &mut paper, &points);
+            }
+        }
+        assert!(trees.iter().all(|tree| tree.audit().is_exact()), "the tree drifted");
+    }
+    println!("\nOn huge pages: {} MiB.", huge_page_mebibytes());
 }
-
-criterion_group! {
-    name = sum_tree;
-    config = Criterion::default()
-        .with_measurement(ThreadTime(WallTime))
-        .warm_up_time(Duration::from_millis(80))
-        .measurement_time(Duration::from_millis(320))
-        .sample_size(16)
-        .without_plots();
-    targets = ours, plain
-}
-criterion_main!(sum_tree);

@@ -2,7 +2,7 @@
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;
-use numpy::{Element as NumpyElement, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods};
+use numpy::{Element as NumpyElement, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
 use shoal::replay::Element;
@@ -141,6 +141,24 @@ impl OwnArray {
             Element::U64 => make!(U64),
             Element::F64 => make!(F64),
         })
+    }
+
+    fn untyped<'a, 'py>(&'a self, py: Python<'py>) -> &'a Bound<'py, PyUntypedArray> {
+        macro_rules! untyped {
+            ($($variant:ident)*) => {
+                match self { $(Self::$variant(array) => array.bind(py).as_untyped(),)* }
+            };
+        }
+        untyped!(I8 U8 I16 U16 F16 I32 U32 F32 I64 U64 F64)
+    }
+
+    /// Whether only this, and `seen` as Python sees it, hold the array, and only one mapping and the caller hold `seen`; and
+    /// it has this shape still.
+    pub(crate) fn is_free(&self, seen: &Bound<'_, PyAny>, shape: &[usize]) -> bool {
+        let array = self.untyped(seen.py());
+        // Truth values are seen through a view, which holds the array of bytes.
+        let (of_array, of_seen) = if array.is(seen) { (3, 3) } else { (2, 2) };
+        array.get_refcnt() == of_array && seen.get_refcnt() == of_seen && array.shape() == shape
     }
 
     /// Begin to fill it; an error while somebody else in this process does.

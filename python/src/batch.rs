@@ -1,6 +1,6 @@
 //! A batch: a mapping of field names to arrays, with the names of its transitions and their importance weights.
 
-use numpy::PyArray1;
+use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList};
 use shoal::replay::Schema;
@@ -13,7 +13,8 @@ use crate::array::{FillArray, OwnArray};
 pub(crate) struct Batch {
     pub(crate) schema: Schema,
     pub(crate) rows: usize,
-    own: Vec<OwnArray>,
+    /// Arrays of the fields, and the shapes that they were made with.
+    own: Vec<(OwnArray, Vec<usize>)>,
     arrays: Py<PyDict>,
     /// Slot of each transition.
     #[pyo3(get)]
@@ -35,7 +36,7 @@ impl Batch {
             let shape: Vec<usize> = std::iter::once(rows).chain(field.full_shape()).collect();
             let (array, seen) = OwnArray::zeros(py, described.element, &shape)?;
             arrays.set_item(&field.name, seen)?;
-            own.push(array);
+            own.push((array, shape));
         }
         Ok(Self {
             schema: schema.clone(),
@@ -48,9 +49,21 @@ impl Batch {
         })
     }
 
+    /// Whether nobody but this package holds it or one of its arrays, and they are as they were made: then it may be filled
+    /// again for somebody else.
+    pub(crate) fn is_free(this: &Bound<'_, Self>) -> bool {
+        let (py, batch) = (this.py(), this.get());
+        let is_free = |array: &Bound<'_, PyUntypedArray>| array.get_refcnt() == 1 && array.shape() == [batch.rows];
+        this.get_refcnt() == 1
+            && is_free(batch.indices.bind(py).as_untyped())
+            && is_free(batch.generations.bind(py).as_untyped())
+            && is_free(batch.weights.bind(py).as_untyped())
+            && batch.arrays.bind(py).iter().zip(&batch.own).all(|((_, seen), (own, shape))| own.is_free(&seen, shape))
+    }
+
     /// Begin to fill its fields.
     pub(crate) fn fill<'py>(&self, py: Python<'py>) -> PyResult<Vec<FillArray<'py>>> {
-        self.own.iter().map(|array| array.fill(py)).collect()
+        self.own.iter().map(|(array, _)| array.fill(py)).collect()
     }
 }
 

@@ -22,13 +22,18 @@ use crate::options;
 pub(crate) struct Replay {
     held: Mutex<Option<Arc<Standalone>>>,
     names: Vec<Py<PyString>>,
+    /// The batches made last, to be filled again once nobody else holds them: while one is in use the next is drawn. Memory
+    /// that is at hand saves the kernel's handing it out page by page.
+    spares: Mutex<Spares>,
 }
+
+type Spares = [Option<Py<Batch>>; 2];
 
 impl Replay {
     fn of(py: Python<'_>, made: Result<Standalone, StandaloneError>) -> PyResult<Self> {
         let held = made.map_err(|error| exception(py, &error))?;
         let names = held.options().fields.iter().map(|field| PyString::intern(py, &field.name).unbind()).collect();
-        Ok(Self { held: Mutex::new(Some(Arc::new(held))), names })
+        Ok(Self { held: Mutex::new(Some(Arc::new(held))), names, spares: Mutex::default() })
     }
 
     fn held(&self, py: Python<'_>) -> PyResult<Arc<Standalone>> {
@@ -387,15 +392,36 @@ impl Replay {
 
 impl Replay {
     fn target<'py>(&self, py: Python<'py>, held: &Standalone, rows: usize, out: Option<Bound<'py, Batch>>) -> PyResult<Bound<'py, Batch>> {
-        let Some(out) = out else {
-            return Bound::new(py, Batch::zeros(py, held.schema(), held.options(), rows)?);
-        };
+        let Some(out) = out else { return self.unused(py, held, rows) };
         let batch = out.get();
         if batch.rows != rows || batch.schema != *held.schema() {
             let problem = format!("out has {} transitions, or other fields; expected a batch of {rows} from this replay", batch.rows);
             return Err(PyValueError::new_err(problem));
         }
         Ok(out)
+    }
+
+    /// A batch that nobody else holds: one of the spares, or a new one, which takes the place of the older.
+    fn unused<'py>(&self, py: Python<'py>, held: &Standalone, rows: usize) -> PyResult<Bound<'py, Batch>> {
+        // Taken out meanwhile: making a batch may run anybody's Python, and with it other threads that come here.
+        let mut spares = self.exchange_spares(Spares::default());
+        let fits = |spare: &&Py<Batch>| spare.get().rows == rows && Batch::is_free(spare.bind(py)) && spare.get().fill(py).is_ok();
+        let spare = spares.iter().flatten().find(fits).map(|spare| spare.bind(py).clone());
+        let unused = spare.map_or_else(
+            || {
+                let made = Bound::new(py, Batch::zeros(py, held.schema(), held.options(), rows)?)?;
+                spares.rotate_right(1);
+                spares[0] = Some(made.clone().unbind());
+                Ok(made)
+            },
+            Ok,
+        );
+        drop(self.exchange_spares(spares));
+        unused
+    }
+
+    fn exchange_spares(&self, spares: Spares) -> Spares {
+        std::mem::replace(&mut *self.spares.lock().unwrap_or_else(PoisonError::into_inner), spares)
     }
 }
 

@@ -51,6 +51,14 @@ impl<'a> FrameStore<'a> {
         }
     }
 
+    /// Ask the processor for a frame early.
+    #[inline]
+    pub(super) fn prefetch(self, name: Target) {
+        if name.slot < self.slots.capacity() {
+            self.slots.prefetch(name.slot);
+        }
+    }
+
     /// Copy a frame; `false` when it has been overwritten.
     #[inline]
     pub(super) fn read(self, name: Target, frame: &mut [u8]) -> bool {

@@ -42,6 +42,25 @@ impl<'a> Reader<'a> {
         &self.schema
     }
 
+    /// Ask the processor for the row in `slot` early.
+    #[inline]
+    pub fn prefetch(&self, slot: usize) {
+        self.store.prefetch(slot);
+    }
+
+    /// Ask the processor early for the frames that the row in `slot` names; whether they are the right ones is seen later.
+    #[inline]
+    pub fn prefetch_frames(&self, slot: usize) {
+        let Some(frames) = self.frames else { return };
+        for field in self.schema.fields().iter().filter(|field| field.stack > 0) {
+            for word in &self.store.row(slot)[field.lane / 2..][..field.stack] {
+                if let Some(name) = Target::from_bits(word.load(Ordering::Relaxed)) {
+                    frames.prefetch(name);
+                }
+            }
+        }
+    }
+
     /// Copy the transition in `slot` into row `at` of `rows`, and return its generation. `names` is room to work in.
     #[inline]
     pub fn read<C: AsMut<[u8]>>(&self, slot: usize, rows: &mut Rows<'_, C>, at: usize, names: &mut Vec<u64>) -> Result<u64, Unreadable> {

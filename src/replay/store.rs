@@ -7,6 +7,7 @@
 
 use crate::segment::LayoutParameters;
 use crate::segment::system::prefetch;
+use crate::segment::view::copy_words;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 const OWNER_BITS: u32 = 20;
@@ -14,6 +15,11 @@ const STATE_BITS: u32 = 4;
 const EMPTY: u64 = 0;
 const WRITING: u64 = 1;
 const READY: u64 = 2;
+
+/// Words in a cache line.
+const WORDS_PER_LINE: usize = 8;
+/// Most cache lines of a row that are asked for early.
+const LINES_AHEAD: usize = 8;
 
 /// A slot word, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,9 +94,9 @@ impl<'a> TransitionStore<'a> {
         SlotWord(self.slot(slot)[0].load(Ordering::Acquire))
     }
 
-    /// Ask the processor for the row early.
+    /// Ask the processor for the row early, or for the beginning of a long one: what follows, it foresees itself.
     pub fn prefetch(self, slot: usize) {
-        for line in self.slot(slot).iter().step_by(8) {
+        for line in self.slot(slot).iter().step_by(WORDS_PER_LINE).take(LINES_AHEAD) {
             prefetch(line);
         }
     }
@@ -114,9 +120,7 @@ impl<'a> TransitionStore<'a> {
 
     /// Copy a staged row into a claimed slot.
     pub(super) fn write(self, slot: usize, row: &[AtomicU64]) {
-        for (to, from) in self.row(slot).iter().zip(row) {
-            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
+        copy_words(&self.row(slot)[..row.len()], row);
     }
 
     /// The words behind the slot word: to be written by whoever claimed the slot, and else read as [`Self::read`] does.

@@ -24,6 +24,8 @@ use crate::sync::Ordering;
 
 /// Rows fetched ahead of the one being copied.
 const PREFETCH_DISTANCE: usize = 16;
+/// The same, for the frames that a row names.
+const FRAMES_PREFETCH_DISTANCE: usize = 2;
 /// Rounds in which rows that changed under the reader are drawn again.
 const DRAWING_ROUNDS: usize = 1_000;
 /// Rounds after which the reader sleeps between two: what it waits for may be a repair.
@@ -308,19 +310,14 @@ impl<'a> Replay<'a> {
     /// it leaves `N P(i)`, to be raised to a power all at once.
     fn read_rows<C: AsMut<[u8]>>(&mut self, rows: &mut Rows<'_, C>, size: usize, total: u64) -> usize {
         let Scratch { differences, frame_names, drawing: Drawing { pending, slots, .. }, .. } = &mut self.scratch;
-        let store = self.reader.store;
-        let fetch = |slot: Option<&usize>| {
-            if let Some(&slot) = slot
-                && slot != SumTree::NOWHERE
-            {
-                store.prefetch(slot);
-            }
-        };
-        (0..PREFETCH_DISTANCE).for_each(|ahead| fetch(slots.get(ahead)));
+        let ahead = |slots: &[usize], position: usize| slots.get(position).copied().filter(|&slot| slot != SumTree::NOWHERE);
+        let reader = &self.reader;
+        slots.iter().take(PREFETCH_DISTANCE).filter(|&&slot| slot != SumTree::NOWHERE).for_each(|&slot| reader.prefetch(slot));
         let scale = size as f64 / total as f64;
         let mut missing = 0;
         for index in 0..pending.len() {
-            fetch(slots.get(index + PREFETCH_DISTANCE));
+            ahead(slots, index + PREFETCH_DISTANCE).into_iter().for_each(|slot| reader.prefetch(slot));
+            ahead(slots, index + FRAMES_PREFETCH_DISTANCE).into_iter().for_each(|slot| reader.prefetch_frames(slot));
             let (row, slot) = (pending[index], slots[index]);
             let weight = if slot == SumTree::NOWHERE {
                 None

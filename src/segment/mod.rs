@@ -5,6 +5,9 @@
 //! and the description names the fields of a transition and the configuration of the run.
 
 pub mod control;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[allow(unsafe_code)]
+mod copy;
 pub mod counters;
 pub mod description;
 mod error;

@@ -1,9 +1,12 @@
 //! Copies between shared words and this process's own memory.
 //!
 //! Bytes that another process may be writing are never behind `&` or `&mut`: they are `AtomicU64` words, read and
-//! written one at a time with Relaxed ordering. What makes such a copy meaningful is a version word around it, with
-//! its Acquire and Release stated where it is checked (`parameters`, `replay::store`, `gradients`).
+//! written with Relaxed ordering, one at a time or, where there are enough of them, as `copy` does. What makes such a
+//! copy meaningful is a version word around it, with its Acquire and Release stated where it is checked (`parameters`,
+//! `replay::store`, `gradients`).
 
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use super::copy::{LEAST_BYTES, between_words, from_words, to_words};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Words that `count` 32-bit values take.
@@ -13,29 +16,12 @@ pub const fn words_for(count: usize) -> usize {
 
 /// Store 32-bit floats, two to a word.
 pub fn store_f32(words: &[AtomicU64], values: &[f32]) {
-    debug_assert!(words.len() >= words_for(values.len()));
-    let mut pairs = values.chunks_exact(2);
-    for (word, pair) in words.iter().zip(&mut pairs) {
-        word.store(u64::from(pair[0].to_bits()) | u64::from(pair[1].to_bits()) << 32, Ordering::Relaxed);
-    }
-    if let [last] = pairs.remainder() {
-        words[values.len() / 2].store(u64::from(last.to_bits()), Ordering::Relaxed);
-    }
+    store_bytes(words, bytemuck::cast_slice(values));
 }
 
 /// Load 32-bit floats, two from a word.
 pub fn load_f32(words: &[AtomicU64], values: &mut [f32]) {
-    debug_assert!(words.len() >= words_for(values.len()));
-    let odd = values.len() / 2;
-    let mut pairs = values.chunks_exact_mut(2);
-    for (word, pair) in words.iter().zip(&mut pairs) {
-        let bits = word.load(Ordering::Relaxed);
-        pair[0] = f32::from_bits(low(bits));
-        pair[1] = f32::from_bits(high(bits));
-    }
-    if let [last] = pairs.into_remainder() {
-        *last = f32::from_bits(low(words[odd].load(Ordering::Relaxed)));
-    }
+    load_bytes(words, bytemuck::cast_slice_mut(values));
 }
 
 /// Store bytes, eight to a word, the last word padded with zeros.
@@ -43,9 +29,7 @@ pub fn load_f32(words: &[AtomicU64], values: &mut [f32]) {
 pub fn store_bytes(words: &[AtomicU64], bytes: &[u8]) {
     debug_assert!(words.len() >= bytes.len().div_ceil(8));
     let (whole, rest) = bytes.as_chunks::<8>();
-    for (word, &chunk) in words.iter().zip(whole) {
-        word.store(u64::from_le_bytes(chunk), Ordering::Relaxed);
-    }
+    store_words(&words[..whole.len()], whole);
     if !rest.is_empty() {
         let mut padded = [0; 8];
         padded[..rest.len()].copy_from_slice(rest);
@@ -53,10 +37,25 @@ pub fn store_bytes(words: &[AtomicU64], bytes: &[u8]) {
     }
 }
 
+#[inline]
+fn store_words(words: &[AtomicU64], values: &[[u8; 8]]) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if values.as_flattened().len() >= LEAST_BYTES {
+        return to_words(words, values.as_flattened());
+    }
+    for (word, &value) in words.iter().zip(values) {
+        word.store(u64::from_le_bytes(value), Ordering::Relaxed);
+    }
+}
+
 /// Load bytes, eight from a word.
 #[inline]
 pub fn load_bytes(words: &[AtomicU64], bytes: &mut [u8]) {
     debug_assert!(words.len() >= bytes.len().div_ceil(8));
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if bytes.len() >= LEAST_BYTES {
+        return from_words(words, bytes);
+    }
     let (whole, rest) = bytes.as_chunks_mut::<8>();
     for (word, chunk) in words.iter().zip(whole.iter_mut()) {
         *chunk = word.load(Ordering::Relaxed).to_le_bytes();
@@ -66,6 +65,18 @@ pub fn load_bytes(words: &[AtomicU64], bytes: &mut [u8]) {
         // An odd number of 32-bit values ends like this, and a copy of a known length is one store.
         4 => rest.copy_from_slice(&low(words[whole.len()].load(Ordering::Relaxed)).to_le_bytes()),
         length => rest.copy_from_slice(&words[whole.len()].load(Ordering::Relaxed).to_le_bytes()[..length]),
+    }
+}
+
+/// Copy words to as many words.
+#[inline]
+pub fn copy_words(to: &[AtomicU64], from: &[AtomicU64]) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if size_of_val(from) >= LEAST_BYTES {
+        return between_words(to, from);
+    }
+    for (to, from) in to.iter().zip(from) {
+        to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
@@ -98,7 +109,7 @@ mod tests {
 
     #[test]
     fn bytes_survive_the_round_trip_at_every_length() {
-        for length in 0..20usize {
+        for length in 0..80usize {
             let words: Vec<AtomicU64> = (0..length.div_ceil(8)).map(|_| AtomicU64::new(u64::MAX)).collect();
             let bytes: Vec<u8> = (0..length).map(|i| i as u8 + 1).collect();
             store_bytes(&words, &bytes);

@@ -1,9 +1,9 @@
 //! From targets to leaves, a batch at a time.
 //!
-//! Two things make a descent slow: it waits for memory at every level, and no branch in it can be predicted. So all targets
-//! descend together, level by level, each asking for the memory of its next level while the others are looked at, and the
-//! child is chosen without branches. Near the root, where a batch has more targets than a level has nodes, one walk over the
-//! level serves them all.
+//! Two things make a descent slow: it waits for memory at every level, and no branch in it can be predicted. So some dozens
+//! of targets descend together, level by level, each asking for the memory of its next level while the others are looked at,
+//! and the child is chosen without branches. Near the root, where a batch has more targets than a level has nodes, one walk
+//! over the level serves them all.
 
 use super::{PRIORITY_MASK, SumTree};
 use crate::segment::system::prefetch;
@@ -17,6 +17,9 @@ pub(super) fn not_negative(sum: u64) -> u64 {
 
 /// Nodes of a level, per target, up to which one walk over the level is faster than descending to it.
 const NODES_PER_TARGET: usize = 2;
+
+/// Targets that descend together: more would push out of the nearest cache what was fetched for them.
+const TOGETHER: usize = 64;
 
 /// Siblings that are looked at together.
 const BLOCK: usize = 4;
@@ -72,8 +75,8 @@ fn choose_carefully(group: &[AtomicU64], mask: u64, mut target: u64) -> Option<(
 }
 
 impl SumTree<'_> {
-    /// Find the leaf that each target (in `0..total`) falls on. The whole batch descends one level at a time, so that
-    /// the cache misses of its members overlap. A leaf whose group held only zeros is returned as `None`'s stand-in
+    /// Find the leaf that each target (in `0..total`) falls on. Dozens of them descend one level at a time, so that
+    /// their cache misses overlap. A leaf whose group held only zeros is returned as `None`'s stand-in
     /// [`SumTree::NOWHERE`]: its target has to be drawn again.
     pub fn find(&self, targets: &mut [u64], leaves: &mut [usize]) {
         match self.fanout {
@@ -89,12 +92,29 @@ impl SumTree<'_> {
     pub const NOWHERE: usize = usize::MAX;
 
     fn descend<const K: usize>(&self, targets: &mut [u64], leaves: &mut [usize]) {
-        let top = self.enter::<K>(targets, leaves);
+        let mut start = self.walk(targets).map_or(Start::Root, Start::Walk);
+        for (targets, nodes) in targets.chunks_mut(TOGETHER).zip(leaves.chunks_mut(TOGETHER)) {
+            let top = match &mut start {
+                Start::Root => {
+                    nodes.fill(0);
+                    self.levels.len() - 1
+                }
+                Start::Walk(walk) => {
+                    walk.place::<K>(targets, nodes);
+                    walk.depth
+                }
+            };
+            self.descend_from::<K>(top, targets, nodes);
+        }
+    }
+
+    /// Take targets from nodes at the depth `top` to leaves, all of them one level at a time.
+    fn descend_from<const K: usize>(&self, top: usize, targets: &mut [u64], nodes: &mut [usize]) {
         for depth in (0..top).rev() {
             let level = self.levels[depth];
             let below = depth.checked_sub(1).map(|depth| self.levels[depth]);
             let mask = if depth == 0 { PRIORITY_MASK } else { u64::MAX };
-            for (target, node) in targets.iter_mut().zip(leaves.iter_mut()) {
+            for (target, node) in targets.iter_mut().zip(nodes.iter_mut()) {
                 if *node == Self::NOWHERE {
                     continue;
                 }
@@ -105,13 +125,11 @@ impl SumTree<'_> {
                 *target = rest;
                 *node = *node * K + child;
                 if let Some(below) = below {
-                    for line in below[*node * K..][..K].iter().step_by(8) {
-                        prefetch(line);
-                    }
+                    prefetch_group::<K>(below, *node);
                 }
             }
         }
-        for leaf in leaves {
+        for leaf in nodes {
             // Padding behind the last leaf is zero for ever; a half-written sum could still lead here.
             if *leaf >= self.capacity {
                 *leaf = Self::NOWHERE;
@@ -119,36 +137,67 @@ impl SumTree<'_> {
         }
     }
 
-    /// Take all targets to the nodes of one level, and return its depth: to the root, or, where they come in ascending
-    /// order as those of a stratified batch do, at once to a level with about as many nodes as there are targets. There
-    /// one walk over the level passes each node once, where descents would look at a whole group for each target and level.
-    fn enter<const K: usize>(&self, targets: &mut [u64], nodes: &mut [usize]) -> usize {
+    /// A walk over the lowest level that has about as many nodes as there are targets, if these come in ascending order as
+    /// those of a stratified batch do. It passes each node once, where descents would look at a whole group for each target
+    /// and level.
+    fn walk(&self, targets: &[u64]) -> Option<Walk<'_>> {
         let root = self.levels.len() - 1;
-        let depth = (1..root).find(|&depth| self.levels[depth].len() <= targets.len() * NODES_PER_TARGET);
-        let Some(depth) = depth.filter(|_| targets.is_sorted()) else {
-            nodes.fill(0);
-            return root;
-        };
+        let depth = (1..root).find(|&depth| self.levels[depth].len() <= targets.len() * NODES_PER_TARGET)?;
         let (level, below) = (self.levels[depth], self.levels[depth - 1]);
-        let sum_of = |node: usize| not_negative(level[node].load(Ordering::Relaxed));
-        let (mut node, mut passed, mut sum) = (0, 0u64, sum_of(0));
-        for (target, place) in targets.iter_mut().zip(nodes.iter_mut()) {
+        targets.is_sorted().then(|| Walk { depth, level, below, node: 0, passed: 0, sum: sum_of(&level[0]) })
+    }
+}
+
+/// Where a batch begins its descent.
+enum Start<'a> {
+    Root,
+    Walk(Walk<'a>),
+}
+
+/// A walk over the nodes of one level.
+struct Walk<'a> {
+    depth: usize,
+    level: &'a [AtomicU64],
+    below: &'a [AtomicU64],
+    node: usize,
+    /// Sum of the nodes before it.
+    passed: u64,
+    /// Its own, as it was when the walk came to it.
+    sum: u64,
+}
+
+impl Walk<'_> {
+    /// Take targets, none smaller than one before it, to their nodes.
+    fn place<const K: usize>(&mut self, targets: &mut [u64], nodes: &mut [usize]) {
+        let Self { level, below, mut node, mut passed, mut sum, .. } = *self;
+        for (target, place) in targets.iter_mut().zip(nodes) {
             while *target - passed >= sum && node + 1 < level.len() {
                 passed += sum;
                 node += 1;
-                sum = sum_of(node);
+                sum = sum_of(&level[node]);
             }
             *target -= passed;
             if *target >= sum {
                 // Sums on their way promised more than the level holds.
-                *place = Self::NOWHERE;
+                *place = SumTree::NOWHERE;
                 continue;
             }
             *place = node;
-            for line in below[node * K..][..K].iter().step_by(8) {
-                prefetch(line);
-            }
+            prefetch_group::<K>(below, node);
         }
-        depth
+        (self.node, self.passed, self.sum) = (node, passed, sum);
+    }
+}
+
+#[inline(always)]
+fn sum_of(node: &AtomicU64) -> u64 {
+    not_negative(node.load(Ordering::Relaxed))
+}
+
+/// Ask for the children of `node`.
+#[inline(always)]
+fn prefetch_group<const K: usize>(below: &[AtomicU64], node: usize) {
+    for line in below[node * K..][..K].iter().step_by(8) {
+        prefetch(line);
     }
 }

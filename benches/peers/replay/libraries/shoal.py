@@ -96,6 +96,18 @@ class ShoalReused(Shoal):
         return self.batch, self.batch, self.batch.weights
 
 
+class ShoalFrames(Shoal):
+    """Each image once."""
+
+    label = "Shoal, `Frames`"
+
+    def __init__(self, schema, capacity, batch_size):
+        stacks = {name: shoal.Frames(shape[1:], dtype, shape[0]) for name, (shape, dtype) in schema.items() if len(shape) == 3}
+        if not stacks:
+            raise TypeError("no images among the fields")
+        super().__init__({**schema, **stacks}, capacity, batch_size)
+
+
 class ShoalUniform(Shoal):
     label = "Shoal, uniform"
     prioritized = False
@@ -115,5 +127,5 @@ def constructor(**always):
 
 CONSTRUCTORS = {"Replay": constructor(), "Replay(shared=True)": constructor(shared=True)}
 TREES = {"shoal": OneFloat}
-BUFFERS = {"shoal": Shoal, "shoal_out": ShoalReused, "shoal_uniform": ShoalUniform}
+BUFFERS = {"shoal": Shoal, "shoal_out": ShoalReused, "shoal_frames": ShoalFrames, "shoal_uniform": ShoalUniform}
 SHARED = {"shoal_shared": ShoalShared}
