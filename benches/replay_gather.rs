@@ -2,6 +2,7 @@
 //! nothing else. In turns.
 //!
 //! `cargo bench --no-default-features --bench replay_gather`. Microseconds of CPU time per batch.
+#![expect(clippy::print_stdout, reason = "what it measured is its output")]
 
 #[path = "support/paired.rs"]
 mod paired;

@@ -2,6 +2,7 @@
 //! on the same; and how long an operation takes beside a process that was stopped in the middle of its own.
 //!
 //! `cargo bench --no-default-features --bench replay_scaling`. Time on the wall, so it needs two free cores.
+#![expect(clippy::print_stdout, reason = "what it measured is its output")]
 
 #[path = "support/shapes.rs"]
 mod shapes;

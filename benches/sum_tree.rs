@@ -2,6 +2,7 @@
 //!
 //! `cargo bench --no-default-features --bench sum_tree`, and the same with `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` before
 //! it for huge pages. Nanoseconds of CPU time per element, medians of nine rounds. Read the ratios.
+#![expect(clippy::print_stdout, reason = "what it measured is its output")]
 
 #[path = "support/paired.rs"]
 mod paired;

@@ -2,6 +2,7 @@
 //! in turns. The last rows take the safety away from ours: no tags, no compare-and-swap, no atomic additions.
 //!
 //! `cargo bench --no-default-features --bench sum_tree_ablation`. Nanoseconds of CPU time per element.
+#![expect(clippy::print_stdout, reason = "what it measured is its output")]
 
 #[path = "support/paired.rs"]
 mod paired;
@@ -49,7 +50,7 @@ fn find(call: &Call, case: &str, tree: &SumTree<'_>, words: &TreeWords, targets:
             Box::new(move |targets, slots| level_by_level::<FANOUT>(words, capacity, targets, slots, usize::MAX)),
         ),
         ("in chunks of 64", Box::new(move |targets, slots| level_by_level::<FANOUT>(words, capacity, targets, slots, 64))),
-        ("near the root, one walk over a level for all (ours)", Box::new(|targets, slots| tree.find(targets, slots))),
+        ("near the root, one walk or search over a level (ours)", Box::new(|targets, slots| tree.find(targets, slots))),
     ];
     let ours = ways.len() - 1;
     let mut contestants: Vec<Contestant<'_>> = Vec::new();

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping as _Mapping
 
-from ._native import Batch, Replay, __version__
+from ._native import Batch, Replay, SumTree, __version__
 from .errors import CorruptError, EmptyError, RateLimitError, ReplayError, StaleIndexError
 from .options import Field, Frames, NStep, RateLimiter
 
@@ -20,5 +20,6 @@ __all__ = [
     "Replay",
     "ReplayError",
     "StaleIndexError",
+    "SumTree",
     "__version__",
 ]

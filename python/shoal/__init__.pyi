@@ -200,3 +200,30 @@ class Replay:
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...
+
+class SumTree:
+    """Priorities, from which leaves are found in proportion, for those who keep their transitions themselves.
+
+    All sums are exact. A priority is kept to a millionth (a zero makes a leaf one that is never found) and may be up to
+    524,287. Several threads may use one tree at once.
+    """
+
+    def __init__(self, capacity: int) -> None: ...
+    def update(self, indices: ArrayLike, priorities: ArrayLike) -> None:
+        """Set the priorities of leaves; where one is named twice, the last counts. Everything is checked first."""
+
+    def find(self, targets: ArrayLike) -> NDArray[np.int64]:
+        """The leaf on which each target, from 0 to `total`, falls: the first whose sum with all before it is greater.
+
+        Targets in ascending order, as stratified draws give them, are found fastest.
+        """
+
+    def priorities(self, indices: ArrayLike | None = None) -> NDArray[np.float64]:
+        """The priorities of these leaves, or of all."""
+
+    @property
+    def total(self) -> float:
+        """Sum of all priorities."""
+
+    def __len__(self) -> int:
+        """Number of leaves."""

@@ -2,7 +2,9 @@
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;
-use numpy::{Element as NumpyElement, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{
+    Element as NumpyElement, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
+};
 use pyo3::intern;
 use pyo3::prelude::*;
 use shoal::replay::Element;
@@ -28,6 +30,12 @@ pub(crate) fn dtype_name(element: Element) -> &'static str {
 /// The element type that NumPy calls `name`.
 pub(crate) fn element_named(name: &str) -> Option<Element> {
     Element::ALL.into_iter().find(|&element| dtype_name(element) == name)
+}
+
+/// How often an object is held.
+#[expect(deprecated, reason = "the other way to ask is unsafe code, of which this package has none")]
+pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
+    object.get_refcnt()
 }
 
 macro_rules! arrays {
@@ -158,7 +166,7 @@ impl OwnArray {
         let array = self.untyped(seen.py());
         // Truth values are seen through a view, which holds the array of bytes.
         let (of_array, of_seen) = if array.is(seen) { (3, 3) } else { (2, 2) };
-        array.get_refcnt() == of_array && seen.get_refcnt() == of_seen && array.shape() == shape
+        references(array) == of_array && references(seen) == of_seen && array.shape() == shape
     }
 
     /// Begin to fill it; an error while somebody else in this process does.

@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyIterator, PyList};
 use shoal::replay::Schema;
 use shoal::standalone::Options;
 
-use crate::array::{FillArray, OwnArray};
+use crate::array::{FillArray, OwnArray, references};
 
 /// A batch of transitions: a mapping of field name to array, and the names of its transitions.
 #[pyclass(module = "shoal", frozen, mapping)]
@@ -53,8 +53,8 @@ impl Batch {
     /// again for somebody else.
     pub(crate) fn is_free(this: &Bound<'_, Self>) -> bool {
         let (py, batch) = (this.py(), this.get());
-        let is_free = |array: &Bound<'_, PyUntypedArray>| array.get_refcnt() == 1 && array.shape() == [batch.rows];
-        this.get_refcnt() == 1
+        let is_free = |array: &Bound<'_, PyUntypedArray>| references(array) == 1 && array.shape() == [batch.rows];
+        references(this) == 1
             && is_free(batch.indices.bind(py).as_untyped())
             && is_free(batch.generations.bind(py).as_untyped())
             && is_free(batch.weights.bind(py).as_untyped())

@@ -64,6 +64,17 @@ impl<'py> Input<'py> {
     }
 }
 
+/// An array of one dimension, or a single number.
+pub(crate) fn flat<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> PyResult<Input<'py>> {
+    let input = Input::of(value, element, what)?;
+    match &input {
+        Input::Array(array) if array.shape().len() > 1 => {
+            Err(PyValueError::new_err(format!("{what} has shape {:?}; expected one dimension", array.shape())))
+        }
+        _ => Ok(input),
+    }
+}
+
 /// A plain number of Python or NumPy, which would take an array a microsecond.
 fn number<'py>(value: &Bound<'py, PyAny>, element: Element) -> Option<Input<'py>> {
     let scalar;

@@ -9,6 +9,7 @@ mod errors;
 mod input;
 mod options;
 mod replay;
+mod sum_tree;
 
 use pyo3::prelude::*;
 
@@ -20,6 +21,8 @@ mod _native {
     use super::batch::Batch;
     #[pymodule_export]
     use super::replay::Replay;
+    #[pymodule_export]
+    use super::sum_tree::SumTree;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -14,7 +14,7 @@ use shoal::standalone::{Options, Patience, Stale, Standalone, StandaloneError};
 
 use crate::batch::Batch;
 use crate::errors::{exception, named};
-use crate::input::{Input, columns};
+use crate::input::{Input, columns, flat};
 use crate::options;
 
 /// A replay of transitions, private to this process or shared by any that know its name.
@@ -61,17 +61,6 @@ fn released<T: Send>(
     match signal {
         Some(signal) => Err(signal),
         None => result.map_err(|error| exception(py, &error)),
-    }
-}
-
-/// An array of one dimension, or a single number.
-fn flat<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> PyResult<Input<'py>> {
-    let input = Input::of(value, element, what)?;
-    match &input {
-        Input::Array(array) if array.shape().len() > 1 => {
-            Err(PyValueError::new_err(format!("{what} has shape {:?}; expected one dimension", array.shape())))
-        }
-        _ => Ok(input),
     }
 }
 

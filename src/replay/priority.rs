@@ -18,7 +18,9 @@ impl Priority {
     /// The smallest priority that can be sampled.
     pub const SMALLEST: Self = Self(1);
     /// That of a transition which cannot be drawn any more.
-    pub(super) const NEVER: Self = Self(0);
+    pub const NEVER: Self = Self(0);
+    /// The largest.
+    pub const LARGEST: Self = Self(LARGEST);
     /// One.
     pub const ONE: Self = Self(1 << FRACTION_BITS);
 
@@ -48,6 +50,12 @@ impl Priority {
     #[expect(clippy::cast_precision_loss, reason = "a sum for people to read")]
     pub fn sum_to_f64(sum: u64) -> f64 {
         sum as f64 / f64::from(1u32 << FRACTION_BITS)
+    }
+
+    /// The sum that a float stands for, rounded down; what is negative or NaN is zero.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+    pub fn sum_from_f64(sum: f64) -> u64 {
+        (sum * f64::from(1u32 << FRACTION_BITS)) as u64
     }
 
     /// From the word of a segment.

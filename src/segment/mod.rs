@@ -21,6 +21,7 @@ mod lock_baseline;
 mod mapping;
 pub mod metrics;
 pub mod parameters;
+mod private;
 pub mod processes;
 #[allow(unsafe_code)]
 pub mod system;
@@ -30,6 +31,7 @@ pub use description::Description;
 pub use error::SegmentError;
 pub use header::{ABI_VERSION, Identity, replay_name_prefix};
 pub use layout::{Layout, LayoutParameters, Region};
+pub use private::PrivateWords;
 
 use crate::sync::AtomicU64;
 use control::Control;

@@ -11,6 +11,7 @@ mod frames;
 mod options;
 mod participant;
 mod steps;
+mod tree;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 pub use error::StandaloneError;
 pub use options::{FieldOptions, MAX_PARTICIPANTS, Options, Schedule, StepOptions};
+pub use tree::StandaloneTree;
 
 use crate::config::Config;
 use crate::rendezvous::handshake::Attachment;

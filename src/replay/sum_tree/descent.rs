@@ -18,6 +18,9 @@ pub(super) fn not_negative(sum: u64) -> u64 {
 /// Nodes of a level, per target, up to which one walk over the level is faster than descending to it.
 const NODES_PER_TARGET: usize = 2;
 
+/// Most nodes of a level of which running totals are made for targets in no order.
+const SEARCHED: usize = 1024;
+
 /// Targets that descend together: more would push out of the nearest cache what was fetched for them.
 const TOGETHER: usize = 64;
 
@@ -92,7 +95,7 @@ impl SumTree<'_> {
     pub const NOWHERE: usize = usize::MAX;
 
     fn descend<const K: usize>(&self, targets: &mut [u64], leaves: &mut [usize]) {
-        let mut start = self.walk(targets).map_or(Start::Root, Start::Walk);
+        let mut start = self.start(targets);
         for (targets, nodes) in targets.chunks_mut(TOGETHER).zip(leaves.chunks_mut(TOGETHER)) {
             let top = match &mut start {
                 Start::Root => {
@@ -102,6 +105,10 @@ impl SumTree<'_> {
                 Start::Walk(walk) => {
                     walk.place::<K>(targets, nodes);
                     walk.depth
+                }
+                Start::Search(search) => {
+                    search.place::<K>(targets, nodes);
+                    search.depth
                 }
             };
             self.descend_from::<K>(top, targets, nodes);
@@ -137,21 +144,60 @@ impl SumTree<'_> {
         }
     }
 
-    /// A walk over the lowest level that has about as many nodes as there are targets, if these come in ascending order as
-    /// those of a stratified batch do. It passes each node once, where descents would look at a whole group for each target
-    /// and level.
-    fn walk(&self, targets: &[u64]) -> Option<Walk<'_>> {
+    /// Where a batch enters: at the lowest level that has about as many nodes as there are targets, since looking at each
+    /// of these nodes once costs less than looking at a whole group for each target and level above. Where the targets are
+    /// in ascending order, as those of a stratified batch are, one walk over the level serves them all; others are searched
+    /// for among its running totals.
+    fn start(&self, targets: &[u64]) -> Start<'_> {
         let root = self.levels.len() - 1;
-        let depth = (1..root).find(|&depth| self.levels[depth].len() <= targets.len() * NODES_PER_TARGET)?;
+        let is_sorted = targets.is_sorted();
+        let most = (targets.len() * NODES_PER_TARGET).min(if is_sorted { usize::MAX } else { SEARCHED });
+        let Some(depth) = (1..root).find(|&depth| self.levels[depth].len() <= most) else { return Start::Root };
         let (level, below) = (self.levels[depth], self.levels[depth - 1]);
-        targets.is_sorted().then(|| Walk { depth, level, below, node: 0, passed: 0, sum: sum_of(&level[0]) })
+        if is_sorted {
+            return Start::Walk(Walk { depth, level, below, node: 0, passed: 0, sum: sum_of(&level[0]) });
+        }
+        let (mut totals, mut total) = ([0; SEARCHED], 0u64);
+        for (place, node) in totals.iter_mut().zip(level) {
+            total += sum_of(node);
+            *place = total;
+        }
+        Start::Search(Search { depth, below, totals, count: level.len() })
     }
 }
 
 /// Where a batch begins its descent.
+#[expect(clippy::large_enum_variant, reason = "there is one, on the stack, for a whole batch")]
 enum Start<'a> {
     Root,
     Walk(Walk<'a>),
+    Search(Search<'a>),
+}
+
+/// Running totals of the nodes of one level.
+struct Search<'a> {
+    depth: usize,
+    below: &'a [AtomicU64],
+    totals: [u64; SEARCHED],
+    count: usize,
+}
+
+impl Search<'_> {
+    /// Take targets to their nodes: by halving, which the library does without branches.
+    fn place<const K: usize>(&self, targets: &mut [u64], nodes: &mut [usize]) {
+        let totals = &self.totals[..self.count];
+        for (target, place) in targets.iter_mut().zip(nodes) {
+            let node = totals.partition_point(|total| *total <= *target);
+            if node == totals.len() {
+                // Sums on their way promised more than the level holds.
+                *place = SumTree::NOWHERE;
+                continue;
+            }
+            *target -= if node == 0 { 0 } else { totals[node - 1] };
+            *place = node;
+            prefetch_group::<K>(self.below, node);
+        }
+    }
 }
 
 /// A walk over the nodes of one level.
@@ -167,7 +213,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Take targets, none smaller than one before it, to their nodes.
+    /// Take targets, none of them smaller than the one before, to their nodes.
     fn place<const K: usize>(&mut self, targets: &mut [u64], nodes: &mut [usize]) {
         let Self { level, below, mut node, mut passed, mut sum, .. } = *self;
         for (target, place) in targets.iter_mut().zip(nodes) {

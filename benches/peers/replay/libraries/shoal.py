@@ -6,31 +6,27 @@ import shoal
 from . import ALPHA, BETA, Buffer, Tree
 
 
-class OneFloat(Tree):
-    """The package shows no bare tree: a replay whose rows are one float."""
-
-    label = "Shoal (a replay of one float)"
+class SumTree(Tree):
+    label = "Shoal"
 
     def __init__(self, capacity):
-        self.replay = shoal.Replay(capacity, {"value": "float32"}, alpha=1.0, beta=BETA, seed=1)
-        for start in range(0, capacity, 1 << 18):
-            count = min(capacity - start, 1 << 18)
-            self.replay.add({"value": numpy.zeros(count, numpy.float32)}, numpy.full(count, 0.5, numpy.float32))
+        self.tree = shoal.SumTree(capacity)
+        self.tree.update(numpy.arange(capacity), numpy.full(capacity, 0.5, numpy.float32))
 
     def native_targets(self, fractions):
-        return len(fractions)
+        return fractions * self.tree.total
 
     def update(self, indices_and_priorities):
-        self.replay.update_priorities(*indices_and_priorities)
+        self.tree.update(*indices_and_priorities)
 
     def find(self, targets):
-        self.replay.sample(targets)
+        self.tree.find(targets)
 
     def total(self):
-        return self.replay.total_priority
+        return self.tree.total
 
     def leaves(self):
-        return self.replay.priorities()
+        return self.tree.priorities()
 
 
 class Shoal(Buffer):
@@ -126,6 +122,6 @@ def constructor(**always):
 
 
 CONSTRUCTORS = {"Replay": constructor(), "Replay(shared=True)": constructor(shared=True)}
-TREES = {"shoal": OneFloat}
+TREES = {"shoal": SumTree}
 BUFFERS = {"shoal": Shoal, "shoal_out": ShoalReused, "shoal_frames": ShoalFrames, "shoal_uniform": ShoalUniform}
 SHARED = {"shoal_shared": ShoalShared}

@@ -1,0 +1,116 @@
+//! A sum tree without a replay: for those who keep their transitions themselves.
+
+use std::sync::Mutex;
+
+use super::options::FANOUT;
+use super::{StandaloneError, check_errors, locked};
+use crate::replay::sum_tree::Differences;
+use crate::replay::{Priority, SampleError, SumTree};
+use crate::segment::PrivateWords;
+use crate::segment::layout::MAX_CAPACITY;
+
+/// Times that targets are looked for again whose leaf was on its way to zero.
+const ROUNDS: usize = 100;
+
+/// A sum tree of this process. Its methods may be called from several threads.
+pub struct StandaloneTree {
+    words: PrivateWords,
+    capacity: usize,
+    differences: Mutex<Differences>,
+}
+
+impl StandaloneTree {
+    /// A tree of `capacity` leaves, all zero.
+    pub fn new(capacity: usize) -> Result<Self, StandaloneError> {
+        if !(1..=MAX_CAPACITY).contains(&capacity) {
+            let (least, most) = (1.0, MAX_CAPACITY as f64);
+            return Err(StandaloneError::OutOfRange { what: "capacity", value: capacity as f64, least, most });
+        }
+        let words = PrivateWords::new(SumTree::words_needed(capacity, FANOUT))?;
+        Ok(Self { words, capacity, differences: Mutex::default() })
+    }
+
+    fn tree(&self) -> SumTree<'_> {
+        SumTree::new(self.words.get(), self.capacity, FANOUT)
+    }
+
+    /// Number of leaves.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Sum of all leaves.
+    pub fn total(&self) -> f64 {
+        Priority::sum_to_f64(self.tree().total())
+    }
+
+    /// Set leaves; where one is named twice, the last counts. Zero makes a leaf one that is never found; anything else is kept
+    /// to a millionth, and at least that. Everything is checked before anything is changed.
+    pub fn update(&self, leaves: &[i64], priorities: &[f32]) -> Result<(), StandaloneError> {
+        check_errors(priorities)?;
+        let most = Priority::LARGEST.to_f64() as f32;
+        if let Some(&value) = priorities.iter().find(|&&priority| priority > most) {
+            return Err(StandaloneError::OutOfRange { what: "a priority", value: value.into(), least: 0.0, most: most.into() });
+        }
+        self.check(leaves)?;
+        let priority = |&value: &f32| if value == 0.0 { Some(Priority::NEVER) } else { Priority::from_f32(value) };
+        let changes = leaves.iter().zip(priorities).filter_map(|(&leaf, value)| Some((leaf.cast_unsigned() as usize, 0, priority(value)?)));
+        self.tree().update(changes, &mut locked(&self.differences));
+        Ok(())
+    }
+
+    /// The leaf on which each target, in `0..total`, falls: the first whose sum with all before it is greater. `found` has a
+    /// place for each.
+    pub fn find(&self, targets: &[f64], found: &mut [i64]) -> Result<(), StandaloneError> {
+        let tree = self.tree();
+        let total = tree.total();
+        if total == 0 {
+            return Err(SampleError::Empty.into());
+        }
+        let most = Priority::sum_to_f64(total);
+        if let Some(&value) = targets.iter().find(|target| !(0.0..=most).contains(*target)) {
+            return Err(StandaloneError::OutOfRange { what: "a target", value, least: 0.0, most });
+        }
+        let mut units: Vec<u64> = targets.iter().map(|&target| Priority::sum_from_f64(target).min(total - 1)).collect();
+        let mut leaves = vec![0; units.len()];
+        tree.find(&mut units, &mut leaves);
+        for ((place, leaf), &target) in found.iter_mut().zip(leaves).zip(targets) {
+            let again = || self.find_again(&tree, target);
+            let leaf = if leaf == SumTree::NOWHERE { again()? } else { leaf };
+            *place = leaf as i64;
+        }
+        Ok(())
+    }
+
+    /// Another thread was changing sums on the way of this target.
+    fn find_again(&self, tree: &SumTree<'_>, target: f64) -> Result<usize, StandaloneError> {
+        for _ in 0..ROUNDS {
+            let mut leaf = [SumTree::NOWHERE];
+            let last = tree.total().checked_sub(1).ok_or(SampleError::Empty)?;
+            tree.find(&mut [Priority::sum_from_f64(target).min(last)], &mut leaf);
+            if leaf[0] != SumTree::NOWHERE {
+                return Ok(leaf[0]);
+            }
+            std::thread::yield_now();
+        }
+        Err(SampleError::Contended { missing: 1, rounds: ROUNDS }.into())
+    }
+
+    /// What leaves hold; `None` for all.
+    pub fn priorities(&self, leaves: Option<&[i64]>) -> Result<Vec<f64>, StandaloneError> {
+        let tree = self.tree();
+        let Some(leaves) = leaves else { return Ok((0..self.capacity).map(|leaf| tree.raw_priority(leaf).to_f64()).collect()) };
+        self.check(leaves)?;
+        Ok(leaves.iter().map(|&leaf| tree.raw_priority(leaf.cast_unsigned() as usize).to_f64()).collect())
+    }
+
+    fn check(&self, leaves: &[i64]) -> Result<(), StandaloneError> {
+        let capacity = self.capacity;
+        // One comparison per value that the compiler vectorizes; what is negative is too large as well.
+        if leaves.iter().all(|&leaf| leaf.cast_unsigned() < capacity as u64) {
+            return Ok(());
+        }
+        let index = leaves.iter().copied().find(|&leaf| leaf.cast_unsigned() >= capacity as u64).unwrap_or(-1);
+        Err(StandaloneError::Index { index, capacity })
+    }
+}
