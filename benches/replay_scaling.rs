@@ -27,16 +27,18 @@ enum Operation {
     Insert,
     Sample,
     Update,
+    Learn,
 }
 
 impl Operation {
-    const ALL: [Self; 3] = [Self::Insert, Self::Sample, Self::Update];
+    const ALL: [Self; 4] = [Self::Insert, Self::Sample, Self::Update, Self::Learn];
 
     fn name(self) -> String {
         match self {
             Self::Insert => format!("stage and flush {STAGED}"),
             Self::Sample => format!("sample {ROWS}"),
             Self::Update => format!("update {ROWS}"),
+            Self::Learn => format!("sample {ROWS} and update them"),
         }
     }
 }
@@ -71,6 +73,7 @@ fn repeated<'s>(operation: Operation, segment: &'s Segment, shape: &Shape, slot:
                 let priority = |row: usize| Priority::from_f32(0.1 + ((row + turn) % 7) as f32);
                 replay.update_priorities(&batches[turn % batches.len()], (0..ROWS).map(priority));
             }
+            Operation::Learn => learn(&mut replay, &mut batch, &mut random),
         }
     }
 }

@@ -138,20 +138,6 @@ extern "C" fn note_fork() {
     FORKS.fetch_add(1, crate::sync::Ordering::Relaxed);
 }
 
-/// Ask the processor early for the cache line of `word`, to be changed: one that another processor changed last is taken
-/// over from it at once, where [`prefetch`] would ask for a copy now and for the line itself later.
-#[inline(always)]
-pub fn prefetch_to_change(word: &AtomicU64) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: it reads nothing architecturally and cannot fault. Written out because the compiler makes it a plain prefetch
-    // unless told that the processor has it; those that have not, do nothing.
-    unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) std::ptr::from_ref(word), options(nostack, preserves_flags, readonly));
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = word;
-}
-
 /// Ask the processor to load the cache line of `word` early.
 #[inline(always)]
 pub fn prefetch(word: &AtomicU64) {

@@ -7,15 +7,13 @@
 
 use super::{PRIORITY_BITS, PRIORITY_MASK, SumTree, TAG_MASK, leaf_word};
 use crate::replay::priority::Priority;
-use crate::segment::system::prefetch_to_change;
+use crate::segment::system::prefetch;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Changes whose memory is asked for before the first of them is made.
 const AHEAD: usize = 32;
 /// Levels that a change asks for: those above are small enough to be at hand.
 const LEVELS_AHEAD: usize = 3;
-/// Words in a cache line.
-const WORDS_PER_LINE: usize = 8;
 /// Most levels: those of the smallest fan-out and the largest capacity.
 const MOST_LEVELS: usize = 16;
 
@@ -88,7 +86,7 @@ impl SumTree<'_> {
             for (place, next) in fetched.iter_mut().zip(&mut changes) {
                 let mut node = next.0;
                 for level in &self.levels[..gathered_depth.min(LEVELS_AHEAD)] {
-                    prefetch_to_change(&level[node]);
+                    prefetch(&level[node]);
                     node >>= shift;
                 }
                 *place = next;
@@ -133,11 +131,6 @@ impl SumTree<'_> {
     fn add_gathered(&self, gathered: &mut [u64], depth: usize) {
         let mut length = gathered.len();
         for level in &self.levels[depth..] {
-            for (line, differences) in level.chunks(WORDS_PER_LINE).zip(gathered[..length].chunks(WORDS_PER_LINE)) {
-                if differences.iter().any(|&difference| difference != 0) {
-                    prefetch_to_change(&line[0]);
-                }
-            }
             for (node, &difference) in level.iter().zip(&gathered[..length]) {
                 add(node, difference);
             }
