@@ -37,12 +37,8 @@ pub fn sweep(segment: &Segment, schema: &Schema) -> Vec<usize> {
         if !is_dead(slot) {
             continue;
         }
-        let inside = slot.in_operation();
         if !repair(segment, &mut replay, slot, area).stuck.is_empty() {
             continue;
-        }
-        if inside && let Some(frames) = replay.frames() {
-            frames.abandon_unfinished(slot.index());
         }
         slot.release();
         freed.push(slot.index());

@@ -50,6 +50,9 @@ pub fn repair<'a>(segment: &'a Segment, replay: &mut Replay<'a>, dead: ProcessSl
     if inside && let Some(tree) = replay.tree() {
         tree.rebuild();
     }
+    if inside && let Some(frames) = replay.frames() {
+        frames.abandon_unfinished(dead.index());
+    }
     if let Some(area) = area {
         done.completed = complete(replay, dead.index(), area);
         done.inserted = replay.flush(area);

@@ -1,0 +1,156 @@
+//! Stacked frames: what a transition shows is what was named, each frame is stored once, and a transition whose frame has
+//! been overwritten is drawn no more.
+
+use std::collections::BTreeSet;
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+use shoal::replay::{Batch, Element, Field, Priority, Replay, Schema, StagingArea, Target, repair};
+use shoal::segment::description::Description;
+use shoal::segment::processes::Role;
+use shoal::segment::{Layout, LayoutParameters, Region, Segment};
+use shoal::sync::Ordering;
+
+const STACK: usize = 3;
+/// No multiple of a word, so that frames end inside one.
+const FRAME_BYTES: usize = 21;
+const STAGED: usize = 4;
+
+fn schema() -> Schema {
+    Schema::new(vec![
+        Field::stacked("observation", Element::U8, FRAME_BYTES, STACK),
+        Field::new("number", Element::I32, 1),
+        Field::stacked("next_observation", Element::U8, FRAME_BYTES, STACK),
+    ])
+}
+
+fn segment(capacity: usize, frames: usize, fanout: usize) -> Segment {
+    let schema = schema();
+    let layout = Layout::new(LayoutParameters {
+        processes: 2,
+        stagers: 2,
+        staged_transitions: STAGED,
+        capacity,
+        fanout,
+        transition_words: schema.words(),
+        published_values: 1,
+        learned_parameters: 1,
+        learner_state_values: 4,
+        statistics_values: 0,
+        learners: 1,
+        frames,
+        frame_bytes: FRAME_BYTES,
+        description_bytes: 4096,
+    });
+    let description = Description {
+        program_version: String::new(),
+        config_toml: String::new(),
+        run_folder: String::new(),
+        environment: String::new(),
+        algorithm: String::new(),
+        fields: schema.describe(),
+    };
+    Segment::create_private(layout.expect("sizes within their limits"), &description).expect("memory")
+}
+
+fn area(segment: &Segment, slot: usize) -> StagingArea<'_> {
+    StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), slot)
+}
+
+fn join(segment: &Segment, slot: usize) -> Replay<'_> {
+    let entry = segment.processes().slot(slot);
+    assert!(entry.reserve(Role::Actor, slot) && entry.occupy(std::process::id()));
+    Replay::new(segment, schema(), Some(entry))
+}
+
+/// The frame that an endless episode shows at a step.
+fn frame(step: usize) -> [u8; FRAME_BYTES] {
+    std::array::from_fn(|position| (step * 31 + position) as u8)
+}
+
+/// Transition `number` shows the frames `number..number + STACK`, and next those from `number + 1`.
+fn insert<'s>(replay: &mut Replay<'s>, area: StagingArea<'s>, names: &[Target], number: usize) {
+    let schema = schema();
+    let mut writer = area.write(&schema);
+    writer.frames(0, &names[number..][..STACK]).frames(2, &names[number + 1..][..STACK]);
+    writer.i32(1, &[i32::try_from(number).expect("few transitions")]);
+    writer.commit(Priority::from_f32(1.0));
+    if area.is_full() {
+        replay.flush(area);
+    }
+}
+
+fn assert_shows_its_frames(batch: &Batch) -> BTreeSet<usize> {
+    let (now, next) = (batch.column(0).as_u8(), batch.column(2).as_u8());
+    let mut numbers = BTreeSet::new();
+    for (row, &number) in batch.column(1).as_i32().iter().enumerate() {
+        let number = usize::try_from(number).expect("a number");
+        let stack = |first: usize| (first..first + STACK).flat_map(frame).collect::<Vec<u8>>();
+        let place = row * STACK * FRAME_BYTES..(row + 1) * STACK * FRAME_BYTES;
+        assert_eq!(now[place.clone()], stack(number)[..], "observation of transition {number}");
+        assert_eq!(next[place], stack(number + 1)[..], "next observation of transition {number}");
+        numbers.insert(number);
+    }
+    numbers
+}
+
+#[test]
+fn stacks_come_back_as_they_were_named_whether_prioritized_or_uniform() {
+    for fanout in [0, 4, 16] {
+        let segment = segment(64, 80, fanout);
+        let mut replay = join(&segment, 0);
+        let names: Vec<Target> = (0..64 + STACK).map(|step| replay.write_frame(&frame(step))).collect();
+        (0..64).for_each(|number| insert(&mut replay, area(&segment, 0), &names, number));
+        let (mut batch, mut random) = (Batch::new(&schema(), 64), Pcg64Mcg::seed_from_u64(1));
+        let mut seen = BTreeSet::new();
+        for _ in 0..20 {
+            replay.sample(&mut batch, 0.4, &mut random).expect("a full replay");
+            seen.append(&mut assert_shows_its_frames(&batch));
+        }
+        assert_eq!(seen.len(), 64, "every transition is drawn");
+        assert_eq!(replay.frames().expect("frames").written(), names.len() as u64, "each frame is stored once");
+    }
+}
+
+#[test]
+fn a_transition_whose_frame_was_overwritten_is_drawn_no_more_and_leaves_the_tree() {
+    let segment = segment(64, 80, 16);
+    let mut replay = join(&segment, 0);
+    let names: Vec<Target> = (0..64 + STACK).map(|step| replay.write_frame(&frame(step))).collect();
+    (0..64).for_each(|number| insert(&mut replay, area(&segment, 0), &names, number));
+    let before = replay.tree().expect("a tree").total();
+    // The ring holds 80 frames, 67 are there: 23 more overwrite the ten oldest.
+    (0..23).for_each(|step| _ = replay.write_frame(&frame(1_000 + step)));
+    let (mut batch, mut random) = (Batch::new(&schema(), 64), Pcg64Mcg::seed_from_u64(2));
+    for _ in 0..50 {
+        replay.sample(&mut batch, 0.4, &mut random).expect("others are there");
+        let seen = assert_shows_its_frames(&batch);
+        assert!(seen.iter().all(|&number| number >= 10), "{seen:?} show frames that are gone");
+    }
+    let tree = replay.tree().expect("a tree");
+    assert!(tree.audit().is_exact());
+    assert_eq!(tree.total(), before / 64 * 54, "ten priorities have left the tree");
+}
+
+#[test]
+fn a_frame_that_a_dead_writer_had_begun_is_given_up_and_its_slot_used_again() {
+    let segment = segment(16, 4, 16);
+    let dead = join(&segment, 1);
+    dead.write_frame(&frame(0));
+    // As a death between the claim and the copy leaves it: the frame's slot word says that process 1 is writing.
+    let word = &segment.words(Region::Frames)[0];
+    let ready = word.load(Ordering::Relaxed);
+    let (writing, state) = (1u64 << 20, 0xfu64 << 20);
+    word.store(ready & !state | writing, Ordering::Relaxed);
+    let place = segment.processes().slot(1);
+    std::mem::forget(place.begin_operation(segment.control(), || ()));
+    assert!(place.in_operation());
+    let mut supervisor = Replay::new(&segment, schema(), None);
+    assert!(repair(&segment, &mut supervisor, place, Some(area(&segment, 1))).stuck.is_empty());
+    let replay = join(&segment, 0);
+    let names: Vec<Target> = (0..8).map(|step| replay.write_frame(&frame(step))).collect();
+    assert!(names.iter().any(|name| name.slot == 0), "the slot of the unfinished frame is used again");
+    let frames = replay.frames().expect("frames");
+    assert!(names[4..].iter().all(|&name| frames.holds(name)));
+    assert!(names[..4].iter().all(|&name| !frames.holds(name)), "a name holds until its slot is written again");
+}
