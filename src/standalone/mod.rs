@@ -226,8 +226,9 @@ impl Standalone {
         self.options.beta.at(self.sampled())
     }
 
-    /// Sum of all priorities.
+    /// Sum of all priorities. Repairs first after processes that have died, whose unfinished operations it would show.
     pub fn total_priority(&self) -> f64 {
+        self.repair_after_the_dead();
         self.view(None, Scratch::default()).tree().map_or(0.0, |tree| Priority::sum_to_f64(tree.total()))
     }
 
@@ -371,8 +372,9 @@ impl Standalone {
         Ok(())
     }
 
-    /// What the tree holds for `slots`, or for all that were ever written.
+    /// What the tree holds for `slots`, or for all that were ever written; repairs first, as [`Self::total_priority`] does.
     pub fn priorities(&self, slots: Option<&[i64]>) -> Result<Vec<f64>, StandaloneError> {
+        self.repair_after_the_dead();
         let view = self.view(None, Scratch::default());
         let tree = view.tree().ok_or(StandaloneError::NotPrioritized)?;
         match slots {
@@ -397,6 +399,13 @@ impl Standalone {
     /// A batch of this replay's transitions in memory of its own.
     pub fn batch(&self, rows: usize) -> Batch {
         Batch::new(&self.schema, rows)
+    }
+
+    /// In a run the supervisor does it, and in a private replay nobody else can die.
+    fn repair_after_the_dead(&self) {
+        if self.attachment.is_none() && self.name().is_some() {
+            leaderless::sweep(&self.segment, &self.schema);
+        }
     }
 
     fn control(&self) -> Control<'_> {
