@@ -159,3 +159,9 @@ def test_a_foreign_object_is_refused(tmp_path):
             shoal.Replay.open(name)
     finally:
         os.unlink(path)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_an_option_that_there_is_not_is_refused(shared):
+    with pytest.raises(TypeError, match="no_such_option"):
+        shoal.Replay(8, {"value": "float32"}, shared=shared, no_such_option=True)

@@ -54,7 +54,10 @@ def test_the_total_is_the_sum_of_the_leaves_after_a_million_updates_of_six_decad
     for _ in range(256):
         tree.update(random.integers(0, 4096, 4096), (10 ** random.uniform(-3, 3, 4096)).astype(np.float32))
     tree.update(np.arange(4096), np.full(4096, 0.001, np.float32))
-    assert tree.total == tree.priorities().sum()
+    leaves = tree.priorities()
+    assert tree.total == leaves.sum()
+    # And so is every sum below it: each leaf is found where it should be, the last as well as the first.
+    np.testing.assert_array_equal(tree.find(np.cumsum(leaves) - leaves / 2), np.arange(4096))
 
 
 def test_what_cannot_be_is_refused_and_changes_nothing():
