@@ -42,12 +42,6 @@ impl<'a> Reader<'a> {
         &self.schema
     }
 
-    /// Ask the processor for the row in `slot` early.
-    #[inline]
-    pub fn prefetch(&self, slot: usize) {
-        self.store.prefetch(slot);
-    }
-
     /// Ask the processor early for the frames that the row in `slot` names; whether they are the right ones is seen later.
     #[inline]
     pub fn prefetch_frames(&self, slot: usize) {

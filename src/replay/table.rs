@@ -310,14 +310,17 @@ impl<'a> Replay<'a> {
     /// it leaves `N P(i)`, to be raised to a power all at once.
     fn read_rows<C: AsMut<[u8]>>(&mut self, rows: &mut Rows<'_, C>, size: usize, total: u64) -> usize {
         let Scratch { differences, frame_names, drawing: Drawing { pending, slots, .. }, .. } = &mut self.scratch;
-        let ahead = |slots: &[usize], position: usize| slots.get(position).copied().filter(|&slot| slot != SumTree::NOWHERE);
-        let reader = &self.reader;
-        slots.iter().take(PREFETCH_DISTANCE).filter(|&&slot| slot != SumTree::NOWHERE).for_each(|&slot| reader.prefetch(slot));
+        let slot_at = |position: usize| slots.get(position).copied().filter(|&slot| slot != SumTree::NOWHERE);
+        (0..PREFETCH_DISTANCE).filter_map(slot_at).for_each(|slot| self.reader.store.prefetch(slot));
         let scale = size as f64 / total as f64;
         let mut missing = 0;
         for index in 0..pending.len() {
-            ahead(slots, index + PREFETCH_DISTANCE).into_iter().for_each(|slot| reader.prefetch(slot));
-            ahead(slots, index + FRAMES_PREFETCH_DISTANCE).into_iter().for_each(|slot| reader.prefetch_frames(slot));
+            if let Some(slot) = slot_at(index + PREFETCH_DISTANCE) {
+                self.reader.store.prefetch(slot);
+            }
+            if let Some(slot) = slot_at(index + FRAMES_PREFETCH_DISTANCE) {
+                self.reader.prefetch_frames(slot);
+            }
             let (row, slot) = (pending[index], slots[index]);
             let weight = if slot == SumTree::NOWHERE {
                 None

@@ -127,8 +127,7 @@ impl<'a> Control<'a> {
         // SeqCst on `waiters` and `progress` orders "raise progress, then look for waiters" against the waiters'
         // "announce, then look at progress": at least one side sees the other. A lost wake-up costs the timeout.
         self.progress().fetch_add(1, Ordering::SeqCst);
-        // Looked at first: hardly ever does somebody wait, and a word that all write costs more than one that all read.
-        if self.waiters().load(Ordering::SeqCst) != 0 && self.waiters().swap(0, Ordering::SeqCst) != 0 {
+        if self.waiters().swap(0, Ordering::SeqCst) != 0 {
             wake_all(self.progress());
         }
     }

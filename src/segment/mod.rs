@@ -5,7 +5,7 @@
 //! and the description names the fields of a transition and the configuration of the run.
 
 pub mod control;
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod copy;
 pub mod counters;

@@ -8,7 +8,7 @@ use crate::segment::layout::{Layout, LayoutParameters, MAX_CAPACITY};
 
 /// Transitions that a participant stages before it flushes them.
 const STAGED_TRANSITIONS: usize = 64;
-/// Children per node of the tree, measured best over search and update (docs/replay.md).
+/// Children per node of the tree, measured best over search and update (docs/sum-tree.md).
 pub(super) const FANOUT: usize = 16;
 /// Room for the options in the segment.
 const DESCRIPTION_BYTES: usize = 1 << 16;

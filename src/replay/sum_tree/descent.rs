@@ -3,7 +3,7 @@
 //! Two things make a descent slow: it waits for memory at every level, and no branch in it can be predicted. So some dozens
 //! of targets descend together, level by level, each asking for the memory of its next level while the others are looked at,
 //! and the child is chosen without branches. Near the root, where a batch has more targets than a level has nodes, one walk
-//! over the level serves them all.
+//! over the level serves them all, or a search among its running totals.
 
 use super::{PRIORITY_MASK, SumTree};
 use crate::segment::system::prefetch;
@@ -15,7 +15,7 @@ pub(super) fn not_negative(sum: u64) -> u64 {
     sum.cast_signed().max(0).cast_unsigned()
 }
 
-/// Nodes of a level, per target, up to which one walk over the level is faster than descending to it.
+/// Nodes of a level, per target, up to which a walk or search over the level is faster than descending to it.
 const NODES_PER_TARGET: usize = 2;
 
 /// Most nodes of a level of which running totals are made for targets in no order.

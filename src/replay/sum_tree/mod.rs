@@ -3,7 +3,8 @@
 //! After PAL (Zhang et al. 2021): sibling groups on cache lines, only differences propagate. Ours keeps integers (see
 //! `priority`), merges the differences of a batch per parent (`propagation`), lets a batch descend together (`descent`), and
 //! carries in each leaf a tag of the generation that it belongs to, so that a late update of an overwritten transition fails
-//! its compare-and-swap instead of landing on the transition that came after it.
+//! its compare-and-swap instead of landing on the transition that came after it. What each of these gives is in
+//! `docs/sum-tree.md`.
 //!
 //! All accesses are Relaxed: a descent that meets a half-propagated sum ends on some live leaf or is drawn again, and
 //! what a leaf stands for is checked against the store, which has its own ordering.
