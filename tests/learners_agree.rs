@@ -48,14 +48,7 @@ fn segment(algorithm: &dyn Algorithm) -> Segment {
         description_bytes: 4096,
     })
     .unwrap();
-    let description = Description {
-        program_version: String::new(),
-        config_toml: String::new(),
-        run_folder: String::new(),
-        environment: String::new(),
-        algorithm: String::new(),
-        fields: algorithm.schema().describe(),
-    };
+    let description = Description { fields: algorithm.schema().describe(), ..Description::default() };
     let segment = Segment::create(layout, &description, false).unwrap();
     let process = segment.processes().slot(0);
     assert!(process.reserve(Role::Actor, 0) && process.occupy(std::process::id()));

@@ -42,14 +42,7 @@ fn segment(capacity: usize, frames: usize, fanout: usize) -> Segment {
         frame_bytes: FRAME_BYTES,
         description_bytes: 4096,
     });
-    let description = Description {
-        program_version: String::new(),
-        config_toml: String::new(),
-        run_folder: String::new(),
-        environment: String::new(),
-        algorithm: String::new(),
-        fields: schema.describe(),
-    };
+    let description = Description { fields: schema.describe(), ..Description::default() };
     Segment::create_private(layout.expect("sizes within their limits"), &description).expect("memory")
 }
 

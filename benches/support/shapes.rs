@@ -87,14 +87,7 @@ impl Shape {
             frame_bytes: observation.frame_bytes(),
             description_bytes: 4096,
         });
-        let description = Description {
-            program_version: String::new(),
-            config_toml: String::new(),
-            run_folder: String::new(),
-            environment: self.name.into(),
-            algorithm: "none".into(),
-            fields: schema.describe(),
-        };
+        let description = Description { environment: self.name.into(), fields: schema.describe(), ..Description::default() };
         (layout.expect("sizes within their limits"), description)
     }
 

@@ -8,7 +8,7 @@ use super::view::{load_bytes, store_bytes};
 use crate::sync::{AtomicU64, Ordering};
 
 /// A run's description.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Description {
     /// Version of the program.
     pub program_version: String,
