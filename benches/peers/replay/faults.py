@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 
+import children
 import fault_checks
 import libraries
 import report
@@ -49,17 +50,13 @@ def outcome(library, fault):
     """The fault in a child, and what became of it."""
     command = [sys.executable, __file__, "--child", library, fault]
     limit_s = WATCHDOG_OF_PROCESSES_S if fault_checks.FAULTS[fault][0] == "Shared" else WATCHDOG_S
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = children.start(command)
     try:
         output, errors = process.communicate(timeout=limit_s)
         hung = False
     except subprocess.TimeoutExpired:
         hung = True
-    # It leads a group of its own; whatever it started ends with it.
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+    children.end_group(process)
     if hung:
         output, errors = process.communicate()
     lines = [line for line in output.splitlines() if line.startswith(("result: ", "progress: "))]

@@ -13,15 +13,14 @@ import argparse
 import ctypes
 import json
 import multiprocessing
-import os
 import random
-import signal
 import statistics
 import subprocess
 import sys
 import threading
 import time
 
+import children
 import libraries
 import report
 import rows
@@ -111,25 +110,16 @@ def run_cell(name, writers, samplers, arguments):
         sys.executable, __file__, "--cell", name, str(writers), str(samplers), "--seconds", str(arguments.seconds),
         "--capacity", str(arguments.capacity), "--rows", arguments.rows, "--libraries", *arguments.libraries,
     ]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    child = children.start(command)
     try:
         output, errors = child.communicate(timeout=WATCHDOG_S)
     except subprocess.TimeoutExpired:
-        end_group(child)
         return {"failed": f"no end after {WATCHDOG_S} s"}
+    finally:
+        children.end_group(child)
     if child.returncode:
-        end_group(child)
         return {"failed": errors.strip().splitlines()[-1] if errors.strip() else f"exit {child.returncode}"}
     return json.loads(output.splitlines()[-1])
-
-
-def end_group(child):
-    """The child and what it started: it leads a group of its own."""
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    child.wait()
 
 
 def summary(name, label, writers, samplers, repetitions):

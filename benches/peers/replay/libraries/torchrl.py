@@ -1,8 +1,10 @@
 """TorchRL: a tree in C++ over PyTorch tensors, storages of several kinds."""
 
+import os
 import shutil
 import tempfile
 
+import children
 import numpy
 import torch
 from tensordict import TensorDict
@@ -101,7 +103,7 @@ class TorchRLShared(TorchRL):
     options = {"sync": False, "shared": True}
 
     def storage(self):
-        self.folder = tempfile.mkdtemp(dir="/dev/shm")
+        self.folder = tempfile.mkdtemp(dir=os.environ.get(children.FOLDER, "/dev/shm"))
         return LazyMemmapStorage(self.capacity, scratch_dir=self.folder)
 
     def close(self):
