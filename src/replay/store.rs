@@ -19,7 +19,7 @@ const READY: u64 = 2;
 /// Words in a cache line.
 const WORDS_PER_LINE: usize = 8;
 /// Most cache lines of a row that are asked for early.
-const LINES_AHEAD: usize = 8;
+const LINES_AHEAD: usize = 4;
 
 /// A slot word, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
