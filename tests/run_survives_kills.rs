@@ -85,6 +85,21 @@ fn a_killed_supervisor_takes_everything_with_it() {
 }
 
 #[test]
+fn a_supervisor_killed_while_it_removes_everything_leaves_nothing_either() {
+    for spins in (0..12).map(|round| round * 3_000) {
+        let mut run = start(&["evaluator.enabled=false"]);
+        run.wait_for("the first updates", |line| number(line, "updates") > 5);
+        run.signal(Signal::SIGTERM);
+        // The end is noted right before everything is removed; the kill meets another moment in every round.
+        run.spin_until_finished();
+        (0..spins).for_each(|_| std::hint::spin_loop());
+        run.signal(Signal::SIGKILL);
+        run.wait();
+        run.assert_nothing_left();
+    }
+}
+
+#[test]
 fn a_stopped_actor_is_found_hung_and_replaced() {
     let mut run = start(&["actor.count=2", "machine.hang_timeout_s=1.0"]);
     run.wait_for("the first updates", |line| number(line, "updates") > 20);

@@ -140,6 +140,19 @@ impl Supervised {
         }
     }
 
+    /// Wait without a pause until the supervisor has noted its end in `run.json`: it then removes what it made.
+    pub fn spin_until_finished(&self) {
+        let deadline = Instant::now() + WATCHDOG;
+        let record = self.run_folder().join("run.json");
+        let finished = || {
+            let record = std::fs::read(&record).unwrap_or_default();
+            serde_json::from_slice::<Value>(&record).is_ok_and(|record| record["finished"].is_object())
+        };
+        while !finished() {
+            assert!(Instant::now() < deadline, "the supervisor noted no end; its log:\n{}", self.log());
+        }
+    }
+
     /// What the supervisor wrote to standard error. Only after it has ended.
     pub fn output(&mut self) -> String {
         let mut text = String::new();

@@ -7,6 +7,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, getpid, getppid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
@@ -16,26 +18,40 @@ use crate::segment::{Segment, SegmentError, system};
 /// How long the children of a dead supervisor may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Fork the sentinel of this process. It removes the segment and the files at `paths`.
-pub(super) fn fork(segment: &Segment, paths: &[PathBuf]) -> Result<Pid, SegmentError> {
-    let supervisor = getpid();
-    let name = segment.name().to_owned();
-    system::fork_survivor(|| {
-        segment.retire();
-        let _ = nix::unistd::setsid();
-        let _ = system::ignore_signals_of_the_run();
-        wait_for_end_of(supervisor);
-        // Readers may still have it open; live members of the run must not lose its name.
-        let deadline = std::time::Instant::now() + PATIENCE;
-        while !system::remove_if_dead(&name) && std::time::Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        system::remove(&name);
-        for path in paths {
-            let _ = std::fs::remove_file(path);
-        }
-        0
-    })
+/// The sentinel of this process; dropping it ends it. Drop it last: as long as anything is there to be removed, a kill
+/// can leave it behind.
+pub(super) struct Sentinel(Pid);
+
+impl Sentinel {
+    /// Fork the sentinel of this process. It removes the segment and the files at `paths`.
+    pub(super) fn fork(segment: &Segment, paths: &[PathBuf]) -> Result<Self, SegmentError> {
+        let supervisor = getpid();
+        let name = segment.name().to_owned();
+        let sentinel = system::fork_survivor(|| {
+            segment.retire();
+            let _ = nix::unistd::setsid();
+            let _ = system::ignore_signals_of_the_run();
+            wait_for_end_of(supervisor);
+            // Readers may still have it open; live members of the run must not lose its name.
+            let deadline = std::time::Instant::now() + PATIENCE;
+            while !system::remove_if_dead(&name) && std::time::Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            system::remove(&name);
+            for path in paths {
+                let _ = std::fs::remove_file(path);
+            }
+            0
+        })?;
+        Ok(Self(sentinel))
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        let _ = kill(self.0, Signal::SIGKILL);
+        let _ = waitpid(self.0, None);
+    }
 }
 
 fn wait_for_end_of(supervisor: Pid) {

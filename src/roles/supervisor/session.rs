@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 use ipc_channel::TryRecvError;
 use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
 use nix::sys::signal::Signal;
-use nix::sys::wait::waitpid;
-use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::attachments::Attachments;
@@ -14,8 +12,9 @@ use super::child::Child;
 use super::hang::StackFile;
 use super::observe::Observer;
 use super::plan::Plan;
+use super::sentinel::Sentinel;
 use super::watch::{Death, Watched, has_ended};
-use super::{Prepared, SupervisorError, sentinel};
+use super::{Prepared, SupervisorError};
 use crate::checkpoint::{Policy, WeightsMetadata};
 use crate::config::Config;
 use crate::rendezvous::{Announcement, Listener, Registry, RunRecord};
@@ -49,11 +48,12 @@ pub struct Session {
     reports: Option<IpcReceiver<EvaluationReport>>,
     best_return: f64,
     view: View,
-    sentinel: Pid,
     reason: Option<StopReason>,
     next_snapshot: Instant,
     attachments: Attachments,
     _announcement: Announcement,
+    // The last to go: see there.
+    _sentinel: Sentinel,
 }
 
 impl Session {
@@ -80,7 +80,7 @@ impl Session {
             program_version: description.program_version.clone(),
         };
         let announcement = registry.announce(&record)?;
-        let sentinel = sentinel::fork(&segment, announcement.paths())?;
+        let sentinel = Sentinel::fork(&segment, announcement.paths())?;
         let listener = Listener::bind(&record.socket)?;
         let settings = Settings {
             metrics_interval_s: config.run.metrics_interval_s,
@@ -100,11 +100,11 @@ impl Session {
             reports: None,
             best_return: f64::NEG_INFINITY,
             view: View::default(),
-            sentinel,
             reason: None,
             next_snapshot: Instant::now(),
             attachments: Attachments::new(listener, plan.attach_slots, prepared.loaded.config.actor.count),
             _announcement: announcement,
+            _sentinel: sentinel,
             prepared,
         };
         if !session.prepared.software.is_empty() {
@@ -422,8 +422,6 @@ impl Session {
         let snapshot = self.snapshot();
         let failed = matches!(reason, StopReason::Failed(_));
         self.sinks.finish(reason, &snapshot);
-        let _ = nix::sys::signal::kill(self.sentinel, Signal::SIGKILL);
-        let _ = waitpid(self.sentinel, None);
         Ok(!failed && saved.is_ok())
     }
 
