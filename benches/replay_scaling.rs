@@ -157,8 +157,7 @@ fn stopped_inside(operation: Operation, segment: &Segment, shape: &Shape, slot: 
 fn end(child: Pid, segment: &Segment, shape: &Shape, slot: usize) {
     reap(child);
     let place = segment.processes().slot(slot);
-    let mut replay = Replay::new(segment, shape.schema(), None);
-    repair(segment, &mut replay, place, Some(area(segment, slot)));
+    repair(segment, &shape.schema(), place);
     place.release();
 }
 

@@ -51,7 +51,7 @@ fn segment(algorithm: &dyn Algorithm) -> Segment {
     let description = Description { fields: algorithm.schema().describe(), ..Description::default() };
     let segment = Segment::create(layout, &description, false).unwrap();
     let process = segment.processes().slot(0);
-    assert!(process.reserve(Role::Actor, 0) && process.occupy(std::process::id()));
+    assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
     let schema = algorithm.schema();
     let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), 0);
     let (length, discrete) = (algorithm.network().inputs, algorithm.name() == "dqn");

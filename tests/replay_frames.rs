@@ -52,7 +52,7 @@ fn area(segment: &Segment, slot: usize) -> StagingArea<'_> {
 
 fn join(segment: &Segment, slot: usize) -> Replay<'_> {
     let entry = segment.processes().slot(slot);
-    assert!(entry.reserve(Role::Actor, slot) && entry.occupy(std::process::id()));
+    assert!(entry.reserve(Role::Actor, slot).is_some_and(|generation| entry.occupy(std::process::id(), generation)));
     Replay::new(segment, schema(), Some(entry))
 }
 
@@ -138,8 +138,7 @@ fn a_frame_that_a_dead_writer_had_begun_is_given_up_and_its_slot_used_again() {
     let place = segment.processes().slot(1);
     std::mem::forget(place.begin_operation(segment.control(), || ()));
     assert!(place.in_operation());
-    let mut supervisor = Replay::new(&segment, schema(), None);
-    assert!(repair(&segment, &mut supervisor, place, Some(area(&segment, 1))).stuck.is_empty());
+    assert!(repair(&segment, &schema(), place).stuck.is_empty());
     let replay = join(&segment, 0);
     let names: Vec<Target> = (0..8).map(|step| replay.write_frame(&frame(step))).collect();
     assert!(names.iter().any(|name| name.slot == 0), "the slot of the unfinished frame is used again");

@@ -166,7 +166,7 @@ fn overwritten_slots_survive_any_kill_too() {
     let contents = run.contents();
     assert_eq!(contents.len(), 150, "every slot holds a transition of its own");
     // The slots work as before.
-    let mut replay = run.replay(None);
+    let mut replay = run.replay(Some(0));
     for number in 0..150 {
         if run.area(0).is_full() {
             replay.flush(run.area(0));

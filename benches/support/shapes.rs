@@ -163,7 +163,7 @@ pub(crate) fn area(segment: &Segment, slot: usize) -> StagingArea<'_> {
 /// Take a slot of the process table for this process and see the replay as its owner does.
 pub(crate) fn join(segment: &Segment, schema: Schema, slot: usize) -> Replay<'_> {
     let entry = segment.processes().slot(slot);
-    assert!(entry.reserve(Role::Synchronous, slot) && entry.occupy(std::process::id()));
+    assert!(entry.reserve(Role::Synchronous, slot).is_some_and(|generation| entry.occupy(std::process::id(), generation)));
     Replay::new(segment, schema, Some(entry))
 }
 

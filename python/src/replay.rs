@@ -244,7 +244,7 @@ impl Replay {
             check("indices", batch.rows)?;
             let (slots, generations) = (batch.indices.bind(py).try_readonly()?, batch.generations.bind(py).try_readonly()?);
             let (slots, generations) = (slots.as_slice()?, generations.as_slice()?);
-            return released(py, None, |_| held.update(slots, Some(generations), errors, stale));
+            return released(py, None, |patience| held.update(slots, Some(generations), errors, stale, patience));
         }
         let indices = flat(indices, Element::I64, "indices")?;
         let slots: &[i64] = cast_slice(indices.bytes());
@@ -254,7 +254,7 @@ impl Replay {
         if let Some(generations) = generations {
             check("generations", generations.len())?;
         }
-        released(py, None, |_| held.update(slots, generations, errors, stale))
+        released(py, None, |patience| held.update(slots, generations, errors, stale, patience))
     }
 
     /// What the tree holds for these slots, or for all: `(error + epsilon) ** alpha`.

@@ -73,6 +73,8 @@ pub enum Reply {
         run_id: u128,
         /// Slot in the process table, reserved for the one who asked.
         slot: u64,
+        /// Generation of the reservation.
+        generation: u64,
         /// Number among the actors of the run.
         number: u64,
     },
@@ -128,6 +130,8 @@ pub struct Attachment {
     pub segment: String,
     /// Slot in the process table.
     pub slot: usize,
+    /// Generation of its reservation, with which it is occupied.
+    pub generation: u64,
     /// Number among the actors of the run.
     pub number: usize,
     run_id: u128,
@@ -200,10 +204,10 @@ pub fn attach(registry: &Registry, pid: u32) -> Result<Attachment, RendezvousErr
     connection.read_exact(&mut message).map_err(explain("read from"))?;
     match decode(&message).map_err(garbled)? {
         Reply::Refused(refusal) => Err(RendezvousError::Refused { pid, refusal }),
-        Reply::Accepted { segment, run_id, slot, number } => {
+        Reply::Accepted { segment, run_id, slot, generation, number } => {
             let index = |value: u64| usize::try_from(value).map_err(|_| garbled(format!("{value} is no index")));
             let (slot, number) = (index(slot)?, index(number)?);
-            Ok(Attachment { segment, slot, number, run_id, supervisor: pid, descriptor, _connection: connection })
+            Ok(Attachment { segment, slot, generation, number, run_id, supervisor: pid, descriptor, _connection: connection })
         }
     }
 }

@@ -108,6 +108,8 @@ pub struct Place {
     pub run_id: u128,
     /// Slot in the process table.
     pub slot: usize,
+    /// Generation of its reservation.
+    pub generation: u64,
     /// Number among the actors.
     pub number: usize,
 }
@@ -153,8 +155,8 @@ fn admit(connection: UnixStream, request: &Request, decide: &mut impl FnMut() ->
             None
         }
         Ok(((pid, descriptor), place)) => {
-            let Place { segment, run_id, slot, number } = place;
-            let reply = Reply::Accepted { segment, run_id, slot: slot as u64, number: number as u64 };
+            let Place { segment, run_id, slot, generation, number } = place;
+            let reply = Reply::Accepted { segment, run_id, slot: slot as u64, generation, number: number as u64 };
             // If it has gone meanwhile, its descriptor says so and the slot is taken back.
             let _ = (&connection).write_all(&encode(&reply));
             Some(Joined { slot, pid, descriptor, connection })

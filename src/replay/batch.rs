@@ -18,6 +18,9 @@ pub struct Batch {
     pub weights: Vec<f32>,
     /// The largest of the weights.
     pub largest_weight: f32,
+    /// Names of transitions that were met while it was drawn and have lost a frame, where who drew it may not change the
+    /// replay: whoever writes the batch's priorities back takes them out of the tree.
+    pub(super) vanished: Vec<(usize, u64)>,
 }
 
 impl Batch {
@@ -30,6 +33,7 @@ impl Batch {
             generations: vec![0; rows],
             weights: vec![1.0; rows],
             largest_weight: 1.0,
+            vanished: Vec::new(),
         }
     }
 

@@ -1,86 +1,120 @@
 //! Repair without a supervisor: the participants of a shared replay look after each other.
 //!
 //! Whoever finds, now and then or because something is in its way, that another participant has died (the kernel says
-//! so, see [`has_exited`]) takes the repairer's word and does what the supervisor of a run would do. Repairs are
-//! idempotent, so that a repairer that dies is itself repaired after by the next one, who takes the word over.
+//! so, see `has_exited`) takes the repairer's word and does what the supervisor of a run would do. A repairer that dies
+//! is itself repaired after by the next one, who takes the word over: a repair says in the dead participant's slot that
+//! it is under way before it changes anything, and so does the emptying of a replay in a word of its own.
 
-use super::repair::{open, repair, wait_until_outside};
+use super::gate::ClosedGate;
+use super::repair::repair;
 use super::schema::Schema;
-use super::staging::StagingArea;
-use super::table::Replay;
-use crate::segment::control::Control;
-use crate::segment::processes::{ProcessSlot, SlotState, has_exited, start_time};
+use super::store::TransitionStore;
+use super::sum_tree::SumTree;
+use crate::segment::control::{Control, RunState};
+use crate::segment::processes::{has_exited, start_time};
 use crate::segment::view::low;
 use crate::segment::{Region, Segment};
-use crate::sync::{Ordering, monotonic_ns};
-
-/// How long a place may be promised to a process that has not taken it: it takes microseconds unless that process died.
-const PROMISE_NS: u64 = 10_000_000_000;
+use crate::sync::{Ordering, fence};
 
 /// Repair after every participant that has died. Returns the slots that are free again.
 ///
 /// Nothing happens while another living participant repairs, and a participant that stays inside an operation (stopped
 /// by a debugger, say) puts the repair off: nobody can kill it here.
+///
+/// A tree that is not exact after a repair poisons the replay ([`RunState::Poisoned`]): nobody may train on it until it
+/// has been emptied.
 pub fn sweep(segment: &Segment, schema: &Schema) -> Vec<usize> {
-    let dead: Vec<ProcessSlot<'_>> = segment.processes().iter().filter(|&slot| is_dead(slot)).collect();
-    let control = segment.control();
-    if dead.is_empty() && !gate_was_left_closed(control) {
+    let someone_died = segment.processes().iter().any(|slot| slot.dead_owner().is_some());
+    if !someone_died && !was_left(segment.control()) {
         return Vec::new();
     }
-    let Some(_turn) = Turn::take(control) else { return Vec::new() };
-    let mut replay = Replay::new(segment, schema.clone(), None);
-    let mut freed = Vec::new();
-    for slot in dead {
-        let layout = segment.layout().parameters();
-        let area = (slot.index() < layout.stagers).then(|| StagingArea::new(segment.words(Region::Staging), layout, slot.index()));
-        // Somebody else may have been faster, and the slot may be a new process's by now.
-        if !is_dead(slot) {
-            continue;
-        }
-        if !repair(segment, &mut replay, slot, area).stuck.is_empty() {
-            continue;
-        }
-        slot.release();
-        freed.push(slot.index());
-    }
-    // A repairer that died may have closed the gate for a repair that has been done again above.
-    open(control);
-    freed
+    let Some(turn) = Turn::take(segment.control()) else { return Vec::new() };
+    turn.repair_after_the_dead(segment, schema).0
 }
 
 /// Empty the replay: behind the gate, as a repair. `false` when somebody else repairs, or a participant stays inside an
 /// operation; then nothing was done.
-pub fn clear(segment: &Segment, replay: &mut Replay<'_>) -> bool {
+pub fn clear(segment: &Segment, schema: &Schema) -> bool {
     let control = segment.control();
-    let Some(_turn) = Turn::take(control) else { return false };
-    control.gate().store(1, Ordering::SeqCst);
-    let quiet = wait_until_outside(segment.processes(), None).is_empty();
-    if quiet {
-        replay.remove_everything();
+    let Some(turn) = Turn::take(control) else { return false };
+    // What the dead had staged belongs to what is removed.
+    let (_, complete) = turn.repair_after_the_dead(segment, schema);
+    if !complete {
+        return false;
     }
-    open(control);
-    quiet
+    let Ok(gate) = ClosedGate::close(segment, None) else { return false };
+    control.clearing().store(1, Ordering::Relaxed);
+    // Release fence: the announcement comes before whatever is removed.
+    fence(Ordering::Release);
+    remove_everything(segment);
+    drop(gate);
+    // Whoever waits for room has it now.
+    control.signal_progress();
+    true
 }
 
-/// Called by whoever waits at a closed gate: whoever closed it may be dead.
+/// Forget every transition and count, and say that this is done. Alone behind the gate, once it has been announced. Each
+/// step may be done again from the beginning, by the next repairer.
+fn remove_everything(segment: &Segment) {
+    let (control, layout) = (segment.control(), segment.layout().parameters());
+    let store = TransitionStore::new(segment.words(Region::Store), layout);
+    (0..layout.capacity).for_each(|slot| store.empty(slot));
+    if layout.fanout != 0 {
+        SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout).empty();
+    }
+    for count in [control.claimed(), control.inserted(), control.sampled(), control.largest_priority()] {
+        count.store(0, Ordering::Relaxed);
+    }
+    if control.run_state() == RunState::Poisoned {
+        control.set_run_state(RunState::Running);
+    }
+    // Release: everything was removed before.
+    control.clearing().store(0, Ordering::Release);
+}
+
+/// Wait until the gate is open, looking after whoever may have died behind it. `idle` is called before every sleep and
+/// may end the waiting by returning `false`, which is then the answer.
+pub fn wait_until_open(segment: &Segment, schema: &Schema, mut idle: impl FnMut() -> bool) -> bool {
+    while segment.control().gate().load(Ordering::Relaxed) != 0 {
+        if !idle() {
+            return false;
+        }
+        segment.control().wait_for_gate();
+        relieve(segment, schema);
+    }
+    true
+}
+
+/// The process that repairs now, if one does.
+pub fn repairer(segment: &Segment) -> Option<u32> {
+    let word = segment.control().repairer().load(Ordering::Relaxed);
+    (word != 0).then_some(low(word))
+}
+
+/// Called by whoever waits at a closed gate: whoever closed it may be dead. A living one is waited for, however long it
+/// takes: it may have been stopped, and goes on where it stopped.
+///
+/// # Panics
+/// When it was the supervisor of a run and that is dead: nobody will open the gate any more.
 pub(super) fn relieve(segment: &Segment, schema: &Schema) {
-    if gate_was_left_closed(segment.control()) {
-        sweep(segment, schema);
+    if !segment.has_supervisor() {
+        if was_left(segment.control()) {
+            sweep(segment, schema);
+        }
+        return;
     }
+    let (pid, started) = (segment.identity().supervisor_pid, segment.identity().supervisor_start_time);
+    // The gate is looked at last: it may have been opened before the supervisor ended.
+    let is_abandoned = has_exited(pid, started) && segment.control().gate().load(Ordering::SeqCst) != 0;
+    assert!(!is_abandoned, "the gate is closed for ever: the supervisor (process {pid}) died during a repair");
 }
 
-fn is_dead(slot: ProcessSlot<'_>) -> bool {
-    match slot.state() {
-        SlotState::Free => false,
-        SlotState::Reserved => monotonic_ns().saturating_sub(slot.heartbeat_ns()) > PROMISE_NS,
-        SlotState::Live => has_exited(slot.pid(), slot.start_time()),
-    }
-}
-
-/// Whether a repairer died behind a closed gate. A supervisor's gate is not ours to open: it leaves the word at 0.
-fn gate_was_left_closed(control: Control<'_>) -> bool {
+/// Whether somebody died behind a closed gate, or gave up while the replay was half emptied. A supervisor's gate is not
+/// ours to open: it leaves both words at 0.
+fn was_left(control: Control<'_>) -> bool {
     let repairer = control.repairer().load(Ordering::SeqCst);
-    repairer != 0 && control.gate().load(Ordering::SeqCst) != 0 && is_gone(repairer)
+    let is_left = if repairer == 0 { control.clearing().load(Ordering::SeqCst) != 0 } else { is_gone(repairer) };
+    is_left && control.gate().load(Ordering::SeqCst) != 0
 }
 
 fn is_gone(repairer: u64) -> bool {
@@ -92,13 +126,13 @@ fn is_gone(repairer: u64) -> bool {
 const START_MASK: u64 = u32::MAX as u64;
 
 /// The right to repair, given back on drop.
-pub(super) struct Turn<'a> {
+struct Turn<'a> {
     control: Control<'a>,
 }
 
 impl<'a> Turn<'a> {
     /// Take the turn, from a dead repairer too; `None` while a living one has it.
-    pub(super) fn take(control: Control<'a>) -> Option<Self> {
+    fn take(control: Control<'a>) -> Option<Self> {
         let pid = std::process::id();
         let own = u64::from(pid) | (start_time(pid).unwrap_or(0) & START_MASK) << 32;
         let word = control.repairer();
@@ -107,6 +141,34 @@ impl<'a> Turn<'a> {
             return None;
         }
         word.compare_exchange(holder, own, Ordering::SeqCst, Ordering::SeqCst).is_ok().then_some(Self { control })
+    }
+
+    /// Finish what a dead repairer left, and repair after every dead participant. Returns the slots that are free again,
+    /// and whether there is nothing left to do.
+    fn repair_after_the_dead(&self, segment: &Segment, schema: &Schema) -> (Vec<usize>, bool) {
+        // First of all, since nobody may get in before: what the dead had staged goes into the emptied replay.
+        if self.control.clearing().load(Ordering::Acquire) != 0 {
+            let Ok(_gate) = ClosedGate::close(segment, None) else { return (Vec::new(), false) };
+            remove_everything(segment);
+        }
+        let (mut freed, mut complete) = (Vec::new(), true);
+        for slot in segment.processes().iter() {
+            let Some(owner) = slot.dead_owner() else { continue };
+            let repaired = repair(segment, schema, slot);
+            if !repaired.stuck.is_empty() {
+                complete = false;
+                continue;
+            }
+            if !repaired.exact {
+                self.control.set_run_state(RunState::Poisoned);
+            }
+            if slot.release_from(owner) {
+                freed.push(slot.index());
+            }
+        }
+        // A repairer may have died behind the gate with its work done.
+        ClosedGate::open(self.control);
+        (freed, complete)
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod batch;
 mod column;
 pub mod frames;
+mod gate;
 pub mod leaderless;
 pub mod limiter;
 pub mod n_step;

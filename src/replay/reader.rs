@@ -76,6 +76,14 @@ impl<'a> Reader<'a> {
         Ok(generation)
     }
 
+    /// Whether every frame that a row names, whose words these are, is there still.
+    pub(super) fn has_its_frames(&self, words: &[u64]) -> bool {
+        let Some(frames) = self.frames else { return true };
+        let stacked = self.schema.fields().iter().filter(|field| field.stack > 0);
+        let mut names = stacked.flat_map(|field| &words[field.lane / 2..][..field.stack]);
+        names.all(|&name| Target::from_bits(name).is_some_and(|name| frames.holds(name)))
+    }
+
     fn read_frames<C: AsMut<[u8]>>(&self, rows: &mut Rows<'_, C>, at: usize, names: &[u64]) -> bool {
         let Some(frames) = self.frames else { return false };
         let mut names = names.iter();

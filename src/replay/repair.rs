@@ -1,19 +1,18 @@
-//! What the supervisor does for a process that died: finish its flush, make the tree exact again.
+//! What is done for a process that died: finish its flush, make the tree exact again.
 //!
 //! A flush is logged in the staging area itself: a staged transition names its slot before the slot is claimed. So
-//! whatever the dead process had begun is found, and finished idempotently: repairing twice changes nothing.
+//! whatever the dead process had begun is found, and finished idempotently. A repairer may die as well, so it works in
+//! the dead process's name: before anything changes, the dead one's slot says that it is inside an operation, and slots
+//! are claimed for it, after they were named in its area. Whatever a dead repairer leaves is what the dead process
+//! itself could have left, and is repaired in the same way.
 
-use std::time::{Duration, Instant};
-
+use super::gate::ClosedGate;
+use super::schema::Schema;
 use super::staging::StagingArea;
 use super::table::Replay;
-use crate::segment::processes::{ProcessSlot, ProcessTable, SlotState, has_exited};
-use crate::segment::{Segment, control::Control};
-use crate::sync::{Ordering, wake_all};
-
-/// How long live processes get to finish the operation they are in. Microseconds do unless a process is not scheduled:
-/// on a machine with three times as many busy processes as cores some needed more than 50 ms.
-const GATE_PATIENCE: Duration = Duration::from_millis(250);
+use crate::segment::processes::ProcessSlot;
+use crate::segment::{Region, Segment};
+use crate::sync::Ordering;
 
 /// What a repair found and did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,20 +31,19 @@ pub struct Repair {
 
 /// Repair after the process in `dead`, which the kernel has said is gone. When the result names stuck processes
 /// nothing was done: kill them first and call again.
-pub fn repair<'a>(segment: &'a Segment, replay: &mut Replay<'a>, dead: ProcessSlot<'a>, area: Option<StagingArea<'a>>) -> Repair {
-    let control = replay.control();
+pub fn repair(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>) -> Repair {
+    let layout = segment.layout().parameters();
+    let area = (dead.index() < layout.stagers).then(|| StagingArea::new(segment.words(Region::Staging), layout, dead.index()));
     let inside = dead.in_operation();
-    let pending = area.map_or(0, StagingArea::pending);
-    if !inside && pending == 0 {
+    if !inside && area.map_or(0, StagingArea::pending) == 0 {
         return Repair { exact: true, ..Repair::default() };
     }
-    // SeqCst: see `ProcessSlot::begin_operation`.
-    control.gate().store(1, Ordering::SeqCst);
-    let stuck = wait_until_outside(segment.processes(), Some(dead.index()));
-    if !stuck.is_empty() {
-        open(control);
-        return Repair { stuck, ..Repair::default() };
-    }
+    let gate = match ClosedGate::close(segment, Some(dead.index())) {
+        Ok(gate) => gate,
+        Err(stuck) => return Repair { stuck, ..Repair::default() },
+    };
+    dead.announce_repair();
+    let mut replay = Replay::repairing(segment, schema.clone(), dead.index());
     let mut done = Repair { rebuilt_tree: inside, ..Repair::default() };
     if inside && let Some(tree) = replay.tree() {
         tree.rebuild();
@@ -54,35 +52,14 @@ pub fn repair<'a>(segment: &'a Segment, replay: &mut Replay<'a>, dead: ProcessSl
         frames.abandon_unfinished(dead.index());
     }
     if let Some(area) = area {
-        done.completed = complete(replay, dead.index(), area);
+        done.completed = complete(&mut replay, dead.index(), area);
         done.inserted = replay.flush(area);
     }
     done.exact = !inside || replay.tree().is_none_or(|tree| tree.audit().is_exact());
-    control.repairs().fetch_add(1, Ordering::Relaxed);
-    open(control);
+    segment.control().repairs().fetch_add(1, Ordering::Relaxed);
+    dead.complete_repair();
+    drop(gate);
     done
-}
-
-pub(super) fn open(control: Control<'_>) {
-    control.gate().store(0, Ordering::SeqCst);
-    wake_all(control.gate());
-}
-
-pub(super) fn wait_until_outside(processes: ProcessTable<'_>, dead: Option<usize>) -> Vec<usize> {
-    let deadline = Instant::now() + GATE_PATIENCE;
-    loop {
-        let inside: Vec<usize> = processes
-            .iter()
-            .filter(|slot| Some(slot.index()) != dead && slot.state() == SlotState::Live && slot.in_operation())
-            // Another one that died inside an operation changes nothing any more and gets a repair of its own.
-            .filter(|slot| !has_exited(slot.pid(), slot.start_time()))
-            .map(ProcessSlot::index)
-            .collect();
-        if inside.is_empty() || Instant::now() >= deadline {
-            return inside;
-        }
-        std::thread::sleep(Duration::from_micros(100));
-    }
 }
 
 /// Finish those staged transitions whose slots the dead process had claimed: write the row again, publish it, give it

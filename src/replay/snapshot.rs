@@ -1,6 +1,6 @@
 //! Takes the replay's content out, row by row, and puts it back: what a saved replay is made of.
 
-use super::store::TransitionStore;
+use super::store::{NOBODY, TransitionStore};
 use super::table::Replay;
 use crate::sync::Ordering;
 
@@ -32,11 +32,18 @@ pub struct Counts {
 
 impl Replay<'_> {
     /// Hand every whole transition to `take`, with the words of its row. Others may write meanwhile: what changes under
-    /// the reader is left out.
+    /// the reader is left out, and what has its row but not yet its priority gets that of a new transition.
     pub fn for_each_transition<E>(&self, mut take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
         for_each(self.store(), self.schema().words(), |mut record, words| {
-            let slot = usize::try_from(record.slot).unwrap_or(usize::MAX);
-            record.priority = self.tree().and_then(|tree| tree.priority(slot, record.generation)).map_or(0, |priority| priority.0);
+            if let Some(tree) = self.tree() {
+                let slot = usize::try_from(record.slot).unwrap_or(usize::MAX);
+                record.priority = tree.priority(slot, record.generation).map_or(0, |priority| priority.0);
+                // Zero is the priority of what is being inserted or overwritten at this moment, and nothing would ever raise
+                // it in a saved replay. What has lost a frame keeps it.
+                if record.priority == 0 && self.reader().has_its_frames(words) {
+                    record.priority = self.largest_priority().0;
+                }
+            }
             take(record, words)
         })
     }
@@ -104,6 +111,6 @@ fn for_each<E>(slots: TransitionStore<'_>, words: usize, mut take: impl FnMut(Re
 fn put(slots: TransitionStore<'_>, record: &Record, words: &[u64]) -> bool {
     let Some(slot) = usize::try_from(record.slot).ok().filter(|&slot| slot < slots.capacity()) else { return false };
     slots.row(slot).iter().zip(words).for_each(|(to, &from)| to.store(from, Ordering::Relaxed));
-    slots.publish(slot, record.generation, super::table::SUPERVISOR);
+    slots.publish(slot, record.generation, NOBODY);
     true
 }

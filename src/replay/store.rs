@@ -5,6 +5,7 @@
 //! copies, and takes the word again: unchanged means that the copy is one whole transition of that generation. A writer
 //! that meets a slot which another process is writing passes it over, so nobody waits for anybody.
 
+use super::sum_tree::SumTree;
 use crate::segment::LayoutParameters;
 use crate::segment::system::prefetch;
 use crate::segment::view::copy_words;
@@ -15,6 +16,9 @@ const STATE_BITS: u32 = 4;
 const EMPTY: u64 = 0;
 const WRITING: u64 = 1;
 const READY: u64 = 2;
+
+/// Owner in the word of a slot that no process wrote: it was loaded from a file, or emptied.
+pub(super) const NOBODY: usize = (1 << OWNER_BITS) - 1;
 
 /// Words in a cache line.
 const WORDS_PER_LINE: usize = 8;
@@ -30,7 +34,7 @@ impl SlotWord {
         Self(generation << (OWNER_BITS + STATE_BITS) | state << OWNER_BITS | owner as u64)
     }
 
-    /// How often the slot has been claimed.
+    /// Counts how often the slot has been claimed or emptied.
     pub fn generation(self) -> u64 {
         self.0 >> (OWNER_BITS + STATE_BITS)
     }
@@ -54,7 +58,7 @@ impl SlotWord {
         self.state() == WRITING
     }
 
-    /// Whether nothing was ever written.
+    /// Whether nothing is there.
     pub fn is_empty(self) -> bool {
         self.state() == EMPTY
     }
@@ -77,6 +81,12 @@ impl<'a> TransitionStore<'a> {
     /// `capacity` slots of `stride` words each, slot words included.
     pub(super) fn of_slots(words: &'a [AtomicU64], stride: usize, capacity: usize) -> Self {
         Self { words, stride, capacity }
+    }
+
+    /// The generation that comes after `generation`: the next one whose tag in the tree is not the tag of empty leaves.
+    fn next_generation(generation: u64) -> u64 {
+        let next = generation + 1;
+        next + u64::from(SumTree::tag_of(next) == SumTree::NOBODYS_TAG)
     }
 
     /// Number of slots.
@@ -107,7 +117,7 @@ impl<'a> TransitionStore<'a> {
         if old.is_writing() {
             return None;
         }
-        let generation = old.generation() + 1;
+        let generation = Self::next_generation(old.generation());
         announce(generation);
         let new = SlotWord::new(generation, WRITING, owner);
         // Acquire and Release: the announcement comes before the claim, and the row's stores after it.
@@ -136,6 +146,12 @@ impl<'a> TransitionStore<'a> {
     /// Give up what is being written into a claimed slot: nothing is there.
     pub(super) fn abandon(self, slot: usize, generation: u64, owner: usize) {
         self.slot(slot)[0].store(SlotWord::new(generation, EMPTY, owner).0, Ordering::Release);
+    }
+
+    /// Empty a slot, so that the name of what was in it means nothing any more. Only while nobody writes.
+    pub(super) fn empty(self, slot: usize) {
+        let generation = Self::next_generation(self.word(slot).generation());
+        self.slot(slot)[0].store(SlotWord::new(generation, EMPTY, NOBODY).0, Ordering::Release);
     }
 
     /// Let `copy` copy from the words of the row in `slot` and return the row's generation; `None` when there is no

@@ -13,7 +13,7 @@ use super::priority::Priority;
 use super::reader::{Reader, Unreadable};
 use super::schema::Schema;
 use super::staging::StagingArea;
-use super::store::TransitionStore;
+use super::store::{NOBODY, TransitionStore};
 use super::sum_tree::{Differences, SumTree};
 use super::target::Target;
 use crate::segment::control::Control;
@@ -31,9 +31,6 @@ const DRAWING_ROUNDS: usize = 1_000;
 /// Rounds after which the reader sleeps between two: what it waits for may be a repair.
 const EAGER_ROUNDS: usize = 100;
 const DRAWING_PAUSE: Duration = Duration::from_micros(200);
-/// Owner that the supervisor writes into slots it repairs.
-pub(super) const SUPERVISOR: usize = (1 << 20) - 1;
-
 /// Why no batch could be drawn.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
@@ -60,14 +57,24 @@ pub fn raise_largest_priority(control: Control<'_>, priority: Priority) {
     }
 }
 
+/// As whom the replay is used.
+#[derive(Clone, Copy)]
+enum Hold<'a> {
+    /// To read: as nobody, so nothing may be changed.
+    Reading,
+    /// As the process in this slot, where it announces its operations.
+    Process(ProcessSlot<'a>),
+    /// In the name of the dead process in this slot, behind the gate that the repairer has closed.
+    Repairing(usize),
+}
+
 /// One process's hold on the replay.
 pub struct Replay<'a> {
     segment: &'a Segment,
     control: Control<'a>,
     reader: Reader<'a>,
     tree: Option<SumTree<'a>>,
-    /// Absent in the supervisor, who works alone behind the closed gate.
-    process: Option<ProcessSlot<'a>>,
+    hold: Hold<'a>,
     /// Transitions that one operation moves at most.
     chunk: usize,
     scratch: Scratch,
@@ -79,6 +86,8 @@ pub struct Scratch {
     differences: Differences,
     claimed: Vec<(usize, u64)>,
     frame_names: Vec<u64>,
+    /// Transitions that were met and can never be drawn again, since a frame of theirs has been overwritten.
+    vanished: Vec<(usize, u64)>,
     drawing: Drawing,
 }
 
@@ -90,7 +99,8 @@ struct Drawing {
 }
 
 impl<'a> Replay<'a> {
-    /// The replay in `segment`, for the process in `process`.
+    /// The replay in `segment`, for the process in `process`; without one, to read only: to sample, but not to insert or
+    /// to update.
     pub fn new(segment: &'a Segment, schema: Schema, process: Option<ProcessSlot<'a>>) -> Self {
         Self::with_scratch(segment, schema, process, Scratch::default())
     }
@@ -101,7 +111,13 @@ impl<'a> Replay<'a> {
         let room = layout.transition_words;
         assert!(schema.words() <= room, "a transition takes {} words and the segment has room for {room}", schema.words());
         let tree = (layout.fanout != 0).then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
-        Self { segment, control: segment.control(), reader: Reader::new(segment, schema), tree, process, chunk: layout.chunk(), scratch }
+        let hold = process.map_or(Hold::Reading, Hold::Process);
+        Self { segment, control: segment.control(), reader: Reader::new(segment, schema), tree, hold, chunk: layout.chunk(), scratch }
+    }
+
+    /// The replay for whoever repairs after the dead process in slot `dead`, alone behind the closed gate.
+    pub(super) fn repairing(segment: &'a Segment, schema: Schema, dead: usize) -> Self {
+        Self { hold: Hold::Repairing(dead), ..Self::new(segment, schema, None) }
     }
 
     /// End this hold and keep the room it worked in.
@@ -147,20 +163,30 @@ impl<'a> Replay<'a> {
 
     /// The largest priority seen so far, one at least: what new transitions get, so that each is drawn soon. Less than one
     /// would leave those of before the first update hardly ever drawn again.
-    fn largest_priority(&self) -> Priority {
+    pub(super) fn largest_priority(&self) -> Priority {
         Priority::from_bits(self.control.largest_priority().load(Ordering::Relaxed)).max(Priority::ONE)
     }
 
+    /// Announce an operation, in whose slot it belongs; whoever repairs is alone and has announced the repair.
     fn begin(&self) -> Option<Operation<'a>> {
-        self.process.map(|process| process.begin_operation(self.control, || relieve(self.segment, self.schema())))
+        match self.hold {
+            Hold::Process(process) => Some(process.begin_operation(self.control, || relieve(self.segment, self.schema()))),
+            Hold::Repairing(_) => None,
+            Hold::Reading => panic!("a hold on the replay without a process slot is there to read, not to change anything"),
+        }
     }
 
+    /// In whose name slots are claimed.
     fn owner(&self) -> usize {
-        self.process.map_or(SUPERVISOR, ProcessSlot::index)
+        match self.hold {
+            Hold::Process(process) => process.index(),
+            Hold::Repairing(dead) => dead,
+            Hold::Reading => NOBODY,
+        }
     }
 
     fn count(&self, counter: Counter, amount: u64) {
-        if let Some(process) = self.process
+        if let Hold::Process(process) = self.hold
             && amount != 0
         {
             process.counters().add(counter, amount);
@@ -239,7 +265,11 @@ impl<'a> Replay<'a> {
     /// Draw `batch.rows()` transitions: prioritized with importance exponent `beta` where there is a tree, uniformly
     /// otherwise. Prioritized batches are stratified (one draw per equal part of the total priority).
     pub fn sample(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
-        batch.largest_weight = self.sample_rows(&mut batch.as_rows(), beta, random)?;
+        batch.vanished.clear();
+        let drawn = self.sample_rows(&mut batch.as_rows(), beta, random);
+        // Left over by a hold that only reads.
+        batch.vanished.append(&mut self.scratch.vanished);
+        batch.largest_weight = drawn?;
         Ok(())
     }
 
@@ -254,6 +284,7 @@ impl<'a> Replay<'a> {
             return Err(SampleError::Empty);
         }
         let count = rows.slots.len();
+        self.scratch.vanished.clear();
         self.scratch.drawing.pending.clear();
         self.scratch.drawing.pending.extend(0..count);
         for round in 0..DRAWING_ROUNDS {
@@ -262,6 +293,9 @@ impl<'a> Replay<'a> {
             }
             let total = self.draw_slots(size, round == 0, random);
             let missing = self.read_rows(rows, size, total);
+            if !self.scratch.vanished.is_empty() && !matches!(self.hold, Hold::Reading) {
+                self.remove_vanished();
+            }
             if missing == 0 {
                 if self.tree.is_some() {
                     power::raise(rows.weights, -beta);
@@ -309,7 +343,7 @@ impl<'a> Replay<'a> {
     /// Copy the chosen rows; what changed meanwhile stays pending. Returns how many do. In place of importance weights
     /// it leaves `N P(i)`, to be raised to a power all at once.
     fn read_rows<C: AsMut<[u8]>>(&mut self, rows: &mut Rows<'_, C>, size: usize, total: u64) -> usize {
-        let Scratch { differences, frame_names, drawing: Drawing { pending, slots, .. }, .. } = &mut self.scratch;
+        let Scratch { frame_names, vanished, drawing: Drawing { pending, slots, .. }, .. } = &mut self.scratch;
         let slot_at = |position: usize| slots.get(position).copied().filter(|&slot| slot != SumTree::NOWHERE);
         (0..PREFETCH_DISTANCE).filter_map(slot_at).for_each(|slot| self.reader.store.prefetch(slot));
         let scale = size as f64 / total as f64;
@@ -340,14 +374,8 @@ impl<'a> Replay<'a> {
                     }
                     Err(Unreadable::Changing) => None,
                     Err(Unreadable::FrameGone(generation)) => {
-                        // It can never be drawn again; a death in between leaves sums to be rebuilt, as any update does.
-                        if let Some(tree) = &self.tree {
-                            let change = (slot, generation, Priority::NEVER);
-                            let operation = self
-                                .process
-                                .map(|process| process.begin_operation(self.control, || relieve(self.segment, self.reader.schema())));
-                            tree.update(std::iter::once(change), differences);
-                            drop(operation);
+                        if self.tree.is_some() {
+                            vanished.push((slot, generation));
                         }
                         None
                     }
@@ -365,11 +393,22 @@ impl<'a> Replay<'a> {
         missing
     }
 
-    /// The tag of the generation in the leaf of `slot`, which stands for it in [`Self::update_named`]; `None` when nothing was
-    /// ever written there, or when there is no tree. Looks at the leaf, which an update touches anyway, before the store.
+    /// Take out of the tree what can never be drawn again.
+    fn remove_vanished(&mut self) {
+        let operation = self.begin();
+        let Scratch { vanished, differences, .. } = &mut self.scratch;
+        if let Some(tree) = &self.tree {
+            let changes = vanished.iter().map(|&(slot, generation)| (slot, generation, Priority::NEVER));
+            tree.update(changes, differences);
+        }
+        vanished.clear();
+        drop(operation);
+    }
+
+    /// The tag of the generation in the leaf of `slot`, which stands for it in [`Self::update_named`]; `None` when nothing is
+    /// there, or when there is no tree.
     pub fn leaf_tag(&self, slot: usize) -> Option<u64> {
-        let tag = self.tree.as_ref()?.tag(slot);
-        (tag != 0 || !self.store().word(slot).is_empty()).then_some(tag)
+        Some(self.tree.as_ref()?.tag(slot)).filter(|&tag| tag != SumTree::NOBODYS_TAG)
     }
 
     /// Whether the leaf of `slot` belongs to this generation.
@@ -391,9 +430,14 @@ impl<'a> Replay<'a> {
     }
 
     /// Set the priorities of the transitions in `batch`. Those overwritten meanwhile are dropped, and so are values
-    /// that are no priority (NaN, infinite, negative); both are counted.
+    /// that are no priority (NaN, infinite, negative); both are counted. What a reader that drew the batch could not take
+    /// out of the tree is taken out.
     pub fn update_priorities(&mut self, batch: &Batch, priorities: impl Iterator<Item = Option<Priority>>) {
         self.update_named(&batch.slots, &batch.generations, priorities);
+        if !batch.vanished.is_empty() {
+            self.scratch.vanished.clone_from(&batch.vanished);
+            self.remove_vanished();
+        }
     }
 
     /// As [`Self::update_priorities`], of the transitions that were in `slots` in these generations. Returns how many are
@@ -413,27 +457,12 @@ impl<'a> Replay<'a> {
             Some((slot, generation, priority))
         });
         let stale = tree.update(changes, &mut self.scratch.differences);
-        drop(operation);
+        // Inside the operation, so that what empties the replay meanwhile does not find it changed afterwards.
         raise_largest_priority(self.control, largest);
+        drop(operation);
         self.count(Counter::StalePriorities, stale);
         self.count(Counter::RefusedPriorities, refused);
         stale
-    }
-
-    /// Forget every transition and count. Only behind the gate. Generations go on, so that old names stay stale.
-    pub(super) fn remove_everything(&mut self) {
-        let store = self.store();
-        let slots: Vec<(usize, u64)> = (0..store.capacity()).map(|slot| (slot, store.word(slot).generation())).collect();
-        for &(slot, generation) in &slots {
-            store.abandon(slot, generation, self.owner());
-        }
-        if let Some(tree) = &self.tree {
-            tree.clear(&slots, &mut self.scratch.differences);
-            tree.rebuild();
-        }
-        for count in [self.control.claimed(), self.control.inserted(), self.control.sampled(), self.control.largest_priority()] {
-            count.store(0, Ordering::Relaxed);
-        }
     }
 
     /// Finish the insertion of one staged transition whose slot `owner` had claimed when it died.

@@ -67,7 +67,7 @@ pub fn run(registry: &Registry, pid: u32, joined: impl FnOnce(usize)) -> Result<
     let environment = environments::request(&config).make()?.spec().clone();
     let algorithm = algorithms::build(&config, &environment)?;
     let slot = segment.processes().slot(attachment.slot);
-    if !slot.occupy(std::process::id()) {
+    if !slot.occupy(std::process::id(), attachment.generation) {
         return Err(AttachError::Expired);
     }
     joined(attachment.number);

@@ -7,6 +7,8 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, wait_while_equal, wake_all};
 /// Bytes between two words: two cache lines, since the processor prefetches lines in pairs.
 const STRIDE_BYTES: usize = 128;
 const WORDS: usize = 16;
+/// Longest sleep between two looks at a closed gate.
+const GATE_LOOK: Duration = Duration::from_millis(10);
 
 pub(super) const CONTROL_BYTES: usize = STRIDE_BYTES * WORDS;
 
@@ -106,9 +108,14 @@ impl<'a> Control<'a> {
         self.word(9)
     }
 
-    /// Closed (1) while the supervisor repairs: nobody may start to change the tree.
+    /// Closed (1) while somebody repairs: nobody may start to change the tree.
     pub fn gate(self) -> &'a AtomicU32 {
         self.half_word(10)
+    }
+
+    /// Sleep until the gate may have been opened, ten milliseconds at most.
+    pub fn wait_for_gate(self) {
+        wait_while_equal(self.gate(), 1, GATE_LOOK);
     }
 
     /// Frames for which a slot has been claimed.
@@ -120,6 +127,11 @@ impl<'a> Control<'a> {
     /// its start time. 0: nobody.
     pub fn repairer(self) -> &'a AtomicU64 {
         self.word(14)
+    }
+
+    /// Not 0 while a replay without a supervisor is being emptied: whoever repairs next finishes that before the gate opens.
+    pub fn clearing(self) -> &'a AtomicU64 {
+        self.word(15)
     }
 
     /// Let every process that waits for the other side look again.

@@ -13,7 +13,7 @@ use super::mapping::Mapping;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Version of everything in the segment. To be raised with every change of a region's meaning.
-pub const ABI_VERSION: u64 = 4;
+pub const ABI_VERSION: u64 = 5;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SHOALSEG");
 const READY: u64 = u64::from_le_bytes(*b"READY\0\0\0");
@@ -79,9 +79,12 @@ impl Identity {
     }
 }
 
+/// How the names of replays that belong to no run begin.
+pub(super) const REPLAY_NAMES: &str = "/shoal-replay-";
+
 /// How the names of this user's replays that belong to no run begin.
 pub fn replay_name_prefix() -> String {
-    format!("/shoal-replay-{}-", nix::unistd::getuid())
+    format!("{REPLAY_NAMES}{}-", nix::unistd::getuid())
 }
 
 fn boot_id() -> u128 {

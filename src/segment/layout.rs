@@ -180,7 +180,8 @@ impl LayoutParameters {
         within("the number of values of the learners' state", self.learner_state_values, 1, 4 * MAX_PARAMETERS)?;
         within("the number of statistics", self.statistics_values, 0, 1 << 24)?;
         within("the number of learners", self.learners, 1, 32)?;
-        within("the number of frames", self.frames, 0, MAX_CAPACITY)?;
+        // The same for frames, of which a writer holds one at a time.
+        within("the number of frames", self.frames, if self.frames > 0 { self.least_capacity() } else { 0 }, MAX_CAPACITY)?;
         within("the number of bytes in a frame", self.frame_bytes, usize::from(self.frames > 0), 1 << 24)?;
         within("the room for the description", self.description_bytes, 16, 1 << 24)?;
         if self.fanout != 0 && !FANOUTS.contains(&self.fanout) {
@@ -331,6 +332,7 @@ mod tests {
             LayoutParameters { fanout: 5, ..cartpole() },
             LayoutParameters { learners: 0, ..cartpole() },
             LayoutParameters { stagers: 13, ..cartpole() },
+            LayoutParameters { frames: 9, frame_bytes: 7, ..cartpole() },
             LayoutParameters { published_values: usize::MAX / 2, ..cartpole() },
         ] {
             assert!(matches!(Layout::new(wrong), Err(SegmentError::Damaged { .. })), "{wrong:?}");

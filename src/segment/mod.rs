@@ -119,6 +119,11 @@ impl Segment {
         &self.layout
     }
 
+    /// Whether it is a run's: a replay that belongs to no run has no supervisor.
+    pub fn has_supervisor(&self) -> bool {
+        !self.name().is_empty() && !self.name().starts_with(header::REPLAY_NAMES)
+    }
+
     /// Whose segment this is.
     pub fn identity(&self) -> &Identity {
         &self.identity

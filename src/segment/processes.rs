@@ -2,14 +2,18 @@
 //!
 //! Only the kernel says who is dead; a slot says who *was* alive. A process is named by its id and its start time,
 //! which together are never reused within a boot.
+//!
+//! A slot goes Free -> Reserved -> Live -> Free, each step by compare-and-swap of one word that holds state, generation
+//! and process id. Every other word of a slot is written only by who is named in it: a step that fails has changed
+//! nothing of somebody else's.
 
 use std::borrow::Cow;
 
-use crate::sync::{AtomicU64, Ordering, monotonic_ns};
+use crate::sync::{AtomicU64, Ordering, fence, monotonic_ns};
 
 use super::control::Control;
 use super::counters::{COUNTER_WORDS, Counters};
-use super::view::{load_bytes, store_bytes};
+use super::view::{load_bytes, low, store_bytes};
 
 pub(super) const SLOT_WORDS: usize = 560;
 const COUNTERS: usize = 24;
@@ -72,6 +76,44 @@ pub enum SlotState {
     Reserved,
     /// A process.
     Live,
+}
+
+/// Who has a slot: its state, how often it changed hands, and a process id, all of the same moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner(u64);
+
+impl Owner {
+    const STATE_SHIFT: u32 = 56;
+    const GENERATION_SHIFT: u32 = 32;
+    const GENERATION_MASK: u64 = 0x00ff_ffff;
+
+    fn new(state: SlotState, generation: u64, pid: u32) -> Self {
+        let state: u64 = match state {
+            SlotState::Free => 0,
+            SlotState::Reserved => 1,
+            SlotState::Live => 2,
+        };
+        Self(state << Self::STATE_SHIFT | (generation & Self::GENERATION_MASK) << Self::GENERATION_SHIFT | u64::from(pid))
+    }
+
+    /// Whether anybody has it.
+    pub fn state(self) -> SlotState {
+        match self.0 >> Self::STATE_SHIFT {
+            0 => SlotState::Free,
+            1 => SlotState::Reserved,
+            _ => SlotState::Live,
+        }
+    }
+
+    /// How often it changed hands.
+    pub fn generation(self) -> u64 {
+        self.0 >> Self::GENERATION_SHIFT & Self::GENERATION_MASK
+    }
+
+    /// The process that has it, or that reserved it.
+    pub fn pid(self) -> u32 {
+        low(self.0)
+    }
 }
 
 /// What a process is doing, for whoever asks why it does not move.
@@ -196,65 +238,97 @@ impl<'a> ProcessSlot<'a> {
         self.index
     }
 
-    /// Promise a free slot to a process that will play `role` as number `number` of its kind.
-    /// `false` when somebody has it.
-    pub fn reserve(self, role: Role, number: usize) -> bool {
-        let owner = self.words[Self::OWNER].load(Ordering::Relaxed);
-        if owner >> 56 != 0 {
-            return false;
+    /// Promise a free slot to a process that will play `role` as number `number` of its kind. Returns the generation of the
+    /// promise, with which it can be occupied; `None` when somebody has the slot.
+    pub fn reserve(self, role: Role, number: usize) -> Option<u64> {
+        let owner = self.owner();
+        if owner.state() != SlotState::Free {
+            return None;
         }
-        let reserved = 1 << 56 | (owner + (1 << 32)) & GENERATION_MASK;
+        let reserved = Owner::new(SlotState::Reserved, owner.generation() + 1, std::process::id());
         // Acquire and Release: the reservation orders the slot's reuse after what its last owner left in it.
-        if self.words[Self::OWNER].compare_exchange(owner, reserved, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            return false;
-        }
+        self.words[Self::OWNER].compare_exchange(owner.0, reserved.0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        // Whoever sees one of the stores below must find the slot taken, see `dead_owner`.
+        fence(Ordering::Release);
+        self.words[Self::START_TIME].store(0, Ordering::Relaxed);
         self.words[Self::ROLE].store(role.code() | (number as u64) << 8, Ordering::Relaxed);
         self.words[Self::VERSION].store(0, Ordering::Relaxed);
         self.words[Self::IN_OPERATION].store(0, Ordering::Relaxed);
         self.words[Self::PHASE].store(0, Ordering::Relaxed);
         self.words[Self::HEARTBEAT].store(monotonic_ns(), Ordering::Relaxed);
         self.set_last_words("");
+        Some(reserved.generation())
+    }
+
+    /// Take the slot that was reserved for this process, in this generation. `false` when that promise no longer holds.
+    pub fn occupy(self, pid: u32, generation: u64) -> bool {
+        let promised = self.owner();
+        if promised.state() != SlotState::Reserved || promised.generation() != generation {
+            return false;
+        }
+        let live = Owner::new(SlotState::Live, generation, pid);
+        if self.words[Self::OWNER].compare_exchange(promised.0, live.0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        // Only now, since before the slot may have been promised to somebody else. Until it is there the process id
+        // alone says who lives here, and that is enough unless the process dies within this instant and its id is reused.
+        self.words[Self::START_TIME].store(start_time(pid).unwrap_or(0), Ordering::Relaxed);
         true
     }
 
-    /// Take the slot that was reserved for this process. `false` when the reservation has expired.
-    pub fn occupy(self, pid: u32) -> bool {
-        let owner = self.words[Self::OWNER].load(Ordering::Relaxed);
-        if owner >> 56 != 1 {
-            return false;
-        }
-        self.words[Self::START_TIME].store(start_time(pid).unwrap_or(0), Ordering::Relaxed);
-        let live = 2 << 56 | owner & GENERATION_MASK | u64::from(pid);
-        self.words[Self::OWNER].compare_exchange(owner, live, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    /// Give the slot back: by its owner, or once the kernel has said that the owner is gone.
+    pub fn release(self) {
+        self.release_from(self.owner());
     }
 
-    /// Give the slot back. Only for the supervisor, once the kernel has said that the owner is gone.
-    pub fn release(self) {
-        let owner = self.words[Self::OWNER].load(Ordering::Relaxed);
-        self.words[Self::IN_OPERATION].store(0, Ordering::Relaxed);
-        self.words[Self::OWNER].store(owner & GENERATION_MASK, Ordering::Release);
+    /// Give the slot back if it is still `owner`'s. `false` when somebody else has it by now.
+    pub fn release_from(self, owner: Owner) -> bool {
+        let free = Owner::new(SlotState::Free, owner.generation(), 0);
+        // Release: whoever reserves the slot next sees all that was done in it.
+        self.words[Self::OWNER].compare_exchange(owner.0, free.0, Ordering::Release, Ordering::Relaxed).is_ok()
+    }
+
+    /// Who has it.
+    pub fn owner(self) -> Owner {
+        Owner(self.words[Self::OWNER].load(Ordering::Acquire))
+    }
+
+    /// The owner, if the kernel says that it has ended. A reservation is its maker's until it is occupied.
+    pub fn dead_owner(self) -> Option<Owner> {
+        let (owner, started) = loop {
+            let owner = self.owner();
+            let started = self.start_time();
+            // The start time must be this owner's: with another's it would look like a process whose id was reused. Acquire
+            // fence: the owner is taken again only after the start time has been read.
+            fence(Ordering::Acquire);
+            if self.words[Self::OWNER].load(Ordering::Relaxed) == owner.0 {
+                break (owner, started);
+            }
+        };
+        let has_ended = match owner.state() {
+            SlotState::Free => false,
+            SlotState::Reserved => has_exited(owner.pid(), 0),
+            SlotState::Live => has_exited(owner.pid(), started),
+        };
+        has_ended.then_some(owner)
     }
 
     /// Whether anybody owns it.
     pub fn state(self) -> SlotState {
-        match self.words[Self::OWNER].load(Ordering::Acquire) >> 56 {
-            0 => SlotState::Free,
-            1 => SlotState::Reserved,
-            _ => SlotState::Live,
-        }
+        self.owner().state()
     }
 
     /// How often it changed hands.
     pub fn generation(self) -> u64 {
-        (self.words[Self::OWNER].load(Ordering::Relaxed) & GENERATION_MASK) >> 32
+        self.owner().generation()
     }
 
     /// Process id of the owner.
     pub fn pid(self) -> u32 {
-        super::view::low(self.words[Self::OWNER].load(Ordering::Relaxed))
+        self.owner().pid()
     }
 
-    /// Start time of the owner, in clock ticks since boot.
+    /// Start time of the owner, in clock ticks since boot; 0 for a moment before it is known.
     pub fn start_time(self) -> u64 {
         self.words[Self::START_TIME].load(Ordering::Relaxed)
     }
@@ -325,29 +399,41 @@ impl<'a> ProcessSlot<'a> {
 
     /// Begin to change the tree or the store: wait while the gate is closed, then say so.
     ///
-    /// The supervisor closes the gate and then looks for processes inside; a process says that it is inside and then
+    /// Whoever repairs closes the gate and then looks for processes inside; a process says that it is inside and then
     /// looks at the gate. SeqCst on all four accesses guarantees that at least one sees the other.
     ///
-    /// # Panics
-    /// When the gate stays closed for 30 seconds, a thousand times what a repair takes: whoever closed it is dead, and
-    /// an attached actor must not wait for it for ever. `waiting` is called between two looks.
+    /// `waiting` is called between two looks, every ten milliseconds, for as long as the gate is closed: it is there to
+    /// find out whether whoever closed it is dead.
     pub fn begin_operation(self, control: Control<'_>, mut waiting: impl FnMut()) -> Operation<'a> {
         let inside = &self.words[Self::IN_OPERATION];
-        for _ in 0..GATE_LOOKS {
+        loop {
             inside.store(1, Ordering::SeqCst);
             if control.gate().load(Ordering::SeqCst) == 0 {
                 return Operation { inside };
             }
             inside.store(0, Ordering::SeqCst);
-            crate::sync::wait_while_equal(control.gate(), 1, GATE_LOOK);
+            control.wait_for_gate();
             waiting();
         }
-        panic!("the gate stayed closed for {:?}: the supervisor died during a repair", GATE_LOOK * GATE_LOOKS);
     }
 
-    /// Whether the owner is, or died, in the middle of an operation.
+    /// Whether the owner is, or died, in the middle of an operation, or a repair after it is unfinished.
     pub fn in_operation(self) -> bool {
         self.words[Self::IN_OPERATION].load(Ordering::SeqCst) != 0
+    }
+
+    /// Say, before a repair after the dead owner changes anything, that one is under way. If the repairer dies too, the
+    /// next one finds the slot as if its owner had died inside an operation, and begins anew.
+    pub fn announce_repair(self) {
+        self.words[Self::IN_OPERATION].store(1, Ordering::Relaxed);
+        // Release fence: every store of the repair comes after this one.
+        fence(Ordering::Release);
+    }
+
+    /// Say that the repair after the dead owner is complete.
+    pub fn complete_repair(self) {
+        // Release: every store of the repair comes before this one.
+        self.words[Self::IN_OPERATION].store(0, Ordering::Release);
     }
 }
 
@@ -362,12 +448,6 @@ fn shortened(message: &str, limit: usize) -> Cow<'_, str> {
     let tail = &message[message.ceil_char_boundary(message.len() - room)..];
     Cow::Owned([head, CUT, tail].concat())
 }
-
-/// Longest sleep between two looks at a closed gate.
-const GATE_LOOK: std::time::Duration = std::time::Duration::from_millis(10);
-/// Looks at a closed gate before giving up.
-const GATE_LOOKS: u32 = 3_000;
-const GENERATION_MASK: u64 = 0x00ff_ffff_0000_0000;
 
 /// Proof that the gate was open when an operation began; its end is announced on drop, unless by a panic.
 pub struct Operation<'a> {
@@ -401,14 +481,16 @@ pub fn is_alive(pid: u32, started: u64) -> bool {
     !matches!(state, Some("Z" | "X")) && start == Some(started)
 }
 
-/// Whether the kernel says that the process with this id and start time has ended, a zombie included. In doubt it has
-/// not: nobody may repair what a living process is still changing.
+/// Whether the kernel says that the process with this id and start time has ended, a zombie included. A start time of 0 is
+/// not known. In doubt it has not: nobody may repair what a living process is still changing.
 pub fn has_exited(pid: u32, started: u64) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::io::Errno;
     use rustix::process::{Pid, PidfdFlags, pidfd_open};
     let Some(id) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
     match pidfd_open(id, PidfdFlags::empty()) {
-        Err(error) => error == rustix::io::Errno::SRCH,
+        // Nobody has the id, or it has become the id of a mere thread: INVAL, since Linux 6.16 NOENT.
+        Err(error) => matches!(error, Errno::SRCH | Errno::INVAL | Errno::NOENT),
         Ok(descriptor) => {
             // Readable once every thread of the process is gone.
             let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
@@ -430,17 +512,62 @@ mod tests {
     fn a_slot_is_reserved_once_and_occupied_once_per_generation() {
         let words: Vec<AtomicU64> = (0..2 * SLOT_WORDS).map(|_| AtomicU64::new(0)).collect();
         let slot = table(&words).slot(1);
-        assert!(!slot.occupy(7), "nobody reserved it");
-        assert!(slot.reserve(Role::Learner, 3));
-        assert!(!slot.reserve(Role::Actor, 0));
-        assert!(slot.occupy(std::process::id()));
-        assert!(!slot.occupy(7));
+        assert!(!slot.occupy(7, 0) && !slot.occupy(7, 1), "nobody reserved it");
+        assert_eq!(slot.reserve(Role::Learner, 3), Some(1));
+        assert_eq!(slot.reserve(Role::Actor, 0), None);
+        assert!(slot.occupy(std::process::id(), 1));
+        assert!(!slot.occupy(7, 1));
         assert_eq!((slot.pid(), slot.generation(), slot.role()), (std::process::id(), 1, Some((Role::Learner, 3))));
         assert!(is_alive(slot.pid(), slot.start_time()));
         slot.release();
         assert_eq!(slot.state(), SlotState::Free);
-        assert!(slot.reserve(Role::Actor, 0));
-        assert_eq!(slot.generation(), 2);
+        assert_eq!(slot.reserve(Role::Actor, 0), Some(2));
+    }
+
+    #[test]
+    fn a_promise_that_was_withdrawn_is_not_kept_whoever_has_the_slot_since() {
+        let words: Vec<AtomicU64> = (0..SLOT_WORDS).map(|_| AtomicU64::new(0)).collect();
+        let slot = table(&words).slot(0);
+        let withdrawn = slot.reserve(Role::AttachedActor, 0).unwrap();
+        slot.release();
+        assert!(!slot.occupy(7, withdrawn), "it is free");
+        let kept = slot.reserve(Role::AttachedActor, 0).unwrap();
+        assert!(!slot.occupy(7, withdrawn), "it is promised to somebody else");
+        assert!(slot.occupy(std::process::id(), kept));
+        assert!(!slot.occupy(7, withdrawn), "it is somebody else's");
+        assert_eq!(slot.pid(), std::process::id());
+    }
+
+    #[test]
+    fn a_slot_is_given_back_only_by_the_owner_that_was_seen() {
+        let words: Vec<AtomicU64> = (0..SLOT_WORDS).map(|_| AtomicU64::new(0)).collect();
+        let slot = table(&words).slot(0);
+        let generation = slot.reserve(Role::Participant, 0).unwrap();
+        let reserved = slot.owner();
+        assert!(slot.occupy(std::process::id(), generation));
+        assert!(!slot.release_from(reserved), "the promise was taken up meanwhile");
+        let first = slot.owner();
+        assert!(slot.release_from(first));
+        assert!(!slot.release_from(first), "it is free already");
+        let generation = slot.reserve(Role::Participant, 0).unwrap();
+        assert!(slot.occupy(std::process::id(), generation));
+        assert!(!slot.release_from(first), "the same process has it anew");
+        assert_eq!(slot.state(), SlotState::Live);
+    }
+
+    #[test]
+    fn an_id_that_is_now_a_threads_is_no_living_process() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
+            let _ = ended.recv();
+        });
+        let id = told.recv().unwrap();
+        assert_ne!(id, std::process::id());
+        assert!(has_exited(id, 0) && has_exited(id, start_time(id).unwrap() - 1), "whoever had the id {id} is gone");
+        drop(end);
+        thread.join().unwrap();
     }
 
     #[test]

@@ -117,6 +117,18 @@ pub enum StandaloneError {
     /// Another process stays inside an operation.
     #[error("a process stayed in the middle of an operation for too long (is it stopped?); try again")]
     Stuck,
+    /// Another process repairs the replay and does not go on.
+    #[error(
+        "process {pid} repairs the replay and has not finished within the timeout; if it was stopped, let it go on (kill -CONT {pid}) \
+         or end it, and another one will take over"
+    )]
+    Repairing {
+        /// The process that repairs.
+        pid: u32,
+    },
+    /// The tree is wrong.
+    #[error("the priorities of the replay failed their audit after a repair: something outside of Shoal changed them; clear() empties it")]
+    Inexact,
     /// The run ended.
     #[error("the run has ended")]
     RunEnded,

@@ -157,7 +157,7 @@ impl Standalone {
             steps: None,
         };
         let slot = attachment.slot;
-        if !segment.processes().slot(slot).occupy(std::process::id()) {
+        if !segment.processes().slot(slot).occupy(std::process::id(), attachment.generation) {
             return Err(StandaloneError::RunEnded);
         }
         let mut held = Self::of(segment, options, schema, seed);
@@ -257,6 +257,7 @@ impl Standalone {
         check_errors(errors.unwrap_or_default())?;
         let mut writing = locked(&self.writing);
         self.wait(&mut patience, |limiter, control, idle| limiter.wait_to_insert(control, rows as u64, idle))?;
+        self.wait_at_gate(&mut patience)?;
         let Writing { participant, frames, steps, priorities } = &mut *writing;
         let place = participant.place(&self.segment, &self.schema, true)?;
         if let Some(errors) = errors {
@@ -323,12 +324,20 @@ impl Standalone {
     /// Set the priorities of the transitions in `slots`, of these generations, or whatever is there now. Returns how many
     /// were stale and left out. Everything is checked before anything is changed; what another process overwrites
     /// in between is left out.
-    pub fn update(&self, slots: &[i64], generations: Option<&[i64]>, errors: &[f32], stale: Stale) -> Result<u64, StandaloneError> {
+    pub fn update(
+        &self,
+        slots: &[i64],
+        generations: Option<&[i64]>,
+        errors: &[f32],
+        stale: Stale,
+        mut patience: Patience<'_>,
+    ) -> Result<u64, StandaloneError> {
         if !self.options.prioritized {
             return Err(StandaloneError::NotPrioritized);
         }
         check_errors(errors)?;
         let mut reading = locked(&self.reading);
+        self.wait_at_gate(&mut patience)?;
         let Reading { participant, priorities, generations: now, .. } = &mut *reading;
         let view = self.view(None, Scratch::default());
         now.clear();
@@ -387,8 +396,7 @@ impl Standalone {
     pub fn clear(&self) -> Result<(), StandaloneError> {
         self.not_of_a_run("clearing it")?;
         let (mut writing, _reading) = (locked(&self.writing), locked(&self.reading));
-        let mut replay = self.view(None, Scratch::default());
-        if !leaderless::clear(&self.segment, &mut replay) {
+        if !leaderless::clear(&self.segment, &self.schema) {
             return Err(StandaloneError::Stuck);
         }
         writing.frames.clear();
@@ -457,19 +465,35 @@ impl Standalone {
         patience: &mut Patience<'_>,
         wait: impl FnOnce(&RateLimiter, Control<'_>, &mut dyn FnMut() -> bool) -> bool,
     ) -> Result<(), StandaloneError> {
+        let late = || StandaloneError::RateLimited { inserted: self.inserted(), sampled: self.sampled(), min_size: self.limiter.min_size };
+        self.wait_patiently(patience, |idle| wait(&self.limiter, self.control(), idle), late)
+    }
+
+    /// Wait while somebody repairs. Before an operation, since nobody can be interrupted in it.
+    fn wait_at_gate(&self, patience: &mut Patience<'_>) -> Result<(), StandaloneError> {
+        let late = || leaderless::repairer(&self.segment).map_or(StandaloneError::Stuck, |pid| StandaloneError::Repairing { pid });
+        self.wait_patiently(patience, |idle| leaderless::wait_until_open(&self.segment, &self.schema, idle), late)
+    }
+
+    fn wait_patiently(
+        &self,
+        patience: &mut Patience<'_>,
+        wait: impl FnOnce(&mut dyn FnMut() -> bool) -> bool,
+        too_late: impl FnOnce() -> StandaloneError,
+    ) -> Result<(), StandaloneError> {
         let started = Instant::now();
         let (mut late, mut interrupted) = (false, false);
-        let went_on = wait(&self.limiter, self.control(), &mut || {
+        let went_on = wait(&mut || {
             interrupted = !(patience.go_on)();
             late = patience.timeout.is_some_and(|timeout| started.elapsed() >= timeout);
             !interrupted && !late && self.attachment.as_ref().is_none_or(Attachment::supervisor_alive)
         });
+        // A call may wait twice, and its timeout is for both.
+        patience.timeout = patience.timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
         match (went_on, interrupted, late) {
             (true, ..) => Ok(()),
             (_, true, _) => Err(StandaloneError::Interrupted),
-            (_, _, true) => {
-                Err(StandaloneError::RateLimited { inserted: self.inserted(), sampled: self.sampled(), min_size: self.limiter.min_size })
-            }
+            (_, _, true) => Err(too_late()),
             _ => Err(StandaloneError::RunEnded),
         }
     }

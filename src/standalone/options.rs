@@ -194,7 +194,8 @@ impl Options {
         }
         let most_named = stacked().map(|field| field.stack).sum::<usize>();
         if most_named > 0 {
-            within("frame_capacity", self.frames as f64, (2 * most_named) as f64, MAX_CAPACITY as f64)?;
+            let least = (2 * most_named).max(self.participants + 1);
+            within("frame_capacity", self.frames as f64, least as f64, MAX_CAPACITY as f64)?;
         }
         self.steps.as_ref().map_or(Ok(()), |steps| steps.check(schema))
     }

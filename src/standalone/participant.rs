@@ -3,6 +3,7 @@
 use super::StandaloneError;
 use crate::replay::{Schema, Scratch, leaderless};
 use crate::segment::Segment;
+use crate::segment::control::RunState;
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::segment::system::forks;
 use crate::sync::monotonic_ns;
@@ -38,6 +39,9 @@ impl Participant {
             self.next_sweep_ns = now + SWEEP_INTERVAL_NS;
             leaderless::sweep(segment, schema);
         }
+        if segment.control().run_state() == RunState::Poisoned {
+            return Err(StandaloneError::Inexact);
+        }
         let index = match self.slot {
             // The place of a private replay was copied with everything else.
             Some(slot) if self.forks == forks() || segment.name().is_empty() => slot,
@@ -55,6 +59,8 @@ impl Participant {
         if let Some(slot) = self.slot.take()
             && self.forks == forks()
             && self.next_sweep_ns != u64::MAX
+            // After a panic inside an operation the place stays taken: it is repaired once this process has ended.
+            && !segment.processes().slot(slot).in_operation()
         {
             segment.processes().slot(slot).release();
         }
@@ -64,9 +70,14 @@ impl Participant {
 fn take(segment: &Segment, schema: &Schema, stages: bool) -> Result<usize, StandaloneError> {
     let layout = segment.layout().parameters();
     let places = if stages { 0..layout.stagers } else { layout.stagers..layout.processes };
-    let free = || places.clone().map(|index| segment.processes().slot(index)).find(|slot| slot.reserve(Role::Participant, slot.index()));
+    let free = || places.clone().map(|index| segment.processes().slot(index)).find_map(occupied);
     // Places of the dead are free only after they have been repaired after.
     let slot = free().or_else(|| (!leaderless::sweep(segment, schema).is_empty()).then(free).flatten());
-    let slot = slot.filter(|slot| slot.occupy(std::process::id()));
     slot.map(ProcessSlot::index).ok_or(StandaloneError::Full { participants: layout.stagers })
+}
+
+/// The slot, if it was free: then it is this process's.
+fn occupied(slot: ProcessSlot<'_>) -> Option<ProcessSlot<'_>> {
+    let generation = slot.reserve(Role::Participant, slot.index())?;
+    slot.occupy(std::process::id(), generation).then_some(slot)
 }

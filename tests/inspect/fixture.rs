@@ -173,7 +173,8 @@ fn fill_processes(segment: &Segment) {
     for (index, role, number, pid) in
         [(0, Role::Actor, 0, std::process::id()), (1, Role::Actor, 1, ended_process()), (2, Role::Learner, 0, std::process::id())]
     {
-        assert!(table.slot(index).reserve(role, number) && table.slot(index).occupy(pid));
+        let slot = table.slot(index);
+        assert!(slot.reserve(role, number).is_some_and(|generation| slot.occupy(pid, generation)));
     }
     let count = |slot: usize, counts: &[(Counter, u64)]| {
         counts.iter().for_each(|&(counter, amount)| table.slot(slot).counters().add(counter, amount));

@@ -42,8 +42,8 @@ impl Door {
     /// Slot 3, reserved.
     fn grant(&self) -> Slot {
         let segment = &self.place.run.segment;
-        assert!(segment.processes().slot(3).reserve(Role::AttachedActor, 5), "slot 3 is taken");
-        Slot { segment: segment.name().into(), run_id: segment.identity().run_id, slot: 3, number: 5 }
+        let generation = segment.processes().slot(3).reserve(Role::AttachedActor, 5).expect("slot 3 is free");
+        Slot { segment: segment.name().into(), run_id: segment.identity().run_id, slot: 3, generation, number: 5 }
     }
 
     /// What becomes of an actor in this process when the supervisor decides like that.
@@ -134,7 +134,7 @@ fn an_actor_of_another_process_joins_works_and_leaves() {
         let attachment = attach(&registry, supervisor).unwrap();
         assert!(attachment.supervisor_alive());
         let segment = attachment.open_segment().unwrap();
-        assert!(segment.processes().slot(attachment.slot).occupy(std::process::id()));
+        assert!(segment.processes().slot(attachment.slot).occupy(std::process::id(), attachment.generation));
         segment.control().env_steps().fetch_add(attachment.number as u64, Ordering::SeqCst);
         0
     });
@@ -402,7 +402,8 @@ fn an_attached_actor_sees_the_end_of_its_supervisor() {
         let _announcement = place.registry.announce(&record).unwrap();
         let mut joined = Vec::new();
         loop {
-            let grant = || Ok(Slot { segment: segment.name().into(), run_id: segment.identity().run_id, slot: 0, number: 0 });
+            let grant =
+                || Ok(Slot { segment: segment.name().into(), run_id: segment.identity().run_id, slot: 0, generation: 1, number: 0 });
             joined.extend(listener.serve(grant));
             std::thread::sleep(std::time::Duration::from_millis(1));
         }

@@ -27,10 +27,10 @@ impl<'r> Family<'r> {
     /// Fork a process into `slot`; it occupies the slot, runs `body` and exits with 0.
     pub fn start(&mut self, slot: usize, role: Role, body: impl FnOnce()) {
         let entry = self.run.slot(slot);
-        assert!(entry.reserve(role, slot), "slot {slot} is not free");
+        let generation = entry.reserve(role, slot).unwrap_or_else(|| panic!("slot {slot} is not free"));
         let child = system::fork_child(|| {
             std::panic::set_hook(Box::new(tell));
-            assert!(entry.occupy(std::process::id()), "slot {slot} was not reserved");
+            assert!(entry.occupy(std::process::id(), generation), "slot {slot} was not reserved");
             body();
             0
         });
@@ -90,9 +90,8 @@ impl<'r> Family<'r> {
 
     /// Do for the dead process in `slot` what the supervisor does, and free the slot.
     pub fn repair(&self, slot: usize) -> Repair {
-        let mut replay = self.run.replay(None);
         let dead = self.run.slot(slot);
-        let repaired = repair(&self.run.segment, &mut replay, dead, Some(self.run.area(slot)));
+        let repaired = repair(&self.run.segment, self.run.payload.schema(), dead);
         if repaired.stuck.is_empty() {
             dead.release();
         }

@@ -3,8 +3,10 @@
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "every test binary uses its own part")]
 
 pub mod family;
+pub mod operations;
 pub mod payload;
 pub mod run;
+pub mod traced;
 
 pub use family::Family;
 pub use payload::{Identity, Payload};

@@ -64,7 +64,7 @@ impl Run {
         Self { segment, payload, watchdog, _alone: alone }
     }
 
-    /// The replay as the process in slot `slot` sees it; as the supervisor sees it without one.
+    /// The replay as the process in slot `slot` sees it; as somebody who only reads sees it without one.
     pub fn replay(&self, slot: Option<usize>) -> Replay<'_> {
         Replay::new(&self.segment, self.payload.schema().clone(), slot.map(|slot| self.slot(slot)))
     }

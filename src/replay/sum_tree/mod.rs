@@ -104,6 +104,19 @@ impl<'a> SumTree<'a> {
         self.levels[0][slot].load(Ordering::Relaxed) >> PRIORITY_BITS
     }
 
+    /// The tag of a generation.
+    pub(super) fn tag_of(generation: u64) -> u64 {
+        generation & TAG_MASK
+    }
+
+    /// The tag of a leaf whose slot is empty. The store gives no slot a generation with this tag, so nobody's update fits it.
+    pub(super) const NOBODYS_TAG: u64 = 0;
+
+    /// Let no leaf belong to anybody. Only while nobody updates.
+    pub(super) fn empty(&self) {
+        self.levels.iter().flat_map(|level| level.iter()).for_each(|node| node.store(0, Ordering::Relaxed));
+    }
+
     /// Set a leaf alone. Only while nobody else uses the tree, and to be followed by [`Self::rebuild`].
     pub(super) fn place(&self, slot: usize, generation: u64, priority: u64) {
         self.levels[0][slot].store(leaf_word(generation, priority & PRIORITY_MASK), Ordering::Relaxed);

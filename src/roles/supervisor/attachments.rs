@@ -45,12 +45,12 @@ impl Attachments {
             if segment.control().run_state() != RunState::Running {
                 return Err(Refusal::Stopping);
             }
-            let (slot, number) = slots
-                .clone()
-                .zip(first_number..)
-                .find(|&(slot, number)| segment.processes().slot(slot).reserve(Role::AttachedActor, number))
-                .ok_or(Refusal::Full { slots: slots.len() as u64 })?;
-            Ok(Place { segment: segment.name().into(), run_id: segment.identity().run_id, slot, number })
+            let reserved = slots.clone().zip(first_number..).find_map(|(slot, number)| {
+                let generation = segment.processes().slot(slot).reserve(Role::AttachedActor, number)?;
+                Some((slot, generation, number))
+            });
+            let (slot, generation, number) = reserved.ok_or(Refusal::Full { slots: slots.len() as u64 })?;
+            Ok(Place { segment: segment.name().into(), run_id: segment.identity().run_id, slot, generation, number })
         });
         let lines = joined.iter().map(|joined| format!("attached actor {} (pid {}) joins", self.number(joined.slot), joined.pid)).collect();
         self.present.extend(joined);

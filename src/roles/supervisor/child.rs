@@ -35,6 +35,8 @@ pub(super) struct Child<'a> {
     pub(super) best_return: f64,
     /// Where its Python stack goes when it is asked for it; nothing if it runs no Python.
     pub(super) stack_file: Option<OwnedFd>,
+    /// Generation of its reservation in the process table.
+    pub(super) generation: u64,
     /// Where evaluations are reported.
     pub(super) reports: Option<IpcSender<EvaluationReport>>,
 }
@@ -54,7 +56,7 @@ impl Child<'_> {
             }
             // Without its cores a process is slower, not wrong.
             let _ = planned.cores.is_empty() || affinity::bind_current_process(&planned.cores).is_ok();
-            if !slot.occupy(std::process::id()) {
+            if !slot.occupy(std::process::id(), self.generation) {
                 slot.set_last_words("its slot was no longer reserved");
                 return ERROR_EXIT_CODE;
             }

@@ -18,14 +18,14 @@ use super::{Prepared, SupervisorError};
 use crate::checkpoint::{Policy, WeightsMetadata};
 use crate::config::Config;
 use crate::rendezvous::{Announcement, Listener, Registry, RunRecord};
-use crate::replay::{Repair, Replay, StagingArea, repair};
+use crate::replay::{Repair, repair};
 use crate::roles::environments;
 use crate::roles::evaluator::EvaluationReport;
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::gradients::View;
 use crate::segment::processes::{ProcessSlot, Role};
-use crate::segment::{Description, Region, Segment, system};
+use crate::segment::{Description, Segment, system};
 use crate::telemetry::bottleneck::Context;
 use crate::telemetry::{Console, Evaluation, RunFolder, Settings, Sinks, Snapshot, StopReason};
 
@@ -147,9 +147,7 @@ impl Session {
     fn fork(&mut self, index: usize) -> Result<(), SupervisorError> {
         let planned = self.watched[index].planned.clone();
         let slot = self.segment.processes().slot(planned.slot);
-        if !slot.reserve(planned.role, planned.number) {
-            return Ok(());
-        }
+        let Some(generation) = slot.reserve(planned.role, planned.number) else { return Ok(()) };
         let reports = self.open_channel(planned.role)?;
         if matches!(planned.role, Role::Learner | Role::Synchronous) {
             self.change_view(self.view.members | 1 << planned.number);
@@ -165,6 +163,7 @@ impl Session {
             best_weights: self.sinks.folder().best_weights(),
             best_return: self.best_return,
             stack_file: stack_descriptor,
+            generation,
             reports,
         };
         let pid = system::fork_child(|| child.run(&planned))?;
@@ -257,10 +256,7 @@ impl Session {
     fn repair(&mut self, slot: usize) -> Result<Repair, SupervisorError> {
         let schema = self.prepared.algorithm.schema();
         loop {
-            let layout = self.segment.layout().parameters();
-            let area = (slot < layout.stagers).then(|| StagingArea::new(self.segment.words(Region::Staging), layout, slot));
-            let mut replay = Replay::new(&self.segment, schema.clone(), None);
-            let repaired = repair(&self.segment, &mut replay, self.segment.processes().slot(slot), area);
+            let repaired = repair(&self.segment, &schema, self.segment.processes().slot(slot));
             if repaired.stuck.is_empty() {
                 if !repaired.exact {
                     self.segment.control().set_run_state(RunState::Poisoned);

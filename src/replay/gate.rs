@@ -1,0 +1,68 @@
+//! The closed gate: whoever repairs has the replay to itself behind it.
+//!
+//! The gate is the only thing that lets one process hold up others, so it opens by itself when it goes out of scope. It
+//! stays closed in one case: a replay that is half emptied must not be met by anybody (see `leaderless::clear`).
+
+use std::time::{Duration, Instant};
+
+use crate::segment::Segment;
+use crate::segment::control::Control;
+use crate::segment::processes::{ProcessSlot, ProcessTable, SlotState};
+use crate::sync::{Ordering, wake_all};
+
+/// How long live processes get to finish the operation they are in. Microseconds do unless a process is not scheduled:
+/// on a machine with three times as many busy processes as cores some needed more than 50 ms.
+const GATE_PATIENCE: Duration = Duration::from_millis(250);
+
+/// The gate, closed, with nobody inside an operation.
+pub(super) struct ClosedGate<'a> {
+    control: Control<'a>,
+}
+
+impl<'a> ClosedGate<'a> {
+    /// Close the gate and wait until every living process is outside: all but the one in slot `dead`, which the caller
+    /// knows to be gone. Who stays inside for too long is named, and the gate is open again.
+    pub(super) fn close(segment: &'a Segment, dead: Option<usize>) -> Result<Self, Vec<usize>> {
+        let gate = Self { control: segment.control() };
+        // SeqCst: see `ProcessSlot::begin_operation`.
+        gate.control.gate().store(1, Ordering::SeqCst);
+        let stuck = wait_until_outside(segment.processes(), dead);
+        if stuck.is_empty() { Ok(gate) } else { Err(stuck) }
+    }
+
+    /// Open a gate that a dead repairer left closed.
+    pub(super) fn open(control: Control<'a>) {
+        drop(Self { control });
+    }
+}
+
+impl Drop for ClosedGate<'_> {
+    fn drop(&mut self) {
+        if self.control.clearing().load(Ordering::Relaxed) == 0 {
+            self.control.gate().store(0, Ordering::SeqCst);
+            wake_all(self.control.gate());
+        }
+    }
+}
+
+fn wait_until_outside(processes: ProcessTable<'_>, dead: Option<usize>) -> Vec<usize> {
+    let deadline = Instant::now() + GATE_PATIENCE;
+    loop {
+        let living = processes.iter().filter(|slot| Some(slot.index()) != dead);
+        let inside: Vec<usize> = living.filter(|&slot| is_living_inside(slot)).map(ProcessSlot::index).collect();
+        if inside.is_empty() || Instant::now() >= deadline {
+            return inside;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+fn is_living_inside(slot: ProcessSlot<'_>) -> bool {
+    // The in-operation word first: its load is the one that is ordered after the closing of the gate. Were the state looked
+    // at before it, a process that came and went inside meanwhile could be passed over (acquire loads may be satisfied
+    // before an earlier store is visible).
+    slot.in_operation()
+        && slot.state() == SlotState::Live
+        // One that died inside an operation changes nothing any more and gets a repair of its own.
+        && slot.dead_owner().is_none()
+}

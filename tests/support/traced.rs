@@ -1,0 +1,134 @@
+//! A process that is taken through its work one machine instruction at a time, and the states in which a kill would leave
+//! the segment.
+
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, kill, raise};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+use shoal::segment::layout::REGIONS;
+use shoal::segment::processes::has_exited;
+use shoal::segment::{Region, Segment, system};
+use shoal::sync::{AtomicU64, Ordering};
+
+/// Words of a slot of the process table.
+const SLOT_WORDS: usize = 560;
+/// A process id that the kernel never gives.
+const NOBODY: u64 = 0x7fff_ffff;
+const PID_MASK: u64 = u32::MAX as u64;
+
+/// A child that stands still before its operation and takes it one instruction at a time.
+pub struct Traced {
+    child: Pid,
+}
+
+impl Traced {
+    /// Fork a child that prepares its operation, and let it come to where the operation begins.
+    pub fn start<O: FnOnce()>(prepare: impl FnOnce() -> O) -> Self {
+        let child = system::fork_child(|| {
+            let operation = prepare();
+            ptrace::traceme().expect("being traced by the parent");
+            raise(Signal::SIGSTOP).expect("raise");
+            operation();
+            raise(Signal::SIGSTOP).expect("raise");
+            0
+        });
+        let traced = Self { child: child.expect("fork") };
+        let status = waitpid(traced.child, None).expect("waitpid");
+        assert!(matches!(status, WaitStatus::Stopped(_, Signal::SIGSTOP)), "{status:?}");
+        traced
+    }
+
+    /// Take one instruction; `false` once the operation is over.
+    pub fn step(&self) -> bool {
+        ptrace::step(self.child, None).expect("a single step");
+        match waitpid(self.child, None).expect("waitpid") {
+            WaitStatus::Stopped(_, Signal::SIGTRAP) => true,
+            WaitStatus::Stopped(_, Signal::SIGSTOP) => false,
+            other => panic!("the traced child came to an end: {other:?}"),
+        }
+    }
+
+    /// Let it go on until the operation is over.
+    pub fn finish(&self) {
+        ptrace::cont(self.child, None).expect("letting the child go on");
+        let status = waitpid(self.child, None).expect("waitpid");
+        assert!(matches!(status, WaitStatus::Stopped(_, Signal::SIGSTOP)), "{status:?}");
+    }
+
+    /// Let the segment name a process that the kernel knows to be gone wherever it names this one, as if it had been
+    /// killed: it merely stands still, so that it can take the next instruction once the bytes are put back.
+    pub fn bury(&self, segment: &Segment) {
+        let pid = u64::from(self.child.as_raw().cast_unsigned());
+        let owners = segment.words(Region::Processes).iter().step_by(SLOT_WORDS);
+        for word in owners.chain([segment.control().repairer()]) {
+            let value = word.load(Ordering::Relaxed);
+            if value & PID_MASK == pid {
+                word.store(value & !PID_MASK | NOBODY, Ordering::Relaxed);
+            }
+        }
+        assert!(has_exited(NOBODY as u32, 0));
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        let _ = kill(self.child, Signal::SIGKILL);
+        while waitpid(self.child, None).is_ok_and(|status| !matches!(status, WaitStatus::Signaled(..) | WaitStatus::Exited(..))) {}
+    }
+}
+
+/// All shared bytes behind the header.
+pub struct Snapshot {
+    words: Vec<u64>,
+}
+
+fn all_words(segment: &Segment) -> impl Iterator<Item = &AtomicU64> {
+    REGIONS.into_iter().flat_map(|region| segment.words(region))
+}
+
+impl Snapshot {
+    /// What they are now.
+    pub fn take(segment: &Segment) -> Self {
+        Self { words: all_words(segment).map(|word| word.load(Ordering::Relaxed)).collect() }
+    }
+
+    /// Whether they are so still.
+    pub fn is_current(&self, segment: &Segment) -> bool {
+        all_words(segment).zip(&self.words).all(|(word, &value)| word.load(Ordering::Relaxed) == value)
+    }
+
+    /// Make them so again.
+    pub fn put_back(&self, segment: &Segment) {
+        for (word, &value) in all_words(segment).zip(&self.words) {
+            if word.load(Ordering::Relaxed) != value {
+                word.store(value, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Take a child through its operation, and hand each different state of the segment to `visit`, with the number of the
+/// instruction that left it. Returns instructions and states.
+pub fn sweep(segment: &Segment, traced: &Traced, mut visit: impl FnMut(usize)) -> (usize, usize) {
+    let (mut instructions, mut states) = (0, 0);
+    let mut last: Option<Snapshot> = None;
+    loop {
+        if last.as_ref().is_none_or(|last| !last.is_current(segment)) {
+            let now = Snapshot::take(segment);
+            visit(instructions);
+            now.put_back(segment);
+            last = Some(now);
+            states += 1;
+        }
+        if !traced.step() {
+            return (instructions, states);
+        }
+        instructions += 1;
+    }
+}
+
+/// What a sweep covered, for whoever runs it with `--no-capture`.
+pub fn report(line: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
