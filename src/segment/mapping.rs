@@ -112,8 +112,20 @@ impl Mapping {
             .write(true)
             .open(object_path(name))
             .map_err(|source| SegmentError::System { action: "opening the shared-memory object for its lock", source })?;
-        flock(&file, FlockOperation::NonBlockingLockShared)
-            .map_err(|error| SegmentError::System { action: "locking the shared-memory object", source: error.into() })?;
+        let removed = || SegmentError::Open { name: name.into(), reason: "whoever used it last has removed it".into() };
+        flock(&file, FlockOperation::NonBlockingLockShared).map_err(|error| match error {
+            // Only who is about to remove it locks it exclusively.
+            rustix::io::Errno::WOULDBLOCK => removed(),
+            _ => SegmentError::System { action: "locking the shared-memory object", source: error.into() },
+        })?;
+        // It may have been removed between opening and locking. From here on nobody removes it: that takes this lock.
+        if fstat(file.as_fd())
+            .map_err(|error| SegmentError::System { action: "looking at the shared-memory object", source: error.into() })?
+            .st_nlink
+            == 0
+        {
+            return Err(removed());
+        }
         shared.set_owner(owner);
         Ok(Self {
             base,

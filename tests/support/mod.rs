@@ -6,6 +6,7 @@ pub mod family;
 pub mod operations;
 pub mod payload;
 pub mod run;
+pub mod shared;
 pub mod traced;
 
 pub use family::Family;

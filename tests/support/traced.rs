@@ -55,10 +55,32 @@ impl Traced {
         assert!(matches!(status, WaitStatus::Stopped(_, Signal::SIGSTOP)), "{status:?}");
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.as_raw().cast_unsigned()
+    }
+
+    /// Take instructions until `there`; panics when the operation is over before.
+    pub fn step_until(&self, mut there: impl FnMut() -> bool) {
+        while !there() {
+            assert!(self.step(), "the operation is over");
+        }
+    }
+
+    /// Go on to the beginning or the end of the next system call; `false` once the operation is over.
+    pub fn next_system_call(&self) -> bool {
+        ptrace::syscall(self.child, None).expect("letting the child go on");
+        match waitpid(self.child, None).expect("waitpid") {
+            WaitStatus::Stopped(_, Signal::SIGTRAP) => true,
+            WaitStatus::Stopped(_, Signal::SIGSTOP) => false,
+            other => panic!("the traced child came to an end: {other:?}"),
+        }
+    }
+
     /// Let the segment name a process that the kernel knows to be gone wherever it names this one, as if it had been
     /// killed: it merely stands still, so that it can take the next instruction once the bytes are put back.
     pub fn bury(&self, segment: &Segment) {
-        let pid = u64::from(self.child.as_raw().cast_unsigned());
+        let pid = u64::from(self.pid());
         let owners = segment.words(Region::Processes).iter().step_by(SLOT_WORDS);
         for word in owners.chain([segment.control().repairer()]) {
             let value = word.load(Ordering::Relaxed);
