@@ -19,6 +19,7 @@ pub mod store;
 pub mod sum_tree;
 mod table;
 mod target;
+pub mod turn;
 
 pub use batch::{Batch, Rows};
 pub use column::Column;
@@ -34,3 +35,4 @@ pub use staging::StagingArea;
 pub use sum_tree::{Audit, SumTree};
 pub use table::{Replay, SampleError, Scratch, raise_largest_priority};
 pub use target::Target;
+pub use turn::Turn;

@@ -256,9 +256,11 @@ impl Standalone {
     ) -> Result<(), StandaloneError> {
         check_errors(errors.unwrap_or_default())?;
         let mut writing = locked(&self.writing);
-        self.wait(&mut patience, |limiter, control, idle| limiter.wait_to_insert(control, rows as u64, idle))?;
         let Writing { participant, frames, steps, priorities } = &mut *writing;
         let place = participant.place(&self.segment, &self.schema, true)?;
+        // Held until everything is counted.
+        let mut turn = self.limiter.turn(&self.segment, place);
+        self.wait(&mut patience, participant, |idle| turn.wait(idle))?;
         if let Some(errors) = errors {
             self.priorities_of(errors, priorities);
         }
@@ -314,9 +316,9 @@ impl Standalone {
         if self.is_empty() && self.options.samples_per_insert.is_none() && self.options.min_size <= 1 {
             return Err(crate::replay::SampleError::Empty.into());
         }
-        self.wait(&mut patience, |limiter, control, idle| limiter.wait_to_sample(control, count, idle))?;
-        let beta = beta.unwrap_or_else(|| self.beta() as f32);
         let Reading { participant, random, .. } = &mut *reading;
+        self.wait(&mut patience, participant, |idle| self.limiter.wait_to_sample(self.control(), count, idle))?;
+        let beta = beta.unwrap_or_else(|| self.beta() as f32);
         self.with_reader(participant, |replay| Ok(replay.sample_rows(rows, beta, random)?))
     }
 
@@ -451,15 +453,19 @@ impl Standalone {
         self.attachment.is_none().then_some(()).ok_or(StandaloneError::OfARun { action })
     }
 
-    /// Wait for the rate limiter.
+    /// Wait for the rate limiter, and look after the others meanwhile: a dead one may stand first in line.
     fn wait(
         &self,
         patience: &mut Patience<'_>,
-        wait: impl FnOnce(&RateLimiter, Control<'_>, &mut dyn FnMut() -> bool) -> bool,
+        participant: &mut Participant,
+        wait: impl FnOnce(&mut dyn FnMut() -> bool) -> bool,
     ) -> Result<(), StandaloneError> {
         let started = Instant::now();
         let (mut late, mut interrupted) = (false, false);
-        let went_on = wait(&self.limiter, self.control(), &mut || {
+        let went_on = wait(&mut || {
+            if self.attachment.is_none() {
+                participant.look_after_the_others(&self.segment, &self.schema);
+            }
             interrupted = !(patience.go_on)();
             late = patience.timeout.is_some_and(|timeout| started.elapsed() >= timeout);
             !interrupted && !late && self.attachment.as_ref().is_none_or(Attachment::supervisor_alive)

@@ -33,11 +33,7 @@ impl Participant {
     /// The place, taken first if need be: among those that stage transitions when `stages`. Now and then looks after the
     /// others.
     pub(super) fn place<'a>(&mut self, segment: &'a Segment, schema: &Schema, stages: bool) -> Result<ProcessSlot<'a>, StandaloneError> {
-        let now = monotonic_ns();
-        if now >= self.next_sweep_ns && !segment.name().is_empty() {
-            self.next_sweep_ns = now + SWEEP_INTERVAL_NS;
-            leaderless::sweep(segment, schema);
-        }
+        self.look_after_the_others(segment, schema);
         let index = match self.slot {
             // The place of a private replay was copied with everything else.
             Some(slot) if self.forks == forks() || segment.name().is_empty() => slot,
@@ -48,6 +44,15 @@ impl Participant {
             }
         };
         Ok(segment.processes().slot(index))
+    }
+
+    /// Repair after participants that have died, now and then.
+    pub(super) fn look_after_the_others(&mut self, segment: &Segment, schema: &Schema) {
+        let now = monotonic_ns();
+        if now >= self.next_sweep_ns && !segment.name().is_empty() {
+            self.next_sweep_ns = now + SWEEP_INTERVAL_NS;
+            leaderless::sweep(segment, schema);
+        }
     }
 
     /// Give the place back, if it is this process's.
