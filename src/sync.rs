@@ -3,6 +3,7 @@
 //! Everything that processes share is one of these atomics inside the segment. Waiting goes through the kernel's
 //! non-private futex, always with a timeout, so that a lost wake-up or a dead waker costs milliseconds and never a hang.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use rustix::thread::futex;
@@ -20,10 +21,28 @@ pub fn wait_while_equal(word: &AtomicU32, seen: u32, timeout: Duration) {
     let _ = futex::wait(word, futex::Flags::empty(), seen, Some(&timeout));
 }
 
+/// As [`wait_while_equal`], but of the calls of [`wake_some`] only those that name one of the sleeper's `bits` wake it. There must
+/// be some.
+pub fn wait_as(word: &AtomicU32, bits: u32, seen: u32, timeout: Duration) {
+    let Some(bits) = NonZeroU32::new(bits) else { return };
+    // Unlike the plain wait, this one takes the moment at which to give up.
+    let give_up_ns = monotonic_ns().saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
+    let give_up = futex::Timespec {
+        tv_sec: i64::try_from(give_up_ns / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (give_up_ns % 1_000_000_000).cast_signed(),
+    };
+    let _ = futex::wait_bitset(word, futex::Flags::empty(), seen, Some(&give_up), bits);
+}
+
 /// Wake every process that sleeps on `word`.
 pub fn wake_all(word: &AtomicU32) {
     // The call cannot fail for a mapped, aligned word, and the sleepers' timeouts cover what it would lose.
     let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
+}
+
+/// Wake those that sleep on `word` with one of these bits. Without any, the kernel is not called.
+pub fn wake_some(word: &AtomicU32, bits: u32) {
+    let _ = NonZeroU32::new(bits).map(|bits| futex::wake_bitset(word, futex::Flags::empty(), u32::MAX >> 1, bits));
 }
 
 /// Nanoseconds of the clock that all processes of one boot share and that never jumps.

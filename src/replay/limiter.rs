@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
+use super::turn::Turn;
+use crate::segment::Segment;
 use crate::segment::control::{Control, RunState};
+use crate::segment::processes::ProcessSlot;
 use crate::sync::Ordering;
 
 /// Longest sleep between two looks, against lost wake-ups.
@@ -18,61 +21,56 @@ pub struct RateLimiter {
     pub min_size: u64,
     /// Samples per insert to hold; `None` lets both sides run free.
     pub samples_per_insert: Option<f64>,
-    /// How far the sample count may be from `samples_per_insert` times the inserts after the minimum, in samples.
+    /// How far the sample count may be from `samples_per_insert` times the inserts after the minimum, in samples, before the
+    /// side that is ahead waits.
     pub error_band: f64,
 }
 
 impl RateLimiter {
-    /// Whether `count` more transitions may be inserted.
-    pub fn may_insert(&self, inserted: u64, sampled: u64, count: u64) -> bool {
-        let Some(ratio) = self.samples_per_insert else { return true };
-        let after = inserted + count;
-        after <= self.min_size || self.surplus(ratio, after, sampled) <= self.error_band
+    /// Samples that the inserts call for beyond those drawn; `None` when both sides run free. Inserting waits while it is above
+    /// the error band: see [`Turn`]. How much is to be inserted does not count, or whoever has less would always go first; so
+    /// an insertion can leave the band by what it inserts.
+    pub fn surplus(&self, inserted: u64, sampled: u64) -> Option<f64> {
+        self.samples_per_insert.map(|ratio| self.surplus_at(ratio, inserted, sampled))
     }
 
-    /// Whether `count` more transitions may be sampled.
+    /// Whether `count` more transitions may be sampled: as many as stay within the error band, and any number at once where
+    /// inserts call for samples, so that a batch may be larger than the band.
     pub fn may_sample(&self, inserted: u64, sampled: u64, count: u64) -> bool {
         if inserted < self.min_size.max(1) {
             return false;
         }
-        self.samples_per_insert.is_none_or(|ratio| self.surplus(ratio, inserted, sampled + count) >= -self.error_band)
+        let Some(ratio) = self.samples_per_insert else { return true };
+        let surplus = |sampled| self.surplus_at(ratio, inserted, sampled);
+        surplus(sampled + count) >= -self.error_band || surplus(sampled) >= 0.0
     }
 
-    /// Samples that the inserts call for beyond those drawn.
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
-    fn surplus(&self, ratio: f64, inserted: u64, sampled: u64) -> f64 {
+    fn surplus_at(&self, ratio: f64, inserted: u64, sampled: u64) -> f64 {
         (inserted as f64 - self.min_size as f64) * ratio - sampled as f64
     }
 
-    /// Wait until `count` transitions may be inserted. `false` when the run ends first. `idle` is called before
+    /// A turn to insert for the process in `process`, to be waited for.
+    pub fn turn<'a>(&self, segment: &'a Segment, process: ProcessSlot<'a>) -> Turn<'a> {
+        Turn::new(*self, segment, process)
+    }
+
+    /// Wait until `count` transitions may be sampled. `false` when the run ends first. `idle` is called before
     /// every sleep and may end the waiting too, by returning `false`.
-    pub fn wait_to_insert(&self, control: Control<'_>, count: u64, idle: impl FnMut() -> bool) -> bool {
-        wait(control, || self.may_insert(inserted(control), sampled(control), count), idle)
-    }
-
-    /// Wait until `count` transitions may be sampled. `false` when the run ends first, or `idle` says so.
-    pub fn wait_to_sample(&self, control: Control<'_>, count: u64, idle: impl FnMut() -> bool) -> bool {
-        wait(control, || self.may_sample(inserted(control), sampled(control), count), idle)
-    }
-}
-
-fn inserted(control: Control<'_>) -> u64 {
-    control.inserted().load(Ordering::Relaxed)
-}
-
-fn sampled(control: Control<'_>) -> u64 {
-    control.sampled().load(Ordering::Relaxed)
-}
-
-fn wait(control: Control<'_>, ready: impl Fn() -> bool, mut idle: impl FnMut() -> bool) -> bool {
-    let ended = || matches!(control.run_state(), RunState::Stopping | RunState::Poisoned);
-    while !ready() {
-        if ended() || !idle() {
-            return false;
+    pub fn wait_to_sample(&self, control: Control<'_>, count: u64, mut idle: impl FnMut() -> bool) -> bool {
+        let ended = || matches!(control.run_state(), RunState::Stopping | RunState::Poisoned);
+        let ready = || {
+            let [inserted, sampled] = [control.inserted(), control.sampled()].map(|word| word.load(Ordering::Relaxed));
+            self.may_sample(inserted, sampled, count)
+        };
+        while !ready() {
+            if ended() || !idle() {
+                return false;
+            }
+            control.wait_for_progress(PATIENCE, || ready() || ended());
         }
-        control.wait_for_progress(PATIENCE, || ready() || ended());
+        true
     }
-    true
 }
 
 #[cfg(test)]
@@ -82,48 +80,21 @@ mod tests {
     const LIMITER: RateLimiter = RateLimiter { min_size: 100, samples_per_insert: Some(8.0), error_band: 640.0 };
 
     #[test]
-    fn nothing_is_sampled_before_the_minimum_and_inserts_up_to_it_are_free() {
+    fn nothing_is_sampled_before_the_minimum_and_inserts_up_to_it_call_for_no_samples() {
         assert!(!LIMITER.may_sample(99, 0, 1));
         assert!(LIMITER.may_sample(100, 0, 64));
-        assert!(LIMITER.may_insert(0, 0, 100));
-        assert!(!LIMITER.may_insert(0, 0, 1_000));
+        assert_eq!([0, 100, 101].map(|inserted| LIMITER.surplus(inserted, 0)), [-800.0, 0.0, 8.0].map(Some));
     }
 
     #[test]
-    fn the_ratio_stays_within_its_band_whoever_is_faster() {
-        for favour_actor in [true, false] {
-            let (mut inserted, mut sampled) = (0u64, 0u64);
-            for _ in 0..10_000 {
-                let mut insert = || {
-                    let may = LIMITER.may_insert(inserted, sampled, 16);
-                    inserted += if may { 16 } else { 0 };
-                    may
-                };
-                if favour_actor {
-                    while insert() {}
-                } else {
-                    insert();
-                }
-                let mut sample = || {
-                    let may = LIMITER.may_sample(inserted, sampled, 64);
-                    sampled += if may { 64 } else { 0 };
-                    may
-                };
-                if favour_actor {
-                    sample();
-                } else {
-                    while sample() {}
-                }
-            }
-            let wanted = (inserted - LIMITER.min_size) as f64 * 8.0;
-            assert!((wanted - sampled as f64).abs() <= LIMITER.error_band, "{inserted} inserted, {sampled} sampled");
-            assert!(inserted > 10_000, "the two sides blocked each other at {inserted} inserts");
-        }
+    fn batches_stay_within_the_band_unless_one_alone_is_larger() {
+        assert!(LIMITER.may_sample(100, 576, 64) && !LIMITER.may_sample(100, 577, 64));
+        assert!(LIMITER.may_sample(100, 0, 10_000) && !LIMITER.may_sample(100, 1, 10_000));
     }
 
     #[test]
     fn without_a_ratio_both_sides_run_free() {
         let free = RateLimiter { samples_per_insert: None, ..LIMITER };
-        assert!(free.may_insert(u64::MAX / 2, 0, 1) && free.may_sample(100, u64::MAX / 2, 1));
+        assert!(free.surplus(u64::MAX / 2, 0).is_none() && free.may_sample(100, u64::MAX / 2, 1));
     }
 }

@@ -20,6 +20,7 @@ pub mod store;
 pub mod sum_tree;
 mod table;
 mod target;
+pub mod turn;
 
 pub use batch::{Batch, Rows};
 pub use column::Column;
@@ -35,3 +36,4 @@ pub use staging::StagingArea;
 pub use sum_tree::{Audit, SumTree};
 pub use table::{Replay, SampleError, Scratch, raise_largest_priority};
 pub use target::Target;
+pub use turn::Turn;

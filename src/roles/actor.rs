@@ -11,7 +11,7 @@ use crate::algorithms::{ActionBatch, Policy, Random, RunningStatistics};
 use crate::config::schema::InitialPriority;
 use crate::environments::VectorEnvironment;
 use crate::replay::n_step::Taken;
-use crate::replay::{NStep, Priority, RateLimiter, Ready, Replay, Schema, StagingArea};
+use crate::replay::{NStep, Priority, Ready, Replay, Schema, StagingArea, Turn};
 use crate::segment::counters::Counter;
 use crate::segment::metrics::{MetricRing, Report};
 use crate::segment::parameters::ParameterBoard;
@@ -27,7 +27,9 @@ pub struct Actor<'a> {
     replay: Replay<'a>,
     schema: Schema,
     area: StagingArea<'a>,
-    limiter: RateLimiter,
+    /// The turn to insert what is staged: an actor waits for it before it steps, not after, so that what it inserts was
+    /// chosen by the newest parameters.
+    turn: Option<Turn<'a>>,
     n_step: Vec<NStep>,
     random: Random,
     ring: MetricRing<'a>,
@@ -40,7 +42,7 @@ pub struct Actor<'a> {
     observations: Vec<f32>,
     statistics: Option<OwnStatistics<'a>>,
     laps: Laps,
-    last_flush_ns: u64,
+    turn_began_ns: u64,
 }
 
 /// What this actor has seen, and where it says so.
@@ -81,21 +83,29 @@ impl<'a> Actor<'a> {
             replay: run.replay(),
             schema: run.algorithm.schema(),
             area: run.staging_area(),
-            limiter: run.limiter(),
+            turn: None,
             n_step: (0..count).map(|_| NStep::new(run.config.algorithm.n_step, gamma)).collect(),
             random: run.random(),
             ring: run.segment.metric_ring(run.process.index()),
             actions,
             values: vec![0.0; count],
-            last_flush_ns: laps.now_ns(),
+            turn_began_ns: laps.now_ns(),
             laps,
             run,
         })
     }
 
-    /// Take one step in every environment and stage what became ready. Flushes when the area is full enough or its
-    /// content old enough; `false` when the run ended while it waited.
+    /// Whether the rate limiter lets this actor step now. If not, the actor stands in line from here on.
+    pub fn may_step(&mut self) -> bool {
+        self.run.config.actor.count == 0 || self.turn().has_come()
+    }
+
+    /// Take one step in every environment and stage what became ready, as soon as the rate limiter agrees. Flushes when the
+    /// area is full enough or its content old enough. `false` when the run ended while it waited.
     pub fn step(&mut self) -> Result<bool, RoleError> {
+        if !self.wait_for_turn() {
+            return Ok(false);
+        }
         self.run.process.enter(Phase::Inference);
         if self.parameters.refresh(&mut *self.policy) {
             self.run.process.set_parameter_updates(self.parameters.updates);
@@ -115,9 +125,11 @@ impl<'a> Actor<'a> {
         self.count(Counter::InferenceNs);
 
         self.stage();
-        let alive = !self.wants_flush() || self.flush();
+        if self.wants_flush() {
+            self.flush();
+        }
         self.count(Counter::InsertNs);
-        Ok(alive)
+        Ok(true)
     }
 
     fn count(&mut self, counter: Counter) {
@@ -201,30 +213,39 @@ impl<'a> Actor<'a> {
         }
     }
 
+    fn turn(&mut self) -> &mut Turn<'a> {
+        let run = self.run;
+        self.turn.get_or_insert_with(|| run.limiter().turn(run.segment, run.process))
+    }
+
+    /// `false` when the run ended first.
+    fn wait_for_turn(&mut self) -> bool {
+        let run = self.run;
+        // The synchronous trainer has nobody to wait for.
+        if run.config.actor.count == 0 || self.turn.as_mut().is_some_and(Turn::has_come) {
+            return true;
+        }
+        let idle = || {
+            run.process.enter(Phase::LimiterWait);
+            !run.is_over()
+        };
+        let came = self.turn().wait(idle);
+        self.count(Counter::LimiterWaitNs);
+        self.turn_began_ns = self.laps.now_ns();
+        came
+    }
+
     fn wants_flush(&self) -> bool {
         let pending = self.area.pending();
-        let old = || self.laps.now_ns().saturating_sub(self.last_flush_ns) >= self.run.config.actor.flush_interval_ms * 1_000_000;
+        let old = || self.laps.now_ns().saturating_sub(self.turn_began_ns) >= self.run.config.actor.flush_interval_ms * 1_000_000;
         // The synchronous trainer must not depend on the clock.
         let timed = self.run.config.actor.count > 0;
         pending >= self.run.config.actor.flush_transitions || pending > 0 && timed && old()
     }
 
-    /// Move everything staged into the replay, once the rate limiter agrees. `false` when the run ended first.
-    pub fn flush(&mut self) -> bool {
-        self.count(Counter::InsertNs);
-        let pending = self.area.pending() as u64;
-        let run = self.run;
-        if run.config.actor.count > 0 {
-            let wait = || {
-                run.process.enter(Phase::LimiterWait);
-                !run.is_over()
-            };
-            let may = self.limiter.wait_to_insert(run.control(), pending, wait);
-            self.count(Counter::LimiterWaitNs);
-            if !may {
-                return false;
-            }
-        }
+    /// Move everything staged into the replay, and let the next actor have its turn.
+    fn flush(&mut self) {
+        let (run, pending) = (self.run, self.area.pending() as u64);
         run.process.enter(Phase::Insert);
         let lag = run.control().updates().load(Ordering::Relaxed).saturating_sub(self.parameters.updates);
         run.process.counters().add(Counter::PolicyLagSum, lag * pending);
@@ -233,8 +254,7 @@ impl<'a> Actor<'a> {
         if let Some(statistics) = &mut self.statistics {
             statistics.publish();
         }
-        self.last_flush_ns = self.laps.now_ns();
-        true
+        self.turn = None;
     }
 }
 

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering, wait_while_equal, wake_all};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, wait_as, wait_while_equal, wake_some};
 
 /// Bytes between two words: two cache lines, since the processor prefetches lines in pairs.
 const STRIDE_BYTES: usize = 128;
-const WORDS: usize = 16;
+const WORDS: usize = 17;
 /// Longest sleep between two looks at a closed gate.
 const GATE_LOOK: Duration = Duration::from_millis(10);
 
 pub(super) const CONTROL_BYTES: usize = STRIDE_BYTES * WORDS;
+
+/// Bit under which a process sleeps that waits for the other side of the replay; those that wait for their turn have the others.
+const ANY_PROGRESS: u32 = 1 << 31;
 
 /// What a run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +68,7 @@ impl<'a> Control<'a> {
             RunState::Poisoned => 3,
         };
         self.word(0).store(value, Ordering::Relaxed);
+        self.waiters().store(u32::MAX, Ordering::SeqCst);
         self.signal_progress();
     }
 
@@ -134,22 +138,43 @@ impl<'a> Control<'a> {
         self.word(15)
     }
 
-    /// Let every process that waits for the other side look again.
+    /// The number given last to a process that waits for its turn to insert.
+    pub fn last_turn(self) -> &'a AtomicU64 {
+        self.word(16)
+    }
+
+    /// Let every process look again that waits for the other side, or that is the first in line of those who insert.
     pub fn signal_progress(self) {
         // SeqCst on `waiters` and `progress` orders "raise progress, then look for waiters" against the waiters'
         // "announce, then look at progress": at least one side sees the other. A lost wake-up costs the timeout.
         self.progress().fetch_add(1, Ordering::SeqCst);
-        if self.waiters().swap(0, Ordering::SeqCst) != 0 {
-            wake_all(self.progress());
-        }
+        wake_some(self.progress(), self.waiters().swap(0, Ordering::SeqCst));
     }
 
     /// Sleep until `ready` may have changed, at most `timeout`. Spurious returns are possible.
-    pub fn wait_for_progress(self, timeout: Duration, ready: impl Fn() -> bool) {
+    pub fn wait_for_progress(self, timeout: Duration, ready: impl FnOnce() -> bool) {
+        self.sleep(ANY_PROGRESS, true, timeout, ready);
+    }
+
+    /// As [`Self::wait_for_progress`], for the process in `slot` that waits for its turn to insert. Progress concerns only the
+    /// first in line; the others sleep on until they are called.
+    pub fn wait_for_turn(self, slot: usize, is_first: bool, timeout: Duration, ready: impl FnOnce() -> bool) {
+        self.sleep(turn_bit(slot), is_first, timeout, ready);
+    }
+
+    /// Let the process in `slot` look whether its turn has come.
+    pub fn call(self, slot: usize) {
+        self.waiters().fetch_or(turn_bit(slot), Ordering::SeqCst);
+        self.signal_progress();
+    }
+
+    fn sleep(self, bit: u32, wants_progress: bool, timeout: Duration, ready: impl FnOnce() -> bool) {
         let seen = self.progress().load(Ordering::SeqCst);
-        self.waiters().store(1, Ordering::SeqCst);
+        if wants_progress {
+            self.waiters().fetch_or(bit, Ordering::SeqCst);
+        }
         if !ready() {
-            wait_while_equal(self.progress(), seen, timeout);
+            wait_as(self.progress(), bit, seen, timeout);
         }
     }
 
@@ -157,7 +182,13 @@ impl<'a> Control<'a> {
         self.half_word(11)
     }
 
+    /// The bits of those that want to be woken by progress.
     fn waiters(self) -> &'a AtomicU32 {
         self.half_word(12)
     }
+}
+
+/// Bit under which the process in `slot` sleeps while it waits for its turn. Slots may share one: that costs a needless look.
+fn turn_bit(slot: usize) -> u32 {
+    1 << (slot % 31)
 }

@@ -228,6 +228,7 @@ impl<'a> ProcessSlot<'a> {
     const ROLE: usize = 2;
     const RESTARTS: usize = 3;
     const VERSION: usize = 4;
+    const TURN: usize = 5;
     // The next words are written by the owner in its loop and lie on a line of their own.
     const HEARTBEAT: usize = 8;
     const PHASE: usize = 9;
@@ -253,6 +254,7 @@ impl<'a> ProcessSlot<'a> {
         self.words[Self::START_TIME].store(0, Ordering::Relaxed);
         self.words[Self::ROLE].store(role.code() | (number as u64) << 8, Ordering::Relaxed);
         self.words[Self::VERSION].store(0, Ordering::Relaxed);
+        self.words[Self::TURN].store(0, Ordering::Relaxed);
         self.words[Self::IN_OPERATION].store(0, Ordering::Relaxed);
         self.words[Self::PHASE].store(0, Ordering::Relaxed);
         self.words[Self::HEARTBEAT].store(monotonic_ns(), Ordering::Relaxed);
@@ -375,6 +377,28 @@ impl<'a> ProcessSlot<'a> {
         self.words[Self::VERSION].load(Ordering::Relaxed)
     }
 
+    /// The owner's number in the line of those who wait for their turn to insert; `None` while it does not wait, was passed
+    /// over, or is gone.
+    pub fn turn(self) -> Option<u64> {
+        // SeqCst, as in `set_turn`.
+        let number = self.words[Self::TURN].load(Ordering::SeqCst);
+        (number != 0 && number & PASSED_OVER == 0 && self.state() == SlotState::Live).then_some(number)
+    }
+
+    /// Stand in line under `number`, again if somebody has passed over it; 0 leaves the line.
+    pub fn set_turn(self, number: u64) {
+        // SeqCst orders "leave, then look who is next" against the others' "stand in line, then look who is first": at least
+        // one sees the other, so that somebody is called or need not be.
+        self.words[Self::TURN].store(number, Ordering::SeqCst);
+    }
+
+    /// Let the owner, which stands in line under `number` and does not move, hold up nobody until it moves again.
+    pub fn pass_over(self, number: u64) {
+        // Relaxed: the mark says nothing of anything else. It fails when the owner, or a new one, has another number by now.
+        let word = &self.words[Self::TURN];
+        let _ = word.compare_exchange(number, number | PASSED_OVER, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// Leave a message for whoever finds the process dead. Of one that is longer than 4095 bytes the first line and the
     /// end are kept: that is where a traceback says most.
     pub fn set_last_words(self, message: &str) {
@@ -448,6 +472,9 @@ fn shortened(message: &str, limit: usize) -> Cow<'_, str> {
     let tail = &message[message.ceil_char_boundary(message.len() - room)..];
     Cow::Owned([head, CUT, tail].concat())
 }
+
+/// Mark of a number in line whose owner did not take its turn.
+const PASSED_OVER: u64 = 1 << 63;
 
 /// Proof that the gate was open when an operation began; its end is announced on drop, unless by a panic.
 pub struct Operation<'a> {

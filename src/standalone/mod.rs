@@ -256,10 +256,12 @@ impl Standalone {
     ) -> Result<(), StandaloneError> {
         check_errors(errors.unwrap_or_default())?;
         let mut writing = locked(&self.writing);
-        self.wait(&mut patience, |limiter, control, idle| limiter.wait_to_insert(control, rows as u64, idle))?;
-        self.wait_at_gate(&mut patience)?;
         let Writing { participant, frames, steps, priorities } = &mut *writing;
         let place = participant.place(&self.segment, &self.schema, true)?;
+        // Held until everything is counted.
+        let mut turn = self.limiter.turn(&self.segment, place);
+        self.wait(&mut patience, participant, |idle| turn.wait(idle))?;
+        self.wait_at_gate(&mut patience)?;
         if let Some(errors) = errors {
             self.priorities_of(errors, priorities);
         }
@@ -315,9 +317,9 @@ impl Standalone {
         if self.is_empty() && self.options.samples_per_insert.is_none() && self.options.min_size <= 1 {
             return Err(crate::replay::SampleError::Empty.into());
         }
-        self.wait(&mut patience, |limiter, control, idle| limiter.wait_to_sample(control, count, idle))?;
-        let beta = beta.unwrap_or_else(|| self.beta() as f32);
         let Reading { participant, random, .. } = &mut *reading;
+        self.wait(&mut patience, participant, |idle| self.limiter.wait_to_sample(self.control(), count, idle))?;
+        let beta = beta.unwrap_or_else(|| self.beta() as f32);
         self.with_reader(participant, |replay| Ok(replay.sample_rows(rows, beta, random)?))
     }
 
@@ -459,14 +461,23 @@ impl Standalone {
         self.attachment.is_none().then_some(()).ok_or(StandaloneError::OfARun { action })
     }
 
-    /// Wait for the rate limiter.
+    /// Wait for the rate limiter, and look after the others meanwhile: a dead one may stand first in line.
     fn wait(
         &self,
         patience: &mut Patience<'_>,
-        wait: impl FnOnce(&RateLimiter, Control<'_>, &mut dyn FnMut() -> bool) -> bool,
+        participant: &mut Participant,
+        wait: impl FnOnce(&mut dyn FnMut() -> bool) -> bool,
     ) -> Result<(), StandaloneError> {
         let late = || StandaloneError::RateLimited { inserted: self.inserted(), sampled: self.sampled(), min_size: self.limiter.min_size };
-        self.wait_patiently(patience, |idle| wait(&self.limiter, self.control(), idle), late)
+        let wait_and_look = |idle: &mut dyn FnMut() -> bool| {
+            wait(&mut || {
+                if self.attachment.is_none() {
+                    participant.look_after_the_others(&self.segment, &self.schema);
+                }
+                idle()
+            })
+        };
+        self.wait_patiently(patience, wait_and_look, late)
     }
 
     /// Wait while somebody repairs. Before an operation, since nobody can be interrupted in it.

@@ -34,11 +34,7 @@ impl Participant {
     /// The place, taken first if need be: among those that stage transitions when `stages`. Now and then looks after the
     /// others.
     pub(super) fn place<'a>(&mut self, segment: &'a Segment, schema: &Schema, stages: bool) -> Result<ProcessSlot<'a>, StandaloneError> {
-        let now = monotonic_ns();
-        if now >= self.next_sweep_ns && !segment.name().is_empty() {
-            self.next_sweep_ns = now + SWEEP_INTERVAL_NS;
-            leaderless::sweep(segment, schema);
-        }
+        self.look_after_the_others(segment, schema);
         if segment.control().run_state() == RunState::Poisoned {
             return Err(StandaloneError::Inexact);
         }
@@ -52,6 +48,15 @@ impl Participant {
             }
         };
         Ok(segment.processes().slot(index))
+    }
+
+    /// Repair after participants that have died, now and then.
+    pub(super) fn look_after_the_others(&mut self, segment: &Segment, schema: &Schema) {
+        let now = monotonic_ns();
+        if now >= self.next_sweep_ns && !segment.name().is_empty() {
+            self.next_sweep_ns = now + SWEEP_INTERVAL_NS;
+            leaderless::sweep(segment, schema);
+        }
     }
 
     /// Give the place back, if it is this process's.
