@@ -139,7 +139,8 @@ fn the_limiter_holds_its_ratio_between_processes_whoever_is_faster() {
                 for number in 0.. {
                     run.payload.stage(area, Identity { life: slot as u32, number }, None);
                     if area.pending() as u64 == FLUSH {
-                        if !limiter.wait_to_insert(control, FLUSH, || true) {
+                        let mut turn = limiter.turn(&run.segment, run.slot(slot));
+                        if !turn.wait(|| true) {
                             return;
                         }
                         replay.flush(area);

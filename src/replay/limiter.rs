@@ -12,7 +12,7 @@ use crate::segment::processes::ProcessSlot;
 use crate::sync::Ordering;
 
 /// Longest sleep between two looks, against lost wake-ups.
-const PATIENCE: Duration = Duration::from_millis(2);
+pub(super) const PATIENCE: Duration = Duration::from_millis(2);
 
 /// When inserting and sampling may go on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,6 +43,12 @@ impl RateLimiter {
         let Some(ratio) = self.samples_per_insert else { return true };
         let surplus = |sampled| self.surplus_at(ratio, inserted, sampled);
         surplus(sampled + count) >= -self.error_band || surplus(sampled) >= 0.0
+    }
+
+    /// Samples that inserting `count` transitions calls for.
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+    pub(super) fn samples_for(&self, count: u64) -> f64 {
+        self.samples_per_insert.unwrap_or(0.0) * count as f64
     }
 
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]

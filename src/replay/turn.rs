@@ -1,30 +1,27 @@
 //! Turns to insert: whoever has to wait for the rate limiter is served in the order of arrival.
 //!
-//! Without an order, whoever happens to look first goes on, and the same process may do so again and again. So a process
-//! that has to wait takes a number, writes it into its own slot of the process table, and keeps it until what it inserts is
-//! counted. The *surplus* (samples that the inserts call for beyond those drawn) says who may insert:
+//! Without an order, whoever happens to look first goes on, again and again. So a process that has to wait takes a number,
+//! writes it into its own slot of the process table, and keeps it until what it inserts is counted. With the *surplus* of
+//! samples that the inserts call for,
 //!
 //! ```text
-//!  error band < surplus              nobody
-//!           0 < surplus <= error band  the first in line; anybody while nobody stands in line
-//!               surplus <= 0           anybody
+//!  error band < surplus                nobody inserts;
+//!           0 < surplus <= error band  the first that is ready does, or anybody while nobody waits;
+//!               surplus <= 0           everybody does.
 //! ```
 //!
-//! No lock, and nothing to repair. A dead process's number goes with its slot. A first in line that does not move (stopped,
-//! busy, or dead and not yet noticed) holds the others up until the samplers have used up the surplus: then everybody may go,
-//! and whoever goes past the first in line marks its number as passed over. It counts no more until its owner moves, which
-//! takes the mark away and is first again. The counts decide this, not a clock.
+//! Who makes what it inserts takes its number before and begins when its turn is near ([`Turn::is_near`]): what is made
+//! early gets old in line. Until it is ready it holds up nobody.
+//!
+//! There is no lock and nothing to repair. A dead process's number goes with its slot. A first in line that does not take its
+//! turn (stopped, or dead and not yet noticed) holds the others up until the samplers have used up the surplus; who goes on then
+//! passes over it, so that it holds up nobody until it moves again, and is first again. Counts decide this, not a clock.
 
-use std::time::Duration;
-
-use super::limiter::RateLimiter;
+use super::limiter::{PATIENCE, RateLimiter};
 use crate::segment::Segment;
 use crate::segment::control::{Control, RunState};
-use crate::segment::processes::{ProcessSlot, ProcessTable};
+use crate::segment::processes::{Place, ProcessSlot, ProcessTable};
 use crate::sync::Ordering;
-
-/// Longest sleep between two looks: against lost wake-ups, and for who stands behind a process that does not move.
-const PATIENCE: Duration = Duration::from_millis(2);
 
 /// A process's turn to insert: awaited, then held until the inserted transitions are counted, and given up on drop.
 pub struct Turn<'a> {
@@ -34,9 +31,10 @@ pub struct Turn<'a> {
     /// Processes that insert have the first slots of the table.
     inserters: usize,
     process: ProcessSlot<'a>,
-    /// Place in the line; 0 while there was no need to stand in it.
+    /// Number in line; 0 while there was no need to take one.
     number: u64,
-    is_first: bool,
+    /// Whether samples may bring it next, so that each batch is worth a look.
+    wants_progress: bool,
     has_come: bool,
 }
 
@@ -44,64 +42,101 @@ impl<'a> Turn<'a> {
     pub(super) fn new(limiter: RateLimiter, segment: &'a Segment, process: ProcessSlot<'a>) -> Self {
         let inserters = segment.layout().parameters().stagers;
         let (control, processes) = (segment.control(), segment.processes());
-        Self { limiter, control, processes, inserters, process, number: 0, is_first: false, has_come: false }
+        Self { limiter, control, processes, inserters, process, number: 0, wants_progress: false, has_come: false }
     }
 
-    /// Whether it has come. If not, the process stands in line from here on.
+    /// Whether it comes before `samples` more are drawn, if everybody in front inserts as many transitions as this process
+    /// will: `transitions`. If not, the process stands in line from here on.
+    pub fn is_near(&mut self, samples: u64, transitions: u64) -> bool {
+        let Some(surplus) = self.surplus() else { return true };
+        if surplus <= 0.0 {
+            return true;
+        }
+        let insert = self.limiter.samples_for(transitions);
+        let distance = surplus - self.limiter.error_band + self.in_front().count() as f64 * insert - samples as f64;
+        if distance <= 0.0 {
+            return true;
+        }
+        self.stand_in_line(false);
+        self.wants_progress = distance <= insert;
+        false
+    }
+
+    /// Whether it has come, for a process that is ready to insert. If not, the process stands in line from here on, and
+    /// whoever came later waits for it.
     pub fn has_come(&mut self) -> bool {
         self.has_come = self.has_come || self.look();
         self.has_come
     }
 
-    /// Wait until it has come. `false` when the run ends first. `idle` is called before every sleep and may end the waiting
-    /// too, by returning `false`.
-    pub fn wait(&mut self, mut idle: impl FnMut() -> bool) -> bool {
+    /// Wait until [`Self::is_near`]. `false` when the run ends first. `idle` is called before every sleep and may end the
+    /// waiting too, by returning `false`.
+    pub fn wait_until_near(&mut self, samples: u64, transitions: u64, idle: impl FnMut() -> bool) -> bool {
+        self.wait_until(|turn| turn.is_near(samples, transitions), idle)
+    }
+
+    /// Wait until [`Self::has_come`], as [`Self::wait_until_near`] does.
+    pub fn wait(&mut self, idle: impl FnMut() -> bool) -> bool {
+        self.wait_until(Self::has_come, idle)
+    }
+
+    fn wait_until(&mut self, ready: impl Fn(&mut Self) -> bool, mut idle: impl FnMut() -> bool) -> bool {
         let control = self.control;
         let ended = || matches!(control.run_state(), RunState::Stopping | RunState::Poisoned);
-        while !self.has_come() {
+        while !ready(self) {
             if ended() || !idle() {
                 return false;
             }
-            control.wait_for_turn(self.process.index(), self.is_first, PATIENCE, || self.has_come() || ended());
+            control.wait_for_turn(self.process.index(), self.wants_progress, PATIENCE, || ready(self) || ended());
         }
         true
     }
 
     fn look(&mut self) -> bool {
-        // Relaxed: two processes that look at once may both go on, whatever the ordering.
-        let [inserted, sampled] = [self.control.inserted(), self.control.sampled()].map(|word| word.load(Ordering::Relaxed));
-        let Some(surplus) = self.limiter.surplus(inserted, sampled) else { return true };
+        if self.number != 0 {
+            self.stand_in_line(true);
+        }
+        let Some(surplus) = self.surplus() else { return true };
+        if surplus <= 0.0 && self.number == 0 {
+            return true;
+        }
+        let first = self.in_front().filter(|(_, place)| place.is_ready).min_by_key(|(_, place)| place.number);
         if surplus <= 0.0 {
-            if self.number != 0
-                && let Some((first, number)) = self.first_before(self.number)
-            {
-                first.pass_over(number);
+            if let Some((slot, place)) = first {
+                slot.pass_over(place);
             }
             return true;
         }
-        let own = if self.number == 0 { u64::MAX } else { self.number };
-        self.is_first = self.first_before(own).is_none();
-        if self.is_first && surplus <= self.limiter.error_band {
+        if first.is_none() && surplus <= self.limiter.error_band {
             return true;
         }
-        self.stand_in_line();
+        self.stand_in_line(true);
+        self.wants_progress = first.is_none();
         false
     }
 
-    fn stand_in_line(&mut self) {
+    fn surplus(&self) -> Option<f64> {
+        // Relaxed: two processes that look at once may both go on, whatever the ordering.
+        let [inserted, sampled] = [self.control.inserted(), self.control.sampled()].map(|word| word.load(Ordering::Relaxed));
+        self.limiter.surplus(inserted, sampled)
+    }
+
+    /// Take a number, or take back what somebody has changed in passing over this process.
+    fn stand_in_line(&mut self, is_ready: bool) {
         if self.number == 0 {
             self.number = 1 + self.control.last_turn().fetch_add(1, Ordering::Relaxed);
-            self.process.set_turn(self.number);
-        } else if self.process.turn().is_none() {
-            // Somebody has passed over this process, which moves again.
-            self.process.set_turn(self.number);
+        }
+        let place = Place { number: self.number, is_ready };
+        if self.process.place_in_line() != Some(place) {
+            self.process.stand_in_line(place);
         }
     }
 
-    /// The first in line, if its number is smaller than `number`.
-    fn first_before(&self, number: u64) -> Option<(ProcessSlot<'a>, u64)> {
-        let waiting = self.processes.iter().take(self.inserters).filter_map(|slot| Some((slot, slot.turn()?)));
-        waiting.filter(|&(_, other)| other < number).min_by_key(|&(_, other)| other)
+    /// Everybody who came before, with their places.
+    fn in_front(&self) -> impl Iterator<Item = (ProcessSlot<'a>, Place)> {
+        let own = if self.number == 0 { u64::MAX } else { self.number };
+        let waiting = self.processes.iter().take(self.inserters).filter_map(|slot| Some((slot, slot.place_in_line()?)));
+        waiting.filter(move |(_, place)| place.number < own)
     }
 }
 
@@ -110,9 +145,10 @@ impl Drop for Turn<'_> {
         if self.number == 0 {
             return;
         }
-        self.process.set_turn(0);
-        if let Some((next, _)) = self.first_before(u64::MAX) {
-            self.control.call(next.index());
+        self.process.leave_line();
+        self.number = 0;
+        if self.in_front().next().is_some() {
+            self.control.call_line();
         }
     }
 }

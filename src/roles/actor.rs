@@ -27,9 +27,11 @@ pub struct Actor<'a> {
     replay: Replay<'a>,
     schema: Schema,
     area: StagingArea<'a>,
-    /// The turn to insert what is staged: an actor waits for it before it steps, not after, so that what it inserts was
-    /// chosen by the newest parameters.
+    /// The turn to insert what is being staged; `None` between a flush and the next step.
     turn: Option<Turn<'a>>,
+    began: Began,
+    /// Samples that learners drew from the beginning of the last turn until what it inserts was staged.
+    samples_meanwhile: u64,
     n_step: Vec<NStep>,
     random: Random,
     ring: MetricRing<'a>,
@@ -42,7 +44,13 @@ pub struct Actor<'a> {
     observations: Vec<f32>,
     statistics: Option<OwnStatistics<'a>>,
     laps: Laps,
-    turn_began_ns: u64,
+}
+
+/// When the actor began to step for its next flush.
+#[derive(Default)]
+struct Began {
+    at_ns: u64,
+    sampled: u64,
 }
 
 /// What this actor has seen, and where it says so.
@@ -84,26 +92,22 @@ impl<'a> Actor<'a> {
             schema: run.algorithm.schema(),
             area: run.staging_area(),
             turn: None,
+            began: Began::default(),
+            samples_meanwhile: 0,
             n_step: (0..count).map(|_| NStep::new(run.config.algorithm.n_step, gamma)).collect(),
             random: run.random(),
             ring: run.segment.metric_ring(run.process.index()),
             actions,
             values: vec![0.0; count],
-            turn_began_ns: laps.now_ns(),
             laps,
             run,
         })
     }
 
-    /// Whether the rate limiter lets this actor step now. If not, the actor stands in line from here on.
-    pub fn may_step(&mut self) -> bool {
-        self.run.config.actor.count == 0 || self.turn().has_come()
-    }
-
-    /// Take one step in every environment and stage what became ready, as soon as the rate limiter agrees. Flushes when the
-    /// area is full enough or its content old enough. `false` when the run ended while it waited.
+    /// Take one step in every environment and stage what became ready. Flushes when the area is full enough or its
+    /// content old enough; `false` when the run ended while it waited.
     pub fn step(&mut self) -> Result<bool, RoleError> {
-        if !self.wait_for_turn() {
+        if self.turn.is_none() && !self.begin() {
             return Ok(false);
         }
         self.run.process.enter(Phase::Inference);
@@ -125,11 +129,9 @@ impl<'a> Actor<'a> {
         self.count(Counter::InferenceNs);
 
         self.stage();
-        if self.wants_flush() {
-            self.flush();
-        }
+        let alive = !self.wants_flush() || self.flush();
         self.count(Counter::InsertNs);
-        Ok(true)
+        Ok(alive)
     }
 
     fn count(&mut self, counter: Counter) {
@@ -213,40 +215,44 @@ impl<'a> Actor<'a> {
         }
     }
 
-    fn turn(&mut self) -> &mut Turn<'a> {
-        let run = self.run;
-        self.turn.get_or_insert_with(|| run.limiter().turn(run.segment, run.process))
-    }
-
-    /// `false` when the run ended first.
-    fn wait_for_turn(&mut self) -> bool {
+    /// Wait with the first step of a flush until the flush will not have to wait, so that its actions are chosen by parameters
+    /// as new as can be. It takes about as long as the last one, in samples drawn meanwhile. `false` when the run ended first.
+    fn begin(&mut self) -> bool {
         let run = self.run;
         // The synchronous trainer has nobody to wait for.
-        if run.config.actor.count == 0 || self.turn.as_mut().is_some_and(Turn::has_come) {
+        if run.config.actor.count == 0 {
             return true;
         }
-        let idle = || {
-            run.process.enter(Phase::LimiterWait);
-            !run.is_over()
-        };
-        let came = self.turn().wait(idle);
+        let transitions = run.config.actor.flush_transitions as u64;
+        let turn = self.turn.insert(run.limiter().turn(run.segment, run.process));
+        let near = turn.wait_until_near(self.samples_meanwhile, transitions, || idle(run));
         self.count(Counter::LimiterWaitNs);
-        self.turn_began_ns = self.laps.now_ns();
-        came
+        self.began = Began { at_ns: self.laps.now_ns(), sampled: sampled(run) };
+        near
     }
 
     fn wants_flush(&self) -> bool {
         let pending = self.area.pending();
-        let old = || self.laps.now_ns().saturating_sub(self.turn_began_ns) >= self.run.config.actor.flush_interval_ms * 1_000_000;
+        let old = || self.laps.now_ns().saturating_sub(self.began.at_ns) >= self.run.config.actor.flush_interval_ms * 1_000_000;
         // The synchronous trainer must not depend on the clock.
         let timed = self.run.config.actor.count > 0;
         pending >= self.run.config.actor.flush_transitions || pending > 0 && timed && old()
     }
 
-    /// Move everything staged into the replay, and let the next actor have its turn.
-    fn flush(&mut self) {
-        let (run, pending) = (self.run, self.area.pending() as u64);
+    /// Move everything staged into the replay, once the rate limiter agrees. `false` when the run ended first.
+    fn flush(&mut self) -> bool {
+        let run = self.run;
+        self.count(Counter::InsertNs);
+        if let Some(turn) = &mut self.turn {
+            self.samples_meanwhile = sampled(run).saturating_sub(self.began.sampled);
+            let may = turn.wait(|| idle(run));
+            self.count(Counter::LimiterWaitNs);
+            if !may {
+                return false;
+            }
+        }
         run.process.enter(Phase::Insert);
+        let pending = self.area.pending() as u64;
         let lag = run.control().updates().load(Ordering::Relaxed).saturating_sub(self.parameters.updates);
         run.process.counters().add(Counter::PolicyLagSum, lag * pending);
         run.process.counters().raise(Counter::PolicyLagMax, lag);
@@ -254,8 +260,20 @@ impl<'a> Actor<'a> {
         if let Some(statistics) = &mut self.statistics {
             statistics.publish();
         }
+        // Everything is counted: the next one's turn.
         self.turn = None;
+        true
     }
+}
+
+/// Before every sleep in line: whether to wait on.
+fn idle(run: &Run<'_>) -> bool {
+    run.process.enter(Phase::LimiterWait);
+    !run.is_over()
+}
+
+fn sampled(run: &Run<'_>) -> u64 {
+    run.control().sampled().load(Ordering::Relaxed)
 }
 
 impl<'a> OwnStatistics<'a> {

@@ -12,7 +12,7 @@ const GATE_LOOK: Duration = Duration::from_millis(10);
 
 pub(super) const CONTROL_BYTES: usize = STRIDE_BYTES * WORDS;
 
-/// Bit under which a process sleeps that waits for the other side of the replay; those that wait for their turn have the others.
+/// Bit under which a process sleeps that waits for the other side of the replay. Those that stand in line have the others.
 const ANY_PROGRESS: u32 = 1 << 31;
 
 /// What a run is doing.
@@ -138,12 +138,12 @@ impl<'a> Control<'a> {
         self.word(15)
     }
 
-    /// The number given last to a process that waits for its turn to insert.
+    /// The number given last to a process that stands in line to insert.
     pub fn last_turn(self) -> &'a AtomicU64 {
         self.word(16)
     }
 
-    /// Let every process look again that waits for the other side, or that is the first in line of those who insert.
+    /// Let every process look again that waits for the other side.
     pub fn signal_progress(self) {
         // SeqCst on `waiters` and `progress` orders "raise progress, then look for waiters" against the waiters'
         // "announce, then look at progress": at least one side sees the other. A lost wake-up costs the timeout.
@@ -156,16 +156,16 @@ impl<'a> Control<'a> {
         self.sleep(ANY_PROGRESS, true, timeout, ready);
     }
 
-    /// As [`Self::wait_for_progress`], for the process in `slot` that waits for its turn to insert. Progress concerns only the
-    /// first in line; the others sleep on until they are called.
-    pub fn wait_for_turn(self, slot: usize, is_first: bool, timeout: Duration, ready: impl FnOnce() -> bool) {
-        self.sleep(turn_bit(slot), is_first, timeout, ready);
+    /// As [`Self::wait_for_progress`], for the process in `slot` that stands in line to insert. Without `wants_progress` it
+    /// sleeps on until [`Self::call_line`].
+    pub fn wait_for_turn(self, slot: usize, wants_progress: bool, timeout: Duration, ready: impl FnOnce() -> bool) {
+        self.sleep(turn_bit(slot), wants_progress, timeout, ready);
     }
 
-    /// Let the process in `slot` look whether its turn has come.
-    pub fn call(self, slot: usize) {
-        self.waiters().fetch_or(turn_bit(slot), Ordering::SeqCst);
-        self.signal_progress();
+    /// Let everybody look again who stands in line to insert.
+    pub fn call_line(self) {
+        self.progress().fetch_add(1, Ordering::SeqCst);
+        wake_some(self.progress(), !ANY_PROGRESS);
     }
 
     fn sleep(self, bit: u32, wants_progress: bool, timeout: Duration, ready: impl FnOnce() -> bool) {
@@ -188,7 +188,7 @@ impl<'a> Control<'a> {
     }
 }
 
-/// Bit under which the process in `slot` sleeps while it waits for its turn. Slots may share one: that costs a needless look.
+/// Bit under which the process in `slot` sleeps while it stands in line. Slots may share one: that costs a needless look.
 fn turn_bit(slot: usize) -> u32 {
     1 << (slot % 31)
 }

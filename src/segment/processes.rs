@@ -181,6 +181,27 @@ impl Phase {
     }
 }
 
+/// A place in the line of those who wait for their turn to insert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Smaller for who came earlier; not 0.
+    pub number: u64,
+    /// Whether its owner inserts as soon as its turn comes, so that whoever came later waits for it.
+    pub is_ready: bool,
+}
+
+impl Place {
+    const READY: u64 = 1 << 63;
+
+    fn from_bits(word: u64) -> Self {
+        Self { number: word & !Self::READY, is_ready: word & Self::READY != 0 }
+    }
+
+    fn to_bits(self) -> u64 {
+        self.number | if self.is_ready { Self::READY } else { 0 }
+    }
+}
+
 /// The table.
 #[derive(Clone, Copy)]
 pub struct ProcessTable<'a> {
@@ -228,7 +249,7 @@ impl<'a> ProcessSlot<'a> {
     const ROLE: usize = 2;
     const RESTARTS: usize = 3;
     const VERSION: usize = 4;
-    const TURN: usize = 5;
+    const PLACE: usize = 5;
     // The next words are written by the owner in its loop and lie on a line of their own.
     const HEARTBEAT: usize = 8;
     const PHASE: usize = 9;
@@ -254,7 +275,7 @@ impl<'a> ProcessSlot<'a> {
         self.words[Self::START_TIME].store(0, Ordering::Relaxed);
         self.words[Self::ROLE].store(role.code() | (number as u64) << 8, Ordering::Relaxed);
         self.words[Self::VERSION].store(0, Ordering::Relaxed);
-        self.words[Self::TURN].store(0, Ordering::Relaxed);
+        self.words[Self::PLACE].store(0, Ordering::Relaxed);
         self.words[Self::IN_OPERATION].store(0, Ordering::Relaxed);
         self.words[Self::PHASE].store(0, Ordering::Relaxed);
         self.words[Self::HEARTBEAT].store(monotonic_ns(), Ordering::Relaxed);
@@ -377,26 +398,31 @@ impl<'a> ProcessSlot<'a> {
         self.words[Self::VERSION].load(Ordering::Relaxed)
     }
 
-    /// The owner's number in the line of those who wait for their turn to insert; `None` while it does not wait, was passed
-    /// over, or is gone.
-    pub fn turn(self) -> Option<u64> {
-        // SeqCst, as in `set_turn`.
-        let number = self.words[Self::TURN].load(Ordering::SeqCst);
-        (number != 0 && number & PASSED_OVER == 0 && self.state() == SlotState::Live).then_some(number)
+    /// The owner's place in the line of those who wait for their turn to insert; `None` while it does not wait, or is gone.
+    pub fn place_in_line(self) -> Option<Place> {
+        // SeqCst: see `leave_line`.
+        let word = self.words[Self::PLACE].load(Ordering::SeqCst);
+        (word != 0 && self.state() == SlotState::Live).then(|| Place::from_bits(word))
     }
 
-    /// Stand in line under `number`, again if somebody has passed over it; 0 leaves the line.
-    pub fn set_turn(self, number: u64) {
-        // SeqCst orders "leave, then look who is next" against the others' "stand in line, then look who is first": at least
-        // one sees the other, so that somebody is called or need not be.
-        self.words[Self::TURN].store(number, Ordering::SeqCst);
+    /// Take a place in the line, or change the own one.
+    pub fn stand_in_line(self, place: Place) {
+        // SeqCst: see `leave_line`.
+        self.words[Self::PLACE].store(place.to_bits(), Ordering::SeqCst);
     }
 
-    /// Let the owner, which stands in line under `number` and does not move, hold up nobody until it moves again.
-    pub fn pass_over(self, number: u64) {
-        // Relaxed: the mark says nothing of anything else. It fails when the owner, or a new one, has another number by now.
-        let word = &self.words[Self::TURN];
-        let _ = word.compare_exchange(number, number | PASSED_OVER, Ordering::Relaxed, Ordering::Relaxed);
+    /// Give the place up.
+    pub fn leave_line(self) {
+        // SeqCst orders "leave, then look who waits" against the others' "stand in line, then look who is in front": at least
+        // one sees the other, so that whoever must be called is.
+        self.words[Self::PLACE].store(0, Ordering::SeqCst);
+    }
+
+    /// Let the owner, which is at `place` and does not move, hold up nobody until it moves again.
+    pub fn pass_over(self, place: Place) {
+        let passed = Place { is_ready: false, ..place };
+        // Fails when the owner, or a new one, has moved. Relaxed: the word stands for nothing but itself.
+        let _ = self.words[Self::PLACE].compare_exchange(place.to_bits(), passed.to_bits(), Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Leave a message for whoever finds the process dead. Of one that is longer than 4095 bytes the first line and the
@@ -472,9 +498,6 @@ fn shortened(message: &str, limit: usize) -> Cow<'_, str> {
     let tail = &message[message.ceil_char_boundary(message.len() - room)..];
     Cow::Owned([head, CUT, tail].concat())
 }
-
-/// Mark of a number in line whose owner did not take its turn.
-const PASSED_OVER: u64 = 1 << 63;
 
 /// Proof that the gate was open when an operation began; its end is announced on drop, unless by a panic.
 pub struct Operation<'a> {
