@@ -1,21 +1,59 @@
-//! Which process runs on which cores, so that the ones that compute all the time do not push each other around.
+//! Which process runs on which cores.
+//!
+//! A learner computes all the time, so whoever shares its core takes half of it, and all learners wait for the slowest. Binding helps where it
+//! keeps one core free for each learner and leaves one for the others. Where there are too few cores for that, or other programs have them, the
+//! kernel shares them out better than any plan: it sees who waits for the rate limiter and whose core is idle.
+
+use std::collections::BTreeSet;
 
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
-use serde::Serialize;
 
-/// The cores of every process; several processes may share one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Assignment {
+/// With fewer transitions of a batch for each, several learners hardly do more updates than one: exchanging gradients takes what they save.
+/// Measured: docs/performance.md.
+pub const LEAST_TRANSITIONS_PER_LEARNER: usize = 128;
+
+/// The processes that want cores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Demand {
+    /// Learners, each of which computes all the time.
+    pub learners: usize,
+    /// Actors.
+    pub actors: usize,
+    /// Whether there is an evaluator.
+    pub has_evaluator: bool,
+    /// Whether a rate limiter lets actors run only as fast as learners do: their cores are then idle for much of the time.
+    pub actors_wait: bool,
+}
+
+/// The cores of every process; no cores leave a process to the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Placement {
     /// Cores of each learner.
     pub learners: Vec<Vec<usize>>,
-    /// Cores of each actor.
-    pub actors: Vec<Vec<usize>>,
-    /// Cores of the evaluator, if there is one.
-    pub evaluator: Option<Vec<usize>>,
-    /// Cores of the supervisor, which sleeps most of the time.
-    pub supervisor: Vec<usize>,
+    /// The cores that all actors share.
+    pub actors: Vec<usize>,
+    /// Cores of the evaluator.
+    pub evaluator: Vec<usize>,
+}
+
+/// Divides the `usable` cores, which are listed in the order of preference, except those that are `taken`.
+///
+/// Each learner gets a core of its own. Of the rest, actors and evaluator share as many as they are: the kernel spreads them. Actors that are
+/// more than the rest and wait for learners may run on every core that is not taken: when they are the slower side, learners wait and their
+/// cores are idle. `None` when no core would be left beside those of the learners: then nothing should be bound.
+pub fn plan(usable: &[usize], taken: &BTreeSet<usize>, demand: Demand) -> Option<Placement> {
+    let free: Vec<usize> = usable.iter().copied().filter(|core| !taken.contains(core)).collect();
+    if free.len() <= demand.learners {
+        return None;
+    }
+    let (for_learners, rest) = free.split_at(demand.learners);
+    let others = demand.actors + usize::from(demand.has_evaluator);
+    let shared = rest[..others.clamp(1, rest.len())].to_vec();
+    let evaluator = if demand.has_evaluator { shared.clone() } else { Vec::new() };
+    let actors = if demand.actors > rest.len() && demand.actors_wait { free.clone() } else { shared };
+    Some(Placement { learners: for_learners.iter().map(|&core| vec![core]).collect(), actors, evaluator })
 }
 
 /// A process cannot be bound to the cores.
@@ -34,7 +72,7 @@ pub enum AffinityError {
     },
     /// The kernel refused.
     #[error(
-        "the kernel refused to bind this process to the cores {cores:?} ({errno}); use those in `supervisor doctor`, or set machine.affinity to false"
+        "the kernel refused to bind a process to the cores {cores:?} ({errno}); use those in `supervisor doctor`, or set machine.affinity to false"
     )]
     Refused {
         /// The cores.
@@ -44,45 +82,30 @@ pub enum AffinityError {
     },
 }
 
-/// Spreads processes over `cores`, which are listed in the order of preference.
-///
-/// Every learner gets a core of its own as long as one is left for the others; actors spread evenly over the rest; the evaluator takes what is
-/// free, or else the least crowded core that no learner computes on; the supervisor may wander over all that is free, or else goes where the
-/// evaluator would. Without any core everything is left unbound: the lists are empty.
-pub fn plan(cores: &[usize], actors: usize, learners: usize, has_evaluator: bool) -> Assignment {
-    let needs_rest = actors > 0 || has_evaluator;
-    let most_for_learners = if needs_rest && cores.len() > 1 { cores.len() - 1 } else { cores.len() };
-    let (for_learners, rest) = cores.split_at(learners.min(most_for_learners));
-    let rest = if rest.is_empty() { cores } else { rest };
-
-    let mut crowd = vec![0usize; rest.len()];
-    let mut take = || {
-        let index = (0..crowd.len()).min_by_key(|&index| crowd[index])?;
-        crowd[index] += 1;
-        Some(rest[index])
-    };
-    let actors: Vec<Vec<usize>> = (0..actors).map(|_| Vec::from_iter(take())).collect();
-    let evaluator = has_evaluator.then(|| Vec::from_iter(take()));
-    let free: Vec<usize> = rest
-        .iter()
-        .zip(&crowd)
-        .filter(|&(core, &processes)| processes == 0 && !for_learners.contains(core))
-        .map(|(core, _)| *core)
-        .collect();
-    let least_crowded = || (0..rest.len()).min_by_key(|&index| crowd[index]).map(|index| rest[index]);
-    Assignment {
-        learners: (0..learners).map(|learner| for_learners.iter().cycle().nth(learner).copied().into_iter().collect()).collect(),
-        actors,
-        evaluator,
-        supervisor: if free.is_empty() { Vec::from_iter(least_crowded()) } else { free },
-    }
-}
-
 /// Binds this process, and those that it will fork, to `cores`.
 ///
 /// # Errors
 /// No core, a core that does not exist, or one that this process may not use.
 pub fn bind_current_process(cores: &[usize]) -> Result<(), AffinityError> {
+    bind(Pid::from_raw(0), cores)
+}
+
+/// Lets every thread of the process `pid`, and those that it will start, run on all of `cores`.
+///
+/// # Errors
+/// As [`bind_current_process`]; a thread that has ended meanwhile is none.
+pub fn bind_process(pid: Pid, cores: &[usize]) -> Result<(), AffinityError> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Ok(()) };
+    for thread in threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok()) {
+        match bind(Pid::from_raw(thread), cores) {
+            Err(AffinityError::Refused { errno: Errno::ESRCH, .. }) | Ok(()) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn bind(thread: Pid, cores: &[usize]) -> Result<(), AffinityError> {
     if cores.is_empty() {
         return Err(AffinityError::NoCores);
     }
@@ -90,7 +113,7 @@ pub fn bind_current_process(cores: &[usize]) -> Result<(), AffinityError> {
     for &core in cores {
         mask.set(core).map_err(|_| AffinityError::NoSuchCore { core, limit: CpuSet::count() })?;
     }
-    sched_setaffinity(Pid::from_raw(0), &mask).map_err(|errno| AffinityError::Refused { cores: cores.to_vec(), errno })
+    sched_setaffinity(thread, &mask).map_err(|errno| AffinityError::Refused { cores: cores.to_vec(), errno })
 }
 
 #[cfg(test)]
@@ -99,77 +122,95 @@ mod tests {
 
     use super::*;
 
+    const USUAL: Demand = Demand { learners: 1, actors: 1, has_evaluator: true, actors_wait: true };
+
+    fn place(usable: &[usize], demand: Demand) -> Option<Placement> {
+        plan(usable, &BTreeSet::new(), demand)
+    }
+
     #[test]
     fn on_two_cores_the_learner_has_one_and_actor_and_evaluator_share_the_other() {
-        let plan = plan(&[0, 1], 1, 1, true);
-        assert_eq!(plan, Assignment { learners: vec![vec![0]], actors: vec![vec![1]], evaluator: Some(vec![1]), supervisor: vec![1] });
+        let placement = place(&[0, 1], USUAL).unwrap();
+        assert_eq!(placement, Placement { learners: vec![vec![0]], actors: vec![1], evaluator: vec![1] });
     }
 
     #[test]
-    fn with_cores_to_spare_every_process_is_alone_and_the_supervisor_has_the_rest() {
-        let plan = plan(&[4, 5, 6, 7, 8, 9], 2, 1, true);
-        assert_eq!(
-            plan,
-            Assignment { learners: vec![vec![4]], actors: vec![vec![5], vec![6]], evaluator: Some(vec![7]), supervisor: vec![8, 9] }
-        );
+    fn with_cores_to_spare_others_share_as_many_as_they_are_and_leave_the_rest_to_other_runs() {
+        let placement = place(&[4, 5, 6, 7, 8, 9], Demand { actors: 2, ..USUAL }).unwrap();
+        assert_eq!(placement, Placement { learners: vec![vec![4]], actors: vec![5, 6, 7], evaluator: vec![5, 6, 7] });
     }
 
     #[test]
-    fn on_one_core_everything_shares_it() {
-        let plan = plan(&[3], 2, 1, true);
-        assert_eq!(
-            plan,
-            Assignment { learners: vec![vec![3]], actors: vec![vec![3], vec![3]], evaluator: Some(vec![3]), supervisor: vec![3] }
-        );
+    fn learners_that_leave_no_core_to_the_others_are_left_to_the_kernel() {
+        assert_eq!(place(&[0, 1], Demand { learners: 2, ..USUAL }), None);
+        assert_eq!(place(&[3], USUAL), None);
+        assert_eq!(place(&[0, 1, 2], Demand { learners: 4, ..USUAL }), None);
+        assert!(place(&[0, 1, 2], Demand { learners: 2, ..USUAL }).is_some());
     }
 
     #[test]
-    fn learners_share_when_they_are_too_many_and_leave_a_core_for_actors() {
-        let plan = plan(&[0, 1, 2], 1, 4, false);
-        assert_eq!(plan.learners, [[0], [1], [0], [1]]);
-        assert_eq!(plan.actors, [[2]]);
+    fn actors_that_wait_for_learners_may_use_the_cores_on_which_learners_wait_for_them() {
+        let many = Demand { actors: 4, ..USUAL };
+        assert_eq!(place(&[0, 1], many).unwrap().actors, [0, 1]);
+        assert_eq!(place(&[0, 1], many).unwrap().evaluator, [1], "an evaluator computes all the time");
+        assert_eq!(place(&[0, 1], Demand { actors_wait: false, ..many }).unwrap().actors, [1], "these never wait");
     }
 
     #[test]
-    fn without_other_processes_learners_may_take_every_core() {
-        assert_eq!(plan(&[0, 1], 0, 2, false).learners, [[0], [1]]);
+    fn cores_of_others_are_left_alone_or_nothing_is_bound() {
+        let taken = BTreeSet::from([0, 1]);
+        let placement = plan(&[0, 1, 2, 3], &taken, USUAL).unwrap();
+        assert_eq!(placement, Placement { learners: vec![vec![2]], actors: vec![3], evaluator: vec![3] });
+        assert_eq!(plan(&[0, 1, 2, 3], &taken, Demand { actors: 9, ..USUAL }).unwrap().actors, [2, 3]);
+        assert_eq!(plan(&[0, 1], &taken, USUAL), None);
+        assert_eq!(plan(&[0, 1, 2], &taken, USUAL), None);
     }
 
     proptest! {
         #[test]
-        fn every_process_gets_a_core_and_shares_it_only_when_it_must(
-            core_count in 1usize..40, actors in 0usize..60, learners in 0usize..10, has_evaluator: bool,
+        fn a_learner_shares_its_core_with_nobody_but_actors_that_wait_for_it(
+            core_count in 1usize..40, taken in prop::collection::btree_set(100usize..140, 0..40), actors in 1usize..60, learners in 1usize..10,
+            has_evaluator: bool, actors_wait: bool,
         ) {
-            let cores: Vec<usize> = (100..100 + core_count).collect();
-            let plan = plan(&cores, actors, learners, has_evaluator);
-            let bound: Vec<usize> = plan.learners.iter().chain(&plan.actors).chain(&plan.evaluator).flatten().copied().collect();
-            prop_assert_eq!(bound.len(), learners + actors + usize::from(has_evaluator));
-            prop_assert!(bound.iter().chain(&plan.supervisor).all(|core| cores.contains(core)));
-            prop_assert!(!plan.supervisor.is_empty());
-            let mut distinct = bound.clone();
-            distinct.sort();
-            distinct.dedup();
-            if bound.len() <= core_count {
-                prop_assert_eq!(distinct.len(), bound.len(), "processes share although there are cores enough");
-            }
-            let load = |core: usize| plan.actors.iter().filter(|actor| actor[0] == core).count();
-            let loads: Vec<usize> = distinct.iter().map(|&core| load(core)).filter(|&load| load > 0).collect();
-            if let (Some(least), Some(most)) = (loads.iter().min(), loads.iter().max()) {
-                prop_assert!(most - least <= 1, "actors are spread unevenly: {loads:?}");
-            }
+            let usable: Vec<usize> = (100..100 + core_count).collect();
+            let free = usable.iter().filter(|core| !taken.contains(core)).count();
+            let demand = Demand { learners, actors, has_evaluator, actors_wait };
+            let Some(placement) = plan(&usable, &taken, demand) else {
+                prop_assert!(free <= learners);
+                return Ok(());
+            };
+            prop_assert!(free > learners);
+            let of_learners: BTreeSet<usize> = placement.learners.iter().flatten().copied().collect();
+            prop_assert_eq!(of_learners.len(), learners, "learners share cores: {:?}", placement);
+            prop_assert!(placement.learners.iter().all(|cores| cores.len() == 1));
+            prop_assert!(placement.evaluator.iter().all(|core| !of_learners.contains(core)));
+            prop_assert_eq!(placement.evaluator.is_empty(), !has_evaluator);
+            let everywhere = placement.actors.iter().any(|core| of_learners.contains(core));
+            prop_assert_eq!(everywhere, actors_wait && actors > free - learners, "{:?}", placement);
+            prop_assert!(!placement.actors.is_empty());
+            let all = of_learners.iter().chain(&placement.actors).chain(&placement.evaluator);
+            prop_assert!(all.clone().all(|core| usable.contains(core) && !taken.contains(core)));
         }
     }
 
     #[test]
-    fn a_bound_thread_runs_on_that_core_alone() {
+    fn a_bound_thread_runs_on_that_core_alone_until_its_process_may_use_all_again() {
         // The mask belongs to a thread, so that binding one of our own leaves the other tests alone.
-        let usable = super::super::Cores::detect_under(std::path::Path::new("/")).usable;
+        let detect = || super::super::Cores::detect_under(std::path::Path::new("/")).usable;
+        let usable = detect();
         let core = usable[usable.len() - 1];
         let bound = std::thread::spawn(move || {
             bind_current_process(&[core]).unwrap();
-            super::super::Cores::detect_under(std::path::Path::new("/")).usable
+            let bound = detect();
+            bind_process(nix::unistd::getpid(), &usable).unwrap();
+            (bound, detect() == usable)
         });
-        assert_eq!(bound.join().unwrap(), [core]);
+        assert_eq!(bound.join().unwrap(), (vec![core], true));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_cannot_be_bound_and_that_is_no_error() {
+        assert_eq!(bind_process(Pid::from_raw(1 << 23), &[0]), Ok(()));
     }
 
     #[test]

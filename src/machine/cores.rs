@@ -73,7 +73,7 @@ fn model(cpuinfo: &str) -> String {
 }
 
 /// Numbers in the kernel's list format: `0-3,8` is 0, 1, 2, 3, 8. What is malformed is left out.
-fn parse_core_list(list: &str) -> Vec<usize> {
+pub(super) fn parse_core_list(list: &str) -> Vec<usize> {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         Some(first.trim().parse::<usize>().ok()?..=last.trim().parse::<usize>().ok()?)

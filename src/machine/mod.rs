@@ -5,10 +5,12 @@
 
 pub mod affinity;
 pub mod cgroup;
+pub mod core_time;
 pub mod cores;
 pub mod doctor;
 pub mod gpu;
 pub mod memory;
+pub mod neighbours;
 pub mod python;
 mod python_survey;
 pub mod shared_memory;

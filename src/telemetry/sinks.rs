@@ -45,6 +45,9 @@ pub struct Sinks {
     last_metrics_s: Option<f64>,
     metrics_pace: Pace,
     context: Context,
+    /// Whether a moment with an update has been recorded.
+    has_learned: bool,
+    /// The first moment after that. Waiting is counted when it ends, so what began before the first update is counted by then.
     learning_started: Option<Snapshot>,
     evaluation_count: u64,
     best_evaluation: Option<BestEvaluation>,
@@ -69,6 +72,7 @@ impl Sinks {
             last_metrics_s: None,
             metrics_pace: Pace::over(0.0),
             context: settings.context,
+            has_learned: false,
             learning_started: None,
             evaluation_count: 0,
             best_evaluation: None,
@@ -86,9 +90,10 @@ impl Sinks {
 
     /// Takes note of a moment: shows it, and writes it down when the metrics interval has passed.
     pub fn record(&mut self, snapshot: &Snapshot) {
-        if self.learning_started.is_none() && snapshot.updates > 0 {
+        if self.learning_started.is_none() && self.has_learned {
             self.learning_started = Some(snapshot.clone());
         }
+        self.has_learned |= snapshot.updates > 0;
         self.progress.update(snapshot);
         if snapshot.wall_s >= self.next_metrics_s {
             self.next_metrics_s = snapshot.wall_s + self.metrics_interval_s;
@@ -126,7 +131,6 @@ impl Sinks {
             self.write_metrics(snapshot);
         }
         self.progress.finish(snapshot);
-        let started = self.learning_started.take().unwrap_or_default();
         let mut summary = Summary {
             reason,
             wall_s: snapshot.wall_s,
@@ -136,7 +140,7 @@ impl Sinks {
             restarts: snapshot.restarts,
             evaluations: self.evaluation_count,
             best_evaluation: self.best_evaluation,
-            bottleneck: bottleneck::verdict_since(&started, snapshot, &self.context),
+            bottleneck: bottleneck::verdict_since(self.learning_started.as_ref(), snapshot, &self.context),
             folder: self.folder.path().to_path_buf(),
             files: files_in(self.folder.path()),
             losses: self.losses(),

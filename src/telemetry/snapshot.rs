@@ -89,6 +89,8 @@ pub struct Snapshot {
     /// How the learners' time divides, summed over them, in seconds since the start of the run.
     #[serde(flatten)]
     pub learner_time: LearnerTime,
+    /// Processor time of the evaluator, in seconds since the start of the run.
+    pub evaluator_processor_s: f64,
     /// Actors alive now, attached ones included.
     pub actors: u64,
     /// Of those, attached from outside.
@@ -114,6 +116,12 @@ pub struct ActorTime {
     /// Waiting for the rate limiter.
     #[serde(rename = "actor_limiter_wait_s")]
     pub limiter_wait_s: f64,
+    /// Of all that time, processor time.
+    #[serde(rename = "actor_processor_s")]
+    pub processor_s: f64,
+    /// Of all that time, ready to run while every core that it may use was taken.
+    #[serde(rename = "actor_core_wait_s")]
+    pub core_wait_s: f64,
 }
 
 impl ActorTime {
@@ -141,6 +149,12 @@ pub struct LearnerTime {
     /// Waiting for the rate limiter.
     #[serde(rename = "learner_limiter_wait_s")]
     pub limiter_wait_s: f64,
+    /// Of all that time, processor time.
+    #[serde(rename = "learner_processor_s")]
+    pub processor_s: f64,
+    /// Of all that time, ready to run while every core that it may use was taken.
+    #[serde(rename = "learner_core_wait_s")]
+    pub core_wait_s: f64,
 }
 
 impl LearnerTime {

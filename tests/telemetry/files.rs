@@ -96,7 +96,9 @@ fn the_report_names_the_best_evaluation_the_bottleneck_and_the_files() {
     let mut sinks = sinks_in(root.path(), console);
     let folder = sinks.folder().clone();
     fs::write(folder.best_weights(), "weights").unwrap();
-    sinks.record(&snapshot_at(0.0));
+    for tenth in 0..3 {
+        sinks.record(&snapshot_at(f64::from(tenth) / 10.0));
+    }
     sinks.evaluation(&evaluation(5, &[480.0, 500.0]));
     sinks.evaluation(&evaluation(6, &[20.0, 30.0]));
     let actor_time = ActorTime { environment_s: 2.0, limiter_wait_s: 8.0, ..ActorTime::default() };
@@ -118,6 +120,34 @@ fn the_report_names_the_best_evaluation_the_bottleneck_and_the_files() {
     assert_eq!(finished.reason, "solved");
     assert_eq!(finished.summary["best_evaluation"]["return_mean"], 490.0);
     assert_eq!(finished.summary["bottleneck"]["bottleneck"], "learners");
+}
+
+#[test]
+fn waiting_at_the_start_is_no_waiting_for_each_other() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    sinks.record(&snapshot_at(0.0));
+    // The first update came after the last look: learners had waited for the first transitions, actors for the first update.
+    let actor_time = ActorTime { inference_s: 2.0, limiter_wait_s: 2.0, ..ActorTime::default() };
+    let learner_time = LearnerTime { compute_s: 1.0, limiter_wait_s: 2.0, ..LearnerTime::default() };
+    let summary = sinks.finish(StopReason::Solved, &Snapshot { actor_time, learner_time, ..snapshot_at(4.0) });
+    assert_eq!(summary.bottleneck.bottleneck, Bottleneck::Unknown, "{}", summary.bottleneck);
+}
+
+#[test]
+fn waiting_that_began_before_the_first_update_does_not_count() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    let moment = |wall_s: f64, actor_wait_s: f64, learner_s: f64| {
+        let actor_time = ActorTime { inference_s: wall_s / 2.0, limiter_wait_s: actor_wait_s, ..ActorTime::default() };
+        let learner_time = LearnerTime { compute_s: learner_s, limiter_wait_s: wall_s - learner_s, ..LearnerTime::default() };
+        Snapshot { actor_time, learner_time, ..snapshot_at(wall_s) }
+    };
+    // The actors' wait for the first update, of 6 seconds, is counted when it ends, just after the first look with updates.
+    sinks.record(&moment(6.0, 0.0, 0.1));
+    sinks.record(&moment(6.2, 6.0, 0.2));
+    let summary = sinks.finish(StopReason::Interrupted, &moment(16.2, 6.1, 2.0));
+    assert_eq!(summary.bottleneck.bottleneck, Bottleneck::Actors, "{}", summary.bottleneck);
 }
 
 #[test]

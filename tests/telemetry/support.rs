@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use shoal::config::Config;
 use shoal::telemetry::bottleneck::Context;
 use shoal::telemetry::{Console, Evaluation, RunFolder, Settings, Sinks, Snapshot};
 
@@ -25,7 +26,9 @@ pub(crate) fn all_of(mut reader: PipeReader) -> String {
 }
 
 pub(crate) fn settings() -> Settings {
-    let context = Context { samples_per_insert: Some(32.0), actors: 2, learners: 1, cores: 4 };
+    let mut config = Config::for_environment("CartPole-v1");
+    config.actor.count = 2;
+    let context = Context { config, cores: 4 };
     Settings { metrics_interval_s: 1.0, plain_interval_s: 10.0, context }
 }
 

@@ -3,16 +3,24 @@
 
 mod attachments;
 mod child;
+mod contention;
+mod core_times;
 mod hang;
+mod neighbours;
 mod observe;
 mod plan;
+mod remarks;
 mod sentinel;
 mod session;
 mod watch;
 
+pub use neighbours::Neighbour;
 pub use plan::{Plan, PlanError};
 pub use session::Session;
 
+use neighbours::neighbours;
+
+use std::path::Path;
 use std::time::Instant;
 
 use thiserror::Error;
@@ -22,6 +30,7 @@ use crate::config::{ConfigError, ConfigErrors, Loaded};
 use crate::environments::{EnvironmentError, EnvironmentSpec};
 use crate::machine::Machine;
 use crate::machine::memory::Budget;
+use crate::rendezvous::Registry;
 use crate::roles::environments;
 use crate::segment::SegmentError;
 use crate::telemetry::{Console, TelemetryError};
@@ -97,9 +106,11 @@ impl Prepared {
         environments::become_ready(&loaded.config).map_err(|error| about_environment(loaded, &error))
     }
 
-    /// The plan of the run, checked against the memory that is free now.
+    /// The plan of the run, on cores that no other run has bound processes to, checked against the memory that is free now.
     pub fn plan(&self) -> Result<Plan, SupervisorError> {
-        let plan = Plan::new(&self.loaded.config, &*self.algorithm, &self.machine.cores.by_preference)?;
+        // Without a registry there is nobody to make room for; a run that starts will say why it cannot open it.
+        let neighbours = Registry::open().map_or_else(|_| Vec::new(), |registry| neighbours(&registry, Path::new("/"), std::process::id()));
+        let plan = Plan::new(&self.loaded.config, &*self.algorithm, &self.machine.cores.by_preference, &neighbours)?;
         plan.check(&Budget::of(&self.machine))?;
         Ok(plan)
     }

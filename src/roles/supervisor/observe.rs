@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use super::core_times::CoreTimes;
 use crate::algorithms::exploration;
 use crate::config::Config;
 use crate::config::schema::Exploration;
@@ -22,13 +23,14 @@ pub(super) struct Observer {
     started: Instant,
     positions: Vec<u64>,
     returns: VecDeque<f64>,
+    core_times: CoreTimes,
     last: Snapshot,
 }
 
 impl Observer {
     /// Observe a segment with `processes` slots, from `started` on.
     pub(super) fn new(started: Instant, processes: usize) -> Self {
-        Self { started, positions: vec![0; processes], returns: VecDeque::with_capacity(EPISODES), last: Snapshot::default() }
+        Self { started, positions: vec![0; processes], returns: VecDeque::with_capacity(EPISODES), core_times: CoreTimes::new(), last: Snapshot::default() }
     }
 
     /// Take in an evaluation.
@@ -40,6 +42,11 @@ impl Observer {
         self.last.best_eval_return = self.last.best_eval_return.into_iter().chain(statistics.return_mean).reduce(f64::max);
     }
 
+    /// What the cores did for the processes, as of the last snapshot.
+    pub(super) fn core_times(&self) -> &CoreTimes {
+        &self.core_times
+    }
+
     /// Seconds since the start.
     pub(super) fn wall_s(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
@@ -48,6 +55,7 @@ impl Observer {
     /// The run now.
     pub(super) fn snapshot(&mut self, segment: &Segment, config: &Config, restarts: u64) -> Snapshot {
         self.drain_rings(segment);
+        self.core_times.read(segment);
         let control = segment.control();
         let total = |counter| segment.processes().iter().map(|slot| slot.counters().get(counter)).sum::<u64>();
         let inserted = control.inserted().load(Ordering::Relaxed);
@@ -77,6 +85,8 @@ impl Observer {
                 inference_s: seconds(total(Counter::InferenceNs)),
                 insert_s: seconds(total(Counter::InsertNs)),
                 limiter_wait_s: seconds(self.waiting(segment, false)),
+                processor_s: self.core_times.actors.running.as_secs_f64(),
+                core_wait_s: self.core_times.actors.waiting.as_secs_f64(),
             },
             learner_time: LearnerTime {
                 replay_s: seconds(total(Counter::ReplayNs)),
@@ -84,7 +94,10 @@ impl Observer {
                 exchange_s: seconds(total(Counter::ExchangeNs)),
                 publish_s: seconds(total(Counter::PublishNs)),
                 limiter_wait_s: seconds(self.waiting(segment, true)),
+                processor_s: self.core_times.learners.running.as_secs_f64(),
+                core_wait_s: self.core_times.learners.waiting.as_secs_f64(),
             },
+            evaluator_processor_s: self.core_times.evaluator.running.as_secs_f64(),
             restarts,
             ..self.last.clone()
         };

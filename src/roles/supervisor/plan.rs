@@ -1,13 +1,16 @@
 //! The plan of a run: which processes, on which cores, and how many bytes where. Made, printed and checked before
 //! anything starts.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use thiserror::Error;
 
+use super::neighbours::Neighbour;
+use super::remarks::{counted, remarks};
 use crate::algorithms::Algorithm;
 use crate::config::Config;
-use crate::machine::affinity::{self, Assignment};
+use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::memory::{Budget, OverBudget};
 use crate::segment::processes::Role;
 use crate::segment::{Layout, LayoutParameters, SegmentError};
@@ -62,6 +65,8 @@ pub struct Plan {
     /// First slot for attached actors, and how many.
     pub attach_slots: std::ops::Range<usize>,
     cores: usize,
+    placed: String,
+    remarks: Vec<String>,
     title: String,
     device: String,
     seed: u64,
@@ -69,9 +74,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plan the run that `config` describes. Slots come in this order: actors, attached actors, learners, evaluator;
-    /// the first two have staging areas.
-    pub fn new(config: &Config, algorithm: &dyn Algorithm, cores: &[usize]) -> Result<Self, PlanError> {
+    /// Plan the run that `config` describes on `cores`, listed in the order of preference, beside runs that have bound
+    /// processes to some of them. Slots come in this order: actors, attached actors, learners, evaluator; the first two
+    /// have staging areas.
+    pub fn new(config: &Config, algorithm: &dyn Algorithm, cores: &[usize], neighbours: &[Neighbour]) -> Result<Self, PlanError> {
         let synchronous = config.actor.count == 0;
         let actors = config.actor.count.max(1);
         let attach = if synchronous { 0 } else { config.actor.attach_slots };
@@ -94,35 +100,30 @@ impl Plan {
             frame_bytes: 0,
             description_bytes: DESCRIPTION_BYTES,
         })?;
-        let bound = config.machine.affinity && !synchronous;
-        let assignment = bound.then(|| affinity::plan(cores, config.actor.count, learners, evaluators > 0));
+        let (placement, placed) = place(config, cores, neighbours);
         let learner_slots = actors + attach;
         let processes = if synchronous {
             vec![PlannedProcess { slot: 0, role: Role::Synchronous, number: 0, cores: Vec::new() }]
         } else {
-            let of = |pick: fn(&Assignment) -> &Vec<Vec<usize>>, number: usize| {
-                assignment.as_ref().and_then(|all| pick(all).get(number).cloned()).unwrap_or_default()
-            };
-            let evaluator_cores = assignment.as_ref().and_then(|all| all.evaluator.clone()).unwrap_or_default();
+            let placement = placement.unwrap_or_default();
             // The learners first: they take longest to set up, and the actors can begin without parameters.
             let learners = (0..learners).map(|number| PlannedProcess {
                 slot: learner_slots + number,
                 role: Role::Learner,
                 number,
-                // A learner that draws ahead is two threads, which one core would take turns on.
-                cores: if config.learner.prefetch { Vec::new() } else { of(|all| &all.learners, number) },
+                cores: placement.learners.get(number).cloned().unwrap_or_default(),
             });
             let actors = (0..config.actor.count).map(|number| PlannedProcess {
                 slot: number,
                 role: Role::Actor,
                 number,
-                cores: of(|all| &all.actors, number),
+                cores: placement.actors.clone(),
             });
             let evaluator = (0..evaluators).map(|number| PlannedProcess {
                 slot: learner_slots + config.learner.count,
                 role: Role::Evaluator,
                 number,
-                cores: evaluator_cores.clone(),
+                cores: placement.evaluator.clone(),
             });
             learners.chain(actors).chain(evaluator).collect()
         };
@@ -131,6 +132,8 @@ impl Plan {
             processes,
             attach_slots: actors..actors + attach,
             cores: cores.len(),
+            placed,
+            remarks: remarks(config, cores.len()),
             title: format!("{} on {}", algorithm.name(), config.environment.id),
             device: config.learner.device.clone(),
             seed: config.run.seed,
@@ -155,6 +158,37 @@ impl Plan {
     }
 }
 
+/// Divides the cores, and says how for the plan.
+fn place(config: &Config, cores: &[usize], neighbours: &[Neighbour]) -> (Option<Placement>, String) {
+    let demand = Demand {
+        learners: config.learner.count,
+        actors: config.actor.count,
+        has_evaluator: config.evaluator.enabled,
+        actors_wait: config.replay.samples_per_insert.is_some(),
+    };
+    let to_the_kernel = |why: String| (None, format!("every process on any core: {why}"));
+    if config.actor.count == 0 {
+        return to_the_kernel("there is only one".into());
+    }
+    if !config.machine.affinity {
+        return to_the_kernel("machine.affinity is false".into());
+    }
+    if config.learner.prefetch {
+        return to_the_kernel("a learner that draws ahead (learner.prefetch) is two threads".into());
+    }
+    let taken: BTreeSet<usize> = neighbours.iter().flat_map(|neighbour| &neighbour.cores).copied().collect();
+    let others: Vec<String> = neighbours.iter().map(ToString::to_string).collect();
+    match affinity::plan(cores, &taken, demand) {
+        Some(placement) if others.is_empty() => (Some(placement), "one for each learner, the others beside them".into()),
+        Some(placement) => (Some(placement), format!("one for each learner, the others beside them; {}", others.join(", "))),
+        None if others.is_empty() || cores.len() <= demand.learners => {
+            let (cores, learners) = (counted(cores.len(), "core"), counted(demand.learners, "learner"));
+            to_the_kernel(format!("{cores} are too few for {learners} alone on theirs and the others beside them"))
+        }
+        None => to_the_kernel(others.join(", ")),
+    }
+}
+
 impl fmt::Display for Plan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = |name: &str, text: String| writeln!(formatter, "{name:<11} {text}");
@@ -174,6 +208,10 @@ impl fmt::Display for Plan {
             processes.push(format!("{} {} ({cores})", process.role.name(), process.number));
         }
         line("processes", format!("{} on {} cores: {}", processes.len(), self.cores, processes.join(", ")))?;
+        line("cores", self.placed.clone())?;
+        for remark in &self.remarks {
+            line("note", remark.clone())?;
+        }
         if !self.attach_slots.is_empty() {
             line("attach", format!("room for {} more actors", self.attach_slots.len()))?;
         }
@@ -209,7 +247,7 @@ mod tests {
         let mut config = Config::for_environment("CartPole-v1");
         change(&mut config);
         let algorithm = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
-        Plan::new(&config, &*algorithm, &[0, 1]).unwrap()
+        Plan::new(&config, &*algorithm, &[0, 1], &[]).unwrap()
     }
 
     #[test]

@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::attachments::Attachments;
 use super::child::Child;
+use super::contention::Contention;
 use super::hang::StackFile;
 use super::observe::Observer;
 use super::plan::Plan;
@@ -51,6 +52,7 @@ pub struct Session {
     reason: Option<StopReason>,
     next_snapshot: Instant,
     attachments: Attachments,
+    contention: Contention,
     _announcement: Announcement,
     // The last to go: see there.
     _sentinel: Sentinel,
@@ -85,12 +87,7 @@ impl Session {
         let settings = Settings {
             metrics_interval_s: config.run.metrics_interval_s,
             plain_interval_s: 10.0,
-            context: Context {
-                samples_per_insert: config.replay.samples_per_insert,
-                actors: config.actor.count,
-                learners: config.learner.count,
-                cores: prepared.machine.cores.usable.len(),
-            },
+            context: Context { config: config.clone(), cores: prepared.machine.cores.usable.len() },
         };
         let mut session = Self {
             sinks: Sinks::create(folder, console, settings)?,
@@ -103,6 +100,7 @@ impl Session {
             reason: None,
             next_snapshot: Instant::now(),
             attachments: Attachments::new(listener, plan.attach_slots, prepared.loaded.config.actor.count),
+            contention: Contention::default(),
             _announcement: announcement,
             _sentinel: sentinel,
             prepared,
@@ -359,6 +357,10 @@ impl Session {
             self.next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
             let snapshot = self.snapshot();
             self.sinks.record(&snapshot);
+            let usable = &self.prepared.machine.cores.usable;
+            if let Some(event) = self.contention.leave_contended_cores(&mut self.watched, self.observer.core_times(), usable) {
+                self.sinks.event(&event);
+            }
         }
     }
 

@@ -1,0 +1,65 @@
+//! What the cores did for the processes of a run: added up by role, the dead included.
+
+use std::time::Instant;
+
+use crate::machine::core_time::CoreTime;
+use crate::segment::Segment;
+use crate::segment::processes::{Role, SlotState};
+
+/// The cores' time of every process, read whenever the supervisor looks around: nobody computes less for it.
+#[derive(Debug)]
+pub(super) struct CoreTimes {
+    slots: Vec<Reading>,
+    looked_at: Instant,
+    /// Of all actors.
+    pub(super) actors: CoreTime,
+    /// Of all learners.
+    pub(super) learners: CoreTime,
+    /// Of the evaluator.
+    pub(super) evaluator: CoreTime,
+}
+
+/// The last look at the owner of a slot.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reading {
+    generation: u64,
+    time: CoreTime,
+    /// Of the time between the last two looks, the share in which the process waited for a core.
+    core_wait: f64,
+}
+
+impl CoreTimes {
+    /// Before the first look.
+    pub(super) fn new() -> Self {
+        let none = CoreTime::default();
+        Self { slots: Vec::new(), looked_at: Instant::now(), actors: none, learners: none, evaluator: none }
+    }
+
+    /// Look at every living process of `segment`. What a process used between the last look and its death is not known any more.
+    pub(super) fn read(&mut self, segment: &Segment) {
+        let between_s = self.looked_at.elapsed().as_secs_f64();
+        self.looked_at = Instant::now();
+        self.slots.resize(segment.processes().len(), Reading::default());
+        for (slot, last) in segment.processes().iter().zip(&mut self.slots) {
+            let living = slot.state() == SlotState::Live;
+            let (Some((role, _)), Some(time)) = (slot.role(), living.then(|| CoreTime::of_process(slot.pid())).flatten()) else { continue };
+            let generation = slot.generation();
+            let before = if last.generation == generation { last.time } else { CoreTime::default() };
+            let used = time - before;
+            *last = Reading { generation, time, core_wait: used.waiting.as_secs_f64() / between_s.max(f64::MIN_POSITIVE) };
+            let total = match role {
+                Role::Actor | Role::AttachedActor => &mut self.actors,
+                Role::Learner => &mut self.learners,
+                Role::Evaluator => &mut self.evaluator,
+                // One process that does everything in turn cannot be divided.
+                Role::Synchronous | Role::Participant => continue,
+            };
+            *total += used;
+        }
+    }
+
+    /// Of the time between the last two looks, the share in which the owner of slot `slot` waited for a core.
+    pub(super) fn core_wait(&self, slot: usize) -> f64 {
+        self.slots.get(slot).map_or(0.0, |reading| reading.core_wait)
+    }
+}

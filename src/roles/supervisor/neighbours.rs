@@ -1,0 +1,123 @@
+//! Which cores the other runs of this user have bound processes to.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+use crate::machine::neighbours::cores_bound_by;
+use crate::rendezvous::{Registry, RunState};
+
+/// A living run with processes that are bound to cores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Process id of its supervisor.
+    pub pid: u32,
+    /// What it trains in.
+    pub environment: String,
+    /// The cores.
+    pub cores: BTreeSet<usize>,
+}
+
+impl fmt::Display for Neighbour {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cores: Vec<String> = self.cores.iter().map(ToString::to_string).collect();
+        write!(formatter, "the run of {} ({}) is bound to {}", self.pid, self.environment, cores.join(", "))
+    }
+}
+
+/// The runs in `registry` that have bound processes to cores, but for the one of the supervisor `own`. The files of the kernel are those below
+/// `root`.
+pub(super) fn neighbours(registry: &Registry, root: &Path, own: u32) -> Vec<Neighbour> {
+    let living = registry.list().into_iter().filter(|entry| entry.state == RunState::Running);
+    let others = living.map(|entry| entry.record).filter(|record| record.identity.supervisor_pid != own);
+    let bound = others.map(|record| {
+        let pid = record.identity.supervisor_pid;
+        Neighbour { pid, environment: record.environment, cores: cores_bound_by(root, pid) }
+    });
+    bound.filter(|neighbour| !neighbour.cores.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+    use crate::algorithms::registry as algorithms;
+    use crate::config::Config;
+    use crate::environments;
+    use crate::rendezvous::RunRecord;
+    use crate::roles::supervisor::Plan;
+    use crate::segment::processes::start_time;
+    use crate::segment::{Description, Identity, Segment};
+
+    /// A process that lives as long as the value.
+    struct Living(Child);
+
+    impl Living {
+        fn start() -> Self {
+            Self(Command::new("sleep").arg("600").spawn().unwrap())
+        }
+    }
+
+    impl Drop for Living {
+        fn drop(&mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    /// The identity of a segment of this process.
+    fn identity() -> Identity {
+        let mut config = Config::for_environment("CartPole-v1");
+        (config.replay.capacity, config.network.hidden) = (1_000, vec![4]);
+        let algorithm = algorithms::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
+        let layout = Plan::new(&config, &*algorithm, &[0], &[]).unwrap().layout;
+        let description = Description { fields: algorithm.schema().describe(), ..Description::default() };
+        Segment::create_private(layout, &description).unwrap().identity().clone()
+    }
+
+    /// Writes the record of a run of the supervisor `pid`, else like `identity`, into the folder of a registry.
+    fn announce(registry: &Registry, mut identity: Identity, pid: u32) {
+        (identity.supervisor_pid, identity.supervisor_start_time) = (pid, start_time(pid).unwrap_or(0));
+        let record = RunRecord {
+            identity,
+            segment: format!("/shoal-none-{pid}"),
+            socket: registry.socket_path(pid),
+            run_folder: "runs/made-up".into(),
+            environment: "CartPole-v1".into(),
+            algorithm: "dqn".into(),
+            program_version: "0".into(),
+        };
+        std::fs::write(registry.folder().join(format!("{pid}.json")), serde_json::to_string(&record).unwrap()).unwrap();
+    }
+
+    /// The files of a supervisor that may use cores 0 to 3 and of its only child, which may use those of `list`.
+    fn bind(root: &Path, supervisor: u32, child: u32, list: &str) {
+        let write = |name: String, text: String| {
+            let path = root.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(format!("proc/{supervisor}/task/{supervisor}/children"), child.to_string());
+        write(format!("proc/{supervisor}/status"), "Cpus_allowed_list:\t0-3\n".into());
+        write(format!("proc/{child}/status"), format!("Cpus_allowed_list:\t{list}\n"));
+    }
+
+    #[test]
+    fn living_runs_of_others_with_bound_processes_are_neighbours() {
+        let folder = tempfile::tempdir().unwrap();
+        let registry = Registry::open_at(folder.path().join("shoal")).unwrap();
+        let identity = identity();
+        let [bound, unbound, own] = [(); 3].map(|()| Living::start());
+        let ended = {
+            let ended = Living::start();
+            ended.0.id()
+        };
+        for (pid, list) in [(bound.0.id(), "1-2"), (unbound.0.id(), "0-3"), (own.0.id(), "3"), (ended, "0")] {
+            announce(&registry, identity.clone(), pid);
+            bind(folder.path(), pid, pid + 4_000_000, list);
+        }
+        let found = neighbours(&registry, folder.path(), own.0.id());
+        assert_eq!(found, [Neighbour { pid: bound.0.id(), environment: "CartPole-v1".into(), cores: BTreeSet::from([1, 2]) }]);
+    }
+}

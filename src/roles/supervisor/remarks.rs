@@ -1,0 +1,80 @@
+//! What a plan says to whoever asks for more processes than pay.
+
+use crate::config::Config;
+use crate::machine::affinity::LEAST_TRANSITIONS_PER_LEARNER;
+
+/// Remarks on the numbers of processes that `config` asks for, on this many cores; none when they are well chosen.
+pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
+    let (actors, learners) = (config.actor.count, config.learner.count);
+    let mut remarks = Vec::new();
+    if actors == 0 {
+        return remarks;
+    }
+    if learners > cores {
+        remarks.push(format!(
+            "{learners} learners on {} wait for each other's turn; more than learner.count={cores} do not pay here",
+            counted(cores, "core")
+        ));
+    }
+    let each = config.learner.batch_size / learners;
+    if learners > 1 && each < LEAST_TRANSITIONS_PER_LEARNER {
+        remarks.push(format!(
+            "each of {learners} learners computes {each} transitions of a batch; with less than {LEAST_TRANSITIONS_PER_LEARNER} they hardly \
+             do more updates than one: set learner.count=1, or raise learner.batch_size to learn from more at once"
+        ));
+    }
+    if config.replay.samples_per_insert.is_none() {
+        if actors + learners > cores {
+            remarks.push(format!(
+                "{} and {} compute all the time, on {}; with replay.samples_per_insert actors wait when learners cannot follow",
+                counted(actors, "actor"),
+                counted(learners, "learner"),
+                counted(cores, "core")
+            ));
+        }
+    } else if actors > cores {
+        remarks.push(format!("{actors} actors on {} pay only where environments sleep, such as a simulator elsewhere", counted(cores, "core")));
+    }
+    remarks
+}
+
+/// For instance `2 cores`, `1 core`.
+pub(super) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn about(change: impl FnOnce(&mut Config)) -> String {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.learner.batch_size = 256;
+        change(&mut config);
+        remarks(&config, 2).join("\n")
+    }
+
+    #[test]
+    fn what_pays_is_not_remarked_on() {
+        assert_eq!(about(|_| {}), "");
+        assert_eq!(about(|config| config.learner.count = 2), "");
+        assert_eq!(about(|config| config.actor.count = 2), "");
+        assert_eq!(about(|config| (config.actor.count, config.learner.count) = (0, 2)), "", "one process computes, whatever the keys say");
+    }
+
+    #[test]
+    fn learners_beyond_the_cores_or_with_little_to_compute_are_named() {
+        let many = about(|config| (config.learner.count, config.learner.batch_size) = (4, 1024));
+        assert_eq!(many, "4 learners on 2 cores wait for each other's turn; more than learner.count=2 do not pay here");
+        let small = about(|config| (config.learner.count, config.learner.batch_size) = (2, 64));
+        assert!(small.contains("each of 2 learners computes 32 transitions") && small.contains("learner.count=1"), "{small}");
+    }
+
+    #[test]
+    fn actors_beyond_the_cores_are_named_if_they_compute() {
+        let free = about(|config| (config.actor.count, config.replay.samples_per_insert) = (2, None));
+        assert!(free.contains("2 actors and 1 learner compute all the time, on 2 cores"), "{free}");
+        let limited = about(|config| config.actor.count = 3);
+        assert_eq!(limited, "3 actors on 2 cores pay only where environments sleep, such as a simulator elsewhere");
+    }
+}

@@ -1,0 +1,181 @@
+//! What to change against a bottleneck: keys with values, in the form in which `--set` takes them.
+//!
+//! `tests/bottleneck_advice.rs` follows each kind of advice with the real programs.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::super::units::{percent, short};
+use super::period::{ENVIRONMENT, INFERENCE, INSERT, Period};
+use super::{Context, WAITING_FROM, share};
+use crate::config::Config;
+use crate::machine::affinity::LEAST_TRANSITIONS_PER_LEARNER;
+
+/// Cores that must have been idle, on average, before one more process is worth it.
+const IDLE_FROM: f64 = 0.5;
+/// Actors that sleep for more of their time than this leave room for others on the same core.
+const ASLEEP_FROM: f64 = 0.5;
+/// Learners that exchange gradients for more of their time than this are too many.
+const EXCHANGE_FROM: f64 = 0.3;
+/// Parts of a learner's work that take more of its time than this are worth lowering.
+const MUCH_FROM: f64 = 0.2;
+/// How many times more of something to try.
+const FACTOR: usize = 4;
+/// The most processes or environments that a configuration may ask for.
+const MOST: usize = 1_024;
+
+/// Something to try: all its settings together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Advice {
+    /// The keys to change.
+    pub set: Vec<Setting>,
+    /// Why, and what else it changes.
+    pub why: String,
+}
+
+/// A key of the configuration with a new value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// The key.
+    pub key: &'static str,
+    /// Its value in this run.
+    pub now: String,
+    /// The value to try.
+    pub to: String,
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings: Vec<String> = self.set.iter().map(|Setting { key, now, to }| format!("set {key}={to} (now {now})")).collect();
+        write!(formatter, "{}: {}", settings.join(" and "), self.why)
+    }
+}
+
+fn advice(key: &'static str, now: impl fmt::Display, to: impl fmt::Display, why: impl Into<String>) -> Advice {
+    Advice { set: vec![Setting { key, now: now.to_string(), to: to.to_string() }], why: why.into() }
+}
+
+/// Ways to speed learning up.
+pub(super) fn faster_learners(period: &Period, context: &Context) -> Vec<Advice> {
+    let config = &context.config;
+    let (count, total_s) = (config.learner.count, period.learner.total_s());
+    let mut all = Vec::new();
+    if count > 1 && period.exchange() >= EXCHANGE_FROM {
+        all.push(fewer_learners(config, period));
+    } else if let Some(to) = more_learners(config, period.idle_cores(context.cores)) {
+        let idle = short(period.idle_cores(context.cores));
+        let why = format!("{idle} cores were idle, and each learner then computes less of every batch");
+        all.push(advice("learner.count", count, to, why));
+    }
+    let core_wait = share(period.learner.core_wait_s, period.learner.core_wait_s + period.learner.processor_s);
+    if config.replay.samples_per_insert.is_none() && core_wait >= WAITING_FROM && config.actor.count > 1 {
+        let why = format!("learners waited {} of their time for a core that actors had", percent(core_wait));
+        all.push(advice("actor.count", config.actor.count, config.actor.count / 2, why));
+    }
+    let publishing = share(period.learner.publish_s, total_s);
+    if publishing >= MUCH_FROM {
+        let (key, now) = ("learner.publish_interval_updates", config.learner.publish_interval_updates);
+        let why = format!("publishing took {} of their time; actors then act on parameters that are a little older", percent(publishing));
+        all.push(advice(key, now, now.saturating_mul(FACTOR as u64), why));
+    }
+    if share(period.learner.compute_s, total_s) >= MUCH_FROM {
+        all.push(smaller_network(config));
+    }
+    all
+}
+
+fn fewer_learners(config: &Config, period: &Period) -> Advice {
+    let (now, batch) = (config.learner.count, config.learner.batch_size);
+    let to = (1..=now / 2).rev().find(|&count| batch.is_multiple_of(count)).unwrap_or(1);
+    let why = format!("exchanging gradients and waiting for the slowest learner took {} of their time", percent(period.exchange()));
+    advice("learner.count", now, to, why)
+}
+
+/// The next number of learners that can share the batch and that the idle cores can carry.
+fn more_learners(config: &Config, idle_cores: f64) -> Option<usize> {
+    let (now, batch) = (config.learner.count, config.learner.batch_size);
+    let most = now + if idle_cores >= IDLE_FROM { rounded(idle_cores) } else { 0 };
+    (now + 1..=most).find(|&count| batch.is_multiple_of(count) && batch / count >= LEAST_TRANSITIONS_PER_LEARNER)
+}
+
+/// Ways to speed acting up.
+pub(super) fn faster_actors(period: &Period, context: &Context) -> Vec<Advice> {
+    let actor = &context.config.actor;
+    let (longest, asleep) = (period.longest_of_acting(), period.actors_asleep());
+    let mut all = Vec::new();
+    if longest == ENVIRONMENT && asleep >= ASLEEP_FROM {
+        let why = format!("environments slept {} of the actors' time, which costs no core", percent(asleep));
+        all.push(advice("actor.count", actor.count, (actor.count * FACTOR).min(MOST), why));
+        return all;
+    }
+    if longest == INFERENCE {
+        let why = "one inference then serves more environments";
+        all.push(advice("actor.environments", actor.environments, (actor.environments * FACTOR).min(MOST), why));
+    }
+    if longest == INSERT {
+        let why = "transitions then go into the replay in larger portions";
+        all.push(advice("actor.flush_transitions", actor.flush_transitions, actor.flush_transitions * FACTOR, why));
+    }
+    let idle = period.idle_cores(context.cores);
+    if idle >= IDLE_FROM {
+        let why = format!("{} of {} cores were idle", short(idle), context.cores);
+        all.push(advice("actor.count", actor.count, (actor.count + rounded(idle)).min(MOST), why));
+    }
+    all
+}
+
+/// Ways out where nobody waits.
+pub(super) fn less_work(period: &Period, context: &Context) -> Vec<Advice> {
+    let config = &context.config;
+    let idle = period.idle_cores(context.cores);
+    let mut all = Vec::new();
+    if let Some(learners) = more_learners(config, idle / 2.0) {
+        let mut both = advice("learner.count", config.learner.count, learners, "cores were idle, and both sides can use them");
+        both.set.extend(advice("actor.count", config.actor.count, config.actor.count * 2, "").set);
+        all.push(both);
+    }
+    all.push(smaller_network(config));
+    all
+}
+
+fn smaller_network(config: &Config) -> Advice {
+    let halved: Vec<usize> = config.network.hidden.iter().map(|&units| (units / 2).max(1)).collect();
+    let (now, to) = (format!("{:?}", config.network.hidden), format!("{halved:?}"));
+    advice("network.hidden", now, to, "a smaller network is faster and changes what is learned")
+}
+
+/// The learners are behind: ask less of them.
+pub(super) fn fewer_samples(ratio: f64) -> Advice {
+    let why = "more environment steps for the same updates; each transition is learned from less often, which changes what is learned";
+    advice("replay.samples_per_insert", ratio, ratio / 2.0, why)
+}
+
+/// The learners have time: give them more to do.
+pub(super) fn more_samples(ratio: f64) -> Advice {
+    let why = "more updates for the same environment steps; each transition is learned from more often, which changes what is learned";
+    advice("replay.samples_per_insert", ratio, ratio * 2.0, why)
+}
+
+/// A ratio for a run without one.
+pub(super) fn limit_samples(ratio: f64, why: &str) -> Advice {
+    advice("replay.samples_per_insert", "\"none\"", ratio, format!("{why}, which changes what is learned"))
+}
+
+/// Let each side run further ahead of the other.
+pub(super) fn wider_band(context: &Context) -> Option<Advice> {
+    let now = context.config.effective_error_band()?;
+    Some(advice("replay.error_band", now, now * FACTOR as f64, "each side may then run further ahead of the other"))
+}
+
+/// Split one process.
+pub(super) fn several_processes(context: &Context) -> Advice {
+    let why = "acting and learning then go on side by side, no longer reproducible bit for bit";
+    advice("actor.count", context.config.actor.count, 1, why)
+}
+
+/// Whole cores, at least one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of cores is small and not negative")]
+fn rounded(cores: f64) -> usize {
+    (cores.round() as usize).max(1)
+}

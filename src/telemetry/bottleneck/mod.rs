@@ -1,0 +1,204 @@
+//! What held a run back, from where its processes spent their time, and which key of the configuration to change.
+//!
+//! Wall time says who waited for whom. Processor time beside it says what kind of time that was: a process that steps environments for all of
+//! its time may compute, may sleep while a simulator elsewhere works, or may wait for a core. More processes help in the second case, whatever
+//! the number of cores, and harm in the third.
+
+mod advice;
+mod period;
+
+use std::fmt;
+
+use serde::Serialize;
+
+pub use advice::{Advice, Setting};
+
+use self::period::Period;
+use super::Snapshot;
+use super::units::{clock, percent, short};
+use crate::config::Config;
+
+/// A side that waits for less of its time than this is busy.
+const WAITING_FROM: f64 = 0.2;
+/// When both sides wait, one is the bottleneck if the other waits this many times as much.
+const CLEARLY_MORE: f64 = 2.0;
+/// Free-running: below this many samples per insert transitions are overwritten that were never learned from.
+const TOO_FEW_SAMPLES: f64 = 1.0;
+/// Free-running: above this learners repeat old transitions for want of new ones (the default of `replay.samples_per_insert`).
+const MANY_SAMPLES: f64 = 32.0;
+/// Process time without which shares mean nothing.
+const LEAST_TIME_S: f64 = 1.0;
+/// A kind of process that worked for less of the time than this, while processes were replaced, was mostly not there.
+const PRESENT_FROM: f64 = 0.7;
+
+/// What a run was given: the advice depends on it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Context {
+    /// The resolved configuration.
+    pub config: Config,
+    /// Cores that the run may use.
+    pub cores: usize,
+}
+
+/// What limited the throughput.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Bottleneck {
+    /// Learners were busy while actors waited for them.
+    Learners,
+    /// Actors were busy while learners waited for them.
+    Actors,
+    /// Each side kept waiting for the other.
+    RateLimiter,
+    /// Nobody waited for anybody: only more or faster cores, or less work, help.
+    Cores,
+    /// One process did everything in turn.
+    OneProcess,
+    /// Processes failed, and much of the time went by before their replacements worked.
+    Failures,
+    /// The run was too short to tell.
+    Unknown,
+}
+
+/// The bottleneck with its evidence; `Display` makes one sentence of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// What it was.
+    pub bottleneck: Bottleneck,
+    /// The figures that show it.
+    pub evidence: String,
+    /// What to change, most promising first: one of them at a time.
+    pub advice: Vec<Advice>,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.bottleneck {
+            Bottleneck::Learners => "learner-bound",
+            Bottleneck::Actors => "actor-bound",
+            Bottleneck::RateLimiter => "bound by the rate limiter",
+            Bottleneck::Cores => "bound by the cores",
+            Bottleneck::OneProcess => "bound by the single process",
+            Bottleneck::Failures => "held back by failures",
+            Bottleneck::Unknown => "no bottleneck to name",
+        };
+        write!(formatter, "{name}: {}", self.evidence)?;
+        for (index, advice) in self.advice.iter().enumerate() {
+            let or = if index == 0 { "" } else { "or " };
+            write!(formatter, "; {or}{advice}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Judges the time from `started` to `now`. `started` is the first moment from which learning went on steadily: what happened before, such as
+/// filling the replay while learners wait, says nothing about learning. `None` when the run ended before that.
+pub fn verdict_since(started: Option<&Snapshot>, now: &Snapshot, context: &Context) -> Verdict {
+    let period = Period::between(started.unwrap_or(&Snapshot::default()), now);
+    if let Some(verdict) = failures(&period, context) {
+        return verdict;
+    }
+    if started.is_none() || period.actor.total_s() + period.learner.total_s() < LEAST_TIME_S {
+        let evidence = format!("too short a run to judge, with {} updates in {}", now.updates, clock(now.wall_s));
+        return Verdict { bottleneck: Bottleneck::Unknown, evidence, advice: Vec::new() };
+    }
+    match (context.config.actor.count, context.config.replay.samples_per_insert) {
+        (0, _) => one_process(&period, context),
+        (_, Some(ratio)) => limited(&period, ratio, context),
+        (_, None) => free_running(&period, context),
+    }
+}
+
+/// Processes that keep failing leave little time in which anything else could be seen.
+fn failures(period: &Period, context: &Context) -> Option<Verdict> {
+    let presence = |worked_s: f64, count: usize| share(worked_s, period.wall_s * count.max(1) as f64);
+    let actors = presence(period.actor.total_s(), context.config.actor.count);
+    let learners = presence(period.learner.total_s(), context.config.learner.count);
+    if period.restarts == 0 || actors.min(learners) >= PRESENT_FROM {
+        return None;
+    }
+    let (role, worked) = if actors < learners { ("actors", actors) } else { ("learners", learners) };
+    let evidence = format!(
+        "processes failed {} times, and {role} worked only {} of the time; run.log says how they failed",
+        period.restarts,
+        percent(worked)
+    );
+    Some(Verdict { bottleneck: Bottleneck::Failures, evidence, advice: Vec::new() })
+}
+
+fn limited(period: &Period, ratio: f64, context: &Context) -> Verdict {
+    let actors_wait = share(period.actor.limiter_wait_s, period.actor.total_s());
+    let learners_wait = share(period.learner.limiter_wait_s, period.learner.total_s());
+    let (actors_waited, learners_waited) = (percent(actors_wait), percent(learners_wait));
+    if actors_wait >= WAITING_FROM && actors_wait >= CLEARLY_MORE * learners_wait {
+        let mut advice = advice::faster_learners(period, context);
+        advice.push(advice::fewer_samples(ratio));
+        let evidence = format!(
+            "actors waited {actors_waited} of their time for the rate limiter, learners {learners_waited} ({})",
+            period.learner_work()
+        );
+        return Verdict { bottleneck: Bottleneck::Learners, evidence, advice };
+    }
+    if learners_wait >= WAITING_FROM && learners_wait >= CLEARLY_MORE * actors_wait {
+        let mut advice = advice::faster_actors(period, context);
+        advice.push(advice::more_samples(ratio));
+        let evidence = format!(
+            "learners waited {learners_waited} of their time for new transitions, actors {actors_waited} ({})",
+            period.actor_work()
+        );
+        return Verdict { bottleneck: Bottleneck::Actors, evidence, advice };
+    }
+    if actors_wait >= WAITING_FROM {
+        let evidence = format!(
+            "actors waited {actors_waited} and learners {learners_waited} of their time for each other at {} samples per insert",
+            short(ratio)
+        );
+        return Verdict { bottleneck: Bottleneck::RateLimiter, evidence, advice: advice::wider_band(context).into_iter().collect() };
+    }
+    let evidence = format!("waiting took only {actors_waited} of the actors' time and {learners_waited} of the learners'");
+    all_busy(period, &evidence, context)
+}
+
+fn free_running(period: &Period, context: &Context) -> Verdict {
+    let ratio = share(period.sampled as f64, period.inserted as f64);
+    let evidence = format!("running free, learners drew {} samples per inserted transition", short(ratio));
+    if period.inserted > 0 && ratio < TOO_FEW_SAMPLES {
+        let mut advice = advice::faster_learners(period, context);
+        advice.push(advice::limit_samples(8.0, "so that actors wait instead of overwriting what nobody learned from"));
+        return Verdict { bottleneck: Bottleneck::Learners, evidence: format!("{evidence} ({})", period.learner_work()), advice };
+    }
+    if period.inserted == 0 || ratio > MANY_SAMPLES {
+        let mut advice = advice::faster_actors(period, context);
+        advice.push(advice::limit_samples(MANY_SAMPLES, "so that learners do not repeat old transitions"));
+        return Verdict { bottleneck: Bottleneck::Actors, evidence: format!("{evidence} ({})", period.actor_work()), advice };
+    }
+    all_busy(period, &evidence, context)
+}
+
+fn one_process(period: &Period, context: &Context) -> Verdict {
+    let (actor_s, learner_s) = (period.actor.total_s(), period.learner.total_s());
+    let total_s = actor_s + learner_s;
+    let evidence = format!("acting took {} and learning {} of its time", percent(actor_s / total_s), percent(learner_s / total_s));
+    Verdict { bottleneck: Bottleneck::OneProcess, evidence, advice: vec![advice::several_processes(context)] }
+}
+
+fn all_busy(period: &Period, evidence: &str, context: &Context) -> Verdict {
+    let cores = context.cores;
+    let used = short(period.used_cores());
+    let waited = period.core_wait_share();
+    let taken = if waited >= WAITING_FROM && period.used_cores() < 0.8 * cores as f64 {
+        format!("; the run used {used} of {cores} cores and waited for one {} of its time: other programs take them", percent(waited))
+    } else {
+        format!("; the run used {used} of {cores} cores")
+    };
+    let evidence = format!("{evidence} ({}, {}{taken})", period.actor_work(), period.learner_work());
+    Verdict { bottleneck: Bottleneck::Cores, evidence, advice: advice::less_work(period, context) }
+}
+
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests;

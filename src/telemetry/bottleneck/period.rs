@@ -1,0 +1,120 @@
+//! What happened between two snapshots, as shares of time.
+
+use super::super::units::percent;
+use super::super::{ActorTime, LearnerTime, Snapshot};
+use super::share;
+
+pub(super) const ENVIRONMENT: &str = "stepping environments";
+pub(super) const INFERENCE: &str = "inference";
+pub(super) const INSERT: &str = "inserting";
+const REPLAY: &str = "replay";
+const COMPUTE: &str = "gradients";
+const EXCHANGE: &str = "gradient exchange";
+const PUBLISH: &str = "publishing";
+
+/// The part of a run that is judged.
+pub(super) struct Period {
+    pub(super) wall_s: f64,
+    pub(super) inserted: u64,
+    pub(super) sampled: u64,
+    pub(super) restarts: u64,
+    pub(super) actor: ActorTime,
+    pub(super) learner: LearnerTime,
+    evaluator_processor_s: f64,
+}
+
+impl Period {
+    pub(super) fn between(before: &Snapshot, now: &Snapshot) -> Self {
+        let (a, b) = (&now.actor_time, &before.actor_time);
+        let actor = ActorTime {
+            environment_s: a.environment_s - b.environment_s,
+            inference_s: a.inference_s - b.inference_s,
+            insert_s: a.insert_s - b.insert_s,
+            limiter_wait_s: a.limiter_wait_s - b.limiter_wait_s,
+            processor_s: a.processor_s - b.processor_s,
+            core_wait_s: a.core_wait_s - b.core_wait_s,
+        };
+        let (a, b) = (&now.learner_time, &before.learner_time);
+        let learner = LearnerTime {
+            replay_s: a.replay_s - b.replay_s,
+            compute_s: a.compute_s - b.compute_s,
+            exchange_s: a.exchange_s - b.exchange_s,
+            publish_s: a.publish_s - b.publish_s,
+            limiter_wait_s: a.limiter_wait_s - b.limiter_wait_s,
+            processor_s: a.processor_s - b.processor_s,
+            core_wait_s: a.core_wait_s - b.core_wait_s,
+        };
+        Self {
+            wall_s: now.wall_s - before.wall_s,
+            inserted: now.inserted.saturating_sub(before.inserted),
+            sampled: now.sampled.saturating_sub(before.sampled),
+            restarts: now.restarts.saturating_sub(before.restarts),
+            actor,
+            learner,
+            evaluator_processor_s: now.evaluator_processor_s - before.evaluator_processor_s,
+        }
+    }
+
+    /// Cores that the run computed on, on average.
+    pub(super) fn used_cores(&self) -> f64 {
+        share(self.actor.processor_s + self.learner.processor_s + self.evaluator_processor_s, self.wall_s)
+    }
+
+    /// Of `cores`, those that nobody needed, on average: a process that waits for a core could use one more.
+    pub(super) fn idle_cores(&self, cores: usize) -> f64 {
+        let wanted = share(self.actor.core_wait_s + self.learner.core_wait_s, self.wall_s);
+        (cores as f64 - self.used_cores() - wanted).max(0.0)
+    }
+
+    /// Of the time in which actors and learners could have run, the share in which they had no core.
+    pub(super) fn core_wait_share(&self) -> f64 {
+        let waited_s = self.actor.core_wait_s + self.learner.core_wait_s;
+        share(waited_s, waited_s + self.actor.processor_s + self.learner.processor_s)
+    }
+
+    /// Of the time in which actors did not wait for the rate limiter, the share in which they needed no core either: environments that sleep.
+    pub(super) fn actors_asleep(&self) -> f64 {
+        let busy_s = self.actor.total_s() - self.actor.limiter_wait_s;
+        share(busy_s - self.actor.processor_s - self.actor.core_wait_s, busy_s).max(0.0)
+    }
+
+    /// Of the learners' time, the share that exchanging gradients took.
+    pub(super) fn exchange(&self) -> f64 {
+        share(self.learner.exchange_s, self.learner.total_s())
+    }
+
+    /// What takes the actors longest.
+    pub(super) fn longest_of_acting(&self) -> &'static str {
+        longest(&self.actor_parts()).0
+    }
+
+    /// For instance `actors: 80 % stepping environments, on a core 3 % of their time`.
+    pub(super) fn actor_work(&self) -> String {
+        let work = work("actors", &self.actor_parts(), self.actor.total_s());
+        if self.actor.processor_s <= 0.0 {
+            return work;
+        }
+        format!("{work}, on a core {} of their time", percent(share(self.actor.processor_s, self.actor.total_s()).min(1.0)))
+    }
+
+    /// For instance `learners: 80 % gradients`.
+    pub(super) fn learner_work(&self) -> String {
+        let time = &self.learner;
+        let parts = [(COMPUTE, time.compute_s), (REPLAY, time.replay_s), (EXCHANGE, time.exchange_s), (PUBLISH, time.publish_s)];
+        work("learners", &parts, time.total_s())
+    }
+
+    fn actor_parts(&self) -> [(&'static str, f64); 3] {
+        let time = &self.actor;
+        [(ENVIRONMENT, time.environment_s), (INFERENCE, time.inference_s), (INSERT, time.insert_s)]
+    }
+}
+
+fn longest(parts: &[(&'static str, f64)]) -> (&'static str, f64) {
+    parts.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default()
+}
+
+fn work(role: &str, parts: &[(&'static str, f64)], total_s: f64) -> String {
+    let (name, seconds) = longest(parts);
+    format!("{role}: {} {name}", percent(share(seconds, total_s)))
+}

@@ -1,0 +1,192 @@
+//! Each verdict on the times of a run that shows it. `tests/bottleneck_advice.rs` has real ones.
+
+use super::super::{ActorTime, LearnerTime};
+use super::*;
+
+fn context() -> Context {
+    let mut config = Config::for_environment("CartPole-v1");
+    (config.actor.count, config.learner.count, config.learner.batch_size) = (4, 1, 256);
+    config.replay.samples_per_insert = Some(32.0);
+    Context { config, cores: 7 }
+}
+
+fn with(change: impl FnOnce(&mut Config)) -> Context {
+    let mut context = context();
+    change(&mut context.config);
+    context
+}
+
+/// A run of 25 seconds whose four actors and one learner computed whenever they did not wait.
+fn run(actor: [f64; 4], learner: [f64; 5]) -> Snapshot {
+    let [environment_s, inference_s, insert_s, limiter_wait_s] = actor;
+    let processor_s = environment_s + inference_s + insert_s;
+    let actor_time = ActorTime { environment_s, inference_s, insert_s, limiter_wait_s, processor_s, core_wait_s: 0.0 };
+    let [replay_s, compute_s, exchange_s, publish_s, limiter_wait_s] = learner;
+    let processor_s = replay_s + compute_s + exchange_s + publish_s;
+    let learner_time = LearnerTime { replay_s, compute_s, exchange_s, publish_s, limiter_wait_s, processor_s, core_wait_s: 0.0 };
+    Snapshot { wall_s: 25.0, updates: 5000, inserted: 10_000, sampled: 320_000, actor_time, learner_time, ..Snapshot::default() }
+}
+
+fn judge(snapshot: &Snapshot, context: &Context) -> Verdict {
+    verdict_since(Some(&Snapshot::default()), snapshot, context)
+}
+
+/// The keys of the advice with the values to try, in order.
+fn settings(verdict: &Verdict) -> Vec<String> {
+    verdict.advice.iter().flat_map(|advice| &advice.set).map(|setting| format!("{}={}", setting.key, setting.to)).collect()
+}
+
+#[test]
+fn actors_that_wait_for_busy_learners_show_a_learner_bound_run() {
+    let verdict = judge(&run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]), &context());
+    assert_eq!(verdict.bottleneck, Bottleneck::Learners);
+    assert_eq!(
+        verdict.to_string(),
+        "learner-bound: actors waited 71 % of their time for the rate limiter, learners 4 % (learners: 80 % gradients); \
+         set learner.count=2 (now 1): 4.88 cores were idle, and each learner then computes less of every batch; \
+         or set network.hidden=[128, 128] (now [256, 256]): a smaller network is faster and changes what is learned; \
+         or set replay.samples_per_insert=16 (now 32): more environment steps for the same updates; each transition is learned from less \
+         often, which changes what is learned"
+    );
+}
+
+#[test]
+fn the_advice_follows_the_slowest_part_of_learning() {
+    let three = with(|config| (config.learner.count, config.learner.batch_size) = (3, 255));
+    let exchange = judge(&run([10.0, 15.0, 4.0, 71.0], [3.0, 5.0, 52.0, 1.0, 1.0]), &three);
+    assert_eq!(settings(&exchange)[0], "learner.count=1");
+    let publish = judge(&run([10.0, 15.0, 4.0, 71.0], [1.0, 5.0, 2.0, 11.0, 1.0]), &context());
+    assert_eq!(settings(&publish)[1], "learner.publish_interval_updates=16");
+}
+
+#[test]
+fn learners_are_added_while_cores_are_idle_and_each_has_enough_to_compute() {
+    let busy = run([1.0, 1.5, 0.5, 97.0], [3.0, 20.0, 0.0, 1.0, 1.0]);
+    assert_eq!(settings(&judge(&busy, &Context { cores: 2, ..context() }))[0], "learner.count=2", "the actors hardly use theirs");
+    let crowded = run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]);
+    assert!(!judge(&crowded, &Context { cores: 2, ..context() }).to_string().contains("learner.count"), "both cores are taken");
+    let small = with(|config| config.learner.batch_size = 64);
+    assert!(!judge(&busy, &small).to_string().contains("learner.count"), "32 transitions each are not worth an exchange");
+    let odd = with(|config| config.learner.batch_size = 387);
+    assert_eq!(settings(&judge(&busy, &odd))[0], "learner.count=3", "every learner draws the same share");
+}
+
+#[test]
+fn learners_that_wait_for_computing_actors_are_told_of_idle_cores() {
+    let verdict = judge(&run([70.0, 15.0, 13.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]), &context());
+    assert_eq!(verdict.bottleneck, Bottleneck::Actors);
+    assert_eq!(
+        verdict.to_string(),
+        "actor-bound: learners waited 60 % of their time for new transitions, actors 2 % (actors: 70 % stepping environments, on a core 98 % \
+         of their time); set actor.count=7 (now 4): 2.68 of 7 cores were idle; or set replay.samples_per_insert=64 (now 32): more updates \
+         for the same environment steps; each transition is learned from more often, which changes what is learned"
+    );
+}
+
+#[test]
+fn environments_that_sleep_call_for_more_actors_on_the_same_cores() {
+    let mut sleepy = run([97.0, 1.0, 1.0, 1.0], [2.0, 7.0, 0.0, 1.0, 15.0]);
+    sleepy.actor_time.processor_s = 3.0;
+    let verdict = judge(&sleepy, &Context { cores: 2, ..context() });
+    assert_eq!(verdict.bottleneck, Bottleneck::Actors);
+    assert_eq!(settings(&verdict)[0], "actor.count=16");
+    assert!(verdict.to_string().contains("environments slept 97 % of the actors' time, which costs no core"), "{verdict}");
+    // The same wall times, but the processes were ready to run and had no core.
+    sleepy.actor_time.core_wait_s = 94.0;
+    let verdict = judge(&sleepy, &Context { cores: 2, ..context() });
+    assert_eq!(settings(&verdict), ["replay.samples_per_insert=64"]);
+}
+
+#[test]
+fn the_advice_follows_the_slowest_part_of_acting() {
+    let inference = judge(&run([10.0, 75.0, 13.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]), &context());
+    assert_eq!(settings(&inference)[0], "actor.environments=32");
+    let insert = judge(&run([10.0, 15.0, 73.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]), &context());
+    assert_eq!(settings(&insert)[0], "actor.flush_transitions=256");
+    let full = judge(&run([70.0, 15.0, 13.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]), &Context { cores: 4, ..context() });
+    assert_eq!(settings(&full), ["replay.samples_per_insert=64"], "no core is offered that is not there");
+}
+
+#[test]
+fn two_sides_that_wait_for_each_other_show_the_rate_limiter() {
+    let verdict = judge(&run([30.0, 15.0, 15.0, 40.0], [5.0, 8.0, 0.0, 2.0, 10.0]), &with(|config| config.replay.error_band = Some(700.0)));
+    assert_eq!(verdict.bottleneck, Bottleneck::RateLimiter);
+    assert!(verdict.to_string().contains("actors waited 40 % and learners 40 %"), "{verdict}");
+    assert_eq!(settings(&verdict), ["replay.error_band=2800"]);
+}
+
+#[test]
+fn sides_that_never_wait_show_the_cores() {
+    let mut busy = run([60.0, 25.0, 10.0, 5.0], [5.0, 18.0, 0.0, 1.0, 1.0]);
+    let roomy = judge(&busy, &Context { cores: 9, ..context() });
+    assert_eq!(roomy.bottleneck, Bottleneck::Cores);
+    assert_eq!(settings(&roomy), ["learner.count=2", "actor.count=8", "network.hidden=[128, 128]"]);
+    assert!(roomy.to_string().contains("set learner.count=2 (now 1) and set actor.count=8 (now 4)"), "{roomy}");
+    let crowded = judge(&busy, &Context { cores: 5, ..context() });
+    assert_eq!(settings(&crowded), ["network.hidden=[128, 128]"]);
+    assert!(crowded.to_string().contains("the run used 4.76 of 5 cores"), "{crowded}");
+    (busy.actor_time.processor_s, busy.actor_time.core_wait_s) = (45.0, 50.0);
+    let beside_others = judge(&busy, &Context { cores: 5, ..context() });
+    assert!(beside_others.to_string().contains("waited for one 42 % of its time: other programs take them"), "{beside_others}");
+}
+
+#[test]
+fn a_free_run_is_judged_by_its_rates() {
+    let free = with(|config| config.replay.samples_per_insert = None);
+    let run = run([60.0, 25.0, 15.0, 0.0], [5.0, 19.0, 0.0, 1.0, 0.0]);
+    let mut slow_learners = Snapshot { sampled: 4_000, ..run.clone() };
+    let verdict = judge(&slow_learners, &free);
+    assert_eq!(verdict.bottleneck, Bottleneck::Learners);
+    assert!(verdict.to_string().contains("0.4 samples per inserted transition (learners: 76 % gradients)"), "{verdict}");
+    assert_eq!(settings(&verdict).last().unwrap(), "replay.samples_per_insert=8");
+    (slow_learners.learner_time.processor_s, slow_learners.learner_time.core_wait_s) = (15.0, 10.0);
+    assert!(settings(&judge(&slow_learners, &free)).contains(&"actor.count=2".into()), "actors take the learner's core");
+    let slow_actors = judge(&Snapshot { sampled: 900_000, ..run.clone() }, &free);
+    assert_eq!(slow_actors.bottleneck, Bottleneck::Actors);
+    assert!(slow_actors.to_string().contains("90 samples per inserted transition (actors: 60 % stepping"), "{slow_actors}");
+    assert_eq!(settings(&slow_actors).last().unwrap(), "replay.samples_per_insert=32");
+    assert_eq!(judge(&Snapshot { sampled: 80_000, ..run }, &free).bottleneck, Bottleneck::Cores);
+}
+
+#[test]
+fn one_process_is_told_how_its_time_divides() {
+    let verdict = judge(&run([2.0, 3.0, 0.0, 0.0], [5.0, 10.0, 0.0, 0.0, 0.0]), &with(|config| config.actor.count = 0));
+    assert_eq!(verdict.bottleneck, Bottleneck::OneProcess);
+    assert!(verdict.to_string().contains("acting took 25 % and learning 75 %"), "{verdict}");
+    assert_eq!(settings(&verdict), ["actor.count=1"]);
+}
+
+#[test]
+fn processes_that_keep_failing_are_what_holds_a_run_back() {
+    // Learners wait and acting is mostly inference: a process that has just begun.
+    let run = run([2.0, 4.0, 1.0, 0.0], [1.0, 3.0, 0.0, 0.0, 21.0]);
+    let failing = Snapshot { restarts: 9, ..run.clone() };
+    let verdict = judge(&failing, &context());
+    assert_eq!((verdict.bottleneck, settings(&verdict)), (Bottleneck::Failures, Vec::new()));
+    assert_eq!(
+        verdict.to_string(),
+        "held back by failures: processes failed 9 times, and actors worked only 7 % of the time; run.log says how they failed"
+    );
+    assert_eq!(verdict_since(None, &failing, &context()).bottleneck, Bottleneck::Failures, "also before the first update");
+    assert_eq!(judge(&run, &context()).bottleneck, Bottleneck::Actors);
+    let one_death = Snapshot { restarts: 1, ..super::tests::run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]) };
+    assert_eq!(judge(&one_death, &context()).bottleneck, Bottleneck::Learners, "everybody worked all the time");
+}
+
+#[test]
+fn a_run_that_hardly_began_is_not_judged() {
+    let short = judge(&run([0.1, 0.1, 0.0, 0.0], [0.1, 0.1, 0.0, 0.0, 0.0]), &context());
+    assert_eq!(short.bottleneck, Bottleneck::Unknown);
+    assert_eq!(short.to_string(), "no bottleneck to name: too short a run to judge, with 5000 updates in 0:25");
+    // Both sides waited, for the first transitions and for the first update.
+    let start_up = run([10.0, 15.0, 4.0, 71.0], [3.0, 6.0, 0.0, 0.0, 16.0]);
+    assert_eq!(verdict_since(None, &start_up, &context()).bottleneck, Bottleneck::Unknown);
+}
+
+#[test]
+fn the_time_before_learning_does_not_count() {
+    let filling = run([50.0, 20.0, 5.0, 0.0], [0.0, 0.0, 0.0, 0.0, 75.0]);
+    let end = Snapshot { wall_s: 50.0, ..run([60.0, 35.0, 9.0, 71.0], [3.0, 20.0, 0.0, 1.0, 76.0]) };
+    assert_eq!(judge(&end, &context()).bottleneck, Bottleneck::RateLimiter);
+    assert_eq!(verdict_since(Some(&filling), &end, &context()).bottleneck, Bottleneck::Learners);
+}
