@@ -8,6 +8,7 @@ mod observe;
 mod plan;
 mod sentinel;
 mod session;
+mod standstill;
 mod watch;
 
 pub use plan::{Plan, PlanError};
