@@ -6,7 +6,8 @@ use shoal::algorithms::{Algorithm, Learning, PartialUpdate, Random, registry as 
 use shoal::config::Config;
 use shoal::environments::registry;
 use shoal::replay::{Batch, Priority, Replay, StagingArea};
-use shoal::segment::gradients::{GradientExchange, Share, View};
+use shoal::segment::gradients::{GradientExchange, Share};
+use shoal::segment::membership::View;
 use shoal::segment::processes::Role;
 use shoal::segment::{Description, Layout, LayoutParameters, Region, Segment};
 use shoal::sync::AtomicU64;
@@ -117,7 +118,7 @@ fn together(config: &Config, segment: &Segment, learners: usize) -> Vec<Vec<f32>
     let parameters = algorithm(config).sizes().learned;
     let words: Vec<AtomicU64> = (0..GradientExchange::words_needed(learners, parameters)).map(|_| AtomicU64::new(0)).collect();
     let exchange = GradientExchange::new(&words, learners, parameters);
-    let view = View { epoch: 1, members: (1 << learners) - 1 };
+    let view = View { epoch: 1, members: (1 << learners) - 1, leader: Some(0) };
     let name = segment.name();
     let names: Vec<usize> = (0..learners).collect();
     std::thread::scope(|scope| {

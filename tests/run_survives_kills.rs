@@ -5,6 +5,9 @@ mod run_support;
 use nix::sys::signal::Signal;
 use run_support::{kill, start};
 use serde_json::Value;
+use shoal::segment::Segment;
+use shoal::segment::processes::{Phase, ProcessSlot, Role, SlotState};
+use shoal::sync::Ordering;
 
 fn number(line: &Value, key: &str) -> u64 {
     line[key].as_u64().unwrap_or(0)
@@ -57,6 +60,76 @@ fn one_of_two_learners_may_die_and_come_back() {
         kill(learners[victim], Signal::SIGKILL);
         run.wait_for("updates by both learners", |line| number(line, "learners") == 2 && number(line, "updates") > before + 300);
     }
+    run.signal(Signal::SIGTERM);
+    assert!(run.wait().success());
+    run.assert_nothing_left();
+}
+
+/// Learner `number` of a run, alive or not.
+fn learner(segment: &Segment, number: usize) -> ProcessSlot<'_> {
+    segment.processes().iter().find(|slot| slot.role() == Some((Role::Learner, number))).expect("a slot for each learner")
+}
+
+fn updates(segment: &Segment) -> u64 {
+    segment.control().updates().load(Ordering::Relaxed)
+}
+
+/// Stop `publisher` in an update after which it publishes its state, before it has, unless `given_up` comes first. It has
+/// counted the update then.
+fn stop_before_it_has_published(segment: &Segment, publisher: u32, given_up: impl Fn() -> bool) -> bool {
+    let board = segment.learner_board();
+    let mut state = vec![0.0; board.len()];
+    let mut tried = updates(segment);
+    while !given_up() {
+        let now = updates(segment);
+        if now == tried || !now.is_multiple_of(100) {
+            std::hint::spin_loop();
+            continue;
+        }
+        kill(publisher, Signal::SIGSTOP);
+        while !is_stopped(publisher) {
+            std::thread::yield_now();
+        }
+        tried = updates(segment);
+        let published = board.read(&mut state).map_or(0, |(_, [_, updates, ..])| updates);
+        if tried.is_multiple_of(100) && published < tried {
+            return true;
+        }
+        kill(publisher, Signal::SIGCONT);
+    }
+    false
+}
+
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat[stat.rfind(')').unwrap()..].starts_with(") T")
+}
+
+#[test]
+fn a_learner_stopped_while_it_publishes_leads_on_when_it_wakes_up_beside_a_replacement() {
+    // A large network, so that a publication takes long enough to be met.
+    let mut run = start(&["learner.count=2", "network.hidden=[512,512]", "machine.max_restarts=1000"]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    let segment = run.segment();
+    let (victim, publisher) = (learner(&segment, 0), learner(&segment, 1));
+    let mut met = 0;
+    while met < 2 {
+        let (killed, before) = (victim.pid(), updates(&segment));
+        kill(killed, Signal::SIGKILL);
+        let is_replaced = || victim.state() == SlotState::Live && victim.pid() != killed;
+        // Alone for as long as the replacement is put off: not at all after the first kill, then 1, 2, 4 ... seconds.
+        if stop_before_it_has_published(&segment, publisher.pid(), is_replaced) {
+            met += 1;
+            run.wait_until("the replacement waits for the one that stands still", || is_replaced() && victim.phase() == Some(Phase::Exchange));
+            kill(publisher.pid(), Signal::SIGCONT);
+        }
+        run.wait_until("the replacement", is_replaced);
+        run.wait_until("more updates by both", || updates(&segment) > before + 300);
+    }
+    let log = run.log();
+    assert!(!log.contains("learner 1 "), "learner 1 lives on:\n{log}");
+    assert!(log.contains("its replacement goes on from the state of learner 1, which leads"), "{log}");
+    drop(segment);
     run.signal(Signal::SIGTERM);
     assert!(run.wait().success());
     run.assert_nothing_left();

@@ -1,155 +1,265 @@
-//! Learners in processes of their own add up gradients: the same sum everywhere, bit for bit, and nobody waits for the
-//! dead.
+//! Learners in processes of their own run the real loop: they come to the same sums and parameters bit for bit, whoever is
+//! killed or stopped and whenever, nobody waits for the dead, and what a living learner knows is not lost.
+//!
+//! What they learn is made up (`made_up`), so that each can check every sum it is given. The test plays the supervisor.
 
+#[path = "segment_gradients/made_up.rs"]
+mod made_up;
 mod support;
 
-use std::time::Duration;
-
+use made_up::{MadeUp, SNAPSHOT_INTERVAL_UPDATES, Stop};
+use rand::RngExt;
+use shoal::config::Config;
+use shoal::environments::registry;
+use shoal::roles::{Run as RoleRun, learner};
 use shoal::segment::control::RunState;
-use shoal::segment::gradients::{Share, View};
-use shoal::segment::processes::Role;
-use shoal::sync::{AtomicU64, Ordering};
-use support::{Family, Run, Sizes};
+use shoal::segment::counters::Counter;
+use shoal::segment::membership::{Membership, View};
+use shoal::segment::processes::{Phase, Role};
+use shoal::sync::Ordering;
+use support::{Family, Identity, Run, Sizes};
 
 const PARAMETERS: usize = 1_003;
-const ROUNDS: u64 = 2_000;
+const LEARNERS: usize = 3;
+/// The slot of the process that filled the replay: this one.
+const FILLER: usize = 7;
 
-/// Scratch word for a learner's digest of a round's sum.
-fn digest(run: &Run, learner: usize, epoch: u32, round: u64) -> &AtomicU64 {
-    let index = (u64::from(epoch) * 3 + learner as u64) * (ROUNDS + 1) + round;
-    run.scratch(usize::try_from(index).expect("a small index"))
+/// The learners of a run, and the membership that a supervisor would keep.
+struct Learners<'r> {
+    run: &'r Run,
+    family: Family<'r>,
+    membership: Membership,
 }
 
-/// The gradient of a learner in a round: of both signs and many magnitudes, so that the order of additions matters.
-fn gradient(learner: usize, epoch: u32, round: u64, values: &mut [f32]) {
-    let mut word = round << 20 | u64::from(epoch) << 8 | learner as u64 | 1 << 63;
-    for value in values {
-        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let magnitude = ((word >> 33) & 0xff_ffff) as f32 / 1e6;
-        *value = if word >> 63 == 1 { magnitude } else { -magnitude } * ((word >> 20) & 0xff) as f32;
+impl<'r> Learners<'r> {
+    /// Learners `0..count` of a run with something to sample.
+    fn start(run: &'r Run, count: usize) -> Self {
+        run.segment.control().set_run_state(RunState::Running);
+        let filler = run.slot(FILLER);
+        assert!(filler.reserve(Role::Actor, 0) && filler.occupy(std::process::id()));
+        (0..32).for_each(|number| run.payload.stage(run.area(FILLER), Identity { life: 0, number }, None));
+        assert_eq!(run.replay(Some(FILLER)).flush(run.area(FILLER)), 32);
+        let mut learners = Self { run, family: Family::new(run), membership: Membership::default() };
+        (0..count).for_each(|number| learners.add(number, MadeUp::default()));
+        learners
     }
-}
 
-fn digest_of(values: &[f32]) -> u64 {
-    let mut hasher = crc32fast::Hasher::new();
-    values.iter().for_each(|value| hasher.update(&value.to_bits().to_le_bytes()));
-    1 << 32 | u64::from(hasher.finalize())
-}
+    /// Start learner `number`, as the supervisor does.
+    fn add(&mut self, number: usize, made_up: MadeUp) {
+        self.membership.enter(number).store(self.run.segment.control().membership());
+        let run = self.run;
+        self.family.start(number, Role::Learner, || learn(run, number, made_up));
+    }
 
-/// Take part until `ROUNDS` rounds of one view are done and the run stops; a new view starts its rounds at one.
-fn learn(run: &Run, learner: usize) {
-    let (control, exchange) = (run.segment.control(), run.segment.gradient_exchange());
-    let (mut own, mut sum, mut scratch) = (vec![0.0; PARAMETERS], vec![0.0; PARAMETERS], vec![0.0; PARAMETERS]);
-    let view_now = || View::load(control.membership());
-    'views: loop {
-        let view = view_now();
-        for round in 1..=ROUNDS {
-            gradient(learner, view.epoch, round, &mut own);
-            let share =
-                Share { transitions: 8.0, loss_sum: round as f64, q_sum: 1.0, largest_weight: learner as f64, policy_loss_sum: -1.0 };
-            exchange.arrive(learner, view, round, share, &own);
-            control.signal_progress();
-            while !exchange.all_arrived(view, round) {
-                if view_now() != view {
-                    continue 'views;
-                }
-                control.wait_for_progress(Duration::from_millis(2), || exchange.all_arrived(view, round));
-            }
-            let total = exchange.add_up(view, round, &mut scratch, &mut sum);
-            if view_now() != view {
-                continue 'views;
-            }
-            let members = view.learners().count() as f64;
-            let most = view.learners().max().unwrap_or(0) as f64;
-            let expected = Share {
-                transitions: 8.0 * members,
-                loss_sum: round as f64 * members,
-                q_sum: members,
-                largest_weight: most,
-                policy_loss_sum: -members,
-            };
-            assert_eq!(total, expected);
-            digest(run, learner, view.epoch, round).store(digest_of(&sum), Ordering::Release);
-        }
-        while view_now() == view {
-            if control.run_state() == RunState::Stopping {
-                return;
-            }
-            std::thread::sleep(Duration::from_micros(100));
+    /// See to a learner whose end has been waited for, as the supervisor does.
+    fn bury(&mut self, number: usize) {
+        self.membership.bury(number).store(self.run.segment.control().membership());
+        self.run.segment.control().signal_progress();
+        self.family.repair_patiently(number);
+    }
+
+    fn kill(&mut self, number: usize) {
+        self.family.kill(&[number]);
+        self.bury(number);
+    }
+
+    /// Stop learner `number` where it is in nobody's way but the other learners': else a supervisor would have to kill it.
+    fn stop_outside_operations(&self, number: usize) {
+        self.family.stop(number);
+        while self.run.slot(number).in_operation() {
+            self.family.go_on(number);
+            self.family.stop(number);
         }
     }
-}
 
-/// The digest that every member must come to, by the order of the members' numbers.
-fn expected(view: View, round: u64) -> u64 {
-    let (mut sum, mut own) = (vec![0.0f32; PARAMETERS], vec![0.0; PARAMETERS]);
-    for learner in view.learners() {
-        gradient(learner, view.epoch, round, &mut own);
-        sum.iter_mut().zip(&own).for_each(|(sum, value)| *sum += value);
+    fn updates(&self) -> u64 {
+        self.run.segment.control().updates().load(Ordering::Relaxed)
     }
-    digest_of(&sum)
-}
 
-fn start(run: &Run, view: View) -> Family<'_> {
-    run.segment.control().set_run_state(RunState::Running);
-    view.store(run.segment.control().membership());
-    let mut family = Family::new(run);
-    for learner in view.learners() {
-        family.start(learner, Role::Learner, || learn(run, learner));
+    /// Updates that learner `number` has taken part in, in all its lives.
+    fn updates_of(&self, number: usize) -> u64 {
+        self.run.slot(number).counters().get(Counter::Updates)
     }
-    family
-}
 
-fn await_and_check(run: &Run, family: &Family<'_>, view: View) {
-    for learner in view.learners() {
-        family.wait_until(|| digest(run, learner, view.epoch, ROUNDS).load(Ordering::Acquire) != 0);
-    }
-    for round in 1..=ROUNDS {
-        let expected = expected(view, round);
-        for learner in view.learners() {
-            let found = digest(run, learner, view.epoch, round).load(Ordering::Acquire);
-            assert_eq!(found, expected, "learner {learner} in round {round} of {view:?}");
+    /// Wait until every member has taken part in `count` more updates.
+    fn await_updates(&self, count: u64) {
+        for number in View::load(self.run.segment.control().membership()).learners() {
+            let goal = self.updates_of(number) + count;
+            self.family.wait_until(|| self.updates_of(number) >= goal);
         }
     }
+
+    /// Wait until learner `number` waits for others.
+    fn await_waiting(&self, number: usize) {
+        self.family.wait_until(|| self.run.slot(number).phase() == Some(Phase::Exchange));
+    }
+
+    /// Updates in the newest state on the learner board.
+    fn updates_published(&self) -> u64 {
+        let board = self.run.segment.learner_board();
+        let Some((_, [_, updates, ..])) = board.read(&mut vec![0.0; board.len()]) else { panic!("no state was published") };
+        updates
+    }
+
+    /// Let everybody leave in order.
+    fn end(mut self) {
+        self.run.segment.control().set_run_state(RunState::Stopping);
+        self.family.join();
+    }
 }
 
-fn sizes() -> Sizes {
-    Sizes { network_parameters: PARAMETERS.max(20 * (ROUNDS as usize + 1)), ..Sizes::default() }
+/// The learner's own loop, with what it learns made up.
+fn learn(run: &Run, number: usize, made_up: MadeUp) {
+    let mut config = Config::for_environment("CartPole-v1");
+    config.learner.count = LEARNERS;
+    config.learner.batch_size = 8 * LEARNERS;
+    config.replay.min_size = 1;
+    config.replay.samples_per_insert = None;
+    let algorithm = made_up.algorithm(&run.segment, run.payload.schema().clone(), number, PARAMETERS);
+    let role_run = RoleRun {
+        segment: &run.segment,
+        config: &config,
+        algorithm: &algorithm,
+        environment: &registry::spec("CartPole-v1").unwrap(),
+        process: run.slot(number),
+        role: Role::Learner,
+        number,
+        supervisor_alive: &|| true,
+    };
+    learner::run(&role_run).unwrap();
+}
+
+fn run() -> Run {
+    Run::new(Sizes { network_parameters: PARAMETERS, learners: LEARNERS, ..Sizes::default() })
 }
 
 #[test]
-fn two_and_three_learners_come_to_the_same_sum_bit_for_bit() {
-    for members in [0b11, 0b111, 0b101] {
-        let run = Run::new(sizes());
-        let view = View { epoch: 1, members };
-        let mut family = start(&run, view);
-        await_and_check(&run, &family, view);
-        run.segment.control().set_run_state(RunState::Stopping);
-        family.join();
+fn one_to_three_learners_come_to_the_same_sums_bit_for_bit() {
+    for count in 1..=LEARNERS {
+        let run = run();
+        let learners = Learners::start(&run, count);
+        learners.await_updates(2_000);
+        learners.end();
     }
 }
 
 #[test]
 fn learners_go_on_without_a_dead_one_and_take_its_replacement_in() {
-    let run = Run::new(sizes());
-    let everyone = View { epoch: 1, members: 0b111 };
-    let mut family = start(&run, everyone);
-    let mut epoch = 1;
-    for (victim, rounds) in [(1usize, 300u64), (0, 700), (2, 1_100)] {
-        family.wait_until(|| digest(&run, victim, epoch, rounds).load(Ordering::Acquire) != 0);
-        family.kill(&[victim]);
-        assert!(family.repair(victim).stuck.is_empty());
-        // Nobody gets past the round in which the dead one is missing until there is a new view.
-        let rest = View { epoch: epoch + 1, members: 0b111 & !(1 << victim) };
-        rest.store(run.segment.control().membership());
-        run.segment.control().signal_progress();
-        await_and_check(&run, &family, rest);
-        let whole = View { epoch: epoch + 2, members: 0b111 };
-        whole.store(run.segment.control().membership());
-        family.start(victim, Role::Learner, || learn(&run, victim));
-        epoch += 2;
+    let run = run();
+    let mut learners = Learners::start(&run, LEARNERS);
+    for victim in [1, 0, 2, 1] {
+        learners.await_updates(300);
+        learners.kill(victim);
+        learners.await_updates(300);
+        learners.add(victim, MadeUp::default());
     }
-    await_and_check(&run, &family, View { epoch, members: 0b111 });
-    run.segment.control().set_run_state(RunState::Stopping);
-    family.join();
+    learners.await_updates(300);
+    learners.end();
+}
+
+/// The publisher wakes up after the replacement has joined and has waited for it: it leads still.
+#[test]
+fn a_leader_stopped_while_it_publishes_leads_on_when_it_wakes_up() {
+    for stop in [Stop::InState, Stop::InParameters] {
+        let run = run();
+        let mut learners = Learners::start(&run, 1);
+        learners.add(1, MadeUp { stop: Some((stop, 500)), ..MadeUp::default() });
+        learners.await_updates(200);
+        learners.kill(0);
+        learners.family.await_stop(1);
+        let before = learners.updates();
+        learners.add(0, MadeUp::default());
+        learners.await_waiting(0);
+        assert_eq!(learners.updates(), before, "somebody learned without a member of the view");
+        learners.family.go_on(1);
+        learners.await_updates(500);
+        learners.end();
+    }
+}
+
+#[test]
+fn a_newcomer_with_a_lower_number_does_not_lead_before_a_member_that_is_up_to_date() {
+    let run = run();
+    let mut learners = Learners::start(&run, LEARNERS);
+    learners.await_updates(250);
+    learners.kill(1);
+    learners.await_updates(50);
+    // The leader stands still, so that the newcomer has nothing to load when the leader dies.
+    learners.stop_outside_operations(0);
+    learners.add(1, MadeUp::default());
+    learners.await_waiting(1);
+    let before = learners.updates();
+    learners.kill(0);
+    learners.await_updates(1);
+    assert!(learners.updates_published() + 1 >= before, "{} of {before} updates are left", learners.updates_published());
+    learners.await_updates(200);
+    learners.end();
+}
+
+#[test]
+fn a_newcomer_whose_leader_dies_first_leads_from_the_newest_state() {
+    let run = run();
+    let mut learners = Learners::start(&run, 1);
+    learners.await_updates(250);
+    learners.stop_outside_operations(0);
+    let newcomer = MadeUp { most_lost: SNAPSHOT_INTERVAL_UPDATES, ..MadeUp::default() };
+    learners.add(1, newcomer);
+    learners.await_waiting(1);
+    let before = learners.updates();
+    learners.kill(0);
+    learners.add(0, newcomer);
+    learners.await_updates(1);
+    assert!(learners.updates_published() + SNAPSHOT_INTERVAL_UPDATES >= before, "{} of {before}", learners.updates_published());
+    learners.await_updates(200);
+    learners.end();
+}
+
+#[test]
+fn when_all_are_dead_the_first_replacement_leads_from_the_newest_state() {
+    let run = run();
+    let mut learners = Learners::start(&run, LEARNERS);
+    learners.await_updates(250);
+    let before = learners.updates();
+    learners.family.kill(&[0, 1, 2]);
+    (0..LEARNERS).for_each(|number| learners.bury(number));
+    for number in [2, 0, 1] {
+        learners.add(number, MadeUp { most_lost: SNAPSHOT_INTERVAL_UPDATES, ..MadeUp::default() });
+    }
+    learners.await_updates(1);
+    assert!(learners.updates_published() + SNAPSHOT_INTERVAL_UPDATES >= before, "{} of {before}", learners.updates_published());
+    learners.await_updates(200);
+    learners.end();
+}
+
+/// As long as one of them lives that has taken part, a learner that joins misses one update at most: `made_up` checks it.
+#[test]
+fn learners_killed_and_stopped_at_any_moment_lose_nothing_that_a_living_one_knows() {
+    let kills = support::count_from_environment("SHOAL_TEST_KILLS", 300);
+    let run = run();
+    let mut learners = Learners::start(&run, LEARNERS);
+    learners.await_updates(10);
+    let mut random = support::random(11);
+    for _ in 0..kills {
+        // One is spared, and stands still for a while in every other round.
+        let spared = random.random_range(0..LEARNERS);
+        let stopped = random.random_bool(0.5);
+        if stopped {
+            learners.stop_outside_operations(spared);
+        }
+        let victims: Vec<usize> = (0..LEARNERS).filter(|&number| number != spared).take(random.random_range(1..LEARNERS)).collect();
+        (0..random.random_range(0..20_000)).for_each(|_| std::hint::spin_loop());
+        for &victim in &victims {
+            learners.kill(victim);
+            if random.random_bool(0.5) {
+                learners.add(victim, MadeUp::default());
+            }
+        }
+        if stopped {
+            learners.family.go_on(spared);
+        }
+        let members = View::load(run.segment.control().membership());
+        victims.into_iter().filter(|&victim| !members.contains(victim)).for_each(|victim| learners.add(victim, MadeUp::default()));
+        learners.await_updates(random.random_range(1..5));
+    }
+    learners.end();
 }

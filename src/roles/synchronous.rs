@@ -7,6 +7,7 @@ use super::actor::Actor;
 use super::evaluator::{EvaluationReport, Evaluator};
 use super::learner::{Attempt, Learner};
 use super::run::{RoleError, Run};
+use crate::segment::processes::Phase;
 
 /// Train until the run's own conditions end it: since the supervisor looks at the clock, it does not decide here.
 pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
@@ -39,7 +40,11 @@ pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<Eva
 
 /// Evaluate and report; returns whether the goal was reached.
 fn evaluate(run: &Run<'_>, evaluator: &mut Evaluator<'_>, reports: &IpcSender<EvaluationReport>) -> Result<bool, RoleError> {
-    let Some(report) = evaluator.evaluate(|| !run.is_over())? else { return Ok(false) };
+    let go_on = || {
+        run.process.enter(Phase::Evaluate);
+        !run.is_over()
+    };
+    let Some(report) = evaluator.evaluate(go_on)? else { return Ok(false) };
     let mean = report.mean();
     reports.send(report).map_err(|error| RoleError::Report { reason: error.to_string() })?;
     Ok(run.config.run.stop_eval_return.is_some_and(|goal| mean >= goal))

@@ -102,7 +102,7 @@ impl<'a> Control<'a> {
         self.word(6)
     }
 
-    /// The learners that take part in the exchange: a [`View`](super::gradients::View).
+    /// The learners that take part in the exchange and their leader: a [`View`](super::membership::View).
     pub fn membership(self) -> &'a AtomicU64 {
         self.word(7)
     }

@@ -1,18 +1,18 @@
-//! The exchange in which learners add up their gradients, and its membership.
+//! The exchange in which the learners of a [`View`] add up their gradients.
 //!
-//! A *view* is a set of learners with an epoch; only the supervisor changes it, when a learner dies or is replaced. A
-//! *round* is one update: each member of the view writes its share into its own slot, says that it arrived, waits until
+//! A *round* is one update: each member of the view writes its share into its own slot, says that it arrived, waits until
 //! every member has arrived, and adds up the shares in order of their numbers. All members compute the same sum, bit
 //! for bit, and apply the same update. There is one barrier per round: slots are double-buffered by the parity of the
 //! round, and a member writes round `r + 2` only after everyone arrived in `r + 1`, hence finished reading `r`.
 //!
-//! Whoever finds a new view abandons its round. The leader (the member with the lowest number) then publishes its
-//! state on the learner board under the new epoch, and the others load it before they write any share: nobody is left
-//! with half a round, and a replaced learner starts from the leader's state. What a laggard added up from slots that
-//! were being rewritten is thrown away with its state.
+//! Whoever finds a new view abandons its round. The leader then publishes its state on the learner board under the new
+//! epoch, and the others load it before they write any share: nobody is left with half a round, and a replaced learner
+//! starts from the leader's state. What a laggard added up from slots that were being rewritten is thrown away: it looks
+//! at the view once more after the sum, and finds the one under which they are being rewritten ([`GradientExchange::add_up`]).
 
-use super::view::{high, load_f32, low, store_f32, words_for};
-use crate::sync::{AtomicU64, Ordering};
+use super::membership::View;
+use super::view::{load_f32, store_f32, words_for};
+use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Numbers that travel with a share; see [`Share`].
 const NOTES: usize = 5;
@@ -73,9 +73,11 @@ impl<'a> GradientExchange<'a> {
         &self.words[self.learners * ARRIVAL_WORDS + index * length..][..length]
     }
 
-    /// Write this learner's share of round `round` of a view and say that it has arrived.
+    /// Write this learner's share of round `round` of a view, which it has loaded, and say that it has arrived.
     pub fn arrive(self, learner: usize, view: View, round: u64, share: Share, gradient: &[f32]) {
         let words = self.share(learner, round);
+        // Release fence: this learner loaded the view before it stores the words below. It pairs with the fence in `add_up`.
+        fence(Ordering::Release);
         let notes: [f64; NOTES] = [share.transitions, share.loss_sum, share.q_sum, share.largest_weight, share.policy_loss_sum];
         for (word, note) in words.iter().zip(notes) {
             word.store(note.to_bits(), Ordering::Relaxed);
@@ -95,6 +97,9 @@ impl<'a> GradientExchange<'a> {
     }
 
     /// Add the shares of all members, who have arrived in `round`, into `gradient`.
+    ///
+    /// The sum counts only if a look at the membership *after* it finds `view` still: under a later one, members may have
+    /// begun to write other shares into these slots.
     pub fn add_up(self, view: View, round: u64, scratch: &mut [f32], gradient: &mut [f32]) -> Share {
         gradient.fill(0.0);
         let mut total = Share::default();
@@ -111,51 +116,10 @@ impl<'a> GradientExchange<'a> {
                 *sum += value;
             }
         }
+        // Acquire fence: pairs with the one in `arrive`. Whoever met a word of a share under a later view finds that view,
+        // or a still later one, when it looks next: the writer had loaded it before it stored the word.
+        fence(Ordering::Acquire);
         total
-    }
-}
-
-/// The learners that take part, as the supervisor last said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct View {
-    /// Raised with every change.
-    pub epoch: u32,
-    /// One bit per learner.
-    pub members: u32,
-}
-
-impl View {
-    /// The view in a membership word.
-    pub fn load(word: &AtomicU64) -> Self {
-        // Acquire: pairs with the Release of `store`.
-        let value = word.load(Ordering::Acquire);
-        Self { epoch: high(value), members: low(value) }
-    }
-
-    /// Make this the view. Only the supervisor does.
-    pub fn store(self, word: &AtomicU64) {
-        word.store(u64::from(self.epoch) << 32 | u64::from(self.members), Ordering::Release);
-    }
-
-    /// The numbers of the members, ascending.
-    pub fn learners(self) -> impl Iterator<Item = usize> {
-        (0..32).filter(move |&learner| self.members & 1 << learner != 0)
-    }
-
-    /// Whether `learner` takes part.
-    pub fn contains(self, learner: usize) -> bool {
-        self.learners().any(|member| member == learner)
-    }
-
-    /// The member with the lowest number.
-    pub fn leader(self) -> Option<usize> {
-        self.learners().next()
-    }
-
-    /// The arrival word of a round of this view.
-    fn stamp(self, round: u64) -> u64 {
-        // The highest bit tells an arrival from the zero that every word starts with.
-        1 << 63 | u64::from(self.epoch) << 40 | round & 0xff_ffff_ffff
     }
 }
 
@@ -167,11 +131,11 @@ mod tests {
     fn the_shares_of_the_members_are_added_up_once_all_have_arrived() {
         let words: Vec<AtomicU64> = (0..exchange_words(3, 5)).map(|_| AtomicU64::new(0)).collect();
         let exchange = GradientExchange::new(&words, 3, 5);
-        let view = View { epoch: 4, members: 0b101 };
+        let view = View { epoch: 4, members: 0b101, leader: Some(0) };
         let share = |weight| Share { transitions: 8.0, loss_sum: 2.0, q_sum: 1.0, largest_weight: weight, policy_loss_sum: -1.0 };
         exchange.arrive(0, view, 1, share(0.5), &[1.0; 5]);
         assert!(!exchange.all_arrived(view, 1));
-        assert!(!exchange.all_arrived(View { epoch: 0, members: 0b10 }, 0), "learner 1 never arrived anywhere");
+        assert!(!exchange.all_arrived(View { epoch: 0, members: 0b10, leader: Some(1) }, 0), "learner 1 never arrived anywhere");
         exchange.arrive(2, View { epoch: 3, ..view }, 1, share(9.0), &[9.0; 5]);
         assert!(!exchange.all_arrived(view, 1), "an arrival in an older view does not count");
         exchange.arrive(2, view, 1, share(0.75), &[2.0; 5]);
@@ -180,14 +144,5 @@ mod tests {
         let total = exchange.add_up(view, 1, &mut scratch, &mut sum);
         assert_eq!(sum, [3.0; 5]);
         assert_eq!(total, Share { transitions: 16.0, loss_sum: 4.0, q_sum: 2.0, largest_weight: 0.75, policy_loss_sum: -2.0 });
-    }
-
-    #[test]
-    fn a_view_survives_its_word() {
-        let word = AtomicU64::new(0);
-        let view = View { epoch: 7, members: 0b110 };
-        view.store(&word);
-        assert_eq!(View::load(&word), view);
-        assert_eq!((view.leader(), view.contains(2), view.contains(0)), (Some(1), true, false));
     }
 }

@@ -19,6 +19,7 @@ pub mod layout;
 mod lock_baseline;
 #[allow(unsafe_code)]
 mod mapping;
+pub mod membership;
 pub mod metrics;
 pub mod parameters;
 mod private;

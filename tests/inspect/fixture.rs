@@ -11,7 +11,7 @@ use shoal::rendezvous::{Announcement, Registry, RunRecord};
 use shoal::replay::{Element, Field, Priority, Replay, Schema, StagingArea};
 use shoal::segment::control::RunState;
 use shoal::segment::counters::Counter;
-use shoal::segment::gradients::View;
+use shoal::segment::membership::View;
 use shoal::segment::processes::{Phase, Role};
 use shoal::segment::{Description, Identity, Layout, LayoutParameters, Region, Segment};
 use shoal::sync::Ordering;
@@ -138,7 +138,7 @@ impl Known {
         control.updates().store(7, Ordering::Relaxed);
         control.sampled().store(224, Ordering::Relaxed);
         control.repairs().store(2, Ordering::Relaxed);
-        View { epoch: 5, members: 0b11 }.store(control.membership());
+        View { epoch: 5, members: 0b11, leader: Some(1) }.store(control.membership());
         for version in 1..=3 {
             segment.parameter_board().publish(&[&[0.5; 10]], [version; 4]);
         }

@@ -46,7 +46,7 @@ fn counts_are_those_of_the_run() {
     }
     assert_eq!((&run["state"], &run["policy_lag_mean"], &run["repairing"]), (&json!("running"), &json!(3.0), &json!(false)));
     assert_eq!(report["parameters"], json!({"count": 10, "version": 3, "learner_state_version": 1}));
-    assert_eq!(report["learners"], json!({"epoch": 5, "members": [0, 1], "leader": 0}));
+    assert_eq!(report["learners"], json!({"epoch": 5, "members": [0, 1], "leader": 1}));
     let replay = &report["replay"];
     for (key, value) in [
         ("capacity", CAPACITY),
@@ -212,7 +212,7 @@ fn the_text_names_everything_and_steers_no_terminal() {
         "120 env steps",
         "policy lag  mean 3.0, max 9 updates",
         "version 3 for acting",
-        "[0, 1] in epoch 5, 0 leads",
+        "[0, 1] in epoch 5, 1 leads",
         "learner state",
         "4 slots, 1 never used",
         "actor 1 said last: out of \\u{1b}[31mmemory",

@@ -103,6 +103,28 @@ impl Supervised {
         }
     }
 
+    /// Wait until `condition` holds.
+    pub fn wait_until(&mut self, what: &str, condition: impl Fn() -> bool) {
+        let deadline = Instant::now() + WATCHDOG;
+        while !condition() {
+            let running = self.child.try_wait().unwrap().is_none();
+            assert!(running, "the run ended before {what}: {}", self.output());
+            assert!(Instant::now() < deadline, "gave up waiting for {what}; the log:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The run's segment, with the right to change it.
+    pub fn segment(&self) -> shoal::segment::Segment {
+        let name = segments_of(self.pid()).pop().expect("the run has a segment");
+        shoal::segment::Segment::attach(&name).unwrap()
+    }
+
+    /// Everything that the run started, itself included.
+    pub fn all_processes(&self) -> Vec<u32> {
+        processes_of(&self.folder)
+    }
+
     /// Processes of the run by their role in the process table, read from the segment itself.
     pub fn processes(&self, role: &str) -> Vec<u32> {
         let Some(name) = segments_of(self.pid()).into_iter().next() else { return Vec::new() };

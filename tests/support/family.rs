@@ -45,6 +45,11 @@ impl<'r> Family<'r> {
     /// Stop a process and wait until the kernel says that it stands still.
     pub fn stop(&self, slot: usize) {
         self.signal(slot, Signal::SIGSTOP);
+        self.await_stop(slot);
+    }
+
+    /// Wait until the kernel says that a process stands still.
+    pub fn await_stop(&self, slot: usize) {
         let status = waitpid(self.children[&slot], Some(WaitPidFlag::WUNTRACED)).expect("waitpid");
         assert!(matches!(status, WaitStatus::Stopped(..)), "{status:?}");
     }

@@ -12,7 +12,7 @@ use super::tree::TreeReport;
 use crate::rendezvous::RunState as Liveliness;
 use crate::replay::SumTree;
 use crate::segment::counters::Counter;
-use crate::segment::gradients::View;
+use crate::segment::membership::View;
 use crate::segment::{ABI_VERSION, LayoutParameters, Region, Segment};
 use crate::sync::Ordering;
 
@@ -181,7 +181,7 @@ impl Report {
                 version: segment.parameter_board().version(),
                 learner_state_version: segment.learner_board().version(),
             },
-            learners: LearnerReport { epoch: view.epoch, members: view.learners().collect(), leader: view.leader() },
+            learners: LearnerReport { epoch: view.epoch, members: view.learners().collect(), leader: view.leader },
         }
     }
 

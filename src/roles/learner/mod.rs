@@ -1,7 +1,7 @@
 //! The learner: draws its share of the batch, adds its gradient to the other learners', updates, publishes.
 //!
 //! Every learner holds the same parameters and the same optimizer state, bit for bit, because all of them apply the same
-//! sum. The leader of the view (see `segment::gradients`) publishes; when the view changes, it hands its state to the
+//! sum. The leader of the view (see `segment::membership`) publishes; when the view changes, it hands its state to the
 //! others.
 
 mod batches;
@@ -15,7 +15,8 @@ use crate::algorithms::{Learning, PartialUpdate, Random, Statistics, UpdateRepor
 use crate::config::Config;
 use crate::replay::Priority;
 use crate::segment::counters::Counter;
-use crate::segment::gradients::{GradientExchange, Share, View};
+use crate::segment::gradients::{GradientExchange, Share};
+use crate::segment::membership::View;
 use crate::segment::metrics::{MetricRing, Report};
 use crate::segment::parameters::{NOTES, ParameterBoard};
 use crate::segment::processes::Phase;
@@ -82,8 +83,10 @@ impl<'a> Learner<'a> {
         })
     }
 
+    /// Whether this learner publishes, alone of all living processes. A newer view that it has not seen yet takes nothing
+    /// from it: who leads does so until its death.
     fn leads(&self) -> bool {
-        self.view.leader() == Some(self.run.number)
+        self.view.leader == Some(self.run.number)
     }
 
     /// Updates done, by all learners together.
@@ -146,24 +149,27 @@ impl<'a> Learner<'a> {
             if view == self.view {
                 return true;
             }
-            if view.contains(self.run.number) && (self.take_the_lead(view) || self.follow(view)) {
-                self.view = view;
-                return true;
-            }
+            // In this order: at the end of a run a view changes because the leader has left, which published last.
             if self.run.is_over() {
                 return false;
+            }
+            if view.contains(self.run.number) && (self.lead_on(view) || self.follow(view)) {
+                self.view = view;
+                return true;
             }
             self.run.process.enter(Phase::Exchange);
             std::thread::sleep(Duration::from_micros(200));
         }
     }
 
-    /// As the leader of a new view: go on from the newest state there is, and publish it for the others.
-    fn take_the_lead(&mut self, view: View) -> bool {
-        if view.leader() != Some(self.run.number) {
+    /// As the leader of a new view: publish the state for the others, its own or, in a process that has not taken part in
+    /// any view yet, the newest that there is.
+    fn lead_on(&mut self, view: View) -> bool {
+        if view.leader != Some(self.run.number) {
             return false;
         }
         if self.view == View::default() {
+            // Whoever published it is dead, or it would lead: nobody publishes another meanwhile.
             self.load_state(None);
         }
         self.publish_state(view);
@@ -171,7 +177,9 @@ impl<'a> Learner<'a> {
         true
     }
 
-    /// As another member: load the leader's state once it has been published under this view.
+    /// As another member: load the leader's state once it has been published under this view. It cannot be missed: until
+    /// this learner arrives in a round of the view nobody completes one, so what the leader publishes next it publishes
+    /// under a later view, which this learner then finds.
     fn follow(&mut self, view: View) -> bool {
         self.load_state(Some(u64::from(view.epoch)))
     }

@@ -2,6 +2,9 @@
 //!
 //! Only a process that steps environments in Python can be asked: its interpreter answers SIGUSR1, even in the middle of
 //! native code, by writing its stack to a file in memory that it inherited. All others ignore the signal.
+//!
+//! Nobody is blamed for a time in which the supervisor itself did not run: whoever stops a whole run and lets it go on finds
+//! all of it alive ([`Vigil`]).
 
 use std::fs::File;
 use std::io;
@@ -23,6 +26,31 @@ const STACK_PATIENCE: Duration = Duration::from_millis(500);
 const LONGEST_STACK_BYTES: usize = 16 << 10;
 /// Marks of lines that say nothing about the environment: frames of Shoal's own bridge, and all that was ever imported.
 const NOISE: [&str; 2] = ["File \"<shoal", "Extension modules: "];
+
+/// The longest time between two looks of a supervisor that runs; its loop takes milliseconds.
+const LONGEST_BLINK: Duration = Duration::from_secs(1);
+
+/// Since when the supervisor has looked at the run without a pause.
+pub(super) struct Vigil {
+    since: Instant,
+    last_look: Instant,
+}
+
+impl Vigil {
+    /// It begins `now`.
+    pub(super) fn new(now: Instant) -> Self {
+        Self { since: now, last_look: now }
+    }
+
+    /// Look `now`, and return since when there was no pause.
+    pub(super) fn look(&mut self, now: Instant) -> Instant {
+        if now.saturating_duration_since(self.last_look) > LONGEST_BLINK {
+            self.since = now;
+        }
+        self.last_look = now;
+        self.since
+    }
+}
 
 /// A file in memory, shared with one process, for its stack.
 pub(super) struct StackFile(File);
@@ -67,11 +95,12 @@ impl Hang {
 }
 
 impl Watched {
-    /// Kill the process if it has been silent for longer than `limit`, or than a minute while it starts, after a moment to write its stack if it can. Returns
-    /// what is to be said of it, when it is killed.
-    pub(super) fn kill_if_hung(&mut self, slot: ProcessSlot<'_>, limit: Duration) -> Option<String> {
+    /// Kill the process if it has been silent for longer than `limit`, or than a minute while it starts, after a moment to
+    /// write its stack if it can. Only the time since `vigil`, from when on the supervisor has looked without a pause, counts
+    /// as silence. Returns what is to be said of it, when it is killed.
+    pub(super) fn kill_if_hung(&mut self, slot: ProcessSlot<'_>, limit: Duration, vigil: Instant) -> Option<String> {
         let living = self.living.as_ref()?;
-        let silent = Duration::from_nanos(monotonic_ns().saturating_sub(slot.heartbeat_ns()));
+        let silent = silence(slot).min(vigil.elapsed());
         let limit = if slot.phase() == Some(Phase::Starting) { limit.max(STARTING_PATIENCE) } else { limit };
         if silent <= limit {
             // It has woken up, if it was suspected at all.
@@ -105,6 +134,11 @@ impl Watched {
     }
 }
 
+/// How long ago the process in `slot` gave its last sign of life.
+pub(super) fn silence(slot: ProcessSlot<'_>) -> Duration {
+    Duration::from_nanos(monotonic_ns().saturating_sub(slot.heartbeat_ns()))
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -118,5 +152,16 @@ mod tests {
         let stack = "Fatal Python error: Aborted\n\n  File \"task.py\", line 3 in wait\n  File \"<shoal>\", line 9 in step\n\nExtension modules: a\n";
         File::from(file.for_process().unwrap()).write_all(stack.as_bytes()).unwrap();
         assert_eq!(file.text(), "Fatal Python error: Aborted\n  File \"task.py\", line 3 in wait");
+    }
+
+    #[test]
+    fn a_pause_of_the_supervisor_begins_its_vigil_anew() {
+        let start = Instant::now();
+        let after_ms = |milliseconds| start + Duration::from_millis(milliseconds);
+        let mut vigil = Vigil::new(start);
+        assert_eq!(vigil.look(after_ms(50)), start);
+        assert_eq!(vigil.look(after_ms(1_050)), start);
+        assert_eq!(vigil.look(after_ms(9_000)), after_ms(9_000));
+        assert_eq!(vigil.look(after_ms(9_050)), after_ms(9_000));
     }
 }

@@ -12,6 +12,7 @@ mod plan;
 mod remarks;
 mod sentinel;
 mod session;
+mod standstill;
 mod watch;
 
 pub use neighbours::Neighbour;

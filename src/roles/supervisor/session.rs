@@ -10,10 +10,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::attachments::Attachments;
 use super::child::Child;
 use super::contention::Contention;
-use super::hang::StackFile;
+use super::hang::{StackFile, Vigil};
 use super::observe::Observer;
 use super::plan::Plan;
 use super::sentinel::Sentinel;
+use super::standstill::Standstill;
 use super::watch::{Death, Watched, has_ended};
 use super::{Prepared, SupervisorError};
 use crate::checkpoint::{Policy, WeightsMetadata};
@@ -24,7 +25,7 @@ use crate::roles::environments;
 use crate::roles::evaluator::EvaluationReport;
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
-use crate::segment::gradients::View;
+use crate::segment::membership::{Membership, View};
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::segment::{Description, Segment, system};
 use crate::telemetry::bottleneck::Context;
@@ -48,7 +49,9 @@ pub struct Session {
     observer: Observer,
     reports: Option<IpcReceiver<EvaluationReport>>,
     best_return: f64,
-    view: View,
+    membership: Membership,
+    vigil: Vigil,
+    standstill: Standstill,
     reason: Option<StopReason>,
     next_snapshot: Instant,
     attachments: Attachments,
@@ -96,7 +99,9 @@ impl Session {
             segment,
             reports: None,
             best_return: f64::NEG_INFINITY,
-            view: View::default(),
+            membership: Membership::default(),
+            vigil: Vigil::new(Instant::now()),
+            standstill: Standstill::new(Duration::from_secs_f64(config.machine.hang_timeout_s), Instant::now()),
             reason: None,
             next_snapshot: Instant::now(),
             attachments: Attachments::new(listener, plan.attach_slots, prepared.loaded.config.actor.count),
@@ -134,7 +139,7 @@ impl Session {
             self.start_replacements()?;
             self.see_to_visitors()?;
             self.receive_evaluations();
-            self.kill_the_hung();
+            self.watch_for_silence();
             self.observe();
             self.check_whether_to_stop();
         }
@@ -148,7 +153,8 @@ impl Session {
         let Some(generation) = slot.reserve(planned.role, planned.number) else { return Ok(()) };
         let reports = self.open_channel(planned.role)?;
         if matches!(planned.role, Role::Learner | Role::Synchronous) {
-            self.change_view(self.view.members | 1 << planned.number);
+            let view = self.membership.enter(planned.number);
+            self.change_view(view);
         }
         let stack_file = self.stack_file(planned.role)?;
         let system = |action| move |source| SupervisorError::System { action, source };
@@ -186,9 +192,8 @@ impl Session {
         Ok(Some(sender))
     }
 
-    fn change_view(&mut self, members: u32) {
-        self.view = View { epoch: self.view.epoch + 1, members };
-        self.view.store(self.segment.control().membership());
+    fn change_view(&self, view: View) {
+        view.store(self.segment.control().membership());
         self.segment.control().signal_progress();
     }
 
@@ -215,7 +220,9 @@ impl Session {
     fn bury(&mut self, index: usize, death: &Death) -> Result<(), SupervisorError> {
         let planned = self.watched[index].planned.clone();
         if planned.role == Role::Learner {
-            self.change_view(self.view.members & !(1 << planned.number));
+            // Its end has been waited for: from here on another may lead.
+            let view = self.membership.bury(planned.number);
+            self.change_view(view);
         }
         let repaired = self.repair(planned.slot)?;
         let segment = &self.segment;
@@ -244,7 +251,7 @@ impl Session {
         }
         let next = if wait.is_zero() { "restarting now".into() } else { format!("restarting in {} s", wait.as_secs()) };
         let count = format!("{} of {limit}", watched.restarts);
-        let (pid, saved) = (death.pid, loss(&repaired, planned.role));
+        let (pid, saved) = (death.pid, loss(&repaired, planned.role, self.membership.leader()));
         let event = format!("{who} (pid {pid}) {how} (after {work}); {saved}; {next} ({count})");
         self.sinks.event(&with_details(event, &details));
         Ok(())
@@ -291,7 +298,7 @@ impl Session {
         for ended in self.attachments.take_ended() {
             let repaired = self.repair(ended.slot)?;
             let slot = self.segment.processes().slot(ended.slot);
-            let (work, saved) = (work_done(slot, Role::AttachedActor), loss(&repaired, Role::AttachedActor));
+            let (work, saved) = (work_done(slot, Role::AttachedActor), loss(&repaired, Role::AttachedActor, None));
             let last_words = slot.last_words();
             let (headline, details) = last_words.split_once('\n').unwrap_or((&last_words, ""));
             let why = if headline.is_empty() { String::new() } else { format!(" ({headline})") };
@@ -341,14 +348,19 @@ impl Session {
         }
     }
 
-    /// A process without a heartbeat for too long is suspected, said so, and killed; only then is it dead.
-    fn kill_the_hung(&mut self) {
+    /// A process without a heartbeat for too long is suspected, said so, and killed; only then is it dead. A run in which
+    /// nothing advances although all have heartbeats is said to stand still.
+    fn watch_for_silence(&mut self) {
+        let vigil = self.vigil.look(Instant::now());
         let limit = Duration::from_secs_f64(self.config().machine.hang_timeout_s);
         for watched in &mut self.watched {
             let slot = self.segment.processes().slot(watched.planned.slot);
-            if let Some(event) = watched.kill_if_hung(slot, limit) {
+            if let Some(event) = watched.kill_if_hung(slot, limit, vigil) {
                 self.sinks.event(&event);
             }
+        }
+        if let Some((event, details)) = self.standstill.look(&self.segment, &self.watched, vigil) {
+            self.sinks.event(&with_details(event, &details));
         }
     }
 
@@ -464,12 +476,13 @@ fn work_done(slot: ProcessSlot<'_>, role: Role) -> String {
     }
 }
 
-/// What a death cost, in words.
-fn loss(repaired: &Repair, role: Role) -> String {
+/// What a death cost, in words. `leader` is who leads the learners that are left.
+fn loss(repaired: &Repair, role: Role, leader: Option<usize>) -> String {
     let saved = repaired.completed + repaired.inserted;
-    match role {
-        Role::Learner => "its replacement goes on from the last state that learners published".into(),
-        Role::Evaluator => "its evaluation is lost".into(),
+    match (role, leader) {
+        (Role::Learner, Some(leader)) => format!("its replacement goes on from the state of learner {leader}, which leads"),
+        (Role::Learner, None) => "its replacement goes on from the last state that learners published".into(),
+        (Role::Evaluator, _) => "its evaluation is lost".into(),
         _ if saved > 0 => format!("its {saved} staged transitions were saved"),
         _ => "nothing was staged".into(),
     }

@@ -1,0 +1,185 @@
+//! An algorithm for learners under test: its gradients are made up, and whoever is given their sum checks it.
+
+use shoal::algorithms::{Algorithm, AlgorithmError, Learning, PartialUpdate, Policy, Random, Sizes, UpdateReport};
+use shoal::networks::MlpSpec;
+use shoal::replay::{Batch, Schema};
+use shoal::segment::Segment;
+use shoal::sync::Ordering;
+
+/// Updates between two states that a leader publishes; a multiple of those between two publications of its parameters.
+pub(crate) const SNAPSHOT_INTERVAL_UPDATES: u64 = 100;
+
+/// Where a learner stops itself, as SIGSTOP does, until it is let go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// When it publishes its state.
+    InState,
+    /// When it publishes its parameters.
+    InParameters,
+}
+
+/// What is asked of one learner.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MadeUp {
+    /// Where to stop, once: at the first publication of this kind after as many updates.
+    pub(crate) stop: Option<(Stop, u64)>,
+    /// Updates that may be missing in a state that it goes on from.
+    pub(crate) most_lost: u64,
+}
+
+impl Default for MadeUp {
+    fn default() -> Self {
+        // A follower may have been one round behind the leader that died.
+        Self { stop: None, most_lost: 1 }
+    }
+}
+
+impl MadeUp {
+    /// The algorithm, as learner `number` sees it.
+    pub(crate) fn algorithm(self, segment: &Segment, schema: Schema, number: usize, parameters: usize) -> MadeUpAlgorithm {
+        let network = MlpSpec { inputs: 1, hidden: Vec::new(), outputs: 1, dueling: false };
+        MadeUpAlgorithm { asked: self, segment: segment.name().to_owned(), schema, network, number, parameters }
+    }
+}
+
+pub(crate) struct MadeUpAlgorithm {
+    asked: MadeUp,
+    segment: String,
+    schema: Schema,
+    network: MlpSpec,
+    number: usize,
+    parameters: usize,
+}
+
+impl Algorithm for MadeUpAlgorithm {
+    fn name(&self) -> &'static str {
+        "made up"
+    }
+
+    fn schema(&self) -> Schema {
+        self.schema.clone()
+    }
+
+    fn network(&self) -> &MlpSpec {
+        &self.network
+    }
+
+    fn sizes(&self) -> Sizes {
+        let state = 4 * self.parameters.next_multiple_of(2);
+        Sizes { published: self.parameters, learned: self.parameters, state, statistics: 0 }
+    }
+
+    fn exploration(&self, _: usize, _: usize, _: u64) -> f32 {
+        0.0
+    }
+
+    fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
+        unreachable!("nobody acts")
+    }
+
+    fn learning(&self, _: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
+        Ok(Box::new(MadeUpLearning {
+            asked: self.asked.into(),
+            segment: Segment::attach_read_only(&self.segment).expect("the segment of the run"),
+            number: self.number,
+            updates: 0,
+            parameters: vec![0.0; self.parameters],
+            errors: Vec::new(),
+        }))
+    }
+}
+
+struct MadeUpLearning {
+    asked: std::cell::Cell<MadeUp>,
+    segment: Segment,
+    number: usize,
+    updates: u64,
+    parameters: Vec<f32>,
+    errors: Vec<f32>,
+}
+
+impl MadeUpLearning {
+    fn stop_if_asked(&self, here: Stop) {
+        let asked = self.asked.get();
+        if asked.stop.is_some_and(|(place, updates)| place == here && self.updates >= updates) {
+            self.asked.set(MadeUp { stop: None, ..asked });
+            nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP).expect("stopping oneself");
+        }
+    }
+}
+
+impl Learning for MadeUpLearning {
+    fn published(&mut self) -> &[f32] {
+        self.stop_if_asked(Stop::InParameters);
+        &self.parameters
+    }
+
+    fn gradient(&mut self, batch: &mut Batch, _: &mut Random, gradient: &mut [f32]) -> PartialUpdate {
+        self.errors.resize(batch.rows(), 1.0);
+        made_up_gradient(self.number, self.updates + 1, gradient);
+        PartialUpdate {
+            transitions: batch.rows() as f64,
+            loss_sum: digest_of(&self.parameters),
+            q_sum: f64::from(1u32 << self.number),
+            largest_weight: (self.updates + 1) as f64,
+            policy_loss_sum: self.updates as f64,
+        }
+    }
+
+    fn errors(&self) -> &[f32] {
+        &self.errors
+    }
+
+    /// Check that the sum is that of one whole round of learners that hold the same parameters as this one.
+    fn apply(&mut self, gradient: &mut [f32], total: PartialUpdate, _: f32) -> UpdateReport {
+        let members: Vec<usize> = (0..32).filter(|&learner| total.q_sum as u32 >> learner & 1 == 1).collect();
+        assert!(members.contains(&self.number), "a sum of {members:?} for learner {}", self.number);
+        let count = members.len() as f64;
+        assert_eq!(total.transitions, count * self.errors.len() as f64);
+        assert_eq!(total.loss_sum, count * digest_of(&self.parameters), "the parameters of {members:?} differ");
+        assert_eq!((total.largest_weight, total.policy_loss_sum), ((self.updates + 1) as f64, count * self.updates as f64));
+        let (mut sum, mut own) = (vec![0.0f32; gradient.len()], vec![0.0; gradient.len()]);
+        for &member in &members {
+            made_up_gradient(member, self.updates + 1, &mut own);
+            sum.iter_mut().zip(&own).for_each(|(sum, value)| *sum += value);
+        }
+        assert!(sum.iter().zip(&*gradient).all(|(a, b)| a.to_bits() == b.to_bits()), "the sum of {members:?} in {}", self.updates + 1);
+        self.parameters.iter_mut().zip(gradient).for_each(|(parameter, sum)| *parameter = *parameter / 2.0 + *sum);
+        self.updates += 1;
+        UpdateReport::default()
+    }
+
+    fn save(&self, state: &mut [f32]) {
+        self.stop_if_asked(Stop::InState);
+        state.fill(self.updates as f32);
+        state[..self.parameters.len()].copy_from_slice(&self.parameters);
+    }
+
+    /// Check that the state is whole, and as new as it must be: nobody learns until this learner takes part.
+    fn restore(&mut self, state: &[f32]) {
+        let (parameters, rest) = state.split_at(self.parameters.len());
+        assert!(rest.iter().all(|&value| value == rest[0]), "a mixture of states");
+        self.parameters.copy_from_slice(parameters);
+        self.updates = rest[0] as u64;
+        let known = self.segment.control().updates().load(Ordering::Relaxed);
+        let lost = known.saturating_sub(self.updates);
+        assert!(lost <= self.asked.get().most_lost, "learner {} goes on from update {} of {known}", self.number, self.updates);
+    }
+}
+
+/// The gradient of a learner in an update: of both signs and many magnitudes, so that the order of additions matters.
+fn made_up_gradient(learner: usize, update: u64, values: &mut [f32]) {
+    let mut word = update << 20 | learner as u64 | 1 << 63;
+    for value in values {
+        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let magnitude = ((word >> 33) & 0xff_ffff) as f32 / 1e6 + 1e-6;
+        *value = if word >> 63 == 1 { magnitude } else { -magnitude } * (((word >> 20) & 0xff) + 1) as f32;
+    }
+}
+
+/// A number that differs for other values, and whose multiples by the number of learners are exact.
+fn digest_of(values: &[f32]) -> f64 {
+    let mut hasher = crc32fast::Hasher::new();
+    values.iter().for_each(|value| hasher.update(&value.to_bits().to_le_bytes()));
+    f64::from(hasher.finalize())
+}
