@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use super::scores::{SCORE_WORDS, ScoreRecord};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, wait_while_equal, wake_all};
 
 /// Bytes between two words: two cache lines, since the processor prefetches lines in pairs.
 const STRIDE_BYTES: usize = 128;
-const WORDS: usize = 16;
+const WORDS: usize = 17;
+/// The last of them.
+const SCORES: usize = 16;
 
 pub(super) const CONTROL_BYTES: usize = STRIDE_BYTES * WORDS;
 
@@ -120,6 +123,11 @@ impl<'a> Control<'a> {
     /// its start time. 0: nobody.
     pub fn repairer(self) -> &'a AtomicU64 {
         self.word(14)
+    }
+
+    /// The newest returns, for whoever looks from outside.
+    pub fn scores(self) -> ScoreRecord<'a> {
+        ScoreRecord::new(&self.words[SCORES * STRIDE_BYTES / 8..][..SCORE_WORDS])
     }
 
     /// Let every process that waits for the other side look again.
