@@ -20,7 +20,7 @@ struct Arguments {
     /// Seed of the environments.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Which weights of a run folder.
+    /// Which weights of a run folder; the last ones where there are no best ones.
     #[arg(long, value_enum, default_value_t = Weights::Best)]
     weights: Weights,
     /// As JSON, with every return.

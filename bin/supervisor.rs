@@ -38,9 +38,9 @@ enum Command {
     },
 }
 
-fn run(arguments: &Arguments) -> Result<bool, anyhow::Error> {
+fn run(arguments: &Arguments) -> Result<u8, anyhow::Error> {
     if let Some(Command::Doctor { json }) = arguments.command {
-        return examine(json);
+        return Ok(u8::from(!examine(json)?));
     }
     let console = Console::stderr()?;
     let path = arguments.config.as_deref().expect("clap requires it without a subcommand");
@@ -50,9 +50,9 @@ fn run(arguments: &Arguments) -> Result<bool, anyhow::Error> {
     let plan = prepared.plan()?;
     if arguments.check {
         console.print(plan.to_string().trim_end());
-        return Ok(true);
+        return Ok(0);
     }
-    Ok(prepared.train(plan, console)?)
+    Ok(prepared.train(plan, console)?.exit_code())
 }
 
 fn examine(json: bool) -> Result<bool, anyhow::Error> {
@@ -70,8 +70,7 @@ fn examine(json: bool) -> Result<bool, anyhow::Error> {
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(code) => ExitCode::from(code),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "error: {error:#}");
             ExitCode::FAILURE

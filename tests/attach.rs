@@ -45,8 +45,7 @@ fn attached_actors_add_to_a_run_and_leave_it_cleanly() {
         count(line, "attached") == 0 && count(line, "actors") == 1 && count(line, "updates") > count(&before, "updates") + 20
     });
     assert!(run.log().contains("environment steps"), "{}", run.log());
-    run.signal(Signal::SIGTERM);
-    assert!(run.wait().success());
+    run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }
 
@@ -61,8 +60,7 @@ fn an_attached_actor_may_be_killed() {
         run.wait_for("the run to go on", |line| count(line, "attached") == 0 && count(line, "updates") > count(&before, "updates"));
         assert!(!attached.wait().unwrap().success());
     }
-    run.signal(Signal::SIGTERM);
-    assert!(run.wait().success());
+    run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }
 

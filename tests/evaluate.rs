@@ -35,6 +35,48 @@ fn a_run_folder_and_its_weights_file_give_the_same_returns() {
 }
 
 #[test]
+fn without_best_weights_the_last_ones_are_played_and_that_is_said() {
+    let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
+    assert!(run.wait().success());
+    let folder = run.run_folder();
+    let (success, out, error) = evaluate(&[folder.to_str().unwrap(), "--episodes", "2"]);
+    assert!(success && out.contains("last.safetensors") && out.contains("the last ones"), "{out}{error}");
+    let (_, out, _) = evaluate(&[folder.to_str().unwrap(), "--episodes", "2", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["instead_of_best"], true);
+    let (_, out, _) = evaluate(&[folder.to_str().unwrap(), "--episodes", "2", "--weights", "last"]);
+    assert!(!out.contains("the last ones"), "they were asked for: {out}");
+}
+
+#[test]
+fn the_command_in_the_report_plays_the_run_from_where_it_was_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let overrides: Vec<&str> = run_support::SMALL.iter().copied().chain(["run.stop_env_steps=1000"]).collect();
+    let mut command = run_support::command(folder.path(), &overrides);
+    // As somebody without cargo starts it.
+    command.current_dir(folder.path()).env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_PKG_NAME");
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{text}");
+    let play = text.lines().find_map(|line| line.strip_prefix("play it")).unwrap_or_else(|| panic!("{text}")).trim();
+    assert!(play.contains("evaluate runs/"), "the path of the run is relative to where the user stands: {play}");
+    let played = std::process::Command::new("sh").args(["-c", &format!("{play} --episodes 1")]).current_dir(folder.path()).output().unwrap();
+    assert!(played.status.success(), "{play}: {}", String::from_utf8_lossy(&played.stderr));
+    assert!(String::from_utf8_lossy(&played.stdout).contains("dqn on CartPole-v1"));
+}
+
+#[test]
+fn a_run_that_failed_offers_nothing_to_play() {
+    let mut run = start(&["machine.max_restarts=0"]);
+    run.wait_for("an evaluation", |line| line["eval_return_mean"].is_number());
+    let actor = run.wait_for_process("actor");
+    run_support::kill(actor, nix::sys::signal::Signal::SIGKILL);
+    assert_eq!(run.wait().code(), Some(1));
+    assert!(run.run_folder().join("weights/last.safetensors").is_file());
+    let output = run.output();
+    assert!(output.contains("failed: actor 0") && !output.contains("play it"), "{output}");
+}
+
+#[test]
 fn what_cannot_be_played_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let garbage = folder.path().join("garbage.safetensors");

@@ -47,8 +47,7 @@ fn a_run_on_an_environment_of_gymnasium_trains_and_takes_in_attached_actors() {
     run.wait_for("an evaluation", |line| line["eval_return_mean"].is_number());
     let before = number(&run.metrics().pop().unwrap(), "env_steps");
     run.wait_for("more steps", |line| number(line, "env_steps") > before + 500);
-    run.signal(Signal::SIGTERM);
-    assert!(run.wait().success());
+    run.end_by(Signal::SIGTERM);
     let attached = attached.wait_with_output().unwrap();
     assert!(attached.status.success(), "{}", String::from_utf8_lossy(&attached.stderr));
     run.assert_nothing_left();
@@ -73,8 +72,7 @@ fn an_environment_that_raises_once_costs_one_actor_and_no_learner() {
         number(line, "actors") == 2 && number(line, "restarts") == 1 && number(line, "updates") > before + 50
     });
     assert_eq!(run.processes("learner"), learners);
-    run.signal(Signal::SIGTERM);
-    assert!(run.wait().success());
+    run.end_by(Signal::SIGTERM);
     let log = run.log();
     let event = log.lines().find(|line| line.contains("the wheels came off")).unwrap();
     assert!(event.contains("raised an exception in step ") && event.contains("restarting now (1 of 10)"), "{event}");
@@ -118,8 +116,7 @@ fn an_environment_that_hangs_is_asked_where_and_killed() {
     run.wait_for_log("in phase `environment step` and was killed");
     run.wait_for_log("in hang");
     run.wait_for("the replacement", |line| number(line, "restarts") >= 1 && number(line, "actors") == 2);
-    run.signal(Signal::SIGTERM);
-    assert!(run.wait().success());
+    run.end_by(Signal::SIGTERM);
     let log = run.log();
     assert!(log.contains("faulty.py\", line ") && !log.contains("<shoal"), "{log}");
     run.assert_nothing_left();

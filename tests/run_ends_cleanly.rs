@@ -4,6 +4,7 @@ mod run_support;
 
 use nix::sys::signal::Signal;
 use run_support::start;
+use serde_json::Value;
 use shoal::checkpoint::Policy;
 
 #[test]
@@ -28,6 +29,37 @@ fn the_step_limit_ends_a_run_with_all_its_results() {
 }
 
 #[test]
+fn the_time_limit_ends_a_run_without_another_evaluation_and_is_known_to_its_progress() {
+    // The first evaluation starts with the first parameters, and the next would only at the end.
+    let mut run = start(&["run.stop_wall_s=6.0", "evaluator.interval_ms=3600000"]);
+    assert!(run.wait().success());
+    let output = run.output();
+    assert!(output.contains("time limit"), "{output}");
+    let last = run.metrics().pop().unwrap();
+    assert_eq!(last["stop_wall_s"], 6.0);
+    let number = |name: &str| last[name].as_f64().unwrap();
+    assert!(number("training_s") > 0.0 && number("training_s") < number("wall_s"), "{last}");
+    let line = output.lines().rfind(|line| line.starts_with('[')).unwrap();
+    assert!(line.ends_with("ETA 0:00"), "{line}");
+    let text = std::fs::read_to_string(run.run_folder().join("evaluations.jsonl")).unwrap();
+    let evaluations: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(evaluations.len() <= 1, "the last parameters are not waited for: {text}");
+    // The rates of the report are those of the training, without the start and the leaving.
+    let record: Value = serde_json::from_slice(&std::fs::read(run.run_folder().join("run.json")).unwrap()).unwrap();
+    let summary = &record["finished"]["summary"];
+    assert_eq!(summary["training_s"], last["training_s"]);
+    let rate = summary["env_steps"].as_f64().unwrap() / number("training_s");
+    let shown = output.lines().find(|line| line.starts_with("steps ")).unwrap();
+    let (_, shown) = shown.split_once('(').unwrap();
+    let shown: f64 = match shown.split_once("/s").unwrap().0 {
+        text if text.ends_with('k') => 1e3 * text.trim_end_matches('k').parse::<f64>().unwrap(),
+        text if text.ends_with('M') => 1e6 * text.trim_end_matches('M').parse::<f64>().unwrap(),
+        text => text.parse().unwrap(),
+    };
+    assert!((shown / rate - 1.0).abs() < 0.01, "{shown} is not {rate}");
+}
+
+#[test]
 fn the_resolved_configuration_can_be_run_again() {
     let mut first = start(&["run.stop_env_steps=1000"]);
     assert!(first.wait().success());
@@ -46,12 +78,11 @@ fn the_resolved_configuration_can_be_run_again() {
 }
 
 #[test]
-fn interrupting_a_run_keeps_what_was_learned() {
+fn interrupting_a_run_keeps_what_was_learned_and_is_told_by_the_exit_code() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let mut run = start(&[]);
         run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(10));
-        run.signal(signal);
-        assert!(run.wait().success(), "{}", run.output());
+        run.end_by(signal);
         assert!(run.run_folder().join("weights/last.safetensors").is_file());
         assert!(run.output().contains("interrupted"));
         run.assert_nothing_left();

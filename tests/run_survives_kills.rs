@@ -28,8 +28,7 @@ fn a_killed_actor_is_replaced_and_training_goes_on() {
         number(line, "actors") == 2 && number(line, "restarts") == 1 && number(line, "updates") > number(&before, "updates") + 50
     });
     assert!(!run.processes("actor").contains(&victim));
-    run.signal(Signal::SIGTERM);
-    assert!(run.wait().success());
+    run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }
 
@@ -44,8 +43,7 @@ fn a_killed_learner_goes_on_from_its_last_state() {
     let updates: Vec<u64> = run.metrics().iter().map(|line| number(line, "updates")).collect();
     let lost = updates.windows(2).map(|pair| pair[0].saturating_sub(pair[1])).max().unwrap();
     assert!(lost <= 100, "{lost} updates were lost, and a state is published every 100");
-    run.signal(Signal::SIGTERM);
-    assert!(run.wait().success());
+    run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }
 
@@ -60,8 +58,7 @@ fn one_of_two_learners_may_die_and_come_back() {
         kill(learners[victim], Signal::SIGKILL);
         run.wait_for("updates by both learners", |line| number(line, "learners") == 2 && number(line, "updates") > before + 300);
     }
-    run.signal(Signal::SIGTERM);
-    assert!(run.wait().success());
+    run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }
 
@@ -142,8 +139,7 @@ fn a_killed_evaluator_comes_back_and_training_does_not_notice() {
     kill(run.processes("evaluator")[0], Signal::SIGKILL);
     let version = number(&run.metrics().pop().unwrap(), "eval_version");
     run.wait_for("another evaluation", |line| number(line, "restarts") == 1 && number(line, "eval_version") > version);
-    run.signal(Signal::SIGINT);
-    assert!(run.wait().success());
+    run.end_by(Signal::SIGINT);
     run.assert_nothing_left();
 }
 
@@ -180,7 +176,6 @@ fn a_stopped_actor_is_found_hung_and_replaced() {
     kill(victim, Signal::SIGSTOP);
     run.wait_for_log("has been silent for");
     run.wait_for("the replacement", |line| number(line, "restarts") == 1 && number(line, "actors") == 2);
-    run.signal(Signal::SIGTERM);
-    assert!(run.wait().success());
+    run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }

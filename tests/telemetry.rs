@@ -6,5 +6,7 @@ mod console;
 mod files;
 #[path = "telemetry/folder.rs"]
 mod folder;
+#[path = "telemetry/page.rs"]
+mod page;
 #[path = "telemetry/support.rs"]
 mod support;

@@ -10,7 +10,7 @@ use std::{
 
 use shoal::{
     checkpoint::{NetworkWeights, Policy, Weights, WeightsError, WeightsMetadata},
-    networks::MlpSpec,
+    networks::{InputScaling, MlpSpec},
 };
 use tempfile::TempDir;
 
@@ -177,8 +177,8 @@ fn files_of_others_are_refused() {
     assert!(matches!(refusal(b"not a weights file at all"), WeightsError::Damaged { .. }));
     let foreign = safetensors::serialize(Vec::<(String, safetensors::tensor::TensorView<'_>)>::new(), None).unwrap();
     assert!(matches!(refusal(&foreign), WeightsError::Foreign { .. }));
-    let newer = with_header(&saved(&weights(1)), r#"\"format\":1"#, r#"\"format\":7"#);
-    assert!(matches!(refusal(&newer), WeightsError::Format { found: 7, expected: 1, .. }));
+    let newer = with_header(&saved(&weights(1)), r#"\"format\":2"#, r#"\"format\":7"#);
+    assert!(matches!(refusal(&newer), WeightsError::Format { found: 7, expected: 2, .. }));
 }
 
 #[test]
@@ -260,4 +260,64 @@ fn a_process_that_dies_in_the_middle_of_a_save_leaves_the_old_file_alone() {
     assert!(names.len() == 2 && names.iter().any(|name| name.ends_with(".partial")), "{names:?}");
     weights(3).save(&path).unwrap();
     assert_eq!(Weights::load(&path).unwrap(), weights(3));
+}
+
+fn scaled_policy() -> Policy {
+    let scaling = InputScaling { means: vec![0.5, -3.0, 100.0, 0.0], inverse_deviations: vec![2.0, 0.25, 0.001, 1.0] };
+    let metadata = WeightsMetadata { input_scaling: Some(scaling), ..metadata() };
+    Policy { spec: spec(true), parameters: spec(true).initialise(4), metadata }
+}
+
+#[test]
+fn how_observations_are_scaled_is_in_tensors_and_said_in_the_metadata() {
+    let (_folder, path) = folder();
+    let policy = scaled_policy();
+    policy.save(&path).unwrap();
+    assert_eq!(Policy::load(&path).unwrap(), policy);
+    let bytes = fs::read(&path).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let values = |name: &str| -> Vec<f32> {
+        let tensor = file.tensor(name).unwrap();
+        assert_eq!(tensor.shape(), [4]);
+        tensor.data().as_chunks().0.iter().map(|&value| f32::from_le_bytes(value)).collect()
+    };
+    let scaling = policy.metadata.input_scaling.unwrap();
+    assert_eq!((values("observation.mean"), values("observation.inverse_deviation")), (scaling.means, scaling.inverse_deviations));
+    let said = r#"clip((observation - observation.mean) * observation.inverse_deviation, -10, 10)"#;
+    assert!(shoal_entry(&bytes)["observation_scaling"].as_str().unwrap().contains(said), "{}", shoal_entry(&bytes));
+    assert!(shoal_entry(&saved(&weights(1))).get("observation_scaling").is_none(), "nothing is scaled in there");
+}
+
+#[test]
+fn files_of_the_first_version_load_with_their_scaling() {
+    let policy = scaled_policy();
+    let scaling = policy.metadata.input_scaling.clone().unwrap();
+    let (_folder, path) = folder();
+    Policy { metadata: metadata(), ..policy.clone() }.save(&path).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let mut entry = shoal_entry(&bytes);
+    entry["format"] = 1.into();
+    entry["input_scaling"] = serde_json::json!({"means": scaling.means, "inverse_deviations": scaling.inverse_deviations});
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let entries = std::collections::HashMap::from([("shoal".to_owned(), entry.to_string())]);
+    fs::write(&path, safetensors::serialize(tensors.tensors(), Some(entries)).unwrap()).unwrap();
+    assert_eq!(Policy::load(&path).unwrap(), policy);
+}
+
+#[test]
+fn a_scaling_that_is_said_must_be_there_and_fit() {
+    let (_folder, path) = folder();
+    let policy = scaled_policy();
+    policy.save(&path).unwrap();
+    let missing = refusal(&with_header(&fs::read(&path).unwrap(), r#""observation.mean""#, r#""observation.mien""#));
+    assert!(missing.to_string().contains("`observation.mean`") && missing.to_string().contains("missing"), "{missing}");
+    let short = InputScaling::identity(3);
+    Policy { metadata: WeightsMetadata { input_scaling: Some(short), ..metadata() }, ..policy }.save(&path).unwrap();
+    assert!(matches!(Policy::load(&path).unwrap_err(), WeightsError::Scaling { found: 3, expected: 4, .. }));
+}
+
+/// The entry `shoal` of the metadata.
+fn shoal_entry(bytes: &[u8]) -> serde_json::Value {
+    let (_, entries) = safetensors::SafeTensors::read_metadata(bytes).unwrap();
+    serde_json::from_str(&entries.metadata().as_ref().unwrap()["shoal"]).unwrap()
 }

@@ -2,9 +2,11 @@
 
 mod atomic;
 mod error;
+pub mod keeper;
 pub mod policy;
 pub mod weights;
 
 pub use error::WeightsError;
+pub use keeper::{Keeper, Unsaved};
 pub use policy::Policy;
 pub use weights::{NetworkWeights, Weights, WeightsMetadata};

@@ -1,8 +1,10 @@
 //! Named sets of parameters as safetensors files, which Python's `safetensors` reads too.
 //!
-//! A tensor is called `{network}.{tensor}`, for instance `online.layers.0.weight`. The header's metadata has one entry, `shoal`: a JSON
-//! document with the shapes and where the parameters come from ([`WeightsMetadata`]). The same weights always give the same bytes.
-//! Optimizer moments fit in as further networks of the same shape.
+//! A tensor is called `{network}.{tensor}`, for instance `online.layers.0.weight`. Where observations are scaled before they enter the
+//! networks, `observation.mean` and `observation.inverse_deviation` say how. The header's metadata has one entry, `shoal`: a JSON
+//! document with the shapes and where the parameters come from ([`WeightsMetadata`]); with two, their order and so the bytes would
+//! be chance, and the same weights always give the same bytes. Optimizer moments fit in as further networks of the same shape.
+//! `docs/weights.md` is for those who read these files without this program.
 
 use std::{
     borrow::Cow,
@@ -18,13 +20,18 @@ use serde::{Deserialize, Serialize};
 use super::{atomic, error::WeightsError};
 use crate::networks::{InputScaling, MlpSpec};
 
-/// Version of the layout of these files.
-pub const FORMAT_VERSION: u32 = 1;
+/// Version of the layout of these files. Version 1, which is still read, has the scaling of observations in the JSON document.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Largest file that is read, in bytes: 4 GiB.
 pub const MAXIMUM_FILE_BYTES: u64 = 4 << 30;
 
 pub(super) const METADATA_KEY: &str = "shoal";
+
+/// What the tensors of the scaling have where others have the name of their network.
+const OBSERVATION: &str = "observation";
+const MEAN: &str = "observation.mean";
+const INVERSE_DEVIATION: &str = "observation.inverse_deviation";
 
 /// The parameters of one network.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,8 +59,8 @@ pub struct WeightsMetadata {
     /// Mean return of the evaluation that they were saved for, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluation_return: Option<f64>,
-    /// How observations are scaled before the network sees them, if they are.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// How observations are scaled before the network sees them, if they are. Written as tensors; read here in files of version 1.
+    #[serde(skip_serializing)]
     pub input_scaling: Option<InputScaling>,
     /// Anything else, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -74,6 +81,9 @@ pub struct Weights {
 struct Header {
     format: u32,
     networks: BTreeMap<String, MlpSpec>,
+    /// For people who use the tensors by themselves: present if observations must be scaled, and how.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    observation_scaling: Option<String>,
     #[serde(flatten)]
     metadata: WeightsMetadata,
 }
@@ -112,8 +122,8 @@ impl Weights {
         let refused = |message: String| WeightsError::Encode { path: path.into(), message };
         let mut tensors = Vec::new();
         for (name, weights) in &self.networks {
-            if name.is_empty() || name.contains('.') {
-                return Err(refused(format!("the network name `{name}` is empty or has a dot")));
+            if name.is_empty() || name.contains('.') || name == OBSERVATION {
+                return Err(refused(format!("the network name `{name}` is empty, has a dot, or is `{OBSERVATION}`")));
             }
             weights.spec.validate().map_err(|source| WeightsError::Shape { path: path.into(), network: name.clone(), source })?;
             let (found, expected) = (weights.parameters.len(), weights.spec.parameter_count());
@@ -127,11 +137,20 @@ impl Weights {
                 tensors.push((tensor_name, FloatView { shape: tensor.shape, values }));
             }
         }
+        let scaling = self.metadata.input_scaling.as_ref();
+        for (name, values) in scaling.into_iter().flat_map(|scaling| [(MEAN, &scaling.means), (INVERSE_DEVIATION, &scaling.inverse_deviations)]) {
+            check_finite(values, name, path)?;
+            tensors.push((name.into(), FloatView { shape: vec![values.len()], values }));
+        }
         if let Some(value) = self.metadata.evaluation_return.filter(|value| !value.is_finite()) {
             return Err(refused(format!("the evaluation return is {value}, which JSON cannot hold")));
         }
         let networks = self.networks.iter().map(|(name, weights)| (name.clone(), weights.spec.clone())).collect();
-        let header = Header { format: FORMAT_VERSION, networks, metadata: self.metadata.clone() };
+        let observation_scaling = scaling.map(|_| {
+            let limit = InputScaling::LIMIT;
+            format!("networks expect clip((observation - {MEAN}) * {INVERSE_DEVIATION}, -{limit}, {limit})")
+        });
+        let header = Header { format: FORMAT_VERSION, networks, observation_scaling, metadata: self.metadata.clone() };
         let header = serde_json::to_string(&header).map_err(|error| refused(error.to_string()))?;
         let entries = HashMap::from([(METADATA_KEY.to_owned(), header)]);
         let bytes = safetensors::serialize(tensors, Some(entries)).map_err(|error| refused(error.to_string()))?;
@@ -160,31 +179,25 @@ impl Weights {
             // Shapes that the file cannot hold are refused before anything of their size is allocated.
             let mut parameters = Vec::with_capacity(spec.parameter_count().min(bytes.len() / size_of::<f32>()));
             for tensor in spec.tensors() {
-                let tensor_name = format!("{name}.{}", tensor.name);
-                let expected = format!("{:?} {:?}", Dtype::F32, tensor.shape);
-                let wrong = |found: String| WeightsError::Tensor {
-                    path: path.into(),
-                    tensor: tensor_name.clone(),
-                    found,
-                    expected: expected.clone(),
-                };
-                let view = file.tensor(&tensor_name).map_err(|_| wrong("missing".into()))?;
-                if view.dtype() != Dtype::F32 || view.shape() != tensor.shape {
-                    return Err(wrong(format!("{:?} {:?}", view.dtype(), view.shape())));
-                }
-                let start = parameters.len();
-                parameters.extend(view.data().as_chunks().0.iter().map(|&value| f32::from_le_bytes(value)));
-                check_finite(&parameters[start..], &tensor_name, path)?;
+                read_tensor(&file, &format!("{name}.{}", tensor.name), &tensor.shape, path, &mut parameters)?;
                 expected_tensors += 1;
             }
             networks.insert(name, NetworkWeights { spec, parameters });
         }
-        let weights = Self { metadata: header.metadata, networks };
+        let mut metadata = header.metadata;
+        if header.format > 1 {
+            metadata.input_scaling = header.observation_scaling.map(|_| read_scaling(&file, path)).transpose()?;
+            expected_tensors += if metadata.input_scaling.is_some() { 2 } else { 0 };
+        }
+        let weights = Self { metadata, networks };
         if file.len() != expected_tensors { Err(weights.surplus(&file, path)) } else { Ok(weights) }
     }
 
     fn surplus(&self, file: &SafeTensors<'_>, path: &Path) -> WeightsError {
         let known = |name: &str| {
+            if [MEAN, INVERSE_DEVIATION].contains(&name) {
+                return self.metadata.input_scaling.is_some();
+            }
             let (network, tensor) = name.split_once('.').unwrap_or((name, ""));
             self.networks.get(network).is_some_and(|weights| weights.spec.tensors().iter().any(|spec| spec.name == tensor))
         };
@@ -203,10 +216,35 @@ fn parse_header(header: &str, path: &Path) -> Result<Header, WeightsError> {
     }
     let unreadable = |source| WeightsError::Metadata { path: path.into(), source };
     let Format { format } = serde_json::from_str(header).map_err(unreadable)?;
-    if format != FORMAT_VERSION {
+    if !(1..=FORMAT_VERSION).contains(&format) {
         return Err(WeightsError::Format { path: path.into(), found: format, expected: FORMAT_VERSION });
     }
     serde_json::from_str(header).map_err(unreadable)
+}
+
+/// Append the values of a tensor that must have this shape.
+fn read_tensor(file: &SafeTensors<'_>, name: &str, shape: &[usize], path: &Path, values: &mut Vec<f32>) -> Result<(), WeightsError> {
+    let wrong = |found: String| {
+        let expected = format!("{:?} {shape:?}", Dtype::F32);
+        WeightsError::Tensor { path: path.into(), tensor: name.into(), found, expected }
+    };
+    let view = file.tensor(name).map_err(|_| wrong("missing".into()))?;
+    if view.dtype() != Dtype::F32 || view.shape() != shape {
+        return Err(wrong(format!("{:?} {:?}", view.dtype(), view.shape())));
+    }
+    let start = values.len();
+    values.extend(view.data().as_chunks().0.iter().map(|&value| f32::from_le_bytes(value)));
+    check_finite(&values[start..], name, path)
+}
+
+/// The scaling of observations, of whatever length: who uses it knows how many there are.
+fn read_scaling(file: &SafeTensors<'_>, path: &Path) -> Result<InputScaling, WeightsError> {
+    let read = |name| {
+        let length = file.tensor(name).map_or(0, |view| view.shape().iter().product());
+        let mut values = Vec::new();
+        read_tensor(file, name, &[length], path, &mut values).map(|()| values)
+    };
+    Ok(InputScaling { means: read(MEAN)?, inverse_deviations: read(INVERSE_DEVIATION)? })
 }
 
 fn read_limited(path: &Path) -> Result<Vec<u8>, WeightsError> {

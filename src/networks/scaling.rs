@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Scaled values are clipped to this absolute value, so that a rare observation cannot drown the others.
-const LIMIT: f32 = 10.0;
-
 /// `(input - mean) / deviation` for every column, clipped to ±10.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputScaling {
@@ -15,6 +12,9 @@ pub struct InputScaling {
 }
 
 impl InputScaling {
+    /// Scaled values are clipped to this absolute value, so that a rare observation cannot drown the others.
+    pub const LIMIT: f32 = 10.0;
+
     /// Scaling that changes nothing but values beyond the limit.
     pub fn identity(columns: usize) -> Self {
         Self { means: vec![0.0; columns], inverse_deviations: vec![1.0; columns] }
@@ -41,7 +41,7 @@ impl InputScaling {
     pub fn apply(&self, rows: &mut [f32]) {
         for row in rows.chunks_exact_mut(self.means.len()) {
             for ((value, mean), inverse_deviation) in row.iter_mut().zip(&self.means).zip(&self.inverse_deviations) {
-                *value = ((*value - mean) * inverse_deviation).clamp(-LIMIT, LIMIT);
+                *value = ((*value - mean) * inverse_deviation).clamp(-Self::LIMIT, Self::LIMIT);
             }
         }
     }

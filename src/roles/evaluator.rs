@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::run::{RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
-use crate::checkpoint::{self, WeightsMetadata};
+use crate::checkpoint::{self, Keeper, Unsaved, WeightsMetadata};
 use crate::environments::{VectorEnvironment, derive_seed};
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use crate::segment::system;
@@ -18,6 +18,8 @@ use rand::SeedableRng;
 pub const MOST_ENVIRONMENTS: usize = 32;
 /// How long the evaluator waits for the learners' last parameters.
 const LAST_PARAMETERS_PATIENCE: Duration = Duration::from_secs(2);
+/// How long an evaluator that leaves waits for room on the disk.
+const LAST_SAVE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the evaluator tells the supervisor, over a channel of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +36,8 @@ pub struct EvaluationReport {
     pub lengths: Vec<u64>,
     /// Whether it is the best so far, and has been saved as such.
     pub is_best: bool,
+    /// Why saving it must wait, if it must.
+    pub unsaved: Option<Unsaved>,
 }
 
 impl EvaluationReport {
@@ -102,7 +106,7 @@ pub struct Evaluator<'a> {
     evaluated_version: u64,
     evaluations: u32,
     best: f64,
-    best_path: std::path::PathBuf,
+    keeper: Keeper,
 }
 
 impl<'a> Evaluator<'a> {
@@ -115,7 +119,7 @@ impl<'a> Evaluator<'a> {
             evaluated_version: 0,
             evaluations: 0,
             best,
-            best_path,
+            keeper: Keeper::new(best_path),
             run,
         })
     }
@@ -123,6 +127,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluate the newest parameters, if there are any that were not evaluated yet. `go_on` as in [`play`]: an
     /// evaluation that was cut short is not reported.
     pub fn evaluate(&mut self, go_on: impl FnMut() -> bool) -> Result<Option<EvaluationReport>, RoleError> {
+        self.keeper.retry()?;
         let board = self.run.segment.parameter_board();
         if board.version() == self.evaluated_version {
             return Ok(None);
@@ -140,7 +145,7 @@ impl<'a> Evaluator<'a> {
         self.evaluated_version = version;
         self.evaluations += 1;
         let mean = mean(&played.returns);
-        let is_best = mean > self.best;
+        let (is_best, mut unsaved) = (mean > self.best, None);
         if is_best {
             self.best = mean;
             let metadata = WeightsMetadata {
@@ -152,9 +157,15 @@ impl<'a> Evaluator<'a> {
                 evaluation_return: Some(mean),
                 ..WeightsMetadata::default()
             };
-            checkpoint::Policy::new(self.run.algorithm.network().clone(), &self.parameters, metadata).save(&self.best_path)?;
+            unsaved = self.keeper.save(checkpoint::Policy::new(self.run.algorithm.network().clone(), &self.parameters, metadata))?;
         }
-        Ok(Some(EvaluationReport { version, updates, env_steps, returns: played.returns, lengths: played.lengths, is_best }))
+        Ok(Some(EvaluationReport { version, updates, env_steps, returns: played.returns, lengths: played.lengths, is_best, unsaved }))
+    }
+
+    /// Before it leaves: give what could not be saved a last chance. The supervisor finds out whether it was.
+    pub fn leave(&mut self) -> Result<(), RoleError> {
+        self.keeper.insist(LAST_SAVE_PATIENCE)?;
+        Ok(())
     }
 }
 
@@ -177,6 +188,7 @@ pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, best: f64, reports: &Ip
                 !run.is_over()
             })?;
         } else {
+            evaluator.keeper.retry()?;
             run.process.enter(Phase::Idle);
             std::thread::sleep(Duration::from_millis(5).min(interval.max(Duration::from_millis(1))));
         }
@@ -189,7 +201,8 @@ pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, best: f64, reports: &Ip
     report(&mut evaluator, &mut || {
         run.process.enter(Phase::Evaluate);
         !system::stop_requested()
-    })
+    })?;
+    evaluator.leave()
 }
 
 fn learners_live(run: &Run<'_>) -> bool {

@@ -18,7 +18,7 @@ use crate::telemetry::{Evaluation, RunFolder, Statistics, TelemetryError};
 /// Which weights of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// Those of the best evaluation.
+    /// Those of the best evaluation; the last ones where no evaluation was finished.
     Best,
     /// The last ones.
     Last,
@@ -69,6 +69,8 @@ pub enum PlayError {
 pub struct Outcome {
     /// Weights file.
     pub weights: PathBuf,
+    /// Whether they are the last ones of a run that has no best ones yet, though the best were asked for.
+    pub instead_of_best: bool,
     /// Environment.
     pub environment: String,
     /// Algorithm.
@@ -96,6 +98,9 @@ impl fmt::Display for Outcome {
             self.updates,
             self.weights.display()
         )?;
+        if self.instead_of_best {
+            writeln!(formatter, "weights     the last ones: the run has no best ones, because it ended before its first evaluation did")?;
+        }
         writeln!(formatter, "episodes    {episodes}, greedy, seed {}", self.seed)?;
         writeln!(formatter, "return      mean {}, standard deviation {}", number(return_mean), number(return_std))?;
         writeln!(formatter, "interval    {} to {} (95 %, Student's t)", number(ci95_low), number(ci95_high))?;
@@ -111,7 +116,7 @@ pub fn become_ready(path: &Path) -> Result<(), PlayError> {
 
 /// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes.
 pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Outcome, PlayError> {
-    let weights = weights_at(path, which)?;
+    let (weights, instead_of_best) = weights_at(path, which)?;
     let saved = Policy::load(&weights)?;
     let mut config = config_at(path)?;
     config.algorithm.name.clone_from(&saved.metadata.algorithm);
@@ -137,6 +142,7 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Out
     let evaluation = Evaluation { returns: played.returns, lengths: played.lengths, ..Evaluation::default() };
     Ok(Outcome {
         weights,
+        instead_of_best,
         environment: saved.metadata.environment,
         algorithm: saved.metadata.algorithm,
         updates: saved.metadata.updates,
@@ -146,14 +152,17 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Out
     })
 }
 
-fn weights_at(path: &Path, which: Which) -> Result<PathBuf, PlayError> {
+/// The weights file, and whether it stands in for the best weights.
+fn weights_at(path: &Path, which: Which) -> Result<(PathBuf, bool), PlayError> {
     if !path.is_dir() {
-        return Ok(path.to_owned());
+        return Ok((path.to_owned(), false));
     }
     let folder = RunFolder::open(path)?;
+    let (best, last) = (folder.best_weights(), folder.last_weights());
     Ok(match which {
-        Which::Best => folder.best_weights(),
-        Which::Last => folder.last_weights(),
+        Which::Best if !best.exists() && last.exists() => (last, true),
+        Which::Best => (best, false),
+        Which::Last => (last, false),
     })
 }
 

@@ -27,13 +27,14 @@ pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<Eva
             next_evaluation += interval;
             learner.leave();
             if evaluate(run, evaluator, reports)? {
-                return Ok(());
+                return evaluator.leave();
             }
         }
     }
     learner.leave();
     if let Some(evaluator) = &mut evaluator {
         evaluate(run, evaluator, reports)?;
+        evaluator.leave()?;
     }
     Ok(())
 }

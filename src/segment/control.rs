@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use super::scores::{SCORE_WORDS, ScoreRecord};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, wait_as, wait_while_equal, wake_some};
 
 /// Bytes between two words: two cache lines, since the processor prefetches lines in pairs.
 const STRIDE_BYTES: usize = 128;
-const WORDS: usize = 17;
+const WORDS: usize = 18;
 /// Longest sleep between two looks at a closed gate.
 const GATE_LOOK: Duration = Duration::from_millis(10);
+/// The last of them.
+const SCORES: usize = 17;
 
 pub(super) const CONTROL_BYTES: usize = STRIDE_BYTES * WORDS;
 
@@ -141,6 +144,11 @@ impl<'a> Control<'a> {
     /// The number given last to a process that stands in line to insert.
     pub fn last_turn(self) -> &'a AtomicU64 {
         self.word(16)
+    }
+
+    /// The newest returns, for whoever looks from outside.
+    pub fn scores(self) -> ScoreRecord<'a> {
+        ScoreRecord::new(&self.words[SCORES * STRIDE_BYTES / 8..][..SCORE_WORDS])
     }
 
     /// Let every process look again that waits for the other side.

@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod parameters;
 mod private;
 pub mod processes;
+pub mod scores;
 #[allow(unsafe_code)]
 pub mod system;
 pub mod view;

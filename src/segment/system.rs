@@ -84,7 +84,7 @@ pub fn handle_stop_signals() -> Result<(), SegmentError> {
 
 /// Let SIGTERM set the flag that [`stop_requested`] reads, in a child whose parent takes care of SIGINT.
 pub fn handle_stop_signals_of_child() -> Result<(), SegmentError> {
-    STOP.store(false, crate::sync::Ordering::Relaxed);
+    STOP.store(0, crate::sync::Ordering::Relaxed);
     note_signals(&[Signal::SIGTERM])
 }
 
@@ -92,7 +92,7 @@ fn note_signals(signals: &[Signal]) -> Result<(), SegmentError> {
     use nix::sys::signal::{SaFlags, SigAction, SigHandler, sigaction};
     let action = SigAction::new(SigHandler::Handler(note_stop), SaFlags::empty(), SigSet::empty());
     for &signal in signals {
-        // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
+        // SAFETY: the handler only changes an atomic, which is async-signal-safe.
         unsafe { sigaction(signal, &action) }.map_err(|error| SegmentError::System { action: "sigaction", source: error.into() })?;
     }
     Ok(())
@@ -109,15 +109,23 @@ pub fn ignore_signals_of_the_run() -> Result<(), SegmentError> {
     Ok(())
 }
 
-static STOP: crate::sync::AtomicBool = crate::sync::AtomicBool::new(false);
+/// The first stop signal that arrived; 0 before.
+static STOP: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
 
-extern "C" fn note_stop(_: libc::c_int) {
-    STOP.store(true, crate::sync::Ordering::Relaxed);
+extern "C" fn note_stop(signal: libc::c_int) {
+    use crate::sync::Ordering::Relaxed;
+    // Relaxed: the number is all there is to see. The first signal is the reason; later ones change nothing.
+    let _ = STOP.compare_exchange(0, signal.unsigned_abs(), Relaxed, Relaxed);
 }
 
 /// Whether a stop signal has arrived since [`handle_stop_signals`].
 pub fn stop_requested() -> bool {
-    STOP.load(crate::sync::Ordering::Relaxed)
+    stop_signal().is_some()
+}
+
+/// Number of the first stop signal that has arrived since [`handle_stop_signals`].
+pub fn stop_signal() -> Option<u32> {
+    Some(STOP.load(crate::sync::Ordering::Relaxed)).filter(|&signal| signal != 0)
 }
 
 /// How often this process is the child of a fork since [`count_forks`] was called.

@@ -46,6 +46,12 @@ pub enum TelemetryError {
 }
 
 impl TelemetryError {
+    /// What kind of answer the operating system gave, in words.
+    pub(super) fn cause(&self) -> String {
+        let kind = if let Self::File { source, .. } = self { source.kind() } else { io::ErrorKind::Other };
+        kind.to_string()
+    }
+
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_path_buf();
         move |source| Self::File { action, path, source }

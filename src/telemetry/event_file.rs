@@ -1,7 +1,8 @@
 //! The file format of TensorBoard: protobuf events framed as TFRecords with masked CRC-32C checksums.
 //!
-//! The published writers start threads and panic on a full disk, which a supervisor that forks must not do; so the three messages needed
-//! are declared here for `prost` and framed by hand. Formats: `event.proto` and `summary.proto` of TensorBoard, `tfrecord` of TensorFlow.
+//! The published writers start threads and panic on a full disk, which a supervisor that forks must not do; so the messages needed
+//! are declared here for `prost` and framed by hand. Formats: `event.proto`, `summary.proto` and `tensor.proto` of TensorBoard,
+//! `tfrecord` of TensorFlow.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -31,12 +32,12 @@ pub enum What {
     /// The first record of each file.
     #[prost(string, tag = "3")]
     FileVersion(String),
-    /// Scalars of one moment.
+    /// Values of one moment.
     #[prost(message, tag = "5")]
     Summary(Summary),
 }
 
-/// Scalars of one moment.
+/// Values of one moment.
 #[derive(Clone, PartialEq, Message)]
 pub struct Summary {
     /// One entry per tag.
@@ -44,23 +45,75 @@ pub struct Summary {
     pub value: Vec<Value>,
 }
 
-/// One scalar.
+/// One value.
 #[derive(Clone, PartialEq, Message)]
 pub struct Value {
     /// Name of the chart, grouped at slashes.
     #[prost(string, tag = "1")]
     pub tag: String,
-    /// The value; the format has single precision.
-    #[prost(oneof = "Scalar", tags = "2")]
-    pub scalar: Option<Scalar>,
+    /// What a plugin makes of it; scalars need none.
+    #[prost(message, optional, tag = "9")]
+    pub metadata: Option<Metadata>,
+    /// The value itself.
+    #[prost(oneof = "Content", tags = "2, 8")]
+    pub content: Option<Content>,
 }
 
-/// The value of a scalar; a `oneof`, so that a zero is written too.
-#[derive(Clone, Copy, PartialEq, prost::Oneof)]
-pub enum Scalar {
-    /// The only form used here.
+/// The forms of a value; a `oneof`, so that a zero is written too.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Content {
+    /// A scalar, in single precision.
     #[prost(float, tag = "2")]
-    Simple(f32),
+    Scalar(f32),
+    /// What a value has whose message is in its metadata.
+    #[prost(message, tag = "8")]
+    Tensor(Tensor),
+}
+
+/// What a plugin is to know of a value.
+#[derive(Clone, PartialEq, Message)]
+pub struct Metadata {
+    /// For which plugin, and what.
+    #[prost(message, optional, tag = "1")]
+    pub plugin: Option<Plugin>,
+}
+
+/// A message for a plugin.
+#[derive(Clone, PartialEq, Message)]
+pub struct Plugin {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// The message, encoded.
+    #[prost(bytes = "vec", tag = "2")]
+    pub content: Vec<u8>,
+}
+
+/// A tensor without elements.
+#[derive(Clone, PartialEq, Message)]
+pub struct Tensor {
+    /// Element type; 1 is `f32`.
+    #[prost(int32, tag = "1")]
+    pub element: i32,
+    /// Its shape.
+    #[prost(message, optional, tag = "2")]
+    pub shape: Option<Shape>,
+}
+
+/// The shape of a tensor.
+#[derive(Clone, PartialEq, Message)]
+pub struct Shape {
+    /// Its dimensions.
+    #[prost(message, repeated, tag = "2")]
+    pub dimensions: Vec<Dimension>,
+}
+
+/// One dimension.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct Dimension {
+    /// Its length.
+    #[prost(int64, tag = "1")]
+    pub length: i64,
 }
 
 /// A growing event file.
@@ -85,9 +138,23 @@ impl EventFile {
     /// # Errors
     /// The disk is full or failing; the file then still ends with a whole record.
     pub fn scalars(&mut self, step: u64, scalars: impl IntoIterator<Item = (&'static str, f64)>) -> Result<(), TelemetryError> {
-        let value = scalars.into_iter().map(|(tag, value)| Value { tag: tag.into(), scalar: Some(Scalar::Simple(value as f32)) }).collect();
+        let scalar = |(tag, value): (&str, f64)| Value { tag: tag.into(), metadata: None, content: Some(Content::Scalar(value as f32)) };
+        let value = scalars.into_iter().map(scalar).collect();
         let step = i64::try_from(step).unwrap_or(i64::MAX);
         self.append(&Event { wall_time: unix_seconds(), step, what: Some(What::Summary(Summary { value })) })
+    }
+
+    /// Appends a message for the plugin of that name, under a tag that it looks for.
+    ///
+    /// # Errors
+    /// The disk is full or failing; the file then still ends with a whole record.
+    pub fn for_plugin(&mut self, name: &str, tag: &str, message: &impl Message) -> Result<(), TelemetryError> {
+        let plugin = Plugin { name: name.into(), content: message.encode_to_vec() };
+        // The value itself must be there, so it is the smallest one: a vector of no elements.
+        let nothing = Tensor { element: 1, shape: Some(Shape { dimensions: vec![Dimension { length: 0 }] }) };
+        let metadata = Some(Metadata { plugin: Some(plugin) });
+        let value = vec![Value { tag: tag.into(), metadata, content: Some(Content::Tensor(nothing)) }];
+        self.append(&Event { wall_time: unix_seconds(), step: 0, what: Some(What::Summary(Summary { value })) })
     }
 
     fn append(&mut self, event: &Event) -> Result<(), TelemetryError> {
@@ -111,7 +178,7 @@ fn masked_crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-fn unix_seconds() -> f64 {
+pub(super) fn unix_seconds() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
@@ -128,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_zero_is_written_and_not_left_out_as_a_default() {
-        let value = Value { tag: "t".into(), scalar: Some(Scalar::Simple(0.0)) };
+        let value = Value { tag: "t".into(), metadata: None, content: Some(Content::Scalar(0.0)) };
         assert_eq!(value.encode_to_vec(), [0x0a, 1, b't', 0x15, 0, 0, 0, 0]);
     }
 }

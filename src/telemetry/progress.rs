@@ -40,10 +40,9 @@ impl Progress {
         self.console.print(text);
     }
 
-    /// Replaces the live line by a last plain line that stays. Its rates are those of the whole run.
+    /// Replaces the live line by a last plain line that stays. Its rates are those of the whole training.
     pub fn finish(&mut self, snapshot: &Snapshot) {
-        let whole = |count: u64| if snapshot.wall_s > 0.0 { count as f64 / snapshot.wall_s } else { 0.0 };
-        let (env_steps_per_s, updates_per_s) = (whole(snapshot.env_steps), whole(snapshot.updates));
+        let [env_steps_per_s, updates_per_s] = [snapshot.env_steps, snapshot.updates].map(|count| snapshot.per_training_second(count));
         self.console.clear_line();
         self.console.print(&plain_line(&Snapshot { env_steps_per_s, updates_per_s, ..snapshot.clone() }));
     }

@@ -1,4 +1,7 @@
 //! The folder of one run: where everything that a run writes has its place, and `latest` leads to the newest.
+//!
+//! Event files for TensorBoard alone lie beside it, in `tensorboard/<id>`: TensorBoard follows links, and what `latest` leads to
+//! would be a second run to it.
 
 use std::fs;
 use std::io;
@@ -13,6 +16,7 @@ use super::tensorboard::event_file_path;
 
 const ATTEMPTS: usize = 64;
 const LATEST: &str = "latest";
+const CHARTS: &str = "tensorboard";
 const CONFIG: &str = "config.toml";
 const RECORD: &str = "run.json";
 
@@ -26,10 +30,11 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Creates `root/<id>` with the resolved configuration and `run.json` in it, and points `root/latest` to it.
+    /// Creates `root/<id>` with the resolved configuration and `run.json` in it, and points `root/latest` to it. Makes room for its
+    /// event file in `root/tensorboard/<id>`.
     ///
-    /// The id is the time (UTC), the name with unusual characters replaced, and a random suffix: `20261121-154502-cartpole_dqn-3f2a`. Ids
-    /// sort by time. No existing folder is ever reused.
+    /// The id is the time (UTC), the name with unusual characters replaced, and a random suffix:
+    /// `20261121-154502-cartpole_dqn-seed1-3f2a`. Ids sort by time. No existing folder is ever reused.
     ///
     /// # Errors
     /// The root cannot be written.
@@ -39,7 +44,9 @@ impl RunFolder {
         let id = claim_id(root, name, started)?;
         let mut folder = Self { path: root.join(&id), id, started, warnings: Vec::new() };
         let weights = folder.path.join("weights");
-        fs::create_dir(&weights).map_err(TelemetryError::file("create", &weights))?;
+        for needed in [weights, folder.charts().join(&folder.id)] {
+            fs::create_dir_all(&needed).map_err(TelemetryError::file("create", &needed))?;
+        }
         fs::write(folder.config(), config_toml).map_err(TelemetryError::file("write", &folder.config()))?;
         run_record::write(&folder.record_path(), &RunRecord::of_this_process(&folder.id, name, started))?;
         if let Err(reason) = point_latest(root, &folder.id) {
@@ -98,9 +105,14 @@ impl RunFolder {
         self.path.join("run.log")
     }
 
+    /// What TensorBoard is to show: the event files of all runs beside this one, a folder for each.
+    pub fn charts(&self) -> PathBuf {
+        self.path.with_file_name(CHARTS)
+    }
+
     /// The event file that this process writes for TensorBoard.
     pub fn events(&self) -> PathBuf {
-        event_file_path(&self.path, self.started.as_second())
+        event_file_path(&self.charts().join(&self.id), self.started.as_second())
     }
 
     /// The parameters with the best evaluation: `weights/best.safetensors`.

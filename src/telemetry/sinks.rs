@@ -1,7 +1,10 @@
 //! Everything that records a run, behind one object: progress, `metrics.jsonl`, `evaluations.jsonl`, TensorBoard, `run.log`, the report.
 //!
-//! A disk that fills up must not end a training: a file that cannot be written is reported once and tried again at every later record.
+//! A disk that fills up must not end a training: that is reported once, whatever files it concerns, and each is tried again at every
+//! later record.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +14,7 @@ use super::append::AppendFile;
 use super::bottleneck::{self, Context};
 use super::jsonl::{EvaluationLine, JsonLines};
 use super::pace::Pace;
+use super::play_command::Program;
 use super::run_record::Finished;
 use super::summary::{BestEvaluation, StopReason, Summary};
 use super::tensorboard::TensorBoard;
@@ -49,6 +53,9 @@ pub struct Sinks {
     has_learned: bool,
     /// The first moment after that. Waiting is counted when it ends, so what began before the first update is counted by then.
     learning_started: Option<Snapshot>,
+    /// Why something could not be written, as far as the user has been told.
+    known_causes: BTreeSet<String>,
+    lost: Vec<String>,
     evaluation_count: u64,
     best_evaluation: Option<BestEvaluation>,
 }
@@ -59,11 +66,12 @@ impl Sinks {
     /// # Errors
     /// A file cannot be created: better known before the training than after it.
     pub fn create(folder: RunFolder, console: Console, settings: Settings) -> Result<Self, TelemetryError> {
+        let config = fs::read_to_string(folder.config()).map_err(TelemetryError::file("read", &folder.config()))?;
         let mut sinks = Self {
             progress: Progress::new(console.clone(), settings.plain_interval_s),
             metrics: Guarded::new("metrics.jsonl", JsonLines::create(&folder.metrics())?),
             evaluations: Guarded::new("evaluations.jsonl", JsonLines::create(&folder.evaluations())?),
-            tensorboard: Guarded::new("the TensorBoard events", TensorBoard::create(&folder.events())?),
+            tensorboard: Guarded::new("the TensorBoard events", TensorBoard::create(&folder.events(), &config)?),
             log: Guarded::new("run.log", AppendFile::create(&folder.log())?),
             console,
             folder,
@@ -74,6 +82,8 @@ impl Sinks {
             context: settings.context,
             has_learned: false,
             learning_started: None,
+            known_causes: BTreeSet::new(),
+            lost: Vec::new(),
             evaluation_count: 0,
             best_evaluation: None,
         };
@@ -119,10 +129,22 @@ impl Sinks {
     /// Shows something that happened, such as the death of an actor, and notes it in `run.log`.
     pub fn event(&mut self, text: &str) {
         self.progress.print(text);
-        let trouble = self.log.attempt(|file| file.append(format!("{:.3} {text}\n", Timestamp::now()).as_bytes()));
-        if let Some(trouble) = trouble {
-            self.progress.print(&trouble);
+        let error = self.log.attempt(|file| file.append(format!("{:.3} {text}\n", Timestamp::now()).as_bytes()));
+        if let Some(news) = error.and_then(|error| self.news(error.cause(), &error.to_string())) {
+            self.progress.print(&news);
         }
+    }
+
+    /// Shows that something could not be written for now, once for each cause: a full disk is one event and not one per file.
+    pub fn trouble(&mut self, cause: String, what: &str) {
+        if let Some(news) = self.news(cause, what) {
+            self.event(&news);
+        }
+    }
+
+    /// Notes for the report that something could not be written at all.
+    pub fn lose(&mut self, what: String) {
+        self.lost.push(what);
     }
 
     /// Writes the last moment, closes `run.json` and prints the report.
@@ -131,9 +153,12 @@ impl Sinks {
             self.write_metrics(snapshot);
         }
         self.progress.finish(snapshot);
+        let saved = self.folder.best_weights().is_file() || self.folder.last_weights().is_file();
+        let playable = saved && !matches!(reason, StopReason::Failed(_));
         let mut summary = Summary {
             reason,
             wall_s: snapshot.wall_s,
+            training_s: snapshot.training_s,
             env_steps: snapshot.env_steps,
             updates: snapshot.updates,
             episodes: snapshot.episodes,
@@ -143,8 +168,9 @@ impl Sinks {
             bottleneck: bottleneck::verdict_since(self.learning_started.as_ref(), snapshot, &self.context),
             folder: self.folder.path().to_path_buf(),
             files: files_in(self.folder.path()),
+            charts: self.folder.charts(),
             losses: self.losses(),
-            playable: self.folder.best_weights().is_file() || self.folder.last_weights().is_file(),
+            play: playable.then(|| Program::current().play(self.folder.path())).flatten(),
         };
         let figures = serde_json::to_value(&summary).unwrap_or_default();
         let finished = Finished { at: Timestamp::now(), reason: summary.reason.to_string(), summary: figures };
@@ -165,15 +191,20 @@ impl Sinks {
         self.report(scalars);
     }
 
-    fn report(&mut self, news: Option<String>) {
-        if let Some(news) = news {
-            self.event(&news);
+    fn report(&mut self, error: Option<TelemetryError>) {
+        if let Some(error) = error {
+            self.trouble(error.cause(), &error.to_string());
         }
     }
 
+    /// What the user must be told: something at the first trouble of its cause, nothing ever after.
+    fn news(&mut self, cause: String, what: &str) -> Option<String> {
+        self.known_causes.insert(cause).then(|| format!("warning: {what}; training goes on, and writing is tried again quietly"))
+    }
+
     fn losses(&self) -> Vec<String> {
-        let all = [self.metrics.losses(), self.evaluations.losses(), self.tensorboard.losses(), self.log.losses()];
-        all.into_iter().flatten().collect()
+        let records = [self.metrics.losses(), self.evaluations.losses(), self.tensorboard.losses(), self.log.losses()];
+        self.lost.iter().cloned().chain(records.into_iter().flatten()).collect()
     }
 }
 
@@ -182,21 +213,19 @@ impl Sinks {
 struct Guarded<T> {
     name: &'static str,
     file: T,
-    reported: bool,
     lost_records: u64,
 }
 
 impl<T> Guarded<T> {
     fn new(name: &'static str, file: T) -> Self {
-        Self { name, file, reported: false, lost_records: 0 }
+        Self { name, file, lost_records: 0 }
     }
 
-    /// Writes, and returns what the user must be told: something at the first failure, nothing ever after.
-    fn attempt(&mut self, write: impl FnOnce(&mut T) -> Result<(), TelemetryError>) -> Option<String> {
+    /// Writes, and returns why that failed, if it did.
+    fn attempt(&mut self, write: impl FnOnce(&mut T) -> Result<(), TelemetryError>) -> Option<TelemetryError> {
         let error = write(&mut self.file).err()?;
         self.lost_records += 1;
-        let first = !std::mem::replace(&mut self.reported, true);
-        first.then(|| format!("warning: {error}; training goes on, and {} is tried again quietly", self.name))
+        Some(error)
     }
 
     fn losses(&self) -> Option<String> {
@@ -205,7 +234,7 @@ impl<T> Guarded<T> {
 }
 
 fn files_in(folder: &Path) -> Vec<String> {
-    let list = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let list = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let relative = |path: PathBuf| path.strip_prefix(folder).map(|path| path.display().to_string()).ok();
     let mut files: Vec<String> =
         list(folder.to_path_buf()).chain(list(folder.join("weights"))).filter(|path| path.is_file()).filter_map(relative).collect();

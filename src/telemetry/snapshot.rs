@@ -10,6 +10,8 @@ use serde::Serialize;
 pub struct Snapshot {
     /// Seconds since the supervisor started.
     pub wall_s: f64,
+    /// Seconds of training: from the first environment step until the run was told to end.
+    pub training_s: f64,
     /// Environment steps taken.
     pub env_steps: u64,
     /// Environment steps after which the run stops.
@@ -38,6 +40,9 @@ pub struct Snapshot {
     /// Mean return of the last training episodes (up to 100), with exploration; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub train_return_mean: Option<f64>,
+    /// Mean length of those episodes, in environment steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub train_length_mean: Option<f64>,
     /// Mean return of the newest evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eval_return_mean: Option<f64>,
@@ -99,6 +104,13 @@ pub struct Snapshot {
     pub learners: u64,
     /// Processes that died and were replaced.
     pub restarts: u64,
+}
+
+impl Snapshot {
+    /// `count` per second of training; 0 before there was any.
+    pub fn per_training_second(&self, count: u64) -> f64 {
+        if self.training_s > 0.0 { count as f64 / self.training_s } else { 0.0 }
+    }
 }
 
 /// Where actors spend their time, in seconds.

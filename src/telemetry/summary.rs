@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::bottleneck::Verdict;
 use super::evaluation::Statistics;
+use super::play_command::word;
 use super::units::{clock, grouped, score, short};
 
 /// Why a run stopped.
@@ -61,6 +62,8 @@ pub struct Summary {
     pub reason: StopReason,
     /// Seconds it took.
     pub wall_s: f64,
+    /// Of those, seconds of training: without the start and without waiting for processes to leave. Rates are over these.
+    pub training_s: f64,
     /// Environment steps taken.
     pub env_steps: u64,
     /// Updates of the parameters.
@@ -79,15 +82,17 @@ pub struct Summary {
     pub folder: PathBuf,
     /// Files in it, relative to the folder.
     pub files: Vec<String>,
+    /// Where the runs beside this one have their event files for TensorBoard.
+    pub charts: PathBuf,
     /// What could not be written, in words.
     pub losses: Vec<String>,
-    /// Whether parameters were saved that can be played.
-    pub playable: bool,
+    /// The command that plays what was learned; `None` when the run failed or nothing was saved.
+    pub play: Option<String>,
 }
 
 impl Summary {
     fn per_second(&self, count: u64) -> f64 {
-        if self.wall_s > 0.0 { count as f64 / self.wall_s } else { 0.0 }
+        if self.training_s > 0.0 { count as f64 / self.training_s } else { 0.0 }
     }
 }
 
@@ -110,8 +115,9 @@ impl fmt::Display for Summary {
             line("lost", loss.clone())?;
         }
         line("written", format!("{}: {}", self.folder.display(), self.files.join(", ")))?;
-        if self.playable {
-            line("play it", format!("cargo run --release --bin evaluate -- {}", self.folder.display()))?;
+        line("charts", format!("tensorboard --logdir {}", word(&self.charts)))?;
+        if let Some(command) = &self.play {
+            line("play it", command.clone())?;
         }
         Ok(())
     }

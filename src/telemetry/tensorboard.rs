@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::event_file::EventFile;
+use super::event_file::{EventFile, unix_seconds};
+use super::hyper_parameters::{PLUGIN, PluginData, TAG};
 use super::{Evaluation, Snapshot, TelemetryError};
 
 /// The event file of a run.
@@ -12,12 +13,14 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Creates the event file.
+    /// Creates the event file, with the keys of the resolved configuration as hyper-parameters.
     ///
     /// # Errors
     /// The file exists or cannot be written.
-    pub fn create(path: &Path) -> Result<Self, TelemetryError> {
-        Ok(Self { file: EventFile::create(path)? })
+    pub fn create(path: &Path, config_toml: &str) -> Result<Self, TelemetryError> {
+        let mut file = EventFile::create(path)?;
+        file.for_plugin(PLUGIN, TAG, &PluginData::of_configuration(config_toml, unix_seconds()))?;
+        Ok(Self { file })
     }
 
     /// Writes the scalars of a moment.
@@ -55,6 +58,7 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(&'static str, f64)> {
         ("replay/size", snapshot.replay_size as f64),
         ("replay/stale_priorities", snapshot.stale_priorities as f64),
         ("time/wall_s", snapshot.wall_s),
+        ("time/training_s", snapshot.training_s),
         ("time/env_steps_per_s", snapshot.env_steps_per_s),
         ("time/updates_per_s", snapshot.updates_per_s),
         ("processes/actors", snapshot.actors as f64),
@@ -64,6 +68,7 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(&'static str, f64)> {
     ];
     let sometimes = [
         ("rollout/episode_return_mean", snapshot.train_return_mean),
+        ("rollout/episode_length_mean", snapshot.train_length_mean),
         ("rollout/epsilon", snapshot.epsilon),
         ("train/loss", snapshot.loss),
         ("train/q_mean", snapshot.q_mean),

@@ -13,6 +13,7 @@ use shoal::segment::control::RunState;
 use shoal::segment::counters::Counter;
 use shoal::segment::membership::View;
 use shoal::segment::processes::{Phase, Role};
+use shoal::segment::scores::{EvaluationScore, Scores, TrainingScore};
 use shoal::segment::{Description, Identity, Layout, LayoutParameters, Region, Segment};
 use shoal::sync::Ordering;
 use tempfile::TempDir;
@@ -22,6 +23,18 @@ pub const PRIORITIES: [f32; 10] = [0.25, 0.3, 0.5, 1.0, 1.5, 1.9, 4.0, 7.0, 1000
 /// Transitions that are staged and not flushed.
 pub const PENDING: usize = 3;
 pub const CAPACITY: usize = 32;
+/// What the run has reached.
+pub const SCORES: Scores = Scores {
+    training: Some(TrainingScore { return_mean: -120.25, episodes: 4 }),
+    evaluation: Some(EvaluationScore {
+        return_mean: 412.5,
+        ci95_low: Some(380.0),
+        ci95_high: Some(445.0),
+        episodes: 20,
+        env_steps: 96,
+        version: 2,
+    }),
+};
 /// What the dead actor said last, with an escape code that must not reach a terminal.
 pub const LAST_WORDS: &str = "out of \x1b[31mmemory";
 
@@ -139,6 +152,7 @@ impl Known {
         control.sampled().store(224, Ordering::Relaxed);
         control.repairs().store(2, Ordering::Relaxed);
         View { epoch: 5, members: 0b11, leader: Some(1) }.store(control.membership());
+        control.scores().publish(&SCORES);
         for version in 1..=3 {
             segment.parameter_board().publish(&[&[0.5; 10]], [version; 4]);
         }

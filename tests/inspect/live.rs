@@ -42,6 +42,8 @@ fn a_frame_shows_the_processes_the_replay_and_the_rates() {
         "dqn on Known-v1, supervisor",
         "1,230 env steps",
         "7 updates",
+        "training mean return -120.2 over the newest 4 episodes",
+        "evaluation mean return 412.5 (95 % interval 380.0 to 445.0, 20 episodes)",
         "policy lag 3.0 (max 9)",
         "actor 0",
         "dead",

@@ -84,13 +84,22 @@ fn a_real_run_is_seen_as_its_supervisor_sees_it() {
     let shares = actor["time"].as_object().unwrap().iter().filter(|(name, _)| *name != "accounted_s");
     assert!((shares.map(|(_, share)| share.as_f64().unwrap()).sum::<f64>() - 1.0).abs() < 1e-9, "{actor}");
 
+    run.wait_for("an evaluation", |line| line["eval_return_mean"].is_number() && line["train_return_mean"].is_number());
+    let scores = &json(&run, &[&pid])["scores"];
+    assert!(scores["training"]["return_mean"].is_number() && scores["training"]["episodes"].as_u64() <= Some(100), "{scores}");
+    let evaluations = std::fs::read_to_string(run.run_folder().join("evaluations.jsonl")).unwrap();
+    let mut evaluations = evaluations.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let written = evaluations.find(|written| written["version"] == scores["evaluation"]["version"]).unwrap();
+    for (key, shown) in scores["evaluation"].as_object().unwrap() {
+        assert_eq!(*shown, written[key], "{key}");
+    }
+
     let transition = json(&run, &[&pid, "--transition", "5"]);
     let field = |name: &str| transition["fields"].as_array().unwrap().iter().find(|field| field["name"] == name).unwrap()["values"].clone();
     assert_eq!(field("reward"), serde_json::json!([1.0]), "CartPole pays one per step");
     assert!(field("observation").as_array().unwrap().iter().all(|value| value.as_f64().unwrap().abs() < 10.0));
 
-    run.signal(Signal::SIGINT);
-    assert!(run.wait().success());
+    run.end_by(Signal::SIGINT);
     let (code, _, error) = inspect(&run, &[&pid]);
     assert_eq!(code, Some(1));
     assert!(error.contains("nothing is running"), "{error}");

@@ -6,6 +6,7 @@ use super::fixture::{CAPACITY, Known, LAST_WORDS, PENDING, PRIORITIES, World, ob
 use shoal::replay::Priority;
 use shoal::segment::LayoutParameters;
 use shoal::segment::counters::Counter;
+use shoal::segment::scores::Scores;
 
 fn known() -> (World, Known, shoal::rendezvous::Announcement) {
     let (world, known) = (World::new(), Known::new());
@@ -65,6 +66,25 @@ fn counts_are_those_of_the_run() {
     let empty = json!({"slot": 1, "capacity": 8, "committed": 0, "flushed": 0, "pending": 0});
     let used = json!({"slot": 0, "capacity": 8, "committed": PENDING, "flushed": 0, "pending": PENDING});
     assert_eq!(report["staging"], json!([used, empty]));
+}
+
+#[test]
+fn the_newest_returns_are_those_that_the_supervisor_knows() {
+    let (world, known, _announcement) = known();
+    let evaluation =
+        json!({"return_mean": 412.5, "ci95_low": 380.0, "ci95_high": 445.0, "episodes": 20, "env_steps": 96, "version": 2});
+    let scores = json!({"training": {"return_mean": -120.25, "episodes": 4}, "evaluation": evaluation});
+    assert_eq!(world.json(&[&known.pid()])["scores"], scores);
+    let text = world.inspect(&[&known.pid()]).unwrap();
+    for line in [
+        "training    mean return -120.2 over the newest 4 episodes",
+        "evaluation  mean return 412.5 (95 % interval 380.0 to 445.0, 20 episodes), version 2, 96 env steps",
+    ] {
+        assert!(text.contains(line), "`{line}` is missing in:\n{text}");
+    }
+    known.segment.control().scores().publish(&Scores::default());
+    let text = world.inspect(&[&known.pid()]).unwrap();
+    assert!(text.contains("training    no episode is finished yet") && text.contains("evaluation  none yet"), "{text}");
 }
 
 #[test]

@@ -54,11 +54,20 @@ pub fn command(folder: &Path, overrides: &[&str]) -> Command {
 pub fn start(overrides: &[&str]) -> Supervised {
     let folder = tempfile::tempdir().unwrap();
     let all: Vec<&str> = SMALL.iter().chain(overrides).copied().collect();
-    let child = command(folder.path(), &all).spawn().unwrap();
-    Supervised { child, folder }
+    Supervised::spawn(command(folder.path(), &all), folder)
 }
 
 impl Supervised {
+    /// Start a supervisor that [`command`] made for `folder`.
+    pub fn spawn(mut command: Command, folder: tempfile::TempDir) -> Self {
+        Self { child: command.spawn().unwrap(), folder }
+    }
+
+    /// Whether the supervisor has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Process id of the supervisor.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -160,6 +169,13 @@ impl Supervised {
             assert!(Instant::now() < deadline, "the supervisor did not end; its log:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// End the run by a signal to its supervisor, which must leave in good order and say by its exit code what ended it.
+    pub fn end_by(&mut self, signal: nix::sys::signal::Signal) {
+        self.signal(signal);
+        let status = self.wait();
+        assert_eq!(status.code(), Some(128 + signal as i32), "{}", self.output());
     }
 
     /// Wait without a pause until the supervisor has noted its end in `run.json`: it then removes what it made.

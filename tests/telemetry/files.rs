@@ -6,11 +6,15 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use prost::Message;
-use shoal::telemetry::event_file::{Event, Scalar, What};
-use shoal::telemetry::{ActorTime, Bottleneck, LearnerTime, RunFolder, Snapshot, StopReason};
+use shoal::config::Config;
+use shoal::telemetry::event_file::{Content, Event, Value, What};
+use shoal::telemetry::hyper_parameters::{Kind, PluginData};
+use shoal::telemetry::{ActorTime, Bottleneck, LearnerTime, RunFolder, Sinks, Snapshot, StopReason};
 use tempfile::tempdir;
 
-use crate::support::{all_of, evaluation, json_lines, piped_console, root_of_this_process, run_alone, sinks_in, snapshot_at};
+use crate::support::{
+    all_of, evaluation, json_lines, piped_console, root_of_this_process, run_alone, settings, sinks_in, snapshot_at,
+};
 
 #[test]
 fn a_metrics_line_is_flat_and_leaves_out_what_is_not_known() {
@@ -76,17 +80,42 @@ fn an_evaluation_line_carries_its_statistics() {
 fn event_files_read_back_with_valid_checksums_and_the_same_values() {
     let root = tempdir().unwrap();
     let mut sinks = sinks_in(root.path(), piped_console().1);
-    sinks.record(&Snapshot { train_return_mean: Some(21.5), loss: Some(0.0), replay_size: 640, ..snapshot_at(1.0) });
+    let known = Snapshot { train_return_mean: Some(21.5), train_length_mean: Some(34.5), loss: Some(0.0), ..snapshot_at(1.0) };
+    sinks.record(&Snapshot { replay_size: 640, ..known });
     sinks.evaluation(&evaluation(8, &[10.0, 20.0]));
     let events = read_events(&sinks.folder().events());
     assert!(matches!(&events[0].what, Some(What::FileVersion(version)) if version == "brain.Event:2"));
-    let training = scalars(&events[1]);
-    assert_eq!(events[1].step, 800);
-    assert_eq!((training["rollout/episode_return_mean"], training["train/loss"], training["replay/size"]), (21.5, 0.0, 640.0));
-    assert!(!training.contains_key("train/q_mean"), "what is not known has no point");
+    let training = scalars(&events[2]);
     assert_eq!(events[2].step, 800);
-    assert_eq!(scalars(&events[2])["evaluation/return_mean"], 15.0);
-    assert_eq!(events.len(), 3);
+    assert_eq!((training["rollout/episode_return_mean"], training["train/loss"], training["replay/size"]), (21.5, 0.0, 640.0));
+    assert_eq!(training["rollout/episode_length_mean"], 34.5);
+    assert!(!training.contains_key("train/q_mean"), "what is not known has no point");
+    assert_eq!(events[3].step, 800);
+    assert_eq!(scalars(&events[3])["evaluation/return_mean"], 15.0);
+    assert_eq!(events.len(), 4);
+}
+
+#[test]
+fn the_resolved_configuration_is_in_the_event_file_as_hyper_parameters() {
+    let root = tempdir().unwrap();
+    let config = Config::for_environment("CartPole-v1").to_toml();
+    let folder = RunFolder::create(root.path(), "cartpole_dqn", &config).unwrap();
+    let sinks = Sinks::create(folder, piped_console().1, settings()).unwrap();
+    let events = read_events(&sinks.folder().events());
+    let Some(What::Summary(summary)) = &events[1].what else { panic!("no summary: {events:?}") };
+    let value = &summary.value[0];
+    let plugin = value.metadata.as_ref().unwrap().plugin.as_ref().unwrap();
+    assert_eq!((value.tag.as_str(), plugin.name.as_str()), ("_hparams_/session_start_info", "hparams"));
+    assert!(matches!(value.content, Some(Content::Tensor(_))), "TensorBoard passes over a value without content");
+    let known = PluginData::decode(plugin.content.as_slice()).unwrap().session_start.unwrap().hyper_parameters;
+    let kind = |key: &str| known[key].kind.clone().unwrap();
+    assert_eq!(kind("learner.batch_size"), Kind::Number(64.0));
+    assert_eq!(kind("learner.learning_rate"), Kind::Number(0.001));
+    assert_eq!(kind("replay.prioritized"), Kind::Truth(true));
+    assert_eq!(kind("environment.id"), Kind::Text("CartPole-v1".into()));
+    assert_eq!(kind("network.hidden"), Kind::Text("[256, 256]".into()));
+    let tables: toml::Table = config.parse().unwrap();
+    assert_eq!(known.len(), tables.values().map(|table| table.as_table().unwrap().len()).sum::<usize>(), "every key");
 }
 
 #[test]
@@ -103,7 +132,7 @@ fn the_report_names_the_best_evaluation_the_bottleneck_and_the_files() {
     sinks.evaluation(&evaluation(6, &[20.0, 30.0]));
     let actor_time = ActorTime { environment_s: 2.0, limiter_wait_s: 8.0, ..ActorTime::default() };
     let learner_time = LearnerTime { compute_s: 9.0, ..LearnerTime::default() };
-    let summary = sinks.finish(StopReason::Solved, &Snapshot { actor_time, learner_time, ..snapshot_at(25.0) });
+    let summary = sinks.finish(StopReason::Solved, &Snapshot { actor_time, learner_time, training_s: 20.0, ..snapshot_at(25.0) });
 
     assert_eq!(summary.best_evaluation.unwrap().version, 5);
     assert_eq!(summary.bottleneck.bottleneck, Bottleneck::Learners);
@@ -111,11 +140,11 @@ fn the_report_names_the_best_evaluation_the_bottleneck_and_the_files() {
     let printed = all_of(reader);
     assert!(printed.contains(&summary.to_string()), "{printed}");
     for part in
-        ["solved, after 0:25", "20,000 (800/s)", "best mean return 490.0 (95 % interval", "out of 2", "learner-bound: actors waited 80 %"]
+        ["solved, after 0:25", "20,000 (1k/s)", "5,000 (250/s)", "best mean return 490.0 (95 % interval", "out of 2", "learner-bound: actors waited 80 %"]
     {
         assert!(printed.contains(part), "{part} is not in {printed}");
     }
-    assert!(printed.contains(&format!("cargo run --release --bin evaluate -- {}", folder.path().display())), "{printed}");
+    assert!(printed.contains(&format!("tensorboard --logdir {}", root.path().join("tensorboard").display())), "{printed}");
     let finished = folder.record().unwrap().finished.unwrap();
     assert_eq!(finished.reason, "solved");
     assert_eq!(finished.summary["best_evaluation"]["return_mean"], 490.0);
@@ -148,6 +177,22 @@ fn waiting_that_began_before_the_first_update_does_not_count() {
     sinks.record(&moment(6.2, 6.0, 0.2));
     let summary = sinks.finish(StopReason::Interrupted, &moment(16.2, 6.1, 2.0));
     assert_eq!(summary.bottleneck.bottleneck, Bottleneck::Actors, "{}", summary.bottleneck);
+}
+
+#[test]
+fn one_cause_of_trouble_is_one_message() {
+    let root = tempdir().unwrap();
+    let (reader, console) = piped_console();
+    let mut sinks = sinks_in(root.path(), console);
+    sinks.trouble("no storage space".into(), "cannot write the first file");
+    sinks.trouble("no storage space".into(), "cannot write the second file");
+    sinks.trouble("permission denied".into(), "cannot write the third file");
+    sinks.lose("the first file".into());
+    let summary = sinks.finish(StopReason::Failed("the disk is full".into()), &snapshot_at(1.0));
+    assert_eq!((summary.losses.as_slice(), summary.play), (&["the first file".to_owned()][..], None));
+    let printed = all_of(reader);
+    assert!(printed.contains("warning: cannot write the first file; training goes on"), "{printed}");
+    assert!(!printed.contains("second") && printed.contains("third"), "{printed}");
 }
 
 #[test]
@@ -201,7 +246,8 @@ fn alone_on_a_full_disk() {
         summary.losses
     );
     let printed = all_of(reader);
-    assert_eq!(printed.matches("warning:").count(), 2, "one for each file that failed: {printed}");
+    // The first write was cut short, and the next ones were refused as a whole: to the system these are two causes.
+    assert_eq!(printed.matches("warning:").count(), 2, "one for each cause, whatever files it stopped: {printed}");
     assert!(printed.contains("metrics.jsonl: ") && printed.contains("training goes on"), "{printed}");
 }
 
@@ -235,7 +281,7 @@ fn alone_counting_threads() {
 }
 
 /// Parses an event file as TensorBoard does, checking both checksums of every record.
-fn read_events(path: &PathBuf) -> Vec<Event> {
+pub(crate) fn read_events(path: &PathBuf) -> Vec<Event> {
     let bytes = fs::read(path).unwrap();
     let mut rest = bytes.as_slice();
     let mut events = Vec::new();
@@ -266,7 +312,8 @@ fn checked(bytes: &[u8], length: usize) -> (&[u8], &[u8]) {
     (data, rest)
 }
 
-fn scalars(event: &Event) -> BTreeMap<&str, f32> {
+pub(crate) fn scalars(event: &Event) -> BTreeMap<&str, f32> {
     let Some(What::Summary(summary)) = &event.what else { panic!("no summary: {event:?}") };
-    summary.value.iter().filter_map(|value| value.scalar.map(|Scalar::Simple(number)| (value.tag.as_str(), number))).collect()
+    let scalar = |value: &Value| if let Some(Content::Scalar(number)) = value.content { number } else { panic!("no scalar: {value:?}") };
+    summary.value.iter().map(|value| (value.tag.as_str(), scalar(value))).collect()
 }

@@ -1,7 +1,9 @@
 //! The run folder: names, `latest`, `run.json`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use shoal::telemetry::{RunFolder, TelemetryError};
 use tempfile::tempdir;
@@ -52,7 +54,39 @@ fn latest_leads_to_the_newest_run_and_open_follows_it() {
     let opened = RunFolder::open(&latest).unwrap();
     assert_eq!((opened.id(), opened.path()), (second.id(), second.path().canonicalize().unwrap().as_path()));
     let names: Vec<_> = fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names.len(), 3, "no temporary link stays behind: {names:?}");
+    assert_eq!(names.len(), 4, "two runs, the link and the charts; no temporary link stays behind: {names:?}");
+}
+
+/// The folders below `folder` that TensorBoard shows as runs: links are followed, and an event file makes a run.
+fn runs_of_tensorboard(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut runs = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            runs.extend(runs_of_tensorboard(&path));
+        } else if path.file_name().unwrap().to_string_lossy().contains("tfevents") {
+            runs.insert(folder.to_path_buf());
+        }
+    }
+    runs
+}
+
+#[test]
+fn tensorboard_finds_each_run_once() {
+    let root = tempdir().unwrap();
+    let folders = ["first", "second"].map(|name| RunFolder::create(root.path(), name, CONFIG).unwrap());
+    let events: BTreeSet<PathBuf> = folders
+        .iter()
+        .map(|folder| {
+            fs::write(folder.events(), "").unwrap();
+            folder.events().parent().unwrap().to_path_buf()
+        })
+        .collect();
+    assert_eq!(runs_of_tensorboard(root.path()), events, "in the folder of all runs");
+    assert_eq!(runs_of_tensorboard(&folders[0].charts()), events, "in the folder that the report names");
+    for (folder, events) in folders.iter().zip(&events) {
+        assert!(events.ends_with(folder.id()), "a run is called there as everywhere: {}", events.display());
+    }
 }
 
 #[test]

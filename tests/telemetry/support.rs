@@ -42,6 +42,7 @@ pub(crate) fn sinks_in(root: &Path, console: Console) -> Sinks {
 pub(crate) fn snapshot_at(wall_s: f64) -> Snapshot {
     Snapshot {
         wall_s,
+        training_s: wall_s,
         env_steps: (wall_s * 800.0) as u64,
         stop_env_steps: 100_000,
         updates: (wall_s * 200.0) as u64,

@@ -10,7 +10,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Gauge, Paragraph, Row, Sparkline, Table};
 
 use super::report::Report;
-use super::words::{age, bar, describe_tree, done, process_state, rate, significant};
+use super::words::{age, bar, describe_tree, done, evaluation, process_state, rate, significant, training};
 
 /// Moments that the sparklines remember.
 const MOMENTS: usize = 240;
@@ -39,7 +39,7 @@ impl History {
 pub fn draw(frame: &mut Frame<'_>, report: &Report, history: &History) {
     let bins = report.priorities.as_ref().map_or(0, |priorities| priorities.bins.len());
     let areas = Layout::vertical([
-        Constraint::Length(4),
+        Constraint::Length(5),
         Constraint::Fill(1),
         Constraint::Length(3),
         Constraint::Length(u16::try_from(bins).unwrap_or(u16::MAX).saturating_add(2).clamp(3, 14)),
@@ -77,7 +77,8 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, report: &Report) {
         report.learners.epoch,
         run.repairs
     );
-    let lines = vec![Line::from(counts), Line::from(learning)];
+    let returns = format!("training {}   evaluation {}", training(&report.scores), evaluation(&report.scores));
+    let lines = vec![Line::from(counts), Line::from(returns), Line::from(learning)];
     frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(title.bold())), area);
 }
 

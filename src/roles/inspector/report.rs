@@ -13,6 +13,7 @@ use crate::rendezvous::RunState as Liveliness;
 use crate::replay::SumTree;
 use crate::segment::counters::Counter;
 use crate::segment::membership::View;
+use crate::segment::scores::Scores;
 use crate::segment::{ABI_VERSION, LayoutParameters, Region, Segment};
 use crate::sync::Ordering;
 
@@ -27,6 +28,8 @@ pub struct Report {
     pub description_problem: Option<String>,
     /// Run-wide counts.
     pub run: RunReport,
+    /// The newest returns, as the supervisor last knew them.
+    pub scores: Scores,
     /// The process table, a row per slot.
     pub processes: Vec<ProcessReport>,
     /// The replay's counts.
@@ -172,6 +175,7 @@ impl Report {
             description_problem,
             run: run(segment, earlier.map_or_else(Rates::default, |earlier| now.run_rates(earlier))),
             processes,
+            scores: segment.control().scores().read(),
             replay,
             priorities: tree.as_ref().map(|tree| Histogram::of(tree, replay.size)),
             tree: tree.as_ref().map(|tree| TreeReport::of(segment, tree, most_looks)),

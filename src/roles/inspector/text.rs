@@ -8,7 +8,7 @@ use super::Histogram;
 use super::processes::ProcessReport;
 use super::report::Report;
 use super::table::Table;
-use super::words::{age, bar, bytes, describe_tree, done, line, per_second, percent, process_state, rate, significant};
+use super::words::{age, bar, bytes, describe_tree, done, evaluation, line, per_second, percent, process_state, rate, significant, training};
 use crate::rendezvous::RunState as Liveliness;
 
 /// Characters of the longest bar.
@@ -57,6 +57,8 @@ impl Report {
             per_second(run.rates.updates_per_s)
         );
         line(formatter, "progress", &progress)?;
+        line(formatter, "training", &training(&self.scores))?;
+        line(formatter, "evaluation", &evaluation(&self.scores))?;
         let lag = run.policy_lag_mean.map_or_else(|| "no transitions yet".into(), |mean| format!("mean {mean:.1}"));
         line(formatter, "policy lag", &format!("{lag}, max {} updates", HumanCount(run.policy_lag_max)))?;
         let parameters = &self.parameters;

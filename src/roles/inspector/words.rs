@@ -9,6 +9,7 @@ use super::processes::ProcessReport;
 use super::tree::{TreeReport, Verdict};
 use crate::rendezvous::RunState as Liveliness;
 use crate::segment::processes::SlotState;
+use crate::segment::scores::Scores;
 
 /// A named line of a report.
 pub(super) fn line(formatter: &mut Formatter<'_>, name: &str, text: &str) -> fmt::Result {
@@ -40,6 +41,31 @@ pub(super) fn done(process: &ProcessReport) -> String {
 pub(super) fn rate(rates: &Rates, learns: bool) -> String {
     let rate = if learns { rates.updates_per_s } else { rates.env_steps_per_s };
     rate.filter(|&rate| rate > 0.0).map_or_else(|| "-".into(), |rate| format!("{}/s", HumanCount(rate.round() as u64)))
+}
+
+/// What training episodes return.
+pub(super) fn training(scores: &Scores) -> String {
+    scores.training.map_or_else(
+        || "no episode is finished yet".into(),
+        |training| format!("mean return {} over the newest {} episodes", score(training.return_mean), training.episodes),
+    )
+}
+
+/// What the newest evaluation found.
+pub(super) fn evaluation(scores: &Scores) -> String {
+    let Some(evaluation) = scores.evaluation else { return "none yet".into() };
+    let interval = match (evaluation.ci95_low, evaluation.ci95_high) {
+        (Some(low), Some(high)) => format!("95 % interval {} to {}, ", score(low), score(high)),
+        _ => String::new(),
+    };
+    let (episodes, env_steps) = (HumanCount(evaluation.episodes), HumanCount(evaluation.env_steps));
+    let when = format!("version {}, {env_steps} env steps", evaluation.version);
+    format!("mean return {} ({interval}{episodes} episodes), {when}", score(evaluation.return_mean))
+}
+
+/// A return, with one decimal as far as that can be read.
+fn score(value: f64) -> String {
+    if value.abs() < 1e9 { format!("{value:.1}") } else { format!("{value:e}") }
 }
 
 /// A rate in parentheses, if it was measured.

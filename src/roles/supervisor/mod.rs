@@ -14,6 +14,7 @@ mod sentinel;
 mod session;
 mod standstill;
 mod watch;
+mod weights;
 
 pub use neighbours::Neighbour;
 pub use plan::{Plan, PlanError};
@@ -63,6 +64,31 @@ pub enum SupervisorError {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+/// How a run ended, for whoever started it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It came to its end, and its results are saved.
+    Completed,
+    /// This signal ended it early. What it had learned is saved.
+    Interrupted {
+        /// Its number.
+        signal: u32,
+    },
+    /// It could not go on, or its last weights could not be saved.
+    Failed,
+}
+
+impl Outcome {
+    /// The exit code of the program: 0, 1, or 128 and the number of the signal, as shells say it (130 after Ctrl+C, 143 after SIGTERM).
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Completed => 0,
+            Self::Failed => 1,
+            Self::Interrupted { signal } => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        }
+    }
 }
 
 /// A run that can start: the configuration with the environment and the algorithm that it names.
@@ -116,8 +142,8 @@ impl Prepared {
         Ok(plan)
     }
 
-    /// Train until the run ends. The report has been printed when this returns; `Ok(false)` means that the run failed.
-    pub fn train(self, plan: Plan, console: Console) -> Result<bool, SupervisorError> {
+    /// Train until the run ends. The report has been printed when this returns.
+    pub fn train(self, plan: Plan, console: Console) -> Result<Outcome, SupervisorError> {
         Session::start(self, plan, console)?.run()
     }
 }

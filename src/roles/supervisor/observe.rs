@@ -9,36 +9,59 @@ use crate::config::Config;
 use crate::config::schema::Exploration;
 use crate::roles::learner;
 use crate::segment::Segment;
+use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::metrics::Report;
 use crate::segment::processes::{Role, SlotState};
+use crate::segment::scores::{EvaluationScore, Scores, TrainingScore};
 use crate::sync::Ordering;
-use crate::telemetry::{ActorTime, LearnerTime, Snapshot, Statistics};
+use crate::telemetry::{ActorTime, Evaluation, LearnerTime, Snapshot};
 
-/// Training episodes that the mean return is taken over.
+/// Training episodes that their means are taken over.
 const EPISODES: usize = 100;
 
 /// Memory between two snapshots.
 pub(super) struct Observer {
     started: Instant,
+    /// Seconds at which nobody had taken a step yet.
+    training_began_s: Option<f64>,
     positions: Vec<u64>,
-    returns: VecDeque<f64>,
     core_times: CoreTimes,
+    /// Return and length of each.
+    episodes: VecDeque<(f64, u64)>,
+    evaluation: Option<EvaluationScore>,
     last: Snapshot,
 }
 
 impl Observer {
     /// Observe a segment with `processes` slots, from `started` on.
     pub(super) fn new(started: Instant, processes: usize) -> Self {
-        Self { started, positions: vec![0; processes], returns: VecDeque::with_capacity(EPISODES), core_times: CoreTimes::new(), last: Snapshot::default() }
+        Self {
+            started,
+            training_began_s: None,
+            positions: vec![0; processes],
+            episodes: VecDeque::with_capacity(EPISODES),
+            evaluation: None,
+            core_times: CoreTimes::new(),
+            last: Snapshot::default(),
+        }
     }
 
     /// Take in an evaluation.
-    pub(super) fn evaluated(&mut self, statistics: &Statistics, version: u64) {
+    pub(super) fn evaluated(&mut self, evaluation: &Evaluation) {
+        let statistics = evaluation.statistics();
+        self.evaluation = statistics.return_mean.map(|return_mean| EvaluationScore {
+            return_mean,
+            ci95_low: statistics.ci95_low,
+            ci95_high: statistics.ci95_high,
+            episodes: statistics.episodes,
+            env_steps: evaluation.env_steps,
+            version: evaluation.version,
+        });
         self.last.eval_return_mean = statistics.return_mean;
         self.last.eval_return_std = statistics.return_std;
         self.last.eval_episodes = Some(statistics.episodes);
-        self.last.eval_version = Some(version);
+        self.last.eval_version = Some(evaluation.version);
         self.last.best_eval_return = self.last.best_eval_return.into_iter().chain(statistics.return_mean).reduce(f64::max);
     }
 
@@ -61,11 +84,16 @@ impl Observer {
         let inserted = control.inserted().load(Ordering::Relaxed);
         let env_steps = control.env_steps().load(Ordering::Relaxed);
         let wall_s = self.wall_s();
+        let training_s = self.training_s(control.run_state(), env_steps, wall_s);
+        let training = self.training_score();
+        control.scores().publish(&Scores { training, evaluation: self.evaluation });
         let lagged = total(Counter::Inserted);
         let mut now = Snapshot {
             wall_s,
+            training_s,
             env_steps,
             stop_env_steps: config.run.stop_env_steps,
+            stop_wall_s: config.run.stop_wall_s,
             episodes: total(Counter::Episodes),
             updates: control.updates().load(Ordering::Relaxed),
             inserted,
@@ -73,7 +101,8 @@ impl Observer {
             stale_priorities: total(Counter::StalePriorities),
             replay_size: inserted.min(config.replay.capacity as u64),
             replay_capacity: config.replay.capacity as u64,
-            train_return_mean: (!self.returns.is_empty()).then(|| self.returns.iter().sum::<f64>() / self.returns.len() as f64),
+            train_return_mean: training.map(|training| training.return_mean),
+            train_length_mean: training.map(|training| self.steps() as f64 / training.episodes as f64),
             stop_eval_return: config.run.stop_eval_return,
             epsilon: anneals_epsilon(config).then(|| exploration::epsilon(&config.algorithm, 0, 1, env_steps)),
             beta: config.replay.prioritized.then(|| f64::from(learner::beta(config, env_steps))),
@@ -111,6 +140,27 @@ impl Observer {
         now
     }
 
+    /// Seconds from the last look before the first step until now, or until the run was told to end.
+    fn training_s(&mut self, state: RunState, env_steps: u64, wall_s: f64) -> f64 {
+        if env_steps > 0 && self.training_began_s.is_none() {
+            self.training_began_s = Some(self.last.wall_s);
+        }
+        match self.training_began_s {
+            Some(began_s) if state == RunState::Running => wall_s - began_s,
+            _ => self.last.training_s,
+        }
+    }
+
+    fn training_score(&self) -> Option<TrainingScore> {
+        let (count, total) = (self.episodes.len(), self.episodes.iter().map(|episode| episode.0).sum::<f64>());
+        (count > 0).then(|| TrainingScore { return_mean: total / count as f64, episodes: count as u64 })
+    }
+
+    /// Environment steps of the newest episodes.
+    fn steps(&self) -> u64 {
+        self.episodes.iter().map(|episode| episode.1).sum()
+    }
+
     fn waiting(&self, segment: &Segment, learners: bool) -> u64 {
         let chosen = segment.processes().iter().filter(|slot| matches!(slot.role(), Some((Role::Learner, _))) == learners);
         chosen.map(|slot| slot.counters().get(Counter::LimiterWaitNs)).sum()
@@ -137,13 +187,13 @@ impl Observer {
 
     fn drain_rings(&mut self, segment: &Segment) {
         for (slot, position) in self.positions.iter_mut().enumerate() {
-            let (returns, last) = (&mut self.returns, &mut self.last);
+            let (episodes, last) = (&mut self.episodes, &mut self.last);
             (*position, _) = segment.metric_ring(slot).drain(*position, |report| match report {
-                Report::Episode { episode_return, .. } => {
-                    if returns.len() == EPISODES {
-                        returns.pop_front();
+                Report::Episode { episode_return, length } => {
+                    if episodes.len() == EPISODES {
+                        episodes.pop_front();
                     }
-                    returns.push_back(episode_return);
+                    episodes.push_back((episode_return, length));
                 }
                 Report::Update { loss, q_mean, gradient_norm, policy_loss, entropy_temperature } => {
                     last.loss = Some(loss);

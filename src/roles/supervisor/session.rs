@@ -16,8 +16,7 @@ use super::plan::Plan;
 use super::sentinel::Sentinel;
 use super::standstill::Standstill;
 use super::watch::{Death, Watched, has_ended};
-use super::{Prepared, SupervisorError};
-use crate::checkpoint::{Policy, WeightsMetadata};
+use super::{Outcome, Prepared, SupervisorError, weights};
 use crate::config::Config;
 use crate::rendezvous::{Announcement, Listener, Registry, RunRecord};
 use crate::replay::{Repair, repair};
@@ -52,6 +51,8 @@ pub struct Session {
     membership: Membership,
     vigil: Vigil,
     standstill: Standstill,
+    /// The newest version of the best parameters that could not be saved at once.
+    unsaved_best: Option<u64>,
     reason: Option<StopReason>,
     next_snapshot: Instant,
     attachments: Attachments,
@@ -69,7 +70,8 @@ impl Session {
         let config = &prepared.loaded.config;
         let registry = Registry::open()?;
         let swept = registry.sweep();
-        let name = prepared.loaded.source.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
+        let stem = prepared.loaded.source.file_stem().map_or("run".into(), |stem| stem.to_string_lossy());
+        let name = format!("{stem}-seed{}", config.run.seed);
         let folder = RunFolder::create(config.run.folder.as_ref(), &name, &config.to_toml())?;
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
@@ -102,6 +104,7 @@ impl Session {
             membership: Membership::default(),
             vigil: Vigil::new(Instant::now()),
             standstill: Standstill::new(Duration::from_secs_f64(config.machine.hang_timeout_s), Instant::now()),
+            unsaved_best: None,
             reason: None,
             next_snapshot: Instant::now(),
             attachments: Attachments::new(listener, plan.attach_slots, prepared.loaded.config.actor.count),
@@ -132,7 +135,7 @@ impl Session {
     }
 
     /// The loop: sleep until something happens, see to it, record.
-    pub fn run(mut self) -> Result<bool, SupervisorError> {
+    pub fn run(mut self) -> Result<Outcome, SupervisorError> {
         while self.reason.is_none() {
             self.sleep();
             self.see_to_the_dead()?;
@@ -332,6 +335,10 @@ impl Session {
 
     fn evaluated(&mut self, report: EvaluationReport) {
         let mean = report.mean();
+        if let Some(unsaved) = &report.unsaved {
+            self.unsaved_best = Some(report.version);
+            self.sinks.trouble(unsaved.cause.clone(), &unsaved.message);
+        }
         let evaluation = Evaluation {
             wall_s: self.observer.wall_s(),
             env_steps: report.env_steps,
@@ -341,7 +348,7 @@ impl Session {
             lengths: report.lengths,
         };
         self.best_return = self.best_return.max(mean);
-        self.observer.evaluated(&evaluation.statistics(), report.version);
+        self.observer.evaluated(&evaluation);
         self.sinks.evaluation(&evaluation);
         if self.config().run.stop_eval_return.is_some_and(|goal| mean >= goal) {
             self.reason = Some(StopReason::Solved);
@@ -400,13 +407,15 @@ impl Session {
     }
 
     /// Let everybody leave, keep what was learned, report.
-    fn end(mut self) -> Result<bool, SupervisorError> {
+    fn end(mut self) -> Result<Outcome, SupervisorError> {
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
+        // The last moment of training: what follows is leaving.
+        self.snapshot();
         if self.segment.control().run_state() != RunState::Poisoned {
             self.segment.control().set_run_state(RunState::Stopping);
         }
-        if matches!(reason, StopReason::Interrupted | StopReason::Solved) {
-            // Their last evaluation is not wanted.
+        if matches!(reason, StopReason::Interrupted | StopReason::Solved | StopReason::TimeLimit) {
+            // Their last evaluation is not wanted, or there is no time left for it.
             self.watched
                 .iter()
                 .filter(|watched| watched.planned.role == Role::Evaluator)
@@ -425,30 +434,19 @@ impl Session {
             self.observe();
         }
         self.receive_evaluations();
-        let saved = self.save_last();
-        if let Err(error) = &saved {
-            self.sinks.event(&format!("the last weights could not be saved: {error}"));
+        let saved = weights::save_last(&self.prepared, &self.segment, &mut self.sinks);
+        if let Some(version) = self.unsaved_best {
+            weights::look_for_best(version, &mut self.sinks);
         }
         let snapshot = self.snapshot();
-        let failed = matches!(reason, StopReason::Failed(_));
-        self.sinks.finish(reason, &snapshot);
-        Ok(!failed && saved.is_ok())
-    }
-
-    fn save_last(&self) -> Result<(), crate::checkpoint::WeightsError> {
-        let board = self.segment.parameter_board();
-        let mut parameters = vec![0.0; board.len()];
-        let Some((parameter_version, [updates, environment_steps, ..])) = board.read(&mut parameters) else { return Ok(()) };
-        let metadata = WeightsMetadata {
-            algorithm: self.prepared.algorithm.name().into(),
-            environment: self.prepared.environment.id.clone(),
-            parameter_version,
-            environment_steps,
-            updates,
-            evaluation_return: None,
-            ..WeightsMetadata::default()
+        let outcome = match reason {
+            StopReason::Failed(_) => Outcome::Failed,
+            _ if !saved => Outcome::Failed,
+            StopReason::Interrupted => Outcome::Interrupted { signal: system::stop_signal().unwrap_or(Signal::SIGINT as u32) },
+            _ => Outcome::Completed,
         };
-        Policy::new(self.prepared.algorithm.network().clone(), &parameters, metadata).save(&self.sinks.folder().last_weights())
+        self.sinks.finish(reason, &snapshot);
+        Ok(outcome)
     }
 }
 

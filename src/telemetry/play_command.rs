@@ -1,0 +1,154 @@
+//! The command that plays what a run has learned, as it works for whoever started the run, from where they stand.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+const PLAYER: &str = "evaluate";
+
+/// How the program under way was started.
+#[derive(Debug, Clone)]
+pub(super) struct Program {
+    /// What was typed for it.
+    typed: PathBuf,
+    /// Where it lies.
+    executable: PathBuf,
+    /// The workspace of the cargo that started it.
+    workspace: Option<PathBuf>,
+    /// The folder in which it was started.
+    working_directory: PathBuf,
+}
+
+impl Program {
+    /// This process.
+    pub(super) fn current() -> Self {
+        Self {
+            typed: env::args_os().next().unwrap_or_default().into(),
+            executable: env::current_exe().unwrap_or_default(),
+            workspace: workspace(env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from), env::var("CARGO_PKG_NAME").ok()),
+            working_directory: env::current_dir().unwrap_or_default(),
+        }
+    }
+
+    /// The command that plays the run in `folder`; `None` where the program for it is not installed.
+    pub(super) fn play(&self, folder: &Path) -> Option<String> {
+        let player = match &self.workspace {
+            Some(workspace) => self.through_cargo(workspace),
+            None => self.neighbour()?,
+        };
+        Some(format!("{player} {}", word(self.from_here(folder))))
+    }
+
+    /// `path` as it is called from the working directory.
+    fn from_here<'a>(&self, path: &'a Path) -> &'a Path {
+        path.strip_prefix(&self.working_directory).unwrap_or(path)
+    }
+
+    /// The player beside this program, named as this program was.
+    fn neighbour(&self) -> Option<String> {
+        let installed = self.executable.with_file_name(PLAYER);
+        if !installed.is_file() {
+            return None;
+        }
+        let beside = self.typed.with_file_name(PLAYER);
+        // A bare name was found through PATH, and so is its neighbour.
+        let found_again = beside.parent() == Some(Path::new("")) || self.working_directory.join(&beside).is_file();
+        Some(word(if found_again { &beside } else { &installed }))
+    }
+
+    /// Cargo builds what is missing, with the profile and the features of this program.
+    fn through_cargo(&self, workspace: &Path) -> String {
+        let mut words = vec!["cargo run".to_owned()];
+        if !self.working_directory.starts_with(workspace) {
+            words.push(format!("--manifest-path {}", word(&workspace.join("Cargo.toml"))));
+        }
+        match self.executable.parent().and_then(Path::file_name).and_then(|folder| folder.to_str()) {
+            Some("release") => words.push("--release".into()),
+            Some("debug") | None => {}
+            Some(profile) => words.push(format!("--profile {}", word(Path::new(profile)))),
+        }
+        words.extend(features(&[("torch", cfg!(feature = "torch")), ("python", cfg!(feature = "python")), ("mujoco", cfg!(feature = "mujoco"))]));
+        words.push(format!("--bin {PLAYER} --"));
+        words.join(" ")
+    }
+}
+
+/// The workspace of Shoal, from what cargo tells the programs that it runs: `cargo xtask train` becomes the supervisor.
+fn workspace(manifest_folder: Option<PathBuf>, package: Option<String>) -> Option<PathBuf> {
+    match package?.as_str() {
+        "shoal" => manifest_folder,
+        "xtask" => Some(manifest_folder?.parent()?.to_path_buf()),
+        _ => None,
+    }
+}
+
+/// Cargo's flags for the features that are on, if they are not the default, which is all of them.
+fn features(all: &[(&str, bool)]) -> Option<String> {
+    let on: Vec<&str> = all.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
+    match on.len() {
+        count if count == all.len() => None,
+        0 => Some("--no-default-features".into()),
+        _ => Some(format!("--no-default-features --features {}", on.join(","))),
+    }
+}
+
+/// One word of a shell's command line.
+pub(super) fn word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(typed: &str, executable: &Path, working_directory: &Path) -> Program {
+        Program { typed: typed.into(), executable: executable.into(), workspace: None, working_directory: working_directory.into() }
+    }
+
+    #[test]
+    fn the_player_is_called_as_the_supervisor_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let programs = folder.path().join("target/release");
+        std::fs::create_dir_all(&programs).unwrap();
+        let supervisor = programs.join("supervisor");
+        let play = |typed: &str| program(typed, &supervisor, folder.path()).play(Path::new("runs/a run"));
+        assert_eq!(play("supervisor"), None, "the player is not there");
+        std::fs::write(programs.join(PLAYER), "").unwrap();
+        assert_eq!(play("supervisor").unwrap(), "evaluate 'runs/a run'");
+        assert_eq!(play("target/release/supervisor").unwrap(), "target/release/evaluate 'runs/a run'");
+        assert_eq!(play("./target/release/supervisor").unwrap(), "./target/release/evaluate 'runs/a run'");
+        let installed = programs.join(PLAYER).display().to_string();
+        assert_eq!(play("elsewhere/link").unwrap(), format!("{installed} 'runs/a run'"), "a link to the program has no such neighbour");
+    }
+
+    #[test]
+    fn what_cargo_started_is_played_through_cargo() {
+        let all = features(&[("torch", true), ("python", true)]);
+        assert_eq!(all, None);
+        assert_eq!(features(&[("torch", false), ("python", true)]).unwrap(), "--no-default-features --features python");
+        assert_eq!(features(&[("torch", false)]).unwrap(), "--no-default-features");
+        let root = Path::new("/shoal");
+        let of = |package: &str, folder: &str| workspace(Some(folder.into()), Some(package.into()));
+        assert_eq!(of("shoal", "/shoal").as_deref(), Some(root));
+        assert_eq!(of("xtask", "/shoal/xtask").as_deref(), Some(root));
+        assert_eq!(of("another", "/another"), None, "somebody else's program that started this one");
+        let through = |executable: &str, here: &str| {
+            let mut program = program("target/release/supervisor", Path::new(executable), Path::new(here));
+            program.workspace = Some(root.into());
+            program.play(&root.join("runs/one")).unwrap()
+        };
+        let here = through("/shoal/target/release/supervisor", "/shoal");
+        assert!(here.starts_with("cargo run --release ") && here.ends_with("--bin evaluate -- runs/one"), "{here}");
+        let debug = through("/shoal/target/debug/supervisor", "/shoal/configs");
+        assert!(!debug.contains("--release") && debug.ends_with("--bin evaluate -- /shoal/runs/one"), "{debug}");
+        let away = through("/shoal/target/fast/supervisor", "/home");
+        assert!(away.contains("--manifest-path /shoal/Cargo.toml --profile fast"), "{away}");
+    }
+
+    #[test]
+    fn a_path_is_one_word() {
+        let shown = ["runs/20261121-cart_pole-3f2a", "it's mine", ""].map(|path| word(Path::new(path)));
+        assert_eq!(shown, ["runs/20261121-cart_pole-3f2a", r"'it'\''s mine'", "''"]);
+    }
+}

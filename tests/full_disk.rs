@@ -1,0 +1,194 @@
+//! A disk that is full for a while does not end a training, and nothing that is written on it is ever half written.
+//!
+//! Each test runs once more in a mount namespace of its own, where the folder of runs is a small file system in memory.
+
+mod run_support;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use run_support::{SMALL, Supervised, WATCHDOG, segments_of};
+use shoal::checkpoint::Policy;
+use shoal::segment::Segment;
+use shoal::segment::scores::EvaluationScore;
+use shoal::sync::Ordering;
+
+/// Set in the process that has a mount namespace of its own.
+const INSIDE: &str = "SHOAL_TEST_MOUNT_NAMESPACE";
+
+/// Run the test `name` once more, alone, where it may mount what it likes; skipped where that is not permitted.
+fn in_a_mount_namespace(name: &str, body: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        return body();
+    }
+    let flags: [&[&str]; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
+    let permitted = |flags: &&&[&str]| {
+        let tried = Command::new("unshare").args(**flags).args(["mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output();
+        tried.is_ok_and(|output| output.status.success())
+    };
+    let Some(flags) = flags.iter().find(permitted) else {
+        let _ = writeln!(std::io::stderr(), "skipped: mounting a small file system in a namespace of one's own is not permitted here");
+        return;
+    };
+    let output = Command::new("unshare")
+        .args(*flags)
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "in the namespace ({}):\n{text}", output.status);
+}
+
+/// A run whose folder is on a small disk, and what it prints in a file on another.
+struct OnSmallDisk {
+    run: Supervised,
+    printed: PathBuf,
+}
+
+impl OnSmallDisk {
+    fn start(size: &str, overrides: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        std::fs::create_dir(&runs).unwrap();
+        mount(&["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"], &runs);
+        let all: Vec<&str> = SMALL.iter().chain(overrides).copied().collect();
+        let printed = folder.path().join("printed");
+        let mut command = run_support::command(folder.path(), &all);
+        command.stderr(File::create(&printed).unwrap());
+        Self { run: Supervised::spawn(command, folder), printed }
+    }
+
+    fn make_room(&self) {
+        mount(&["-o", "remount,size=64m"], &self.run.folder.path().join("runs"));
+    }
+
+    fn printed(&self) -> String {
+        std::fs::read_to_string(&self.printed).unwrap()
+    }
+
+    fn wait_until(&mut self, what: &str, mut ready: impl FnMut(&Self) -> bool) {
+        let deadline = Instant::now() + WATCHDOG;
+        while !ready(self) {
+            assert!(self.run.is_running(), "the run ended before {what}:\n{}", self.printed());
+            assert!(Instant::now() < deadline, "gave up waiting for {what}:\n{}", self.printed());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn wait_until_printed(&mut self, text: &str) {
+        self.wait_until(text, |run| run.printed().contains(text));
+    }
+
+    fn segment(&self) -> Segment {
+        Segment::attach_read_only(&segments_of(self.run.pid())[0]).unwrap()
+    }
+
+    fn evaluation(&self) -> Option<EvaluationScore> {
+        self.segment().control().scores().read().evaluation
+    }
+
+    /// Wait until `count` more evaluations have been made.
+    fn wait_for_evaluations(&mut self, count: usize) {
+        let mut newest = self.evaluation();
+        for _ in 0..count {
+            self.wait_until("another evaluation", |run| run.evaluation() != newest);
+            newest = self.evaluation();
+        }
+    }
+
+    fn best(&self) -> PathBuf {
+        self.run.run_folder().join("weights/best.safetensors")
+    }
+}
+
+impl Drop for OnSmallDisk {
+    fn drop(&mut self) {
+        // The folder can only be removed when nothing is mounted in it; with the namespace the mount would go anyway.
+        let _ = Command::new("umount").args(["--lazy"]).arg(self.run.folder.path().join("runs")).status();
+    }
+}
+
+fn mount(arguments: &[&str], target: &Path) {
+    let output = Command::new("mount").args(arguments).arg(target).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn training_outlives_a_full_disk_and_writes_again_when_there_is_room() {
+    in_a_mount_namespace("training_outlives_a_full_disk_and_writes_again_when_there_is_room", || {
+        // Weights of 270 kB never fit; soon nothing does.
+        let mut run = OnSmallDisk::start("64k", &["network.hidden=[256, 256]", "evaluator.interval_ms=100"]);
+        run.wait_until_printed("warning: ");
+        let evaluator = run.run.wait_for_process("evaluator");
+        let updates = run.segment().control().updates().load(Ordering::Relaxed);
+        // Each of these evaluations took longer than the interval of the metrics: when none has a line, lines are lost.
+        let mut lines = None;
+        while lines != Some(run.run.metrics().len()) {
+            lines = Some(run.run.metrics().len());
+            run.wait_for_evaluations(10);
+        }
+        run.wait_until("more updates", |run| run.segment().control().updates().load(Ordering::Relaxed) > updates + 100);
+        assert!(!run.best().exists());
+        assert_eq!(run.run.processes("evaluator"), [evaluator], "nobody was replaced:\n{}", run.printed());
+
+        run.make_room();
+        run.wait_until("the best weights", |run| run.best().exists());
+        Policy::load(&run.best()).unwrap();
+        let lines = run.run.metrics().len();
+        run.wait_until("more metrics", |run| run.run.metrics().len() > lines);
+        assert_eq!(names(&run.run.run_folder().join("weights")), ["best.safetensors"], "nothing half written stays behind");
+
+        let folder = run.run.run_folder();
+        run.run.end_by(Signal::SIGTERM);
+        let printed = run.printed();
+        assert_eq!(printed.matches("warning: ").count(), 1, "one message for one full disk:\n{printed}");
+        assert!(printed.contains("training goes on"), "{printed}");
+        for lost in ["of metrics.jsonl, which could not be written", "of the TensorBoard events, which could not be written"] {
+            assert!(printed.contains(lost), "`{lost}` is missing in:\n{printed}");
+        }
+        assert!(!printed.contains("best weights (version"), "they were written in the end:\n{printed}");
+        Policy::load(&folder.join("weights/last.safetensors")).unwrap();
+        for name in ["metrics.jsonl", "evaluations.jsonl"] {
+            let text = std::fs::read_to_string(folder.join(name)).unwrap();
+            assert!(text.ends_with('\n') && text.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{text}");
+        }
+    });
+}
+
+#[test]
+fn the_end_of_a_run_waits_for_room_for_its_last_weights() {
+    in_a_mount_namespace("the_end_of_a_run_waits_for_room_for_its_last_weights", || {
+        let mut run = OnSmallDisk::start("128k", &["network.hidden=[256, 256]"]);
+        run.wait_until_printed("warning: ");
+        run.run.signal(Signal::SIGINT);
+        run.wait_until_printed("waits up to");
+        run.make_room();
+        assert_eq!(run.run.wait().code(), Some(128 + Signal::SIGINT as i32), "{}", run.printed());
+        Policy::load(&run.run.run_folder().join("weights/last.safetensors")).unwrap();
+    });
+}
+
+#[test]
+fn weights_that_never_found_room_are_named_as_lost_and_the_run_fails() {
+    in_a_mount_namespace("weights_that_never_found_room_are_named_as_lost_and_the_run_fails", || {
+        let mut run = OnSmallDisk::start("128k", &["network.hidden=[256, 256]"]);
+        run.wait_until_printed("warning: ");
+        run.run.signal(Signal::SIGTERM);
+        assert_eq!(run.run.wait().code(), Some(1), "{}", run.printed());
+        let printed = run.printed();
+        for part in ["lost        the last weights", "the best weights (version"] {
+            assert!(printed.contains(part), "`{part}` is missing in:\n{printed}");
+        }
+        assert!(!printed.contains("play it"), "{printed}");
+    });
+}

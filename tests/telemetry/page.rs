@@ -1,0 +1,93 @@
+//! `docs/metrics.md` names everything that a run writes, and nothing else.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use shoal::telemetry::{ActorTime, LearnerTime, Snapshot};
+use tempfile::tempdir;
+
+use crate::files::{read_events, scalars};
+use crate::support::{evaluation, json_lines, piped_console, sinks_in};
+
+/// A moment of which everything is known; without `..`, so that a new metric cannot be forgotten here.
+fn everything() -> Snapshot {
+    let actor_time = ActorTime { environment_s: 1.0, inference_s: 1.0, insert_s: 1.0, limiter_wait_s: 1.0 };
+    let learner_time = LearnerTime { replay_s: 1.0, compute_s: 1.0, exchange_s: 1.0, publish_s: 1.0, limiter_wait_s: 1.0 };
+    Snapshot {
+        wall_s: 1.0,
+        training_s: 1.0,
+        env_steps: 1,
+        stop_env_steps: 1,
+        stop_wall_s: Some(1.0),
+        episodes: 1,
+        updates: 1,
+        inserted: 1,
+        sampled: 1,
+        stale_priorities: 1,
+        replay_size: 1,
+        replay_capacity: 1,
+        env_steps_per_s: 1.0,
+        updates_per_s: 1.0,
+        train_return_mean: Some(1.0),
+        train_length_mean: Some(1.0),
+        eval_return_mean: Some(1.0),
+        eval_return_std: Some(1.0),
+        eval_episodes: Some(1),
+        eval_version: Some(1),
+        best_eval_return: Some(1.0),
+        stop_eval_return: Some(1.0),
+        loss: Some(1.0),
+        q_mean: Some(1.0),
+        gradient_norm: Some(1.0),
+        policy_loss: Some(1.0),
+        entropy_temperature: Some(1.0),
+        epsilon: Some(1.0),
+        beta: Some(1.0),
+        parameter_version: 1,
+        policy_lag_mean: 1.0,
+        policy_lag_max: 1,
+        actor_time,
+        learner_time,
+        actors: 1,
+        attached: 1,
+        learners: 1,
+        restarts: 1,
+    }
+}
+
+/// The names in the table below `heading`, each with a unit and a meaning.
+fn named_below(heading: &str) -> Vec<String> {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md")).unwrap();
+    let (_, section) = page.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no section {heading}"));
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.trim_end_matches('|').split(" | ").map(str::trim).collect();
+        assert!(cells.len() == 3 && cells.iter().all(|cell| !cell.is_empty()), "name, unit and meaning: {row}");
+        cells[0].trim_end_matches('`').to_owned()
+    })
+    .collect()
+}
+
+fn assert_named(heading: &str, written: impl IntoIterator<Item = String>) {
+    let (named, written) = (named_below(heading), written.into_iter().collect::<BTreeSet<_>>());
+    let set: BTreeSet<String> = named.iter().cloned().collect();
+    assert_eq!(set.len(), named.len(), "a name stands twice below {heading}");
+    let missing: Vec<_> = written.difference(&set).collect();
+    let invented: Vec<_> = set.difference(&written).collect();
+    assert!(missing.is_empty() && invented.is_empty(), "{heading} in docs/metrics.md lacks {missing:?} and invents {invented:?}");
+}
+
+#[test]
+fn the_page_of_metrics_names_everything_that_is_written_and_nothing_else() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    sinks.record(&everything());
+    sinks.evaluation(&evaluation(1, &[1.0, 2.0]));
+    let keys = |path: &Path| json_lines(path)[0].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_named("`metrics.jsonl`", keys(&sinks.folder().metrics()));
+    assert_named("`evaluations.jsonl`", keys(&sinks.folder().evaluations()));
+    // The first two events are the file's version and the hyper-parameters.
+    let events = read_events(&sinks.folder().events());
+    assert_named("TensorBoard", events[2..].iter().flat_map(|event| scalars(event).into_keys().map(String::from).collect::<Vec<_>>()));
+}
