@@ -59,7 +59,8 @@ fn the_command_in_the_report_plays_the_run_from_where_it_was_started() {
     assert!(output.status.success(), "{text}");
     let play = text.lines().find_map(|line| line.strip_prefix("play it")).unwrap_or_else(|| panic!("{text}")).trim();
     assert!(play.contains("evaluate runs/"), "the path of the run is relative to where the user stands: {play}");
-    let played = std::process::Command::new("sh").args(["-c", &format!("{play} --episodes 1")]).current_dir(folder.path()).output().unwrap();
+    let played =
+        std::process::Command::new("sh").args(["-c", &format!("{play} --episodes 1")]).current_dir(folder.path()).output().unwrap();
     assert!(played.status.success(), "{play}: {}", String::from_utf8_lossy(&played.stderr));
     assert!(String::from_utf8_lossy(&played.stdout).contains("dqn on CartPole-v1"));
 }

@@ -117,7 +117,9 @@ fn a_learner_stopped_while_it_publishes_leads_on_when_it_wakes_up_beside_a_repla
         // Alone for as long as the replacement is put off: not at all after the first kill, then 1, 2, 4 ... seconds.
         if stop_before_it_has_published(&segment, publisher.pid(), is_replaced) {
             met += 1;
-            run.wait_until("the replacement waits for the one that stands still", || is_replaced() && victim.phase() == Some(Phase::Exchange));
+            run.wait_until("the replacement waits for the one that stands still", || {
+                is_replaced() && victim.phase() == Some(Phase::Exchange)
+            });
             kill(publisher.pid(), Signal::SIGCONT);
         }
         run.wait_until("the replacement", is_replaced);

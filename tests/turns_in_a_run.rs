@@ -15,7 +15,7 @@ use shoal::roles::supervisor::Plan;
 use shoal::roles::{actor, learner};
 use shoal::segment::control::RunState;
 use shoal::segment::counters::Counter;
-use shoal::segment::gradients::View;
+use shoal::segment::membership::View;
 use shoal::segment::processes::Role;
 use shoal::segment::{Description, Segment};
 use shoal::sync::Ordering;
@@ -71,7 +71,7 @@ impl<'scope> Member<'scope> {
             let environment = registry::spec(&config.environment.id).expect("a known environment");
             let algorithm = algorithms::build(config, &environment)?;
             let process = segment.processes().slot(slot);
-            assert!(process.reserve(role, number) && process.occupy(std::process::id()));
+            assert!(process.reserve(role, number).is_some_and(|generation| process.occupy(std::process::id(), generation)));
             // Every loop and every wait asks this before it goes on.
             let supervisor_alive = || asks.send(()).is_ok() && allowed.recv().is_ok();
             let run = Run {
@@ -115,12 +115,12 @@ fn play(actors: usize, attached: usize, favour: &[u32]) -> Played {
     let config = config(actors, attached);
     let environment = registry::spec(&config.environment.id).expect("a known environment");
     let algorithm = algorithms::build(&config, &environment).expect("an algorithm");
-    let layout = Plan::new(&config, &*algorithm, &[0]).expect("a plan").layout;
+    let layout = Plan::new(&config, &*algorithm, &[0], &[]).expect("a plan").layout;
     let description = Description { fields: algorithm.schema().describe(), ..Description::default() };
     let segment = Segment::create(layout, &description, false).expect("a small segment");
     let control = segment.control();
     control.set_run_state(RunState::Running);
-    View { epoch: 1, members: 1 }.store(control.membership());
+    View { epoch: 1, members: 1, leader: Some(0) }.store(control.membership());
     let counter = |slot: usize, counter| segment.processes().slot(slot).counters().get(counter);
     let everybody = actors + attached;
     let name = segment.name().to_owned();
@@ -161,13 +161,13 @@ fn play(actors: usize, attached: usize, favour: &[u32]) -> Played {
 
 /// Everybody gets at least half of an equal share over any hundred flushes, once all are under way.
 fn assert_shares_are_fair(played: &Played, members: usize) {
-    let counts = |window: &[usize]| (0..members).map(|member| window.iter().filter(|&&flusher| flusher == member).count()).collect::<Vec<_>>();
+    let counts =
+        |window: &[usize]| (0..members).map(|member| window.iter().filter(|&&flusher| flusher == member).count()).collect::<Vec<_>>();
     for (first, window) in played.flushes.windows(WINDOW).enumerate().skip(20) {
         let counts = counts(window);
         let least = counts.iter().copied().min().unwrap_or(0);
         assert!(2 * least * members >= WINDOW, "flushes {first} to {}: {counts:?} by {members} actors", first + WINDOW);
     }
-    println!("{members}: {:?}, lag {}", counts(&played.flushes), played.lag_max);
 }
 
 /// Room for the publication that is under way, and for what a learner does while a flush is made.

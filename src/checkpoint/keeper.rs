@@ -88,7 +88,8 @@ mod tests {
 
     fn policy(updates: u64) -> Policy {
         let spec = MlpSpec { inputs: 2, hidden: vec![4], outputs: 2, dueling: false };
-        let metadata = WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), updates, ..WeightsMetadata::default() };
+        let metadata =
+            WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), updates, ..WeightsMetadata::default() };
         Policy { parameters: spec.initialise(1), spec, metadata }
     }
 

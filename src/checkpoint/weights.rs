@@ -138,7 +138,9 @@ impl Weights {
             }
         }
         let scaling = self.metadata.input_scaling.as_ref();
-        for (name, values) in scaling.into_iter().flat_map(|scaling| [(MEAN, &scaling.means), (INVERSE_DEVIATION, &scaling.inverse_deviations)]) {
+        for (name, values) in
+            scaling.into_iter().flat_map(|scaling| [(MEAN, &scaling.means), (INVERSE_DEVIATION, &scaling.inverse_deviations)])
+        {
             check_finite(values, name, path)?;
             tensors.push((name.into(), FloatView { shape: vec![values.len()], values }));
         }

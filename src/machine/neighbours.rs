@@ -48,11 +48,7 @@ mod tests {
     #[test]
     fn a_whole_run_within_fewer_cores_is_bound_to_none_of_them() {
         let statuses = ["0-1", "0-1"].map(status);
-        let root = fixture::root(&[
-            ("proc/50/task/50/children", "51"),
-            ("proc/50/status", &statuses[0]),
-            ("proc/51/status", &statuses[1]),
-        ]);
+        let root = fixture::root(&[("proc/50/task/50/children", "51"), ("proc/50/status", &statuses[0]), ("proc/51/status", &statuses[1])]);
         assert_eq!(cores_bound_by(root.path(), 50), BTreeSet::new());
     }
 }

@@ -78,7 +78,7 @@ impl View {
     /// The arrival word of a round of this view.
     pub(super) fn stamp(self, round: u64) -> u64 {
         // The highest bit tells an arrival from the zero that every word starts with.
-        1 << 63 | u64::from(self.epoch) << ROUND_BITS | round % (1 << ROUND_BITS)
+        1 << 63 | u64::from(self.epoch) << ROUND_BITS | (round % (1 << ROUND_BITS))
     }
 }
 

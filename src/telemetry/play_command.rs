@@ -35,11 +35,11 @@ impl Program {
             Some(workspace) => self.through_cargo(workspace),
             None => self.neighbour()?,
         };
-        Some(format!("{player} {}", word(self.from_here(folder))))
+        Some(format!("{player} {}", word(self.as_called_here(folder))))
     }
 
     /// `path` as it is called from the working directory.
-    fn from_here<'a>(&self, path: &'a Path) -> &'a Path {
+    fn as_called_here<'a>(&self, path: &'a Path) -> &'a Path {
         path.strip_prefix(&self.working_directory).unwrap_or(path)
     }
 
@@ -66,7 +66,11 @@ impl Program {
             Some("debug") | None => {}
             Some(profile) => words.push(format!("--profile {}", word(Path::new(profile)))),
         }
-        words.extend(features(&[("torch", cfg!(feature = "torch")), ("python", cfg!(feature = "python")), ("mujoco", cfg!(feature = "mujoco"))]));
+        words.extend(features(&[
+            ("torch", cfg!(feature = "torch")),
+            ("python", cfg!(feature = "python")),
+            ("mujoco", cfg!(feature = "mujoco")),
+        ]));
         words.push(format!("--bin {PLAYER} --"));
         words.join(" ")
     }

@@ -71,8 +71,7 @@ fn counts_are_those_of_the_run() {
 #[test]
 fn the_newest_returns_are_those_that_the_supervisor_knows() {
     let (world, known, _announcement) = known();
-    let evaluation =
-        json!({"return_mean": 412.5, "ci95_low": 380.0, "ci95_high": 445.0, "episodes": 20, "env_steps": 96, "version": 2});
+    let evaluation = json!({"return_mean": 412.5, "ci95_low": 380.0, "ci95_high": 445.0, "episodes": 20, "env_steps": 96, "version": 2});
     let scores = json!({"training": {"return_mean": -120.25, "episodes": 4}, "evaluation": evaluation});
     assert_eq!(world.json(&[&known.pid()])["scores"], scores);
     let text = world.inspect(&[&known.pid()]).unwrap();

@@ -12,9 +12,7 @@ use shoal::telemetry::hyper_parameters::{Kind, PluginData};
 use shoal::telemetry::{ActorTime, Bottleneck, LearnerTime, RunFolder, Sinks, Snapshot, StopReason};
 use tempfile::tempdir;
 
-use crate::support::{
-    all_of, evaluation, json_lines, piped_console, root_of_this_process, run_alone, settings, sinks_in, snapshot_at,
-};
+use crate::support::{all_of, evaluation, json_lines, piped_console, root_of_this_process, run_alone, settings, sinks_in, snapshot_at};
 
 #[test]
 fn a_metrics_line_is_flat_and_leaves_out_what_is_not_known() {
@@ -139,9 +137,14 @@ fn the_report_names_the_best_evaluation_the_bottleneck_and_the_files() {
     assert!(summary.files.contains(&"weights/best.safetensors".to_string()), "{:?}", summary.files);
     let printed = all_of(reader);
     assert!(printed.contains(&summary.to_string()), "{printed}");
-    for part in
-        ["solved, after 0:25", "20,000 (1k/s)", "5,000 (250/s)", "best mean return 490.0 (95 % interval", "out of 2", "learner-bound: actors waited 80 %"]
-    {
+    for part in [
+        "solved, after 0:25",
+        "20,000 (1k/s)",
+        "5,000 (250/s)",
+        "best mean return 490.0 (95 % interval",
+        "out of 2",
+        "learner-bound: actors waited 80 %",
+    ] {
         assert!(printed.contains(part), "{part} is not in {printed}");
     }
     assert!(printed.contains(&format!("tensorboard --logdir {}", root.path().join("tensorboard").display())), "{printed}");

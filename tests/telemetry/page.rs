@@ -11,8 +11,17 @@ use crate::support::{evaluation, json_lines, piped_console, sinks_in};
 
 /// A moment of which everything is known; without `..`, so that a new metric cannot be forgotten here.
 fn everything() -> Snapshot {
-    let actor_time = ActorTime { environment_s: 1.0, inference_s: 1.0, insert_s: 1.0, limiter_wait_s: 1.0 };
-    let learner_time = LearnerTime { replay_s: 1.0, compute_s: 1.0, exchange_s: 1.0, publish_s: 1.0, limiter_wait_s: 1.0 };
+    let actor_time =
+        ActorTime { environment_s: 1.0, inference_s: 1.0, insert_s: 1.0, limiter_wait_s: 1.0, processor_s: 1.0, core_wait_s: 1.0 };
+    let learner_time = LearnerTime {
+        replay_s: 1.0,
+        compute_s: 1.0,
+        exchange_s: 1.0,
+        publish_s: 1.0,
+        limiter_wait_s: 1.0,
+        processor_s: 1.0,
+        core_wait_s: 1.0,
+    };
     Snapshot {
         wall_s: 1.0,
         training_s: 1.0,
@@ -48,6 +57,7 @@ fn everything() -> Snapshot {
         policy_lag_max: 1,
         actor_time,
         learner_time,
+        evaluator_processor_s: 1.0,
         actors: 1,
         attached: 1,
         learners: 1,

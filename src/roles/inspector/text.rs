@@ -8,7 +8,9 @@ use super::Histogram;
 use super::processes::ProcessReport;
 use super::report::Report;
 use super::table::Table;
-use super::words::{age, bar, bytes, describe_tree, done, evaluation, line, per_second, percent, process_state, rate, significant, training};
+use super::words::{
+    age, bar, bytes, describe_tree, done, evaluation, line, per_second, percent, process_state, rate, significant, training,
+};
 use crate::rendezvous::RunState as Liveliness;
 
 /// Characters of the longest bar.

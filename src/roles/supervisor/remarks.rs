@@ -33,7 +33,10 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
             ));
         }
     } else if actors > cores {
-        remarks.push(format!("{actors} actors on {} pay only where environments sleep, such as a simulator elsewhere", counted(cores, "core")));
+        remarks.push(format!(
+            "{actors} actors on {} pay only where environments sleep, such as a simulator elsewhere",
+            counted(cores, "core")
+        ));
     }
     remarks
 }

@@ -117,7 +117,9 @@ fn explain(segment: &Segment) -> String {
         "`inspect {pid}` shows more. `kill -9` of one that waits in vain has it replaced without harm to the others; Ctrl+C ends the run and \
          keeps its last parameters"
     ));
-    lines.push(format!("This should never be: please report it as a bug in Shoal, with these lines and the output of `inspect --json {pid}`"));
+    lines.push(format!(
+        "This should never be: please report it as a bug in Shoal, with these lines and the output of `inspect --json {pid}`"
+    ));
     lines.join("\n")
 }
 
