@@ -130,7 +130,7 @@ fn a_learner_stopped_while_it_publishes_leads_on_when_it_wakes_up_beside_a_repla
     assert!(log.contains("its replacement goes on from the state of learner 1, which leads"), "{log}");
     drop(segment);
     run.signal(Signal::SIGTERM);
-    assert!(run.wait().success());
+    assert_eq!(run.wait().code(), Some(143), "128 and the signal's number");
     run.assert_nothing_left();
 }
 

@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod parameters;
 mod private;
 pub mod processes;
+mod role;
 pub mod scores;
 #[allow(unsafe_code)]
 pub mod system;

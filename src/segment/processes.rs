@@ -11,6 +11,8 @@ use std::borrow::Cow;
 
 use crate::sync::{AtomicU64, Ordering, fence, monotonic_ns};
 
+pub use super::role::{Phase, Role};
+
 use super::control::Control;
 use super::counters::{COUNTER_WORDS, Counters};
 use super::view::{load_bytes, low, store_bytes};
@@ -23,48 +25,6 @@ const LAST_WORDS_BYTES: usize = 4096;
 /// Stands in last words for what was cut out.
 const CUT: &str = "\n[...]\n";
 const _: () = assert!(LAST_WORDS + LAST_WORDS_BYTES / 8 == SLOT_WORDS && SLOT_WORDS.is_multiple_of(8));
-
-/// What a process does in a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Steps environments.
-    Actor,
-    /// Steps environments, started from outside.
-    AttachedActor,
-    /// Computes gradients.
-    Learner,
-    /// Measures the newest parameters.
-    Evaluator,
-    /// Does everything in one process, reproducibly.
-    Synchronous,
-    /// Uses a replay that belongs to no run.
-    Participant,
-}
-
-impl Role {
-    const ALL: [Self; 6] = [Self::Actor, Self::AttachedActor, Self::Learner, Self::Evaluator, Self::Synchronous, Self::Participant];
-
-    /// Name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Actor => "actor",
-            Self::AttachedActor => "attached actor",
-            Self::Learner => "learner",
-            Self::Evaluator => "evaluator",
-            Self::Synchronous => "synchronous trainer",
-            Self::Participant => "participant",
-        }
-    }
-
-    fn code(self) -> u64 {
-        Self::ALL.iter().position(|&role| role == self).unwrap_or(0) as u64
-    }
-
-    fn from_code(code: u64) -> Option<Self> {
-        usize::try_from(code).ok().and_then(|code| Self::ALL.get(code).copied())
-    }
-}
 
 /// Whether anybody owns a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -113,71 +73,6 @@ impl Owner {
     /// The process that has it, or that reserved it.
     pub fn pid(self) -> u32 {
         low(self.0)
-    }
-}
-
-/// What a process is doing, for whoever asks why it does not move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Setting up.
-    Starting,
-    /// Stepping environments.
-    Environment,
-    /// Choosing actions.
-    Inference,
-    /// Writing to the replay.
-    Insert,
-    /// Waiting for the rate limiter.
-    LimiterWait,
-    /// Waiting for the first parameters.
-    ParameterWait,
-    /// Drawing a batch.
-    Sample,
-    /// Computing an update.
-    Compute,
-    /// Waiting for other learners.
-    Exchange,
-    /// Evaluating.
-    Evaluate,
-    /// Nothing to do.
-    Idle,
-    /// Leaving.
-    Leaving,
-}
-
-impl Phase {
-    const ALL: [Self; 12] = [
-        Self::Starting,
-        Self::Environment,
-        Self::Inference,
-        Self::Insert,
-        Self::LimiterWait,
-        Self::ParameterWait,
-        Self::Sample,
-        Self::Compute,
-        Self::Exchange,
-        Self::Evaluate,
-        Self::Idle,
-        Self::Leaving,
-    ];
-
-    /// Name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Environment => "environment step",
-            Self::Inference => "inference",
-            Self::Insert => "insert",
-            Self::LimiterWait => "waiting for the rate limiter",
-            Self::ParameterWait => "waiting for parameters",
-            Self::Sample => "sampling",
-            Self::Compute => "computing",
-            Self::Exchange => "waiting for other learners",
-            Self::Evaluate => "evaluating",
-            Self::Idle => "idle",
-            Self::Leaving => "leaving",
-        }
     }
 }
 

@@ -249,8 +249,10 @@ fn alone_on_a_full_disk() {
         summary.losses
     );
     let printed = all_of(reader);
-    // The first write was cut short, and the next ones were refused as a whole: to the system these are two causes.
-    assert_eq!(printed.matches("warning:").count(), 2, "one for each cause, whatever files it stopped: {printed}");
+    // A write that was cut short and one that was refused as a whole are two causes to the system. Whether the first one
+    // is cut short depends on the lengths of the records.
+    let warnings = printed.matches("warning:").count();
+    assert!((1..=2).contains(&warnings), "one for each cause, whatever files it stopped: {printed}");
     assert!(printed.contains("metrics.jsonl: ") && printed.contains("training goes on"), "{printed}");
 }
 
