@@ -21,7 +21,7 @@ const MAY_IMPORT: [(&str, &[&str]); 12] = [
     ("environments", &["machine"]),
     ("networks", &["config"]),
     ("algorithms", &["replay", "environments", "networks", "config"]),
-    ("config", &[]),
+    ("config", &["segment"]),
     ("checkpoint", &["networks"]),
     ("machine", &[]),
     ("rendezvous", &["segment"]),
