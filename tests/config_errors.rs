@@ -1,8 +1,9 @@
 //! The full text of what a user reads when a configuration is wrong: every problem at once, each where it was written.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use shoal::config::Config;
+use shoal::algorithms::registry as algorithms;
+use shoal::config::{Config, Key};
 
 /// The text of all errors of a file in `tests/data/config` with overrides.
 fn errors_of(file: &str, overrides: &[&str]) -> String {
@@ -108,6 +109,39 @@ tests/data/config/contradictions.toml:28:14: a replay.error_band of 100 samples 
 }
 
 #[test]
+fn keys_that_the_algorithm_does_not_know_are_told_which_ones_do() {
+    assert_same_lines(
+        &errors_of("without_effect.toml", &["algorithm.epsilon_end=0.1", "algorithm.entropy_temperature=0.2"]),
+        r#"
+tests/data/config/without_effect.toml:6:1: algorithm.double: it has no effect on sac, only on dqn; remove it, or change algorithm.name
+tests/data/config/without_effect.toml:7:1: algorithm.policy_delay_updates: it has no effect on sac, only on td3; remove it, or change algorithm.name
+tests/data/config/without_effect.toml:11:1: network.dueling: it has no effect on sac, only on dqn; remove it, or change algorithm.name
+--set algorithm.epsilon_end=0.1: it has no effect on sac, only on dqn; remove it, or change algorithm.name
+4 problems in the configuration
+"#,
+    );
+}
+
+#[test]
+fn every_algorithm_that_a_key_names_is_in_the_registry() {
+    for key in Key::all() {
+        assert!(key.algorithms.iter().all(|name| algorithms::NAMES.contains(name)), "{}: {:?}", key.path(), key.algorithms);
+    }
+}
+
+/// What a run keeps in its folder starts the same run again, for every preset.
+#[test]
+fn the_resolved_configuration_of_every_preset_loads_as_itself_and_names_no_key_without_effect() {
+    for path in presets() {
+        let config = Config::load(&path, &[]).unwrap_or_else(|errors| panic!("{errors}")).config;
+        let resolved = config.to_toml();
+        let loaded = Config::parse(&resolved, "resolved.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(loaded.config, config);
+        assert_eq!(resolved.contains("epsilon_end"), config.algorithm.name == "dqn", "{resolved}");
+    }
+}
+
+#[test]
 fn broken_toml_is_reported_alone_with_its_places() {
     assert_same_lines(
         &errors_of("syntax.toml", &[]),
@@ -173,10 +207,12 @@ tests/data/config/absent.toml: cannot be read (No such file or directory (os err
 
 #[test]
 fn every_preset_loads() {
-    for preset in std::fs::read_dir("configs").unwrap() {
-        let path = preset.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            Config::load(&path, &[]).unwrap_or_else(|errors| panic!("{errors}"));
-        }
+    for path in presets() {
+        Config::load(&path, &[]).unwrap_or_else(|errors| panic!("{errors}"));
     }
+}
+
+fn presets() -> Vec<PathBuf> {
+    let files = std::fs::read_dir("configs").unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect()
 }

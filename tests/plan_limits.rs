@@ -65,7 +65,7 @@ fn every_key_at_both_of_its_limits_is_planned_or_refused_by_its_name_value_and_l
     for key in Key::all() {
         for value in ends(key) {
             let path = key.path();
-            let algorithm = "dqn";
+            let algorithm = key.algorithms.first().unwrap_or(&"dqn");
             let Err(refusal) = plan(algorithm, &[format!("{path}={value}")]) else { continue };
             let rest = refusal.replace(&format!("--set {path}={value}"), "").replace("limits.toml", "");
             assert!(refusal.contains(&path) && refusal.contains(&value), "{path} = {value}: {refusal}");
