@@ -256,6 +256,7 @@ impl Session {
         let count = format!("{} of {limit}", watched.restarts);
         let (pid, saved) = (death.pid, loss(&repaired, planned.role, self.membership.leader()));
         let event = format!("{who} (pid {pid}) {how} (after {work}); {saved}; {next} ({count})");
+        let details = watched.untold(details);
         self.sinks.event(&with_details(event, &details));
         Ok(())
     }
