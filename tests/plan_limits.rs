@@ -50,7 +50,7 @@ fn plan(algorithm: &str, overrides: &[String]) -> Result<Plan, String> {
     let environment = environments::spec(id).unwrap();
     let algorithm = algorithms::build(&loaded.config, &environment)
         .map_err(|error| loaded.error_at("network.hidden", error.to_string()).to_string())?;
-    let plan = Plan::new(&loaded.config, &*algorithm, &[0, 1]).map_err(|error| error.to_string())?;
+    let plan = Plan::new(&loaded.config, &*algorithm, &[0, 1], &[]).map_err(|error| error.to_string())?;
     plan.check(&BUDGET).map_err(|error| error.to_string())?;
     Ok(plan)
 }

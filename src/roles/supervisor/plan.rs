@@ -10,6 +10,7 @@ use super::neighbours::Neighbour;
 use super::remarks::{counted, remarks};
 use crate::algorithms::Algorithm;
 use crate::config::Config;
+use crate::environments::ObservationSpace;
 use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::memory::{Budget, OverBudget};
 use crate::machine::readable_bytes;
@@ -65,6 +66,7 @@ pub struct Plan {
     pub processes: Vec<PlannedProcess>,
     /// First slot for attached actors, and how many.
     pub attach_slots: std::ops::Range<usize>,
+    warning: Option<String>,
     cores: usize,
     placed: String,
     remarks: Vec<String>,
@@ -132,6 +134,7 @@ impl Plan {
             layout,
             processes,
             attach_slots: actors..actors + attach,
+            warning: None,
             cores: cores.len(),
             placed,
             remarks: remarks(config, cores.len()),
@@ -147,6 +150,22 @@ impl Plan {
         self.run_folder = path.display().to_string();
     }
 
+    /// Say what it costs that a network of dense layers takes an image: there are no convolutions yet.
+    pub fn warn_of_images(&mut self, observation: &ObservationSpace) {
+        if !observation.is_image() {
+            return;
+        }
+        let shape: Vec<String> = observation.shape.iter().map(usize::to_string).collect();
+        let store_bytes = self.layout.section(Region::Store).length_bytes as u64;
+        self.warning = Some(format!(
+            "observations are images of {} bytes, and dense layers take them as {} separate floats, since there are no convolutions yet: the \
+             replay's transitions take {}, and learning from pixels this way rarely works",
+            shape.join(" x "),
+            observation.len(),
+            readable_bytes(store_bytes)
+        ));
+    }
+
     /// Refuse the plan if the segment does not fit, with the largest capacity that would.
     pub fn check(&self, budget: &Budget) -> Result<(), PlanError> {
         let Err(over) = budget.check(self.layout.total_bytes() as u64) else { return Ok(()) };
@@ -156,6 +175,7 @@ impl Plan {
             Some(capacity) => format!("lower replay.capacity from {} to {capacity}, the largest that fits", parameters.capacity),
             None => self.advice_beyond_the_replay(),
         };
+        let advice = self.warning.iter().fold(advice, |advice, warning| format!("{advice}; {warning}"));
         Err(PlanError::Memory { over, advice })
     }
 }
@@ -233,6 +253,9 @@ impl fmt::Display for Plan {
         if !self.attach_slots.is_empty() {
             line("attach", format!("room for {} more actors", self.attach_slots.len()))?;
         }
+        if let Some(warning) = &self.warning {
+            line("warning", warning.clone())?;
+        }
         Ok(())
     }
 }
@@ -245,7 +268,7 @@ fn region_name(region: crate::segment::Region) -> String {
 mod tests {
     use super::*;
     use crate::algorithms::registry;
-    use crate::environments;
+    use crate::environments::{self, EnvironmentSpec};
     use crate::machine::memory::Limit;
 
     fn plan(change: impl FnOnce(&mut Config)) -> Plan {
@@ -278,6 +301,31 @@ mod tests {
         let stagers = plan.layout.parameters().stagers;
         assert!(plan.processes.iter().all(|process| (process.role == Role::Actor) == (process.slot < 3)));
         assert!(plan.attach_slots.end == stagers);
+    }
+
+    #[test]
+    fn an_image_for_dense_layers_is_a_warning_with_its_price_in_memory() {
+        let space = |shape: &[usize], high| {
+            let length = shape.iter().product();
+            ObservationSpace { shape: shape.to_vec(), low: vec![0.0; length], high: vec![high; length] }
+        };
+        let mut config = Config::for_environment("Image-v0");
+        config.replay.capacity = 76_800;
+        let environment =
+            EnvironmentSpec { observation: space(&[84, 84, 4], 255.0), ..environments::registry::spec("CartPole-v1").unwrap() };
+        let algorithm = registry::build(&config, &environment).unwrap();
+        let mut plan = Plan::new(&config, &*algorithm, &[0, 1], &[]).unwrap();
+        plan.warn_of_images(&environment.observation);
+        let said = plan.to_string();
+        // Two observations of 28,224 floats of 4 bytes and a line of other fields, 76,800 times.
+        assert!(said.contains("warning     observations are images of 84 x 84 x 4 bytes") && said.contains("take 16.2 GiB"), "{said}");
+        let refused = plan.check(&Budget { bytes: 1 << 30, limit: Limit::SharedMemory }).unwrap_err().to_string();
+        assert!(refused.contains("lower replay.capacity") && refused.contains("images of 84 x 84 x 4 bytes"), "{refused}");
+
+        plan.warning = None;
+        plan.warn_of_images(&space(&[28_224], 255.0));
+        plan.warn_of_images(&space(&[84, 84], 1.0));
+        assert_eq!(plan.warning, None, "a vector and a box of other numbers are no images");
     }
 
     #[test]
