@@ -113,6 +113,10 @@ impl Prepared {
     pub fn new(mut loaded: Loaded) -> Result<Self, SupervisorError> {
         let started = Instant::now();
         let source = loaded.source.clone();
+        // What starts from the resolved configuration later keeps the name.
+        if let ("", Some(stem)) = (loaded.config.run.name.as_str(), source.file_stem()) {
+            loaded.config.run.name = stem.to_string_lossy().into_owned();
+        }
         environments::resolve(&mut loaded.config, &source).map_err(|error| about_environment(&loaded, &error))?;
         let examined = environments::request(&loaded.config).examine().map_err(|error| about_environment(&loaded, &error))?;
         let (environment, software) = (examined.spec, examined.software);

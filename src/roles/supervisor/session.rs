@@ -70,8 +70,7 @@ impl Session {
         let config = &prepared.loaded.config;
         let registry = Registry::open()?;
         let swept = registry.sweep();
-        let stem = prepared.loaded.source.file_stem().map_or("run".into(), |stem| stem.to_string_lossy());
-        let name = format!("{stem}-seed{}", config.run.seed);
+        let name = format!("{}-seed{}", config.run.name, config.run.seed);
         let folder = RunFolder::create(config.run.folder.as_ref(), &name, &config.to_toml())?;
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
