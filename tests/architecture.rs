@@ -14,23 +14,25 @@ use source::Source;
 
 /// Who may import whom: a folder or file directly below `src`, and the others that it may name.
 /// `roles`, `lib.rs` and the programs in `bin` may name all of them.
-const MAY_IMPORT: [(&str, &[&str]); 12] = [
+const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("sync", &[]),
     ("segment", &["sync"]),
     ("replay", &["sync", "segment"]),
     ("environments", &["machine"]),
     ("networks", &["config"]),
     ("algorithms", &["replay", "environments", "networks", "config"]),
-    ("config", &[]),
+    ("config", &["segment"]),
     ("checkpoint", &["networks"]),
     ("machine", &[]),
     ("rendezvous", &["segment"]),
     ("standalone", &["sync", "segment", "replay", "rendezvous", "config"]),
     ("telemetry", &["config", "machine"]),
+    ("presets", &["config", "telemetry"]),
+    ("seeds", &["segment", "telemetry"]),
 ];
 
 /// What the roles share. A role may name these and what `roles/mod.rs` defines.
-const SHARED_BY_ROLES: [&str; 2] = ["run", "environments"];
+const SHARED_BY_ROLES: [&str; 3] = ["run", "environments", "run_name"];
 
 /// The only roles that are made of others, and of which: whoever forks the roles, and whoever plays several of them.
 const ROLES_OF_ROLES: [(&str, &[&str]); 4] = [

@@ -1,8 +1,9 @@
 //! The full text of what a user reads when a configuration is wrong: every problem at once, each where it was written.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use shoal::config::Config;
+use shoal::algorithms::registry as algorithms;
+use shoal::config::{Config, Key};
 
 /// The text of all errors of a file in `tests/data/config` with overrides.
 fn errors_of(file: &str, overrides: &[&str]) -> String {
@@ -47,7 +48,7 @@ fn wrong_types_are_told_what_was_expected_and_how_to_write_it() {
 tests/data/config/wrong_types.toml:1:1: replay: expected the table [replay], found an integer; write [replay] on a line of its own and its keys below
 tests/data/config/wrong_types.toml:4:6: environment.id = 1: expected the name of an environment, such as "CartPole-v1", found an integer; write it in quotes: "1"
 tests/data/config/wrong_types.toml:7:14: learner.batch_size = "64": expected an integer from 1 to 65536 (transitions), found a string; write 64 without quotes
-tests/data/config/wrong_types.toml:8:9: learner.count = "abc": expected an integer from 1 to 64 (processes), found a string
+tests/data/config/wrong_types.toml:8:9: learner.count = "abc": expected an integer from 1 to 32 (processes), found a string
 tests/data/config/wrong_types.toml:9:17: learner.learning_rate = true: expected a number above 0 and at most 1, found a boolean
 tests/data/config/wrong_types.toml:10:10: learner.device = ["cpu"]: expected "cpu" or "cuda:N" with the number of a GPU, found a list
 tests/data/config/wrong_types.toml:13:10: network.hidden = 256: expected a list of 1 to 64 integers from 1 to 65536 (units), found an integer; write [256]
@@ -75,7 +76,7 @@ tests/data/config/out_of_range.toml:11:14: algorithm.target_tau = 0.0: must be a
 tests/data/config/out_of_range.toml:12:8: algorithm.loss = "hubre": must be "huber" or "mse", or "none"; did you mean "huber"?
 tests/data/config/out_of_range.toml:13:15: algorithm.exploration = "boltzmann": must be "global" or "ape_x"; the default is "global"
 tests/data/config/out_of_range.toml:16:10: network.hidden = []: must be a list of 1 to 64 integers from 1 to 65536 (units); the default is [256, 256]
-tests/data/config/out_of_range.toml:19:9: learner.count = 0: must be an integer from 1 to 64 (processes); the default is 1
+tests/data/config/out_of_range.toml:19:9: learner.count = 0: must be an integer from 1 to 32 (processes); the default is 1
 tests/data/config/out_of_range.toml:20:14: learner.batch_size = 1_000_000: must be an integer from 1 to 65536 (transitions); the default is 64
 tests/data/config/out_of_range.toml:21:14: learner.adam_beta1 = 1.0: must be a number of at least 0 and below 1; the default is 0.9
 tests/data/config/out_of_range.toml:22:10: learner.device = "gpu": must be "cpu" or "cuda:N" with the number of a GPU; the default is "cpu"
@@ -98,13 +99,46 @@ tests/data/config/contradictions.toml:9:15: an algorithm.epsilon_end of 0 makes 
 tests/data/config/contradictions.toml:12:10: network.engine "cpu" cannot compute on learner.device "cuda:0"; set network.engine to "torch" or learner.device to "cpu"
 tests/data/config/contradictions.toml:19:9: a learner.count of 3 contradicts actor.count 0, which runs everything in one process; set learner.count to 1 or actor.count to at least 1
 tests/data/config/contradictions.toml:20:14: a learner.batch_size of 64 cannot be shared equally by 3 learners (learner.count); use 66
-tests/data/config/contradictions.toml:24:12: a replay.capacity of 1000 is less than the 1143 transitions that 1 actors and 8 attach slots can write at once; raise replay.capacity or lower actor.flush_transitions, actor.environments or actor.attach_slots
+tests/data/config/contradictions.toml:24:12: a replay.capacity of 1000 is less than the 1143 transitions that can be written at once, by 1 actors (actor.count) and 8 attach slots (actor.attach_slots), each up to 127 for actor.flush_transitions 64, actor.environments 64 and algorithm.n_step 1; raise replay.capacity or lower one of these
 tests/data/config/contradictions.toml:25:12: replay.min_size 2000 exceeds replay.capacity 1000, so sampling would never begin; lower replay.min_size or raise replay.capacity
 tests/data/config/contradictions.toml:26:14: replay.beta_start 0.9 exceeds replay.beta_end 0.5, but beta only grows; lower replay.beta_start or raise replay.beta_end
 tests/data/config/contradictions.toml:28:14: a replay.error_band of 100 samples is too narrow for batches of 64 and flushes of up to 127 transitions: both sides could wait for ever; use at least 4064, or "none"
 9 problems in the configuration
 "#,
     );
+}
+
+#[test]
+fn keys_that_the_algorithm_does_not_know_are_told_which_ones_do() {
+    assert_same_lines(
+        &errors_of("without_effect.toml", &["algorithm.epsilon_end=0.1", "algorithm.entropy_temperature=0.2"]),
+        r#"
+tests/data/config/without_effect.toml:6:1: algorithm.double: it has no effect on sac, only on dqn; remove it, or change algorithm.name
+tests/data/config/without_effect.toml:7:1: algorithm.policy_delay_updates: it has no effect on sac, only on td3; remove it, or change algorithm.name
+tests/data/config/without_effect.toml:11:1: network.dueling: it has no effect on sac, only on dqn; remove it, or change algorithm.name
+--set algorithm.epsilon_end=0.1: it has no effect on sac, only on dqn; remove it, or change algorithm.name
+4 problems in the configuration
+"#,
+    );
+}
+
+#[test]
+fn every_algorithm_that_a_key_names_is_in_the_registry() {
+    for key in Key::all() {
+        assert!(key.algorithms.iter().all(|name| algorithms::NAMES.contains(name)), "{}: {:?}", key.path(), key.algorithms);
+    }
+}
+
+/// What a run keeps in its folder starts the same run again, for every preset.
+#[test]
+fn the_resolved_configuration_of_every_preset_loads_as_itself_and_names_no_key_without_effect() {
+    for path in presets() {
+        let config = Config::load(&path, &[]).unwrap_or_else(|errors| panic!("{errors}")).config;
+        let resolved = config.to_toml();
+        let loaded = Config::parse(&resolved, "resolved.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(loaded.config, config);
+        assert_eq!(resolved.contains("epsilon_end"), config.algorithm.name == "dqn", "{resolved}");
+    }
 }
 
 #[test]
@@ -151,7 +185,7 @@ tests/data/config/overridden.toml:5:14: learner.batch_size = 0: must be an integ
 --set learner.count: expected TABLE.KEY=VALUE, such as learner.batch_size=512
 --set batch_size=3: unknown key; `batch_size` belongs to [learner]
 --set lerner.count=3: unknown table; did you mean [learner]?
---set learner.count=many: expected an integer from 1 to 64 (processes), found a string
+--set learner.count=many: expected an integer from 1 to 32 (processes), found a string
 --set algorithm.loss=hubre: must be "huber" or "mse", or "none"; did you mean "huber"?
 --set network.hidden=[64,: not valid TOML: unclosed array, expected `]`
 --set replay.min_size=200_000: replay.min_size 200000 exceeds replay.capacity 100000, so sampling would never begin; lower replay.min_size or raise replay.capacity
@@ -173,10 +207,12 @@ tests/data/config/absent.toml: cannot be read (No such file or directory (os err
 
 #[test]
 fn every_preset_loads() {
-    for preset in std::fs::read_dir("configs").unwrap() {
-        let path = preset.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            Config::load(&path, &[]).unwrap_or_else(|errors| panic!("{errors}"));
-        }
+    for path in presets() {
+        Config::load(&path, &[]).unwrap_or_else(|errors| panic!("{errors}"));
     }
+}
+
+fn presets() -> Vec<PathBuf> {
+    let files = std::fs::read_dir("configs").unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect()
 }

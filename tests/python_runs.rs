@@ -82,7 +82,16 @@ fn an_environment_that_raises_once_costs_one_actor_and_no_learner() {
 
 #[test]
 fn an_environment_that_keeps_raising_ends_the_run_with_its_traceback() {
-    let closing = failure_of(start_faulty("raise", "", &[]));
+    let mut run = start_faulty("raise", "", &[]);
+    assert!(!run.wait().success());
+    let log = run.log();
+    assert_eq!(
+        log.matches("in raise_an_error").count(),
+        2,
+        "the first failure and the end tell the traceback, those between do not: {log}"
+    );
+    assert_eq!(log.matches("(as before)").count(), 1, "{log}");
+    let closing = failure_of(run);
     assert!(closing.contains("raised an exception in step 1 of an episode: ValueError: the wheels came off (3 times"), "{closing}");
     assert!(closing.contains("faulty.py\", line ") && closing.contains("in raise_an_error"), "{closing}");
 }

@@ -100,12 +100,56 @@ fn what_is_wrong_with_an_environment_is_told_at_its_place_in_the_configuration()
     assert!(arguments.contains("environment.keyword_arguments") && arguments.contains("JSON object"), "{arguments}");
 }
 
+/// The environment of `faulty.py` that fails as `how` says in its first step.
+fn refusal_of_faulty(how: &str, flags: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let python_path = format!("environment.python_path={}", python_support::folder().display());
+    let arguments = format!(r#"environment.keyword_arguments={{"how": "{how}", "after": 0}}"#);
+    let mut command = supervisor(folder.path(), &["environment.id=python:faulty:Faulty", &python_path, &arguments]);
+    let output = command.args(flags).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(!folder.path().join("runs").exists(), "nothing may be written for a run that cannot start");
+    said(&output)
+}
+
+#[test]
+fn an_environment_that_fails_at_once_ends_the_run_before_it_starts_with_one_short_error() {
+    for flags in [&["--check"][..], &[]] {
+        let raised = refusal_of_faulty("raise", flags);
+        assert_eq!(raised.matches("the wheels came off").count(), 3, "summary, line of code and end of the traceback: {raised}");
+        assert!(raised.contains("raised an exception in step 1 of an episode: ValueError: the wheels came off\n"), "{raised}");
+        assert!(raised.contains("faulty.py\", line ") && !raised.contains("<shoal"), "{raised}");
+        assert!(raised.lines().count() <= 12, "{raised}");
+    }
+    for (how, told) in [
+        ("observe nan", "it gave observation[1] = nan in its first step"),
+        ("reward infinity", "it gave reward = inf in its first step"),
+        ("observe less", "the observation has the shape (2,), and the observation space (3,)"),
+        ("exit", "SystemExit: no longer"),
+        ("exit at once", "ended its process while it was made, reset and stepped once (exit status: 7)"),
+    ] {
+        let refused = refusal_of_faulty(how, &[]);
+        assert!(refused.contains(told) && refused.lines().count() <= 12, "{how}: {refused}");
+    }
+}
+
+#[test]
+fn an_environment_of_the_old_interface_is_told_what_reset_returns() {
+    let python_path = format!("environment.python_path={}", python_support::folder().display());
+    let refused = refusal(&["environment.id=python:faulty:OldApi", &python_path]);
+    assert!(refused.contains("raised an exception in reset: TypeError: reset() must return (observation, info)"), "{refused}");
+    assert_eq!(refused.lines().count(), 2, "{refused}");
+}
+
 #[test]
 fn a_constructor_that_hangs_is_given_up_with_its_stack() {
     let request = python_support::request("python:faulty:Faulty", r#"{"how": "hang in its constructor"}"#);
     let request = EnvironmentRequest { patience: Duration::from_secs(3), ..request };
     let hung = request.examine().unwrap_err().to_string();
-    assert!(hung.contains("was not made within 3 s") && hung.contains("in hang\n") && hung.contains("in __init__"), "{hung}");
+    assert!(
+        hung.contains("was not made, reset and stepped once within 3 s") && hung.contains("in hang\n") && hung.contains("in __init__"),
+        "{hung}"
+    );
     assert!(!hung.contains("<shoal"), "{hung}");
 }
 

@@ -13,6 +13,7 @@ pub(crate) fn exception(py: Python<'_>, error: &StandaloneError) -> PyErr {
     let text = error.to_string();
     match error {
         StandaloneError::OutOfRange { .. }
+        | StandaloneError::Layout(_)
         | StandaloneError::NoFields
         | StandaloneError::Field { .. }
         | StandaloneError::NotPrioritized

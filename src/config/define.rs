@@ -2,12 +2,13 @@
 
 /// Declares the struct of one TOML table, its defaults, and its [`Table`](crate::config::Table) of keys.
 ///
-/// A line reads `name: type = default, limits, unit;` below the comment that explains the key to users.
+/// A line reads `name: type = default, limits, unit;` below the comment that explains the key to users. A key that only some algorithms
+/// know ends in `, only ["dqn"];` with their names.
 macro_rules! table {
     (
         $(#[doc = $table_doc:literal])+
         [$table:ident] $name:ident {
-            $( $(#[doc = $doc:literal])+ $key:ident: $type:ty = $default:expr, $limits:expr, $unit:literal; )+
+            $( $(#[doc = $doc:literal])+ $key:ident: $type:ty = $default:expr, $limits:expr, $unit:literal $(, only $algorithms:expr)?; )+
         }
     ) => {
         $(#[doc = $table_doc])+
@@ -36,6 +37,10 @@ macro_rules! table {
                     optional: <$type as crate::config::Setting>::OPTIONAL,
                     limits: $limits,
                     unit: $unit,
+                    algorithms: {
+                        const ALGORITHMS: &[&[&str]] = &[$(&$algorithms)?];
+                        if let [algorithms] = ALGORITHMS { algorithms } else { &[] }
+                    },
                 }, )+ ],
             };
         }

@@ -57,6 +57,14 @@ pub enum Problem {
     /// A key that has no default is absent.
     #[error("missing; set it to {0}")]
     Required(String),
+    /// The chosen algorithm does not know the key.
+    #[error("it has no effect on {algorithm}, only on {}; remove it, or change algorithm.name", known_to.join(", "))]
+    WithoutEffect {
+        /// The algorithm that was chosen.
+        algorithm: String,
+        /// The algorithms that know the key.
+        known_to: &'static [&'static str],
+    },
     /// Two keys contradict each other; the text names both with their values.
     #[error("{0}")]
     Contradiction(String),

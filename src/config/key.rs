@@ -34,6 +34,8 @@ pub struct Key {
     pub limits: Limits,
     /// What its number counts; empty where the number is pure.
     pub unit: &'static str,
+    /// The algorithms on which it has an effect; empty for all.
+    pub algorithms: &'static [&'static str],
 }
 
 impl Table {
@@ -58,6 +60,12 @@ impl Key {
     /// `table.name`.
     pub fn path(&self) -> String {
         format!("{}.{}", self.table, self.name)
+    }
+
+    /// Whether it has an effect on `algorithm`. An algorithm that no key names may use all of them.
+    pub fn is_known_to(&self, algorithm: &str) -> bool {
+        let is_declared = || Key::all().any(|key| key.algorithms.contains(&algorithm));
+        self.algorithms.is_empty() || self.algorithms.contains(&algorithm) || !is_declared()
     }
 
     /// Whether `value` has the type of this key.

@@ -18,7 +18,7 @@ pub enum Limits {
         most: u64,
     },
     /// A few whole numbers.
-    OneOf(&'static [u64]),
+    OneOf(&'static [usize]),
     /// Finite real numbers.
     Real {
         /// Lower end.
@@ -86,7 +86,7 @@ impl Limits {
         match *self {
             Limits::Any => true,
             Limits::Whole { least, most } => is_within(value, least, most),
-            Limits::OneOf(numbers) => numbers.iter().any(|&number| is_within(value, number, number)),
+            Limits::OneOf(numbers) => numbers.iter().any(|&number| is_within(value, number as u64, number as u64)),
             Limits::Real { low, high } => {
                 let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
                 number.is_some_and(|number| number.is_finite() && (low, high).contains(&number))
@@ -111,7 +111,7 @@ impl fmt::Display for Limits {
             Limits::Whole { least, most } => write!(out, "from {least} to {most}"),
             Limits::OneOf(numbers) => {
                 let (last, others) = numbers.split_last().expect("a choice among numbers has at least one");
-                let others: Vec<String> = others.iter().map(u64::to_string).collect();
+                let others: Vec<String> = others.iter().map(usize::to_string).collect();
                 write!(out, "among {} and {last}", others.join(", "))
             }
             Limits::Real { low, high } => match (low, high) {

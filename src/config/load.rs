@@ -89,6 +89,9 @@ impl Config {
         if !is_broken {
             errors.extend(missing_keys(&accepted, &refused, &places));
             errors.extend(contradictions(&config, &refused, &places));
+            if !refused.contains("algorithm.name") {
+                errors.extend(without_effect(&config.algorithm.name, &accepted));
+            }
         }
         if !errors.is_empty() {
             return Err(ConfigErrors::sorted(errors));
@@ -124,6 +127,21 @@ fn missing_keys(accepted: &BTreeMap<String, Entry>, refused: &BTreeSet<String>, 
             key: key.path(),
             value: None,
             problem: Box::new(Problem::Required(key.allowed())),
+        })
+        .collect()
+}
+
+/// The entries that the chosen algorithm does not know.
+fn without_effect(algorithm: &str, accepted: &BTreeMap<String, Entry>) -> Vec<ConfigError> {
+    let key = |entry: &Entry| Key::find(&entry.path).expect("accepted entries are keys");
+    accepted
+        .values()
+        .filter(|entry| !key(entry).is_known_to(algorithm))
+        .map(|entry| ConfigError {
+            place: entry.key_place.clone(),
+            key: entry.path.clone(),
+            value: None,
+            problem: Box::new(Problem::WithoutEffect { algorithm: algorithm.to_owned(), known_to: key(entry).algorithms }),
         })
         .collect()
 }

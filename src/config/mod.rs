@@ -28,3 +28,4 @@ pub use place::Place;
 pub use reference::reference;
 pub use schema::Config;
 pub use setting::{Choice, Kind, Setting};
+pub use suggestion::for_option as suggestion_for_option;

@@ -11,7 +11,8 @@ const INTRODUCTION: &str = "\
 # Configuration
 
 A run is described by a TOML file; `--set TABLE.KEY=VALUE` changes a key of it and wins. A key that neither sets has its default. Unknown keys,
-values of another type and values outside their limits are refused, all at once, each with its place. `\"none\"` stands for an absent value.
+keys that have no effect on the chosen algorithm, values of another type and values outside their limits are refused, all at once, each with its
+place. `\"none\"` stands for an absent value.
 
 This page is made from the declarations in `src/config/schema`. After a change there, run `SHOAL_REWRITE=1 cargo test --lib configuration_page`.
 ";
@@ -35,7 +36,8 @@ fn write_table(page: &mut String, table: &Table) {
     for key in table.keys {
         let default = if key.is_required() { "required".to_owned() } else { format!("`{}`", key.default_value()) };
         let allowed = Key { unit: "", ..*key }.allowed();
-        line(page, format_args!("| `{}` | {default} | {allowed} | {} | {} |", key.name, key.unit, key.doc.trim()));
+        let only = if key.algorithms.is_empty() { String::new() } else { format!(" Only for {}.", key.algorithms.join(", ")) };
+        line(page, format_args!("| `{}` | {default} | {allowed} | {} | {}{only} |", key.name, key.unit, key.doc.trim()));
     }
     for key in table.keys {
         if let Kind::Choice(choices) = key.kind {

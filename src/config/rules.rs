@@ -101,12 +101,18 @@ pub(crate) const RULES: &[Rule] = &[
               flushes in flight share a slot.",
         violation: |config| {
             let (capacity, flight) = (config.replay.capacity, config.most_transitions_in_flight());
+            let actor = &config.actor;
             (capacity < flight).then(|| {
                 format!(
-                    "a replay.capacity of {capacity} is less than the {flight} transitions that {} actors and {} attach slots can \
-                     write at once; raise replay.capacity or lower actor.flush_transitions, actor.environments or actor.attach_slots",
-                    config.actor.count.max(1),
-                    config.actor.attach_slots
+                    "a replay.capacity of {capacity} is less than the {flight} transitions that can be written at once, by {} actors \
+                     (actor.count) and {} attach slots (actor.attach_slots), each up to {} for actor.flush_transitions {}, \
+                     actor.environments {} and algorithm.n_step {}; raise replay.capacity or lower one of these",
+                    actor.count.max(1),
+                    actor.attach_slots,
+                    config.largest_flush_transitions(),
+                    actor.flush_transitions,
+                    actor.environments,
+                    config.algorithm.n_step,
                 )
             })
         },

@@ -44,6 +44,17 @@ pub(crate) fn for_bare_key(typed: &str) -> String {
     belonging(typed).or_else(near).unwrap_or_else(|| for_table(typed))
 }
 
+/// How to change the key that was typed as an option of the command line, `--learning_rate 1e-3`, if there is one of nearly that name.
+pub fn for_option(option: &str, value: Option<&str>) -> Option<String> {
+    let typed = option.trim_start_matches('-').replace('-', "_");
+    let name = typed.rsplit('.').next().unwrap_or(&typed);
+    let exact = || Key::all().filter(|key| key.path() == typed || key.name == name);
+    let near = nearest(name, Key::all().map(|key| key.name));
+    let keys: Vec<_> = if exact().next().is_some() { exact().collect() } else { Key::all().filter(|key| near == Some(key.name)).collect() };
+    let spelled = |key: &&Key| format!("--set {}={}", key.path(), value.unwrap_or("VALUE"));
+    (!keys.is_empty()).then(|| keys.iter().map(spelled).collect::<Vec<_>>().join(" or "))
+}
+
 /// In which tables a key of exactly this name is.
 fn belonging(name: &str) -> Option<String> {
     let tables: Vec<String> = Key::all().filter(|key| key.name == name).map(|key| format!("[{}]", key.table)).collect();
@@ -71,5 +82,16 @@ mod tests {
         assert_eq!(for_bare_key("batch_sise"), "`batch_size` belongs to [learner]");
         assert_eq!(for_bare_key("count"), "`count` belongs to [actor] and [learner]");
         assert_eq!(for_bare_key("lerner"), "did you mean [learner]?");
+    }
+
+    #[test]
+    fn an_option_that_is_a_key_is_told_how_to_be_set() {
+        let told = |option: &str, value| for_option(option, value).unwrap_or_default();
+        assert_eq!(told("--learning_rate", Some("1e-3")), "--set learner.learning_rate=1e-3");
+        assert_eq!(told("--learning-rate", None), "--set learner.learning_rate=VALUE");
+        assert_eq!(told("--learner.batch_size", Some("64")), "--set learner.batch_size=64");
+        assert_eq!(told("--batchsize", Some("64")), "--set learner.batch_size=64");
+        assert_eq!(told("--count", Some("2")), "--set actor.count=2 or --set learner.count=2");
+        assert_eq!(for_option("--colour", None), None);
     }
 }

@@ -1,11 +1,18 @@
 //! The resolved configuration as TOML, which a run keeps in its folder and which starts the same run again.
 
-use super::schema::Config;
+use super::key::Table;
+use super::schema::{Config, TABLES};
 
 impl Config {
-    /// Every key with its value, ready to be loaded again: `parse(to_toml(c)) == c`. What is absent is spelled `"none"`.
+    /// Every key that the algorithm knows, with its value, ready to be loaded again. What is absent is spelled `"none"`.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("every value of a configuration has a spelling in TOML")
+        let values = toml::Table::try_from(self).expect("every value of a configuration has a spelling in TOML");
+        let table_text = |table: &Table| {
+            let known = table.keys.iter().filter(|key| key.is_known_to(&self.algorithm.name));
+            let lines = known.map(|key| format!("{} = {}\n", key.name, values[key.table][key.name]));
+            format!("[{}]\n{}", table.name, lines.collect::<String>())
+        };
+        TABLES.iter().map(table_text).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -67,11 +74,15 @@ mod tests {
 
     /// Any configuration that keeps every limit and every condition between keys.
     fn valid_configuration() -> impl Strategy<Value = Config> {
-        let keys: Vec<&'static Key> = Key::all().collect();
+        let keys: Vec<&'static Key> = Key::all().filter(|key| key.path() != "algorithm.name").collect();
         let values: Vec<BoxedStrategy<Value>> = keys.iter().copied().map(allowed_value).collect();
-        values.prop_map(move |values| {
-            let mut root = toml::Table::new();
-            for (key, value) in keys.iter().zip(values) {
+        let algorithms = prop::sample::select(vec!["dqn", "ddpg", "td3", "sac", "one of one's own"]);
+        (algorithms, values).prop_map(move |(algorithm, values)| {
+            let mut root = toml::Table::from_iter([(
+                "algorithm".to_owned(),
+                Value::Table(toml::Table::from_iter([("name".to_owned(), Value::from(algorithm))])),
+            )]);
+            for (key, value) in keys.iter().zip(values).filter(|(key, _)| key.is_known_to(algorithm)) {
                 let table = root.entry(key.table).or_insert_with(|| Value::Table(toml::Table::new()));
                 table.as_table_mut().unwrap().insert(key.name.to_owned(), value);
             }

@@ -36,7 +36,7 @@ pub enum EnvironmentError {
     Unknown {
         /// What was asked for.
         id: String,
-        /// ` (did you mean ...?)` or nothing.
+        /// What to write instead, where that is known; follows the id directly.
         suggestion: String,
         /// All names.
         known: String,
@@ -165,7 +165,7 @@ pub enum EnvironmentError {
         command: String,
     },
     /// Python raised an exception.
-    #[error("`{id}` raised an exception in {during}: {summary}\n{traceback}")]
+    #[error("`{id}` raised an exception in {during}: {summary}{}{traceback}", if traceback.is_empty() { "" } else { "\n" })]
     Python {
         /// Environment.
         id: String,
@@ -173,12 +173,12 @@ pub enum EnvironmentError {
         during: Moment,
         /// The line that names the exception.
         summary: Box<str>,
-        /// The traceback, innermost call last.
+        /// The end of the traceback, innermost call last; empty where no call is the environment's own.
         traceback: Box<str>,
     },
     /// The environment could not be described in time.
     #[error(
-        "`{id}` was not made within {patience_s} s; raise machine.hang_timeout_s if it needs longer. It was here, innermost call first:\n{stack}"
+        "`{id}` was not made, reset and stepped once within {patience_s} s; raise machine.hang_timeout_s if it needs longer. It was here, innermost call first:\n{stack}"
     )]
     Hung {
         /// Environment.
@@ -188,8 +188,8 @@ pub enum EnvironmentError {
         /// Where it was, innermost call first.
         stack: String,
     },
-    /// The process that made the environment ended without an answer.
-    #[error("`{id}` ended its process while it was made ({status}); what it wrote is above")]
+    /// The process that tried the environment ended without an answer.
+    #[error("`{id}` ended its process while it was made, reset and stepped once ({status}); what it wrote is above")]
     Died {
         /// Environment.
         id: String,

@@ -88,7 +88,12 @@ pub(super) fn origin_of(request: &EnvironmentRequest) -> Result<&'static dyn Ori
         if id.starts_with(mujoco::PREFIX) && mujoco::ENTRIES.is_empty() {
             return EnvironmentError::NotBuilt { id: id.to_owned(), feature: "mujoco" };
         }
-        let suggestion = nearest(id).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
+        let versioned = || id.rsplit_once("-v").is_some_and(|(_, version)| version.parse::<u32>().is_ok()) && !id.contains(':');
+        let suggestion = match nearest(id) {
+            Some(name) => format!(" (did you mean `{name}`?)"),
+            None if versioned() => format!("; if it is one of Gymnasium's, write `gymnasium:{id}`"),
+            None => String::new(),
+        };
         let prefixes = PREFIXES.iter().map(|(prefix, _)| format!("{prefix}..."));
         let known = names().map(str::to_owned).chain(prefixes).collect::<Vec<_>>().join(", ");
         EnvironmentError::Unknown { id: id.to_owned(), suggestion, known }
@@ -157,6 +162,14 @@ mod tests {
     fn assert_suggests(asked: &str, meant: &str) {
         let message = spec(asked).expect_err("the name is misspelt").to_string();
         assert!(message.contains(&format!("(did you mean {meant}?)")), "{message}");
+    }
+
+    #[test]
+    fn a_name_with_a_version_that_is_not_native_is_taken_for_one_of_gymnasium() {
+        for asked in ["LunarLander-v3", "BipedalWalker-v3", "ALE/Pong-v5"] {
+            let message = spec(asked).expect_err("it is not native").to_string();
+            assert!(message.contains(&format!("write `gymnasium:{asked}`")), "{message}");
+        }
     }
 
     #[cfg(feature = "mujoco")]

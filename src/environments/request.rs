@@ -54,7 +54,8 @@ impl EnvironmentRequest {
         registry::origin_of(self)?.make(self)
     }
 
-    /// What is fixed about it and what it runs on. Runs no Python in this process, so that it may fork afterwards.
+    /// What is fixed about it and what it runs on; an environment in Python is reset and stepped once for it. Runs no Python in this
+    /// process, so that it may fork afterwards.
     ///
     /// # Errors
     /// As [`make`](Self::make), without the need to be prepared.

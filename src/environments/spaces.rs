@@ -31,6 +31,12 @@ impl ObservationSpace {
         self.shape.iter().product()
     }
 
+    /// Whether it shows an image: rows of bytes, with or without channels.
+    pub fn is_image(&self) -> bool {
+        let all = |bounds: &[f32], wanted: f32| !bounds.is_empty() && bounds.iter().all(|&bound| bound == wanted);
+        self.shape.len() >= 2 && all(&self.low, 0.0) && all(&self.high, 255.0)
+    }
+
     /// Whether there is nothing to observe.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

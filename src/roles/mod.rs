@@ -9,6 +9,7 @@ pub mod inspector;
 pub mod learner;
 pub mod player;
 pub mod run;
+pub mod run_name;
 pub mod supervisor;
 pub mod synchronous;
 

@@ -143,7 +143,10 @@ pub(super) fn validate(mapping: &Mapping) -> Result<(Layout, Identity), SegmentE
     if get(CHECKSUM) != checksum(words) {
         return Err(damaged("the checksum", get(CHECKSUM), checksum(words)));
     }
-    let layout = Layout::new(decode(&std::array::from_fn(|index| get(PARAMETERS + index))))?;
+    let layout = Layout::new(decode(&std::array::from_fn(|index| get(PARAMETERS + index)))).map_err(|error| {
+        let limit = if error.found < error.least { error.least } else { error.most };
+        damaged(error.what, error.found as u64, limit as u64)
+    })?;
     for (index, section) in layout.sections().iter().enumerate() {
         let expected = [section.region as u64, section.offset_bytes as u64, section.length_bytes as u64];
         for (part, what) in ["the section's kind", "the section's offset", "the section's length"].into_iter().enumerate() {

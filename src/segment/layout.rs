@@ -7,10 +7,11 @@
 //! Every region starts on a page. All offsets are from the start of the segment.
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-use super::SegmentError;
 use super::control::CONTROL_BYTES;
 use super::gradients::exchange_words;
+use super::membership::MOST_LEARNERS;
 use super::metrics::RING_WORDS;
 use super::parameters::board_words;
 use super::processes::SLOT_WORDS;
@@ -22,8 +23,10 @@ pub const FANOUTS: [usize; 5] = [4, 8, 16, 32, 64];
 /// Most transitions a replay can hold: with leaves of 39 bits their sum stays below 2^63, so that a sum which is
 /// negative for a moment (a subtraction that overtook its addition) can be told from a large one.
 pub const MAX_CAPACITY: usize = 1 << 24;
-/// Most processes of a run.
-pub const MAX_PROCESSES: usize = 1024;
+/// Most processes of a run: more than the limits of all roles add up to.
+pub const MAX_PROCESSES: usize = 2048;
+/// Most transitions in one staging area: a flush fits the store, and one more may be under way.
+const MAX_STAGED_TRANSITIONS: usize = MAX_CAPACITY + 1;
 const MAX_PARAMETERS: usize = 1 << 31;
 
 /// A part of the segment.
@@ -116,6 +119,20 @@ pub struct Section {
     pub length_bytes: usize,
 }
 
+/// A size that no segment can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{what} is {found}, but must be from {least} to {most}")]
+pub struct LayoutError {
+    /// Which size, in words.
+    pub what: &'static str,
+    /// The size asked for.
+    pub found: usize,
+    /// The smallest possible.
+    pub least: usize,
+    /// The largest possible.
+    pub most: usize,
+}
+
 /// The place of every region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -125,7 +142,7 @@ pub struct Layout {
 
 impl Layout {
     /// Lay out a segment, or say which size is out of range.
-    pub fn new(parameters: LayoutParameters) -> Result<Self, SegmentError> {
+    pub fn new(parameters: LayoutParameters) -> Result<Self, LayoutError> {
         parameters.check()?;
         let mut offset_bytes = PAGE_BYTES;
         let sections = REGIONS.map(|region| {
@@ -160,18 +177,13 @@ impl Layout {
 }
 
 impl LayoutParameters {
-    fn check(&self) -> Result<(), SegmentError> {
-        let within = |what, value: usize, least: usize, most: usize| {
-            let limit = if value < least { least } else { most };
-            if (least..=most).contains(&value) {
-                Ok(())
-            } else {
-                Err(SegmentError::Damaged { what, found: value as u64, expected: limit as u64 })
-            }
+    fn check(&self) -> Result<(), LayoutError> {
+        let within = |what, found: usize, least: usize, most: usize| {
+            if (least..=most).contains(&found) { Ok(()) } else { Err(LayoutError { what, found, least, most }) }
         };
         within("the number of process slots", self.processes, 1, MAX_PROCESSES)?;
         within("the number of staging areas", self.stagers, 0, self.processes)?;
-        within("the number of staged transitions", self.staged_transitions, 1, 1 << 20)?;
+        within("the number of staged transitions", self.staged_transitions, 1, MAX_STAGED_TRANSITIONS)?;
         // One slot more than there are writers, or writers that hold a slot each could wait for each other.
         within("the capacity of the replay", self.capacity, self.least_capacity(), MAX_CAPACITY)?;
         within("the number of words in a transition", self.transition_words, 1, 1 << 20)?;
@@ -179,13 +191,14 @@ impl LayoutParameters {
         within("the number of learned parameters", self.learned_parameters, 1, MAX_PARAMETERS)?;
         within("the number of values of the learners' state", self.learner_state_values, 1, 4 * MAX_PARAMETERS)?;
         within("the number of statistics", self.statistics_values, 0, 1 << 24)?;
-        within("the number of learners", self.learners, 1, 32)?;
+        within("the number of learners", self.learners, 1, MOST_LEARNERS)?;
         // The same for frames, of which a writer holds one at a time.
         within("the number of frames", self.frames, if self.frames > 0 { self.least_capacity() } else { 0 }, MAX_CAPACITY)?;
         within("the number of bytes in a frame", self.frame_bytes, usize::from(self.frames > 0), 1 << 24)?;
         within("the room for the description", self.description_bytes, 16, 1 << 24)?;
         if self.fanout != 0 && !FANOUTS.contains(&self.fanout) {
-            return Err(SegmentError::Damaged { what: "the fan-out of the sum tree", found: self.fanout as u64, expected: 16 });
+            let (least, most) = (FANOUTS[0], FANOUTS[FANOUTS.len() - 1]);
+            return Err(LayoutError { what: "the fan-out of the sum tree, a power of two,", found: self.fanout, least, most });
         }
         Ok(())
     }
@@ -335,7 +348,8 @@ mod tests {
             LayoutParameters { frames: 9, frame_bytes: 7, ..cartpole() },
             LayoutParameters { published_values: usize::MAX / 2, ..cartpole() },
         ] {
-            assert!(matches!(Layout::new(wrong), Err(SegmentError::Damaged { .. })), "{wrong:?}");
+            let error = Layout::new(wrong).unwrap_err();
+            assert!(!(error.least..=error.most).contains(&error.found) || error.found == 5, "{error}");
         }
     }
 

@@ -33,7 +33,7 @@ pub mod view;
 pub use description::Description;
 pub use error::SegmentError;
 pub use header::{ABI_VERSION, Identity, replay_name_prefix};
-pub use layout::{Layout, LayoutParameters, Region};
+pub use layout::{Layout, LayoutError, LayoutParameters, Region};
 pub use private::PrivateWords;
 
 use crate::sync::AtomicU64;

@@ -8,7 +8,7 @@ use crate::config::ConfigErrors;
 use crate::rendezvous::RendezvousError;
 use crate::rendezvous::handshake::JoinError;
 use crate::replay::SampleError;
-use crate::segment::SegmentError;
+use crate::segment::{LayoutError, SegmentError};
 
 /// Why a replay could not be made, opened, used, saved or loaded.
 #[derive(Debug, Error)]
@@ -37,6 +37,9 @@ pub enum StandaloneError {
         /// What is wrong.
         problem: String,
     },
+    /// A size that no segment can have.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
     /// The segment.
     #[error(transparent)]
     Segment(#[from] SegmentError),

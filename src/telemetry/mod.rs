@@ -22,6 +22,7 @@ mod run_record;
 mod sinks;
 pub mod snapshot;
 mod summary;
+mod table;
 pub mod tensorboard;
 mod units;
 
@@ -36,3 +37,4 @@ pub use run_record::{Finished, RunRecord};
 pub use sinks::{Settings, Sinks};
 pub use snapshot::{ActorTime, LearnerTime, Snapshot};
 pub use summary::{BestEvaluation, StopReason, Summary};
+pub use table::Table;

@@ -2,12 +2,19 @@
 
 use crate::config::define::table;
 use crate::config::limits::{at_least, whole};
+use crate::segment::layout::MAX_PROCESSES;
+use crate::segment::membership::MOST_LEARNERS;
+
+const MOST_ACTORS: usize = 1_024;
+const MOST_ATTACH_SLOTS: usize = 256;
+const EVALUATORS: usize = 1;
+const _: () = assert!(MOST_ACTORS + MOST_ATTACH_SLOTS + MOST_LEARNERS + EVALUATORS <= MAX_PROCESSES, "every allowed run fits a segment");
 
 table! {
     /// The processes that step environments.
     [actor] ActorConfig {
         /// Actor processes; 0 runs everything in one process, reproducible bit for bit from the seed.
-        count: usize = 1, whole(0, 1_024), "processes";
+        count: usize = 1, whole(0, MOST_ACTORS as u64), "processes";
         /// Environments that each actor steps with one batched inference.
         environments: usize = 8, whole(1, 4_096), "environments";
         /// Transitions staged before a flush.
@@ -17,6 +24,6 @@ table! {
         /// Environment steps taken at random, summed over all actors, before the policy is used.
         random_steps: u64 = 1_000, at_least(0), "environment steps";
         /// Slots kept for actors that join with `attach`.
-        attach_slots: usize = 8, whole(0, 256), "processes";
+        attach_slots: usize = 8, whole(0, MOST_ATTACH_SLOTS as u64), "processes";
     }
 }

@@ -4,7 +4,7 @@ use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, above, above_up_to, at_least, between, finite, whole};
 
 table! {
-    /// The algorithm and its settings. Keys of other algorithms than the one named are without effect.
+    /// The algorithm and its settings. A key that the named algorithm does not know is refused where it is set.
     [algorithm] AlgorithmConfig {
         /// Name in the registry of algorithms: `dqn` for discrete actions; `ddpg`, `td3` and `sac` for continuous ones.
         name: String = "dqn".into(), Limits::Text { form: "the name of an algorithm, such as \"dqn\"", accepts: |name| !name.is_empty() }, "";
@@ -20,35 +20,35 @@ table! {
         /// and 0.005 for the others.
         target_tau: Option<f64> = None, above_up_to(0.0, 1.0), "";
         /// Choose the bootstrap action with the online network (double DQN).
-        double: bool = true, Limits::Any, "";
-        /// How DQN's exploration is spread over the environments.
-        exploration: Exploration = Exploration::Global, Limits::Any, "";
-        /// Exploration rate at the first step (DQN, global exploration).
-        epsilon_start: f64 = 1.0, between(0.0, 1.0), "";
-        /// Exploration rate at the end of the schedule; with `ape_x`, the base of the per-environment rates (DQN).
-        epsilon_end: f64 = 0.05, between(0.0, 1.0), "";
-        /// Environment steps over which the rate falls linearly (DQN).
-        epsilon_anneal_steps: u64 = 10_000, at_least(1), "environment steps";
-        /// Exponent of Ape-X's rates: epsilon_i = epsilon_end ^ (1 + i / (N - 1) * epsilon_alpha) (DQN).
-        epsilon_alpha: f64 = 7.0, between(0.0, 100.0), "";
-        /// Standard deviation of the noise that the first environment adds to its actions (DDPG, TD3).
-        exploration_noise_std: f64 = 0.1, between(0.0, 10.0), "half the action range";
-        /// Noise of the last environment, as a multiple of the first one's; those between are spaced geometrically (DDPG, TD3).
-        exploration_noise_spread: f64 = 1.0, above_up_to(0.0, 100.0), "";
-        /// Updates of the critics per update of the policy (TD3).
-        policy_delay_updates: u64 = 2, at_least(1), "updates";
-        /// Standard deviation of the noise on the target policy's actions (TD3).
-        target_noise_std: f64 = 0.2, between(0.0, 10.0), "half the action range";
-        /// Largest absolute noise on the target policy's actions (TD3).
-        target_noise_clip: f64 = 0.5, between(0.0, 10.0), "half the action range";
-        /// Entropy temperature; `"none"` learns it (SAC).
-        entropy_temperature: Option<f64> = None, between(0.0, 1_000.0), "";
-        /// Entropy temperature from which learning it starts (SAC).
-        initial_entropy_temperature: f64 = 1.0, above(0.0), "";
-        /// Entropy that a learned temperature holds; `"none"` takes minus the number of action dimensions (SAC).
-        target_entropy: Option<f64> = None, finite(), "nats";
-        /// Adam's step size for the policy; `"none"` takes that of the critics, `learner.learning_rate` (DDPG, TD3, SAC).
-        policy_learning_rate: Option<f64> = None, above_up_to(0.0, 1.0), "";
+        double: bool = true, Limits::Any, "", only ["dqn"];
+        /// How exploration is spread over the environments.
+        exploration: Exploration = Exploration::Global, Limits::Any, "", only ["dqn"];
+        /// Exploration rate at the first step, with `global` exploration.
+        epsilon_start: f64 = 1.0, between(0.0, 1.0), "", only ["dqn"];
+        /// Exploration rate at the end of the schedule; with `ape_x`, the base of the per-environment rates.
+        epsilon_end: f64 = 0.05, between(0.0, 1.0), "", only ["dqn"];
+        /// Environment steps over which the rate falls linearly.
+        epsilon_anneal_steps: u64 = 10_000, at_least(1), "environment steps", only ["dqn"];
+        /// Exponent of Ape-X's rates: epsilon_i = epsilon_end ^ (1 + i / (N - 1) * epsilon_alpha).
+        epsilon_alpha: f64 = 7.0, between(0.0, 100.0), "", only ["dqn"];
+        /// Standard deviation of the noise that the first environment adds to its actions.
+        exploration_noise_std: f64 = 0.1, between(0.0, 10.0), "half the action range", only ["ddpg", "td3"];
+        /// Noise of the last environment, as a multiple of the first one's; those between are spaced geometrically.
+        exploration_noise_spread: f64 = 1.0, above_up_to(0.0, 100.0), "", only ["ddpg", "td3"];
+        /// Updates of the critics per update of the policy.
+        policy_delay_updates: u64 = 2, at_least(1), "updates", only ["td3"];
+        /// Standard deviation of the noise on the target policy's actions.
+        target_noise_std: f64 = 0.2, between(0.0, 10.0), "half the action range", only ["td3"];
+        /// Largest absolute noise on the target policy's actions.
+        target_noise_clip: f64 = 0.5, between(0.0, 10.0), "half the action range", only ["td3"];
+        /// Entropy temperature; `"none"` learns it.
+        entropy_temperature: Option<f64> = None, between(0.0, 1_000.0), "", only ["sac"];
+        /// Entropy temperature from which learning it starts.
+        initial_entropy_temperature: f64 = 1.0, above(0.0), "", only ["sac"];
+        /// Entropy that a learned temperature holds; `"none"` takes minus the number of action dimensions.
+        target_entropy: Option<f64> = None, finite(), "nats", only ["sac"];
+        /// Adam's step size for the policy; `"none"` takes that of the critics, `learner.learning_rate`.
+        policy_learning_rate: Option<f64> = None, above_up_to(0.0, 1.0), "", only ["ddpg", "td3", "sac"];
         /// Scale observations to mean 0 and variance 1, with statistics of all actors.
         normalise_observations: bool = false, Limits::Any, "";
         /// Divide rewards by the standard deviation of the discounted return, with statistics of all actors.

@@ -2,12 +2,13 @@
 
 use crate::config::define::table;
 use crate::config::limits::{Limits, above, above_up_to, at_least, below, between, whole};
+use crate::segment::membership::MOST_LEARNERS;
 
 table! {
     /// The processes that compute gradients.
     [learner] LearnerConfig {
         /// Learner processes; each draws its share of the batch.
-        count: usize = 1, whole(1, 64), "processes";
+        count: usize = 1, whole(1, MOST_LEARNERS as u64), "processes";
         /// Transitions per update, over all learners.
         batch_size: usize = 64, whole(1, 65_536), "transitions";
         /// Adam's step size.

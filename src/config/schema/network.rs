@@ -9,7 +9,7 @@ table! {
         /// Units of each hidden layer.
         hidden: Vec<usize> = vec![256, 256], Limits::List { longest: 64, least: 1, most: 65_536 }, "units";
         /// Separate value and advantage streams after the last hidden layer (dueling).
-        dueling: bool = false, Limits::Any, "";
+        dueling: bool = false, Limits::Any, "", only ["dqn"];
         /// What computes the learner's gradients.
         engine: Engine = Engine::Auto, Limits::Any, "";
     }

@@ -2,9 +2,9 @@
 
 use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, above, above_up_to, at_least, between, whole};
+use crate::segment::layout::{FANOUTS, MAX_CAPACITY};
 
-/// The largest replay: 2^24 transitions, which keeps the sums of the tree's fixed-point priorities within 64 bits.
-const LARGEST_CAPACITY: u64 = 1 << 24;
+const LARGEST_CAPACITY: u64 = MAX_CAPACITY as u64;
 
 table! {
     /// The prioritized replay between actors and learners.
@@ -12,7 +12,7 @@ table! {
         /// Transitions kept.
         capacity: usize = 100_000, whole(64, LARGEST_CAPACITY), "transitions";
         /// Children per node of the sum tree.
-        fanout: usize = 16, Limits::OneOf(&[4, 8, 16, 32, 64]), "children";
+        fanout: usize = 16, Limits::OneOf(&FANOUTS), "children";
         /// Prioritized (Schaul et al. 2016) or uniform sampling.
         prioritized: bool = true, Limits::Any, "";
         /// Exponent of the priorities.

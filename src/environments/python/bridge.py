@@ -8,6 +8,7 @@ import difflib
 import importlib
 import importlib.util
 import json
+import numbers
 import os
 import re
 import sys
@@ -21,6 +22,9 @@ EXTRAS = {"Box2D": "box2d", "mujoco": "mujoco", "pygame": "classic-control", "cv
 PACKAGES = {"ale_py": "ale-py", "cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 # Simulators whose version decides about results.
 SIMULATORS = {"mujoco": "mujoco", "Box2D": "Box2D", "ale_py": "ale-py", "jax": "jax", "pybullet": "pybullet"}
+
+# Calls of a traceback that are shown; those before them are Gymnasium's wrappers, or deep in a recursion.
+INNERMOST_CALLS = 6
 
 
 class Refused(Exception):
@@ -175,11 +179,21 @@ def software(environment):
     return versions
 
 
+# What an examination is doing, for the report of an exception.
+during = "construction"
+
+
 def examine(id, keyword_arguments, search_folders):
-    """The description of an environment that is made for this alone."""
-    environment = make(id, keyword_arguments, search_folders)
-    result = {"description": describe(environment), "software": software(environment)}
-    environment.close()
+    """The description of an environment that is made for this alone, and tried once: what always fails shall fail here."""
+    global during
+    bridge = Bridge(id, keyword_arguments, search_folders)
+    result = {"description": describe(bridge.environment), "software": software(bridge.environment)}
+    during = "reset"
+    bridge.reset(0)
+    bridge.check_finite("observation", bridge.observation_values)
+    during = "step"
+    bridge.try_a_step()
+    bridge.close()
     return result
 
 
@@ -187,8 +201,8 @@ class Bridge:
     """An environment with a buffer for its observation and one for its action."""
 
     def __init__(self, id, keyword_arguments, search_folders):
-        numpy = importlib.import_module("numpy")
         self.environment = make(id, keyword_arguments, search_folders)
+        numpy = importlib.import_module("numpy")
         self.description = json.dumps(describe(self.environment))
         self.numpy = numpy
         self.shape = tuple(self.environment.observation_space.shape)
@@ -229,6 +243,28 @@ class Bridge:
 
         return step
 
+    def try_a_step(self):
+        """One step with the first action, or with the one nearest to 0, and a look at each part of the answer."""
+        if hasattr(self, "step_index"):
+            reward, terminated, truncated = self.step_index(0)
+        else:
+            space = self.environment.action_space
+            self.action_values[...] = self.numpy.clip(0.0, space.low, space.high).ravel()
+            reward, terminated, truncated = self.step_values()
+        self.check_finite("observation", self.observation_values)
+        if not isinstance(reward, numbers.Real) and not isinstance(reward, self.numpy.ndarray):
+            raise TypeError(f"step() returned reward = {reward!r}, which is no number")
+        self.check_finite("reward", self.numpy.asarray(reward, dtype=float))
+        for name, flag in (("terminated", terminated), ("truncated", truncated)):
+            if not isinstance(flag, (bool, self.numpy.bool_)):
+                raise TypeError(f"step() returned {name} = {flag!r}, which is neither True nor False")
+
+    def check_finite(self, name, values):
+        """Refuses what no network can learn from."""
+        for index in self.numpy.flatnonzero(~self.numpy.isfinite(values)):
+            what = f"{name}[{index}]" if values.ndim else name
+            raise Refused(f"it gave {what} = {values.flat[index]} in its first {during}: every observation and reward must be finite")
+
     def checked(self, observation):
         """The observation as an array of the right shape, since a smaller one would be spread over the buffer."""
         array = self.numpy.asarray(observation)
@@ -241,7 +277,7 @@ class Bridge:
 
 
 def report(error):
-    """What is said of an exception, as JSON: its kind, its line, its traceback without the frames of this file."""
+    """What is said of an exception, as JSON: its kind, its line, and the end of its traceback without the frames of this file."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename in ("<string>", __file__):
         frames = frames.tb_next
@@ -250,7 +286,7 @@ def report(error):
         "kind": "raised",
         "summary": lines[0] if lines else type(error).__name__,
         "advice": "",
-        "traceback": "".join(traceback.format_exception(type(error), error, frames)).rstrip(),
+        "traceback": "".join(traceback.format_exception(type(error), error, frames, limit=-INNERMOST_CALLS)).rstrip() if frames else "",
     }
     errors = getattr(sys.modules.get("gymnasium"), "error", None)
     if isinstance(error, Refused):

@@ -25,7 +25,7 @@ try:
     exec(compile(request["bridge"], "<shoal>", "exec"), vars(bridge))
     result = bridge.examine(request["id"], request["keyword_arguments"], request["search_folders"])
 except BaseException as error:
-    result = {"fault": json.loads(bridge.report(error))}
+    result = {"fault": json.loads(bridge.report(error)), "during": bridge.during}
 with os.fdopen(answer, "w") as file:
     json.dump(result, file)
 sys.stderr.flush()

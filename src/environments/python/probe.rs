@@ -21,11 +21,30 @@ const OWN_FRAMES: [&str; 2] = ["File \"<shoal", "File \"<string>\""];
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Answer {
-    Fault { fault: Fault },
+    Fault { fault: Fault, during: Tried },
     Examined { description: Description, software: Vec<(String, String)> },
 }
 
-/// What the requested environment is like.
+/// What of an examination failed.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Tried {
+    Construction,
+    Reset,
+    Step,
+}
+
+impl Tried {
+    fn moment(self) -> Moment {
+        match self {
+            Self::Construction => Moment::Construction,
+            Self::Reset => Moment::Reset,
+            Self::Step => Moment::Step(1),
+        }
+    }
+}
+
+/// What the requested environment is like, and whether its first reset and step succeed.
 ///
 /// What it writes goes to this process's standard error, where warnings of Gymnasium are read once.
 pub(super) fn examine(request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
@@ -54,7 +73,7 @@ pub(super) fn examine(request: &EnvironmentRequest) -> Result<Examined, Environm
     }
     let status = child.wait().map_err(broken)?;
     match serde_json::from_str(&text) {
-        Ok(Answer::Fault { fault }) => Err(fault.into_error(id, Moment::Construction)),
+        Ok(Answer::Fault { fault, during }) => Err(fault.into_error(id, during.moment())),
         Ok(Answer::Examined { description, software }) => {
             let spec = description.into_spec(id).map_err(|reason| EnvironmentError::Unusable { id: id.clone(), reason })?;
             Ok(Examined { spec, software })

@@ -5,10 +5,10 @@ use std::fmt::{self, Display, Formatter};
 use indicatif::HumanCount;
 
 use super::runs::{Cleaned, RunList};
-use super::table::Table;
 use super::transition::{Transition, Values};
 use super::words::{age, line, liveliness};
 use crate::rendezvous::RunState as Liveliness;
+use crate::telemetry::Table;
 
 impl Display for RunList {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {

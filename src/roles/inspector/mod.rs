@@ -5,6 +5,7 @@
 //! pattern makes it panic. What it finds is plain data, [`Report`], that several renderers share.
 
 mod error;
+mod folder;
 mod histogram;
 mod listing;
 mod live;
@@ -15,13 +16,13 @@ mod rates;
 mod replay;
 mod report;
 mod runs;
-mod table;
 mod text;
 mod transition;
 mod tree;
 mod words;
 
 pub use error::InspectError;
+pub use folder::FolderReport;
 pub use histogram::{Bin, Histogram};
 pub use live::{Ending, watch};
 pub use live_view::{History, draw};

@@ -7,11 +7,11 @@ use indicatif::HumanCount;
 use super::Histogram;
 use super::processes::ProcessReport;
 use super::report::Report;
-use super::table::Table;
 use super::words::{
     age, bar, bytes, describe_tree, done, evaluation, line, per_second, percent, process_state, rate, significant, training,
 };
 use crate::rendezvous::RunState as Liveliness;
+use crate::telemetry::Table;
 
 /// Characters of the longest bar.
 const BAR_WIDTH: usize = 40;

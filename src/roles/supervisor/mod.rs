@@ -9,6 +9,7 @@ mod hang;
 mod neighbours;
 mod observe;
 mod plan;
+mod preflight;
 mod remarks;
 mod sentinel;
 mod session;
@@ -112,6 +113,10 @@ impl Prepared {
     pub fn new(mut loaded: Loaded) -> Result<Self, SupervisorError> {
         let started = Instant::now();
         let source = loaded.source.clone();
+        // What starts from the resolved configuration later keeps the name.
+        if let ("", Some(stem)) = (loaded.config.run.name.as_str(), source.file_stem()) {
+            loaded.config.run.name = stem.to_string_lossy().into_owned();
+        }
         environments::resolve(&mut loaded.config, &source).map_err(|error| about_environment(&loaded, &error))?;
         let examined = environments::request(&loaded.config).examine().map_err(|error| about_environment(&loaded, &error))?;
         let (environment, software) = (examined.spec, examined.software);
@@ -137,13 +142,20 @@ impl Prepared {
     pub fn plan(&self) -> Result<Plan, SupervisorError> {
         // Without a registry there is nobody to make room for; a run that starts will say why it cannot open it.
         let neighbours = Registry::open().map_or_else(|_| Vec::new(), |registry| neighbours(&registry, Path::new("/"), std::process::id()));
-        let plan = Plan::new(&self.loaded.config, &*self.algorithm, &self.machine.cores.by_preference, &neighbours)?;
+        let plan = Plan::new(&self.loaded.config, &*self.algorithm, &self.machine.cores.by_preference, &neighbours);
+        let mut plan = plan.map_err(|error| match error {
+            // The limits of the keys exclude every other size that no segment can have.
+            PlanError::Layout(_) => refuse(self.loaded.error_at("environment.id", error.to_string())),
+            other => other.into(),
+        })?;
+        plan.warn_of_images(&self.environment.observation);
         plan.check(&Budget::of(&self.machine))?;
         Ok(plan)
     }
 
     /// Train until the run ends. The report has been printed when this returns.
     pub fn train(self, plan: Plan, console: Console) -> Result<Outcome, SupervisorError> {
+        self.check_briefly()?;
         Session::start(self, plan, console)?.run()
     }
 }

@@ -10,10 +10,12 @@ use super::neighbours::Neighbour;
 use super::remarks::{counted, remarks};
 use crate::algorithms::Algorithm;
 use crate::config::Config;
+use crate::environments::ObservationSpace;
 use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::memory::{Budget, OverBudget};
+use crate::machine::readable_bytes;
 use crate::segment::processes::Role;
-use crate::segment::{Layout, LayoutParameters, SegmentError};
+use crate::segment::{Layout, LayoutError, LayoutParameters, Region};
 
 /// Bytes for the configuration and the schema.
 const DESCRIPTION_BYTES: usize = 64 << 10;
@@ -22,9 +24,9 @@ const DESCRIPTION_BYTES: usize = 64 << 10;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A size is out of range.
-    #[error(transparent)]
-    Layout(#[from] SegmentError),
+    /// A size that no segment can have. The limits of the keys exclude all but those that the environment decides.
+    #[error("no segment can hold this run: {0}; observations with fewer values need less")]
+    Layout(#[from] LayoutError),
     /// The machine has less memory than the segment takes.
     #[error("{over}; {advice}")]
     Memory {
@@ -64,6 +66,7 @@ pub struct Plan {
     pub processes: Vec<PlannedProcess>,
     /// First slot for attached actors, and how many.
     pub attach_slots: std::ops::Range<usize>,
+    warning: Option<String>,
     cores: usize,
     placed: String,
     remarks: Vec<String>,
@@ -131,6 +134,7 @@ impl Plan {
             layout,
             processes,
             attach_slots: actors..actors + attach,
+            warning: None,
             cores: cores.len(),
             placed,
             remarks: remarks(config, cores.len()),
@@ -146,14 +150,32 @@ impl Plan {
         self.run_folder = path.display().to_string();
     }
 
+    /// Say what it costs that a network of dense layers takes an image: there are no convolutions yet.
+    pub fn warn_of_images(&mut self, observation: &ObservationSpace) {
+        if !observation.is_image() {
+            return;
+        }
+        let shape: Vec<String> = observation.shape.iter().map(usize::to_string).collect();
+        let store_bytes = self.layout.section(Region::Store).length_bytes as u64;
+        self.warning = Some(format!(
+            "observations are images of {} bytes, and dense layers take them as {} separate floats, since there are no convolutions yet: the \
+             replay's transitions take {}, and learning from pixels this way rarely works",
+            shape.join(" x "),
+            observation.len(),
+            readable_bytes(store_bytes)
+        ));
+    }
+
     /// Refuse the plan if the segment does not fit, with the largest capacity that would.
     pub fn check(&self, budget: &Budget) -> Result<(), PlanError> {
         let Err(over) = budget.check(self.layout.total_bytes() as u64) else { return Ok(()) };
         let available = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
-        let advice = match self.layout.parameters().largest_capacity(available) {
-            Some(capacity) => format!("the largest replay that fits has replay.capacity = {capacity}"),
-            None => "not even a replay of one transition fits".into(),
+        let parameters = self.layout.parameters();
+        let advice = match parameters.largest_capacity(available) {
+            Some(capacity) => format!("lower replay.capacity from {} to {capacity}, the largest that fits", parameters.capacity),
+            None => self.advice_beyond_the_replay(),
         };
+        let advice = self.warning.iter().fold(advice, |advice, warning| format!("{advice}; {warning}"));
         Err(PlanError::Memory { over, advice })
     }
 }
@@ -189,6 +211,22 @@ fn place(config: &Config, cores: &[usize], neighbours: &[Neighbour]) -> (Option<
     }
 }
 
+impl Plan {
+    /// What to lower where no replay is small enough: the largest of the other regions, and the keys that it follows from.
+    fn advice_beyond_the_replay(&self) -> String {
+        let others = self.layout.sections().iter().filter(|section| !matches!(section.region, Region::Tree | Region::Store));
+        let largest = others.max_by_key(|section| section.length_bytes).expect("a layout has regions");
+        let keys = match largest.region {
+            Region::Staging => "actor.count, actor.attach_slots, actor.environments, actor.flush_transitions or algorithm.n_step",
+            Region::Gradients => "network.hidden or learner.count",
+            Region::Parameters | Region::LearnerState => "network.hidden",
+            _ => "actor.count or actor.attach_slots",
+        };
+        let (name, size) = (region_name(largest.region), readable_bytes(largest.length_bytes as u64));
+        format!("not even the smallest replay fits, since the region {name} takes {size}; lower {keys}")
+    }
+}
+
 impl fmt::Display for Plan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = |name: &str, text: String| writeln!(formatter, "{name:<11} {text}");
@@ -196,8 +234,8 @@ impl fmt::Display for Plan {
         line("folder", self.run_folder.clone())?;
         let largest = self.layout.sections().iter().filter(|section| section.length_bytes >= self.layout.total_bytes() / 100);
         let parts: Vec<String> =
-            largest.map(|section| format!("{} {}", region_name(section.region), bytes(section.length_bytes))).collect();
-        line("segment", format!("{} ({})", bytes(self.layout.total_bytes()), parts.join(", ")))?;
+            largest.map(|section| format!("{} {}", region_name(section.region), readable_bytes(section.length_bytes as u64))).collect();
+        line("segment", format!("{} ({})", readable_bytes(self.layout.total_bytes() as u64), parts.join(", ")))?;
         let mut processes = Vec::new();
         for process in &self.processes {
             let cores = match process.cores.as_slice() {
@@ -215,6 +253,9 @@ impl fmt::Display for Plan {
         if !self.attach_slots.is_empty() {
             line("attach", format!("room for {} more actors", self.attach_slots.len()))?;
         }
+        if let Some(warning) = &self.warning {
+            line("warning", warning.clone())?;
+        }
         Ok(())
     }
 }
@@ -223,24 +264,11 @@ fn region_name(region: crate::segment::Region) -> String {
     format!("{region:?}").to_lowercase()
 }
 
-/// Bytes for people, with powers of 1024.
-fn bytes(count: usize) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    #[expect(clippy::cast_precision_loss, reason = "for people")]
-    let mut value = count as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", UNITS[unit]) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::algorithms::registry;
-    use crate::environments;
+    use crate::environments::{self, EnvironmentSpec};
     use crate::machine::memory::Limit;
 
     fn plan(change: impl FnOnce(&mut Config)) -> Plan {
@@ -254,8 +282,8 @@ mod tests {
     fn a_replay_that_does_not_fit_is_refused_with_the_largest_that_would() {
         let budget = Budget { bytes: 64 << 20, limit: Limit::SharedMemory };
         let refused = plan(|config| config.replay.capacity = 10_000_000).check(&budget).unwrap_err().to_string();
-        let (_, capacity) = refused.split_once("replay.capacity = ").unwrap_or_else(|| panic!("{refused}"));
-        let capacity: usize = capacity.parse().unwrap();
+        let (_, capacity) = refused.split_once("replay.capacity from 10000000 to ").unwrap_or_else(|| panic!("{refused}"));
+        let capacity: usize = capacity.split(',').next().unwrap().parse().unwrap();
         assert!(plan(|config| config.replay.capacity = capacity).check(&budget).is_ok());
         assert!(plan(|config| config.replay.capacity = capacity + 100).check(&budget).is_err());
         assert!(refused.contains("/dev/shm"), "{refused}");
@@ -273,6 +301,31 @@ mod tests {
         let stagers = plan.layout.parameters().stagers;
         assert!(plan.processes.iter().all(|process| (process.role == Role::Actor) == (process.slot < 3)));
         assert!(plan.attach_slots.end == stagers);
+    }
+
+    #[test]
+    fn an_image_for_dense_layers_is_a_warning_with_its_price_in_memory() {
+        let space = |shape: &[usize], high| {
+            let length = shape.iter().product();
+            ObservationSpace { shape: shape.to_vec(), low: vec![0.0; length], high: vec![high; length] }
+        };
+        let mut config = Config::for_environment("Image-v0");
+        config.replay.capacity = 76_800;
+        let environment =
+            EnvironmentSpec { observation: space(&[84, 84, 4], 255.0), ..environments::registry::spec("CartPole-v1").unwrap() };
+        let algorithm = registry::build(&config, &environment).unwrap();
+        let mut plan = Plan::new(&config, &*algorithm, &[0, 1], &[]).unwrap();
+        plan.warn_of_images(&environment.observation);
+        let said = plan.to_string();
+        // Two observations of 28,224 floats of 4 bytes and a line of other fields, 76,800 times.
+        assert!(said.contains("warning     observations are images of 84 x 84 x 4 bytes") && said.contains("take 16.2 GiB"), "{said}");
+        let refused = plan.check(&Budget { bytes: 1 << 30, limit: Limit::SharedMemory }).unwrap_err().to_string();
+        assert!(refused.contains("lower replay.capacity") && refused.contains("images of 84 x 84 x 4 bytes"), "{refused}");
+
+        plan.warning = None;
+        plan.warn_of_images(&space(&[28_224], 255.0));
+        plan.warn_of_images(&space(&[84, 84], 1.0));
+        assert_eq!(plan.warning, None, "a vector and a box of other numbers are no images");
     }
 
     #[test]

@@ -70,8 +70,7 @@ impl Session {
         let config = &prepared.loaded.config;
         let registry = Registry::open()?;
         let swept = registry.sweep();
-        let stem = prepared.loaded.source.file_stem().map_or("run".into(), |stem| stem.to_string_lossy());
-        let name = format!("{stem}-seed{}", config.run.seed);
+        let name = format!("{}-seed{}", config.run.name, config.run.seed);
         let folder = RunFolder::create(config.run.folder.as_ref(), &name, &config.to_toml())?;
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
@@ -256,6 +255,7 @@ impl Session {
         let count = format!("{} of {limit}", watched.restarts);
         let (pid, saved) = (death.pid, loss(&repaired, planned.role, self.membership.leader()));
         let event = format!("{who} (pid {pid}) {how} (after {work}); {saved}; {next} ({count})");
+        let details = watched.untold(details);
         self.sinks.event(&with_details(event, &details));
         Ok(())
     }

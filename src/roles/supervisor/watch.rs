@@ -29,6 +29,8 @@ pub(super) struct Watched {
     pub(super) restarts: u32,
     /// The suspicion that it hangs.
     pub(super) hang: Option<Hang>,
+    /// What explained its last death, as it was told.
+    told: String,
     consecutive: u32,
     restart_at: Option<Instant>,
 }
@@ -110,7 +112,7 @@ impl Ending {
 impl Watched {
     /// A process that is still to be started.
     pub(super) fn new(planned: PlannedProcess) -> Self {
-        Self { planned, living: None, restarts: 0, hang: None, consecutive: 0, restart_at: None }
+        Self { planned, living: None, restarts: 0, hang: None, told: String::new(), consecutive: 0, restart_at: None }
     }
 
     /// The process has been forked.
@@ -152,6 +154,15 @@ impl Watched {
         self.restarts += 1;
         self.restart_at = Some(Instant::now() + wait);
         wait
+    }
+
+    /// `details` of a death, or that they are those of the death before: a traceback is read once.
+    pub(super) fn untold(&mut self, details: String) -> String {
+        if !details.is_empty() && details == self.told {
+            return "(as before)".to_owned();
+        }
+        self.told.clone_from(&details);
+        details
     }
 
     /// How often in a row it has failed.

@@ -62,3 +62,13 @@ class Faulty(gymnasium.Env):
     def hang(self):
         while True:
             pass
+
+
+class OldApi(Faulty):
+    """The interface of Gym before 0.26: `reset` returns the observation alone."""
+
+    def __init__(self):
+        super().__init__("behave")
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A table whose first row is its header.
-pub(super) struct Table {
+pub struct Table {
     rows: Vec<Vec<String>>,
     to_the_left: &'static [usize],
     indent: usize,
@@ -11,12 +11,12 @@ pub(super) struct Table {
 
 impl Table {
     /// An empty table; the columns in `to_the_left` are aligned there, the others to the right.
-    pub(super) fn new(header: &[&str], to_the_left: &'static [usize], indent: usize) -> Self {
+    pub fn new(header: &[&str], to_the_left: &'static [usize], indent: usize) -> Self {
         Self { rows: vec![header.iter().map(|&name| name.into()).collect()], to_the_left, indent }
     }
 
     /// Append a row.
-    pub(super) fn row(&mut self, cells: Vec<String>) {
+    pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 }

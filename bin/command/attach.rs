@@ -1,0 +1,56 @@
+//! Actors that join a running supervisor.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use shoal::rendezvous::{Registry, RunRecord};
+use shoal::roles::attached;
+use shoal::roles::run_name::RunName;
+use shoal::segment::system;
+
+use super::end::say;
+
+/// Which run, and how many actors.
+#[derive(Args)]
+pub(crate) struct Attach {
+    /// The run: the process id of its supervisor, or its folder, such as runs/latest; `inspect` lists those that run.
+    #[arg(required_unless_present = "config", value_name = "PID or FOLDER")]
+    run: Option<RunName>,
+    /// The file that the supervisor wrote for its process id, instead of the id.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Actors to join.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    actors: u16,
+}
+
+impl Attach {
+    pub(crate) fn run(&self) -> Result<ExitCode, anyhow::Error> {
+        let registry = Registry::open()?;
+        let pid = match (&self.config, &self.run) {
+            (Some(path), _) => pid_in(path)?,
+            (None, run) => run.as_ref().expect("clap requires one of the two").supervisor(&registry)?,
+        };
+        // What is certain to fail is refused once, and not once per actor.
+        attached::become_ready(&registry, pid)?;
+        system::handle_stop_signals()?;
+        let actor = || match attached::run(&registry, pid, |number| say(&format!("actor {number} has joined the run of supervisor {pid}")))
+        {
+            Ok(()) => 0,
+            Err(error) => {
+                say(&format!("error: {error}"));
+                1
+            }
+        };
+        let children: Vec<_> = (0..self.actors).map(|_| system::fork_child(actor)).collect::<Result<_, _>>()?;
+        Ok(if system::wait_for_children(&children) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn pid_in(path: &Path) -> Result<u32, anyhow::Error> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let record: RunRecord = serde_json::from_str(&text).with_context(|| format!("{} is no record of a run", path.display()))?;
+    Ok(record.identity.supervisor_pid)
+}

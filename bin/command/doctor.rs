@@ -1,0 +1,38 @@
+//! What the machine offers.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use shoal::machine::{Machine, PythonSurvey, doctor};
+
+use super::print::print;
+
+/// How the findings are shown.
+#[derive(Args)]
+pub(crate) struct Doctor {
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The findings, one a line.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Findings(Vec<doctor::Finding>);
+
+impl fmt::Display for Findings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|finding| writeln!(formatter, "{finding}"))
+    }
+}
+
+impl Doctor {
+    pub(crate) fn run(&self) -> Result<ExitCode, anyhow::Error> {
+        let findings = Findings(doctor::report(&Machine::detect(), &PythonSurvey::detect()));
+        print(&findings, self.json)?;
+        let has_problem = findings.0.iter().any(|finding| finding.verdict == doctor::Verdict::Problem);
+        Ok(if has_problem { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}

@@ -1,0 +1,74 @@
+//! This user's runs, and a look into one of them that does not disturb it.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use shoal::rendezvous::Registry;
+use shoal::roles::inspector::{Cleaned, Ending, FolderReport, Inspection, RunList, watch};
+use shoal::roles::run_name::{RunName, RunNameError};
+
+use super::print::print;
+
+/// Which run, and what of it.
+#[derive(Args)]
+pub(crate) struct Inspect {
+    /// The run: the process id of its supervisor, as the list shows it, or its folder, such as runs/latest; without it, all runs are
+    /// listed.
+    #[arg(value_name = "PID or FOLDER")]
+    run: Option<RunName>,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+    /// Remove what dead runs left: shared memory, sockets, records.
+    #[arg(long, conflicts_with = "run")]
+    clean: bool,
+    /// Show the transition in one slot of the replay.
+    #[arg(long, value_name = "SLOT", requires = "run")]
+    transition: Option<usize>,
+    /// Show the run full-screen, twice a second, until `q` is pressed.
+    #[arg(long, requires = "run", conflicts_with_all = ["json", "transition"])]
+    live: bool,
+    /// Milliseconds over which rates are measured.
+    #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    interval_ms: u64,
+}
+
+impl Inspect {
+    pub(crate) fn run(&self) -> Result<ExitCode, anyhow::Error> {
+        let registry = Registry::open()?;
+        match &self.run {
+            None if self.clean => print(&Cleaned::sweep(&registry), self.json)?,
+            None => print(&RunList::of(&registry), self.json)?,
+            Some(run) => match (run.supervisor(&registry), run) {
+                (Ok(pid), _) => self.look(&registry, pid)?,
+                // Of a run that is over its folder tells.
+                (Err(RunNameError::Ended { .. } | RunNameError::Killed { .. }), RunName::Folder(path)) if !self.needs_segment() => {
+                    print(&FolderReport::read(Path::new(path))?, self.json)?;
+                }
+                (Err(error), _) => return Err(error.into()),
+            },
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn needs_segment(&self) -> bool {
+        self.live || self.transition.is_some()
+    }
+
+    fn look(&self, registry: &Registry, pid: u32) -> Result<(), anyhow::Error> {
+        let inspection = Inspection::open(registry, pid)?;
+        match self.transition {
+            Some(slot) => print(&inspection.transition(slot)?, self.json),
+            None if self.live => {
+                if watch(&inspection)? == Ending::RunEnded {
+                    writeln!(std::io::stdout(), "the run of supervisor {pid} has ended")?;
+                }
+                Ok(())
+            }
+            None => print(&inspection.report(Duration::from_millis(self.interval_ms)), self.json),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The same run with several seeds.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Args;
+use shoal::config::Loaded;
+use shoal::seeds::{Launch, Report, SeedList};
+
+use super::end::say;
+use super::print::print;
+use super::train::Train;
+
+/// Which seeds, and how many at a time.
+#[derive(Args)]
+pub(crate) struct Seeds {
+    /// Run once for each of these seeds, such as 1-5 or 1,3,8-10, and end in a table and a plot.
+    #[arg(long, conflicts_with = "check")]
+    seeds: Option<SeedList>,
+    /// How many of them run at a time.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "seeds", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+}
+
+impl Seeds {
+    /// Run all seeds, if any were asked for.
+    pub(crate) fn run(&self, train: &Train, loaded: &Loaded) -> Option<Result<ExitCode, anyhow::Error>> {
+        self.seeds.as_ref().map(|seeds| self.run_all(seeds.seeds(), train, loaded))
+    }
+
+    fn run_all(&self, seeds: &[u64], train: &Train, loaded: &Loaded) -> Result<ExitCode, anyhow::Error> {
+        let stem = loaded.source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let name = if loaded.config.run.name.is_empty() { stem } else { loaded.config.run.name.clone() };
+        let root = std::path::absolute(&loaded.config.run.folder)?;
+        let launch = Launch {
+            program: std::env::current_exe()?,
+            arguments: self.arguments(train, loaded),
+            folder: Launch::free_folder(&root, &name),
+            jobs: self.jobs.into(),
+        };
+        say(&format!("{} seeds of {name}, {} at a time, in {}", seeds.len(), self.jobs, launch.folder.display()));
+        let ended = launch.run(seeds, |seed| {
+            let how = if seed.succeeded { "has ended".to_owned() } else { format!("has failed, see {}", launch.log(seed.seed).display()) };
+            say(&format!("seed {} {how}", seed.seed));
+        })?;
+        let report = Report::read(&launch.folder, &ended);
+        print(&report, false)?;
+        let written = report.write(&format!("{name}, {} seeds", ended.len()))?;
+        say(&format!("written     {}: {}", launch.folder.display(), written.join(", ")));
+        let complete = report.all_succeeded() && ended.len() == seeds.len();
+        Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// The arguments of one run. Runs beside each other would be bound to the same cores, unless the kernel places them.
+    fn arguments(&self, train: &Train, loaded: &Loaded) -> Vec<std::ffi::OsString> {
+        let unbound = self.jobs > 1 && loaded.config.machine.affinity;
+        let changes = unbound.then(|| "machine.affinity=false".to_owned()).into_iter().chain(train.changes());
+        let set = changes.flat_map(|change| ["--set".into(), change.into()]);
+        ["train".into(), Path::new(train.asked()).into()].into_iter().chain(set).collect()
+    }
+}

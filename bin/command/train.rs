@@ -1,0 +1,64 @@
+//! Training: plan a run, start its processes, watch over them until it ends.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use shoal::config::{Config, Loaded};
+use shoal::presets::Preset;
+use shoal::roles::supervisor::{Prepared, SupervisorError};
+use shoal::telemetry::Console;
+
+/// What a run is made from.
+#[derive(Args)]
+pub(crate) struct Train {
+    /// The configuration, for instance `configs/cartpole_dqn.toml`.
+    #[arg(required = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// Change a key, for instance `--set learner.batch_size=512`; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+    /// Name of the run, which the name of its folder has in it; without it, that of the configuration.
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Plan only: check the configuration, the memory, the device, the environment and the run folder, print the plan, start nothing.
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+impl Train {
+    /// What was named.
+    pub(crate) fn asked(&self) -> &Path {
+        self.config.as_deref().expect("clap requires it without a subcommand")
+    }
+
+    /// The changes that were asked for, as `KEY=VALUE`.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        let name = self.name.iter().map(|name| format!("run.name={name:?}"));
+        self.overrides.iter().cloned().chain(name).collect()
+    }
+
+    /// The configuration in the file that was named.
+    pub(crate) fn load_file(&self) -> Result<Loaded, anyhow::Error> {
+        let path = self.asked();
+        let asked = path.to_string_lossy();
+        if let (false, [preset, ..]) = (path.exists(), Preset::find(&asked).as_slice()) {
+            bail!("there is no file {asked}; its preset is {}, and `shoal train {asked}` finds it", preset.file());
+        }
+        Ok(Config::load(path, &self.changes()).map_err(SupervisorError::Config)?)
+    }
+
+    /// Train as `loaded` says, or say how that would go.
+    pub(crate) fn run(&self, loaded: Loaded, console: Console) -> Result<ExitCode, anyhow::Error> {
+        Prepared::become_ready(&loaded)?;
+        let prepared = Prepared::new(loaded)?;
+        let plan = prepared.plan()?;
+        if self.check {
+            prepared.check()?;
+            console.print(plan.to_string().trim_end());
+            return Ok(ExitCode::SUCCESS);
+        }
+        Ok(ExitCode::from(prepared.train(plan, console)?.exit_code()))
+    }
+}

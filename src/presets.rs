@@ -1,0 +1,185 @@
+//! The configurations that come with the program, found by their name or by their environment.
+//!
+//! They are part of the program, so that one that was installed has them too. What they reached is read from the tables of
+//! `configs/README.md`, where it was measured.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::config::{Config, ConfigErrors, Loaded};
+use crate::telemetry::Table;
+
+/// What was measured with the presets, and with which command.
+const MEASUREMENTS: &str = include_str!("../configs/README.md");
+
+/// One configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Preset {
+    /// Name of its file, without the ending.
+    pub name: &'static str,
+    text: &'static str,
+}
+
+macro_rules! presets {
+    ($($name:literal),+ $(,)?) => {
+        &[$(Preset { name: $name, text: include_str!(concat!("../configs/", $name, ".toml")) }),+]
+    };
+}
+
+/// All of them. Where an environment has several, the first is the one that is taken unless another is named.
+///
+/// Not among them is `corridor_dqn`, whose environment is a file beside it.
+pub const PRESETS: &[Preset] = presets![
+    "cartpole_dqn",
+    "acrobot_dqn",
+    "mountaincar_dqn",
+    "pendulum_sac",
+    "pendulum_td3",
+    "pendulum_ddpg",
+    "lunarlander_dqn",
+    "lunarlandercontinuous_sac",
+    "lunarlandercontinuous_td3",
+    "halfcheetah_sac",
+    "halfcheetah_td3",
+    "halfcheetah_ddpg",
+    "hopper_td3",
+    "hopper_sac",
+    "hopper_ddpg",
+];
+
+impl Preset {
+    /// The presets that `asked` means: the one of that name, or those of the environment of that id, with or without its prefix.
+    pub fn find(asked: &str) -> Vec<&'static Preset> {
+        let plain = |id: &str| id.rsplit(':').next().unwrap_or(id).to_lowercase();
+        let named: Vec<_> = PRESETS.iter().filter(|preset| preset.name == asked).collect();
+        if !named.is_empty() {
+            return named;
+        }
+        let means = |id: &str| if asked.contains(':') { id == asked } else { plain(id) == plain(asked) };
+        PRESETS.iter().filter(|preset| means(&preset.config().environment.id)).collect()
+    }
+
+    /// The name of its file in a checkout, which errors refer to.
+    pub fn file(&self) -> String {
+        format!("configs/{}.toml", self.name)
+    }
+
+    /// The configuration with `overrides`.
+    ///
+    /// # Errors
+    /// What is wrong with the overrides.
+    pub fn load(&self, overrides: &[String]) -> Result<Loaded, ConfigErrors> {
+        Config::parse(self.text, &self.file(), overrides)
+    }
+
+    fn config(&self) -> Config {
+        self.load(&[]).expect("a test loads every preset").config
+    }
+
+    /// The cell of its row in `configs/README.md` whose column's name contains one of `columns`.
+    fn measured(&self, columns: &[&str]) -> Option<String> {
+        let cells = |line: &str| -> Vec<String> { line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect() };
+        let own = format!("`{}.toml`", self.name);
+        let mut header = Vec::new();
+        for line in MEASUREMENTS.lines().map(cells) {
+            if line[0] == "preset" {
+                header = line;
+            } else if line[0] == own {
+                let column = header.iter().position(|name| columns.iter().any(|wanted| name.contains(wanted)))?;
+                return line.get(column).cloned();
+            }
+        }
+        None
+    }
+}
+
+/// What one preset is for and what it reached.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Entry {
+    /// Name of the preset.
+    pub name: &'static str,
+    /// Id of its environment.
+    pub environment: String,
+    /// Its algorithm.
+    pub algorithm: String,
+    /// Mean return at which a run stops.
+    pub goal: Option<f64>,
+    /// Return that was measured, as `configs/README.md` has it.
+    pub score: Option<String>,
+    /// Seconds that a run took, as `configs/README.md` has them.
+    pub wall_time_s: Option<String>,
+}
+
+/// All presets, for people or as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Listing {
+    /// The presets.
+    pub presets: Vec<Entry>,
+}
+
+impl Listing {
+    /// All presets.
+    pub fn of_all() -> Self {
+        let entry = |preset: &Preset| {
+            let config = preset.config();
+            Entry {
+                name: preset.name,
+                environment: config.environment.id,
+                algorithm: config.algorithm.name,
+                goal: config.run.stop_eval_return,
+                score: preset.measured(&["last weights", "mean return"]),
+                wall_time_s: preset.measured(&["wall time"]),
+            }
+        };
+        Self { presets: PRESETS.iter().map(entry).collect() }
+    }
+}
+
+impl fmt::Display for Listing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new(&["preset", "environment", "algorithm", "goal", "score", "wall time (s)"], &[0, 1, 2, 4, 5], 0);
+        for entry in &self.presets {
+            let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+            let goal = entry.goal.map_or_else(|| "-".to_owned(), |goal| goal.to_string());
+            let cells = [entry.name.to_owned(), entry.environment.clone(), entry.algorithm.clone(), goal];
+            table.row(cells.into_iter().chain([or_dash(&entry.score), or_dash(&entry.wall_time_s)]).collect());
+        }
+        write!(formatter, "{table}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_folder_that_needs_no_other_is_a_preset() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names: BTreeSet<String> = files.filter_map(|file| file.strip_suffix(".toml").map(str::to_owned)).collect();
+        let known: BTreeSet<String> = PRESETS.iter().map(|preset| preset.name.to_owned()).chain(["corridor_dqn".to_owned()]).collect();
+        assert_eq!(names, known);
+    }
+
+    #[test]
+    fn every_preset_was_measured() {
+        for entry in Listing::of_all().presets {
+            assert!(entry.score.is_some_and(|score| score.contains(|letter: char| letter.is_ascii_digit())), "{} has no score", entry.name);
+        }
+        let times: Vec<_> = Listing::of_all().presets.into_iter().filter(|entry| entry.wall_time_s.is_some()).collect();
+        assert!(times.iter().any(|entry| entry.name == "cartpole_dqn"));
+    }
+
+    #[test]
+    fn a_preset_is_found_by_its_name_and_by_its_environment() {
+        let names = |asked: &str| Preset::find(asked).iter().map(|preset| preset.name).collect::<Vec<_>>();
+        assert_eq!(names("cartpole_dqn"), ["cartpole_dqn"]);
+        assert_eq!(names("cartpole-v1"), ["cartpole_dqn"]);
+        assert_eq!(names("LunarLander-v3"), ["lunarlander_dqn"]);
+        assert_eq!(names("mujoco:Hopper-v5"), ["hopper_td3", "hopper_sac", "hopper_ddpg"]);
+        assert!(names("gymnasium:Hopper-v5").is_empty() && names("Zaxxon").is_empty() && names("configs/cartpole_dqn.toml").is_empty());
+    }
+}

@@ -1,0 +1,99 @@
+//! What the folder of a run says of it: all that is left of one that is over.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use indicatif::HumanCount;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::printable::printable;
+use super::words::{line, significant};
+use crate::telemetry::{RunFolder, TelemetryError};
+
+/// A run by its folder.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FolderReport {
+    /// The folder.
+    pub folder: String,
+    /// Name of the run.
+    pub name: String,
+    /// Start, UTC.
+    pub started: String,
+    /// End and reason; absent while the run lasts, and for ever if its supervisor was killed.
+    pub ended: Option<(String, String)>,
+    /// Last line of `metrics.jsonl`.
+    pub metrics: Option<Value>,
+    /// Last line of `evaluations.jsonl`.
+    pub last_evaluation: Option<Value>,
+    /// The line of `evaluations.jsonl` with the highest mean return.
+    pub best_evaluation: Option<Value>,
+    /// Number of evaluations.
+    pub evaluations: usize,
+}
+
+impl FolderReport {
+    /// Read the folder at `path`; links such as `runs/latest` are followed.
+    ///
+    /// # Errors
+    /// The path leads to no run's folder.
+    pub fn read(path: &Path) -> Result<Self, TelemetryError> {
+        let folder = RunFolder::open(path)?;
+        let record = folder.record()?;
+        let evaluations = lines(&folder.evaluations());
+        let mean = |evaluation: &&Value| evaluation["return_mean"].as_f64().unwrap_or(f64::NEG_INFINITY);
+        Ok(Self {
+            folder: folder.path().display().to_string(),
+            name: printable(&record.name),
+            started: record.started.to_string(),
+            ended: record.finished.map(|end| (end.at.to_string(), printable(end.reason.lines().next().unwrap_or_default()))),
+            metrics: lines(&folder.metrics()).pop(),
+            best_evaluation: evaluations.iter().max_by(|left, right| mean(left).total_cmp(&mean(right))).cloned(),
+            last_evaluation: evaluations.last().cloned(),
+            evaluations: evaluations.len(),
+        })
+    }
+}
+
+/// The objects of a file with one per line; none if it cannot be read.
+fn lines(path: &Path) -> Vec<Value> {
+    let Ok(file) = File::open(path) else { return Vec::new() };
+    BufReader::new(file).lines().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()).collect()
+}
+
+impl fmt::Display for FolderReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        line(formatter, "run", &self.name)?;
+        line(formatter, "folder", &self.folder)?;
+        line(formatter, "started", &self.started)?;
+        line(
+            formatter,
+            "state",
+            &match &self.ended {
+                Some((at, reason)) => format!("ended at {at}: {reason}"),
+                None => "its supervisor noted no end: it runs for another user, or was killed".to_owned(),
+            },
+        )?;
+        if let Some(metrics) = &self.metrics {
+            let count = |key: &str| HumanCount(metrics[key].as_u64().unwrap_or(0)).to_string();
+            let progress =
+                format!("{} env steps, {} updates after {:.1} s", count("env_steps"), count("updates"), number(metrics, "wall_s"));
+            line(formatter, "progress", &progress)?;
+        }
+        for (name, evaluation) in [("best", &self.best_evaluation), ("last", &self.last_evaluation)] {
+            if let Some(evaluation) = evaluation {
+                let mean = significant(number(evaluation, "return_mean"));
+                let steps = HumanCount(evaluation["env_steps"].as_u64().unwrap_or(0));
+                let episodes = evaluation["episodes"].as_u64().unwrap_or(0);
+                line(formatter, name, &format!("mean return {mean} over {episodes} episodes, at {steps} env steps"))?;
+            }
+        }
+        line(formatter, "evaluations", &self.evaluations.to_string())
+    }
+}
+
+fn number(value: &Value, key: &str) -> f64 {
+    value[key].as_f64().unwrap_or(f64::NAN)
+}

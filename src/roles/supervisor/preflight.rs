@@ -1,0 +1,134 @@
+//! What is tried before a run starts: the folder of its results, and in a process of their own the learner's device and one step of the
+//! environment. What is wrong is told once, at the key that it follows from, and not by the third process that fails of it.
+
+use std::io::{Read, Write, pipe};
+use std::path::{Path, PathBuf};
+
+use super::{Prepared, SupervisorError, refuse};
+use crate::environments::{Action, ActionSpace, EnvironmentError};
+use crate::machine::readable_bytes;
+use crate::networks::Device;
+use crate::roles::environments;
+use crate::segment::system;
+
+impl Prepared {
+    /// Try everything that a run needs and that can be tried without starting one: the device, the environment, the run folder and the
+    /// room on its disk.
+    ///
+    /// # Errors
+    /// The first that fails, with its key and place.
+    pub fn check(&self) -> Result<(), SupervisorError> {
+        self.check_run_folder()?;
+        self.check_room()?;
+        self.check_environment()?;
+        self.check_learner()
+    }
+
+    /// What is tried whenever a run starts, because it costs nothing.
+    pub(super) fn check_briefly(&self) -> Result<(), SupervisorError> {
+        self.check_run_folder()?;
+        if self.lacks_device() { self.check_learner() } else { Ok(()) }
+    }
+
+    /// Whether the driver's files show no GPU of the number that the learner is to use. They may be hidden in a container, so that only
+    /// an attempt is certain.
+    fn lacks_device(&self) -> bool {
+        match self.loaded.config.learner.device.parse() {
+            Ok(Device::Cuda(index)) => !self.machine.gpus.has_driver || index >= self.machine.gpus.names.len(),
+            _ => false,
+        }
+    }
+
+    /// Whether a folder can be made where the run's own will be.
+    fn check_run_folder(&self) -> Result<(), SupervisorError> {
+        let nearest = self.nearest_folder();
+        if !nearest.is_dir() {
+            return Err(self.refuse_folder(format!("{} is no folder; choose another run.folder", nearest.display())));
+        }
+        // Permissions, a read-only disk, a quota: only an attempt knows them all. The folder goes at once.
+        match tempfile::Builder::new().prefix(".shoal-check-").tempdir_in(&nearest) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.refuse_folder(format!(
+                "no folder can be made in {}: {}; choose a run.folder that you may write to",
+                nearest.display(),
+                error.kind()
+            ))),
+        }
+    }
+
+    /// Whether the disk has room for the best weights, the last ones, and the file that replaces either.
+    fn check_room(&self) -> Result<(), SupervisorError> {
+        let needed = 3 * size_of::<f32>() as u64 * self.algorithm.sizes().published as u64;
+        let nearest = self.nearest_folder();
+        let Ok(disk) = rustix::fs::statvfs(&nearest) else { return Ok(()) };
+        let free = disk.f_bavail * disk.f_frsize;
+        if free >= needed {
+            return Ok(());
+        }
+        let (free, needed) = (readable_bytes(free), readable_bytes(needed));
+        Err(self.refuse_folder(format!(
+            "the disk has {free} left and the run's weights take {needed}; free space or choose another run.folder"
+        )))
+    }
+
+    /// The run folder's root, or else the nearest of the folders around it that exists.
+    fn nearest_folder(&self) -> PathBuf {
+        let root = Path::new(&self.loaded.config.run.folder);
+        let existing = root.ancestors().find(|path| path.exists()).filter(|path| !path.as_os_str().is_empty());
+        existing.unwrap_or(Path::new(".")).to_path_buf()
+    }
+
+    fn refuse_folder(&self, message: String) -> SupervisorError {
+        refuse(self.loaded.error_at("run.folder", message))
+    }
+
+    /// One reset and one step of an environment that Python does not step; those in Python were tried when they were described.
+    fn check_environment(&self) -> Result<(), SupervisorError> {
+        let request = environments::request(&self.loaded.config);
+        if request.needs_python() {
+            return Ok(());
+        }
+        let try_out = || -> Result<(), EnvironmentError> {
+            let mut made = request.make()?;
+            let spec = made.spec().clone();
+            let mut observation = vec![0.0; spec.observation.len()];
+            made.reset(Some(self.loaded.config.run.seed), &mut observation)?;
+            match &spec.action {
+                ActionSpace::Discrete { .. } => made.step(Action::Discrete(0), &mut observation)?,
+                ActionSpace::Box { low, high } => {
+                    let nearest_to_zero: Vec<f32> = low.iter().zip(high).map(|(low, high)| 0.0_f32.max(*low).min(*high)).collect();
+                    made.step(Action::Continuous(&nearest_to_zero), &mut observation)?
+                }
+            };
+            Ok(())
+        };
+        in_a_child(|| try_out().map_err(|error| error.to_string()))?
+            .map_err(|message| refuse(self.loaded.error_at("environment.id", message)))
+    }
+
+    /// Build the learner's networks where they will be.
+    fn check_learner(&self) -> Result<(), SupervisorError> {
+        let seed = self.loaded.config.run.seed;
+        in_a_child(|| self.algorithm.learning(seed).map(drop).map_err(|error| error.to_string()))?
+            .map_err(|message| refuse(self.loaded.error_at("learner.device", message)))
+    }
+}
+
+/// Run `attempt` in a process of its own: the supervisor itself computes nothing, so that it can fork at any time.
+fn in_a_child(attempt: impl Fn() -> Result<(), String>) -> Result<Result<(), String>, SupervisorError> {
+    let (mut reader, mut writer) = pipe().map_err(|source| SupervisorError::System { action: "opening a pipe", source })?;
+    let child = system::fork_child(|| match attempt() {
+        Ok(()) => 0,
+        Err(message) => {
+            let _ = writer.write_all(message.as_bytes());
+            1
+        }
+    })?;
+    drop(writer);
+    let mut message = String::new();
+    let _ = reader.read_to_string(&mut message);
+    if system::wait_for_children(&[child]) {
+        return Ok(Ok(()));
+    }
+    Ok(Err(if message.is_empty() { "the process that tried it died; what it wrote is above".to_owned() } else { message }))
+}

@@ -1,0 +1,103 @@
+//! Learning curves of several seeds, and their mean with its interval.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::telemetry::Evaluation;
+
+/// Points of the mean.
+const POINTS: usize = 200;
+
+/// One evaluation of one seed.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub(super) struct Point {
+    /// Environment steps that the weights had seen.
+    pub(super) env_steps: f64,
+    /// Mean return.
+    pub(super) return_mean: f64,
+}
+
+/// The mean of all seeds at some number of environment steps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct MeanPoint {
+    /// Environment steps.
+    pub(super) env_steps: f64,
+    /// Mean over the seeds.
+    pub(super) mean: f64,
+    /// Ends of the 95 % interval of the mean; absent with one seed.
+    pub(super) interval: Option<(f64, f64)>,
+}
+
+/// The evaluations that a run wrote, in the order of their steps.
+pub(super) fn read(path: &Path) -> Vec<Point> {
+    let Ok(file) = File::open(path) else { return Vec::new() };
+    let lines = BufReader::new(file).lines().map_while(Result::ok);
+    let mut points: Vec<Point> = lines.filter_map(|line| serde_json::from_str(&line).ok()).collect();
+    points.sort_by(|left, right| left.env_steps.total_cmp(&right.env_steps));
+    points
+}
+
+/// Mean over `values` and, from two of them on, the 95 % interval of the mean (Student's t).
+pub(super) fn mean_of(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
+    let statistics = Evaluation { returns: values.to_vec(), ..Evaluation::default() }.statistics();
+    Some((statistics.return_mean?, statistics.ci95_low.zip(statistics.ci95_high)))
+}
+
+/// The mean of `curves`, interpolated, over the steps that every one of them covers: beyond, the mean would be one of fewer seeds.
+pub(super) fn mean(curves: &[Vec<Point>]) -> Vec<MeanPoint> {
+    let ends = |curve: &Vec<Point>| Some((curve.first()?.env_steps, curve.last()?.env_steps));
+    let covered: Option<Vec<(f64, f64)>> = curves.iter().map(ends).collect();
+    let Some(covered) = covered.filter(|covered| !covered.is_empty()) else { return Vec::new() };
+    let first = covered.iter().map(|(first, _)| *first).fold(f64::NEG_INFINITY, f64::max);
+    let last = covered.iter().map(|(_, last)| *last).fold(f64::INFINITY, f64::min);
+    if first > last {
+        return Vec::new();
+    }
+    let step = (last - first) / (POINTS - 1) as f64;
+    let at = |env_steps: f64| {
+        let values: Vec<f64> = curves.iter().map(|curve| interpolated(curve, env_steps)).collect();
+        mean_of(&values).map(|(mean, interval)| MeanPoint { env_steps, mean, interval })
+    };
+    (0..POINTS).filter_map(|index| at((first + step * index as f64).min(last))).collect()
+}
+
+/// The value of `curve`, which covers `env_steps`, on the straight line between its neighbours.
+fn interpolated(curve: &[Point], env_steps: f64) -> f64 {
+    let after = curve.partition_point(|point| point.env_steps < env_steps).min(curve.len() - 1);
+    let (right, left) = (curve[after], curve[after.saturating_sub(1)]);
+    let width = right.env_steps - left.env_steps;
+    if width <= 0.0 {
+        return right.return_mean;
+    }
+    left.return_mean + (env_steps - left.env_steps) / width * (right.return_mean - left.return_mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(points: &[(f64, f64)]) -> Vec<Point> {
+        points.iter().map(|&(env_steps, return_mean)| Point { env_steps, return_mean }).collect()
+    }
+
+    #[test]
+    fn the_mean_covers_the_steps_that_all_seeds_have_and_interpolates_between_them() {
+        let mean = mean(&[curve(&[(0.0, 0.0), (100.0, 100.0)]), curve(&[(50.0, 10.0), (200.0, 10.0)])]);
+        assert_eq!((mean[0].env_steps, mean[0].mean), (50.0, 30.0));
+        let last = mean.last().unwrap();
+        assert_eq!((last.env_steps, last.mean), (100.0, 55.0));
+        // Of two values x and y the half width is t(0.975, 1) * |x - y| / 2 = 12.7062 * 45.
+        let (low, high) = last.interval.unwrap();
+        assert!((high - low - 2.0 * 12.7062 * 45.0).abs() < 0.01, "{low} {high}");
+    }
+
+    #[test]
+    fn seeds_without_common_steps_have_no_mean_and_one_seed_no_interval() {
+        assert!(mean(&[curve(&[(0.0, 1.0), (1.0, 1.0)]), curve(&[(2.0, 1.0)])]).is_empty());
+        assert!(mean(&[curve(&[(0.0, 1.0)]), Vec::new()]).is_empty() && mean(&[]).is_empty());
+        assert_eq!(mean(&[curve(&[(0.0, 1.0), (1.0, 3.0)])])[0].interval, None);
+    }
+}

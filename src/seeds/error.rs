@@ -1,0 +1,49 @@
+//! What can go wrong with several seeds.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::segment::SegmentError;
+
+/// Why several seeds could not be run or put side by side.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SeedsError {
+    /// Not a list of seeds.
+    #[error("`{text}` is no list of at most {limit} seeds; write them like 1-5 or 1,3,8-10")]
+    List {
+        /// What was typed.
+        text: String,
+        /// Most seeds.
+        limit: usize,
+    },
+    /// A file operation failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Signals could not be handled.
+    #[error(transparent)]
+    Signals(#[from] SegmentError),
+    /// The plot could not be drawn.
+    #[error("cannot draw {}: {reason}", path.display())]
+    Plot {
+        /// The plot.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl SeedsError {
+    pub(super) fn file(action: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self + use<> {
+        let path = path.to_path_buf();
+        move |source| Self::File { action, path, source }
+    }
+}

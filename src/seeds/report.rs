@@ -1,0 +1,129 @@
+//! What each seed reached, as a table with mean and interval, and as files.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::curves::{self, Point};
+use super::{Ended, SeedsError, plot};
+use crate::telemetry::{RunFolder, Table};
+
+/// What one seed reached.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SeedResult {
+    /// The seed.
+    pub seed: u64,
+    /// Why its run stopped; absent if it noted no end.
+    pub stopped: Option<String>,
+    /// Whether it ended well.
+    pub succeeded: bool,
+    /// Environment steps taken.
+    pub env_steps: Option<u64>,
+    /// Seconds from start to end.
+    pub wall_s: Option<f64>,
+    /// Highest mean return of an evaluation.
+    pub best_evaluation: Option<f64>,
+    /// Mean return of the last evaluation.
+    pub last_evaluation: Option<f64>,
+    /// Its run folder; absent if it made none.
+    pub folder: Option<PathBuf>,
+}
+
+/// All seeds, side by side.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The seeds, ascending.
+    pub seeds: Vec<SeedResult>,
+    /// The folder of all of them.
+    pub folder: PathBuf,
+    #[serde(skip)]
+    curves: Vec<Vec<Point>>,
+}
+
+impl Report {
+    /// Read what the supervisors that `ended` wrote below `folder`.
+    pub fn read(folder: &Path, ended: &[Ended]) -> Self {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let runs: Vec<(u32, RunFolder)> = entries
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .filter_map(|entry| {
+                let run = RunFolder::open(&entry.path()).ok()?;
+                Some((run.record().ok()?.supervisor_pid, run))
+            })
+            .collect();
+        let run_of = |ended: &Ended| runs.iter().find(|(pid, _)| *pid == ended.pid).map(|(_, run)| run);
+        let curve_of = |ended: &Ended| run_of(ended).map(|run| curves::read(&run.evaluations())).unwrap_or_default();
+        let curves: Vec<Vec<Point>> = ended.iter().map(curve_of).collect();
+        let seeds = ended.iter().zip(&curves).map(|(ended, curve)| SeedResult::of(ended, run_of(ended), curve)).collect();
+        Self { seeds, folder: folder.to_path_buf(), curves }
+    }
+
+    /// Write `seeds.json` and, if anything was evaluated, `curves.svg` into the folder; returns their names.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write(&self, title: &str) -> Result<Vec<&'static str>, SeedsError> {
+        let (table, plot_file) = ("seeds.json", "curves.svg");
+        let path = self.folder.join(table);
+        let text = serde_json::to_string_pretty(self).map_err(|error| SeedsError::file("write", &path)(error.into()))?;
+        fs::write(&path, text + "\n").map_err(SeedsError::file("write", &path))?;
+        let curves: Vec<Vec<Point>> = self.curves.iter().filter(|curve| !curve.is_empty()).cloned().collect();
+        if curves.is_empty() {
+            return Ok(vec![table]);
+        }
+        let path = self.folder.join(plot_file);
+        plot::draw(&path, title, &curves).map_err(|error| SeedsError::Plot { path, reason: error.to_string() })?;
+        Ok(vec![table, plot_file])
+    }
+
+    /// Whether every seed ended well.
+    pub fn all_succeeded(&self) -> bool {
+        self.seeds.iter().all(|seed| seed.succeeded)
+    }
+}
+
+impl SeedResult {
+    fn of(ended: &Ended, run: Option<&RunFolder>, curve: &[Point]) -> Self {
+        let finished = run.and_then(|run| run.record().ok()?.finished);
+        let figure = |key: &str| finished.as_ref().map(|finished| finished.summary[key].clone());
+        Self {
+            seed: ended.seed,
+            stopped: finished.as_ref().map(|finished| finished.reason.lines().next().unwrap_or_default().to_owned()),
+            succeeded: ended.succeeded,
+            env_steps: figure("env_steps").and_then(|value| value.as_u64()),
+            wall_s: figure("wall_s").and_then(|value| value.as_f64()),
+            best_evaluation: curve.iter().map(|point| point.return_mean).reduce(f64::max),
+            last_evaluation: curve.last().map(|point| point.return_mean),
+            folder: run.map(|run| run.path().to_path_buf()),
+        }
+    }
+
+    /// Environment steps, wall time, best and last evaluation.
+    fn figures(&self) -> [Option<f64>; 4] {
+        [self.env_steps.map(|steps| steps as f64), self.wall_s, self.best_evaluation, self.last_evaluation]
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new(&["seed", "env steps", "wall time (s)", "best evaluation", "last evaluation", "stopped"], &[5], 0);
+        let mut row = |name: String, figures: [Option<f64>; 4], stopped: String| {
+            let decimals = [0, 1, 1, 1];
+            let text =
+                |(number, decimals): (Option<f64>, usize)| number.map_or_else(|| "-".into(), |number| format!("{number:.decimals$}"));
+            table.row([name].into_iter().chain(figures.into_iter().zip(decimals).map(text)).chain([stopped]).collect());
+        };
+        for seed in &self.seeds {
+            let stopped = seed.stopped.clone().unwrap_or_else(|| format!("failed, see seed-{}.log", seed.seed));
+            row(seed.seed.to_string(), seed.figures(), stopped);
+        }
+        let of_all = |column: usize| self.seeds.iter().filter_map(|seed| seed.figures()[column]).collect::<Vec<_>>();
+        let means = std::array::from_fn(|column| curves::mean_of(&of_all(column)));
+        row("mean".into(), means.map(|mean| mean.map(|(mean, _)| mean)), String::new());
+        row("95 % low".into(), means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(low, _)| low))), String::new());
+        row("95 % high".into(), means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(_, high)| high))), String::new());
+        write!(formatter, "{table}")
+    }
+}

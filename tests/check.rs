@@ -1,0 +1,77 @@
+//! `supervisor --check`: what a run would stumble over is said before it starts, at the key that it follows from.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The supervisor on the preset of CartPole with `overrides`, in a folder of its own.
+fn supervisor(folder: &Path, arguments: &[&str]) -> Output {
+    let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/cartpole_dqn.toml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    command.arg(preset).args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder).output().unwrap()
+}
+
+fn refusal(folder: &Path, arguments: &[&str]) -> String {
+    let output = supervisor(folder, arguments);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(!folder.join("runs").exists(), "nothing may be written for a run that cannot start");
+    said
+}
+
+#[test]
+fn a_sound_run_passes_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = supervisor(folder.path(), &["--check"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("segment"), "{said}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_device_that_is_not_there_is_refused_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    for flags in [&["--check"][..], &[]] {
+        let said = refusal(folder.path(), &[&["--set", "learner.device=cuda:250"], flags].concat());
+        assert!(said.starts_with("error: --set learner.device=cuda:250: learner.device = \"cuda:250\": "), "{said}");
+        assert!(said.lines().count() <= 3, "{said}");
+    }
+}
+
+#[test]
+fn a_run_folder_that_is_a_file_is_refused_by_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("results"), "").unwrap();
+    for (path, flags) in [("results", &["--check"][..]), ("results/deeper", &["--check"]), ("results", &[])] {
+        let change = format!("run.folder={path}");
+        let said = refusal(folder.path(), &[&["--set", &change], flags].concat());
+        assert!(said.contains("run.folder") && said.contains("results is no folder"), "{said}");
+    }
+}
+
+#[test]
+fn a_run_folder_in_which_nothing_can_be_made_is_refused_by_its_key() {
+    // Nobody makes folders in /proc, not even root.
+    let folder = tempfile::tempdir().unwrap();
+    for flags in [&["--check"][..], &[]] {
+        let said = refusal(folder.path(), &[&["--set", "run.folder=/proc/self/runs"], flags].concat());
+        assert!(said.contains("run.folder = \"/proc/self/runs\": no folder can be made in /proc/self"), "{said}");
+    }
+}
+
+/// A disk of 40 KiB, which a child of this test mounts for itself and for the supervisor that it starts.
+#[test]
+fn a_disk_without_room_for_the_weights_is_refused_with_both_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = folder.path().join("small");
+    std::fs::create_dir(&small).unwrap();
+    let mount = format!("mount -t tmpfs -o size=40k none {small} && exec \"$@\"", small = small.display());
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &mount, "sh", env!("CARGO_BIN_EXE_supervisor")]);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/cartpole_dqn.toml"));
+    command.args(["--check", "--set", &format!("run.folder={}", small.display())]).env("XDG_RUNTIME_DIR", folder.path());
+    let said = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
+    if said.contains("unshare failed") || said.contains("permission denied") {
+        return;
+    }
+    assert!(said.contains("the disk has 40.0 KiB left and the run's weights take"), "{said}");
+}

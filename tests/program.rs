@@ -1,0 +1,158 @@
+//! `shoal`, the one program, and what all programs say when something else was probably meant.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A short run that learns next to nothing.
+const SHORT: &[&str] = &[
+    "network.hidden=[16]",
+    "learner.batch_size=32",
+    "replay.min_size=200",
+    "replay.capacity=4000",
+    "actor.random_steps=100",
+    "run.stop_env_steps=2000",
+    "evaluator.episodes=2",
+    "evaluator.interval_ms=10",
+];
+
+/// `program` with `arguments`, in a folder of its own.
+fn run(program: &str, folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder);
+    command.output().unwrap()
+}
+
+fn shoal(folder: &Path, arguments: &[&str]) -> Output {
+    run(env!("CARGO_BIN_EXE_shoal"), folder, arguments)
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn told(output: &Output) -> String {
+    assert!(output.status.success(), "{}", said(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What the supervisor says of `arguments` that it refuses.
+fn refusal(arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(env!("CARGO_BIN_EXE_supervisor"), folder.path(), arguments);
+    assert!(!output.status.success(), "{}", said(&output));
+    said(&output)
+}
+
+fn preset_file(name: &str) -> String {
+    format!("{}/configs/{name}.toml", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn with_changes<'a>(arguments: &[&'a str], changes: &[&'a str]) -> Vec<&'a str> {
+    arguments.iter().copied().chain(changes.iter().flat_map(|change| ["--set", change])).collect()
+}
+
+/// The run folders below `root`.
+fn run_folders(root: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.join("run.json").is_file() && !path.is_symlink()).collect()
+}
+
+#[test]
+fn a_key_typed_as_an_option_is_told_how_to_be_set() {
+    let file = preset_file("cartpole_dqn");
+    let hint = refusal(&[&file, "--learning_rate", "1e-3"]);
+    assert!(hint.contains("--set learner.learning_rate=1e-3"), "{hint}");
+    let hint = refusal(&[&file, "--learner.batch-size=512"]);
+    assert!(hint.contains("--set learner.batch_size=512"), "{hint}");
+    let hint = refusal(&[&file, "--chek"]);
+    assert!(hint.contains("--check") && !hint.contains("--set"), "{hint}");
+}
+
+#[test]
+fn a_run_that_is_to_be_resumed_is_told_that_it_cannot_yet() {
+    for arguments in [&["--resume", "runs/latest"][..], &["configs/x.toml", "--resume"]] {
+        let hint = refusal(arguments);
+        assert!(hint.contains("a run cannot be resumed yet"), "{hint}");
+    }
+}
+
+#[test]
+fn an_environment_instead_of_a_file_is_told_its_preset() {
+    let hint = refusal(&["CartPole-v1"]);
+    assert_eq!(
+        hint.trim(),
+        "error: there is no file CartPole-v1; its preset is configs/cartpole_dqn.toml, and `shoal train CartPole-v1` finds it"
+    );
+    let hint = refusal(&["LunarLander-v3"]);
+    assert!(hint.contains("configs/lunarlander_dqn.toml"), "{hint}");
+    let hint = refusal(&[&preset_file("cartpole_dqn"), "--set", "environment.id=LunarLander-v3"]);
+    assert!(hint.contains("write `gymnasium:LunarLander-v3`"), "{hint}");
+}
+
+#[test]
+fn the_presets_are_listed_with_goal_score_and_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = told(&shoal(folder.path(), &["presets"]));
+    let line = list.lines().find(|line| line.starts_with("cartpole_dqn ")).unwrap_or_else(|| panic!("{list}"));
+    assert!(line.contains("CartPole-v1") && line.contains("dqn") && line.contains("475"), "{line}");
+    let json: Value = serde_json::from_str(&told(&shoal(folder.path(), &["presets", "--json"]))).unwrap();
+    let listed = json["presets"].as_array().unwrap();
+    assert_eq!(listed.len(), shoal::presets::PRESETS.len());
+    assert!(listed.iter().all(|preset| preset["score"].is_string()));
+}
+
+#[test]
+fn training_finds_a_preset_by_its_environment_and_carries_the_name_into_what_is_started_from_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let changes = [SHORT, &["evaluator.enabled=false", "replay.samples_per_insert=16.0"]].concat();
+    let first = shoal(folder.path(), &with_changes(&["train", "Pendulum-v1", "--name", "first try"], &changes));
+    assert!(first.status.success() && said(&first).contains("preset      pendulum_sac (the environment also has"), "{}", said(&first));
+    let again = shoal(folder.path(), &["train", "runs/latest/config.toml"]);
+    assert!(again.status.success(), "{}", said(&again));
+    let folders = run_folders(&folder.path().join("runs"));
+    assert_eq!(folders.len(), 2, "{folders:?}");
+    assert!(folders.iter().all(|path| path.to_string_lossy().contains("-first_try-")), "{folders:?}");
+    let resolved = folders.iter().map(|path| std::fs::read_to_string(path.join("config.toml")).unwrap()).collect::<Vec<_>>();
+    assert_eq!(resolved[0], resolved[1], "a run of a resolved configuration resolves to itself");
+    assert!(resolved[0].contains("initial_entropy_temperature") && !resolved[0].contains("epsilon_start"), "{}", resolved[0]);
+}
+
+#[test]
+fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["train", "CartPole-v1", "--seeds", "3,1-2", "--jobs", "2", "--name", "trio"];
+    // Long enough for evaluations on a machine that does other things, too.
+    let changes = [SHORT, &["run.stop_env_steps=8000", "replay.samples_per_insert=4.0"]].concat();
+    let output = shoal(folder.path(), &with_changes(&arguments, &changes));
+    let table = told(&output);
+    let firsts: Vec<&str> = table.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(firsts, ["seed", "1", "2", "3", "mean", "95", "95"], "{table}");
+    let group = std::fs::read_dir(folder.path().join("runs")).unwrap().next().unwrap().unwrap().path();
+    let folders = run_folders(&group);
+    assert_eq!(folders.len(), 3, "{folders:?}");
+    for seed in 1..=3 {
+        let own = |path: &&PathBuf| std::fs::read_to_string(path.join("config.toml")).unwrap().contains(&format!("seed = {seed}\n"));
+        let own = folders.iter().find(own).unwrap_or_else(|| panic!("no run has the seed {seed}"));
+        assert!(own.file_name().unwrap().to_string_lossy().contains("trio"), "{own:?}");
+        let log = std::fs::read_to_string(group.join(format!("seed-{seed}.log"))).unwrap();
+        assert!(log.contains("stopped     step limit"), "{log}");
+    }
+    let kept: Value = serde_json::from_slice(&std::fs::read(group.join("seeds.json")).unwrap()).unwrap();
+    let seeds = kept["seeds"].as_array().unwrap();
+    assert!(seeds.iter().all(|seed| seed["env_steps"].as_u64() >= Some(2000) && seed["last_evaluation"].is_f64()), "{kept}");
+    let plot = std::fs::read_to_string(group.join("curves.svg")).unwrap();
+    assert!(plot.starts_with("<svg") && plot.contains("trio, 3 seeds") && plot.matches("<polyline").count() >= 4, "{plot}");
+}
+
+#[test]
+fn a_seed_that_fails_is_told_of_with_its_log_and_fails_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = shoal(folder.path(), &with_changes(&["train", "CartPole-v1", "--seeds", "1-2"], &["learner.device=cuda:250"]));
+    assert_eq!(output.status.code(), Some(1));
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.contains("failed, see seed-1.log") && table.contains("failed, see seed-2.log"), "{table}");
+    let group = std::fs::read_dir(folder.path().join("runs")).unwrap().next().unwrap().unwrap().path();
+    assert!(std::fs::read_to_string(group.join("seed-1.log")).unwrap().contains("learner.device"));
+}

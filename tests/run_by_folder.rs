@@ -1,0 +1,60 @@
+//! A run named by its folder, as `runs/latest`, instead of the process id of its supervisor.
+
+mod run_support;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use nix::sys::signal::Signal;
+use run_support::start;
+
+fn program(program: &str, folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(program).args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_run_is_inspected_and_joined_by_its_folder_and_its_folder_tells_of_it_later() {
+    let mut run = start(&["evaluator.interval_ms=50"]);
+    run.wait_for("an evaluation", |line| line["eval_return_mean"].is_number());
+    let folder = run.folder.path().to_owned();
+    let inspect = |arguments: &[&str]| program(env!("CARGO_BIN_EXE_inspect"), &folder, arguments);
+    let live = text(&inspect(&["runs/latest", "--interval-ms", "1"]));
+    assert!(live.contains(&format!("pid {}", run.pid())) && live.contains("replay"), "{live}");
+
+    let mut attached = Command::new(env!("CARGO_BIN_EXE_attach"));
+    let attached = attached.arg("runs/latest").current_dir(&folder).env("XDG_RUNTIME_DIR", &folder).stderr(Stdio::piped()).spawn().unwrap();
+    run.wait_for("the attached actor", |line| line["attached"].as_u64() == Some(1));
+    run.signal(Signal::SIGTERM);
+    run.wait();
+    let attached = attached.wait_with_output().unwrap();
+    assert!(attached.status.success(), "{}", text(&attached));
+
+    let over = inspect(&["runs/latest"]);
+    let report = text(&over);
+    assert!(over.status.success() && report.contains("interrupted") && report.contains("env steps"), "{report}");
+    assert!(report.contains("best        mean return ") && report.contains("last        mean return "), "{report}");
+    let refused = inspect(&["runs/latest", "--live"]);
+    assert!(!refused.status.success() && text(&refused).contains("the run in runs/latest has ended (interrupted)"), "{}", text(&refused));
+    let refused = program(env!("CARGO_BIN_EXE_attach"), &folder, &["runs/latest"]);
+    assert!(!refused.status.success() && text(&refused).contains("the run in runs/latest has ended (interrupted)"), "{}", text(&refused));
+}
+
+#[test]
+fn a_run_whose_supervisor_was_killed_is_told_from_one_that_ended() {
+    let mut run = start(&["evaluator.enabled=false"]);
+    run.wait_for("some steps", |line| line["env_steps"].as_u64() > Some(0));
+    run.signal(Signal::SIGKILL);
+    run.wait();
+    run.assert_nothing_left();
+    let folder = run.folder.path().to_owned();
+    let report = text(&program(env!("CARGO_BIN_EXE_inspect"), &folder, &["runs/latest"]));
+    assert!(report.contains("its supervisor noted no end") && report.contains("env steps"), "{report}");
+    let refused = text(&program(env!("CARGO_BIN_EXE_attach"), &folder, &["runs/latest"]));
+    assert!(refused.contains("was killed before it could note an end"), "{refused}");
+    let refused = text(&program(env!("CARGO_BIN_EXE_inspect"), &folder, &["elsewhere"]));
+    assert!(refused.contains("cannot open the run folder elsewhere"), "{refused}");
+}
