@@ -10,7 +10,7 @@ use super::evaluator::MOST_ENVIRONMENTS;
 use super::run::RoleError;
 use super::{environments, evaluator};
 use crate::algorithms::{AlgorithmError, registry as algorithms};
-use crate::checkpoint::{Policy, WeightsError};
+use crate::checkpoint::{Policy, WeightsError, WeightsEvaluation};
 use crate::config::{Config, ConfigErrors};
 use crate::environments::EnvironmentError;
 use crate::telemetry::{Evaluation, RunFolder, Statistics, TelemetryError};
@@ -75,6 +75,9 @@ pub struct Outcome {
     pub algorithm: String,
     /// Updates in the weights.
     pub updates: u64,
+    /// What their run said of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<WeightsEvaluation>,
     /// Seed of the environments.
     pub seed: u64,
     /// Mean, spread and confidence interval.
@@ -96,6 +99,10 @@ impl fmt::Display for Outcome {
             self.updates,
             self.weights.display()
         )?;
+        if let Some(WeightsEvaluation { return_mean, episodes, confirmed, .. }) = self.recorded {
+            let fresh = if confirmed { "fresh " } else { "" };
+            writeln!(formatter, "recorded    mean {return_mean:.2} over {episodes} {fresh}episodes of its run")?;
+        }
         writeln!(formatter, "episodes    {episodes}, greedy, seed {}", self.seed)?;
         writeln!(formatter, "return      mean {}, standard deviation {}", number(return_mean), number(return_std))?;
         writeln!(formatter, "interval    {} to {} (95 %, Student's t)", number(ci95_low), number(ci95_high))?;
@@ -140,6 +147,7 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Out
         environment: saved.metadata.environment,
         algorithm: saved.metadata.algorithm,
         updates: saved.metadata.updates,
+        recorded: saved.metadata.evaluation,
         seed,
         statistics: evaluation.statistics(),
         returns: evaluation.returns,

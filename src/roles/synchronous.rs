@@ -12,7 +12,7 @@ use super::run::{RoleError, Run};
 pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
     let mut actor = Actor::new(run)?;
     let mut learner = Learner::new(run)?;
-    let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path, f64::NEG_INFINITY)).transpose()?;
+    let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path)).transpose()?;
     let interval = run.config.evaluator.synchronous_interval_steps;
     let mut next_evaluation = interval;
     while run.env_steps() < run.config.run.stop_env_steps && !run.is_over() {
@@ -25,22 +25,14 @@ pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<Eva
         {
             next_evaluation += interval;
             learner.leave();
-            if evaluate(run, evaluator, reports)? {
+            if evaluator.evaluate(reports, || !run.is_over())? {
                 return Ok(());
             }
         }
     }
     learner.leave();
     if let Some(evaluator) = &mut evaluator {
-        evaluate(run, evaluator, reports)?;
+        evaluator.evaluate(reports, || !run.is_over())?;
     }
     Ok(())
-}
-
-/// Evaluate and report; returns whether the goal was reached.
-fn evaluate(run: &Run<'_>, evaluator: &mut Evaluator<'_>, reports: &IpcSender<EvaluationReport>) -> Result<bool, RoleError> {
-    let Some(report) = evaluator.evaluate(|| !run.is_over())? else { return Ok(false) };
-    let mean = report.mean();
-    reports.send(report).map_err(|error| RoleError::Report { reason: error.to_string() })?;
-    Ok(run.config.run.stop_eval_return.is_some_and(|goal| mean >= goal))
 }

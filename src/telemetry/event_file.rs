@@ -84,7 +84,7 @@ impl EventFile {
     ///
     /// # Errors
     /// The disk is full or failing; the file then still ends with a whole record.
-    pub fn scalars(&mut self, step: u64, scalars: impl IntoIterator<Item = (&'static str, f64)>) -> Result<(), TelemetryError> {
+    pub fn scalars(&mut self, step: u64, scalars: impl IntoIterator<Item = (impl Into<String>, f64)>) -> Result<(), TelemetryError> {
         let value = scalars.into_iter().map(|(tag, value)| Value { tag: tag.into(), scalar: Some(Scalar::Simple(value as f32)) }).collect();
         let step = i64::try_from(step).unwrap_or(i64::MAX);
         self.append(&Event { wall_time: unix_seconds(), step, what: Some(What::Summary(Summary { value })) })

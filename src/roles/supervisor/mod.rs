@@ -4,6 +4,7 @@
 mod attachments;
 mod child;
 mod hang;
+mod leaving;
 mod observe;
 mod plan;
 mod sentinel;

@@ -12,7 +12,7 @@ use crate::segment::counters::Counter;
 use crate::segment::metrics::Report;
 use crate::segment::processes::{Role, SlotState};
 use crate::sync::Ordering;
-use crate::telemetry::{ActorTime, LearnerTime, Snapshot, Statistics};
+use crate::telemetry::{ActorTime, Evaluation, LearnerTime, Snapshot};
 
 /// Training episodes that the mean return is taken over.
 const EPISODES: usize = 100;
@@ -32,12 +32,16 @@ impl Observer {
     }
 
     /// Take in an evaluation.
-    pub(super) fn evaluated(&mut self, statistics: &Statistics, version: u64) {
+    pub(super) fn evaluated(&mut self, evaluation: &Evaluation) {
+        let statistics = evaluation.statistics();
         self.last.eval_return_mean = statistics.return_mean;
         self.last.eval_return_std = statistics.return_std;
         self.last.eval_episodes = Some(statistics.episodes);
-        self.last.eval_version = Some(version);
-        self.last.best_eval_return = self.last.best_eval_return.into_iter().chain(statistics.return_mean).reduce(f64::max);
+        self.last.eval_version = Some(evaluation.version);
+        if evaluation.is_best {
+            self.last.best_eval_return = statistics.return_mean;
+            self.last.best_eval_ci95_low = statistics.ci95_low;
+        }
     }
 
     /// Seconds since the start.

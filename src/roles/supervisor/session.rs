@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::attachments::Attachments;
 use super::child::Child;
 use super::hang::StackFile;
+use super::leaving::Leaving;
 use super::observe::Observer;
 use super::plan::Plan;
 use super::sentinel::Sentinel;
@@ -20,7 +21,7 @@ use crate::config::Config;
 use crate::rendezvous::{Announcement, Listener, Registry, RunRecord};
 use crate::replay::{Repair, Replay, StagingArea, repair};
 use crate::roles::environments;
-use crate::roles::evaluator::EvaluationReport;
+use crate::roles::evaluator::{self, EvaluationReport};
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::gradients::View;
@@ -33,8 +34,6 @@ use crate::telemetry::{Console, Evaluation, RunFolder, Settings, Sinks, Snapshot
 const TICK: Duration = Duration::from_millis(50);
 /// Time between two snapshots.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
-/// How long processes may take to leave before they are killed.
-const LEAVING_PATIENCE: Duration = Duration::from_secs(10);
 /// A process that fails this often in a row right after its start will not get better.
 const HOPELESS_FAILURES: u32 = 3;
 
@@ -46,7 +45,6 @@ pub struct Session {
     sinks: Sinks,
     observer: Observer,
     reports: Option<IpcReceiver<EvaluationReport>>,
-    best_return: f64,
     view: View,
     reason: Option<StopReason>,
     next_snapshot: Instant,
@@ -91,6 +89,7 @@ impl Session {
                 learners: config.learner.count,
                 cores: prepared.machine.cores.usable.len(),
             },
+            goal: config.run.stop_eval_return,
         };
         let mut session = Self {
             sinks: Sinks::create(folder, console, settings)?,
@@ -98,7 +97,6 @@ impl Session {
             watched: plan.processes.into_iter().map(Watched::new).collect(),
             segment,
             reports: None,
-            best_return: f64::NEG_INFINITY,
             view: View::default(),
             reason: None,
             next_snapshot: Instant::now(),
@@ -163,7 +161,6 @@ impl Session {
             algorithm: &*self.prepared.algorithm,
             environment: &self.prepared.environment,
             best_weights: self.sinks.folder().best_weights(),
-            best_return: self.best_return,
             stack_file: stack_descriptor,
             reports,
         };
@@ -330,20 +327,20 @@ impl Session {
     }
 
     fn evaluated(&mut self, report: EvaluationReport) {
-        let mean = report.mean();
         let evaluation = Evaluation {
             wall_s: self.observer.wall_s(),
             env_steps: report.env_steps,
             updates: report.updates,
             version: report.version,
+            kind: report.kind,
+            is_best: report.is_best,
             returns: report.returns,
             lengths: report.lengths,
         };
-        self.best_return = self.best_return.max(mean);
-        self.observer.evaluated(&evaluation.statistics(), report.version);
+        self.observer.evaluated(&evaluation);
         self.sinks.evaluation(&evaluation);
-        if self.config().run.stop_eval_return.is_some_and(|goal| mean >= goal) {
-            self.reason = Some(StopReason::Solved);
+        if self.config().run.stop_eval_return.is_some_and(|goal| evaluation.confirms(goal)) {
+            self.reason.get_or_insert(StopReason::Solved);
         }
     }
 
@@ -395,17 +392,18 @@ impl Session {
         if self.segment.control().run_state() != RunState::Poisoned {
             self.segment.control().set_run_state(RunState::Stopping);
         }
-        if matches!(reason, StopReason::Interrupted | StopReason::Solved) {
-            // Their last evaluation is not wanted.
-            self.watched
-                .iter()
-                .filter(|watched| watched.planned.role == Role::Evaluator)
-                .for_each(|watched| watched.signal(Signal::SIGTERM));
-        }
-        let deadline = Instant::now() + LEAVING_PATIENCE;
+        let mut leaving = Leaving::new(&reason, Instant::now());
         while self.watched.iter().any(|watched| watched.living.is_some()) || !self.attachments.is_empty() {
-            if Instant::now() >= deadline {
-                self.watched.iter().for_each(|watched| watched.signal(Signal::SIGKILL));
+            let now = Instant::now();
+            if system::stop_requested() {
+                leaving.interrupt(now);
+            }
+            for watched in &self.watched {
+                if let Some(signal) = leaving.signal(watched.planned.role, now) {
+                    watched.signal(signal);
+                }
+            }
+            if leaving.is_late(now) {
                 self.attachments.kill(&self.segment, None);
             }
             self.sleep();
@@ -429,13 +427,14 @@ impl Session {
         let board = self.segment.parameter_board();
         let mut parameters = vec![0.0; board.len()];
         let Some((parameter_version, [updates, environment_steps, ..])) = board.read(&mut parameters) else { return Ok(()) };
+        let evaluation = self.sinks.evaluation_of(parameter_version);
         let metadata = WeightsMetadata {
             algorithm: self.prepared.algorithm.name().into(),
             environment: self.prepared.environment.id.clone(),
             parameter_version,
             environment_steps,
             updates,
-            evaluation_return: None,
+            evaluation: evaluation.and_then(|evaluated| evaluator::for_weights(evaluated.kind, &evaluated.statistics)),
             ..WeightsMetadata::default()
         };
         Policy::new(self.prepared.algorithm.network().clone(), &parameters, metadata).save(&self.sinks.folder().last_weights())
