@@ -118,22 +118,25 @@ fn an_evaluator_killed_in_the_middle_of_a_confirmation_costs_a_delay_and_nothing
     ]);
     let awaits = |lines: &[Value]| lines.last().is_some_and(|line| !is_confirmation(line));
     let deadline = std::time::Instant::now() + WATCHDOG;
-    let killed = loop {
+    let killed_after = loop {
         assert!(std::time::Instant::now() < deadline, "no confirmation could be met; its log:\n{}", run.log());
         run.wait_for_evaluations("a confirmation under way", awaits);
-        let before = run.evaluations();
+        let lines = run.evaluations().len();
         let Some(&evaluator) = run.processes("evaluator").first() else { continue };
         kill(evaluator, Signal::SIGKILL);
         run.wait_for_log(&format!("evaluator 0 (pid {evaluator}) was killed by SIGKILL"));
-        let version = &before.last().unwrap()["version"];
-        if !run.evaluations().iter().any(|line| is_confirmation(line) && line["version"] == *version) {
-            break version.clone();
+        // Otherwise the kill came too late for it.
+        if run.evaluations().len() == lines {
+            break lines;
         }
     };
     assert!(run.wait().success(), "{}", run.output());
     assert!(run.output().contains("confirmed with the same weights"), "{}", run.output());
     let lines = run.evaluations();
-    assert!(!lines.iter().any(|line| is_confirmation(line) && line["version"] == killed), "half of a confirmation was counted");
+    assert!(!is_confirmation(&lines[killed_after]), "half of a confirmation was counted: {}", lines[killed_after]);
+    for pair in lines.windows(2).filter(|pair| is_confirmation(&pair[1])) {
+        assert!(!is_confirmation(&pair[0]) && pair[0]["version"] == pair[1]["version"], "nothing had proposed {}", pair[1]);
+    }
     let best = assert_saved_with_their_confirmation(&run);
     assert!(number(&best, "ci95_low") >= 30.0, "{best}");
     run.assert_nothing_left();
