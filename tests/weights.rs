@@ -9,7 +9,7 @@ use std::{
 };
 
 use shoal::{
-    checkpoint::{NetworkWeights, Policy, Weights, WeightsError, WeightsMetadata},
+    checkpoint::{NetworkWeights, Policy, Weights, WeightsError, WeightsEvaluation, WeightsMetadata},
     networks::{InputScaling, MlpSpec},
 };
 use tempfile::TempDir;
@@ -25,7 +25,7 @@ fn metadata() -> WeightsMetadata {
         parameter_version: 12,
         environment_steps: 34_000,
         updates: 56,
-        evaluation_return: Some(487.25),
+        evaluation: Some(WeightsEvaluation { return_mean: 487.25, return_ci95_low: Some(480.5), episodes: 100, confirmed: true }),
         input_scaling: None,
         extra: BTreeMap::from([("git".into(), "abc".into())]),
     }

@@ -30,7 +30,7 @@ class Run:
     """A supervisor under way, in a run folder of its own."""
 
     def __init__(self, supervisor, config, overrides):
-        self.folder = tempfile.TemporaryDirectory(prefix="shoal-bench-")
+        self.supervisor, self.folder = supervisor, tempfile.TemporaryDirectory(prefix="shoal-bench-")
         command = [str(supervisor), str(config), "--set", f'run.folder="{self.folder.name}/runs"']
         for override in overrides:
             command += ["--set", override]
@@ -73,6 +73,19 @@ class Run:
 
     def metrics(self):
         return self.lines("metrics.jsonl")
+
+    def summary(self):
+        """The closing report's figures, from `run.json`. Only after the end."""
+        return json.loads((Path(self.folder.name) / "runs/latest/run.json").read_text())["finished"]["summary"]
+
+    def evaluate(self, weights, episodes, seed):
+        """What `evaluate` says of the weights that the run left: `best` or `last`. Only after the end."""
+        command = [Path(self.supervisor).with_name("evaluate"), Path(self.folder.name) / "runs/latest", "--json"]
+        command += ["--weights", weights, "--episodes", episodes, "--seed", seed]
+        answer = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        if answer.returncode != 0:
+            raise RuntimeError(f"evaluate failed:\n{answer.stderr}")
+        return json.loads(answer.stdout)
 
     def processes(self):
         """Process ids by role, from the cores' point of view: the children in the order in which they were forked."""

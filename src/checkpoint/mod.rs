@@ -9,4 +9,4 @@ pub mod weights;
 pub use error::WeightsError;
 pub use keeper::{Keeper, Unsaved};
 pub use policy::Policy;
-pub use weights::{NetworkWeights, Weights, WeightsMetadata};
+pub use weights::{NetworkWeights, Weights, WeightsEvaluation, WeightsMetadata};

@@ -56,15 +56,29 @@ pub struct WeightsMetadata {
     pub environment_steps: u64,
     /// Optimizer steps of the run when they were saved.
     pub updates: u64,
-    /// Mean return of the evaluation that they were saved for, if there was one.
+    /// The evaluation of these parameters, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub evaluation_return: Option<f64>,
+    pub evaluation: Option<WeightsEvaluation>,
     /// How observations are scaled before the network sees them, if they are. Written as tensors; read here in files of version 1.
     #[serde(skip_serializing)]
     pub input_scaling: Option<InputScaling>,
     /// Anything else, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, String>,
+}
+
+/// What an evaluation said of parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WeightsEvaluation {
+    /// Mean return.
+    pub return_mean: f64,
+    /// Lower end of the 95 % confidence interval of the mean; `None` for one episode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub return_ci95_low: Option<f64>,
+    /// Number of episodes.
+    pub episodes: u64,
+    /// Whether the episodes were fresh: played after an evaluation had proposed the parameters, and no part of it.
+    pub confirmed: bool,
 }
 
 /// The content of a weights file.
@@ -144,8 +158,9 @@ impl Weights {
             check_finite(values, name, path)?;
             tensors.push((name.into(), FloatView { shape: vec![values.len()], values }));
         }
-        if let Some(value) = self.metadata.evaluation_return.filter(|value| !value.is_finite()) {
-            return Err(refused(format!("the evaluation return is {value}, which JSON cannot hold")));
+        let returns = self.metadata.evaluation.iter().flat_map(|evaluation| [Some(evaluation.return_mean), evaluation.return_ci95_low]);
+        if let Some(value) = returns.flatten().find(|value| !value.is_finite()) {
+            return Err(refused(format!("a return of the evaluation is {value}, which JSON cannot hold")));
         }
         let networks = self.networks.iter().map(|(name, weights)| (name.clone(), weights.spec.clone())).collect();
         let observation_scaling = scaling.map(|_| {

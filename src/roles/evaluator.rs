@@ -1,5 +1,11 @@
 //! The evaluator: plays the newest parameters greedily with seeds of its own, and keeps the best. Training never waits
 //! for it.
+//!
+//! An evaluation of few episodes, repeated hundreds of times, is lucky sooner or later: the highest of many means says more about
+//! chance than about the weights. So a routine evaluation only proposes. What it proposes, because it reached the goal or did better
+//! than the best weights, is played again at once: the same weights, other seeds, `evaluator.confirm_episodes`. The lower end of the
+//! 95 % confidence interval of those fresh episodes decides both questions: the goal is reached when it lies there, and the best
+//! weights are those where it is highest. Weights that reach the goal are therefore always the best so far.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use super::run::{RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
-use crate::checkpoint::{self, Keeper, Unsaved, WeightsMetadata};
+use crate::checkpoint::{self, Keeper, Unsaved, WeightsEvaluation, WeightsMetadata};
 use crate::environments::{VectorEnvironment, derive_seed};
+use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use crate::segment::system;
+use crate::telemetry::{EvaluationKind, Statistics};
 use rand::SeedableRng;
 
 /// Episodes stepped together.
@@ -30,26 +38,33 @@ pub struct EvaluationReport {
     pub updates: u64,
     /// Environment steps of the run when they were published.
     pub env_steps: u64,
+    /// Why the episodes were played.
+    pub kind: EvaluationKind,
     /// Return of each episode.
     pub returns: Vec<f64>,
     /// Length of each episode, in steps.
     pub lengths: Vec<u64>,
-    /// Whether it is the best so far, and has been saved as such.
+    /// Whether it made the parameters the best so far; they have been saved then.
     pub is_best: bool,
     /// Why saving it must wait, if it must.
     pub unsaved: Option<Unsaved>,
 }
 
 impl EvaluationReport {
-    /// Mean return.
-    pub fn mean(&self) -> f64 {
-        mean(&self.returns)
+    /// Mean, spread and confidence interval of the returns.
+    pub fn statistics(&self) -> Statistics {
+        Statistics::of(&self.returns, &self.lengths)
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of episodes are small")]
-fn mean(returns: &[f64]) -> f64 {
-    returns.iter().sum::<f64>() / returns.len().max(1) as f64
+/// What is written of an evaluation beside the weights that were played; nothing of one without episodes.
+pub fn for_weights(kind: EvaluationKind, statistics: &Statistics) -> Option<WeightsEvaluation> {
+    Some(WeightsEvaluation {
+        return_mean: statistics.return_mean?,
+        return_ci95_low: statistics.ci95_low,
+        episodes: statistics.episodes,
+        confirmed: kind == EvaluationKind::Confirmation,
+    })
 }
 
 /// Outcome of `episodes` episodes.
@@ -104,30 +119,47 @@ pub struct Evaluator<'a> {
     policy: Box<dyn Policy>,
     parameters: Vec<f32>,
     evaluated_version: u64,
-    evaluations: u32,
-    best: f64,
+    /// How often episodes were played: no two times have the same seeds.
+    times_played: u32,
+    /// The confirmation of the best parameters.
+    best: Option<WeightsEvaluation>,
     keeper: Keeper,
 }
 
 impl<'a> Evaluator<'a> {
-    /// Set up. The best policy goes to `best_path`; one that is there already (after a restart) has to be beaten.
-    pub fn new(run: &'a Run<'a>, best_path: std::path::PathBuf, best: f64) -> Result<Self, RoleError> {
+    /// Set up. The best policy goes to `best_path`; one that is there already was left by the evaluator that this one replaces, and has to
+    /// be beaten.
+    pub fn new(run: &'a Run<'a>, best_path: std::path::PathBuf) -> Result<Self, RoleError> {
         Ok(Self {
             environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS))?,
             policy: run.algorithm.policy()?,
             parameters: vec![0.0; run.segment.parameter_board().len()],
             evaluated_version: 0,
-            evaluations: 0,
-            best,
+            times_played: 0,
+            best: checkpoint::Policy::load(&best_path).ok().and_then(|policy| policy.metadata.evaluation),
             keeper: Keeper::new(best_path),
             run,
         })
     }
 
-    /// Evaluate the newest parameters, if there are any that were not evaluated yet. `go_on` as in [`play`]: an
-    /// evaluation that was cut short is not reported.
-    pub fn evaluate(&mut self, go_on: impl FnMut() -> bool) -> Result<Option<EvaluationReport>, RoleError> {
+    /// Evaluate the newest parameters, have fresh episodes confirm what is worth it, and report both. Returns whether the goal of the run
+    /// is confirmed. `go_on` as in [`play`]; a confirmation is not cut short by the end of training.
+    pub fn evaluate(&mut self, reports: &IpcSender<EvaluationReport>, go_on: impl FnMut() -> bool) -> Result<bool, RoleError> {
+        let send = |report| reports.send(report).map_err(|error| RoleError::Report { reason: error.to_string() });
         self.keeper.retry()?;
+        let Some(routine) = self.evaluate_newest(go_on)? else { return Ok(false) };
+        send(routine.clone())?;
+        if !self.is_worth_confirming(&routine) {
+            return Ok(false);
+        }
+        let Some(confirmation) = self.confirm(routine)? else { return Ok(false) };
+        let confirmed = self.run.config.run.stop_eval_return.is_some_and(|goal| confirmation.statistics().is_at_least(goal));
+        send(confirmation)?;
+        Ok(confirmed)
+    }
+
+    /// Play the newest parameters, if there are any that were not evaluated yet. What was cut short is not reported.
+    fn evaluate_newest(&mut self, go_on: impl FnMut() -> bool) -> Result<Option<EvaluationReport>, RoleError> {
         let board = self.run.segment.parameter_board();
         if board.version() == self.evaluated_version {
             return Ok(None);
@@ -136,30 +168,46 @@ impl<'a> Evaluator<'a> {
         self.run.process.enter(Phase::Evaluate);
         self.run.process.set_parameter_updates(updates);
         self.policy.set_parameters(&self.parameters);
-        let episodes = self.run.config.evaluator.episodes;
-        let seed = derive_seed(self.run.seed(), self.evaluations);
-        let played = play(&mut self.environments, &mut *self.policy, episodes, seed, go_on)?;
-        if played.returns.len() < episodes {
-            return Ok(None);
-        }
+        let Some(Episodes { returns, lengths }) = self.play(self.run.config.evaluator.episodes, go_on)? else { return Ok(None) };
         self.evaluated_version = version;
-        self.evaluations += 1;
-        let mean = mean(&played.returns);
-        let (is_best, mut unsaved) = (mean > self.best, None);
-        if is_best {
-            self.best = mean;
+        let kind = EvaluationKind::Routine;
+        Ok(Some(EvaluationReport { version, updates, env_steps, kind, returns, lengths, is_best: false, unsaved: None }))
+    }
+
+    /// Whether the parameters of a routine evaluation may be the best or solve the task. Few do, so that evaluations stay frequent.
+    fn is_worth_confirming(&self, routine: &EvaluationReport) -> bool {
+        let Some(mean) = routine.statistics().return_mean else { return false };
+        self.run.config.run.stop_eval_return.is_some_and(|goal| mean >= goal) || self.best.is_none_or(|best| mean > best.return_mean)
+    }
+
+    /// Play fresh episodes with the parameters of `routine`, which are still loaded, and keep the parameters if they are the best.
+    fn confirm(&mut self, routine: EvaluationReport) -> Result<Option<EvaluationReport>, RoleError> {
+        let run = self.run;
+        let go_on = || {
+            run.process.enter(Phase::Evaluate);
+            !is_called_off(run)
+        };
+        let Some(Episodes { returns, lengths }) = self.play(run.config.evaluator.confirm_episodes, go_on)? else { return Ok(None) };
+        let kind = EvaluationKind::Confirmation;
+        let mut confirmation = EvaluationReport { kind, returns, lengths, ..routine };
+        let found = for_weights(kind, &confirmation.statistics());
+        let low = |evaluation: WeightsEvaluation| evaluation.return_ci95_low;
+        if found.and_then(low) > self.best.and_then(low) {
             let metadata = WeightsMetadata {
-                algorithm: self.run.algorithm.name().into(),
-                environment: self.run.environment.id.clone(),
-                parameter_version: version,
-                environment_steps: env_steps,
-                updates,
-                evaluation_return: Some(mean),
+                algorithm: run.algorithm.name().into(),
+                environment: run.environment.id.clone(),
+                parameter_version: confirmation.version,
+                environment_steps: confirmation.env_steps,
+                updates: confirmation.updates,
+                evaluation: found,
                 ..WeightsMetadata::default()
             };
-            unsaved = self.keeper.save(checkpoint::Policy::new(self.run.algorithm.network().clone(), &self.parameters, metadata))?;
+            confirmation.unsaved =
+                self.keeper.save(checkpoint::Policy::new(run.algorithm.network().clone(), &self.parameters, metadata))?;
+            self.best = found;
+            confirmation.is_best = true;
         }
-        Ok(Some(EvaluationReport { version, updates, env_steps, returns: played.returns, lengths: played.lengths, is_best, unsaved }))
+        Ok(Some(confirmation))
     }
 
     /// Before it leaves: give what could not be saved a last chance. The supervisor finds out whether it was.
@@ -167,23 +215,26 @@ impl<'a> Evaluator<'a> {
         self.keeper.insist(LAST_SAVE_PATIENCE)?;
         Ok(())
     }
+
+    /// Play the loaded parameters with seeds that were not used before; nothing when it was cut short.
+    fn play(&mut self, episodes: usize, go_on: impl FnMut() -> bool) -> Result<Option<Episodes>, RoleError> {
+        let seed = derive_seed(self.run.seed(), self.times_played);
+        self.times_played += 1;
+        let played = play(&mut self.environments, &mut *self.policy, episodes, seed, go_on)?;
+        Ok((played.returns.len() == episodes).then_some(played))
+    }
 }
 
 /// Evaluate until the run ends, and the last parameters once more after that.
-pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, best: f64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
-    let mut evaluator = Evaluator::new(run, best_path, best)?;
+pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
+    let mut evaluator = Evaluator::new(run, best_path)?;
     let interval = Duration::from_millis(run.config.evaluator.interval_ms);
     let mut next = Instant::now();
-    let report = |evaluator: &mut Evaluator<'_>, go_on: &mut dyn FnMut() -> bool| -> Result<(), RoleError> {
-        if let Some(report) = evaluator.evaluate(go_on)? {
-            reports.send(report).map_err(|error| RoleError::Report { reason: error.to_string() })?;
-        }
-        Ok(())
-    };
+    let mut solved = false;
     while !run.is_over() {
-        if Instant::now() >= next && run.segment.parameter_board().version() != evaluator.evaluated_version {
+        if !solved && Instant::now() >= next && run.segment.parameter_board().version() != evaluator.evaluated_version {
             next = Instant::now() + interval;
-            report(&mut evaluator, &mut || {
+            solved = evaluator.evaluate(reports, || {
                 run.process.enter(Phase::Evaluate);
                 !run.is_over()
             })?;
@@ -193,16 +244,24 @@ pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, best: f64, reports: &Ip
             std::thread::sleep(Duration::from_millis(5).min(interval.max(Duration::from_millis(1))));
         }
     }
+    if solved {
+        return evaluator.leave();
+    }
     // The learners publish once more when they leave; what they reached deserves a score too.
     let patience = Instant::now() + LAST_PARAMETERS_PATIENCE;
-    while learners_live(run) && Instant::now() < patience && !system::stop_requested() {
+    while learners_live(run) && Instant::now() < patience && !is_called_off(run) {
         std::thread::sleep(Duration::from_millis(2));
     }
-    report(&mut evaluator, &mut || {
+    evaluator.evaluate(reports, || {
         run.process.enter(Phase::Evaluate);
-        !system::stop_requested()
+        !is_called_off(run)
     })?;
     evaluator.leave()
+}
+
+/// Whether nobody wants to know any more: the run was interrupted, or its replay is damaged. Its end by itself is no reason.
+fn is_called_off(run: &Run<'_>) -> bool {
+    system::stop_requested() || run.control().run_state() == RunState::Poisoned
 }
 
 fn learners_live(run: &Run<'_>) -> bool {

@@ -10,7 +10,7 @@ use super::evaluator::MOST_ENVIRONMENTS;
 use super::run::RoleError;
 use super::{environments, evaluator};
 use crate::algorithms::{AlgorithmError, registry as algorithms};
-use crate::checkpoint::{Policy, WeightsError};
+use crate::checkpoint::{Policy, WeightsError, WeightsEvaluation};
 use crate::config::{Config, ConfigErrors};
 use crate::environments::EnvironmentError;
 use crate::telemetry::{Evaluation, RunFolder, Statistics, TelemetryError};
@@ -77,6 +77,9 @@ pub struct Outcome {
     pub algorithm: String,
     /// Updates in the weights.
     pub updates: u64,
+    /// What their run said of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<WeightsEvaluation>,
     /// Seed of the environments.
     pub seed: u64,
     /// Mean, spread and confidence interval.
@@ -99,7 +102,11 @@ impl fmt::Display for Outcome {
             self.weights.display()
         )?;
         if self.instead_of_best {
-            writeln!(formatter, "weights     the last ones: the run has no best ones, because it ended before its first evaluation did")?;
+            writeln!(formatter, "weights     the last ones: the run has no best ones, because it ended before any were confirmed")?;
+        }
+        if let Some(WeightsEvaluation { return_mean, episodes, confirmed, .. }) = self.recorded {
+            let fresh = if confirmed { "fresh " } else { "" };
+            writeln!(formatter, "recorded    mean {return_mean:.2} over {episodes} {fresh}episodes of its run")?;
         }
         writeln!(formatter, "episodes    {episodes}, greedy, seed {}", self.seed)?;
         writeln!(formatter, "return      mean {}, standard deviation {}", number(return_mean), number(return_std))?;
@@ -146,6 +153,7 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Out
         environment: saved.metadata.environment,
         algorithm: saved.metadata.algorithm,
         updates: saved.metadata.updates,
+        recorded: saved.metadata.evaluation,
         seed,
         statistics: evaluation.statistics(),
         returns: evaluation.returns,

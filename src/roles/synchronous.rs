@@ -13,7 +13,7 @@ use crate::segment::processes::Phase;
 pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
     let mut actor = Actor::new(run)?;
     let mut learner = Learner::new(run)?;
-    let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path, f64::NEG_INFINITY)).transpose()?;
+    let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path)).transpose()?;
     let interval = run.config.evaluator.synchronous_interval_steps;
     let mut next_evaluation = interval;
     while run.env_steps() < run.config.run.stop_env_steps && !run.is_over() {
@@ -26,27 +26,21 @@ pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<Eva
         {
             next_evaluation += interval;
             learner.leave();
-            if evaluate(run, evaluator, reports)? {
+            if evaluator.evaluate(reports, || goes_on(run))? {
                 return evaluator.leave();
             }
         }
     }
     learner.leave();
     if let Some(evaluator) = &mut evaluator {
-        evaluate(run, evaluator, reports)?;
+        evaluator.evaluate(reports, || goes_on(run))?;
         evaluator.leave()?;
     }
     Ok(())
 }
 
-/// Evaluate and report; returns whether the goal was reached.
-fn evaluate(run: &Run<'_>, evaluator: &mut Evaluator<'_>, reports: &IpcSender<EvaluationReport>) -> Result<bool, RoleError> {
-    let go_on = || {
-        run.process.enter(Phase::Evaluate);
-        !run.is_over()
-    };
-    let Some(report) = evaluator.evaluate(go_on)? else { return Ok(false) };
-    let mean = report.mean();
-    reports.send(report).map_err(|error| RoleError::Report { reason: error.to_string() })?;
-    Ok(run.config.run.stop_eval_return.is_some_and(|goal| mean >= goal))
+/// Said between two steps of an evaluation, which may take longer than anybody may be silent.
+fn goes_on(run: &Run<'_>) -> bool {
+    run.process.enter(Phase::Evaluate);
+    !run.is_over()
 }

@@ -1,8 +1,19 @@
 //! One evaluation: the returns of some episodes under frozen parameters, and what they say statistically.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::statistics::Statistics as _;
+
+/// Why episodes were played, and so what their mean may be used for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EvaluationKind {
+    /// One of the many of a run. The highest mean of many is a lucky one, so it proposes weights and decides nothing.
+    #[default]
+    Routine,
+    /// Fresh episodes with the weights that a routine evaluation proposed. They decide.
+    Confirmation,
+}
 
 /// Episodes played by the evaluator with one version of the parameters, without exploration.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,6 +26,10 @@ pub struct Evaluation {
     pub updates: u64,
     /// Version of the parameters.
     pub version: u64,
+    /// Why they were played.
+    pub kind: EvaluationKind,
+    /// Whether they made the parameters the best of the run.
+    pub is_best: bool,
     /// Undiscounted return of each episode.
     pub returns: Vec<f64>,
     /// Environment steps of each episode, in the order of `returns`.
@@ -44,32 +59,50 @@ pub struct Statistics {
 
 impl Evaluation {
     /// Mean, spread and confidence interval of the returns.
-    ///
-    /// The interval is mean ± t(0.975, n - 1) · std / √n: it takes the episodes as independent draws, and being Student's it holds for the
-    /// small n that evaluations have, as far as the returns are roughly normal.
     pub fn statistics(&self) -> Statistics {
-        let count = self.returns.len();
-        let mean = (count > 0).then(|| Statistics::mean_of(&self.returns));
-        let std = (count > 1).then(|| self.returns.iter().std_dev());
-        let half_width = std.and_then(|std| {
-            let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(0.975);
-            Some(t * std / (count as f64).sqrt())
-        });
-        let lengths: Vec<f64> = self.lengths.iter().map(|&length| length as f64).collect();
-        Statistics {
-            episodes: count as u64,
-            return_mean: mean,
-            return_std: std,
-            return_min: self.returns.iter().copied().reduce(f64::min),
-            return_max: self.returns.iter().copied().reduce(f64::max),
-            ci95_low: mean.zip(half_width).map(|(mean, half)| mean - half),
-            ci95_high: mean.zip(half_width).map(|(mean, half)| mean + half),
-            length_mean: (!lengths.is_empty()).then(|| Statistics::mean_of(&lengths)),
-        }
+        Statistics::of(&self.returns, &self.lengths)
+    }
+
+    /// Whether the episodes confirm that the parameters reach `goal`.
+    pub fn confirms(&self, goal: f64) -> bool {
+        self.kind == EvaluationKind::Confirmation && self.statistics().is_at_least(goal)
     }
 }
 
 impl Statistics {
+    /// What episodes with these returns and lengths say.
+    ///
+    /// The interval is mean ± t(0.975, n - 1) · std / √n: it takes the episodes as independent draws, and being Student's it holds for the
+    /// small n that evaluations have, as far as the returns are roughly normal.
+    pub fn of(returns: &[f64], lengths: &[u64]) -> Self {
+        let count = returns.len();
+        let mean = (count > 0).then(|| Self::mean_of(returns));
+        let std = (count > 1).then(|| returns.iter().std_dev());
+        let half_width = std.and_then(|std| {
+            let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(0.975);
+            Some(t * std / (count as f64).sqrt())
+        });
+        let lengths: Vec<f64> = lengths.iter().map(|&length| length as f64).collect();
+        Self {
+            episodes: count as u64,
+            return_mean: mean,
+            return_std: std,
+            return_min: returns.iter().copied().reduce(f64::min),
+            return_max: returns.iter().copied().reduce(f64::max),
+            ci95_low: mean.zip(half_width).map(|(mean, half)| mean - half),
+            ci95_high: mean.zip(half_width).map(|(mean, half)| mean + half),
+            length_mean: (!lengths.is_empty()).then(|| Self::mean_of(&lengths)),
+        }
+    }
+
+    /// Whether the mean return is at least `value` beyond reasonable doubt: the lower end of its interval is.
+    ///
+    /// A policy that is exactly as good as `value` has a sample mean above it in every other sample, and reaches it in this sense in one
+    /// of forty; a worse one does in fewer.
+    pub fn is_at_least(&self, value: f64) -> bool {
+        self.ci95_low.is_some_and(|low| low >= value)
+    }
+
     fn mean_of(values: &[f64]) -> f64 {
         values.iter().mean()
     }
@@ -99,6 +132,23 @@ mod tests {
     fn one_episode_has_a_mean_but_no_spread() {
         let statistics = of(&[7.0]);
         assert_eq!((statistics.return_mean, statistics.return_std, statistics.ci95_low), (Some(7.0), None, None));
+    }
+
+    #[test]
+    fn a_value_is_reached_when_the_whole_interval_lies_above_it() {
+        let sample = of(&[1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert!(sample.is_at_least(1.03) && !sample.is_at_least(1.04), "the lower end is 1.036757");
+        assert!(of(&[500.0; 2]).is_at_least(500.0));
+        assert!(!of(&[500.0]).is_at_least(0.0), "one episode has no interval");
+        assert!(!of(&[f64::NAN, 1.0]).is_at_least(f64::MIN));
+    }
+
+    #[test]
+    fn only_fresh_episodes_confirm() {
+        let routine = Evaluation { returns: vec![500.0; 20], ..Evaluation::default() };
+        assert!(!routine.confirms(475.0));
+        let confirmation = Evaluation { kind: EvaluationKind::Confirmation, ..routine };
+        assert!(confirmation.confirms(475.0) && !confirmation.confirms(501.0));
     }
 
     #[test]

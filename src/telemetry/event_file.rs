@@ -137,9 +137,11 @@ impl EventFile {
     ///
     /// # Errors
     /// The disk is full or failing; the file then still ends with a whole record.
-    pub fn scalars(&mut self, step: u64, scalars: impl IntoIterator<Item = (&'static str, f64)>) -> Result<(), TelemetryError> {
-        let scalar = |(tag, value): (&str, f64)| Value { tag: tag.into(), metadata: None, content: Some(Content::Scalar(value as f32)) };
-        let value = scalars.into_iter().map(scalar).collect();
+    pub fn scalars(&mut self, step: u64, scalars: impl IntoIterator<Item = (impl Into<String>, f64)>) -> Result<(), TelemetryError> {
+        let value = scalars
+            .into_iter()
+            .map(|(tag, value)| Value { tag: tag.into(), metadata: None, content: Some(Content::Scalar(value as f32)) })
+            .collect();
         let step = i64::try_from(step).unwrap_or(i64::MAX);
         self.append(&Event { wall_time: unix_seconds(), step, what: Some(What::Summary(Summary { value })) })
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::append::AppendFile;
 use super::evaluation::Statistics;
-use super::{Evaluation, TelemetryError};
+use super::{Evaluation, EvaluationKind, TelemetryError};
 
 /// A file of JSON objects, one per line and per `write(2)`.
 #[derive(Debug)]
@@ -43,13 +43,15 @@ pub struct EvaluationLine {
     env_steps: u64,
     updates: u64,
     version: u64,
+    kind: EvaluationKind,
+    is_best: bool,
     #[serde(flatten)]
     statistics: Statistics,
 }
 
 impl From<&Evaluation> for EvaluationLine {
     fn from(evaluation: &Evaluation) -> Self {
-        let Evaluation { wall_s, env_steps, updates, version, .. } = *evaluation;
-        Self { wall_s, env_steps, updates, version, statistics: evaluation.statistics() }
+        let Evaluation { wall_s, env_steps, updates, version, kind, is_best, .. } = *evaluation;
+        Self { wall_s, env_steps, updates, version, kind, is_best, statistics: evaluation.statistics() }
     }
 }

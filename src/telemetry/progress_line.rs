@@ -48,7 +48,8 @@ pub fn plain_line(snapshot: &Snapshot) -> String {
 fn fraction_done(snapshot: &Snapshot, first_return: Option<f64>) -> f64 {
     let steps = ratio(snapshot.env_steps as f64, snapshot.stop_env_steps as f64);
     let time = snapshot.stop_wall_s.map_or(0.0, |stop| ratio(snapshot.wall_s, stop));
-    let score = match (first_return, snapshot.best_eval_return, snapshot.stop_eval_return) {
+    // The lower end of the confirmed interval: the bar is full when the goal is confirmed, not when it was reached by chance.
+    let score = match (first_return, snapshot.best_eval_ci95_low, snapshot.stop_eval_return) {
         (_, Some(best), Some(stop)) if best >= stop => 1.0,
         (Some(first), Some(best), Some(stop)) => ratio(best - first, stop - first),
         _ => 0.0,
@@ -91,9 +92,9 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
     pieces
 }
 
-/// For instance ` (best 431.0, target 475.0)`, or nothing.
+/// For instance ` (best confirmed 431.0, target 475.0)`, or nothing.
 fn evaluation_details(snapshot: &Snapshot) -> String {
-    let best = snapshot.best_eval_return.map(|best| format!("best {}", score(best)));
+    let best = snapshot.best_eval_return.map(|best| format!("best confirmed {}", score(best)));
     let target = snapshot.stop_eval_return.map(|target| format!("target {}", score(target)));
     let details: Vec<String> = best.into_iter().chain(target).collect();
     if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) }
@@ -145,6 +146,7 @@ mod tests {
             train_return_mean: Some(187.34),
             eval_return_mean: Some(412.0),
             best_eval_return: Some(431.0),
+            best_eval_ci95_low: Some(424.0),
             stop_eval_return: Some(475.0),
             policy_lag_mean: 12.3,
             replay_size: 21_000,
@@ -160,8 +162,8 @@ mod tests {
     #[test]
     fn a_wide_terminal_shows_everything() {
         assert_eq!(
-            live_line(&snapshot(), Some(21.0), plain(170)),
-            "#####################---  90%  212k/500k steps  eval 412.0 (best 431.0, target 475.0)  train 187.3  8.42k steps/s  \
+            live_line(&snapshot(), Some(21.0), plain(180)),
+            "#####################---  89%  212k/500k steps  eval 412.0 (best confirmed 431.0, target 475.0)  train 187.3  8.42k steps/s  \
              262 updates/s  policy lag 12.3  replay 21%  ETA <0:27"
         );
     }
@@ -170,7 +172,7 @@ mod tests {
     fn a_narrow_terminal_keeps_what_matters_most() {
         assert_eq!(
             live_line(&snapshot(), Some(21.0), plain(80)),
-            "##################--  90%  212k/500k steps  eval 412.0  8.42k steps/s  ETA <0:27"
+            "#################---  89%  212k/500k steps  eval 412.0  8.42k steps/s  ETA <0:27"
         );
         assert_eq!(live_line(&snapshot(), Some(21.0), plain(30)), "212k/500k steps  eval 412.0");
         assert_eq!(live_line(&snapshot(), Some(21.0), plain(10)), "212k steps");
@@ -189,14 +191,14 @@ mod tests {
 
     #[test]
     fn the_bar_follows_the_nearest_stop_condition() {
-        let steps = Snapshot { best_eval_return: Some(22.0), ..snapshot() };
+        let steps = Snapshot { best_eval_ci95_low: Some(22.0), ..snapshot() };
         assert!((fraction_done(&steps, Some(21.0)) - 0.42496).abs() < 1e-9);
         let time = Snapshot { stop_wall_s: Some(50.0), ..steps };
         assert_eq!(fraction_done(&time, Some(21.0)), 0.5);
         // Returns below zero: the way from -1200 to -150 is done by four fifths at -360.
-        let pendulum = Snapshot { best_eval_return: Some(-360.0), stop_eval_return: Some(-150.0), ..time };
+        let pendulum = Snapshot { best_eval_ci95_low: Some(-360.0), stop_eval_return: Some(-150.0), ..time };
         assert!((fraction_done(&pendulum, Some(-1200.0)) - 0.8).abs() < 1e-9);
-        assert_eq!(fraction_done(&Snapshot { best_eval_return: Some(-100.0), ..pendulum }, None), 1.0);
+        assert_eq!(fraction_done(&Snapshot { best_eval_ci95_low: Some(-100.0), ..pendulum }, None), 1.0);
     }
 
     #[test]
@@ -219,7 +221,7 @@ mod tests {
     fn the_plain_line_leaves_nothing_out() {
         assert_eq!(
             plain_line(&snapshot()),
-            "[0:25] 212k/500k steps, eval 412.0 (best 431.0, target 475.0), train 187.3, 8.42k steps/s, 262 updates/s, policy lag 12.3, \
+            "[0:25] 212k/500k steps, eval 412.0 (best confirmed 431.0, target 475.0), train 187.3, 8.42k steps/s, 262 updates/s, policy lag 12.3, \
              replay 21%, ETA <0:27"
         );
         assert_eq!(plain_line(&Snapshot::default()), "[0:00] 0/0 steps, 0 steps/s, 0 updates/s, policy lag 0, replay 0%");

@@ -12,11 +12,12 @@ use jiff::Timestamp;
 
 use super::append::AppendFile;
 use super::bottleneck::{self, Context};
+use super::goal::Goal;
 use super::jsonl::{EvaluationLine, JsonLines};
 use super::pace::Pace;
 use super::play_command::Program;
 use super::run_record::Finished;
-use super::summary::{BestEvaluation, StopReason, Summary};
+use super::summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary};
 use super::tensorboard::TensorBoard;
 use super::{Console, Evaluation, Progress, RunFolder, Snapshot, TelemetryError};
 
@@ -32,6 +33,8 @@ pub struct Settings {
     pub plain_interval_s: f64,
     /// What the verdict on the bottleneck depends on.
     pub context: Context,
+    /// The mean return that ends the run once it is confirmed.
+    pub goal: Option<f64>,
 }
 
 /// The recorder of one run, fed by the supervisor's loop. No call starts a thread or waits for a reader.
@@ -56,8 +59,10 @@ pub struct Sinks {
     /// Why something could not be written, as far as the user has been told.
     known_causes: BTreeSet<String>,
     lost: Vec<String>,
-    evaluation_count: u64,
-    best_evaluation: Option<BestEvaluation>,
+    evaluation_counts: EvaluationCounts,
+    best_evaluation: Option<EvaluatedWeights>,
+    newest_evaluation: Option<EvaluatedWeights>,
+    goal: Option<Goal>,
 }
 
 impl Sinks {
@@ -84,8 +89,10 @@ impl Sinks {
             learning_started: None,
             known_causes: BTreeSet::new(),
             lost: Vec::new(),
-            evaluation_count: 0,
+            evaluation_counts: EvaluationCounts::default(),
             best_evaluation: None,
+            newest_evaluation: None,
+            goal: settings.goal.map(Goal::new),
         };
         for warning in sinks.folder.warnings().to_vec() {
             sinks.event(&format!("warning: {warning}"));
@@ -113,17 +120,23 @@ impl Sinks {
 
     /// Takes note of an evaluation. Its figures appear in the progress line through the next snapshot.
     pub fn evaluation(&mut self, evaluation: &Evaluation) {
-        let statistics = evaluation.statistics();
-        self.evaluation_count += 1;
-        let mean_of = |best: BestEvaluation| best.statistics.return_mean;
-        if statistics.return_mean > self.best_evaluation.and_then(mean_of) {
-            let (version, env_steps) = (evaluation.version, evaluation.env_steps);
-            self.best_evaluation = Some(BestEvaluation { version, env_steps, statistics });
+        self.evaluation_counts.count(evaluation.kind);
+        self.newest_evaluation = Some(EvaluatedWeights::from(evaluation));
+        if evaluation.is_best {
+            self.best_evaluation = self.newest_evaluation;
+        }
+        if let Some(notice) = self.goal.as_mut().and_then(|goal| goal.observe(evaluation)) {
+            self.event(&notice);
         }
         let line = self.evaluations.attempt(|file| file.append(&EvaluationLine::from(evaluation)));
         let scalars = self.tensorboard.attempt(|file| file.evaluation(evaluation));
         self.report(line);
         self.report(scalars);
+    }
+
+    /// The newest evaluation of the weights with this version, if the last weights that were evaluated have it.
+    pub fn evaluation_of(&self, version: u64) -> Option<EvaluatedWeights> {
+        self.newest_evaluation.filter(|evaluated| evaluated.version == version)
     }
 
     /// Shows something that happened, such as the death of an actor, and notes it in `run.log`.
@@ -163,8 +176,10 @@ impl Sinks {
             updates: snapshot.updates,
             episodes: snapshot.episodes,
             restarts: snapshot.restarts,
-            evaluations: self.evaluation_count,
+            evaluations: self.evaluation_counts,
             best_evaluation: self.best_evaluation,
+            last_evaluation: self.evaluation_of(snapshot.parameter_version),
+            goal: self.goal.as_ref().map(Goal::outcome),
             bottleneck: bottleneck::verdict_since(self.learning_started.as_ref(), snapshot, &self.context),
             folder: self.folder.path().to_path_buf(),
             files: files_in(self.folder.path()),

@@ -55,10 +55,13 @@ pub struct Snapshot {
     /// Parameter version of the newest evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eval_version: Option<u64>,
-    /// Best mean return of all evaluations.
+    /// Mean return of the best weights, over the fresh episodes that confirmed them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_eval_return: Option<f64>,
-    /// The mean return at which the run stops.
+    /// Lower end of the 95 % confidence interval of that mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_eval_ci95_low: Option<f64>,
+    /// The mean return that ends the run once fresh episodes confirm it: once that lower end reaches it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_eval_return: Option<f64>,
     /// Newest loss.

@@ -6,14 +6,15 @@ use std::path::PathBuf;
 use serde::{Serialize, Serializer};
 
 use super::bottleneck::Verdict;
-use super::evaluation::Statistics;
+use super::evaluation::{Evaluation, EvaluationKind, Statistics};
+use super::goal::GoalOutcome;
 use super::play_command::word;
 use super::units::{clock, grouped, score, short};
 
 /// Why a run stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
-    /// An evaluation reached `run.stop_eval_return`.
+    /// An evaluation reached `run.stop_eval_return`, and fresh episodes with the same weights confirmed it.
     Solved,
     /// `run.stop_env_steps` were taken.
     StepLimit,
@@ -43,16 +44,61 @@ impl Serialize for StopReason {
     }
 }
 
-/// The evaluation with the highest mean return.
+/// Weights and what their evaluation said.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct BestEvaluation {
-    /// Version of its parameters.
+pub struct EvaluatedWeights {
+    /// Version of the parameters.
     pub version: u64,
-    /// Environment steps that its parameters had seen.
+    /// Environment steps that the parameters had seen.
     pub env_steps: u64,
-    /// Its figures. Being the best of several, its mean tends to flatter the parameters.
+    /// Why the episodes were played.
+    pub kind: EvaluationKind,
+    /// Figures of the episodes.
     #[serde(flatten)]
     pub statistics: Statistics,
+}
+
+impl From<&Evaluation> for EvaluatedWeights {
+    fn from(evaluation: &Evaluation) -> Self {
+        let Evaluation { version, env_steps, kind, .. } = *evaluation;
+        Self { version, env_steps, kind, statistics: evaluation.statistics() }
+    }
+}
+
+impl EvaluatedWeights {
+    /// For instance `486.1 over 100 fresh episodes`.
+    fn score(&self) -> Option<String> {
+        let fresh = if self.kind == EvaluationKind::Confirmation { "fresh " } else { "" };
+        Some(format!("{} over {} {fresh}episodes", score(self.statistics.return_mean?), self.statistics.episodes))
+    }
+
+    /// The same with the interval and the weights that it is about.
+    fn describe(&self) -> Option<String> {
+        let interval = match (self.statistics.ci95_low, self.statistics.ci95_high) {
+            (Some(low), Some(high)) => format!(" (95 % interval {} to {})", score(low), score(high)),
+            _ => String::new(),
+        };
+        Some(format!("{}{interval}, version {}, {} steps", self.score()?, self.version, short(self.env_steps as f64)))
+    }
+}
+
+/// How many evaluations a run had.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct EvaluationCounts {
+    /// Of the newest weights, again and again.
+    #[serde(rename = "evaluations")]
+    pub routine: u64,
+    /// Of weights that these had proposed.
+    pub confirmations: u64,
+}
+
+impl EvaluationCounts {
+    pub(super) fn count(&mut self, kind: EvaluationKind) {
+        match kind {
+            EvaluationKind::Routine => self.routine += 1,
+            EvaluationKind::Confirmation => self.confirmations += 1,
+        }
+    }
 }
 
 /// A finished run in a few lines (`Display`) or as an object in `run.json`.
@@ -73,9 +119,15 @@ pub struct Summary {
     /// Processes that died and were replaced.
     pub restarts: u64,
     /// Number of evaluations.
-    pub evaluations: u64,
-    /// The best of them.
-    pub best_evaluation: Option<BestEvaluation>,
+    #[serde(flatten)]
+    pub evaluations: EvaluationCounts,
+    /// The confirmation of the best weights. They are the best of as many as were confirmed, so the lower end of the interval says more
+    /// about them than its middle.
+    pub best_evaluation: Option<EvaluatedWeights>,
+    /// The evaluation of the last weights, if there was time for it.
+    pub last_evaluation: Option<EvaluatedWeights>,
+    /// What became of `run.stop_eval_return`.
+    pub goal: Option<GoalOutcome>,
     /// What held it back.
     pub bottleneck: Verdict,
     /// The run folder.
@@ -91,6 +143,26 @@ pub struct Summary {
 }
 
 impl Summary {
+    fn best_weights(&self) -> String {
+        let EvaluationCounts { routine, confirmations } = self.evaluations;
+        let counts = format!("{}, {}", counted(routine, "evaluation"), counted(confirmations, "confirmation"));
+        match self.best_evaluation.and_then(|best| best.describe()) {
+            Some(best) => format!("best confirmed {best}; {counts}"),
+            None if routine == 0 => "none".into(),
+            None => format!("none confirmed; {counts}"),
+        }
+    }
+
+    /// Of weights that are both best and last there is nothing more to say, and of those nobody waited for neither.
+    fn last_weights(&self) -> Option<String> {
+        match self.last_evaluation {
+            Some(last) if self.best_evaluation.is_some_and(|best| best.version == last.version) => None,
+            Some(last) => last.describe(),
+            None if self.evaluations.routine == 0 => None,
+            None => matches!(self.reason, StopReason::StepLimit | StopReason::TimeLimit).then(|| "not evaluated in time".into()),
+        }
+    }
+
     fn per_second(&self, count: u64) -> f64 {
         if self.training_s > 0.0 { count as f64 / self.training_s } else { 0.0 }
     }
@@ -101,12 +173,20 @@ impl fmt::Display for Summary {
         let mut line = |name: &str, text: String| writeln!(formatter, "{name:<11} {text}");
         let reason = self.reason.to_string();
         let (reason, details) = reason.split_once('\n').unwrap_or((&reason, ""));
-        let after = format!("{reason}, after {}", clock(self.wall_s));
+        let score = self.best_evaluation.filter(|_| self.reason == StopReason::Solved).and_then(|best| best.score());
+        let solved = score.map(|score| format!(": {score}, confirmed with the same weights")).unwrap_or_default();
+        let after = format!("{reason}{solved}, after {}", clock(self.wall_s));
         line("stopped", if details.is_empty() { after } else { format!("{after}\n{details}") })?;
         let episodes = grouped(self.episodes);
         line("steps", format!("{} ({}/s), {episodes} episodes", grouped(self.env_steps), short(self.per_second(self.env_steps))))?;
         line("updates", format!("{} ({}/s)", grouped(self.updates), short(self.per_second(self.updates))))?;
-        line("evaluation", evaluation(self.best_evaluation.as_ref(), self.evaluations))?;
+        if let Some(goal) = self.goal.filter(|_| self.reason != StopReason::Solved) {
+            line("goal", missed(goal))?;
+        }
+        line("evaluation", self.best_weights())?;
+        if let Some(last) = self.last_weights() {
+            line("last", last)?;
+        }
         line("bottleneck", self.bottleneck.to_string())?;
         if self.restarts > 0 {
             line("restarts", format!("{} processes died and were replaced", self.restarts))?;
@@ -123,12 +203,19 @@ impl fmt::Display for Summary {
     }
 }
 
-fn evaluation(best: Option<&BestEvaluation>, evaluations: u64) -> String {
-    let Some((best, mean)) = best.and_then(|best| Some((best, best.statistics.return_mean?))) else { return "none".into() };
-    let interval = match (best.statistics.ci95_low, best.statistics.ci95_high) {
-        (Some(low), Some(high)) => format!(" (95 % interval {} to {}, {} episodes)", score(low), score(high), best.statistics.episodes),
-        _ => String::new(),
-    };
-    let when = format!("version {}, {} steps", best.version, short(best.env_steps as f64));
-    format!("best mean return {}{interval}, {when}, out of {}", score(mean), grouped(evaluations))
+/// What became of a goal that did not end the run.
+fn missed(goal: GoalOutcome) -> String {
+    let wanted = score(goal.wanted);
+    match goal {
+        GoalOutcome { confirmed: true, .. } => format!("{wanted}, confirmed once training had ended"),
+        GoalOutcome { unconfirmed: 0, .. } => format!("{wanted}, not reached"),
+        GoalOutcome { unconfirmed, .. } => {
+            format!("{wanted}, reached by {} that fresh episodes did not confirm", counted(unconfirmed, "evaluation"))
+        }
+    }
+}
+
+/// For instance `1 evaluation`, `3,000 evaluations`.
+fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }

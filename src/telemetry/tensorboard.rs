@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::event_file::{EventFile, unix_seconds};
 use super::hyper_parameters::{PLUGIN, PluginData, TAG};
-use super::{Evaluation, Snapshot, TelemetryError};
+use super::{Evaluation, EvaluationKind, Snapshot, TelemetryError};
 
 /// The event file of a run.
 #[derive(Debug)]
@@ -78,6 +78,7 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(&'static str, f64)> {
         ("replay/beta", snapshot.beta),
         ("replay/samples_per_insert", share(snapshot.sampled as f64, snapshot.inserted as f64)),
         ("evaluation/best_return_mean", snapshot.best_eval_return),
+        ("evaluation/best_return_ci95_low", snapshot.best_eval_ci95_low),
         ("actor_time/environment_share", share(actor.environment_s, actor_s)),
         ("actor_time/inference_share", share(actor.inference_s, actor_s)),
         ("actor_time/insert_share", share(actor.insert_s, actor_s)),
@@ -91,18 +92,23 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(&'static str, f64)> {
     always.into_iter().chain(known(sometimes)).collect()
 }
 
-fn evaluation_scalars(evaluation: &Evaluation) -> Vec<(&'static str, f64)> {
+/// Confirmations have tags of their own: they are played for good weights only, and would bend the curve of all.
+fn evaluation_scalars(evaluation: &Evaluation) -> Vec<(String, f64)> {
     let statistics = evaluation.statistics();
-    known([
-        ("evaluation/return_mean", statistics.return_mean),
-        ("evaluation/return_std", statistics.return_std),
-        ("evaluation/return_min", statistics.return_min),
-        ("evaluation/return_max", statistics.return_max),
-        ("evaluation/return_ci95_low", statistics.ci95_low),
-        ("evaluation/return_ci95_high", statistics.ci95_high),
-        ("evaluation/length_mean", statistics.length_mean),
-    ])
-    .collect()
+    let group = match evaluation.kind {
+        EvaluationKind::Routine => "evaluation",
+        EvaluationKind::Confirmation => "confirmation",
+    };
+    let scalars = known([
+        ("return_mean", statistics.return_mean),
+        ("return_std", statistics.return_std),
+        ("return_min", statistics.return_min),
+        ("return_max", statistics.return_max),
+        ("return_ci95_low", statistics.ci95_low),
+        ("return_ci95_high", statistics.ci95_high),
+        ("length_mean", statistics.length_mean),
+    ]);
+    scalars.map(|(name, value)| (format!("{group}/{name}"), value)).collect()
 }
 
 fn known(scalars: impl IntoIterator<Item = (&'static str, Option<f64>)>) -> impl Iterator<Item = (&'static str, f64)> {

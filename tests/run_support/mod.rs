@@ -92,9 +92,29 @@ impl Supervised {
         }
     }
 
+    /// Wait until the run's evaluations satisfy `condition`.
+    pub fn wait_for_evaluations(&mut self, what: &str, condition: impl Fn(&[Value]) -> bool) {
+        let deadline = Instant::now() + WATCHDOG;
+        while !condition(&self.evaluations()) {
+            let running = self.child.try_wait().unwrap().is_none();
+            assert!(running, "the run ended before {what}: {}", self.output());
+            assert!(Instant::now() < deadline, "gave up waiting for {what}; evaluations: {:#?}", self.evaluations());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// All lines of `metrics.jsonl` so far.
     pub fn metrics(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.run_folder().join("metrics.jsonl")).unwrap_or_default();
+        self.lines("metrics.jsonl")
+    }
+
+    /// All lines of `evaluations.jsonl` so far.
+    pub fn evaluations(&self) -> Vec<Value> {
+        self.lines("evaluations.jsonl")
+    }
+
+    fn lines(&self, file: &str) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.run_folder().join(file)).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 

@@ -12,7 +12,9 @@ use shoal::telemetry::hyper_parameters::{Kind, PluginData};
 use shoal::telemetry::{ActorTime, Bottleneck, LearnerTime, RunFolder, Sinks, Snapshot, StopReason};
 use tempfile::tempdir;
 
-use crate::support::{all_of, evaluation, json_lines, piped_console, root_of_this_process, run_alone, settings, sinks_in, snapshot_at};
+use crate::support::{
+    all_of, confirmation, evaluation, json_lines, piped_console, root_of_this_process, run_alone, settings, sinks_in, snapshot_at,
+};
 
 #[test]
 fn a_metrics_line_is_flat_and_leaves_out_what_is_not_known() {
@@ -66,12 +68,16 @@ fn an_evaluation_line_carries_its_statistics() {
     let mut sinks = sinks_in(root.path(), piped_console().1);
     sinks.evaluation(&evaluation(3, &[1.0, 2.0, 3.0, 4.0, 5.0]));
     sinks.evaluation(&evaluation(4, &[9.0]));
+    sinks.evaluation(&confirmation(4, &[8.0, 8.0]));
     let lines = json_lines(&sinks.folder().evaluations());
     assert_eq!((&lines[0]["env_steps"], &lines[0]["version"], &lines[0]["episodes"]), (&300.into(), &3.into(), &5.into()));
     assert_eq!((&lines[0]["return_mean"], &lines[0]["return_min"], &lines[0]["return_max"]), (&3.0.into(), &1.0.into(), &5.0.into()));
     assert!((lines[0]["ci95_low"].as_f64().unwrap() - 1.036757).abs() < 1e-6);
     assert_eq!(lines[0]["length_mean"], 3.0);
     assert!(lines[1]["return_std"].is_null() && lines[1]["ci95_high"].is_null());
+    let marks: Vec<_> = lines.iter().map(|line| (line["kind"].as_str().unwrap(), line["is_best"].as_bool().unwrap())).collect();
+    assert_eq!(marks, [("routine", false), ("routine", false), ("confirmation", true)]);
+    assert_eq!(lines[2]["version"], lines[1]["version"]);
 }
 
 #[test]
@@ -81,6 +87,7 @@ fn event_files_read_back_with_valid_checksums_and_the_same_values() {
     let known = Snapshot { train_return_mean: Some(21.5), train_length_mean: Some(34.5), loss: Some(0.0), ..snapshot_at(1.0) };
     sinks.record(&Snapshot { replay_size: 640, ..known });
     sinks.evaluation(&evaluation(8, &[10.0, 20.0]));
+    sinks.evaluation(&confirmation(8, &[11.0, 13.0]));
     let events = read_events(&sinks.folder().events());
     assert!(matches!(&events[0].what, Some(What::FileVersion(version)) if version == "brain.Event:2"));
     let training = scalars(&events[2]);
@@ -90,7 +97,10 @@ fn event_files_read_back_with_valid_checksums_and_the_same_values() {
     assert!(!training.contains_key("train/q_mean"), "what is not known has no point");
     assert_eq!(events[3].step, 800);
     assert_eq!(scalars(&events[3])["evaluation/return_mean"], 15.0);
-    assert_eq!(events.len(), 4);
+    let confirmed = scalars(&events[4]);
+    assert_eq!(confirmed["confirmation/return_mean"], 12.0);
+    assert!(confirmed.keys().all(|tag| tag.starts_with("confirmation/")), "curves of all evaluations stay their own: {confirmed:?}");
+    assert_eq!(events.len(), 5);
 }
 
 #[test]
@@ -117,7 +127,7 @@ fn the_resolved_configuration_is_in_the_event_file_as_hyper_parameters() {
 }
 
 #[test]
-fn the_report_names_the_best_evaluation_the_bottleneck_and_the_files() {
+fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
     let root = tempdir().unwrap();
     let (reader, console) = piped_console();
     let mut sinks = sinks_in(root.path(), console);
@@ -126,7 +136,9 @@ fn the_report_names_the_best_evaluation_the_bottleneck_and_the_files() {
     for tenth in 0..3 {
         sinks.record(&snapshot_at(f64::from(tenth) / 10.0));
     }
-    sinks.evaluation(&evaluation(5, &[480.0, 500.0]));
+    sinks.evaluation(&evaluation(4, &[500.0, 500.0]));
+    sinks.evaluation(&evaluation(5, &[500.0]));
+    sinks.evaluation(&confirmation(5, &[480.0, 500.0, 490.0]));
     sinks.evaluation(&evaluation(6, &[20.0, 30.0]));
     let actor_time = ActorTime { environment_s: 2.0, limiter_wait_s: 8.0, ..ActorTime::default() };
     let learner_time = LearnerTime { compute_s: 9.0, ..LearnerTime::default() };
@@ -138,11 +150,10 @@ fn the_report_names_the_best_evaluation_the_bottleneck_and_the_files() {
     let printed = all_of(reader);
     assert!(printed.contains(&summary.to_string()), "{printed}");
     for part in [
-        "solved, after 0:25",
+        "solved: 490.0 over 3 fresh episodes, confirmed with the same weights, after 0:25",
         "20,000 (1k/s)",
         "5,000 (250/s)",
-        "best mean return 490.0 (95 % interval",
-        "out of 2",
+        "best confirmed 490.0 over 3 fresh episodes (95 % interval 465.2 to 514.8), version 5, 500 steps; 3 evaluations, 1 confirmation",
         "learner-bound: actors waited 80 %",
     ] {
         assert!(printed.contains(part), "{part} is not in {printed}");
@@ -150,7 +161,9 @@ fn the_report_names_the_best_evaluation_the_bottleneck_and_the_files() {
     assert!(printed.contains(&format!("tensorboard --logdir {}", root.path().join("tensorboard").display())), "{printed}");
     let finished = folder.record().unwrap().finished.unwrap();
     assert_eq!(finished.reason, "solved");
-    assert_eq!(finished.summary["best_evaluation"]["return_mean"], 490.0);
+    let best = &finished.summary["best_evaluation"];
+    assert_eq!((&best["return_mean"], &best["kind"], &best["episodes"]), (&490.0.into(), &"confirmation".into(), &3.into()));
+    assert_eq!((&finished.summary["evaluations"], &finished.summary["confirmations"]), (&3.into(), &1.into()));
     assert_eq!(finished.summary["bottleneck"]["bottleneck"], "learners");
 }
 
@@ -196,6 +209,38 @@ fn one_cause_of_trouble_is_one_message() {
     let printed = all_of(reader);
     assert!(printed.contains("warning: cannot write the first file; training goes on"), "{printed}");
     assert!(!printed.contains("second") && printed.contains("third"), "{printed}");
+}
+
+#[test]
+fn the_report_of_a_run_that_missed_its_goal_names_the_best_and_the_last_weights() {
+    let root = tempdir().unwrap();
+    let (reader, console) = piped_console();
+    let mut sinks = sinks_in(root.path(), console);
+    sinks.evaluation(&evaluation(5, &[500.0]));
+    sinks.evaluation(&confirmation(5, &[450.0, 470.0]));
+    sinks.evaluation(&evaluation(9, &[400.0, 420.0]));
+    let summary = sinks.finish(StopReason::StepLimit, &Snapshot { parameter_version: 9, ..snapshot_at(25.0) });
+    let printed = all_of(reader);
+    assert_eq!(printed.matches("not solved yet: an evaluation reached 475.0 (500.0 over 1 episodes)").count(), 1, "{printed}");
+    let report = summary.to_string();
+    for line in [
+        "stopped     step limit, after 0:25\n",
+        "goal        475.0, reached by 1 evaluation that fresh episodes did not confirm\n",
+        "evaluation  best confirmed 460.0 over 2 fresh episodes (95 % interval 332.9 to 587.1), version 5, 500 steps; 2 evaluations, 1 confirm",
+        "last        410.0 over 2 episodes (95 % interval 282.9 to 537.1), version 9, 900 steps\n",
+    ] {
+        assert!(report.contains(line), "`{line}` is not in\n{report}");
+    }
+}
+
+#[test]
+fn the_report_says_when_the_last_weights_were_not_evaluated() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    sinks.evaluation(&evaluation(5, &[20.0]));
+    let report = sinks.finish(StopReason::StepLimit, &Snapshot { parameter_version: 9, ..snapshot_at(25.0) }).to_string();
+    assert!(report.contains("evaluation  none confirmed; 1 evaluation, 0 confirmations\n"), "{report}");
+    assert!(report.contains("last        not evaluated in time\n"), "{report}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use shoal::telemetry::{ActorTime, LearnerTime, Snapshot};
 use tempfile::tempdir;
 
 use crate::files::{read_events, scalars};
-use crate::support::{evaluation, json_lines, piped_console, sinks_in};
+use crate::support::{confirmation, evaluation, json_lines, piped_console, sinks_in};
 
 /// A moment of which everything is known; without `..`, so that a new metric cannot be forgotten here.
 fn everything() -> Snapshot {
@@ -44,6 +44,7 @@ fn everything() -> Snapshot {
         eval_episodes: Some(1),
         eval_version: Some(1),
         best_eval_return: Some(1.0),
+        best_eval_ci95_low: Some(1.0),
         stop_eval_return: Some(1.0),
         loss: Some(1.0),
         q_mean: Some(1.0),
@@ -94,6 +95,7 @@ fn the_page_of_metrics_names_everything_that_is_written_and_nothing_else() {
     let mut sinks = sinks_in(root.path(), piped_console().1);
     sinks.record(&everything());
     sinks.evaluation(&evaluation(1, &[1.0, 2.0]));
+    sinks.evaluation(&confirmation(1, &[1.0, 2.0]));
     let keys = |path: &Path| json_lines(path)[0].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_named("`metrics.jsonl`", keys(&sinks.folder().metrics()));
     assert_named("`evaluations.jsonl`", keys(&sinks.folder().evaluations()));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use shoal::config::Config;
 use shoal::telemetry::bottleneck::Context;
-use shoal::telemetry::{Console, Evaluation, RunFolder, Settings, Sinks, Snapshot};
+use shoal::telemetry::{Console, Evaluation, EvaluationKind, RunFolder, Settings, Sinks, Snapshot};
 
 /// A console that is no terminal, and what is printed on it.
 pub(crate) fn piped_console() -> (PipeReader, Console) {
@@ -29,7 +29,7 @@ pub(crate) fn settings() -> Settings {
     let mut config = Config::for_environment("CartPole-v1");
     config.actor.count = 2;
     let context = Context { config, cores: 4 };
-    Settings { metrics_interval_s: 1.0, plain_interval_s: 10.0, context }
+    Settings { metrics_interval_s: 1.0, plain_interval_s: 10.0, context, goal: Some(475.0) }
 }
 
 /// Sinks in a new run folder under `root`.
@@ -54,7 +54,13 @@ pub(crate) fn snapshot_at(wall_s: f64) -> Snapshot {
 
 pub(crate) fn evaluation(version: u64, returns: &[f64]) -> Evaluation {
     let lengths = returns.iter().map(|&one| one as u64).collect();
-    Evaluation { wall_s: version as f64, env_steps: version * 100, updates: version, version, returns: returns.to_vec(), lengths }
+    let (wall_s, env_steps, returns) = (version as f64, version * 100, returns.to_vec());
+    Evaluation { wall_s, env_steps, updates: version, version, returns, lengths, ..Evaluation::default() }
+}
+
+/// Fresh episodes that made the weights the best.
+pub(crate) fn confirmation(version: u64, returns: &[f64]) -> Evaluation {
+    Evaluation { kind: EvaluationKind::Confirmation, is_best: true, ..evaluation(version, returns) }
 }
 
 pub(crate) fn json_lines(path: &Path) -> Vec<serde_json::Value> {

@@ -31,8 +31,6 @@ pub(super) struct Child<'a> {
     pub(super) environment: &'a EnvironmentSpec,
     /// Where the best policy is kept.
     pub(super) best_weights: PathBuf,
-    /// The best evaluation so far.
-    pub(super) best_return: f64,
     /// Where its Python stack goes when it is asked for it; nothing if it runs no Python.
     pub(super) stack_file: Option<OwnedFd>,
     /// Generation of its reservation in the process table.
@@ -80,7 +78,7 @@ impl Child<'_> {
         let result = match planned.role {
             Role::Actor | Role::AttachedActor => actor::run(&run),
             Role::Learner => learner::run(&run),
-            Role::Evaluator => evaluator::run(&run, self.best_weights.clone(), self.best_return, reports()),
+            Role::Evaluator => evaluator::run(&run, self.best_weights.clone(), reports()),
             Role::Synchronous => synchronous::run(&run, self.best_weights.clone(), reports()),
             Role::Participant => unreachable!("a plan has no participants of a replay without a run"),
         };

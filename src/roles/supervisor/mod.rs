@@ -6,6 +6,7 @@ mod child;
 mod contention;
 mod core_times;
 mod hang;
+mod leaving;
 mod neighbours;
 mod observe;
 mod plan;

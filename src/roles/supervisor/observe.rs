@@ -62,7 +62,10 @@ impl Observer {
         self.last.eval_return_std = statistics.return_std;
         self.last.eval_episodes = Some(statistics.episodes);
         self.last.eval_version = Some(evaluation.version);
-        self.last.best_eval_return = self.last.best_eval_return.into_iter().chain(statistics.return_mean).reduce(f64::max);
+        if evaluation.is_best {
+            self.last.best_eval_return = statistics.return_mean;
+            self.last.best_eval_ci95_low = statistics.ci95_low;
+        }
     }
 
     /// What the cores did for the processes, as of the last snapshot.

@@ -11,6 +11,7 @@ use super::attachments::Attachments;
 use super::child::Child;
 use super::contention::Contention;
 use super::hang::{StackFile, Vigil};
+use super::leaving::Leaving;
 use super::observe::Observer;
 use super::plan::Plan;
 use super::sentinel::Sentinel;
@@ -34,8 +35,6 @@ use crate::telemetry::{Console, Evaluation, RunFolder, Settings, Sinks, Snapshot
 const TICK: Duration = Duration::from_millis(50);
 /// Time between two snapshots.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
-/// How long processes may take to leave before they are killed.
-const LEAVING_PATIENCE: Duration = Duration::from_secs(10);
 /// A process that fails this often in a row right after its start will not get better.
 const HOPELESS_FAILURES: u32 = 3;
 
@@ -47,7 +46,6 @@ pub struct Session {
     sinks: Sinks,
     observer: Observer,
     reports: Option<IpcReceiver<EvaluationReport>>,
-    best_return: f64,
     membership: Membership,
     vigil: Vigil,
     standstill: Standstill,
@@ -92,6 +90,7 @@ impl Session {
             metrics_interval_s: config.run.metrics_interval_s,
             plain_interval_s: 10.0,
             context: Context { config: config.clone(), cores: prepared.machine.cores.usable.len() },
+            goal: config.run.stop_eval_return,
         };
         let mut session = Self {
             sinks: Sinks::create(folder, console, settings)?,
@@ -99,7 +98,6 @@ impl Session {
             watched: plan.processes.into_iter().map(Watched::new).collect(),
             segment,
             reports: None,
-            best_return: f64::NEG_INFINITY,
             membership: Membership::default(),
             vigil: Vigil::new(Instant::now()),
             standstill: Standstill::new(Duration::from_secs_f64(config.machine.hang_timeout_s), Instant::now()),
@@ -167,7 +165,6 @@ impl Session {
             algorithm: &*self.prepared.algorithm,
             environment: &self.prepared.environment,
             best_weights: self.sinks.folder().best_weights(),
-            best_return: self.best_return,
             stack_file: stack_descriptor,
             generation,
             reports,
@@ -334,7 +331,6 @@ impl Session {
     }
 
     fn evaluated(&mut self, report: EvaluationReport) {
-        let mean = report.mean();
         if let Some(unsaved) = &report.unsaved {
             self.unsaved_best = Some(report.version);
             self.sinks.trouble(unsaved.cause.clone(), &unsaved.message);
@@ -344,14 +340,15 @@ impl Session {
             env_steps: report.env_steps,
             updates: report.updates,
             version: report.version,
+            kind: report.kind,
+            is_best: report.is_best,
             returns: report.returns,
             lengths: report.lengths,
         };
-        self.best_return = self.best_return.max(mean);
         self.observer.evaluated(&evaluation);
         self.sinks.evaluation(&evaluation);
-        if self.config().run.stop_eval_return.is_some_and(|goal| mean >= goal) {
-            self.reason = Some(StopReason::Solved);
+        if self.config().run.stop_eval_return.is_some_and(|goal| evaluation.confirms(goal)) {
+            self.reason.get_or_insert(StopReason::Solved);
         }
     }
 
@@ -414,17 +411,18 @@ impl Session {
         if self.segment.control().run_state() != RunState::Poisoned {
             self.segment.control().set_run_state(RunState::Stopping);
         }
-        if matches!(reason, StopReason::Interrupted | StopReason::Solved | StopReason::TimeLimit) {
-            // Their last evaluation is not wanted, or there is no time left for it.
-            self.watched
-                .iter()
-                .filter(|watched| watched.planned.role == Role::Evaluator)
-                .for_each(|watched| watched.signal(Signal::SIGTERM));
-        }
-        let deadline = Instant::now() + LEAVING_PATIENCE;
+        let mut leaving = Leaving::new(&reason, Instant::now());
         while self.watched.iter().any(|watched| watched.living.is_some()) || !self.attachments.is_empty() {
-            if Instant::now() >= deadline {
-                self.watched.iter().for_each(|watched| watched.signal(Signal::SIGKILL));
+            let now = Instant::now();
+            if system::stop_requested() {
+                leaving.interrupt(now);
+            }
+            for watched in &self.watched {
+                if let Some(signal) = leaving.signal(watched.planned.role, now) {
+                    watched.signal(signal);
+                }
+            }
+            if leaving.is_late(now) {
                 self.attachments.kill(&self.segment, None);
             }
             self.sleep();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Prepared;
 use crate::checkpoint::{Keeper, Policy, WeightsMetadata};
+use crate::roles::evaluator;
 use crate::segment::Segment;
 use crate::telemetry::Sinks;
 
@@ -12,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Save what learners published last. Returns whether that is on the disk, or there was nothing to save.
 pub(super) fn save_last(prepared: &Prepared, segment: &Segment, sinks: &mut Sinks) -> bool {
-    let Some(policy) = last(prepared, segment) else { return true };
+    let Some(policy) = last(prepared, segment, sinks) else { return true };
     let mut keeper = Keeper::new(sinks.folder().last_weights());
     let saved = keeper.save(policy).and_then(|unsaved| {
         let Some(unsaved) = unsaved else { return Ok(true) };
@@ -35,17 +36,18 @@ pub(super) fn look_for_best(version: u64, sinks: &mut Sinks) {
     }
 }
 
-fn last(prepared: &Prepared, segment: &Segment) -> Option<Policy> {
+fn last(prepared: &Prepared, segment: &Segment, sinks: &Sinks) -> Option<Policy> {
     let board = segment.parameter_board();
     let mut parameters = vec![0.0; board.len()];
     let (parameter_version, [updates, environment_steps, ..]) = board.read(&mut parameters)?;
+    let evaluation = sinks.evaluation_of(parameter_version);
     let metadata = WeightsMetadata {
         algorithm: prepared.algorithm.name().into(),
         environment: prepared.environment.id.clone(),
         parameter_version,
         environment_steps,
         updates,
-        evaluation_return: None,
+        evaluation: evaluation.and_then(|evaluated| evaluator::for_weights(evaluated.kind, &evaluated.statistics)),
         ..WeightsMetadata::default()
     };
     Some(Policy::new(prepared.algorithm.network().clone(), &parameters, metadata))

@@ -1,0 +1,38 @@
+"""The rule by which Shoal decides that a goal is reached, for the libraries beside it. Runs in the virtual environment.
+
+A routine evaluation that reaches the goal is lucky sooner or later, so it only proposes. Fresh episodes with the same weights
+decide: the goal is confirmed when the lower end of the 95 % interval of their mean (Student's t) is at least the goal.
+"""
+
+import time
+
+import numpy
+from scipy.stats import t as students_t
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+
+# As many as Shoal steps together, so that nobody pays for inference of one observation at a time.
+ENVIRONMENTS = 20
+EPISODES = 100
+
+
+class Confirmation:
+    """Plays `episodes` fresh episodes with the weights of a model, and keeps the time that it took."""
+
+    def __init__(self, environment, goal, episodes=EPISODES):
+        self.environments, self.goal, self.episodes = make_vec_env(environment, n_envs=ENVIRONMENTS), goal, episodes
+        self.attempts, self.spent_s, self.mean, self.confirmed = 0, 0.0, None, False
+
+    def __call__(self, model):
+        """Whether fresh episodes confirm that `model` reaches the goal. No two calls play the same episodes."""
+        started = time.perf_counter()
+        self.attempts += 1
+        self.environments.seed(1_000_000 + self.attempts * ENVIRONMENTS)
+        returns, _ = evaluate_policy(
+            model, self.environments, n_eval_episodes=self.episodes, deterministic=True, return_episode_rewards=True, warn=False
+        )
+        self.mean = float(numpy.mean(returns))
+        half_width = students_t.ppf(0.975, len(returns) - 1) * numpy.std(returns, ddof=1) / len(returns) ** 0.5
+        self.confirmed = bool(self.mean - half_width >= self.goal)
+        self.spent_s += time.perf_counter() - started
+        return self.confirmed

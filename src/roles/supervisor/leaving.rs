@@ -1,0 +1,84 @@
+//! How long processes may take to leave at the end of a run, and what is sent to those that do not.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::segment::processes::Role;
+use crate::telemetry::StopReason;
+
+/// How long processes may take before they are killed.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long whoever evaluates may take after the step limit: for the confirmation under way, and for the last weights.
+const EVALUATION_PATIENCE: Duration = Duration::from_secs(60);
+
+/// The time after the end of training.
+pub(super) struct Leaving {
+    deadline: Instant,
+    evaluation_deadline: Instant,
+    evaluation_wanted: bool,
+}
+
+impl Leaving {
+    /// Training ended at `now`.
+    pub(super) fn new(reason: &StopReason, now: Instant) -> Self {
+        let evaluation_wanted = !matches!(reason, StopReason::Interrupted | StopReason::Solved | StopReason::TimeLimit);
+        let patience = if *reason == StopReason::StepLimit { EVALUATION_PATIENCE } else { PATIENCE };
+        Self { deadline: now + PATIENCE, evaluation_deadline: now + patience, evaluation_wanted }
+    }
+
+    /// The user has no more patience.
+    pub(super) fn interrupt(&mut self, now: Instant) {
+        if self.evaluation_wanted {
+            self.evaluation_wanted = false;
+            self.evaluation_deadline = self.evaluation_deadline.min(now + PATIENCE);
+        }
+    }
+
+    /// Whether those without a part in the evaluation should be gone by `now`.
+    pub(super) fn is_late(&self, now: Instant) -> bool {
+        now >= self.deadline
+    }
+
+    /// What a process of this role that is still there is sent at `now`.
+    pub(super) fn signal(&self, role: Role, now: Instant) -> Option<Signal> {
+        let evaluates = matches!(role, Role::Evaluator | Role::Synchronous);
+        let deadline = if evaluates { self.evaluation_deadline } else { self.deadline };
+        match now >= deadline {
+            true => Some(Signal::SIGKILL),
+            false => (evaluates && !self.evaluation_wanted).then_some(Signal::SIGTERM),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(reason: &StopReason, seconds: u64) -> [Option<Signal>; 2] {
+        let start = Instant::now();
+        let leaving = Leaving::new(reason, start);
+        [Role::Learner, Role::Evaluator].map(|role| leaving.signal(role, start + Duration::from_secs(seconds)))
+    }
+
+    #[test]
+    fn only_the_step_limit_gives_the_evaluator_time() {
+        assert_eq!(after(&StopReason::StepLimit, 0), [None, None]);
+        assert_eq!(after(&StopReason::StepLimit, 10), [Some(Signal::SIGKILL), None]);
+        assert_eq!(after(&StopReason::StepLimit, 60), [Some(Signal::SIGKILL); 2]);
+        for reason in [StopReason::Solved, StopReason::Interrupted, StopReason::TimeLimit] {
+            assert_eq!(after(&reason, 0), [None, Some(Signal::SIGTERM)]);
+            assert_eq!(after(&reason, 10), [Some(Signal::SIGKILL); 2]);
+        }
+    }
+
+    #[test]
+    fn an_interruption_calls_the_last_evaluation_off() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut leaving = Leaving::new(&StopReason::StepLimit, start);
+        (20..25).for_each(|second| leaving.interrupt(at(second)));
+        assert_eq!(leaving.signal(Role::Evaluator, at(25)), Some(Signal::SIGTERM));
+        assert_eq!(leaving.signal(Role::Evaluator, at(30)), Some(Signal::SIGKILL));
+    }
+}
