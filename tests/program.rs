@@ -1,9 +1,13 @@
 //! `shoal`, the one program, and what all programs say when something else was probably meant.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+/// Longest that a test waits: a watchdog, not an expectation.
+const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// A short run that learns next to nothing.
 const SHORT: &[&str] = &[
@@ -144,6 +148,39 @@ fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
     assert!(seeds.iter().all(|seed| seed["env_steps"].as_u64() >= Some(2000) && seed["last_evaluation"].is_f64()), "{kept}");
     let plot = std::fs::read_to_string(group.join("curves.svg")).unwrap();
     assert!(plot.starts_with("<svg") && plot.contains("trio, 3 seeds") && plot.matches("<polyline").count() >= 4, "{plot}");
+}
+
+#[test]
+fn a_signal_ends_the_seeds_that_run_starts_no_other_and_still_gives_a_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let changes = [SHORT, &["run.stop_env_steps=1000000000"]].concat();
+    let arguments = with_changes(&["train", "CartPole-v1", "--seeds", "1-3", "--jobs", "2"], &changes);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
+    command.args(arguments).current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path()).stdout(Stdio::piped());
+    let child = command.stderr(Stdio::null()).spawn().unwrap();
+    let started = || {
+        let group = std::fs::read_dir(folder.path().join("runs")).ok()?.next()?.ok()?.path();
+        let folders = run_folders(&group);
+        let lines = |path: &PathBuf| std::fs::read_to_string(path.join("metrics.jsonl")).unwrap_or_default().lines().count();
+        (folders.len() == 2 && folders.iter().all(|path| lines(path) > 0)).then_some(folders)
+    };
+    let deadline = Instant::now() + WATCHDOG;
+    let folders = loop {
+        assert!(Instant::now() < deadline, "two runs did not start");
+        match started() {
+            Some(folders) => break folders,
+            None => std::thread::sleep(Duration::from_millis(50)),
+        }
+    };
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id().try_into().unwrap()), nix::sys::signal::Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(table.matches("interrupted").count(), 2, "{table}");
+    for path in folders {
+        let record: Value = serde_json::from_slice(&std::fs::read(path.join("run.json")).unwrap()).unwrap();
+        assert_eq!(record["finished"]["reason"], "interrupted");
+    }
 }
 
 #[test]

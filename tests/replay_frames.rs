@@ -126,6 +126,29 @@ fn a_transition_whose_frame_was_overwritten_is_drawn_no_more_and_leaves_the_tree
 }
 
 #[test]
+fn who_only_reads_changes_no_priority_and_who_writes_priorities_back_removes_what_has_vanished() {
+    let segment = segment(64, 80, 16);
+    let mut writer = join(&segment, 0);
+    let names: Vec<Target> = (0..64 + STACK).map(|step| writer.write_frame(&frame(step))).collect();
+    (0..64).for_each(|number| insert(&mut writer, area(&segment, 0), &names, number));
+    (0..23).for_each(|step| _ = writer.write_frame(&frame(1_000 + step)));
+    let before = writer.tree().expect("a tree").total();
+    let tree = || segment.words(Region::Tree).iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<u64>>();
+    // As a learner's thread does that draws ahead, beside the one that announces the process's operations.
+    let mut reader = Replay::new(&segment, schema(), None);
+    let (mut batch, mut random) = (Batch::new(&schema(), 64), Pcg64Mcg::seed_from_u64(3));
+    for _ in 0..50 {
+        let untouched = tree();
+        reader.sample(&mut batch, 0.4, &mut random).expect("others are there");
+        assert!(tree() == untouched, "a reader changed the tree, outside of any operation");
+        assert!(assert_shows_its_frames(&batch).iter().all(|&number| number >= 10), "frames that are gone");
+        writer.update_priorities(&batch, std::iter::repeat_n(Priority::from_f32(1.0), batch.rows()));
+    }
+    assert!(writer.tree().expect("a tree").audit().is_exact());
+    assert_eq!(writer.tree().expect("a tree").total(), before / 64 * 54, "ten priorities have left the tree");
+}
+
+#[test]
 fn a_frame_that_a_dead_writer_had_begun_is_given_up_and_its_slot_used_again() {
     let segment = segment(16, 4, 16);
     let dead = join(&segment, 1);

@@ -4,8 +4,10 @@ mod support;
 
 use nix::sys::signal::Signal;
 use rand::RngExt;
-use shoal::replay::{Batch, Priority};
+use shoal::replay::{Batch, Priority, Replay};
 use shoal::segment::processes::Role;
+use shoal::segment::view::{load_bytes, store_bytes};
+use shoal::segment::{Region, Segment, system};
 use shoal::sync::Ordering;
 use support::{Family, Identity, Run, Sizes, random, wait_until};
 
@@ -224,6 +226,37 @@ fn a_process_stopped_inside_an_operation_stops_nobody_and_is_reported_as_stuck()
     family.kill(&[0]);
     family.repair_patiently(0);
     run.assert_tree_is_exact();
+}
+
+#[test]
+fn who_waits_at_the_gate_of_a_dead_supervisor_is_told_that_it_is_dead() {
+    let run = Run::new(Sizes::default());
+    let name_words = &run.segment.words(Region::LearnerState)[..16];
+    let supervisor = system::fork_child(|| {
+        let (layout, description) = (run.segment.layout().clone(), support::run::description(run.payload.schema()));
+        let segment = Segment::create(layout, &description, false).expect("a small segment");
+        // It dies in a repair, and without removing anything.
+        segment.control().gate().store(1, Ordering::SeqCst);
+        segment.disown();
+        let mut bytes = [0; 128];
+        bytes[..segment.name().len()].copy_from_slice(segment.name().as_bytes());
+        store_bytes(name_words, &bytes);
+        0
+    });
+    let supervisor = supervisor.expect("fork");
+    nix::sys::wait::waitpid(supervisor, None).expect("waitpid");
+    let mut bytes = [0; 128];
+    load_bytes(name_words, &mut bytes);
+    let name = String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned();
+    let segment = Segment::attach(&name).expect("the segment of a dead run");
+    system::remove(&name);
+    let slot = segment.processes().slot(0);
+    let mut replay = Replay::new(&segment, run.payload.schema().clone(), Some(slot));
+    let update = std::panic::AssertUnwindSafe(|| replay.update_named(&[0], &[1], std::iter::once(Some(Priority::ONE))));
+    let panic = std::panic::catch_unwind(update).expect_err("nobody will open the gate");
+    let message = panic.downcast::<String>().expect("a message");
+    assert!(message.contains(&format!("the supervisor (process {supervisor}) died during a repair")), "{message}");
+    assert!(!slot.in_operation(), "it was outside, waiting");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod run_support;
 
+use std::time::Duration;
+
 use nix::sys::signal::Signal;
 use run_support::{kill, start};
 use serde_json::Value;
@@ -67,34 +69,44 @@ fn learner(segment: &Segment, number: usize) -> ProcessSlot<'_> {
     segment.processes().iter().find(|slot| slot.role() == Some((Role::Learner, number))).expect("a slot for each learner")
 }
 
+/// How long a learner runs between two looks at where it is.
+const SHORTEST_STEP: Duration = Duration::from_micros(50);
+const LONGEST_STEP: Duration = Duration::from_millis(10);
+
 fn updates(segment: &Segment) -> u64 {
     segment.control().updates().load(Ordering::Relaxed)
 }
 
-/// Stop `publisher` in an update after which it publishes its state, before it has, unless `given_up` comes first. It has
-/// counted the update then.
-fn stop_before_it_has_published(segment: &Segment, publisher: u32, given_up: impl Fn() -> bool) -> bool {
-    let board = segment.learner_board();
-    let mut state = vec![0.0; board.len()];
-    let mut tried = updates(segment);
+/// Stop `publisher` after an update that is followed by all its publications, before the first of them is complete, unless
+/// `given_up` comes first. It is led there in small steps, each long enough for it to get a core.
+fn stop_before_it_publishes(segment: &Segment, publisher: u32, given_up: impl Fn() -> bool) -> bool {
+    let board = segment.parameter_board();
+    let mut parameters = vec![0.0; board.len()];
+    let mut has_published = |updates: u64| board.read(&mut parameters).is_some_and(|(_, [published, ..])| published >= updates);
+    let (mut step, mut ran_ns) = (SHORTEST_STEP, 0);
     while !given_up() {
-        let now = updates(segment);
-        if now == tried || !now.is_multiple_of(100) {
-            std::hint::spin_loop();
+        std::thread::sleep(step);
+        if (1..98).contains(&(updates(segment) % 100)) {
             continue;
         }
         kill(publisher, Signal::SIGSTOP);
         while !is_stopped(publisher) {
             std::thread::yield_now();
         }
-        tried = updates(segment);
-        let published = board.read(&mut state).map_or(0, |(_, [_, updates, ..])| updates);
-        if tried.is_multiple_of(100) && published < tried {
+        if updates(segment).is_multiple_of(100) && !has_published(updates(segment)) {
             return true;
         }
+        let has_run = std::mem::replace(&mut ran_ns, running_time_ns(publisher)) != ran_ns;
+        step = if has_run { SHORTEST_STEP } else { (2 * step).min(LONGEST_STEP) };
         kill(publisher, Signal::SIGCONT);
     }
     false
+}
+
+/// Time that a process has had a core.
+fn running_time_ns(pid: u32) -> u64 {
+    let statistics = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    statistics.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or(0)
 }
 
 fn is_stopped(pid: u32) -> bool {
@@ -105,26 +117,25 @@ fn is_stopped(pid: u32) -> bool {
 #[test]
 fn a_learner_stopped_while_it_publishes_leads_on_when_it_wakes_up_beside_a_replacement() {
     // A large network, so that a publication takes long enough to be met.
-    let mut run = start(&["learner.count=2", "network.hidden=[512,512]", "machine.max_restarts=1000"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    let mut run = start(&["learner.count=2", "learner.batch_size=8", "network.hidden=[512,512]", "machine.max_restarts=1000"]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 10);
     let segment = run.segment();
     let (victim, publisher) = (learner(&segment, 0), learner(&segment, 1));
-    let mut met = 0;
-    while met < 2 {
-        let (killed, before) = (victim.pid(), updates(&segment));
+    loop {
+        let killed = victim.pid();
         kill(killed, Signal::SIGKILL);
         let is_replaced = || victim.state() == SlotState::Live && victim.pid() != killed;
         // Alone for as long as the replacement is put off: not at all after the first kill, then 1, 2, 4 ... seconds.
-        if stop_before_it_has_published(&segment, publisher.pid(), is_replaced) {
-            met += 1;
-            run.wait_until("the replacement waits for the one that stands still", || {
-                is_replaced() && victim.phase() == Some(Phase::Exchange)
-            });
-            kill(publisher.pid(), Signal::SIGCONT);
+        if stop_before_it_publishes(&segment, publisher.pid(), is_replaced) {
+            run.wait_until("the replacement to wait", || is_replaced() && victim.phase() == Some(Phase::Exchange));
+            break;
         }
-        run.wait_until("the replacement", is_replaced);
-        run.wait_until("more updates by both", || updates(&segment) > before + 300);
+        // The next kill comes shortly before the update that it is about.
+        run.wait_until("the next publication", || is_replaced() && updates(&segment) % 100 >= 85);
     }
+    let reached = updates(&segment);
+    kill(publisher.pid(), Signal::SIGCONT);
+    run.wait_until("more updates by both", || updates(&segment) > reached + 20);
     let log = run.log();
     assert!(!log.contains("learner 1 "), "learner 1 lives on:\n{log}");
     assert!(log.contains("its replacement goes on from the state of learner 1, which leads"), "{log}");

@@ -3,8 +3,10 @@
 
 mod support;
 
+use std::fs::File;
 use std::time::Duration;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use shoal::replay::{SampleError, leaderless};
 use shoal::segment::control::RunState;
 use shoal::segment::processes::{Role, SlotState};
@@ -13,7 +15,7 @@ use shoal::segment::{Region, system};
 use shoal::standalone::{Patience, Stale, Standalone, StandaloneError};
 use shoal::sync::{AtomicBool, Ordering};
 use support::shared::{CAPACITY, Shared, add, options, patience, update};
-use support::traced::{Traced, sweep};
+use support::traced::{Snapshot, Traced, sweep};
 use support::{Run, Sizes, wait_until};
 
 /// A participant that stands still behind the gate, which it has closed to repair after another one.
@@ -68,6 +70,22 @@ fn whoever_meets_a_dead_repairer_takes_over() {
     add(&shared.held, 100..103, &mut Vec::new());
     assert_eq!(shared.segment.control().gate().load(Ordering::Relaxed), 0);
     assert!(shared.segment.processes().iter().all(|slot| !slot.in_operation()));
+}
+
+#[test]
+fn a_repairer_is_not_taken_for_dead_by_who_can_open_no_files() {
+    let shared = Shared::new();
+    let repairer = stopped_behind_the_gate(&shared);
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+    setrlimit(Resource::RLIMIT_NOFILE, 64, hard).expect("a lower limit");
+    let files: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    assert!(!files.is_empty() && File::open("/dev/null").is_err());
+    let before = Snapshot::take(&shared.segment);
+    assert!(leaderless::sweep(&shared.segment, &shared.schema).is_empty());
+    assert!(before.is_current(&shared.segment), "two repair at once");
+    drop(files);
+    repairer.finish();
+    add(&shared.held, 100..103, &mut Vec::new());
 }
 
 #[test]

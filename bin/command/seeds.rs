@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use shoal::config::Loaded;
+use shoal::roles::supervisor::Outcome;
 use shoal::seeds::{Launch, Report, SeedList};
+use shoal::segment::system;
 
 use super::end::say;
 use super::print::print;
@@ -47,11 +49,15 @@ impl Seeds {
         print(&report, false)?;
         let written = report.write(&format!("{name}, {} seeds", ended.len()))?;
         say(&format!("written     {}: {}", launch.folder.display(), written.join(", ")));
+        if let Some(signal) = system::stop_signal() {
+            return Ok(ExitCode::from(Outcome::Interrupted { signal }.exit_code()));
+        }
         let complete = report.all_succeeded() && ended.len() == seeds.len();
         Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// The arguments of one run. Runs beside each other would be bound to the same cores, unless the kernel places them.
+    /// The arguments of one run. Runs that start at the same moment do not see each other and could take the same cores, so the kernel
+    /// places them.
     fn arguments(&self, train: &Train, loaded: &Loaded) -> Vec<std::ffi::OsString> {
         let unbound = self.jobs > 1 && loaded.config.machine.affinity;
         let changes = unbound.then(|| "machine.affinity=false".to_owned()).into_iter().chain(train.changes());

@@ -118,9 +118,11 @@ fn was_left(control: Control<'_>) -> bool {
 }
 
 fn is_gone(repairer: u64) -> bool {
-    let pid = low(repairer);
-    let started = start_time(pid).unwrap_or(0);
-    has_exited(pid, started) || started & START_MASK != repairer >> 32
+    let (pid, started) = (low(repairer), repairer >> 32);
+    // A start time that could not be read (this process, or the repairer when it took its turn, may open no more files)
+    // says nothing: in doubt the repairer lives.
+    let is_another = || started != 0 && start_time(pid).is_some_and(|now| now & START_MASK != started);
+    has_exited(pid, 0) || is_another()
 }
 
 const START_MASK: u64 = u32::MAX as u64;

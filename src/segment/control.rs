@@ -62,7 +62,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Change what the run is doing. Only the supervisor does.
+    /// Change what the run is doing. Only the supervisor does, or whoever repairs a replay without one.
     pub fn set_run_state(self, state: RunState) {
         let value = match state {
             RunState::Starting => 0,
@@ -110,7 +110,7 @@ impl<'a> Control<'a> {
         self.word(7)
     }
 
-    /// Times that the supervisor repaired the replay.
+    /// Times that the replay was repaired.
     pub fn repairs(self) -> &'a AtomicU64 {
         self.word(9)
     }

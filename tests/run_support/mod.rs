@@ -57,6 +57,14 @@ pub fn start(overrides: &[&str]) -> Supervised {
     Supervised::spawn(command(folder.path(), &all), folder)
 }
 
+/// As [`start`], in the registry of another run, so that they know of each other. To be dropped before the other.
+pub fn start_beside(other: &Supervised, overrides: &[&str]) -> Supervised {
+    let folder = tempfile::tempdir().unwrap();
+    let all: Vec<&str> = SMALL.iter().chain(overrides).copied().collect();
+    let child = command(folder.path(), &all).env("XDG_RUNTIME_DIR", other.folder.path()).spawn().unwrap();
+    Supervised { child, folder }
+}
+
 impl Supervised {
     /// Start a supervisor that [`command`] made for `folder`.
     pub fn spawn(mut command: Command, folder: tempfile::TempDir) -> Self {

@@ -35,10 +35,17 @@ const fn package(name: &'static str, program: &'static str, arguments: &'static 
 }
 
 /// The cheap stages come first, so that a slip is told in seconds.
-const DEFINITIONS: [Definition; 12] = [
+const DEFINITIONS: [Definition; 13] = [
     stage("format", false, "fmt --all --check"),
     stage("lints-without-libtorch", false, "clippy --workspace --all-targets --no-default-features -- -D warnings"),
     stage("tests-without-libtorch", false, "nextest run --no-fail-fast --workspace --no-default-features"),
+    // What is killed after every instruction are the instructions that the compiler chose, and a release has others.
+    stage(
+        "kills-in-release",
+        false,
+        "nextest run --no-fail-fast --release --no-default-features --test replay_killed --test replay_killed_at_every_instruction \
+         --test replay_repairs_killed_at_every_instruction --test participants_killed_at_every_instruction --test shared_replay",
+    ),
     stage("lints", true, "clippy --workspace --all-targets -- -D warnings"),
     stage("tests", true, "nextest run --no-fail-fast --workspace"),
     package("package-format", "cargo", "fmt --check"),
@@ -118,6 +125,7 @@ fn command(definition: &Definition, nextest: bool, set_up: Option<&(Libtorch, En
 /// benchmark is no test.
 fn arguments(written: &str, nextest: bool) -> Vec<&str> {
     match written.strip_prefix("nextest run ") {
+        Some(rest) if !nextest && rest.contains("--test ") => std::iter::once("test").chain(rest.split(' ')).collect(),
         Some(rest) if !nextest => ["test", "--lib", "--bins", "--tests", "--examples"].into_iter().chain(rest.split(' ')).collect(),
         _ => written.split(' ').collect(),
     }
@@ -135,6 +143,7 @@ mod tests {
     fn the_same_tests_run_without_nextest() {
         assert_eq!(arguments("nextest run --workspace", true), ["nextest", "run", "--workspace"]);
         assert_eq!(arguments("nextest run --workspace", false), ["test", "--lib", "--bins", "--tests", "--examples", "--workspace"]);
+        assert_eq!(arguments("nextest run --test one --test two", false), ["test", "--test", "one", "--test", "two"]);
         assert_eq!(arguments("fmt --all --check", false), ["fmt", "--all", "--check"]);
     }
 

@@ -13,13 +13,15 @@ use crate::config::Config;
 use crate::machine::affinity::LEAST_TRANSITIONS_PER_LEARNER;
 
 /// Cores that must have been idle, on average, before one more process is worth it.
-const IDLE_FROM: f64 = 0.5;
+pub(super) const IDLE_FROM: f64 = 0.5;
 /// Actors that sleep for more of their time than this leave room for others on the same core.
 const ASLEEP_FROM: f64 = 0.5;
 /// Learners that exchange gradients for more of their time than this are too many.
 const EXCHANGE_FROM: f64 = 0.3;
 /// Parts of a learner's work that take more of its time than this are worth lowering.
 const MUCH_FROM: f64 = 0.2;
+/// Transitions of a flush from which on what a flush costs whatever its size hardly counts.
+const LARGE_PORTION: usize = 64;
 /// How many times more of something to try.
 const FACTOR: usize = 4;
 /// The most processes or environments that a configuration may ask for.
@@ -73,12 +75,6 @@ pub(super) fn faster_learners(period: &Period, context: &Context) -> Vec<Advice>
         let why = format!("learners waited {} of their time for a core that actors had", percent(core_wait));
         all.push(advice("actor.count", config.actor.count, config.actor.count / 2, why));
     }
-    let publishing = share(period.learner.publish_s, total_s);
-    if publishing >= MUCH_FROM {
-        let (key, now) = ("learner.publish_interval_updates", config.learner.publish_interval_updates);
-        let why = format!("publishing took {} of their time; actors then act on parameters that are a little older", percent(publishing));
-        all.push(advice(key, now, now.saturating_mul(FACTOR as u64), why));
-    }
     if share(period.learner.compute_s, total_s) >= MUCH_FROM {
         all.push(smaller_network(config));
     }
@@ -113,9 +109,9 @@ pub(super) fn faster_actors(period: &Period, context: &Context) -> Vec<Advice> {
         let why = "one inference then serves more environments";
         all.push(advice("actor.environments", actor.environments, (actor.environments * FACTOR).min(MOST), why));
     }
-    if longest == INSERT {
+    if longest == INSERT && actor.flush_transitions < LARGE_PORTION {
         let why = "transitions then go into the replay in larger portions";
-        all.push(advice("actor.flush_transitions", actor.flush_transitions, actor.flush_transitions * FACTOR, why));
+        all.push(advice("actor.flush_transitions", actor.flush_transitions, LARGE_PORTION, why));
     }
     let idle = period.idle_cores(context.cores);
     if idle >= IDLE_FROM {

@@ -150,10 +150,11 @@ fn limited(period: &Period, ratio: f64, context: &Context) -> Verdict {
         return Verdict { bottleneck: Bottleneck::Actors, evidence, advice };
     }
     if actors_wait >= WAITING_FROM {
-        let evidence = format!(
-            "actors waited {actors_waited} and learners {learners_waited} of their time for each other at {} samples per insert",
-            short(ratio)
-        );
+        let waited = format!("actors waited {actors_waited} and learners {learners_waited} of their time for each other");
+        if period.idle_cores(context.cores) < advice::IDLE_FROM {
+            return all_busy(period, &format!("{waited}, since they have to take turns"), context);
+        }
+        let evidence = format!("{waited} at {} samples per insert", short(ratio));
         return Verdict { bottleneck: Bottleneck::RateLimiter, evidence, advice: advice::wider_band(context).into_iter().collect() };
     }
     let evidence = format!("waiting took only {actors_waited} of the actors' time and {learners_waited} of the learners'");

@@ -2,7 +2,7 @@
 
 use super::super::units::percent;
 use super::super::{ActorTime, LearnerTime, Snapshot};
-use super::share;
+use super::{WAITING_FROM, share};
 
 pub(super) const ENVIRONMENT: &str = "stepping environments";
 pub(super) const INFERENCE: &str = "inference";
@@ -88,13 +88,18 @@ impl Period {
         longest(&self.actor_parts()).0
     }
 
-    /// For instance `actors: 80 % stepping environments, on a core 3 % of their time`.
+    /// For instance `actors: 80 % stepping environments, on a core 3 % of their time`; what takes long because the cores are taken is named.
     pub(super) fn actor_work(&self) -> String {
         let work = work("actors", &self.actor_parts(), self.actor.total_s());
         if self.actor.processor_s <= 0.0 {
             return work;
         }
-        format!("{work}, on a core {} of their time", percent(share(self.actor.processor_s, self.actor.total_s()).min(1.0)))
+        let of_time = |seconds: f64| percent(share(seconds, self.actor.total_s()).min(1.0));
+        let waiting = match share(self.actor.core_wait_s, self.actor.total_s()) {
+            much if much >= WAITING_FROM => format!(", waiting for one {}", of_time(self.actor.core_wait_s)),
+            _ => String::new(),
+        };
+        format!("{work}, on a core {} of their time{waiting}", of_time(self.actor.processor_s))
     }
 
     /// For instance `learners: 80 % gradients`.

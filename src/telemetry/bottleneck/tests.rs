@@ -55,8 +55,8 @@ fn the_advice_follows_the_slowest_part_of_learning() {
     let three = with(|config| (config.learner.count, config.learner.batch_size) = (3, 255));
     let exchange = judge(&run([10.0, 15.0, 4.0, 71.0], [3.0, 5.0, 52.0, 1.0, 1.0]), &three);
     assert_eq!(settings(&exchange)[0], "learner.count=1");
-    let publish = judge(&run([10.0, 15.0, 4.0, 71.0], [1.0, 5.0, 2.0, 11.0, 1.0]), &context());
-    assert_eq!(settings(&publish)[1], "learner.publish_interval_updates=16");
+    let drawing = judge(&run([10.0, 15.0, 4.0, 71.0], [20.0, 3.0, 0.0, 1.0, 1.0]), &Context { cores: 1, ..context() });
+    assert_eq!(settings(&drawing), ["replay.samples_per_insert=16"], "a smaller network would draw as slowly");
 }
 
 #[test]
@@ -95,14 +95,17 @@ fn environments_that_sleep_call_for_more_actors_on_the_same_cores() {
     sleepy.actor_time.core_wait_s = 94.0;
     let verdict = judge(&sleepy, &Context { cores: 2, ..context() });
     assert_eq!(settings(&verdict), ["replay.samples_per_insert=64"]);
+    assert!(verdict.to_string().contains("on a core 3 % of their time, waiting for one 94 %"), "{verdict}");
 }
 
 #[test]
 fn the_advice_follows_the_slowest_part_of_acting() {
     let inference = judge(&run([10.0, 75.0, 13.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]), &context());
     assert_eq!(settings(&inference)[0], "actor.environments=32");
-    let insert = judge(&run([10.0, 15.0, 73.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]), &context());
-    assert_eq!(settings(&insert)[0], "actor.flush_transitions=256");
+    let inserting = run([10.0, 15.0, 73.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]);
+    let small = with(|config| config.actor.flush_transitions = 8);
+    assert_eq!(settings(&judge(&inserting, &small))[0], "actor.flush_transitions=64");
+    assert_eq!(settings(&judge(&inserting, &context()))[0], "actor.count=7", "64 are a large portion already");
     let full = judge(&run([70.0, 15.0, 13.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]), &Context { cores: 4, ..context() });
     assert_eq!(settings(&full), ["replay.samples_per_insert=64"], "no core is offered that is not there");
 }
@@ -113,6 +116,8 @@ fn two_sides_that_wait_for_each_other_show_the_rate_limiter() {
     assert_eq!(verdict.bottleneck, Bottleneck::RateLimiter);
     assert!(verdict.to_string().contains("actors waited 40 % and learners 40 %"), "{verdict}");
     assert_eq!(settings(&verdict), ["replay.error_band=2800"]);
+    let in_turns = judge(&run([7.0, 3.0, 3.0, 12.0], [5.0, 8.0, 0.0, 1.0, 11.0]), &Context { cores: 1, ..context() });
+    assert_eq!(in_turns.bottleneck, Bottleneck::Cores, "where one core does everything, one side always waits");
 }
 
 #[test]

@@ -1,0 +1,219 @@
+//! Whoever follows the advice of a report gets what it promises: each kind of advice is taken from a real run and given to the next.
+//!
+//! The run with the advice and the one without go on at the same time, so that whatever else the machine does slows both, and their rates are
+//! compared with each other, never with a time.
+
+#[cfg(feature = "python")]
+mod python_support;
+mod run_support;
+
+use nix::sys::signal::Signal;
+use run_support::{Supervised, kill, start};
+use serde_json::Value;
+
+/// Seconds of learning that are compared.
+const SECONDS: f64 = 4.0;
+
+/// What a run did each second. Where a process computes all the time, its processor time is the measure: what other programs leave of the
+/// cores is not shared out evenly in a few seconds.
+struct Rates {
+    env_steps: f64,
+    updates: f64,
+    env_steps_per_actor_second: f64,
+    env_steps_per_learner_second: f64,
+    updates_per_learner_second: f64,
+    /// Updates per second that learners, all together, spent on waiting for each other and adding up.
+    updates_per_exchange_second: f64,
+    /// Seconds that actors and learners together waited for the rate limiter.
+    waiting: f64,
+}
+
+/// Let runs that have been started learn for some seconds at the same time.
+fn rates<const RUNS: usize>(mut runs: [Supervised; RUNS], seconds: f64) -> [(Rates, Value); RUNS] {
+    let at = |line: &Value, key: &str| line[key].as_f64().unwrap();
+    for run in &mut runs {
+        run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(0));
+    }
+    let first = runs.each_ref().map(|run| run.metrics().pop().unwrap());
+    let mut last = first.clone();
+    for ((run, first), last) in runs.iter_mut().zip(&first).zip(&mut last) {
+        *last = run.wait_for("some seconds of learning", |line| at(line, "wall_s") >= at(first, "wall_s") + seconds);
+    }
+    let mut rates = first.iter().zip(&last).map(|(first, last)| {
+        let per = |time: &str, key: &str| (at(last, key) - at(first, key)) / (at(last, time) - at(first, time));
+        Rates {
+            env_steps: per("wall_s", "env_steps"),
+            updates: per("wall_s", "updates"),
+            env_steps_per_actor_second: per("actor_processor_s", "env_steps"),
+            env_steps_per_learner_second: per("learner_processor_s", "env_steps"),
+            updates_per_learner_second: per("learner_processor_s", "updates"),
+            updates_per_exchange_second: per("learner_exchange_s", "updates"),
+            waiting: per("wall_s", "actor_limiter_wait_s") + per("wall_s", "learner_limiter_wait_s"),
+        }
+    });
+    runs.map(|mut run| {
+        run.signal(Signal::SIGTERM);
+        assert!(run.wait().success(), "{}", run.output());
+        (rates.next().unwrap(), verdict_of(&run))
+    })
+}
+
+fn start_with(settings: &[String]) -> Supervised {
+    start(&settings.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The report of a run with `settings`.
+fn report(settings: &[String]) -> Value {
+    let [(_, verdict)] = rates([start_with(settings)], SECONDS / 2.0);
+    verdict
+}
+
+/// The verdict in the report of a run that has ended.
+fn verdict_of(run: &Supervised) -> Value {
+    let record = std::fs::read(run.run_folder().join("run.json")).unwrap();
+    let record: Value = serde_json::from_slice(&record).unwrap();
+    record["finished"]["summary"]["bottleneck"].clone()
+}
+
+/// The settings of the advice about `key` in a report.
+fn advised(verdict: &Value, key: &str) -> Vec<String> {
+    let advice = verdict["advice"].as_array().unwrap();
+    let about_key = |advice: &&Value| advice["set"].as_array().unwrap().iter().any(|setting| setting["key"] == key);
+    let found = advice.iter().find(about_key).unwrap_or_else(|| panic!("no advice about {key}: {verdict:#}"));
+    let settings = found["set"].as_array().unwrap().iter();
+    settings.map(|setting| format!("{}={}", setting["key"].as_str().unwrap(), setting["to"].as_str().unwrap())).collect()
+}
+
+/// Take the advice about `key` from a run with `settings`, and return how many times more of what `rate` tells a run with it does.
+fn follow(settings: &[&str], bottleneck: &str, key: &str, rate: impl Fn(&Rates) -> f64) -> f64 {
+    let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+    let verdict = report(&settings);
+    assert_eq!(verdict["bottleneck"], bottleneck, "{verdict:#}");
+    gain(&settings, &advised(&verdict, key), rate)
+}
+
+/// How many times more of what `rate` tells a run does with `changes` than one without, at the same time.
+fn gain(settings: &[String], changes: &[String], rate: impl Fn(&Rates) -> f64) -> f64 {
+    let changed = [settings, changes].concat();
+    let [before, after] = rates([start_with(settings), start_with(&changed)], SECONDS).map(|(rates, _)| rate(&rates));
+    eprintln!("{before:.0} a second before, {after:.0} with {changes:?}: {:.2} times as much", after / before);
+    after / before
+}
+
+#[test]
+fn more_actors_for_environments_that_sleep() {
+    let settings = ["environment.step_delay_us=2000", "actor.environments=1", "replay.min_size=100", "actor.random_steps=0", "replay.error_band=256"];
+    assert!(follow(&settings, "actors", "actor.count", |run| run.env_steps) > 1.5);
+}
+
+#[test]
+fn more_environments_for_one_inference() {
+    let settings = [
+        "network.hidden=[256, 256]",
+        "actor.environments=1",
+        "replay.samples_per_insert=0.05",
+        "replay.error_band=100",
+        // A flush wakes the learner. Where cores are few, it takes over the actor's, and that would count as inserting.
+        "actor.flush_transitions=1024",
+    ];
+    assert!(follow(&settings, "actors", "actor.environments", |run| run.env_steps_per_actor_second) > 1.5);
+}
+
+#[test]
+fn larger_portions_for_the_replay() {
+    let settings = ["network.hidden=[1]", "actor.flush_transitions=1", "actor.environments=1", "replay.samples_per_insert=0.05", "replay.error_band=100"];
+    assert!(follow(&settings, "actors", "actor.flush_transitions", |run| run.env_steps_per_actor_second) > 1.1);
+}
+
+#[test]
+fn more_samples_per_insert_for_learners_that_wait() {
+    let settings = ["environment.step_delay_us=2000", "actor.environments=1", "replay.min_size=100", "actor.random_steps=0", "replay.error_band=256"];
+    assert!(follow(&settings, "actors", "replay.samples_per_insert", |run| run.updates) > 1.4);
+}
+
+#[test]
+fn fewer_samples_per_insert_for_actors_that_wait() {
+    let settings = ["network.hidden=[128, 128]", "replay.samples_per_insert=64.0"];
+    assert!(follow(&settings, "learners", "replay.samples_per_insert", |run| run.env_steps_per_learner_second) > 1.5);
+}
+
+#[test]
+fn a_smaller_network_for_learners_that_compute() {
+    let settings = ["network.hidden=[256, 256]", "replay.samples_per_insert=64.0"];
+    assert!(follow(&settings, "learners", "network.hidden", |run| run.updates_per_learner_second) > 1.5);
+}
+
+#[test]
+fn fewer_learners_where_they_wait_for_each_other() {
+    let settings = ["learner.count=4", "learner.batch_size=16", "network.hidden=[64, 64]", "replay.samples_per_insert=64.0"];
+    assert!(follow(&settings, "learners", "learner.count", |run| run.updates_per_exchange_second) > 1.3);
+}
+
+/// Every 100 steps the environment pauses for about as long as learning from them takes: neither side is slower, but seldom both have
+/// something to do.
+#[test]
+#[cfg(feature = "python")]
+fn a_wider_band_for_sides_that_wait_for_each_other() {
+    let python_path = format!("environment.python_path={}", python_support::folder().display());
+    let mut pause_s = 0.1;
+    let settings = |pause_s: f64| {
+        let arguments = format!(r#"environment.keyword_arguments={{"pause_s": {pause_s}, "steps": 100}}"#);
+        let others = [
+            "environment.id=python:pausing:Pausing",
+            "evaluator.enabled=false",
+            "actor.environments=1",
+            "actor.flush_transitions=1",
+            "learner.batch_size=64",
+            "network.hidden=[64, 64]",
+            "replay.samples_per_insert=128.0",
+            "replay.error_band=1280",
+            "algorithm.n_step=1",
+        ];
+        others.map(str::to_owned).into_iter().chain([python_path.clone(), arguments]).collect::<Vec<_>>()
+    };
+    // How long learning takes depends on the machine and on what else it does.
+    let balanced = (0..12).find_map(|_| {
+        let settings = settings(pause_s);
+        let verdict = report(&settings);
+        pause_s *= match verdict["bottleneck"].as_str() {
+            Some("rate_limiter") => return Some((settings, verdict)),
+            Some("learners") => 1.4,
+            _ => 0.7,
+        };
+        None
+    });
+    let (settings, verdict) = balanced.expect("no pause was as long as learning");
+    // A step is as much work with any band, so that less waiting is more steps.
+    assert!(gain(&settings, &advised(&verdict, "replay.error_band"), |run| 1.0 / run.waiting) > 1.2);
+}
+
+#[test]
+fn a_process_that_is_killed_again_and_again_is_what_the_report_names() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(10));
+    for _ in 0..4 {
+        kill(run.wait_for_process("actor"), Signal::SIGKILL);
+        // Until the kernel has reported it, the process table still names the dead one.
+        let seen = run.metrics().pop().unwrap()["restarts"].as_u64();
+        run.wait_for("the death to be seen", |line| line["restarts"].as_u64() > seen);
+    }
+    let last = run.metrics().pop().unwrap()["wall_s"].as_f64().unwrap();
+    run.wait_for("some time without an actor", |line| line["wall_s"].as_f64().unwrap() > last + 3.0);
+    run.signal(Signal::SIGTERM);
+    assert!(run.wait().success(), "{}", run.output());
+    let verdict = verdict_of(&run);
+    assert_eq!((&verdict["bottleneck"], &verdict["advice"]), (&"failures".into(), &Value::Array(Vec::new())), "{verdict:#}");
+}
+
+/// How much of the cores actors leave to a learner depends on what else the machine does, so that updates are counted by environment steps here.
+#[test]
+fn a_limit_for_actors_that_leave_learners_behind() {
+    let settings = ["replay.samples_per_insert=\"none\"", "actor.count=4", "network.hidden=[64, 64]"];
+    assert!(follow(&settings, "learners", "replay.samples_per_insert", |run| run.updates / run.env_steps) > 4.0);
+}
+
+#[test]
+fn several_processes_for_one_that_does_everything_in_turn() {
+    let settings = ["actor.count=0", "environment.step_delay_us=200", "network.hidden=[64, 64]", "replay.samples_per_insert=64.0", "evaluator.enabled=false"];
+    assert!(follow(&settings, "one_process", "actor.count", |run| run.env_steps) > 1.2);
+}

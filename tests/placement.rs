@@ -1,0 +1,119 @@
+//! On which cores the processes of real runs may run, as the kernel tells it. With a single core there is nothing to choose, and nothing is bound.
+
+mod run_support;
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+use run_support::{Supervised, WATCHDOG, command, kill, start, start_beside};
+
+/// The default placement, for learners that compute all the time.
+const BOUND: &[&str] = &["machine.affinity=true", "replay.samples_per_insert=64.0", "network.hidden=[64, 64]", "learner.batch_size=64"];
+
+/// The kernel's list of the cores that the process may run on.
+fn allowed(pid: u32) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default().trim().to_owned()
+}
+
+/// Whether the process may run on less cores than its supervisor.
+fn is_bound(run: &Supervised, pid: u32) -> bool {
+    let list = allowed(pid);
+    !list.is_empty() && list != allowed(run.pid())
+}
+
+fn has_two_cores() -> bool {
+    std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
+}
+
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + WATCHDOG;
+    while !condition() {
+        assert!(Instant::now() < deadline, "gave up waiting for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether two processes are bound to the same single core.
+fn share_a_core(one: (&Supervised, u32), other: (&Supervised, u32)) -> bool {
+    is_bound(one.0, one.1) && is_bound(other.0, other.1) && allowed(one.1) == allowed(other.1) && !allowed(one.1).contains(['-', ','])
+}
+
+/// A program that computes without end, on one core.
+struct Hog(Child);
+
+impl Hog {
+    fn on(core: usize) -> Self {
+        let child = Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
+        let mut mask = CpuSet::new();
+        mask.set(core).unwrap();
+        let hog = Self(child);
+        sched_setaffinity(Pid::from_raw(hog.0.id().cast_signed()), &mask).unwrap();
+        hog
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn two_learners_are_never_bound_to_one_core() {
+    let two = [BOUND, &["learner.count=2", "learner.batch_size=256", "replay.min_size=256"]].concat();
+    let mut run = start(&two);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(0));
+    let learners = run.processes("learner");
+    assert_eq!(learners.len(), 2);
+    assert!(!share_a_core((&run, learners[0]), (&run, learners[1])), "both are bound to core {}", allowed(learners[0]));
+}
+
+#[test]
+fn a_run_leaves_the_cores_alone_to_which_another_is_bound() {
+    let first = start(BOUND);
+    let learner = first.wait_for_process("learner");
+    let mut second = start_beside(&first, BOUND);
+    let other = second.wait_for_process("learner");
+    let (one, two) = ((&first, learner), (&second, other));
+    assert!(!share_a_core(one, two), "both learners are bound to core {}", allowed(learner));
+    // A plan says whom it makes room for, as long as they are bound: beside other programs they are not for long.
+    let plan = command(first.folder.path(), BOUND).arg("--check").output().unwrap();
+    let plan = String::from_utf8_lossy(&plan.stderr).into_owned();
+    let names_the_first = plan.contains(&format!("the run of {} (CartPole-v1) is bound to", first.pid()));
+    assert!(names_the_first || !is_bound(&first, learner) || !has_two_cores(), "{plan}");
+    second.signal(Signal::SIGTERM);
+    assert!(second.wait().success(), "{}", second.output());
+}
+
+#[test]
+fn runs_that_start_at_the_same_moment_do_not_stay_on_one_core() {
+    let first = start(BOUND);
+    let second = start_beside(&first, BOUND);
+    let learners = [&first, &second].map(|run| (run, run.wait_for_process("learner")));
+    wait_until("the learners to part", || !share_a_core(learners[0], learners[1]));
+}
+
+#[test]
+fn a_run_leaves_its_cores_when_another_program_takes_one() {
+    if !has_two_cores() {
+        return;
+    }
+    let mut run = start(BOUND);
+    let learner = run.wait_for_process("learner");
+    let core = allowed(learner).parse().ok();
+    // Without a number the run has left its cores already: the machine is busy.
+    let _hog = core.map(Hog::on);
+    run.wait_for_log("every process may run on any core now");
+    let everybody = || ["learner", "actor", "evaluator"].into_iter().flat_map(|role| run.processes(role));
+    assert!(everybody().all(|pid| !is_bound(&run, pid)));
+    // Replacements, too.
+    let actor = run.wait_for_process("actor");
+    kill(actor, Signal::SIGKILL);
+    wait_until("another actor", || run.processes("actor").iter().any(|&pid| pid != actor));
+    assert!(run.processes("actor").into_iter().all(|pid| !is_bound(&run, pid)));
+}
