@@ -126,11 +126,6 @@ impl<'a> Control<'a> {
         self.word(14)
     }
 
-    /// The number given last to a process that stands in line to insert.
-    pub fn last_turn(self) -> &'a AtomicU64 {
-        self.word(15)
-    }
-
     /// Let every process look again that waits for the other side.
     pub fn signal_progress(self) {
         // SeqCst on `waiters` and `progress` orders "raise progress, then look for waiters" against the waiters'
