@@ -102,7 +102,8 @@ fn gain(settings: &[String], changes: &[String], rate: impl Fn(&Rates) -> f64) -
 
 #[test]
 fn more_actors_for_environments_that_sleep() {
-    let settings = ["environment.step_delay_us=2000", "actor.environments=1", "replay.min_size=100", "actor.random_steps=0", "replay.error_band=256"];
+    let settings =
+        ["environment.step_delay_us=2000", "actor.environments=1", "replay.min_size=100", "actor.random_steps=0", "replay.error_band=256"];
     assert!(follow(&settings, "actors", "actor.count", |run| run.env_steps) > 1.5);
 }
 
@@ -121,13 +122,20 @@ fn more_environments_for_one_inference() {
 
 #[test]
 fn larger_portions_for_the_replay() {
-    let settings = ["network.hidden=[1]", "actor.flush_transitions=1", "actor.environments=1", "replay.samples_per_insert=0.05", "replay.error_band=100"];
+    let settings = [
+        "network.hidden=[1]",
+        "actor.flush_transitions=1",
+        "actor.environments=1",
+        "replay.samples_per_insert=0.05",
+        "replay.error_band=100",
+    ];
     assert!(follow(&settings, "actors", "actor.flush_transitions", |run| run.env_steps_per_actor_second) > 1.1);
 }
 
 #[test]
 fn more_samples_per_insert_for_learners_that_wait() {
-    let settings = ["environment.step_delay_us=2000", "actor.environments=1", "replay.min_size=100", "actor.random_steps=0", "replay.error_band=256"];
+    let settings =
+        ["environment.step_delay_us=2000", "actor.environments=1", "replay.min_size=100", "actor.random_steps=0", "replay.error_band=256"];
     assert!(follow(&settings, "actors", "replay.samples_per_insert", |run| run.updates) > 1.4);
 }
 
@@ -214,6 +222,12 @@ fn a_limit_for_actors_that_leave_learners_behind() {
 
 #[test]
 fn several_processes_for_one_that_does_everything_in_turn() {
-    let settings = ["actor.count=0", "environment.step_delay_us=200", "network.hidden=[64, 64]", "replay.samples_per_insert=64.0", "evaluator.enabled=false"];
+    let settings = [
+        "actor.count=0",
+        "environment.step_delay_us=200",
+        "network.hidden=[64, 64]",
+        "replay.samples_per_insert=64.0",
+        "evaluator.enabled=false",
+    ];
     assert!(follow(&settings, "one_process", "actor.count", |run| run.env_steps) > 1.2);
 }

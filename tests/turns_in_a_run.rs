@@ -1,11 +1,13 @@
 //! The real loops of actors and a learner, each in a thread, one at a time: the test says who moves next, so no clock decides
 //! who looks first. Whoever waits is served in order, whatever the scheduler likes.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::iter::repeat_n;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use shoal::algorithms::registry as algorithms;
 use shoal::config::Config;
@@ -13,19 +15,23 @@ use shoal::environments::registry;
 use shoal::roles::run::{RoleError, Run};
 use shoal::roles::supervisor::Plan;
 use shoal::roles::{actor, learner};
-use shoal::segment::control::RunState;
+use shoal::segment::control::{Control, RunState};
 use shoal::segment::counters::Counter;
 use shoal::segment::membership::View;
 use shoal::segment::processes::Role;
 use shoal::segment::{Description, Segment};
 use shoal::sync::Ordering;
 
-/// Longest wait for a process to move: a watchdog.
-const WATCHDOG: Duration = Duration::from_secs(120);
+/// Between two wake-ups of a process that sleeps although it is its turn to move.
+const NUDGE: Duration = Duration::from_micros(100);
+/// So many of them are too many: a watchdog.
+const NUDGES: u32 = 1_000_000;
 const PUBLISH_INTERVAL: u64 = 4;
 /// Updates that one flush calls for.
-const UPDATES_PER_FLUSH: u64 = 4;
-const FLUSHES: usize = 500;
+const UPDATES_PER_FLUSH: u64 = 12;
+const FLUSHES: usize = 300;
+/// Flushes until everybody is under way.
+const WARM_UP: usize = 20;
 /// Flushes over which shares are compared.
 const WINDOW: usize = 100;
 
@@ -86,18 +92,25 @@ impl<'scope> Member<'scope> {
             };
             if role == Role::Learner { learner::run(&run) } else { actor::run(&run) }
         });
-        let member = Self { go, ready, thread };
-        member.wait();
-        member
+        Self { go, ready, thread }
     }
 
-    fn wait(&self) {
-        self.ready.recv_timeout(WATCHDOG).expect("it moves on");
-    }
-
-    fn moves(&self) {
+    /// Let it move, and wait until it would like to move again.
+    fn moves(&self, control: Control<'_>) {
         self.go.send(()).expect("it waits to be told");
-        self.wait();
+        self.wait(control);
+    }
+
+    fn wait(&self, control: Control<'_>) {
+        for _ in 0..NUDGES {
+            match self.ready.recv_timeout(NUDGE) {
+                Ok(()) => return,
+                // It sleeps in line. Whether it may go on then is no question of time.
+                Err(RecvTimeoutError::Timeout) => control.set_run_state(RunState::Running),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        panic!("a process of the run has ended, or does not move");
     }
 }
 
@@ -109,9 +122,9 @@ struct Played {
     lag_max: u64,
 }
 
-/// Play until there were enough flushes. Actors come first, then those attached, with the weights of `favour`; the learner
-/// moves as often as those of weight 1.
-fn play(actors: usize, attached: usize, favour: &[u32]) -> Played {
+/// Play until there were enough flushes. In each round actors, and then those attached, move as often as `favour` says, and
+/// the learner once.
+fn play(actors: usize, attached: usize, favour: &[usize]) -> Played {
     let config = config(actors, attached);
     let environment = registry::spec(&config.environment.id).expect("a known environment");
     let algorithm = algorithms::build(&config, &environment).expect("an algorithm");
@@ -132,20 +145,31 @@ fn play(actors: usize, attached: usize, favour: &[u32]) -> Played {
             })
             .collect();
         members.push(Member::start(scope, &name, &config, everybody, Role::Learner, 0));
-        let weights: Vec<u32> = favour.iter().copied().chain([1]).collect();
+        members.iter().for_each(|member| member.wait(control));
+        // One round: as often as everybody moves, in an order of its own each time.
+        let moves = favour.iter().copied().chain([1]).enumerate();
+        let mut round: Vec<usize> = moves.flat_map(|(member, times)| repeat_n(member, times)).collect();
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let mut played = Played { flushes: Vec::new(), lag_max: 0 };
         let mut inserted = vec![0; everybody];
+        let mut position = 0;
         while played.flushes.len() < FLUSHES {
-            let mut drawn = random.random_range(0..weights.iter().sum());
-            let next = weights.iter().position(|&weight| drawn.checked_sub(weight).map(|rest| drawn = rest).is_none());
-            let next = next.expect("weights add up");
-            members[next].moves();
+            if position == 0 {
+                round.shuffle(&mut random);
+            }
+            let next = round[position];
+            position = (position + 1) % round.len();
+            members[next].moves(control);
             if next < everybody && counter(next, Counter::Inserted) != inserted[next] {
                 inserted[next] = counter(next, Counter::Inserted);
                 // Until there are enough transitions to learn from nobody waits.
                 if control.sampled().load(Ordering::Relaxed) > 0 {
                     played.flushes.push(next);
+                }
+                if played.flushes.len() == WARM_UP {
+                    for slot in segment.processes().iter() {
+                        slot.counters().add(Counter::PolicyLagMax, slot.counters().get(Counter::PolicyLagMax).wrapping_neg());
+                    }
                 }
             }
         }
@@ -163,7 +187,7 @@ fn play(actors: usize, attached: usize, favour: &[u32]) -> Played {
 fn assert_shares_are_fair(played: &Played, members: usize) {
     let counts =
         |window: &[usize]| (0..members).map(|member| window.iter().filter(|&&flusher| flusher == member).count()).collect::<Vec<_>>();
-    for (first, window) in played.flushes.windows(WINDOW).enumerate().skip(20) {
+    for (first, window) in played.flushes.windows(WINDOW).enumerate().skip(WARM_UP) {
         let counts = counts(window);
         let least = counts.iter().copied().min().unwrap_or(0);
         assert!(2 * least * members >= WINDOW, "flushes {first} to {}: {counts:?} by {members} actors", first + WINDOW);

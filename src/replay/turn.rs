@@ -1,8 +1,8 @@
 //! Turns to insert: whoever has to wait for the rate limiter is served in the order of arrival.
 //!
-//! Without an order, whoever happens to look first goes on, again and again. So a process that has to wait takes a number,
-//! writes it into its own slot of the process table, and keeps it until what it inserts is counted. With the *surplus* of
-//! samples that the inserts call for,
+//! Without an order, whoever happens to look first goes on, again and again. So a process that has to wait writes a number
+//! into its own slot of the process table, one larger than all that it finds there (Lamport's bakery), and keeps it until what
+//! it inserts is counted. With the *surplus* of samples that the inserts call for,
 //!
 //! ```text
 //!  error band < surplus                nobody inserts;
@@ -46,20 +46,14 @@ impl<'a> Turn<'a> {
     }
 
     /// Whether it comes before `samples` more are drawn, if everybody in front inserts as many transitions as this process
-    /// will: `transitions`. If not, the process stands in line from here on.
+    /// will: `transitions`. The process stands in line from here on, unless there is room for everybody.
     pub fn is_near(&mut self, samples: u64, transitions: u64) -> bool {
-        let Some(surplus) = self.surplus() else { return true };
-        if surplus <= 0.0 {
-            return true;
-        }
+        let Some(surplus) = self.surplus().filter(|&surplus| surplus > 0.0) else { return true };
+        self.stand_in_line(false);
         let insert = self.limiter.samples_for(transitions);
         let distance = surplus - self.limiter.error_band + self.in_front().count() as f64 * insert - samples as f64;
-        if distance <= 0.0 {
-            return true;
-        }
-        self.stand_in_line(false);
         self.wants_progress = distance <= insert;
-        false
+        distance <= 0.0
     }
 
     /// Whether it has come, for a process that is ready to insert. If not, the process stands in line from here on, and
@@ -100,7 +94,7 @@ impl<'a> Turn<'a> {
         if surplus <= 0.0 && self.number == 0 {
             return true;
         }
-        let first = self.in_front().filter(|(_, place)| place.is_ready).min_by_key(|(_, place)| place.number);
+        let first = self.in_front().filter(|(_, place)| place.is_ready).min_by_key(|(slot, place)| (place.number, slot.index()));
         if surplus <= 0.0 {
             if let Some((slot, place)) = first {
                 slot.pass_over(place);
@@ -124,7 +118,7 @@ impl<'a> Turn<'a> {
     /// Take a number, or take back what somebody has changed in passing over this process.
     fn stand_in_line(&mut self, is_ready: bool) {
         if self.number == 0 {
-            self.number = 1 + self.control.last_turn().fetch_add(1, Ordering::Relaxed);
+            self.number = 1 + self.line().map(|(_, place)| place.number).max().unwrap_or(0);
         }
         let place = Place { number: self.number, is_ready };
         if self.process.place_in_line() != Some(place) {
@@ -132,11 +126,15 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Everybody who came before, with their places.
+    /// Everybody who stands in line.
+    fn line(&self) -> impl Iterator<Item = (ProcessSlot<'a>, Place)> {
+        self.processes.iter().take(self.inserters).filter_map(|slot| Some((slot, slot.place_in_line()?)))
+    }
+
+    /// Those of them who came before, which is everybody for who does not stand in line.
     fn in_front(&self) -> impl Iterator<Item = (ProcessSlot<'a>, Place)> {
-        let own = if self.number == 0 { u64::MAX } else { self.number };
-        let waiting = self.processes.iter().take(self.inserters).filter_map(|slot| Some((slot, slot.place_in_line()?)));
-        waiting.filter(move |(_, place)| place.number < own)
+        let own = (if self.number == 0 { u64::MAX } else { self.number }, self.process.index());
+        self.line().filter(move |(slot, place)| (place.number, slot.index()) < own)
     }
 }
 
@@ -147,7 +145,7 @@ impl Drop for Turn<'_> {
         }
         self.process.leave_line();
         self.number = 0;
-        if self.in_front().next().is_some() {
+        if self.line().next().is_some() {
             self.control.call_line();
         }
     }

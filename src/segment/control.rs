@@ -7,11 +7,11 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, wait_as, wait_while_equal, wak
 
 /// Bytes between two words: two cache lines, since the processor prefetches lines in pairs.
 const STRIDE_BYTES: usize = 128;
-const WORDS: usize = 18;
+const WORDS: usize = 17;
 /// Longest sleep between two looks at a closed gate.
 const GATE_LOOK: Duration = Duration::from_millis(10);
 /// The last of them.
-const SCORES: usize = 17;
+const SCORES: usize = 16;
 
 pub(super) const CONTROL_BYTES: usize = STRIDE_BYTES * WORDS;
 
@@ -139,11 +139,6 @@ impl<'a> Control<'a> {
     /// Not 0 while a replay without a supervisor is being emptied: whoever repairs next finishes that before the gate opens.
     pub fn clearing(self) -> &'a AtomicU64 {
         self.word(15)
-    }
-
-    /// The number given last to a process that stands in line to insert.
-    pub fn last_turn(self) -> &'a AtomicU64 {
-        self.word(16)
     }
 
     /// The newest returns, for whoever looks from outside.

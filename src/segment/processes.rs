@@ -79,7 +79,7 @@ impl Owner {
 /// A place in the line of those who wait for their turn to insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Smaller for who came earlier; not 0.
+    /// Larger than that of everybody who was there before; not 0. Two that came at once may have the same.
     pub number: u64,
     /// Whether its owner inserts as soon as its turn comes, so that whoever came later waits for it.
     pub is_ready: bool,
