@@ -70,6 +70,18 @@ def test_sampling_an_empty_replay_is_an_error_and_no_hang():
             replay.sample(4)
 
 
+@pytest.mark.parametrize("size", [0, -1, -(2**40), 2**40, 2**70])
+def test_a_batch_size_that_cannot_be_says_what_can(filled, size):
+    with pytest.raises(ValueError, match=f"batch_size is {size}; it must be between 1 and 16777216"):
+        filled.sample(size)
+
+
+@pytest.mark.parametrize("size", [1.5, "4", None])
+def test_a_batch_size_that_is_no_whole_number_is_refused(filled, size):
+    with pytest.raises(TypeError, match=f"batch_size is {size}; it must be a whole number"):
+        filled.sample(size)
+
+
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
@@ -98,6 +110,7 @@ def test_a_missing_field_is_named(filled):
     ("options", "words"),
     [
         ({"capacity": 0}, "capacity is 0"),
+        ({"capacity": -1}, "capacity is -1; it must be between 2 and 16777216"),
         ({"capacity": 2**30}, "capacity"),
         ({"alpha": 2.0}, "alpha is 2; it must be between 0 and 1"),
         ({"alpha": float("nan")}, "alpha"),
@@ -107,6 +120,7 @@ def test_a_missing_field_is_named(filled):
         ({"fields": {"x": ((0,), "float32")}}, "`x`.*shape"),
         ({"frame_capacity": 100}, "frame_capacity"),
         ({"shared": True, "participants": 0}, "participants"),
+        ({"shared": True, "participants": -1}, "participants is -1; it must be between 1 and 256"),
         ({"rate_limiter": shoal.RateLimiter(10, samples_per_insert=-1.0)}, "samples_per_insert"),
         ({"n_step": shoal.NStep(3, reward="gain", terminated="terminated", truncated=None)}, "`gain`"),
         ({"n_step": shoal.NStep(0, terminated="terminated", truncated=None)}, "n_step.n"),
