@@ -26,6 +26,14 @@ def test_what_is_no_priority_is_refused_and_changes_nothing(filled, value):
     assert_whole(filled.sample(32))
 
 
+def test_priorities_beyond_the_largest_are_kept_as_that_and_counted(filled):
+    filled.update_priorities([0, 1, 2], [1e30, 3.0, 1e9])
+    assert filled.saturated_priorities == 1, "the ninth power of ten to the power of alpha fits"
+    np.testing.assert_allclose(filled.priorities([0, 2]), [2**19, 1e9**0.6], rtol=1e-5)
+    filled.add(numbered(8, 2), [1.0, 1e30])
+    assert filled.saturated_priorities == 2
+
+
 @pytest.mark.parametrize("index", [8, 100, -1, 2**40, -(2**40)])
 def test_indices_out_of_range_are_refused_and_change_nothing(filled, index):
     before = filled.priorities()

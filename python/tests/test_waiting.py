@@ -41,6 +41,20 @@ def add_for_ever(replay):
         replay.add(numbered(0, 1))
 
 
+def test_an_add_of_any_size_goes_in_once_the_sides_are_within_their_band():
+    for error_band in (None, 8.0):
+        limiter = shoal.RateLimiter(min_size=1, samples_per_insert=8.0, error_band=error_band)
+        replay = shoal.Replay(4096, FIELDS, rate_limiter=limiter)
+        # Into an empty replay, from which nobody can have drawn.
+        assert Call(lambda replay=replay: replay.add(numbered(0, 2000))).ended_with() is None
+        assert len(replay) == 2000
+        with pytest.raises(shoal.RateLimitError):
+            replay.add(numbered(0, 1), timeout=0.01)
+        # A batch larger than the band, and larger than what was ever added.
+        assert Call(lambda replay=replay: replay.sample(16_384)).ended_with() is None
+        assert Call(lambda replay=replay: replay.add(numbered(0, 2000))).ended_with() is None
+
+
 def exit_status_of_feeder(replay):
     try:
         add_for_ever(replay)
@@ -63,20 +77,20 @@ def test_stop_releases_whoever_waits_in_any_process(feeder):
     process, replay = feeder
     replay.sample(1, timeout=60)
     wait_until_held_back(replay)
-    own = Call(lambda: replay.sample(50))
     replay.stop()
     process.join(120)
     assert process.exitcode == 7
-    assert isinstance(own.ended_with(), shoal.StoppedError)
     with pytest.raises(shoal.StoppedError, match="stop"):
         replay.add(numbered(0, 1))
     # What is there can still be drawn and read.
     assert_whole(replay.get([0]))
 
 
-def test_stop_works_in_a_private_replay_too():
-    replay = shoal.Replay(100, FIELDS, rate_limiter=IN_TURNS)
-    waiting = Call(lambda: add_for_ever(replay))
+@pytest.mark.parametrize("wait", [add_for_ever, lambda replay: replay.sample(1)])
+def test_stop_works_in_a_private_replay_too(wait):
+    replay = shoal.Replay(100, FIELDS, rate_limiter=shoal.RateLimiter(min_size=5, samples_per_insert=1.0, error_band=1.0))
+    replay.add(numbered(0, 4))
+    waiting = Call(lambda: wait(replay))
     wait_until_held_back(replay)
     replay.stop()
     assert isinstance(waiting.ended_with(), shoal.StoppedError)

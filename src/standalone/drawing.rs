@@ -143,7 +143,7 @@ impl Standalone {
         }
     }
 
-    fn with_reader<T>(
+    pub(super) fn with_reader<T>(
         &self,
         participant: &mut Participant,
         patience: &mut Patience<'_>,

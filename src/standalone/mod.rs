@@ -17,6 +17,8 @@ mod participant;
 mod patience;
 mod per_process;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod waiting;
 

@@ -80,9 +80,14 @@ impl StandaloneTree {
         self.check(leaves)?;
         let priority = |&value: &f32| if value == 0.0 { Some(Priority::NEVER) } else { Priority::from_f32(value) };
         let changes = leaves.iter().zip(priorities).filter_map(|(&leaf, value)| Some((leaf.cast_unsigned() as usize, 0, priority(value)?)));
+        self.change(changes);
+        Ok(())
+    }
+
+    /// Set leaves to priorities; the number between them is always 0, since no leaf changes hands.
+    pub(super) fn change(&self, changes: impl Iterator<Item = (usize, u64, Priority)>) {
         let tree = self.tree();
         tree.update(changes, &mut self.differences(&tree));
-        Ok(())
     }
 
     /// The leaf on which each target, in `0..total`, falls: the first whose sum with all before it is greater. `found` has a
