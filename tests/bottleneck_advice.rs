@@ -53,7 +53,7 @@ fn rates<const RUNS: usize>(mut runs: [Supervised; RUNS], seconds: f64) -> [(Rat
     });
     runs.map(|mut run| {
         run.signal(Signal::SIGTERM);
-        assert!(run.wait().success(), "{}", run.output());
+        assert_eq!(run.wait().code(), Some(143), "{}", run.output());
         (rates.next().unwrap(), verdict_of(&run))
     })
 }
@@ -208,7 +208,7 @@ fn a_process_that_is_killed_again_and_again_is_what_the_report_names() {
     let last = run.metrics().pop().unwrap()["wall_s"].as_f64().unwrap();
     run.wait_for("some time without an actor", |line| line["wall_s"].as_f64().unwrap() > last + 3.0);
     run.signal(Signal::SIGTERM);
-    assert!(run.wait().success(), "{}", run.output());
+    assert_eq!(run.wait().code(), Some(143), "{}", run.output());
     let verdict = verdict_of(&run);
     assert_eq!((&verdict["bottleneck"], &verdict["advice"]), (&"failures".into(), &Value::Array(Vec::new())), "{verdict:#}");
 }

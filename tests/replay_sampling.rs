@@ -185,6 +185,25 @@ fn an_update_of_an_overwritten_transition_is_dropped_and_counted() {
 }
 
 #[test]
+fn what_is_larger_than_the_largest_priority_counts_as_that_and_is_counted() {
+    let run = Run::new(Sizes::default());
+    let mut replay = occupied(&run);
+    let saturated = || run.slot(0).counters().get(Counter::SaturatedPriorities);
+    // The largest float that the tree keeps as it is, and the first that it does not.
+    let (kept, larger) = (524_287.94, 524_288.0);
+    insert(&run, &mut replay, 1, [1.0, kept, larger, 1e30].into_iter().map(priority));
+    assert_eq!(saturated(), 2);
+    // What comes without a priority of its own gets the largest so far, which is nobody's mistake.
+    insert(&run, &mut replay, 2, std::iter::repeat_n(None, 4));
+    assert_eq!(saturated(), 2);
+    let mut batch = Batch::new(run.payload.schema(), 4);
+    replay.sample(&mut batch, 0.4, &mut random(3)).expect("a batch");
+    replay.update_priorities(&batch, [f32::MAX, kept, larger, 0.0].into_iter().map(priority));
+    assert_eq!(saturated(), 4);
+    run.assert_tree_is_exact();
+}
+
+#[test]
 fn what_is_no_priority_is_refused_counted_and_changes_nothing() {
     let run = Run::new(Sizes::default());
     let mut replay = occupied(&run);

@@ -35,11 +35,11 @@ fn stopped_behind_the_gate(shared: &Shared) -> Traced {
 }
 
 fn briefly<T>(work: impl FnOnce(Patience<'_>) -> T) -> T {
-    work(Patience { timeout: Some(Duration::from_millis(30)), go_on: &mut || true })
+    work(Patience::new(Some(Duration::from_millis(30)), &mut || true))
 }
 
 fn interrupted<T>(work: impl FnOnce(Patience<'_>) -> T) -> T {
-    work(Patience { timeout: None, go_on: &mut || false })
+    work(Patience::new(None, &mut || false))
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn names_of_before_it_was_emptied_change_nothing() {
     patience(|patience| held.sample(&mut batch.as_rows(), None, patience)).expect("a batch");
     let slots: Vec<i64> = batch.slots.iter().map(|&slot| slot as i64).collect();
     let generations: Vec<i64> = batch.generations.iter().map(|&generation| generation.cast_signed()).collect();
-    held.clear().expect("nobody else is there");
+    patience(|patience| held.clear(patience)).expect("nobody else is there");
     let errors = vec![9.0; slots.len()];
     let update = |generations, stale| patience(|patience| held.update(&slots, generations, &errors, stale, patience));
     for refused in [update(Some(&generations), Stale::Refuse), update(None, Stale::Refuse), update(None, Stale::Ignore)] {
@@ -245,7 +245,7 @@ fn a_tree_that_is_not_exact_after_a_repair_is_trained_on_by_nobody_until_it_is_e
     let mut batch = held.batch(2);
     let drawn = patience(|patience| held.sample(&mut batch.as_rows(), None, patience));
     assert!(matches!(drawn, Err(StandaloneError::Inexact)), "{drawn:?}");
-    held.clear().expect("nobody else is there");
+    patience(|patience| held.clear(patience)).expect("nobody else is there");
     add(held, 0..CAPACITY as i32, &mut Vec::new());
     assert!(patience(|patience| held.sample(&mut batch.as_rows(), None, patience)).is_ok());
 }

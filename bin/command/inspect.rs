@@ -22,7 +22,7 @@ pub(crate) struct Inspect {
     /// As JSON.
     #[arg(long)]
     json: bool,
-    /// Remove what dead runs left: shared memory, sockets, records.
+    /// Remove what dead runs and shared replays left: shared memory, sockets, records.
     #[arg(long, conflicts_with = "run")]
     clean: bool,
     /// Show the transition in one slot of the replay.

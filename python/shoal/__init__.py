@@ -3,7 +3,7 @@
 from collections.abc import Mapping as _Mapping
 
 from ._native import Batch, Replay, SumTree, __version__
-from .errors import CorruptError, EmptyError, RateLimitError, ReplayError, StaleIndexError
+from .errors import CorruptError, EmptyError, RateLimitError, ReplayError, StaleIndexError, StoppedError
 from .options import Field, Frames, NStep, RateLimiter
 
 _Mapping.register(Batch)
@@ -20,6 +20,7 @@ __all__ = [
     "Replay",
     "ReplayError",
     "StaleIndexError",
+    "StoppedError",
     "SumTree",
     "__version__",
 ]

@@ -21,6 +21,9 @@ class StaleIndexError(ReplayError, IndexError):
 class RateLimitError(ReplayError, TimeoutError):
     """The rate limiter did not let the call go on within its timeout."""
 
+class StoppedError(ReplayError):
+    """Nobody will let the call go on: the replay was stopped or closed, its run has ended, or nobody draws any more."""
+
 class CorruptError(ReplayError):
     """A file or a segment is damaged, of another version, or of another shape."""
 
@@ -85,7 +88,8 @@ class Replay:
     """A replay of `capacity` transitions.
 
     Private to this process unless `shared` is true; then any process that knows its `name` may `open` it, before or
-    after a fork, and all may add, sample and update at once.
+    after a fork, and all may add, sample and update at once. `seed` decides what this process draws, not what the children of a
+    fork draw.
     """
 
     def __init__(
@@ -110,12 +114,15 @@ class Replay:
         """
 
     @staticmethod
-    def open(name: str) -> Replay:
+    def open(name: str, *, seed: int | None = None) -> Replay:
         """The shared replay called `name`, made by another process or this one."""
 
     @staticmethod
-    def attach(pid: int) -> Replay:
-        """The replay of the run whose supervisor has process id `pid`."""
+    def attach(pid: int, *, seed: int | None = None) -> Replay:
+        """The replay of the run whose supervisor has process id `pid`.
+
+        This process becomes a guest of the run: `close` gives its place back, and the end of the run leaves it alive.
+        """
 
     @staticmethod
     def load(path: str | PathLike[str], *, shared: bool = False, seed: int | None = None) -> Replay:
@@ -136,6 +143,8 @@ class Replay:
     """Transitions ever added, by all processes."""
     sampled: int
     """Transitions ever drawn, by all processes."""
+    saturated_priorities: int
+    """Priorities ever given, by all processes, that were larger than the largest that the tree keeps (524,288), and count as that."""
     nbytes: int
     """Memory taken."""
 
@@ -152,7 +161,8 @@ class Replay:
 
         Returns the slots they went to. All checks come before anything is written. With `n_step`, rows are steps of the environments
         `streams` (by default row i is of environment i), and what is returned are the slots of the transitions that became complete.
-        With a rate limiter, waits up to `timeout` seconds (`None`: for ever) and then raises `RateLimitError`.
+        With a rate limiter, waits up to `timeout` seconds and then raises `RateLimitError`. Without a timeout it waits until
+        `stop`, `close` or the end of all who draw releases it with a `StoppedError`.
         """
 
     def sample(
@@ -195,8 +205,17 @@ class Replay:
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file: atomically, with a checksum."""
 
+    def stop(self) -> None:
+        """Let nobody add any more: whoever waits, in whatever process, gets `StoppedError`, and so does whoever adds later.
+
+        What is there can still be drawn, read and saved.
+        """
+
     def close(self) -> None:
-        """Leave a shared replay. The last process to leave removes it."""
+        """Leave the replay; threads of this process that wait in it get `StoppedError`.
+
+        The last process to leave a shared one removes it. A guest of a run gives its place back.
+        """
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...

@@ -17,5 +17,9 @@ class RateLimitError(ReplayError, TimeoutError):
     """The rate limiter did not let the call go on within its timeout."""
 
 
+class StoppedError(ReplayError):
+    """Nobody will let the call go on: the replay was stopped or closed, its run has ended, or nobody draws any more."""
+
+
 class CorruptError(ReplayError):
     """A file or a segment is damaged, of another version, or of another shape."""

@@ -21,12 +21,18 @@ pub(crate) fn exception(py: Python<'_>, error: &StandaloneError) -> PyErr {
         StandaloneError::Index { .. } | StandaloneError::EmptySlot { .. } => PyIndexError::new_err(text),
         StandaloneError::Segment(SegmentError::NoRoom { .. }) => PyMemoryError::new_err(text),
         StandaloneError::Segment(SegmentError::Open { .. }) => PyFileNotFoundError::new_err(text),
+        StandaloneError::Segment(
+            SegmentError::OtherPidNamespace { .. } | SegmentError::UnknownProcesses | SegmentError::NotOurs { .. },
+        ) => named(py, "ReplayError", text),
         StandaloneError::Segment(_) | StandaloneError::Options { .. } | StandaloneError::Corrupt { .. } => named(py, "CorruptError", text),
         StandaloneError::File { source, .. } if source.kind() == ErrorKind::NotFound => PyFileNotFoundError::new_err(text),
         StandaloneError::File { .. } => PyOSError::new_err(text),
         StandaloneError::Sample(SampleError::Empty) => named(py, "EmptyError", text),
         StandaloneError::Stale { .. } => named(py, "StaleIndexError", text),
         StandaloneError::RateLimited { .. } => named(py, "RateLimitError", text),
+        StandaloneError::Stopped | StandaloneError::Closed | StandaloneError::NobodyDraws { .. } | StandaloneError::RunEnded => {
+            named(py, "StoppedError", text)
+        }
         StandaloneError::Interrupted => PyKeyboardInterrupt::new_err(text),
         _ => named(py, "ReplayError", text),
     }

@@ -1,5 +1,12 @@
 //! What callers hand over: arrays of the right type as they are, anything else converted as NumPy would, or refused.
+//!
+//! What is checked, and then used with the interpreter's lock released, is copied first: another thread may change the
+//! caller's arrays meanwhile.
 
+use std::cell::Cell;
+
+use bytemuck::{Pod, cast_slice_mut};
+use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -28,6 +35,13 @@ impl<'py> Input<'py> {
             Self::Number(bytes, length) => &bytes[..*length],
             Self::Zeros(bytes) => bytes,
         }
+    }
+
+    /// Copy its values, of this type, to `values`.
+    pub(crate) fn copy_to<T: Pod>(&self, values: &mut Vec<T>) {
+        let bytes = self.bytes();
+        values.resize(bytes.len() / size_of::<T>(), T::zeroed());
+        cast_slice_mut(values).copy_from_slice(bytes);
     }
 
     /// Its shape.
@@ -62,6 +76,35 @@ impl<'py> Input<'py> {
         let array = ReadArray::of(&array, element);
         array.map(Self::Array).ok_or_else(|| PyTypeError::new_err(format!("{what} cannot be read as an array of {to}")))
     }
+}
+
+/// Copies of slots (or streams), generations, errors and targets, with room that a thread keeps from call to call.
+#[derive(Default)]
+pub(crate) struct Copies {
+    pub(crate) slots: Vec<i64>,
+    pub(crate) generations: Vec<i64>,
+    pub(crate) errors: Vec<f32>,
+    pub(crate) targets: Vec<f64>,
+}
+
+impl Copies {
+    /// Let `work` use this thread's room. A call within, from a signal handler, finds none and makes its own.
+    pub(crate) fn with<T>(work: impl FnOnce(&mut Self) -> T) -> T {
+        thread_local!(static COPIES: Cell<Copies> = Cell::default());
+        let mut copies = COPIES.take();
+        let result = work(&mut copies);
+        COPIES.set(copies);
+        result
+    }
+}
+
+/// A whole number from `least` to `most`.
+pub(crate) fn whole(value: &Bound<'_, PyAny>, what: &str, least: usize, most: usize) -> PyResult<usize> {
+    let inside = value.extract::<usize>().ok().filter(|number| (least..=most).contains(number));
+    inside.ok_or_else(|| match value.call_method0(intern!(value.py(), "__index__")) {
+        Ok(number) => PyValueError::new_err(format!("{what} is {number}; it must be between {least} and {most}")),
+        Err(_) => PyTypeError::new_err(format!("{what} is {value}; it must be a whole number")),
+    })
 }
 
 /// An array of one dimension, or a single number.
@@ -103,6 +146,14 @@ fn number<'py>(value: &Bound<'py, PyAny>, element: Element) -> Option<Input<'py>
         _ => None,
     }?;
     Some(Input::Number(bytes, length))
+}
+
+/// Make what is made once: the ways into NumPy.
+pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    let array = PyArray1::<i64>::zeros(py, 1, false);
+    array.try_readonly()?;
+    let scalar = array.call_method0("sum")?;
+    Input::of(&scalar, Element::I64, "a number").map(|_| ())
 }
 
 /// The class of NumPy's scalars.

@@ -4,20 +4,29 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytemuck::{cast_slice, cast_slice_mut};
+use bytemuck::cast_slice_mut;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use shoal::replay::{Element, Rows};
-use shoal::standalone::{Options, Patience, Stale, Standalone, StandaloneError};
+use shoal::segment::layout::MAX_CAPACITY;
+use shoal::standalone::{MAX_PARTICIPANTS, Options, Patience, Stale, Standalone, StandaloneError};
 
 use crate::batch::Batch;
 use crate::errors::{exception, named};
-use crate::input::{Input, columns, flat};
+use crate::input::{Copies, Input, columns, flat, whole};
 use crate::options;
 
+/// Processes that may share a replay, unless its maker says.
+const DEFAULT_PARTICIPANTS: usize = 16;
+/// Most transitions of a batch.
+const LARGEST_BATCH: usize = MAX_CAPACITY;
+
 /// A replay of transitions, private to this process or shared by any that know its name.
+///
+/// Its own locks are held only by threads that have the interpreter's, and so does whoever forks in Python: a child finds them
+/// free.
 #[pyclass(module = "shoal", frozen)]
 pub(crate) struct Replay {
     held: Mutex<Option<Arc<Standalone>>>,
@@ -56,7 +65,7 @@ fn released<T: Send>(
     let mut signal = None;
     let result = py.detach(|| {
         let mut go_on = || Python::attach(|py| py.check_signals()).map_err(|error| signal = Some(error)).is_ok();
-        work(Patience { timeout, go_on: &mut go_on })
+        work(Patience::new(timeout, &mut go_on))
     });
     match signal {
         Some(signal) => Err(signal),
@@ -69,12 +78,12 @@ impl Replay {
     #[new]
     #[pyo3(signature = (
         capacity, fields, *, prioritized = true, alpha = 0.6, beta = None, epsilon = 1e-6, n_step = None, rate_limiter = None,
-        shared = false, participants = 16, frame_capacity = None, seed = None
+        shared = false, participants = None, frame_capacity = None, seed = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
-        capacity: usize,
+        capacity: &Bound<'_, PyAny>,
         fields: &Bound<'_, PyAny>,
         prioritized: bool,
         alpha: f64,
@@ -83,10 +92,13 @@ impl Replay {
         n_step: Option<&Bound<'_, PyAny>>,
         rate_limiter: Option<&Bound<'_, PyAny>>,
         shared: bool,
-        participants: usize,
-        frame_capacity: Option<usize>,
+        participants: Option<&Bound<'_, PyAny>>,
+        frame_capacity: Option<&Bound<'_, PyAny>>,
         seed: Option<u64>,
     ) -> PyResult<Self> {
+        let capacity = whole(capacity, "capacity", 2, MAX_CAPACITY)?;
+        let participants = participants.map_or(Ok(DEFAULT_PARTICIPANTS), |count| whole(count, "participants", 1, MAX_PARTICIPANTS))?;
+        let frame_capacity = frame_capacity.map(|count| whole(count, "frame_capacity", 1, MAX_CAPACITY)).transpose()?;
         let fields = options::fields(fields)?;
         let (min_size, samples_per_insert, error_band) = options::limiter(rate_limiter)?;
         let options = Options {
@@ -155,21 +167,22 @@ impl Replay {
         if streams.is_some() && held.options().steps.is_none() {
             return Err(PyValueError::new_err("streams are given, and the replay was made without n_step"));
         }
-        let given = per_row(streams, Element::I64, "streams")?;
-        let default: Vec<i64>;
-        let streams: &[i64] = match &given {
-            Some(given) => cast_slice(given.bytes()),
-            None if held.options().steps.is_none() => &[],
-            None => {
-                default = (0..rows as i64).collect();
-                &default
-            }
-        };
+        let streams = per_row(streams, Element::I64, "streams")?;
         let columns: Vec<&[u8]> = inputs.iter().map(Input::bytes).collect();
-        let errors: Option<&[f32]> = errors.as_ref().map(|errors| cast_slice(errors.bytes()));
-        let mut slots = Vec::with_capacity(rows);
-        released(py, timeout, |patience| held.add(&columns, rows, errors, streams, patience, &mut slots))?;
-        Ok(slots.into_pyarray(py))
+        Copies::with(|copies| {
+            match streams {
+                Some(streams) => streams.copy_to(&mut copies.slots),
+                None if held.options().steps.is_none() => copies.slots.clear(),
+                None => copies.slots = (0..rows as i64).collect(),
+            }
+            let errors = errors.map(|errors| {
+                errors.copy_to(&mut copies.errors);
+                &*copies.errors
+            });
+            let mut slots = Vec::with_capacity(rows);
+            released(py, timeout, |patience| held.add(&columns, rows, errors, &copies.slots, patience, &mut slots))?;
+            Ok(slots.into_pyarray(py))
+        })
     }
 
     /// Draw transitions with replacement, in proportion to their priorities, stratified, or uniformly.
@@ -177,16 +190,14 @@ impl Replay {
     fn sample<'py>(
         &self,
         py: Python<'py>,
-        batch_size: usize,
+        batch_size: &Bound<'py, PyAny>,
         beta: Option<f32>,
         weights: bool,
         out: Option<Bound<'py, Batch>>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, Batch>> {
         let held = self.held(py)?;
-        if batch_size == 0 {
-            return Err(PyValueError::new_err("batch_size is 0; it must be at least 1"));
-        }
+        let batch_size = whole(batch_size, "batch_size", 1, LARGEST_BATCH)?;
         if let Some(beta) = beta
             && !(0.0..=1.0).contains(&beta)
         {
@@ -208,10 +219,12 @@ impl Replay {
     fn get<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Batch>> {
         let held = self.held(py)?;
         let indices = flat(indices, Element::I64, "indices")?;
-        let slots: &[i64] = cast_slice(indices.bytes());
-        let batch = self.target(py, &held, slots.len(), None)?;
-        fill(py, batch.get(), |rows| released(py, None, |_| held.get(slots, rows)))?;
-        Ok(batch)
+        Copies::with(|copies| {
+            indices.copy_to(&mut copies.slots);
+            let batch = self.target(py, &held, copies.slots.len(), None)?;
+            fill(py, batch.get(), |rows| released(py, None, |_| held.get(&copies.slots, rows)))?;
+            Ok(batch)
+        })
     }
 
     /// Set the priorities of transitions; returns how many were stale and therefore ignored.
@@ -230,31 +243,35 @@ impl Replay {
             "ignore" => Stale::Ignore,
             other => return Err(PyValueError::new_err(format!("stale is `{other}`; it must be \"raise\" or \"ignore\""))),
         };
-        let errors = flat(priorities, Element::F32, "priorities")?;
-        let errors: &[f32] = cast_slice(errors.bytes());
-        let check = |what: &str, count: usize| {
-            let same = count == errors.len();
-            if same { Ok(()) } else { Err(PyValueError::new_err(format!("{count} {what} and {} priorities", errors.len()))) }
-        };
-        if let Ok(batch) = indices.cast::<Batch>() {
-            if generations.is_some() {
-                return Err(PyTypeError::new_err("a batch names its generations itself"));
+        Copies::with(|copies| {
+            let Copies { slots, generations: names, errors, .. } = copies;
+            flat(priorities, Element::F32, "priorities")?.copy_to(errors);
+            let mut has_names = true;
+            if let Ok(batch) = indices.cast::<Batch>() {
+                if generations.is_some() {
+                    return Err(PyTypeError::new_err("a batch names its generations itself"));
+                }
+                let batch = batch.get();
+                slots.clear();
+                slots.extend_from_slice(batch.indices.bind(py).try_readonly()?.as_slice()?);
+                names.clear();
+                names.extend_from_slice(batch.generations.bind(py).try_readonly()?.as_slice()?);
+            } else {
+                flat(indices, Element::I64, "indices")?.copy_to(slots);
+                match generations {
+                    Some(generations) => flat(generations, Element::I64, "generations")?.copy_to(names),
+                    None => has_names = false,
+                }
             }
-            let batch = batch.get();
-            check("indices", batch.rows)?;
-            let (slots, generations) = (batch.indices.bind(py).try_readonly()?, batch.generations.bind(py).try_readonly()?);
-            let (slots, generations) = (slots.as_slice()?, generations.as_slice()?);
-            return released(py, None, |patience| held.update(slots, Some(generations), errors, stale, patience));
-        }
-        let indices = flat(indices, Element::I64, "indices")?;
-        let slots: &[i64] = cast_slice(indices.bytes());
-        check("indices", slots.len())?;
-        let generations = generations.map(|generations| flat(generations, Element::I64, "generations")).transpose()?;
-        let generations: Option<&[i64]> = generations.as_ref().map(|generations| cast_slice(generations.bytes()));
-        if let Some(generations) = generations {
-            check("generations", generations.len())?;
-        }
-        released(py, None, |patience| held.update(slots, generations, errors, stale, patience))
+            let counts = [("indices", slots.len())].into_iter().chain(has_names.then_some(("generations", names.len())));
+            for (what, count) in counts {
+                if count != errors.len() {
+                    return Err(PyValueError::new_err(format!("{count} {what} and {} priorities", errors.len())));
+                }
+            }
+            let names = has_names.then_some(&**names);
+            released(py, None, |patience| held.update(slots, names, errors, stale, patience))
+        })
     }
 
     /// What the tree holds for these slots, or for all: `(error + epsilon) ** alpha`.
@@ -262,14 +279,24 @@ impl Replay {
     fn priorities<'py>(&self, py: Python<'py>, indices: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let held = self.held(py)?;
         let indices = indices.map(|indices| flat(indices, Element::I64, "indices")).transpose()?;
-        let slots: Option<&[i64]> = indices.as_ref().map(|indices| cast_slice(indices.bytes()));
-        Ok(released(py, None, |_| held.priorities(slots))?.into_pyarray(py))
+        Copies::with(|copies| {
+            let slots = indices.map(|indices| {
+                indices.copy_to(&mut copies.slots);
+                &*copies.slots
+            });
+            Ok(released(py, None, |_| held.priorities(slots))?.into_pyarray(py))
+        })
     }
 
     /// Remove all transitions. Names of those before are stale afterwards.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         let held = self.held(py)?;
-        released(py, None, |_| held.clear())
+        released(py, None, |patience| held.clear(patience))
+    }
+
+    /// Let nobody add any more: whoever waits, in whatever process, gets `StoppedError`, and so does whoever adds later.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        self.held(py)?.stop().map_err(|error| exception(py, &error))
     }
 
     /// Write everything to one file: atomically, with a checksum.
@@ -278,10 +305,14 @@ impl Replay {
         released(py, None, |_| held.save(&path))
     }
 
-    /// Leave a shared replay. The last process to leave removes it.
+    /// Leave the replay; threads of this process that wait in it get `StoppedError`. The last process to leave a shared one
+    /// removes it.
     fn close(&self, py: Python<'_>) {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
-        py.detach(|| drop(held));
+        py.detach(|| {
+            held.iter().for_each(|held| held.close());
+            drop(held);
+        });
     }
 
     fn __enter__(this: Py<Self>) -> Py<Self> {
@@ -370,6 +401,12 @@ impl Replay {
     #[getter]
     fn sampled(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.held(py)?.sampled())
+    }
+
+    /// Priorities ever given, by all processes, that were larger than the largest that the tree keeps, and count as that.
+    #[getter]
+    fn saturated_priorities(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.held(py)?.saturated_priorities())
     }
 
     /// Memory taken.

@@ -1,14 +1,14 @@
 //! The sum tree alone, as Python sees it.
 
-use bytemuck::cast_slice;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use shoal::replay::Element;
+use shoal::segment::layout::MAX_CAPACITY;
 use shoal::standalone::{StandaloneError, StandaloneTree};
 
 use crate::errors::exception;
-use crate::input::flat;
+use crate::input::{Copies, flat, whole};
 
 /// Priorities, from which leaves are found in proportion; for those who keep their transitions themselves.
 #[pyclass(module = "shoal", frozen)]
@@ -21,40 +21,51 @@ fn checked<T>(py: Python<'_>, result: Result<T, StandaloneError>) -> PyResult<T>
 #[pymethods]
 impl SumTree {
     #[new]
-    fn new(py: Python<'_>, capacity: usize) -> PyResult<Self> {
-        checked(py, StandaloneTree::new(capacity)).map(Self)
+    fn new(py: Python<'_>, capacity: &Bound<'_, PyAny>) -> PyResult<Self> {
+        checked(py, StandaloneTree::new(whole(capacity, "capacity", 1, MAX_CAPACITY)?)).map(Self)
     }
 
     /// Set the priorities of leaves; where one is named twice, the last counts.
     fn update(&self, py: Python<'_>, indices: &Bound<'_, PyAny>, priorities: &Bound<'_, PyAny>) -> PyResult<()> {
         let indices = flat(indices, Element::I64, "indices")?;
         let priorities = flat(priorities, Element::F32, "priorities")?;
-        let (indices, priorities): (&[i64], &[f32]) = (cast_slice(indices.bytes()), cast_slice(priorities.bytes()));
-        if indices.len() != priorities.len() {
-            return Err(PyValueError::new_err(format!("{} indices and {} priorities", indices.len(), priorities.len())));
-        }
-        checked(py, py.detach(|| self.0.update(indices, priorities)))
+        Copies::with(|copies| {
+            indices.copy_to(&mut copies.slots);
+            priorities.copy_to(&mut copies.errors);
+            let Copies { slots, errors, .. } = &*copies;
+            if slots.len() != errors.len() {
+                return Err(PyValueError::new_err(format!("{} indices and {} priorities", slots.len(), errors.len())));
+            }
+            checked(py, py.detach(|| self.0.update(slots, errors)))
+        })
     }
 
     /// The leaf on which each target, from 0 to `total`, falls.
     fn find<'py>(&self, py: Python<'py>, targets: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let targets = flat(targets, Element::F64, "targets")?;
-        let targets: &[f64] = cast_slice(targets.bytes());
-        let found = PyArray1::zeros(py, targets.len(), false);
-        {
-            let mut found = found.try_readwrite()?;
-            let leaves = found.as_slice_mut()?;
-            checked(py, py.detach(|| self.0.find(targets, leaves)))?;
-        }
-        Ok(found)
+        Copies::with(|copies| {
+            targets.copy_to(&mut copies.targets);
+            let found = PyArray1::zeros(py, copies.targets.len(), false);
+            {
+                let mut found = found.try_readwrite()?;
+                let leaves = found.as_slice_mut()?;
+                checked(py, py.detach(|| self.0.find(&copies.targets, leaves)))?;
+            }
+            Ok(found)
+        })
     }
 
     /// The priorities of these leaves, or of all.
     #[pyo3(signature = (indices = None))]
     fn priorities<'py>(&self, py: Python<'py>, indices: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let indices = indices.map(|indices| flat(indices, Element::I64, "indices")).transpose()?;
-        let leaves: Option<&[i64]> = indices.as_ref().map(|indices| cast_slice(indices.bytes()));
-        checked(py, py.detach(|| self.0.priorities(leaves))).map(|priorities| priorities.into_pyarray(py))
+        Copies::with(|copies| {
+            let leaves = indices.map(|indices| {
+                indices.copy_to(&mut copies.slots);
+                &*copies.slots
+            });
+            checked(py, py.detach(|| self.0.priorities(leaves))).map(|priorities| priorities.into_pyarray(py))
+        })
     }
 
     /// Sum of all priorities, exactly.

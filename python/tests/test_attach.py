@@ -1,5 +1,6 @@
-"""Joining the replay of a running supervisor."""
+"""Guests of a running supervisor: programs that use its replay beside whatever else they do."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -12,6 +13,10 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 SUPERVISOR = TARGET / "debug/supervisor"
+
+pytestmark = pytest.mark.skipif(
+    not SUPERVISOR.exists(), reason=f"no supervisor in {SUPERVISOR}; `cargo build` makes it"
+)
 
 # In a process of its own, whose registry of runs is that of the test.
 GUEST = """
@@ -27,7 +32,7 @@ replay.update_priorities(batch, np.ones(32), stale="ignore")
 inserted = replay.inserted
 assert len(replay.add({name: values[:4] for name, values in batch.items()}, timeout=60)) == 4
 assert replay.inserted >= inserted + 4
-for refused in (replay.clear, lambda: replay.save("replay")):
+for refused in (replay.clear, replay.stop, lambda: replay.save("replay")):
     try:
         refused()
     except shoal.ReplayError as error:
@@ -37,37 +42,163 @@ for refused in (replay.clear, lambda: replay.save("replay")):
 """
 
 
-@pytest.mark.skipif(not SUPERVISOR.exists(), reason=f"no supervisor in {SUPERVISOR}; `cargo build` makes it")
-def test_a_python_process_reads_from_a_run_and_adds_to_it(tmp_path):
-    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
-    settings = [f'run.folder="{tmp_path}/runs"', "run.stop_env_steps=1_000_000_000", 'run.stop_eval_return="none"']
+class Run:
+    """A supervisor under way, with a registry of its own."""
+
+    def __init__(self, process, folder):
+        self.process, self.folder, self.has_ended = process, folder, False
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder)}
+
+    def guest(self, script, *arguments, prefix=()):
+        """A Python process that runs `script`, with the supervisor's process id as its first argument."""
+        return subprocess.Popen(
+            [*prefix, sys.executable, "-c", script, str(self.process.pid), *arguments],
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def end_of(self, guest):
+        """What a guest that ends by itself has printed."""
+        output, errors = guest.communicate(timeout=100)
+        assert guest.returncode == 0, f"{guest.returncode}: {errors}{self.output()}"
+        return output
+
+    def output(self):
+        return (self.folder / "output").read_text()
+
+    def end(self):
+        """End the run, and wait until its supervisor has ended by itself."""
+        self.has_ended = True
+        self.process.terminate()
+        # 128 and the number of the signal: it ended early, and in good order.
+        assert self.process.wait(timeout=100) == 128 + signal.SIGTERM, self.output()
+
+
+@contextlib.contextmanager
+def running(folder, *changes):
+    settings = [
+        f'run.folder="{folder}/runs"',
+        "run.stop_env_steps=1_000_000_000",
+        'run.stop_eval_return="none"',
+        "machine.affinity=false",
+        *changes,
+    ]
     command = [
         SUPERVISOR,
         ROOT / "configs/cartpole_dqn.toml",
         *(word for value in settings for word in ("--set", value)),
     ]
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder)}
     with (
-        open(tmp_path / "output", "w") as output,
-        subprocess.Popen(command, env=environment, stdout=output, stderr=output) as run,
+        open(folder / "output", "w") as output,
+        subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process,
     ):
+        run = Run(process, folder)
         try:
-            guest = None
+            # Until it can be joined.
             for _ in range(300):
-                guest = subprocess.run(
-                    [sys.executable, "-c", GUEST, str(run.pid)],
-                    check=False,
-                    env=environment,
-                    capture_output=True,
-                    text=True,
-                    timeout=100,
-                )
-                # The run may not have announced itself yet.
-                if not re.search(r"no run|not found|no supervisor", guest.stderr) or run.poll() is not None:
+                first = run.guest("import shoal, sys; shoal.Replay.attach(int(sys.argv[1])).sample(1, timeout=60)")
+                _, errors = first.communicate(timeout=100)
+                if not re.search(r"no run|not found|no supervisor", errors) or process.poll() is not None:
                     break
-            assert guest.returncode == 0, guest.stderr + (tmp_path / "output").read_text()
-            assert run.poll() is None, "the run has ended"
+            assert first.returncode == 0, errors + run.output()
+            yield run
+            assert run.has_ended or process.poll() is None, "the run has ended: " + run.output()
         finally:
-            run.terminate()
-    # 128 and the number of the signal: it ended early, and in good order.
-    assert run.returncode == 128 + signal.SIGTERM
-    assert not [name for name in os.listdir("/dev/shm") if f"-{run.pid}-" in name]
+            process.terminate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert not [name for name in os.listdir("/dev/shm") if f"-{process.pid}-" in name]
+
+
+def test_a_python_process_reads_from_a_run_and_adds_to_it(tmp_path):
+    with running(tmp_path) as run:
+        run.end_of(run.guest(GUEST))
+
+
+def test_a_guest_that_closes_gives_its_place_back_while_it_lives(tmp_path):
+    script = """
+import sys
+import shoal
+
+for _ in range(8):
+    with shoal.Replay.attach(int(sys.argv[1])) as replay:
+        replay.sample(4, timeout=60)
+"""
+    with running(tmp_path, "actor.attach_slots=1") as run:
+        run.end_of(run.guest(script))
+        run.end_of(run.guest(GUEST))
+
+
+@pytest.mark.parametrize("use", ["closed", "idle", "sampling", "adding"])
+def test_the_end_of_a_run_leaves_its_guests_alive(tmp_path, use):
+    script = """
+import sys
+import shoal
+
+replay = shoal.Replay.attach(int(sys.argv[1]))
+batch = replay.sample(4, timeout=60)
+rows = dict(batch.items())
+use = {
+    "closed": replay.close,
+    "idle": sys.stdin.readline,
+    "sampling": lambda: replay.sample(4),
+    "adding": lambda: replay.add(rows),
+}[sys.argv[2]]
+print("ready", flush=True)
+try:
+    while sys.argv[2] in ("sampling", "adding"):
+        use()
+    use()
+    sys.stdin.readline()
+except shoal.StoppedError as error:
+    print(error)
+"""
+    with running(tmp_path) as run:
+        guest = run.guest(script, use)
+        assert guest.stdout.readline() == "ready\n", guest.communicate()
+        run.end()
+        assert guest.poll() in (None, 0), "the guest was killed"
+        output = run.end_of(guest)
+    assert ("the run has ended" in output) == (use in ("sampling", "adding"))
+
+
+def test_a_fork_of_a_guest_is_a_guest_of_its_own(tmp_path):
+    script = """
+import os
+import sys
+import shoal
+
+replay = shoal.Replay.attach(int(sys.argv[1]))
+rows = dict(replay.sample(4, timeout=60).items())
+for _ in range(4):
+    child = os.fork()
+    if child == 0:
+        try:
+            replay.add(rows, timeout=60)
+            replay.sample(4, timeout=60)
+            os._exit(0)
+        except BaseException as error:
+            os.write(2, repr(error).encode())
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    replay.add(rows, timeout=60)
+    print(child)
+"""
+    # One place for the guest, and one for its child, each of which gives it back by its end.
+    with running(tmp_path, "actor.attach_slots=2") as run:
+        children = run.end_of(run.guest(script)).split()
+        log = run.output() + (tmp_path / "runs/latest/run.log").read_text()
+        for child in children:
+            assert re.search(rf"guest \d+ \(pid {child}\) joins", log), log
+            assert re.search(rf"guest \d+ \(pid {child}\) left", log) or child == children[-1], log
+
+
+def test_a_run_of_another_pid_namespace_is_refused(tmp_path, other_pid_namespace):
+    with running(tmp_path) as run:
+        guest = run.guest("import shoal, sys; shoal.Replay.attach(int(sys.argv[1]))", prefix=other_pid_namespace)
+        _, errors = guest.communicate(timeout=100)
+        assert guest.returncode != 0 and re.search("another PID namespace", errors), errors
+        run.end_of(run.guest(GUEST))

@@ -26,6 +26,14 @@ def test_what_is_no_priority_is_refused_and_changes_nothing(filled, value):
     assert_whole(filled.sample(32))
 
 
+def test_priorities_beyond_the_largest_are_kept_as_that_and_counted(filled):
+    filled.update_priorities([0, 1, 2], [1e30, 3.0, 1e9])
+    assert filled.saturated_priorities == 1, "the ninth power of ten to the power of alpha fits"
+    np.testing.assert_allclose(filled.priorities([0, 2]), [2**19, 1e9**0.6], rtol=1e-5)
+    filled.add(numbered(8, 2), [1.0, 1e30])
+    assert filled.saturated_priorities == 2
+
+
 @pytest.mark.parametrize("index", [8, 100, -1, 2**40, -(2**40)])
 def test_indices_out_of_range_are_refused_and_change_nothing(filled, index):
     before = filled.priorities()
@@ -70,6 +78,18 @@ def test_sampling_an_empty_replay_is_an_error_and_no_hang():
             replay.sample(4)
 
 
+@pytest.mark.parametrize("size", [0, -1, -(2**40), 2**40, 2**70])
+def test_a_batch_size_that_cannot_be_says_what_can(filled, size):
+    with pytest.raises(ValueError, match=f"batch_size is {size}; it must be between 1 and 16777216"):
+        filled.sample(size)
+
+
+@pytest.mark.parametrize("size", [1.5, "4", None])
+def test_a_batch_size_that_is_no_whole_number_is_refused(filled, size):
+    with pytest.raises(TypeError, match=f"batch_size is {size}; it must be a whole number"):
+        filled.sample(size)
+
+
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
@@ -98,6 +118,7 @@ def test_a_missing_field_is_named(filled):
     ("options", "words"),
     [
         ({"capacity": 0}, "capacity is 0"),
+        ({"capacity": -1}, "capacity is -1; it must be between 2 and 16777216"),
         ({"capacity": 2**30}, "capacity"),
         ({"alpha": 2.0}, "alpha is 2; it must be between 0 and 1"),
         ({"alpha": float("nan")}, "alpha"),
@@ -107,6 +128,7 @@ def test_a_missing_field_is_named(filled):
         ({"fields": {"x": ((0,), "float32")}}, "`x`.*shape"),
         ({"frame_capacity": 100}, "frame_capacity"),
         ({"shared": True, "participants": 0}, "participants"),
+        ({"shared": True, "participants": -1}, "participants is -1; it must be between 1 and 256"),
         ({"rate_limiter": shoal.RateLimiter(10, samples_per_insert=-1.0)}, "samples_per_insert"),
         ({"n_step": shoal.NStep(3, reward="gain", terminated="terminated", truncated=None)}, "`gain`"),
         ({"n_step": shoal.NStep(0, terminated="terminated", truncated=None)}, "n_step.n"),

@@ -117,13 +117,14 @@ def test_the_rate_limiter_holds_both_sides_back():
     replay = shoal.Replay(1000, {"x": "float32"}, rate_limiter=limiter)
     with pytest.raises(shoal.RateLimitError, match="at least 10 needed"):
         replay.sample(1, timeout=0.01)
-    replay.add({"x": np.zeros(20, dtype=np.float32)})
+    # Eleven beyond the ten call for 22 samples: more than the band.
+    replay.add({"x": np.zeros(21, dtype=np.float32)})
     with pytest.raises(shoal.RateLimitError):
         replay.add({"x": np.zeros(1, dtype=np.float32)}, timeout=0.01)
-    replay.sample(40)
+    replay.sample(42)
     with pytest.raises(shoal.RateLimitError):
         replay.sample(1, timeout=0.01)
-    assert (replay.inserted, replay.sampled) == (20, 40)
+    assert (replay.inserted, replay.sampled) == (21, 42)
 
 
 def test_a_reader_that_waits_goes_on_when_another_thread_has_added():

@@ -1,5 +1,7 @@
 """Transitions that carry their number in every field, so that a torn one shows."""
 
+import time
+
 import numpy as np
 
 FIELDS = {
@@ -30,3 +32,11 @@ def assert_whole(batch):
     np.testing.assert_array_equal(batch["reward"], number)
     np.testing.assert_array_equal(batch["terminated"], number % 2 == 1)
     np.testing.assert_array_equal(batch["next_observation"], np.repeat(number[:, None] + 0.5, 3, axis=1))
+
+
+def wait_until_held_back(replay):
+    """Wait until nothing is added any more, since nothing is sampled."""
+    before = None
+    while replay.inserted != before:
+        before = replay.inserted
+        time.sleep(0.1)

@@ -44,6 +44,30 @@ pub enum RendezvousError {
         /// Environment.
         environment: String,
     },
+    /// It has the same process id in another PID namespace.
+    #[error(
+        "a living run of another PID namespace has the process id {pid} too, and is announced at {path}; give each namespace a registry \
+         of its own (XDG_RUNTIME_DIR)"
+    )]
+    Taken {
+        /// Process id of both.
+        pid: u32,
+        /// Its record.
+        path: PathBuf,
+    },
+    /// Its processes are named by other ids than ours.
+    #[error(
+        "the run of supervisor {pid} ({environment}) is in another PID namespace (pid:[{found}]), where nobody here can tell who is \
+         alive: join it from there, such as with `docker run --pid=container:NAME` or shareProcessNamespace of a Kubernetes pod"
+    )]
+    OtherPidNamespace {
+        /// Process id of the supervisor, in its namespace.
+        pid: u32,
+        /// Environment.
+        environment: String,
+        /// The namespace of the run.
+        found: u64,
+    },
     /// The supervisor does not answer.
     #[error(
         "the supervisor {pid} did not answer within {patience_s} s; it may be stopped or overloaded: `inspect {pid}` shows what it does"

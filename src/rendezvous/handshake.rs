@@ -1,4 +1,4 @@
-//! How an actor from outside joins a run: one request, one reply, over a Unix socket.
+//! How a process from outside joins a run: one request, one reply, over a Unix socket.
 //!
 //! Messages are bincode behind a 32-bit length, both limited. The supervisor takes the joining process's identity from
 //! the kernel and never from the message.
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RendezvousError;
 use super::registry::{Registry, RunState, state_of};
-use crate::segment::processes::start_time;
+use crate::segment::processes::{Role, start_time};
 use crate::segment::{ABI_VERSION, Segment};
 
 /// Longest message.
@@ -30,6 +30,26 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a process that closed its connection is watched for its end.
 const CLOSING: Duration = Duration::from_millis(500);
 
+/// As what a process joins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Visitor {
+    /// An actor of Shoal's: a process that does nothing else, ends with the run, and may be killed for the run's sake.
+    Actor,
+    /// Somebody's program that uses the replay beside whatever else it does. It says itself when it leaves, and is nobody's to
+    /// kill.
+    Guest,
+}
+
+impl Visitor {
+    /// Its role in the process table.
+    pub fn role(self) -> Role {
+        match self {
+            Self::Actor => Role::AttachedActor,
+            Self::Guest => Role::Guest,
+        }
+    }
+}
+
 /// What a joining process says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
@@ -38,16 +58,19 @@ pub struct Request {
     program_version: String,
     /// Start time of the process, to be compared with the kernel's.
     pub start_time: u64,
+    /// As what it wants to join.
+    pub visitor: Visitor,
 }
 
 impl Request {
     /// The request of this process.
-    pub fn of_this_process() -> Self {
+    pub fn of_this_process(visitor: Visitor) -> Self {
         Self {
             magic: MAGIC,
             abi_version: ABI_VERSION,
             program_version: env!("CARGO_PKG_VERSION").into(),
             start_time: start_time(std::process::id()).unwrap_or(0),
+            visitor,
         }
     }
 
@@ -110,8 +133,10 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full { slots: 0 } => formatter.write_str("the run takes no actors from outside (actor.attach_slots or actor.count is 0)"),
-            Self::Full { slots } => write!(formatter, "all {slots} slots for actors from outside are taken; raise actor.attach_slots"),
+            Self::Full { slots: 0 } => formatter.write_str("the run takes nobody from outside (actor.attach_slots or actor.count is 0)"),
+            Self::Full { slots } => {
+                write!(formatter, "all {slots} slots for actors and guests from outside are taken; raise actor.attach_slots")
+            }
             Self::OtherVersion { supervisor, yours } => {
                 write!(formatter, "it is version {supervisor} and this is version {yours}; use the program that started the run")
             }
@@ -172,14 +197,19 @@ pub enum JoinError {
     Segment(#[from] crate::segment::SegmentError),
 }
 
-/// Ask the supervisor `pid` for a place. Every wait is bounded, whatever the other side does.
-pub fn attach(registry: &Registry, pid: u32) -> Result<Attachment, RendezvousError> {
+/// Ask the supervisor `pid` for a place as a `visitor`. Every wait is bounded, whatever the other side does.
+pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachment, RendezvousError> {
     let entry = registry.find(pid)?;
+    let identity = &entry.record.identity;
+    if entry.state == RunState::Running && !identity.is_of_this_pid_namespace() {
+        let (environment, found) = (entry.record.environment, identity.pid_namespace);
+        return Err(RendezvousError::OtherPidNamespace { pid, environment, found });
+    }
     let dead = || RendezvousError::Dead { pid, environment: entry.record.environment.clone() };
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(dead)?;
     let descriptor = pidfd_open(raw, PidfdFlags::empty()).map_err(|_| dead())?;
     // Asked after the descriptor was opened, so that it cannot be that of a later process with the same number.
-    if state_of(&entry.record.identity) == RunState::Dead {
+    if state_of(&entry.record) == RunState::Dead {
         return Err(dead());
     }
     let socket = &entry.record.socket;
@@ -195,7 +225,7 @@ pub fn attach(registry: &Registry, pid: u32) -> Result<Attachment, RendezvousErr
     };
     let mut connection = connect_within(socket, PATIENCE).map_err(explain("connect to"))?;
     connection.set_read_timeout(Some(PATIENCE)).map_err(explain("set a timeout on"))?;
-    connection.write_all(&encode(&Request::of_this_process())).map_err(explain("write to"))?;
+    connection.write_all(&encode(&Request::of_this_process(visitor))).map_err(explain("write to"))?;
     let mut length = [0; 4];
     connection.read_exact(&mut length).map_err(explain("read from"))?;
     let garbled = |reason: String| RendezvousError::Garbled { pid, reason };

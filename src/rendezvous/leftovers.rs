@@ -1,18 +1,18 @@
-//! Removing what the dead left: segments, sockets, records.
+//! Removing what the dead left: segments of runs, shared replays, sockets, records.
 //!
-//! A process that is killed removes nothing, so every supervisor sweeps before it starts. Nothing of a living run is
-//! touched: the kernel is asked for the supervisor by process id, start time and boot, and a segment is removed only
-//! when the lock that all processes of its run share is free.
+//! A process that is killed removes nothing, so every supervisor sweeps before it starts. Nothing of the living is touched: a
+//! segment is removed only when the lock that all processes which share it hold is free. The kernel is asked about the
+//! lock, so that it tells of processes in other PID namespaces too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::registry::{Entry, Registry, RunRecord, RunState, read, state_of};
+use super::registry::{Entry, Registry, RunRecord, RunState, read};
 use crate::segment::processes::start_time;
-use crate::segment::{Segment, system};
+use crate::segment::{Segment, replay_name_prefix, system};
 
-/// What is younger may belong to a supervisor that has not announced itself yet.
+/// What is younger may belong to a process that has not locked or announced it yet.
 const GRACE: Duration = Duration::from_secs(5);
 
 impl Registry {
@@ -39,7 +39,7 @@ impl Registry {
         let (running, dead): (Vec<Entry>, Vec<Entry>) = self.list().into_iter().partition(|entry| entry.state == RunState::Running);
         let mut removed: Vec<String> = dead.into_iter().filter(|entry| self.clean(entry)).map(|entry| entry.record.segment).collect();
         let named = |name: &String| running.iter().any(|entry| entry.record.segment == *name);
-        removed.extend(orphans().into_iter().filter(|name| !named(name) && system::remove_if_dead(name)));
+        removed.extend(orphans(&object_prefix()).into_iter().filter(|name| !named(name) && system::remove_if_dead(name)));
         for path in self.strays() {
             let _ = fs::remove_file(path);
         }
@@ -60,28 +60,31 @@ impl Registry {
     }
 }
 
+/// Remove the shared replays of this user that no process uses any more: of those that were all killed. Returns their names.
+pub fn remove_dead_replays() -> Vec<String> {
+    orphans(&replay_name_prefix()).into_iter().filter(|name| system::remove_if_dead(name)).collect()
+}
+
 /// Beginning of the names of this user's segments, as `Identity::segment_name` makes them.
 fn object_prefix() -> String {
     format!("/shoal-{}-", nix::unistd::getuid())
 }
 
-/// Segments of this user whose supervisor has ended.
-fn orphans() -> Vec<String> {
-    let prefix = object_prefix();
+/// Objects of this user whose names are `prefix`, a process id and more, and of which the lock may tell that they are dead.
+fn orphans(prefix: &str) -> Vec<String> {
     let Ok(objects) = fs::read_dir("/dev/shm") else { return Vec::new() };
-    let paths = objects.filter_map(|object| Some(object.ok()?.path())).filter(|path| is_old(path));
-    let names = paths.filter_map(|path| Some(format!("/{}", path.file_name()?.to_str()?)));
-    names.filter(|name| name.strip_prefix(&prefix).is_some_and(|rest| supervisor_has_ended(name, rest))).collect()
+    let names = objects.filter_map(|object| Some(format!("/{}", object.ok()?.file_name().to_str()?)));
+    names.filter(|name| name.strip_prefix(prefix).is_some_and(|rest| may_be_dead(name, rest))).collect()
 }
 
-/// Whether the supervisor of the segment `name` has ended; `rest` is the name from its process id on.
-fn supervisor_has_ended(name: &str, rest: &str) -> bool {
-    match Segment::attach_read_only(name) {
-        Ok(segment) => state_of(segment.identity()) == RunState::Dead,
-        // Killed before it had published the header, or of another version: then only the id in the name tells, and
-        // while any process has that id the segment stays.
-        Err(_) => rest.split_once('-').and_then(|(pid, _)| pid.parse().ok()).is_some_and(|pid| start_time(pid).is_none()),
-    }
+/// Whether whoever made the object `name` has locked it, or has ended; `rest` is the name from its process id on.
+fn may_be_dead(name: &str, rest: &str) -> bool {
+    // A header is published behind the lock.
+    Segment::identity_of(name).is_ok()
+        // Killed before that, or of another version: then only the id in the name tells, and while any process has that id
+        // the object stays. In another PID namespace the id is another process's, but its owner needs no seconds to lock it.
+        || is_old(&Path::new("/dev/shm").join(name.trim_start_matches('/')))
+            && rest.split_once('-').and_then(|(pid, _)| pid.parse().ok()).is_some_and(|pid| start_time(pid).is_none())
 }
 
 fn is_old(path: &Path) -> bool {

@@ -12,7 +12,7 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::RendezvousError;
-use super::handshake::{Refusal, Reply, Request, decode, encode, message_length};
+use super::handshake::{Refusal, Reply, Request, Visitor, decode, encode, message_length};
 use crate::segment::processes::start_time;
 
 /// How long a connection may take to say what it wants.
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Connections that may be silent at once.
 const MOST_SILENT: usize = 64;
 
-/// The socket on which attached actors knock.
+/// The socket on which actors and guests knock.
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
@@ -38,6 +38,8 @@ struct Silent {
 /// A process that was let in.
 #[derive(Debug)]
 pub struct Joined {
+    /// As what.
+    pub visitor: Visitor,
     /// Its slot in the process table.
     pub slot: usize,
     /// Its process id, from the kernel.
@@ -72,7 +74,7 @@ impl Listener {
     }
 
     /// See to everybody who knocks, without waiting: `decide` reserves a slot or says why not.
-    pub fn serve(&mut self, mut decide: impl FnMut() -> Result<Place, Refusal>) -> Vec<Joined> {
+    pub fn serve(&mut self, mut decide: impl FnMut(Visitor) -> Result<Place, Refusal>) -> Vec<Joined> {
         while let Ok((connection, _)) = self.socket.accept() {
             if connection.set_nonblocking(true).is_ok() {
                 // The one that has been silent longest makes room, so that a crowd of them shuts nobody out.
@@ -147,8 +149,9 @@ impl Silent {
     }
 }
 
-fn admit(connection: UnixStream, request: &Request, decide: &mut impl FnMut() -> Result<Place, Refusal>) -> Option<Joined> {
-    let admitted = request.check().and_then(|()| identify(&connection, request)).and_then(|peer| Ok((peer, decide()?)));
+fn admit(connection: UnixStream, request: &Request, decide: &mut impl FnMut(Visitor) -> Result<Place, Refusal>) -> Option<Joined> {
+    let visitor = request.visitor;
+    let admitted = request.check().and_then(|()| identify(&connection, request)).and_then(|peer| Ok((peer, decide(visitor)?)));
     match admitted {
         Err(refusal) => {
             refuse(&connection, refusal);
@@ -159,7 +162,7 @@ fn admit(connection: UnixStream, request: &Request, decide: &mut impl FnMut() ->
             let reply = Reply::Accepted { segment, run_id, slot: slot as u64, generation, number: number as u64 };
             // If it has gone meanwhile, its descriptor says so and the slot is taken back.
             let _ = (&connection).write_all(&encode(&reply));
-            Some(Joined { slot, pid, descriptor, connection })
+            Some(Joined { visitor, slot, pid, descriptor, connection })
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How processes outside a run find it: the registry of runs, and the handshake of attached actors.
+//! How processes outside a run find it: the registry of runs, and the handshake of those who join.
 
 mod error;
 pub mod handshake;
@@ -7,6 +7,7 @@ pub mod listener;
 pub mod registry;
 
 pub use error::RendezvousError;
-pub use handshake::{Attachment, Refusal, Reply, Request, attach};
+pub use handshake::{Attachment, Refusal, Reply, Request, Visitor, attach};
+pub use leftovers::remove_dead_replays;
 pub use listener::{Joined, Listener};
 pub use registry::{Announcement, Entry, Registry, RunRecord, RunState};

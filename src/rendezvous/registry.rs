@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::RendezvousError;
-use crate::segment::Identity;
 use crate::segment::processes::has_exited;
+use crate::segment::{Identity, system};
 
 /// Largest record that is read.
 const RECORD_LIMIT_BYTES: u64 = 64 << 10;
@@ -65,6 +65,12 @@ impl Registry {
         Self::open_at(default_folder(std::env::var_os("XDG_RUNTIME_DIR")))
     }
 
+    /// The registry, if this user has had runs: none is made.
+    pub fn existing() -> Option<Self> {
+        let folder = default_folder(std::env::var_os("XDG_RUNTIME_DIR"));
+        folder.exists().then(|| Self::open_at(folder).ok()).flatten()
+    }
+
     /// Open the registry in `folder`, creating it if need be. It must be a real folder, this user's, closed to others.
     pub fn open_at(folder: PathBuf) -> Result<Self, RendezvousError> {
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
@@ -100,6 +106,13 @@ impl Registry {
     /// Announce a run of this process. The record and the socket disappear with the returned value.
     pub fn announce(&self, record: &RunRecord) -> Result<Announcement, RendezvousError> {
         let path = self.record_path(record.identity.supervisor_pid);
+        // In another PID namespace a living supervisor may have this process's id.
+        if let Some(entry) = read(&path)
+            && entry.state == RunState::Running
+            && entry.record.identity != record.identity
+        {
+            return Err(RendezvousError::Taken { pid: record.identity.supervisor_pid, path });
+        }
         let temporary = path.with_extension("new");
         let write = || -> std::io::Result<()> {
             let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
@@ -147,15 +160,23 @@ pub(super) fn read(path: &Path) -> Option<Entry> {
     }
     let record: RunRecord = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
     let named: u32 = path.file_stem()?.to_str()?.parse().ok()?;
-    let state = state_of(&record.identity);
+    let state = state_of(&record);
     (named == record.identity.supervisor_pid).then_some(Entry { record, state })
 }
 
-/// Whether the supervisor of `identity` lives, in the kernel's words.
-pub(super) fn state_of(identity: &Identity) -> RunState {
+/// Whether the supervisor of the run lives, in the kernel's words; of one in another PID namespace, whether any process of
+/// the run does: its id means nothing here, and the lock that they share does.
+pub(super) fn state_of(record: &RunRecord) -> RunState {
+    let identity = &record.identity;
     // No process has such an id, so the kernel cannot be asked about it.
     let is_impossible = i32::try_from(identity.supervisor_pid).map_or(true, |pid| pid == 0);
-    let ended = is_impossible || !identity.is_of_this_boot() || has_exited(identity.supervisor_pid, identity.supervisor_start_time);
+    let ended = if !identity.is_of_this_boot() {
+        true
+    } else if identity.is_of_this_pid_namespace() {
+        is_impossible || has_exited(identity.supervisor_pid, identity.supervisor_start_time)
+    } else {
+        !system::is_shared(&record.segment)
+    };
     if ended { RunState::Dead } else { RunState::Running }
 }
 

@@ -14,25 +14,38 @@ use crate::sync::{Ordering, wake_all};
 /// on a machine with three times as many busy processes as cores some needed more than 50 ms.
 const GATE_PATIENCE: Duration = Duration::from_millis(250);
 
-/// The gate, closed, with nobody inside an operation.
+/// The gate, closed, with nobody inside an operation but those who are not to be waited for.
 pub(super) struct ClosedGate<'a> {
     control: Control<'a>,
+    is_alone: bool,
 }
 
 impl<'a> ClosedGate<'a> {
     /// Close the gate and wait until every living process is outside: all but the one in slot `dead`, which the caller
     /// knows to be gone. Who stays inside for too long is named, and the gate is open again.
     pub(super) fn close(segment: &'a Segment, dead: Option<usize>) -> Result<Self, Vec<usize>> {
-        let gate = Self { control: segment.control() };
+        Self::close_beside(segment, dead, &[])
+    }
+
+    /// As [`Self::close`], though those in the slots `beside` may stay inside.
+    pub(super) fn close_beside(segment: &'a Segment, dead: Option<usize>, beside: &[usize]) -> Result<Self, Vec<usize>> {
+        let mut gate = Self { control: segment.control(), is_alone: true };
         // SeqCst: see `ProcessSlot::begin_operation`.
         gate.control.gate().store(1, Ordering::SeqCst);
-        let stuck = wait_until_outside(segment.processes(), dead);
+        let mut stuck = wait_until_outside(segment.processes(), dead);
+        gate.is_alone = stuck.is_empty();
+        stuck.retain(|slot| !beside.contains(slot));
         if stuck.is_empty() { Ok(gate) } else { Err(stuck) }
+    }
+
+    /// Whether nobody else is inside an operation.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_alone
     }
 
     /// Open a gate that a dead repairer left closed.
     pub(super) fn open(control: Control<'a>) {
-        drop(Self { control });
+        drop(Self { control, is_alone: true });
     }
 }
 

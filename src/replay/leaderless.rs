@@ -11,7 +11,7 @@ use super::schema::Schema;
 use super::store::TransitionStore;
 use super::sum_tree::SumTree;
 use crate::segment::control::{Control, RunState};
-use crate::segment::processes::{has_exited, start_time};
+use crate::segment::processes::{ProcessSlot, has_exited, start_time};
 use crate::segment::view::low;
 use crate::segment::{Region, Segment};
 use crate::sync::{Ordering, fence};
@@ -30,6 +30,46 @@ pub fn sweep(segment: &Segment, schema: &Schema) -> Vec<usize> {
     }
     let Some(turn) = Turn::take(segment.control()) else { return Vec::new() };
     turn.repair_after_the_dead(segment, schema).0
+}
+
+/// Repair after an operation of this process in `slot` that ended half-way, by a panic, and free the slot. `false` when
+/// somebody else repairs, or a participant stays inside an operation; then nothing was done.
+pub fn give_up(segment: &Segment, schema: &Schema, slot: usize) -> bool {
+    let Some(turn) = Turn::take(segment.control()) else { return false };
+    let slot = segment.processes().slot(slot);
+    let repaired = repair(segment, schema, slot);
+    if !repaired.stuck.is_empty() {
+        return false;
+    }
+    if !repaired.exact {
+        turn.control.set_run_state(RunState::Poisoned);
+    }
+    slot.release();
+    true
+}
+
+/// Repair in a copy, made by a fork, of a replay that was its process's alone, and free all places: whoever was at work in them
+/// stayed behind in the parent.
+pub fn take_over(segment: &Segment, schema: &Schema) {
+    let (control, processes) = (segment.control(), segment.processes());
+    // The turn of a thread that is not here.
+    control.repairer().store(0, Ordering::SeqCst);
+    if control.clearing().load(Ordering::Relaxed) != 0 {
+        remove_everything(segment);
+    }
+    ClosedGate::open(control);
+    // One rebuilding of the tree serves all, and nobody is to be waited for.
+    let inside = processes.iter().any(ProcessSlot::in_operation);
+    processes.iter().for_each(ProcessSlot::complete_repair);
+    if inside {
+        processes.slot(0).announce_repair();
+    }
+    for slot in processes.iter() {
+        if !repair(segment, schema, slot).exact {
+            control.set_run_state(RunState::Poisoned);
+        }
+        slot.release();
+    }
 }
 
 /// Empty the replay: behind the gate, as a repair. `false` when somebody else repairs, or a participant stays inside an

@@ -29,7 +29,7 @@ pub use limiter::RateLimiter;
 pub use n_step::{NStep, Ready};
 pub use priority::Priority;
 pub use reader::{Reader, Unreadable};
-pub use repair::{Repair, repair};
+pub use repair::{Repair, make_sums_again, repair, repair_beside};
 pub use schema::{Element, Field, Schema};
 pub use snapshot::{Counts, Record};
 pub use staging::StagingArea;

@@ -19,7 +19,7 @@ impl Priority {
     pub const SMALLEST: Self = Self(1);
     /// That of a transition which cannot be drawn any more.
     pub const NEVER: Self = Self(0);
-    /// The largest.
+    /// The largest. Only values beyond it become it: below, floats of 32 bits lie further apart than priorities.
     pub const LARGEST: Self = Self(LARGEST);
     /// One.
     pub const ONE: Self = Self(1 << FRACTION_BITS);

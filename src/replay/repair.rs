@@ -9,8 +9,9 @@
 use super::gate::ClosedGate;
 use super::schema::Schema;
 use super::staging::StagingArea;
+use super::sum_tree::SumTree;
 use super::table::Replay;
-use crate::segment::processes::ProcessSlot;
+use crate::segment::processes::{ProcessSlot, Role};
 use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
 
@@ -27,24 +28,32 @@ pub struct Repair {
     pub exact: bool,
     /// Processes that did not leave their operation in time: to be killed and repaired too.
     pub stuck: Vec<usize>,
+    /// Whether a process was inside an operation meanwhile that was not to be waited for. The sums may be wrong once it goes
+    /// on, until [`make_sums_again`].
+    pub provisional: bool,
 }
 
 /// Repair after the process in `dead`, which the kernel has said is gone. When the result names stuck processes
 /// nothing was done: kill them first and call again.
 pub fn repair(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>) -> Repair {
+    repair_beside(segment, schema, dead, &[])
+}
+
+/// As [`repair`], but does not need those in the slots `beside`, whom nobody may kill, to leave their operations.
+pub fn repair_beside(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>, beside: &[usize]) -> Repair {
     let layout = segment.layout().parameters();
     let area = (dead.index() < layout.stagers).then(|| StagingArea::new(segment.words(Region::Staging), layout, dead.index()));
     let inside = dead.in_operation();
     if !inside && area.map_or(0, StagingArea::pending) == 0 {
         return Repair { exact: true, ..Repair::default() };
     }
-    let gate = match ClosedGate::close(segment, Some(dead.index())) {
+    let gate = match ClosedGate::close_beside(segment, Some(dead.index()), beside) {
         Ok(gate) => gate,
         Err(stuck) => return Repair { stuck, ..Repair::default() },
     };
     dead.announce_repair();
     let mut replay = Replay::repairing(segment, schema.clone(), dead.index());
-    let mut done = Repair { rebuilt_tree: inside, ..Repair::default() };
+    let mut done = Repair { rebuilt_tree: inside, provisional: inside && !gate.is_alone(), ..Repair::default() };
     if inside && let Some(tree) = replay.tree() {
         tree.rebuild();
     }
@@ -60,6 +69,23 @@ pub fn repair(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>) -> Repa
     dead.complete_repair();
     drop(gate);
     done
+}
+
+/// Make the sums of the tree again, after a repair beside processes that were inside an operation. Whether they are exact then;
+/// `None` while one of them still is inside, and then nothing was done.
+pub fn make_sums_again(segment: &Segment) -> Option<bool> {
+    // Mostly this tells, without holding up anybody.
+    if segment.processes().iter().any(|slot| slot.role().is_some_and(|(role, _)| role == Role::Guest) && slot.in_operation()) {
+        return None;
+    }
+    let _gate = ClosedGate::close(segment, None).ok()?;
+    let layout = segment.layout().parameters();
+    if layout.fanout == 0 {
+        return Some(true);
+    }
+    let tree = SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout);
+    tree.rebuild();
+    Some(tree.audit().is_exact())
 }
 
 /// Finish those staged transitions whose slots the dead process had claimed: write the row again, publish it, give it

@@ -228,14 +228,18 @@ impl<'a> Replay<'a> {
             self.store().write(slot, area.row(index));
             self.store().publish(slot, generation, owner);
         }
+        let mut saturated = 0;
         if let Some(tree) = &self.tree {
             let largest = self.largest_priority();
-            let changes = (first..)
-                .zip(&self.scratch.claimed)
-                .map(|(index, &(slot, generation))| (slot, generation, area.priority(index).unwrap_or(largest)));
+            let changes = (first..).zip(&self.scratch.claimed).map(|(index, &(slot, generation))| {
+                let given = area.priority(index);
+                saturated += u64::from(given == Some(Priority::LARGEST));
+                (slot, generation, given.unwrap_or(largest))
+            });
             // A slot claimed again in between has a new generation, and its leaf refuses this priority.
             tree.update(changes, &mut self.scratch.differences);
         }
+        self.count(Counter::SaturatedPriorities, saturated);
         self.control.inserted().fetch_add(count as u64, Ordering::Relaxed);
     }
 
@@ -430,8 +434,8 @@ impl<'a> Replay<'a> {
     }
 
     /// Set the priorities of the transitions in `batch`. Those overwritten meanwhile are dropped, and so are values
-    /// that are no priority (NaN, infinite, negative); both are counted. What a reader that drew the batch could not take
-    /// out of the tree is taken out.
+    /// that are no priority (NaN, infinite, negative); both are counted, and so are those that are kept as the largest that
+    /// the tree has, since they are larger. What a reader that drew the batch could not take out of the tree is taken out.
     pub fn update_priorities(&mut self, batch: &Batch, priorities: impl Iterator<Item = Option<Priority>>) {
         self.update_named(&batch.slots, &batch.generations, priorities);
         if !batch.vanished.is_empty() {
@@ -445,7 +449,7 @@ impl<'a> Replay<'a> {
     pub fn update_named(&mut self, slots: &[usize], generations: &[u64], priorities: impl Iterator<Item = Option<Priority>>) -> u64 {
         let operation = self.begin();
         let Some(tree) = &self.tree else { return 0 };
-        let mut refused = 0;
+        let (mut refused, mut saturated) = (0, 0);
         let mut largest = Priority::SMALLEST;
         let names = slots.iter().copied().zip(generations.iter().copied());
         let changes = names.zip(priorities).filter_map(|((slot, generation), priority)| {
@@ -454,6 +458,7 @@ impl<'a> Replay<'a> {
                 return None;
             };
             largest = largest.max(priority);
+            saturated += u64::from(priority == Priority::LARGEST);
             Some((slot, generation, priority))
         });
         let stale = tree.update(changes, &mut self.scratch.differences);
@@ -462,6 +467,7 @@ impl<'a> Replay<'a> {
         drop(operation);
         self.count(Counter::StalePriorities, stale);
         self.count(Counter::RefusedPriorities, refused);
+        self.count(Counter::SaturatedPriorities, saturated);
         stale
     }
 

@@ -7,7 +7,7 @@ use super::{actor, environments};
 use crate::algorithms::{AlgorithmError, registry as algorithms};
 use crate::config::{Config, ConfigErrors};
 use crate::environments::EnvironmentError;
-use crate::rendezvous::handshake::JoinError;
+use crate::rendezvous::handshake::{JoinError, Visitor};
 use crate::rendezvous::{Registry, RendezvousError, attach};
 use crate::segment::processes::Role;
 use crate::segment::{Segment, SegmentError};
@@ -60,7 +60,7 @@ pub fn become_ready(registry: &Registry, pid: u32) -> Result<(), AttachError> {
 /// Join the run of the supervisor `pid` and act in it until the run ends, the supervisor is gone, or this process is
 /// asked to leave. `joined` is called once the place has been taken.
 pub fn run(registry: &Registry, pid: u32, joined: impl FnOnce(usize)) -> Result<(), AttachError> {
-    let attachment = attach(registry, pid)?;
+    let attachment = attach(registry, pid, Visitor::Actor)?;
     let segment = attachment.open_segment()?;
     let description = segment.description()?;
     let config = Config::parse(&description.config_toml, "the run's configuration", &[])?.config;

@@ -55,6 +55,8 @@ counters! {
     ExchangeNs = 17,
     /// Nanoseconds publishing parameters.
     PublishNs = 18,
+    /// Priorities that were larger than the largest that the tree keeps, and count as that.
+    SaturatedPriorities = 19,
 }
 
 /// Words that the counters of one process take.

@@ -30,6 +30,36 @@ pub enum SegmentError {
         /// What the system said.
         reason: String,
     },
+    /// Somebody else's, or no file at all: it is left alone.
+    #[error(
+        "`{name}` is {found}, and a segment is a regular file of one's own: whoever put it into /dev/shm is not Shoal; choose another \
+         name, or have it removed"
+    )]
+    NotOurs {
+        /// Name of the object.
+        name: String,
+        /// What is there.
+        found: String,
+    },
+    /// Its processes are named by other ids than ours.
+    #[error(
+        "`{name}` belongs to processes of another PID namespace (pid:[{found}]; this process is in pid:[{own}]), where nobody here can \
+         tell who is alive: run both in one, such as `docker run --pid=container:NAME` or shareProcessNamespace of a Kubernetes pod"
+    )]
+    OtherPidNamespace {
+        /// Name of the object.
+        name: String,
+        /// The namespace of those who share it.
+        found: u64,
+        /// The namespace of this process.
+        own: u64,
+    },
+    /// Nobody can be asked who lives.
+    #[error(
+        "/proc is missing or shows the processes of another PID namespace, so nobody here can tell who is alive; mount it \
+         (`mount -t proc proc /proc`, or `unshare --mount-proc`)"
+    )]
+    UnknownProcesses,
     /// Not one of ours.
     #[error("`{name}` is not a Shoal segment: it starts with {found:#018x}, expected {expected:#018x}")]
     NotASegment {

@@ -1,7 +1,7 @@
 //! The first page: what the segment is, whose it is, and where its regions lie. Immutable once published.
 //!
-//! The state word is stored last with Release; whoever reads it as READY with Acquire sees the rest of the page. A
-//! reader believes nothing of it before magic, version, sizes, offsets and checksum agree: the page may be anything.
+//! The state word is stored last with Release. A reader takes a copy of the page, the state word first, and believes
+//! nothing of it before magic, version, sizes, offsets and checksum agree: the page may be anything.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::SegmentError;
 use super::layout::{Layout, LayoutParameters, PAGE_BYTES, REGIONS};
 use super::mapping::Mapping;
-use crate::sync::{AtomicU64, Ordering};
+use super::object::Object;
+use crate::sync::Ordering;
 
 /// Version of everything in the segment. To be raised with every change of a region's meaning.
 pub const ABI_VERSION: u64 = 5;
@@ -18,7 +19,8 @@ pub const ABI_VERSION: u64 = 5;
 const MAGIC: u64 = u64::from_le_bytes(*b"SHOALSEG");
 const READY: u64 = u64::from_le_bytes(*b"READY\0\0\0");
 
-const STATE: usize = 0;
+pub(super) const PAGE_WORDS: usize = PAGE_BYTES / 8;
+pub(super) const STATE: usize = 0;
 const MAGIC_AT: usize = 1;
 const VERSION: usize = 2;
 const TOTAL_BYTES: usize = 3;
@@ -27,6 +29,7 @@ const BOOT_ID: usize = 6;
 const SUPERVISOR: usize = 8;
 const START_TIME: usize = 9;
 const CREATED: usize = 10;
+const PID_NAMESPACE: usize = 11;
 const PARAMETERS: usize = 16;
 const PARAMETER_COUNT: usize = 14;
 const SECTIONS: usize = 32;
@@ -45,12 +48,16 @@ pub struct Identity {
     pub supervisor_start_time: u64,
     /// When it was created, in milliseconds since 1970.
     pub created_unix_ms: u64,
+    /// The PID namespace in which the processes of the run name each other, by the number that `/proc/PID/ns/pid` shows; 0
+    /// when that is not known.
+    #[serde(default)]
+    pub pid_namespace: u64,
 }
 
 impl Identity {
-    pub(super) fn of_this_process() -> Result<Self, SegmentError> {
+    pub(super) fn of_this_process() -> Self {
         let supervisor_pid = std::process::id();
-        Ok(Self {
+        Self {
             run_id: uuid::Uuid::new_v4().as_u128(),
             boot_id: boot_id(),
             supervisor_pid,
@@ -58,12 +65,32 @@ impl Identity {
             created_unix_ms: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)),
-        })
+            pid_namespace: pid_namespace().unwrap_or(0),
+        }
+    }
+
+    /// An error unless the kernel can be asked whether the processes of this namespace live.
+    pub(super) fn check_that_processes_are_known(&self) -> Result<(), SegmentError> {
+        if self.pid_namespace == 0 { Err(SegmentError::UnknownProcesses) } else { Ok(()) }
+    }
+
+    /// An error unless process ids and start times mean the same processes in the segment called `name` and here.
+    pub(super) fn check_that_processes_mean_the_same(&self, name: &str) -> Result<(), SegmentError> {
+        let own = pid_namespace().ok_or(SegmentError::UnknownProcesses)?;
+        if own == self.pid_namespace {
+            return Ok(());
+        }
+        Err(SegmentError::OtherPidNamespace { name: name.into(), found: self.pid_namespace, own })
     }
 
     /// Whether the machine has not been restarted since: else process ids mean nothing.
     pub fn is_of_this_boot(&self) -> bool {
         self.boot_id == boot_id()
+    }
+
+    /// Whether process ids and start times mean the same processes there and here.
+    pub fn is_of_this_pid_namespace(&self) -> bool {
+        self.pid_namespace != 0 && pid_namespace() == Some(self.pid_namespace)
     }
 
     /// Name of the shared-memory object: ours, this user's, this supervisor's, and not to be guessed.
@@ -94,79 +121,92 @@ fn boot_id() -> u128 {
         .map_or(0, |id| id.as_u128())
 }
 
+/// The PID namespace of this process, if `/proc` speaks of it. One that was mounted in another namespace knows other
+/// processes by the same ids, so that the living would be taken for dead.
+pub(super) fn pid_namespace() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    // The ids of this process, from the namespace of the mount inwards: a single one where that is its own.
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    let link = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    let number = link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()?;
+    (ids.split_ascii_whitespace().count() == 1).then_some(number)
+}
+
 pub(super) fn publish(mapping: &Mapping, layout: &Layout, identity: &Identity) {
-    let words = mapping.words(0, PAGE_BYTES / 8);
-    let put = |index: usize, value: u64| words[index].store(value, Ordering::Relaxed);
-    put(MAGIC_AT, MAGIC);
-    put(VERSION, ABI_VERSION);
-    put(TOTAL_BYTES, layout.total_bytes() as u64);
-    put_u128(words, RUN_ID, identity.run_id);
-    put_u128(words, BOOT_ID, identity.boot_id);
-    put(SUPERVISOR, u64::from(identity.supervisor_pid));
-    put(START_TIME, identity.supervisor_start_time);
-    put(CREATED, identity.created_unix_ms);
-    for (index, value) in encode(layout.parameters()).into_iter().enumerate() {
-        put(PARAMETERS + index, value);
-    }
+    let mut page = [0; PAGE_WORDS];
+    page[MAGIC_AT] = MAGIC;
+    page[VERSION] = ABI_VERSION;
+    page[TOTAL_BYTES] = layout.total_bytes() as u64;
+    put_u128(&mut page, RUN_ID, identity.run_id);
+    put_u128(&mut page, BOOT_ID, identity.boot_id);
+    page[SUPERVISOR] = u64::from(identity.supervisor_pid);
+    page[START_TIME] = identity.supervisor_start_time;
+    page[CREATED] = identity.created_unix_ms;
+    page[PID_NAMESPACE] = identity.pid_namespace;
+    page[PARAMETERS..][..PARAMETER_COUNT].copy_from_slice(&encode(layout.parameters()));
     for (index, section) in layout.sections().iter().enumerate() {
-        put(SECTIONS + 3 * index, section.region as u64);
-        put(SECTIONS + 3 * index + 1, section.offset_bytes as u64);
-        put(SECTIONS + 3 * index + 2, section.length_bytes as u64);
+        let place = [section.region as u64, section.offset_bytes as u64, section.length_bytes as u64];
+        page[SECTIONS + 3 * index..][..3].copy_from_slice(&place);
     }
-    put(CHECKSUM, checksum(words));
+    page[CHECKSUM] = checksum(&page);
+    let words = mapping.words(0, PAGE_WORDS);
+    words.iter().zip(page).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     // Release: whoever sees READY sees the page, and every byte of the regions written so far.
     words[STATE].store(READY, Ordering::Release);
 }
 
-pub(super) fn validate(mapping: &Mapping) -> Result<(Layout, Identity), SegmentError> {
-    if mapping.length_bytes() < PAGE_BYTES {
-        return Err(damaged("the length of the object", mapping.length_bytes() as u64, PAGE_BYTES as u64));
+/// What the header of `object` says, once every word of it agrees with all others and with the object.
+pub(super) fn validate(object: &Object) -> Result<(Layout, Identity), SegmentError> {
+    let length_bytes = object.length_bytes();
+    if length_bytes == 0 {
+        return Err(SegmentError::Open { name: object.name().into(), reason: "it is empty".into() });
     }
-    let words = mapping.words(0, PAGE_BYTES / 8);
-    // Acquire: pairs with the Release of `publish`.
-    let state = words[STATE].load(Ordering::Acquire);
-    let get = |index: usize| words[index].load(Ordering::Relaxed);
-    if get(MAGIC_AT) != MAGIC {
-        if state == 0 && get(MAGIC_AT) == 0 {
+    if length_bytes < PAGE_BYTES {
+        return Err(damaged("the length of the object", length_bytes as u64, PAGE_BYTES as u64));
+    }
+    let page = object.first_page()?;
+    if page[MAGIC_AT] != MAGIC {
+        if page[STATE] == 0 && page[MAGIC_AT] == 0 {
             return Err(SegmentError::NotReady);
         }
-        return Err(SegmentError::NotASegment { name: mapping.name().into(), found: get(MAGIC_AT), expected: MAGIC });
+        return Err(SegmentError::NotASegment { name: object.name().into(), found: page[MAGIC_AT], expected: MAGIC });
     }
-    if get(VERSION) != ABI_VERSION {
-        return Err(SegmentError::Version { found: get(VERSION), expected: ABI_VERSION });
+    if page[VERSION] != ABI_VERSION {
+        return Err(SegmentError::Version { found: page[VERSION], expected: ABI_VERSION });
     }
-    match state {
+    match page[STATE] {
         READY => {}
         0 => return Err(SegmentError::NotReady),
         found => return Err(damaged("the state word", found, READY)),
     }
-    if get(CHECKSUM) != checksum(words) {
-        return Err(damaged("the checksum", get(CHECKSUM), checksum(words)));
+    if page[CHECKSUM] != checksum(&page) {
+        return Err(damaged("the checksum", page[CHECKSUM], checksum(&page)));
     }
-    let layout = Layout::new(decode(&std::array::from_fn(|index| get(PARAMETERS + index)))).map_err(|error| {
+    let layout = Layout::new(decode(&std::array::from_fn(|index| page[PARAMETERS + index]))).map_err(|error| {
         let limit = if error.found < error.least { error.least } else { error.most };
         damaged(error.what, error.found as u64, limit as u64)
     })?;
     for (index, section) in layout.sections().iter().enumerate() {
         let expected = [section.region as u64, section.offset_bytes as u64, section.length_bytes as u64];
         for (part, what) in ["the section's kind", "the section's offset", "the section's length"].into_iter().enumerate() {
-            let found = get(SECTIONS + 3 * index + part);
+            let found = page[SECTIONS + 3 * index + part];
             if found != expected[part] {
                 return Err(damaged(what, found, expected[part]));
             }
         }
     }
-    for (what, found) in [("the total length", get(TOTAL_BYTES)), ("the length of the object", mapping.length_bytes() as u64)] {
+    for (what, found) in [("the total length", page[TOTAL_BYTES]), ("the length of the object", length_bytes as u64)] {
         if found != layout.total_bytes() as u64 {
             return Err(damaged(what, found, layout.total_bytes() as u64));
         }
     }
     let identity = Identity {
-        run_id: get_u128(words, RUN_ID),
-        boot_id: get_u128(words, BOOT_ID),
-        supervisor_pid: u32::try_from(get(SUPERVISOR)).map_err(|_| damaged("the supervisor's pid", get(SUPERVISOR), u32::MAX.into()))?,
-        supervisor_start_time: get(START_TIME),
-        created_unix_ms: get(CREATED),
+        run_id: get_u128(&page, RUN_ID),
+        boot_id: get_u128(&page, BOOT_ID),
+        supervisor_pid: u32::try_from(page[SUPERVISOR]).map_err(|_| damaged("the supervisor's pid", page[SUPERVISOR], u32::MAX.into()))?,
+        supervisor_start_time: page[START_TIME],
+        created_unix_ms: page[CREATED],
+        pid_namespace: page[PID_NAMESPACE],
     };
     Ok((layout, identity))
 }
@@ -175,12 +215,8 @@ fn damaged(what: &'static str, found: u64, expected: u64) -> SegmentError {
     SegmentError::Damaged { what, found, expected }
 }
 
-fn checksum(words: &[AtomicU64]) -> u64 {
-    let mut hasher = crc32fast::Hasher::new();
-    for word in &words[MAGIC_AT..CHECKSUM] {
-        hasher.update(&word.load(Ordering::Relaxed).to_le_bytes());
-    }
-    u64::from(hasher.finalize())
+fn checksum(page: &[u64; PAGE_WORDS]) -> u64 {
+    u64::from(crc32fast::hash(bytemuck::cast_slice(&page[MAGIC_AT..CHECKSUM])))
 }
 
 fn encode(parameters: &LayoutParameters) -> [u64; PARAMETER_COUNT] {
@@ -223,13 +259,11 @@ fn decode(values: &[u64; PARAMETER_COUNT]) -> LayoutParameters {
     }
 }
 
-fn put_u128(words: &[AtomicU64], index: usize, value: u128) {
-    let bytes = value.to_le_bytes();
-    super::view::store_bytes(&words[index..index + 2], &bytes);
+/// The lower half first.
+fn put_u128(page: &mut [u64; PAGE_WORDS], index: usize, value: u128) {
+    page[index..index + 2].copy_from_slice(&[value as u64, (value >> 64) as u64]);
 }
 
-fn get_u128(words: &[AtomicU64], index: usize) -> u128 {
-    let mut bytes = [0; 16];
-    super::view::load_bytes(&words[index..index + 2], &mut bytes);
-    u128::from_le_bytes(bytes)
+fn get_u128(page: &[u64; PAGE_WORDS], index: usize) -> u128 {
+    u128::from(page[index]) | u128::from(page[index + 1]) << 64
 }

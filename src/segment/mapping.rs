@@ -1,4 +1,4 @@
-//! The mapping itself: creation through the crate `shared_memory`, reservation of the pages, read-only opening.
+//! The mapping itself: creation through the crate `shared_memory`, reservation of the pages, mapping of what others made.
 //!
 //! Invariant M (every SAFETY comment below and in `view` cites it): from construction to drop, `base` is the start of
 //! `length_bytes` mapped bytes of one shared-memory object whose pages are reserved, aligned to a page; nobody in this
@@ -7,18 +7,16 @@
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, posix_fallocate};
-use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap, shm_open, shm_unlink};
-use nix::sys::stat::{Mode, fstat};
-use rustix::fs::{FlockOperation, flock};
+use nix::fcntl::posix_fallocate;
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 
 use super::SegmentError;
+use super::object::{Access, Object};
 use crate::sync::{AtomicU32, AtomicU64};
 
 pub(super) struct Mapping {
@@ -27,7 +25,7 @@ pub(super) struct Mapping {
     name: String,
     keeper: Keeper,
     /// Holds the shared lock that says "some process of this run lives". Forked children inherit it; it ends when the
-    /// last of them has closed the file.
+    /// last of them has closed the file, which is not the mapped one: a mapping keeps its file open.
     alive: Mutex<Option<File>>,
 }
 
@@ -85,54 +83,30 @@ impl Mapping {
         Ok(Self { base: base.cast(), length_bytes, name: String::new(), keeper: Keeper::Own, alive: Mutex::new(None) })
     }
 
-    pub(super) fn open(name: &str) -> Result<Self, SegmentError> {
-        let shared =
-            ShmemConf::new().os_id(name).open().map_err(|error| SegmentError::Open { name: name.into(), reason: error.to_string() })?;
-        Self::of_shared(shared, name)
+    /// Map an object whose header has been found whole.
+    pub(super) fn of(object: &Object, access: Access, lock: Option<File>) -> Result<Self, SegmentError> {
+        let refuse = |reason: &str| SegmentError::Open { name: object.name().into(), reason: reason.into() };
+        let length = NonZeroUsize::new(object.length_bytes()).ok_or_else(|| refuse("it is empty"))?;
+        let protection = match access {
+            Access::ReadWrite => ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+            Access::ReadOnly => ProtFlags::PROT_READ,
+        };
+        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing; it establishes invariant M (a process of
+        // the same user that shrinks the object later could still raise SIGBUS here, as with any file).
+        let base = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, object.file(), 0) };
+        let base = base.map_err(|error| refuse(error.desc()))?.cast();
+        Ok(Self { base, length_bytes: length.get(), name: object.name().into(), keeper: Keeper::Own, alive: Mutex::new(lock) })
     }
 
-    pub(super) fn open_read_only(name: &str) -> Result<Self, SegmentError> {
-        let refuse = |reason: &str| SegmentError::Open { name: name.into(), reason: reason.into() };
-        let object = shm_open(name, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()).map_err(|error| refuse(error.desc()))?;
-        let length_bytes = fstat(object.as_fd()).map_err(|error| refuse(error.desc()))?.st_size;
-        let length = usize::try_from(length_bytes).ok().and_then(NonZeroUsize::new).ok_or_else(|| refuse("it is empty"))?;
-        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing; it establishes invariant M for
-        // readers (a hostile peer that shrinks the object could still raise SIGBUS here, as with any file).
-        let base =
-            unsafe { mmap(None, length, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, &object, 0) }.map_err(|error| refuse(error.desc()))?;
-        Ok(Self { base: base.cast(), length_bytes: length.get(), name: name.into(), keeper: Keeper::Own, alive: Mutex::new(None) })
-    }
-
-    fn of_shared(mut shared: Shmem, name: &str) -> Result<Self, SegmentError> {
-        let owner = shared.is_owner();
+    fn of_shared(shared: Shmem, name: &str) -> Result<Self, SegmentError> {
         let base = NonNull::new(shared.as_ptr())
             .ok_or_else(|| SegmentError::Open { name: name.into(), reason: "it was mapped at address zero".into() })?;
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .open(object_path(name))
-            .map_err(|source| SegmentError::System { action: "opening the shared-memory object for its lock", source })?;
-        let removed = || SegmentError::Open { name: name.into(), reason: "whoever used it last has removed it".into() };
-        flock(&file, FlockOperation::NonBlockingLockShared).map_err(|error| match error {
-            // Only who is about to remove it locks it exclusively.
-            rustix::io::Errno::WOULDBLOCK => removed(),
-            _ => SegmentError::System { action: "locking the shared-memory object", source: error.into() },
-        })?;
-        // It may have been removed between opening and locking. From here on nobody removes it: that takes this lock.
-        if fstat(file.as_fd())
-            .map_err(|error| SegmentError::System { action: "looking at the shared-memory object", source: error.into() })?
-            .st_nlink
-            == 0
-        {
-            return Err(removed());
-        }
-        shared.set_owner(owner);
         Ok(Self {
             base,
             length_bytes: shared.len(),
             name: name.into(),
             keeper: Keeper::Shared(Mutex::new(Box::new(shared))),
-            alive: Mutex::new(Some(file)),
+            alive: Mutex::new(Some(Object::join(name)?)),
         })
     }
 
@@ -199,27 +173,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if matches!(self.keeper, Keeper::Own) {
-            // SAFETY: `open_read_only` or `private` made this mapping with this length; no view outlives `self` (they borrow it).
+            // SAFETY: `of` or `private` made this mapping with this length; no view outlives `self` (they borrow it).
             let _ = unsafe { munmap(self.base.cast(), self.length_bytes) };
         }
     }
-}
-
-/// Path under which the kernel shows a shared-memory object.
-pub(super) fn object_path(name: &str) -> PathBuf {
-    PathBuf::from("/dev/shm").join(name.trim_start_matches('/'))
-}
-
-/// Remove the object `name` unless a process of its run still lives. Returns whether it is gone.
-pub fn remove_if_dead(name: &str) -> bool {
-    let file = match File::options().read(true).write(true).open(object_path(name)) {
-        Ok(file) => file,
-        Err(error) => return error.kind() == std::io::ErrorKind::NotFound,
-    };
-    flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && remove(name)
-}
-
-/// Remove the object `name`. Returns whether it is gone; processes that have mapped it keep their memory.
-pub fn remove(name: &str) -> bool {
-    matches!(shm_unlink(name), Ok(()) | Err(Errno::ENOENT))
 }

@@ -21,6 +21,7 @@ mod lock_baseline;
 mod mapping;
 pub mod membership;
 pub mod metrics;
+mod object;
 pub mod parameters;
 mod private;
 pub mod processes;
@@ -41,6 +42,7 @@ use control::Control;
 use gradients::GradientExchange;
 use mapping::Mapping;
 use metrics::MetricRing;
+use object::{Access, Object};
 use parameters::ParameterBoard;
 use processes::ProcessTable;
 
@@ -55,14 +57,19 @@ impl Segment {
     /// Allocate a segment: reserve all its memory now, so that a full `/dev/shm` is an error here and never a
     /// SIGBUS later, then write the description and publish the header.
     pub fn create(layout: Layout, description: &Description, huge_pages: bool) -> Result<Self, SegmentError> {
-        Self::described(layout, description, |identity, length_bytes| Mapping::create(&identity.segment_name(), length_bytes, huge_pages))
+        Self::described(layout, description, |identity, length_bytes| {
+            identity.check_that_processes_are_known()?;
+            Mapping::create(&identity.segment_name(), length_bytes, huge_pages)
+        })
     }
 
     /// As [`Segment::create`], for a replay that belongs to no run and that nobody owns: it outlives its creator, and
     /// whoever leaves it last is to call [`system::remove_if_dead`].
     pub fn create_replay(layout: Layout, description: &Description) -> Result<Self, SegmentError> {
-        let segment =
-            Self::described(layout, description, |identity, length_bytes| Mapping::create(&identity.replay_name(), length_bytes, true))?;
+        let segment = Self::described(layout, description, |identity, length_bytes| {
+            identity.check_that_processes_are_known()?;
+            Mapping::create(&identity.replay_name(), length_bytes, true)
+        })?;
         segment.disown();
         Ok(segment)
     }
@@ -82,7 +89,7 @@ impl Segment {
         if encoded.len() + 8 > room {
             return Err(SegmentError::DescriptionTooLong { length_bytes: encoded.len(), limit_bytes: room - 8 });
         }
-        let identity = Identity::of_this_process()?;
+        let identity = Identity::of_this_process();
         let mapping = map(&identity, layout.total_bytes())?;
         let segment = Self { mapping, layout, identity };
         description::write(segment.words(Region::Description), &encoded);
@@ -92,17 +99,27 @@ impl Segment {
 
     /// Open the segment called `name` for reading and writing, as an attached actor does.
     pub fn attach(name: &str) -> Result<Self, SegmentError> {
-        Self::validated(Mapping::open(name)?)
+        Self::open(name, Access::ReadWrite)
     }
 
     /// Open the segment called `name` without the right to change a byte of it, as the inspector does.
     pub fn attach_read_only(name: &str) -> Result<Self, SegmentError> {
-        Self::validated(Mapping::open_read_only(name)?)
+        Self::open(name, Access::ReadOnly)
     }
 
-    fn validated(mapping: Mapping) -> Result<Self, SegmentError> {
-        let (layout, identity) = header::validate(&mapping)?;
-        Ok(Self { mapping, layout, identity })
+    /// Whose segment the one called `name` is. Reads its header and maps nothing; the processes may be of another PID
+    /// namespace.
+    pub fn identity_of(name: &str) -> Result<Identity, SegmentError> {
+        Ok(header::validate(&Object::open(name, Access::ReadOnly)?)?.1)
+    }
+
+    fn open(name: &str, access: Access) -> Result<Self, SegmentError> {
+        // A reader is no member of the run: it holds no lock.
+        let lock = (access == Access::ReadWrite).then(|| Object::join(name)).transpose()?;
+        let object = Object::open(name, access)?;
+        let (layout, identity) = header::validate(&object)?;
+        identity.check_that_processes_mean_the_same(name)?;
+        Ok(Self { mapping: Mapping::of(&object, access, lock)?, layout, identity })
     }
 
     /// Say that this process did not create the segment, so that its exit leaves the name alone. To be called in

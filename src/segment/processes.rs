@@ -278,6 +278,18 @@ impl<'a> ProcessSlot<'a> {
         usize::try_from(self.words[Self::PHASE].load(Ordering::Relaxed)).ok().and_then(|code| Phase::ALL.get(code).copied())
     }
 
+    /// Say that the owner, which goes on living, will never use the slot again: whoever gave it may take it back.
+    pub fn say_goodbye(self) {
+        // Release: all that the owner did here comes before.
+        self.words[Self::PHASE].store(Phase::Leaving as u64, Ordering::Release);
+    }
+
+    /// Whether the owner has said goodbye.
+    pub fn said_goodbye(self) -> bool {
+        // Acquire: pairs with the Release of `say_goodbye`.
+        self.words[Self::PHASE].load(Ordering::Acquire) == Phase::Leaving as u64
+    }
+
     /// When the owner last said something, in nanoseconds of the monotonic clock.
     pub fn heartbeat_ns(self) -> u64 {
         self.words[Self::HEARTBEAT].load(Ordering::Relaxed)

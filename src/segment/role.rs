@@ -16,10 +16,13 @@ pub enum Role {
     Synchronous,
     /// Uses a replay that belongs to no run.
     Participant,
+    /// Uses the replay of a run from outside, beside whatever else it does.
+    Guest,
 }
 
 impl Role {
-    const ALL: [Self; 6] = [Self::Actor, Self::AttachedActor, Self::Learner, Self::Evaluator, Self::Synchronous, Self::Participant];
+    const ALL: [Self; 7] =
+        [Self::Actor, Self::AttachedActor, Self::Learner, Self::Evaluator, Self::Synchronous, Self::Participant, Self::Guest];
 
     /// Name for people.
     pub fn name(self) -> &'static str {
@@ -30,6 +33,7 @@ impl Role {
             Self::Evaluator => "evaluator",
             Self::Synchronous => "synchronous trainer",
             Self::Participant => "participant",
+            Self::Guest => "guest",
         }
     }
 

@@ -6,7 +6,7 @@ use nix::unistd::{ForkResult, Pid, fork, getppid};
 use super::SegmentError;
 use crate::sync::AtomicU64;
 
-pub use super::mapping::{remove, remove_if_dead};
+pub use super::object::{is_shared, remove, remove_if_dead};
 
 /// Fork a child that runs `body` and exits with the code it returns, never returning to the caller's stack.
 ///

@@ -132,6 +132,21 @@ pub enum StandaloneError {
     /// The tree is wrong.
     #[error("the priorities of the replay failed their audit after a repair: something outside of Shoal changed them; clear() empties it")]
     Inexact,
+    /// Somebody stopped it.
+    #[error("the replay was stopped (replay.stop()): nothing can be added to it any more, and nobody waits for it")]
+    Stopped,
+    /// This process closed it.
+    #[error("the replay was closed while the call waited")]
+    Closed,
+    /// Whoever drew has gone.
+    #[error(
+        "the rate limiter holds the call back, and nobody is left who draws: {sampled} transitions were sampled before; start a process \
+         that samples and add again, or give a timeout to wait all the same"
+    )]
+    NobodyDraws {
+        /// Transitions sampled.
+        sampled: u64,
+    },
     /// The run ended.
     #[error("the run has ended")]
     RunEnded,

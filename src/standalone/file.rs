@@ -36,7 +36,7 @@ impl Standalone {
     /// Write everything to `path`, which is replaced only by a whole file.
     pub fn save(&self, path: &Path) -> Result<(), StandaloneError> {
         self.not_of_a_run("saving it")?;
-        self.repair_after_the_dead();
+        self.repair();
         let failed = |source| StandaloneError::File { action: "write", path: path.into(), source };
         let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let temporary = tempfile::Builder::new().prefix(".replay-").suffix(".partial").tempfile_in(folder).map_err(failed)?;

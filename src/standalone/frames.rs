@@ -28,6 +28,7 @@ struct Known {
 pub(super) struct RecentFrames {
     known: HashMap<u128, Known>,
     order: VecDeque<u128>,
+    copy: Vec<u8>,
 }
 
 impl RecentFrames {
@@ -42,7 +43,11 @@ impl RecentFrames {
         {
             return known.name;
         }
-        let name = replay.write_frame(frame);
+        // It may change while it is copied, and what is remembered must be what is stored.
+        self.copy.clear();
+        self.copy.extend_from_slice(frame);
+        let hash = XxHash3_128::oneshot(&self.copy);
+        let name = replay.write_frame(&self.copy);
         if self.known.insert(hash, Known { name, number: now }).is_none() {
             self.order.push_back(hash);
         }

@@ -3,83 +3,75 @@
 //!
 //! It is the same segment, tree, store and staging as a run's, without a supervisor: its participants repair after
 //! each other (`replay::leaderless`), and the last to leave removes it. A process may write and read at once, in two
-//! threads: each side has a place of its own in the process table. The replay of a running supervisor can be joined too.
+//! threads: each side has a place of its own in the process table. The replay of a running supervisor can be joined too,
+//! as its guest.
 
+mod adding;
+mod company;
+mod drawing;
 mod error;
 mod file;
 mod frames;
 mod options;
 mod participant;
+mod patience;
+mod per_process;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod tree;
+mod waiting;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
 
-use rand::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
-
+pub use drawing::Stale;
 pub use error::StandaloneError;
 pub use options::{FieldOptions, MAX_PARTICIPANTS, Options, Schedule, StepOptions};
+pub use patience::Patience;
 pub use tree::StandaloneTree;
 
 use crate::config::Config;
-use crate::rendezvous::handshake::Attachment;
-use crate::rendezvous::{Registry, attach};
-use crate::replay::{self, Batch, Priority, RateLimiter, Replay, Rows, Schema, Scratch, StagingArea, leaderless, power};
+use crate::rendezvous::handshake::Visitor;
+use crate::rendezvous::{Registry, attach, remove_dead_replays};
+use crate::replay::{Batch, Priority, RateLimiter, Replay, Schema, Scratch, leaderless};
 use crate::segment::control::{Control, RunState};
-use crate::segment::processes::{ProcessSlot, start_time};
+use crate::segment::counters::Counter;
+use crate::segment::processes::ProcessSlot;
 use crate::segment::system::{count_forks, remove_if_dead};
-use crate::segment::{Description, Region, Segment, replay_name_prefix};
-use crate::sync::Ordering;
-use frames::RecentFrames;
+use crate::segment::{Description, Segment};
+use crate::sync::{AtomicBool, Ordering};
+use adding::Writing;
+use company::Company;
+use drawing::Reading;
 use participant::Participant;
-use steps::Steps;
+use patience::try_lock;
+use per_process::PerProcess;
 
-/// Looks at a transition that is being written before it counts as torn.
-const LOOKS: u32 = 10_000;
-
-/// A hold on a replay. Its methods may be called from several threads.
+/// A hold on a replay. Its methods may be called from several threads, and from the children of a fork.
 pub struct Standalone {
     segment: Segment,
     options: Options,
     schema: Schema,
     limiter: RateLimiter,
+    company: Company,
+    sides: PerProcess<Sides>,
+    /// Set once this process wants to leave: whoever waits here waits no longer.
+    is_closing: AtomicBool,
+}
+
+/// What threads of one process share. No lock is held while its holder waits for others, except for `waiting`.
+struct Sides {
+    /// Held by the thread that waits for the rate limiter to add: a place has one turn.
+    waiting: Mutex<()>,
     writing: Mutex<Writing>,
+    /// In a run, both sides use the place of the writing one.
     reading: Mutex<Reading>,
-    /// In a run, both sides use the one place that its supervisor gave us.
-    attachment: Option<Attachment>,
 }
 
-struct Writing {
-    participant: Participant,
-    frames: RecentFrames,
-    steps: Option<Steps>,
-    priorities: Vec<f32>,
-}
-
-struct Reading {
-    participant: Participant,
-    random: Xoshiro256PlusPlus,
-    priorities: Vec<f32>,
-    generations: Vec<u64>,
-}
-
-/// What to do about transitions that were overwritten since they were drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stale {
-    /// Change nothing and say so.
-    Refuse,
-    /// Leave them out.
-    Ignore,
-}
-
-/// How long a caller lets itself be held back, and how it says that it no longer wants to.
-pub struct Patience<'p> {
-    /// Longest wait; `None` for ever.
-    pub timeout: Option<Duration>,
-    /// Asked every few milliseconds; `false` gives up.
-    pub go_on: &'p mut dyn FnMut() -> bool,
+impl Sides {
+    fn new(writing: Writing, reading: Reading) -> Self {
+        Self { waiting: Mutex::default(), writing: Mutex::new(writing), reading: Mutex::new(reading) }
+    }
 }
 
 impl Standalone {
@@ -96,13 +88,15 @@ impl Standalone {
             fields: schema.describe(),
         };
         let segment = if shared {
-            remove_leftovers();
+            remove_dead_replays();
             Segment::create_replay(layout, &description)?
         } else {
             Segment::create_private(layout, &description)?
         };
         segment.control().set_run_state(RunState::Running);
-        Ok(Self::of(segment, options, schema, seed))
+        let company = if shared { Company::Participants } else { Company::Nobody };
+        let writing = Writing::new(&options);
+        Ok(Self::of(segment, options, schema, seed, company, writing))
     }
 
     /// The shared replay called `name`.
@@ -116,13 +110,25 @@ impl Standalone {
             return Err(unreadable("they contradict the segment's header".into()));
         }
         leaderless::sweep(&segment, &schema);
-        Ok(Self::of(segment, options, schema, seed))
+        let writing = Writing::new(&options);
+        Ok(Self::of(segment, options, schema, seed, Company::Participants, writing))
     }
 
-    /// The replay of the run whose supervisor has process id `pid`: this process takes one of its places for attached actors.
+    /// The replay of the run whose supervisor has process id `pid`: this process becomes its guest, in one of its places for
+    /// attached actors.
     pub fn attach(pid: u32, seed: Option<u64>) -> Result<Self, StandaloneError> {
-        let attachment = attach(&Registry::open()?, pid)?;
+        let attachment = attach(&Registry::open()?, pid, Visitor::Guest)?;
         let segment = attachment.open_segment()?;
+        // Who cannot stay gives the place back that was promised.
+        let described = Self::described(&segment).inspect_err(|_| segment.processes().slot(attachment.slot).say_goodbye());
+        let (options, schema) = described?;
+        let mut writing = Writing::new(&options);
+        writing.participant = Participant::guest(&segment, &attachment)?;
+        Ok(Self::of(segment, options, schema, seed, Company::Run { supervisor: pid, attachment }, writing))
+    }
+
+    /// The options and fields of the run in `segment`.
+    fn described(segment: &Segment) -> Result<(Options, Schema), StandaloneError> {
         let description = segment.description()?;
         let config = Config::parse(&description.config_toml, "the run's configuration", &[])?.config;
         let unknown = || StandaloneError::Options { reason: "the run's fields have unknown types".into() };
@@ -156,28 +162,41 @@ impl Standalone {
                 .collect(),
             steps: None,
         };
-        let slot = attachment.slot;
-        if !segment.processes().slot(slot).occupy(std::process::id(), attachment.generation) {
-            return Err(StandaloneError::RunEnded);
-        }
-        let mut held = Self::of(segment, options, schema, seed);
-        held.writing = Mutex::new(Writing { participant: Participant::in_place(slot), ..Writing::new(&held.options) });
-        held.attachment = Some(attachment);
-        Ok(held)
+        Ok((options, schema))
     }
 
-    fn of(segment: Segment, options: Options, schema: Schema, seed: Option<u64>) -> Self {
+    fn of(segment: Segment, options: Options, schema: Schema, seed: Option<u64>, company: Company, writing: Writing) -> Self {
         count_forks();
-        let random = seed.map_or_else(rand::make_rng, Xoshiro256PlusPlus::seed_from_u64);
         Self {
             limiter: options.limiter(),
-            writing: Mutex::new(Writing::new(&options)),
-            reading: Mutex::new(Reading { participant: Participant::new(), random, priorities: Vec::new(), generations: Vec::new() }),
-            attachment: None,
+            sides: PerProcess::new(Sides::new(writing, Reading::new(seed))),
+            is_closing: AtomicBool::new(false),
+            company,
             segment,
             options,
             schema,
         }
+    }
+
+    /// What the threads of this process share.
+    fn sides(&self) -> &Sides {
+        self.sides.get(|inherited| self.sides_of_a_child(inherited))
+    }
+
+    /// A child of a fork takes part anew, and what it draws is its own. Of a replay that is its process's alone it has a
+    /// copy: as it was, or, if a thread of the parent was at work in it, repaired.
+    fn sides_of_a_child(&self, inherited: &Sides) -> Sides {
+        if matches!(self.company, Company::Nobody) {
+            if let (Ok(_), Ok(mut writing), Ok(mut reading)) =
+                (inherited.waiting.try_lock(), inherited.writing.try_lock(), inherited.reading.try_lock())
+            {
+                let writing = std::mem::replace(&mut *writing, Writing::new(&self.options));
+                let reading = std::mem::replace(&mut *reading, Reading::new(None));
+                return Sides::new(writing, reading);
+            }
+            leaderless::take_over(&self.segment, &self.schema);
+        }
+        Sides::new(Writing::new(&self.options), Reading::new(None))
     }
 
     /// What it was made from.
@@ -216,6 +235,11 @@ impl Standalone {
         self.control().sampled().load(Ordering::Relaxed)
     }
 
+    /// Priorities ever given, by all processes, that were larger than the largest that the tree keeps, and count as that.
+    pub fn saturated_priorities(&self) -> u64 {
+        self.segment.processes().iter().map(|slot| slot.counters().get(Counter::SaturatedPriorities)).sum()
+    }
+
     /// Memory of the segment, in bytes.
     pub fn total_bytes(&self) -> usize {
         self.segment.layout().total_bytes()
@@ -228,7 +252,7 @@ impl Standalone {
 
     /// Sum of all priorities. Repairs first after processes that have died, whose unfinished operations it would show.
     pub fn total_priority(&self) -> f64 {
-        self.repair_after_the_dead();
+        self.repair();
         self.view(None, Scratch::default()).tree().map_or(0.0, |tree| Priority::sum_to_f64(tree.total()))
     }
 
@@ -242,168 +266,18 @@ impl Standalone {
         (largest.to_f64().powf(1.0 / self.options.alpha) - self.options.epsilon).max(1.0)
     }
 
-    /// Add `rows` transitions, or steps of the environments `streams` where the replay makes n-step transitions of them.
-    /// `columns` has the bytes of each field's values, row after row. `errors` are turned into priorities; without them
-    /// transitions get the largest so far. `slots` is told where they went, in order.
-    pub fn add(
-        &self,
-        columns: &[&[u8]],
-        rows: usize,
-        errors: Option<&[f32]>,
-        streams: &[i64],
-        mut patience: Patience<'_>,
-        slots: &mut Vec<i64>,
-    ) -> Result<(), StandaloneError> {
-        check_errors(errors.unwrap_or_default())?;
-        let mut writing = locked(&self.writing);
-        let Writing { participant, frames, steps, priorities } = &mut *writing;
-        let place = participant.place(&self.segment, &self.schema, true)?;
-        // Held until everything is counted.
-        let mut turn = self.limiter.turn(&self.segment, place);
-        self.wait(&mut patience, participant, |idle| turn.wait(idle))?;
-        self.wait_at_gate(&mut patience)?;
-        if let Some(errors) = errors {
-            self.priorities_of(errors, priorities);
-        }
-        let complete = steps.as_mut().map(|steps| steps.take(&self.schema, columns, streams));
-        let owned: Vec<&[u8]>;
-        let (columns, rows) = match &complete {
-            None => (columns, rows),
-            Some(complete) => {
-                owned = complete.columns.iter().map(Vec::as_slice).collect();
-                (&*owned, complete.rows)
-            }
-        };
-        // An n-step transition has no error yet that was worked out for it.
-        let priorities = (errors.is_some() && complete.is_none()).then_some(&*priorities);
-        let area = StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), place.index());
-        let mut replay = self.view(Some(place), std::mem::take(&mut participant.scratch));
-        let mut moved = |claimed: &[(usize, u64)]| slots.extend(claimed.iter().map(|&(slot, _)| slot as i64));
-        for row in 0..rows {
-            if area.is_full() {
-                replay.flush_with(area, &mut moved);
-            }
-            let mut transition = area.write(&self.schema);
-            for (position, (field, column)) in self.schema.fields().iter().zip(columns).enumerate() {
-                let values = &column[row * field.size_bytes()..][..field.size_bytes()];
-                if field.stack == 0 {
-                    transition.bytes(position, values);
-                } else {
-                    let store = replay.frames().expect("a schema with frames has a frame store");
-                    let names: Vec<_> = values.chunks_exact(field.frame_bytes()).map(|frame| frames.name(&replay, store, frame)).collect();
-                    transition.frames(position, &names);
-                }
-            }
-            transition.commit(priorities.and_then(|priorities| Priority::from_f32(priorities[row])));
-        }
-        replay.flush_with(area, &mut moved);
-        participant.scratch = replay.into_scratch();
-        let largest = priorities.map_or(0.0, |priorities| priorities.iter().copied().fold(0.0, f32::max));
-        if let Some(largest) = Priority::from_f32(largest).filter(|_| priorities.is_some()) {
-            replay::raise_largest_priority(self.control(), largest);
-        }
+    /// Let nobody add any more: whoever waits, in whatever process, gets [`StandaloneError::Stopped`], and so does whoever adds
+    /// later. What is there can still be drawn, read and saved.
+    pub fn stop(&self) -> Result<(), StandaloneError> {
+        self.not_of_a_run("stopping it")?;
+        self.control().set_run_state(RunState::Stopping);
         Ok(())
     }
 
-    /// Fill `rows`. Returns the largest importance weight, by which they are not yet divided.
-    pub fn sample<C: AsMut<[u8]>>(
-        &self,
-        rows: &mut Rows<'_, C>,
-        beta: Option<f32>,
-        mut patience: Patience<'_>,
-    ) -> Result<f32, StandaloneError> {
-        let mut reading = locked(&self.reading);
-        let count = rows.slots.len() as u64;
-        if self.is_empty() && self.options.samples_per_insert.is_none() && self.options.min_size <= 1 {
-            return Err(crate::replay::SampleError::Empty.into());
-        }
-        let Reading { participant, random, .. } = &mut *reading;
-        self.wait(&mut patience, participant, |idle| self.limiter.wait_to_sample(self.control(), count, idle))?;
-        let beta = beta.unwrap_or_else(|| self.beta() as f32);
-        self.with_reader(participant, |replay| Ok(replay.sample_rows(rows, beta, random)?))
-    }
-
-    /// Set the priorities of the transitions in `slots`, of these generations, or whatever is there now. Returns how many
-    /// were stale and left out. Everything is checked before anything is changed; what another process overwrites
-    /// in between is left out.
-    pub fn update(
-        &self,
-        slots: &[i64],
-        generations: Option<&[i64]>,
-        errors: &[f32],
-        stale: Stale,
-        mut patience: Patience<'_>,
-    ) -> Result<u64, StandaloneError> {
-        if !self.options.prioritized {
-            return Err(StandaloneError::NotPrioritized);
-        }
-        check_errors(errors)?;
-        let mut reading = locked(&self.reading);
-        self.wait_at_gate(&mut patience)?;
-        let Reading { participant, priorities, generations: now, .. } = &mut *reading;
-        let view = self.view(None, Scratch::default());
-        now.clear();
-        let mut changed = None;
-        let mut count = 0;
-        for (position, &index) in slots.iter().enumerate() {
-            let slot = self.slot(index)?;
-            let Some(current) = view.leaf_tag(slot) else {
-                return Err(StandaloneError::EmptySlot { index: slot, inserted: self.inserted() });
-            };
-            let generation = generations.map_or(current, |generations| u64::try_from(generations[position]).unwrap_or(0));
-            if !view.is_current(slot, generation) {
-                changed.get_or_insert(slot);
-                count += 1;
-            }
-            now.push(generation);
-        }
-        if let (Some(slot), Stale::Refuse) = (changed, stale) {
-            return Err(StandaloneError::Stale { stale: count, all: slots.len(), slot });
-        }
-        self.priorities_of(errors, priorities);
-        self.with_reader(participant, |replay| {
-            let slots: &[usize] = bytemuck::cast_slice(slots);
-            Ok(replay.update_named(slots, now, priorities.iter().map(|&priority| Priority::from_f32(priority))))
-        })
-    }
-
-    /// The transitions in `slots`, as they are now.
-    pub fn get<C: AsMut<[u8]>>(&self, slots: &[i64], rows: &mut Rows<'_, C>) -> Result<(), StandaloneError> {
-        let replay = self.view(None, Scratch::default());
-        let mut names = Vec::new();
-        for (row, &index) in slots.iter().enumerate() {
-            let slot = self.slot(index)?;
-            let empty = StandaloneError::EmptySlot { index: slot, inserted: self.inserted() };
-            if replay.store().word(slot).is_empty() {
-                return Err(empty);
-            }
-            let read = (0..LOOKS).find_map(|_| replay.reader().read(slot, rows, row, &mut names).ok());
-            (rows.slots[row], rows.generations[row], rows.weights[row]) = (slot, read.ok_or(empty)?, 1.0);
-        }
-        Ok(())
-    }
-
-    /// What the tree holds for `slots`, or for all that were ever written; repairs first, as [`Self::total_priority`] does.
-    pub fn priorities(&self, slots: Option<&[i64]>) -> Result<Vec<f64>, StandaloneError> {
-        self.repair_after_the_dead();
-        let view = self.view(None, Scratch::default());
-        let tree = view.tree().ok_or(StandaloneError::NotPrioritized)?;
-        match slots {
-            None => Ok((0..self.len()).map(|slot| tree.raw_priority(slot).to_f64()).collect()),
-            Some(slots) => slots.iter().map(|&index| Ok(tree.raw_priority(self.slot(index)?).to_f64())).collect(),
-        }
-    }
-
-    /// Remove all transitions and forget all counts. Names of transitions drawn before are stale afterwards.
-    pub fn clear(&self) -> Result<(), StandaloneError> {
-        self.not_of_a_run("clearing it")?;
-        let (mut writing, _reading) = (locked(&self.writing), locked(&self.reading));
-        if !leaderless::clear(&self.segment, &self.schema) {
-            return Err(StandaloneError::Stuck);
-        }
-        writing.frames.clear();
-        writing.steps.iter_mut().for_each(Steps::clear);
-        Ok(())
+    /// Let other threads of this process that wait here wait no longer, since it is about to leave.
+    pub fn close(&self) {
+        self.is_closing.store(true, Ordering::Relaxed);
+        self.control().signal_progress();
     }
 
     /// A batch of this replay's transitions in memory of its own.
@@ -411,10 +285,17 @@ impl Standalone {
         Batch::new(&self.schema, rows)
     }
 
-    /// In a run the supervisor does it, and in a private replay nobody else can die.
-    fn repair_after_the_dead(&self) {
-        if self.attachment.is_none() && self.name().is_some() {
-            leaderless::sweep(&self.segment, &self.schema);
+    /// Repair after operations that ended half-way: by the death of other processes, or by a panic of this one.
+    fn repair(&self) {
+        let Self { company, segment, schema, .. } = self;
+        company.repair_after_the_dead(segment, schema);
+        let sides = self.sides();
+        // A thread that is at work sees to its side itself.
+        if let Some(mut writing) = try_lock(&sides.writing) {
+            let _ = writing.participant.repair(company, segment, schema);
+        }
+        if let Some(mut reading) = try_lock(&sides.reading) {
+            let _ = reading.participant.repair(company, segment, schema);
         }
     }
 
@@ -432,106 +313,30 @@ impl Standalone {
     }
 
     fn view<'s>(&'s self, place: Option<ProcessSlot<'s>>, scratch: Scratch) -> Replay<'s> {
+        // A copy of a replay is repaired before anybody looks at it.
+        self.sides();
         Replay::with_scratch(&self.segment, self.schema.clone(), place, scratch)
     }
 
-    fn with_reader<T>(
-        &self,
-        participant: &mut Participant,
-        work: impl FnOnce(&mut Replay<'_>) -> Result<T, StandaloneError>,
-    ) -> Result<T, StandaloneError> {
-        // One place serves both sides of an attached process, so only one may be inside an operation.
-        let mut shared = self.attachment.is_some().then(|| locked(&self.writing));
-        let participant = shared.as_mut().map_or(participant, |writing| &mut writing.participant);
-        let place = participant.place(&self.segment, &self.schema, false)?;
-        let mut replay = self.view(Some(place), std::mem::take(&mut participant.scratch));
-        let result = work(&mut replay);
-        participant.scratch = replay.into_scratch();
-        result
-    }
-
-    fn priorities_of(&self, errors: &[f32], priorities: &mut Vec<f32>) {
-        priorities.clear();
-        let epsilon = self.options.epsilon as f32;
-        priorities.extend(errors.iter().map(|error| error + epsilon));
-        power::raise(priorities, self.options.alpha as f32);
-    }
-
     fn not_of_a_run(&self, action: &'static str) -> Result<(), StandaloneError> {
-        self.attachment.is_none().then_some(()).ok_or(StandaloneError::OfARun { action })
-    }
-
-    /// Wait for the rate limiter, and look after the others meanwhile: a dead one may stand first in line.
-    fn wait(
-        &self,
-        patience: &mut Patience<'_>,
-        participant: &mut Participant,
-        wait: impl FnOnce(&mut dyn FnMut() -> bool) -> bool,
-    ) -> Result<(), StandaloneError> {
-        let late = || StandaloneError::RateLimited { inserted: self.inserted(), sampled: self.sampled(), min_size: self.limiter.min_size };
-        let wait_and_look = |idle: &mut dyn FnMut() -> bool| {
-            wait(&mut || {
-                if self.attachment.is_none() {
-                    participant.look_after_the_others(&self.segment, &self.schema);
-                }
-                idle()
-            })
-        };
-        self.wait_patiently(patience, wait_and_look, late)
-    }
-
-    /// Wait while somebody repairs. Before an operation, since nobody can be interrupted in it.
-    fn wait_at_gate(&self, patience: &mut Patience<'_>) -> Result<(), StandaloneError> {
-        let late = || leaderless::repairer(&self.segment).map_or(StandaloneError::Stuck, |pid| StandaloneError::Repairing { pid });
-        self.wait_patiently(patience, |idle| leaderless::wait_until_open(&self.segment, &self.schema, idle), late)
-    }
-
-    fn wait_patiently(
-        &self,
-        patience: &mut Patience<'_>,
-        wait: impl FnOnce(&mut dyn FnMut() -> bool) -> bool,
-        too_late: impl FnOnce() -> StandaloneError,
-    ) -> Result<(), StandaloneError> {
-        let started = Instant::now();
-        let (mut late, mut interrupted) = (false, false);
-        let went_on = wait(&mut || {
-            interrupted = !(patience.go_on)();
-            late = patience.timeout.is_some_and(|timeout| started.elapsed() >= timeout);
-            !interrupted && !late && self.attachment.as_ref().is_none_or(Attachment::supervisor_alive)
-        });
-        // A call may wait twice, and its timeout is for both.
-        patience.timeout = patience.timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
-        match (went_on, interrupted, late) {
-            (true, ..) => Ok(()),
-            (_, true, _) => Err(StandaloneError::Interrupted),
-            (_, _, true) => Err(too_late()),
-            _ => Err(StandaloneError::RunEnded),
-        }
-    }
-}
-
-impl Writing {
-    fn new(options: &Options) -> Self {
-        Self {
-            participant: Participant::new(),
-            frames: RecentFrames::default(),
-            steps: options.steps.clone().filter(|steps| steps.n > 1 || steps.discount.is_some()).map(Steps::new),
-            priorities: Vec::new(),
-        }
+        if let Company::Run { .. } = self.company { Err(StandaloneError::OfARun { action }) } else { Ok(()) }
     }
 }
 
 impl Drop for Standalone {
     fn drop(&mut self) {
-        // A supervisor looks itself after who has left.
-        if self.attachment.is_some() {
-            return;
+        // A child of a fork that did not use it has nothing to leave: its parent's places are its parent's.
+        if let Some(sides) = self.sides.existing() {
+            let Self { company, segment, schema, .. } = self;
+            // Nobody else holds this any more, so nobody else has the locks.
+            if let (Some(mut writing), Some(mut reading)) = (try_lock(&sides.writing), try_lock(&sides.reading)) {
+                writing.participant.leave(company, segment, schema);
+                reading.participant.leave(company, segment, schema);
+            }
         }
-        locked(&self.writing).participant.leave(&self.segment);
-        locked(&self.reading).participant.leave(&self.segment);
-        if let Some(name) = self.name().map(String::from) {
+        if let Company::Participants = self.company {
             self.segment.retire();
-            remove_if_dead(&name);
+            remove_if_dead(self.segment.name());
         }
     }
 }
@@ -543,23 +348,4 @@ fn check_errors(errors: &[f32]) -> Result<(), StandaloneError> {
     }
     let position = errors.iter().position(|error| !(0.0..=f32::MAX).contains(error)).unwrap_or(0);
     Err(StandaloneError::Priority { value: errors[position], position })
-}
-
-/// Remove what this user's processes left that were all killed.
-fn remove_leftovers() {
-    let prefix = replay_name_prefix();
-    let objects = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
-    for name in objects.filter_map(|object| object.file_name().into_string().ok()) {
-        let name = format!("/{name}");
-        // Its creator may be about to lock it, so it counts as left only once that process is gone.
-        let creator = name.strip_prefix(&prefix).and_then(|rest| rest.split('-').next()).and_then(|pid| pid.parse().ok());
-        if creator.is_some_and(|pid| start_time(pid).is_none()) {
-            remove_if_dead(&name);
-        }
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic left a staged row or a scratch buffer unfinished at most: the next call starts both anew.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

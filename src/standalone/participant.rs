@@ -1,88 +1,128 @@
 //! A place in the process table, taken by this process for one kind of work.
 
 use super::StandaloneError;
-use crate::replay::{Schema, Scratch, leaderless};
-use crate::segment::Segment;
-use crate::segment::control::RunState;
-use crate::segment::processes::{ProcessSlot, Role};
-use crate::segment::system::forks;
+use super::company::Company;
+use crate::rendezvous::Attachment;
+use crate::replay::{Schema, Scratch, StagingArea, leaderless};
+use crate::segment::processes::{Phase, ProcessSlot, Role};
+use crate::segment::{Region, Segment};
 use crate::sync::monotonic_ns;
 
-/// How often a participant looks whether another has died.
-const SWEEP_INTERVAL_NS: u64 = 1_000_000_000;
+/// How often a participant looks whether another has died, and a guest whether its run has ended.
+const LOOK_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// One side of a process's work, writing or reading, with a place of its own: both may go on at once in two threads.
+#[derive(Default)]
 pub(super) struct Participant {
-    slot: Option<usize>,
-    /// Forks behind this process when it took the place: a child of a fork needs a place of its own.
-    forks: u32,
-    next_sweep_ns: u64,
+    place: Option<Place>,
+    next_look_ns: u64,
     pub(super) scratch: Scratch,
 }
 
-impl Participant {
-    /// Without a place yet.
-    pub(super) fn new() -> Self {
-        Self { slot: None, forks: 0, next_sweep_ns: 0, scratch: Scratch::default() }
-    }
+/// Slot of the process table that is this process's.
+struct Place {
+    slot: usize,
+    /// How the guest came by it, unless its first place; kept for as long as it has this one.
+    _attachment: Option<Attachment>,
+}
 
-    /// In a place that somebody else gave us and takes back.
-    pub(super) fn in_place(slot: usize) -> Self {
-        Self { slot: Some(slot), forks: forks(), next_sweep_ns: u64::MAX, scratch: Scratch::default() }
+impl Participant {
+    /// A guest in the place that the supervisor has promised to it.
+    pub(super) fn guest(segment: &Segment, attachment: &Attachment) -> Result<Self, StandaloneError> {
+        occupy(segment, attachment)?;
+        Ok(Self { place: Some(Place { slot: attachment.slot, _attachment: None }), ..Self::default() })
     }
 
     /// The place, taken first if need be: among those that stage transitions when `stages`. Now and then looks after the
     /// others.
-    pub(super) fn place<'a>(&mut self, segment: &'a Segment, schema: &Schema, stages: bool) -> Result<ProcessSlot<'a>, StandaloneError> {
-        self.look_after_the_others(segment, schema);
-        if segment.control().run_state() == RunState::Poisoned {
-            return Err(StandaloneError::Inexact);
-        }
-        let index = match self.slot {
-            // The place of a private replay was copied with everything else.
-            Some(slot) if self.forks == forks() || segment.name().is_empty() => slot,
-            _ => {
-                let slot = take(segment, schema, stages)?;
-                (self.slot, self.forks) = (Some(slot), forks());
-                slot
-            }
-        };
-        Ok(segment.processes().slot(index))
-    }
-
-    /// Repair after participants that have died, now and then.
-    pub(super) fn look_after_the_others(&mut self, segment: &Segment, schema: &Schema) {
+    pub(super) fn place<'a>(
+        &mut self,
+        company: &Company,
+        segment: &'a Segment,
+        schema: &Schema,
+        stages: bool,
+    ) -> Result<ProcessSlot<'a>, StandaloneError> {
         let now = monotonic_ns();
-        if now >= self.next_sweep_ns && !segment.name().is_empty() {
-            self.next_sweep_ns = now + SWEEP_INTERVAL_NS;
-            leaderless::sweep(segment, schema);
+        if now >= self.next_look_ns {
+            self.next_look_ns = now + LOOK_INTERVAL_NS;
+            company.is_lost().map_or(Ok(()), Err)?;
+            company.repair_after_the_dead(segment, schema);
         }
+        self.repair(company, segment, schema)?;
+        company.check(segment)?;
+        let slot = match &self.place {
+            Some(place) => place.slot,
+            None => self.place.insert(Place::take(company, segment, schema, stages)?).slot,
+        };
+        Ok(segment.processes().slot(slot))
     }
 
-    /// Give the place back, if it is this process's.
-    pub(super) fn leave(&mut self, segment: &Segment) {
-        if let Some(slot) = self.slot.take()
-            && self.forks == forks()
-            && self.next_sweep_ns != u64::MAX
-            // After a panic inside an operation the place stays taken: it is repaired once this process has ended.
-            && !segment.processes().slot(slot).in_operation()
-        {
-            segment.processes().slot(slot).release();
+    /// Leave a place in which an operation of this process ended half-way, by a panic, to whoever repairs it.
+    pub(super) fn repair(&mut self, company: &Company, segment: &Segment, schema: &Schema) -> Result<(), StandaloneError> {
+        let Some(place) = self.place.as_ref().filter(|place| is_unfinished(segment, place.slot)) else { return Ok(()) };
+        match company {
+            Company::Run { .. } => segment.processes().slot(place.slot).say_goodbye(),
+            Company::Nobody | Company::Participants if leaderless::give_up(segment, schema, place.slot) => {}
+            Company::Nobody | Company::Participants => return Err(StandaloneError::Stuck),
+        }
+        self.place = None;
+        Ok(())
+    }
+
+    /// Give the place back.
+    pub(super) fn leave(&mut self, company: &Company, segment: &Segment, schema: &Schema) {
+        if self.repair(company, segment, schema).is_err() {
+            // Others are at it: they see to this place after the death of this process.
+            return;
+        }
+        let Some(place) = self.place.take() else { return };
+        let slot = segment.processes().slot(place.slot);
+        match company {
+            Company::Run { .. } => slot.say_goodbye(),
+            Company::Nobody | Company::Participants => {
+                // Others can tell from it that nobody was killed here.
+                slot.enter(Phase::Leaving);
+                slot.release();
+            }
         }
     }
 }
 
-fn take(segment: &Segment, schema: &Schema, stages: bool) -> Result<usize, StandaloneError> {
+impl Place {
+    fn take(company: &Company, segment: &Segment, schema: &Schema, stages: bool) -> Result<Self, StandaloneError> {
+        if let Company::Run { .. } = company {
+            let attachment = company.attach_again(segment)?;
+            occupy(segment, &attachment)?;
+            return Ok(Self { slot: attachment.slot, _attachment: Some(attachment) });
+        }
+        let layout = segment.layout().parameters();
+        let places = if stages { 0..layout.stagers } else { layout.stagers..layout.processes };
+        let free = || {
+            places.clone().map(|index| segment.processes().slot(index)).find(|slot| {
+                let generation = slot.reserve(Role::Participant, slot.index());
+                generation.is_some_and(|generation| slot.occupy(std::process::id(), generation))
+            })
+        };
+        // Places of the dead are free only after they have been repaired after.
+        let slot = free().or_else(|| (!leaderless::sweep(segment, schema).is_empty()).then(free).flatten());
+        let slot = slot.map(ProcessSlot::index).ok_or(StandaloneError::Full { participants: layout.stagers })?;
+        Ok(Self { slot, _attachment: None })
+    }
+}
+
+/// Take the place that a supervisor has promised.
+fn occupy(segment: &Segment, attachment: &Attachment) -> Result<(), StandaloneError> {
+    let slot = segment.processes().slot(attachment.slot);
+    if !slot.occupy(std::process::id(), attachment.generation) {
+        return Err(StandaloneError::RunEnded);
+    }
+    slot.enter(Phase::Idle);
+    Ok(())
+}
+
+/// Whether something of this process's lies half done in a place in which no thread of it is at work.
+fn is_unfinished(segment: &Segment, slot: usize) -> bool {
     let layout = segment.layout().parameters();
-    let places = if stages { 0..layout.stagers } else { layout.stagers..layout.processes };
-    let free = || places.clone().map(|index| segment.processes().slot(index)).find_map(occupied);
-    // Places of the dead are free only after they have been repaired after.
-    let slot = free().or_else(|| (!leaderless::sweep(segment, schema).is_empty()).then(free).flatten());
-    slot.map(ProcessSlot::index).ok_or(StandaloneError::Full { participants: layout.stagers })
-}
-
-/// The slot, if it was free: then it is this process's.
-fn occupied(slot: ProcessSlot<'_>) -> Option<ProcessSlot<'_>> {
-    let generation = slot.reserve(Role::Participant, slot.index())?;
-    slot.occupy(std::process::id(), generation).then_some(slot)
+    segment.processes().slot(slot).in_operation()
+        || slot < layout.stagers && StagingArea::new(segment.words(Region::Staging), layout, slot).pending() > 0
 }

@@ -35,30 +35,26 @@ impl Steps {
     pub(super) fn take(&mut self, schema: &Schema, columns: &[&[u8]], streams: &[i64]) -> Complete {
         let fields = schema.fields();
         let mut complete = Complete { columns: vec![Vec::new(); fields.len()], rows: 0 };
+        let position = |name: &str| schema.position(name).expect("checked with the options");
+        let reward_at = position(&self.options.reward);
         for (row, &stream) in streams.iter().enumerate() {
-            let value = |position: usize| &columns[position][row * fields[position].size_bytes()..][..fields[position].size_bytes()];
-            let position = |name: &str| schema.position(name).expect("checked with the options");
-            let is_set = |name: &str| is_true(&fields[position(name)], value(position(name)));
-            let reward = number(&fields[position(&self.options.reward)], value(position(&self.options.reward)));
+            // All that follows is worked out from a copy: what was handed over may change meanwhile.
+            let value = |(column, field): (&&[u8], &Field)| column[row * field.size_bytes()..][..field.size_bytes()].to_vec();
+            let values: Vec<Vec<u8>> = columns.iter().zip(fields).map(value).collect();
+            let is_set = |name: &str| is_true(&fields[position(name)], &values[position(name)]);
+            let reward = number(&fields[reward_at], &values[reward_at]);
             let terminated = is_set(&self.options.terminated);
             let ended = terminated || self.options.truncated.as_deref().is_some_and(is_set);
             let pending = self.streams.entry(stream).or_default();
-            pending.push_back(Step { values: (0..fields.len()).map(|field| value(field).to_vec()).collect(), reward: 0.0, discount: 1.0 });
-            for step in pending.iter_mut() {
+            let mut last = Step { values, reward: 0.0, discount: 1.0 };
+            for step in pending.iter_mut().chain([&mut last]) {
                 step.reward += f64::from(step.discount) * reward;
                 step.discount *= self.options.gamma;
             }
-            let due = if ended { pending.len() } else { usize::from(pending.len() >= self.options.n) };
-            for mut step in pending.drain(..due) {
-                // What lies behind the transition is what lies behind its last step.
-                let behind = self.options.next_fields.iter().map(String::as_str).chain([&*self.options.terminated]);
-                for name in behind.chain(self.options.truncated.as_deref()) {
-                    step.values[position(name)].copy_from_slice(value(position(name)));
-                }
-                let at = position(&self.options.reward);
-                match fields[at].element {
-                    Element::F64 => step.values[at].copy_from_slice(&step.reward.to_le_bytes()),
-                    _ => step.values[at].copy_from_slice(&(step.reward as f32).to_le_bytes()),
+            let mut emit = |mut step: Step| {
+                match fields[reward_at].element {
+                    Element::F64 => step.values[reward_at].copy_from_slice(&step.reward.to_le_bytes()),
+                    _ => step.values[reward_at].copy_from_slice(&(step.reward as f32).to_le_bytes()),
                 }
                 if let Some(name) = &self.options.discount {
                     let discount = if terminated { 0.0 } else { step.discount };
@@ -66,6 +62,21 @@ impl Steps {
                 }
                 complete.columns.iter_mut().zip(&step.values).for_each(|(column, value)| column.extend_from_slice(value));
                 complete.rows += 1;
+            };
+            let steps = pending.len() + 1;
+            let due = if ended { steps } else { usize::from(steps >= self.options.n) };
+            for mut step in pending.drain(..due.min(steps - 1)) {
+                // What lies behind the transition is what lies behind its last step.
+                let behind = self.options.next_fields.iter().map(String::as_str).chain([&*self.options.terminated]);
+                for name in behind.chain(self.options.truncated.as_deref()) {
+                    step.values[position(name)].copy_from_slice(&last.values[position(name)]);
+                }
+                emit(step);
+            }
+            if due == steps {
+                emit(last);
+            } else {
+                pending.push_back(last);
             }
         }
         complete

@@ -1,22 +1,25 @@
 //! A sum tree without a replay: for those who keep their transitions themselves.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use super::options::FANOUT;
-use super::{StandaloneError, check_errors, locked};
+use super::per_process::PerProcess;
+use super::{StandaloneError, check_errors};
 use crate::replay::sum_tree::Differences;
 use crate::replay::{Priority, SampleError, SumTree};
 use crate::segment::PrivateWords;
 use crate::segment::layout::MAX_CAPACITY;
+use crate::segment::system::count_forks;
 
 /// Times that targets are looked for again whose leaf was on its way to zero.
 const ROUNDS: usize = 100;
 
-/// A sum tree of this process. Its methods may be called from several threads.
+/// A sum tree of this process; a child of a fork has a copy. Its methods may be called from several threads.
 pub struct StandaloneTree {
     words: PrivateWords,
     capacity: usize,
-    differences: Mutex<Differences>,
+    /// Held by the thread that changes leaves.
+    differences: PerProcess<Mutex<Differences>>,
 }
 
 impl StandaloneTree {
@@ -27,11 +30,33 @@ impl StandaloneTree {
             return Err(StandaloneError::OutOfRange { what: "capacity", value: capacity as f64, least, most });
         }
         let words = PrivateWords::new(SumTree::words_needed(capacity, FANOUT))?;
-        Ok(Self { words, capacity, differences: Mutex::default() })
+        count_forks();
+        Ok(Self { words, capacity, differences: PerProcess::new(Mutex::default()) })
     }
 
     fn tree(&self) -> SumTree<'_> {
-        SumTree::new(self.words.get(), self.capacity, FANOUT)
+        let tree = SumTree::new(self.words.get(), self.capacity, FANOUT);
+        self.differences.get(|inherited| {
+            // A thread that the child does not have was at work.
+            if inherited.try_lock().is_err() {
+                tree.rebuild();
+            }
+            Mutex::default()
+        });
+        tree
+    }
+
+    /// The right to change leaves of `tree`.
+    fn differences(&self, tree: &SumTree<'_>) -> MutexGuard<'_, Differences> {
+        let mutex = self.differences.get(|_| Mutex::default());
+        mutex.lock().unwrap_or_else(|poisoned| {
+            // The panic left leaves whose sums are not made.
+            let mut differences = poisoned.into_inner();
+            *differences = Differences::default();
+            tree.rebuild();
+            mutex.clear_poison();
+            differences
+        })
     }
 
     /// Number of leaves.
@@ -55,8 +80,14 @@ impl StandaloneTree {
         self.check(leaves)?;
         let priority = |&value: &f32| if value == 0.0 { Some(Priority::NEVER) } else { Priority::from_f32(value) };
         let changes = leaves.iter().zip(priorities).filter_map(|(&leaf, value)| Some((leaf.cast_unsigned() as usize, 0, priority(value)?)));
-        self.tree().update(changes, &mut locked(&self.differences));
+        self.change(changes);
         Ok(())
+    }
+
+    /// Set leaves to priorities; the number between them is always 0, since no leaf changes hands.
+    pub(super) fn change(&self, changes: impl Iterator<Item = (usize, u64, Priority)>) {
+        let tree = self.tree();
+        tree.update(changes, &mut self.differences(&tree));
     }
 
     /// The leaf on which each target, in `0..total`, falls: the first whose sum with all before it is greater. `found` has a

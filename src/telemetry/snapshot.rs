@@ -29,6 +29,8 @@ pub struct Snapshot {
     pub sampled: u64,
     /// Priority updates dropped because their transition had been overwritten.
     pub stale_priorities: u64,
+    /// Priorities that were larger than the largest that the tree keeps, and count as that.
+    pub saturated_priorities: u64,
     /// Transitions now in the replay.
     pub replay_size: u64,
     /// Transitions that fit into the replay.

@@ -197,7 +197,7 @@ fn fill_processes(segment: &Segment) {
     count(0, &[(Counter::EnvSteps, 120), (Counter::Episodes, 4), (Counter::PolicyLagSum, 30), (Counter::PolicyLagMax, 9)]);
     count(0, &[(Counter::EnvironmentNs, 3 * seconds), (Counter::InferenceNs, seconds), (Counter::SkippedSlots, 1)]);
     count(2, &[(Counter::Updates, 7), (Counter::Sampled, 224), (Counter::Redrawn, 2), (Counter::ComputeNs, 2 * seconds)]);
-    count(2, &[(Counter::StalePriorities, 5), (Counter::RefusedPriorities, 6)]);
+    count(2, &[(Counter::StalePriorities, 5), (Counter::RefusedPriorities, 6), (Counter::SaturatedPriorities, 7)]);
     table.slot(0).enter(Phase::Insert);
     table.slot(2).enter(Phase::Compute);
     table.slot(1).set_last_words(LAST_WORDS);

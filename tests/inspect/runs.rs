@@ -100,3 +100,17 @@ fn a_segment_of_another_run_is_refused() {
     let error = world.inspect(&[&known.pid()]).unwrap_err();
     assert!(error.contains("belongs to another run"), "{error}");
 }
+
+#[test]
+fn cleaning_removes_what_a_shared_replay_left() {
+    let (world, known) = (World::new(), Known::new());
+    let mut bytes = known.bytes();
+    let identity = kill_supervisor(&mut bytes, known.segment.identity());
+    // As Python's `Replay(..., shared=True)` names it.
+    let name = identity.segment_name().replacen("/shoal-", "/shoal-replay-", 1);
+    let [left, in_use] = ["0", "1"].map(|end| Object::named(format!("{name}{end}"), &bytes));
+    let _participant = shoal::segment::Segment::attach(&in_use.name).unwrap();
+    let text = world.inspect(&["--clean"]).unwrap();
+    assert!(text.contains(&format!("removed {}\n", left.name)) && !text.contains(&in_use.name), "{text}");
+    assert!(!left.exists() && in_use.exists());
+}

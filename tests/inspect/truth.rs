@@ -59,6 +59,7 @@ fn counts_are_those_of_the_run() {
         ("redrawn", 2),
         ("stale_priorities", 5),
         ("refused_priorities", 6),
+        ("saturated_priorities", 7),
     ] {
         assert_eq!(replay[key], value, "{key}");
     }
@@ -238,7 +239,7 @@ fn the_text_names_everything_and_steers_no_terminal() {
         "actor 0: environment 75 %, inference 25 % of 4.0 s",
         "10 of 32 transitions, 31.2 % full",
         "(22.40 per insert)",
-        "stale priorities 5, refused priorities 6",
+        "priorities: stale 5, refused 6, saturated 7",
         "exact after 1 look",
         "10 (0 zero)",
         "2 areas, 1 in use",

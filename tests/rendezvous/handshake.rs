@@ -10,7 +10,7 @@ use rand::RngExt;
 use serde::Serialize;
 use shoal::rendezvous::handshake::JoinError;
 use shoal::rendezvous::listener::Place as Slot;
-use shoal::rendezvous::{Announcement, Attachment, Joined, Listener, Refusal, RendezvousError, Reply, attach};
+use shoal::rendezvous::{Announcement, Attachment, Joined, Listener, Refusal, RendezvousError, Reply, Visitor, attach};
 use shoal::segment::ABI_VERSION;
 use shoal::segment::processes::{Role, SlotState, start_time};
 use shoal::sync::Ordering;
@@ -49,7 +49,7 @@ impl Door {
     /// What becomes of an actor in this process when the supervisor decides like that.
     fn ask(&mut self, mut decide: impl FnMut(&Self) -> Result<Slot, Refusal>) -> (Result<Attachment, RendezvousError>, Vec<Joined>) {
         let registry = self.place.registry.clone();
-        let actor = std::thread::spawn(move || attach(&registry, std::process::id()));
+        let actor = std::thread::spawn(move || attach(&registry, std::process::id(), Visitor::Actor));
         let mut joined = Vec::new();
         support::wait_until(|| {
             joined.extend(self.serve(&mut decide));
@@ -62,7 +62,7 @@ impl Door {
         // The listener is lent out, so that `decide` may look at the rest.
         let spare = self.place.folder.path().join("spare");
         let mut listener = std::mem::replace(&mut self.listener, Listener::bind(&spare).unwrap());
-        let joined = listener.serve(|| decide(self));
+        let joined = listener.serve(|_| decide(self));
         self.listener = listener;
         joined
     }
@@ -77,7 +77,7 @@ impl Door {
     fn rest_of(&mut self, stream: &mut UnixStream) -> Vec<u8> {
         let (mut received, mut buffer) = (Vec::new(), [0; 512]);
         support::wait_until(|| {
-            let joined = self.listener.serve(|| panic!("nobody may ask for a slot"));
+            let joined = self.listener.serve(|_| panic!("nobody may ask for a slot"));
             assert!(joined.is_empty());
             match stream.read(&mut buffer) {
                 Ok(0) => return true,
@@ -109,7 +109,7 @@ fn body(message: &impl Serialize) -> Vec<u8> {
 
 /// The body of a request, field by field.
 fn request(magic: u64, abi_version: u64, program_version: &str, started: u64) -> Vec<u8> {
-    body(&(magic, abi_version, program_version, started))
+    body(&(magic, abi_version, program_version, started, Visitor::Actor))
 }
 
 fn own_request() -> Vec<u8> {
@@ -131,7 +131,7 @@ fn an_actor_of_another_process_joins_works_and_leaves() {
     let supervisor = std::process::id();
     let registry = door.place.registry.clone();
     let mut actor = Child::fork(|| {
-        let attachment = attach(&registry, supervisor).unwrap();
+        let attachment = attach(&registry, supervisor, Visitor::Actor).unwrap();
         assert!(attachment.supervisor_alive());
         let segment = attachment.open_segment().unwrap();
         assert!(segment.processes().slot(attachment.slot).occupy(std::process::id(), attachment.generation));
@@ -248,7 +248,7 @@ fn another_user_is_refused_even_where_the_socket_is_open_to_all() {
     let flags = nix::sys::wait::WaitPidFlag::WNOHANG;
     let mut status = nix::sys::wait::WaitStatus::StillAlive;
     support::wait_until(|| {
-        assert!(door.listener.serve(|| panic!("a stranger may not ask for a slot")).is_empty());
+        assert!(door.listener.serve(|_| panic!("a stranger may not ask for a slot")).is_empty());
         status = nix::sys::wait::waitpid(pid, Some(flags)).unwrap();
         status != nix::sys::wait::WaitStatus::StillAlive
     });
@@ -353,7 +353,7 @@ fn stopped_supervisor(place: &Place) -> Child {
 fn a_supervisor_that_does_not_answer_is_not_waited_for_for_ever() {
     let place = Place::new();
     let supervisor = stopped_supervisor(&place);
-    let error = attach(&place.registry, supervisor.pid()).unwrap_err();
+    let error = attach(&place.registry, supervisor.pid(), Visitor::Actor).unwrap_err();
     assert!(matches!(error, RendezvousError::Silent { pid, .. } if pid == supervisor.pid()), "{error}");
     // Not even when its queue of connections is full, so that connecting itself waits.
     let mut queue = Vec::new();
@@ -366,7 +366,7 @@ fn a_supervisor_that_does_not_answer_is_not_waited_for_for_ever() {
         }
         queue.push(stream);
     }
-    let error = attach(&place.registry, supervisor.pid()).unwrap_err();
+    let error = attach(&place.registry, supervisor.pid(), Visitor::Actor).unwrap_err();
     assert!(matches!(error, RendezvousError::Silent { .. }), "{error} after {} connections", queue.len());
 }
 
@@ -375,7 +375,7 @@ fn a_supervisor_that_dies_instead_of_answering_is_reported_as_dead() {
     let place = Place::new();
     let mut supervisor = stopped_supervisor(&place);
     let (registry, pid) = (place.registry.clone(), supervisor.pid());
-    let actor = std::thread::spawn(move || attach(&registry, pid));
+    let actor = std::thread::spawn(move || attach(&registry, pid, Visitor::Actor));
     std::thread::sleep(std::time::Duration::from_millis(100));
     supervisor.signal(Signal::SIGKILL);
     supervisor.reap();
@@ -388,7 +388,7 @@ fn a_supervisor_that_dies_instead_of_answering_is_reported_as_dead() {
 fn a_run_whose_socket_is_gone_names_the_socket() {
     let door = Door::open();
     std::fs::remove_file(door.socket()).unwrap();
-    let error = attach(&door.place.registry, std::process::id()).unwrap_err().to_string();
+    let error = attach(&door.place.registry, std::process::id(), Visitor::Actor).unwrap_err().to_string();
     assert!(error.contains(door.socket().to_str().unwrap()), "{error}");
 }
 
@@ -403,13 +403,13 @@ fn an_attached_actor_sees_the_end_of_its_supervisor() {
         let mut joined = Vec::new();
         loop {
             let grant =
-                || Ok(Slot { segment: segment.name().into(), run_id: segment.identity().run_id, slot: 0, generation: 1, number: 0 });
+                |_| Ok(Slot { segment: segment.name().into(), run_id: segment.identity().run_id, slot: 0, generation: 1, number: 0 });
             joined.extend(listener.serve(grant));
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     });
     support::wait_until(|| place.registry.find(supervisor.pid()).is_ok());
-    let attachment = attach(&place.registry, supervisor.pid()).unwrap();
+    let attachment = attach(&place.registry, supervisor.pid(), Visitor::Actor).unwrap();
     let pid = supervisor.pid();
     assert!(attachment.supervisor_alive());
     supervisor.signal(Signal::SIGKILL);

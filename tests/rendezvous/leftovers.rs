@@ -1,15 +1,20 @@
 //! What killed supervisors left is removed; nothing of a living run is.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Seek, Write};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use nix::fcntl::AT_FDCWD;
 use nix::sys::signal::Signal;
-use nix::unistd::Pid;
-use shoal::rendezvous::{Listener, RunState};
+use nix::sys::stat::{Mode, UtimensatFlags, utimensat};
+use nix::sys::time::TimeSpec;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{Pid, mkfifo};
+use shoal::rendezvous::{Listener, RunState, remove_dead_replays};
 use shoal::segment::{Segment, system};
+use shoal::standalone::{FieldOptions, Options, Schedule, Standalone};
 
 use super::{Child, Place, sleep_for_ever, support};
 
@@ -238,4 +243,116 @@ fn stray_files_of_the_dead_disappear_and_others_stay() {
     let mut expected = vec![format!("{other_dead}.socket"), format!("{living}.new"), format!("{living}.socket"), "notes.text".into()];
     expected.sort();
     assert_eq!(place.file_names(), expected);
+}
+
+/// A name of a dead process's, under which somebody has put something that is no segment.
+fn stranger(prefix: &str, put: impl FnOnce(&Path)) -> Object {
+    let path = PathBuf::from(format!("/dev/shm/{prefix}-{}-{:032x}", dead_pid(), uuid::Uuid::new_v4().as_u128()));
+    put(&path);
+    // So old that nobody can be about to lock it.
+    let (old, follow) = (TimeSpec::new(1, 0), UtimensatFlags::NoFollowSymlink);
+    utimensat(AT_FDCWD, &path, &old, &old, follow).unwrap();
+    Object(path)
+}
+
+#[test]
+fn whatever_others_put_under_our_names_holds_up_nobody_and_stays() {
+    let place = Place::new();
+    let outside = place.folder.path().join("outside");
+    fs::write(&outside, "not to be touched").unwrap();
+    let fifo = |path: &Path| mkfifo(path, Mode::from_bits_truncate(0o666)).unwrap();
+    let link = |path: &Path| std::os::unix::fs::symlink(&outside, path).unwrap();
+    let folder = |path: &Path| fs::create_dir(path).unwrap();
+    let of_another_user = |path: &Path| {
+        File::create(path).unwrap().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        // Only root can give files away; then this is one more file of ours, and is removed.
+        let _ = std::os::unix::fs::chown(path, Some(65_534), None);
+    };
+    for prefix in [own_prefix(), format!("shoal-replay-{}", nix::unistd::getuid())] {
+        let strangers = [stranger(&prefix, fifo), stranger(&prefix, link), stranger(&prefix, folder), stranger(&prefix, of_another_user)];
+        place.registry.sweep();
+        remove_dead_replays();
+        for (stranger, opened) in strangers.iter().zip(["a FIFO", "a symbolic link", "a folder", "user 65534"]) {
+            if opened == "user 65534" && !nix::unistd::geteuid().is_root() {
+                continue;
+            }
+            assert!(stranger.0.symlink_metadata().is_ok(), "{opened} was removed");
+            for open in [Segment::attach, Segment::attach_read_only] {
+                let error = open(&stranger.name()).err().expect("it is no segment").to_string();
+                assert!(error.contains(opened) || opened == "a folder" && error.contains("no regular file"), "{opened}: {error}");
+            }
+        }
+        let [.., folder, _] = strangers;
+        fs::remove_dir(&folder.0).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "not to be touched");
+}
+
+#[test]
+fn an_object_that_is_cut_while_it_is_looked_at_ends_nobody() {
+    let place = Place::new();
+    let bytes = fs::read(path_of(place.run.segment.name())).unwrap();
+    let object = Object::new(&own_prefix(), std::process::id(), &bytes, 0);
+    let cutter = Child::fork(|| {
+        let mut file = File::options().write(true).open(&object.0).unwrap();
+        loop {
+            file.set_len(0).unwrap();
+            file.rewind().unwrap();
+            file.write_all(&bytes).unwrap();
+        }
+    });
+    let looker = system::fork_child(|| {
+        for _ in 0..20_000 {
+            let _ = Segment::attach_read_only(&object.name());
+            let _ = Segment::attach(&object.name());
+            let _ = Segment::identity_of(&object.name());
+        }
+        0
+    });
+    let status = waitpid(looker.unwrap(), None).unwrap();
+    drop(cutter);
+    assert!(matches!(status, WaitStatus::Exited(_, 0)), "{status:?}");
+}
+
+/// A shared replay that other processes may open by its name.
+fn shared_replay() -> Standalone {
+    let fields = vec![FieldOptions { name: "value".into(), element: "f32".into(), shape: Vec::new(), stack: 0 }];
+    let options = Options {
+        capacity: 100,
+        prioritized: true,
+        alpha: 0.6,
+        beta: Schedule { start: 0.4, end: 0.4, samples: 0 },
+        epsilon: 1e-6,
+        min_size: 1,
+        samples_per_insert: None,
+        error_band: f64::INFINITY,
+        participants: 4,
+        frames: 0,
+        fields,
+        steps: None,
+    };
+    Standalone::create(options, true, None).unwrap()
+}
+
+#[test]
+fn a_shared_replay_whose_processes_were_all_killed_is_removed_and_a_living_one_is_not() {
+    let _place = Place::new();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let mut child = Child::fork(|| {
+        let replay = shared_replay();
+        writeln!(writer, "{}", replay.name().unwrap()).unwrap();
+        sleep_for_ever()
+    });
+    drop(writer);
+    let mut dead = String::new();
+    BufReader::new(reader).read_line(&mut dead).unwrap();
+    let dead = dead.trim_end();
+    let removed = remove_dead_replays();
+    assert!(!removed.contains(&dead.into()) && path_of(dead).exists(), "its process lives: {removed:?}");
+    let living = shared_replay();
+    child.signal(Signal::SIGKILL);
+    child.reap();
+    let removed = remove_dead_replays();
+    assert!(removed.contains(&dead.into()) && !path_of(dead).exists(), "{removed:?}");
+    assert!(path_of(living.name().unwrap()).exists(), "{removed:?}");
 }

@@ -49,7 +49,7 @@ pub fn options() -> Options {
 
 /// Work with a timeout that no test should meet.
 pub fn patience<T>(work: impl FnOnce(Patience<'_>) -> T) -> T {
-    work(Patience { timeout: Some(Duration::from_secs(60)), go_on: &mut || true })
+    work(Patience::new(Some(Duration::from_secs(60)), &mut || true))
 }
 
 /// Add numbers; `slots` is told where they went.

@@ -33,6 +33,7 @@ fn everything() -> Snapshot {
         inserted: 1,
         sampled: 1,
         stale_priorities: 1,
+        saturated_priorities: 0,
         replay_size: 1,
         replay_capacity: 1,
         env_steps_per_s: 1.0,

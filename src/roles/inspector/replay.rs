@@ -32,6 +32,8 @@ pub struct ReplayReport {
     pub stale_priorities: u64,
     /// Priorities refused because they were not finite or negative.
     pub refused_priorities: u64,
+    /// Priorities that were larger than the largest that the tree keeps (524,288), and count as that.
+    pub saturated_priorities: u64,
     /// Largest priority seen so far, which new transitions get.
     pub largest_priority: f64,
 }
@@ -56,6 +58,7 @@ impl ReplayReport {
             redrawn: total(segment, Counter::Redrawn),
             stale_priorities: total(segment, Counter::StalePriorities),
             refused_priorities: total(segment, Counter::RefusedPriorities),
+            saturated_priorities: total(segment, Counter::SaturatedPriorities),
             largest_priority: control.largest_priority().load(Ordering::Relaxed) as f64 * Priority::SMALLEST.to_f64(),
         }
     }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use super::printable::printable;
-use crate::rendezvous::{Entry, Registry, RunState as Liveliness};
+use crate::rendezvous::{Entry, Registry, RunState as Liveliness, remove_dead_replays};
 use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::sync::Ordering;
@@ -47,7 +47,7 @@ pub struct RunSummary {
 /// What a clean-up did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cleaned {
-    /// Segments that were removed, with their sockets and records.
+    /// Segments that were removed: those of runs, with their sockets and records, and those of shared replays.
     pub removed: Vec<String>,
     /// Supervisors of dead runs that processes still live of, so that nothing of them was removed.
     pub kept: Vec<u32>,
@@ -86,9 +86,10 @@ impl RunSummary {
 }
 
 impl Cleaned {
-    /// Remove what every dead run of this user left.
+    /// Remove what every dead run of this user left, and every shared replay that no process uses any more.
     pub fn sweep(registry: &Registry) -> Self {
-        let removed = registry.sweep();
+        let mut removed = registry.sweep();
+        removed.extend(remove_dead_replays());
         let dead = registry.list().into_iter().filter(|entry| entry.state == Liveliness::Dead);
         Self { removed, kept: dead.map(|entry| entry.record.identity.supervisor_pid).collect() }
     }

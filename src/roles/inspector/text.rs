@@ -114,12 +114,10 @@ impl Report {
         let ratio = replay.samples_per_insert.map_or_else(String::new, |ratio| format!(" ({ratio:.2} per insert)"));
         let counts = [replay.claimed, replay.inserted, replay.sampled].map(HumanCount);
         line(formatter, "", &format!("claimed {}, inserted {}, sampled {}{ratio}", counts[0], counts[1], counts[2]))?;
-        let odd = [replay.skipped_slots, replay.redrawn, replay.stale_priorities, replay.refused_priorities].map(HumanCount);
-        line(
-            formatter,
-            "",
-            &format!("skipped slots {}, redrawn {}, stale priorities {}, refused priorities {}", odd[0], odd[1], odd[2], odd[3]),
-        )
+        let odd = [replay.skipped_slots, replay.redrawn].map(HumanCount);
+        line(formatter, "", &format!("skipped slots {}, redrawn {}", odd[0], odd[1]))?;
+        let odd = [replay.stale_priorities, replay.refused_priorities, replay.saturated_priorities].map(HumanCount);
+        line(formatter, "", &format!("priorities: stale {}, refused {}, saturated {}", odd[0], odd[1], odd[2]))
     }
 
     fn staging_lines(&self, formatter: &mut Formatter<'_>) -> fmt::Result {

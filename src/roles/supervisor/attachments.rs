@@ -1,4 +1,8 @@
-//! Actors from outside: let in, watched, seen off.
+//! Actors and guests from outside: let in, watched, seen off.
+//!
+//! An attached actor is a process of Shoal's that has nothing else to do: it ends with the run, and is killed if it stands in
+//! the way of it. A guest is somebody's program, whatever else it does: nobody here kills it or waits for it. It gives its
+//! place back by a word in it, or by its end.
 
 use std::ops::Range;
 
@@ -7,10 +11,10 @@ use rustix::event::{PollFd, PollFlags};
 use super::watch::has_ended;
 use crate::rendezvous::handshake::Refusal;
 use crate::rendezvous::listener::Place;
-use crate::rendezvous::{Joined, Listener};
+use crate::rendezvous::{Joined, Listener, Visitor};
 use crate::segment::Segment;
 use crate::segment::control::RunState;
-use crate::segment::processes::{Role, SlotState};
+use crate::segment::processes::SlotState;
 
 /// The socket of a run and everybody who came through it.
 pub(super) struct Attachments {
@@ -22,7 +26,7 @@ pub(super) struct Attachments {
 }
 
 impl Attachments {
-    /// Let actors in through `listener`, into `slots`.
+    /// Let actors and guests in through `listener`, into `slots`.
     pub(super) fn new(listener: Listener, slots: Range<usize>, first_number: usize) -> Self {
         Self { listener, slots, first_number, present: Vec::new() }
     }
@@ -41,40 +45,48 @@ impl Attachments {
     /// Let in who knocks. Returns a line for each.
     pub(super) fn serve(&mut self, segment: &Segment) -> Vec<String> {
         let (slots, first_number) = (self.slots.clone(), self.first_number);
-        let joined = self.listener.serve(|| {
+        let joined = self.listener.serve(|visitor| {
             if segment.control().run_state() != RunState::Running {
                 return Err(Refusal::Stopping);
             }
             let reserved = slots.clone().zip(first_number..).find_map(|(slot, number)| {
-                let generation = segment.processes().slot(slot).reserve(Role::AttachedActor, number)?;
+                let generation = segment.processes().slot(slot).reserve(visitor.role(), number)?;
                 Some((slot, generation, number))
             });
             let (slot, generation, number) = reserved.ok_or(Refusal::Full { slots: slots.len() as u64 })?;
             Ok(Place { segment: segment.name().into(), run_id: segment.identity().run_id, slot, generation, number })
         });
-        let lines = joined.iter().map(|joined| format!("attached actor {} (pid {}) joins", self.number(joined.slot), joined.pid)).collect();
+        let lines = joined.iter().map(|joined| format!("{} joins", self.name(joined))).collect();
         self.present.extend(joined);
         lines
     }
 
-    /// Number of the actor in `slot`.
-    pub(super) fn number(&self, slot: usize) -> usize {
-        self.first_number + slot - self.slots.start
+    /// What to call somebody who joined.
+    pub(super) fn name(&self, joined: &Joined) -> String {
+        let number = self.first_number + joined.slot - self.slots.start;
+        format!("{} {number} (pid {})", joined.visitor.role().name(), joined.pid)
     }
 
-    /// Those who have ended since the last call.
-    pub(super) fn take_ended(&mut self) -> Vec<Joined> {
-        self.present.extract_if(.., |joined| has_ended(&joined.descriptor)).collect()
+    /// Those who have left since the last call: by their end, or, guests that live on, by saying so.
+    pub(super) fn take_left(&mut self, segment: &Segment) -> Vec<Joined> {
+        let said_goodbye = |joined: &Joined| joined.visitor == Visitor::Guest && segment.processes().slot(joined.slot).said_goodbye();
+        self.present.extract_if(.., |joined| has_ended(&joined.descriptor) || said_goodbye(joined)).collect()
     }
 
-    /// Whether anybody is attached.
-    pub(super) fn is_empty(&self) -> bool {
-        self.present.is_empty()
+    /// Whether an actor is attached, whose end the end of the run waits for.
+    pub(super) fn has_actors(&self) -> bool {
+        self.present.iter().any(|joined| joined.visitor == Visitor::Actor)
     }
 
-    /// Process ids of those in `slot`, or of all.
-    pub(super) fn kill(&self, segment: &Segment, slot: Option<usize>) {
-        for joined in self.present.iter().filter(|joined| slot.is_none_or(|slot| slot == joined.slot)) {
+    /// The guest in `slot`.
+    pub(super) fn guest(&self, slot: usize) -> Option<&Joined> {
+        self.present.iter().find(|joined| joined.slot == slot && joined.visitor == Visitor::Guest)
+    }
+
+    /// Kill the attached actor in `slot`, or all of them.
+    pub(super) fn kill_actors(&self, segment: &Segment, slot: Option<usize>) {
+        let actors = self.present.iter().filter(|joined| joined.visitor == Visitor::Actor);
+        for joined in actors.filter(|joined| slot.is_none_or(|slot| slot == joined.slot)) {
             // Through the descriptor, so that it cannot reach another process with the same number.
             let _ = rustix::process::pidfd_send_signal(&joined.descriptor, rustix::process::Signal::KILL);
             while segment.processes().slot(joined.slot).state() == SlotState::Live && !has_ended(&joined.descriptor) {

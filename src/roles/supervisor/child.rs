@@ -80,7 +80,7 @@ impl Child<'_> {
             Role::Learner => learner::run(&run),
             Role::Evaluator => evaluator::run(&run, self.best_weights.clone(), reports()),
             Role::Synchronous => synchronous::run(&run, self.best_weights.clone(), reports()),
-            Role::Participant => unreachable!("a plan has no participants of a replay without a run"),
+            Role::Participant | Role::Guest => unreachable!("a plan has nobody who only uses a replay"),
         };
         match result {
             Ok(()) => 0,

@@ -51,8 +51,8 @@ impl CoreTimes {
                 Role::Actor | Role::AttachedActor => &mut self.actors,
                 Role::Learner => &mut self.learners,
                 Role::Evaluator => &mut self.evaluator,
-                // One process that does everything in turn cannot be divided.
-                Role::Synchronous | Role::Participant => continue,
+                // One process that does everything in turn cannot be divided, and what a guest does is its own business.
+                Role::Synchronous | Role::Participant | Role::Guest => continue,
             };
             *total += used;
         }

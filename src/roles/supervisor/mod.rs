@@ -142,7 +142,7 @@ impl Prepared {
     /// The plan of the run, on cores that no other run has bound processes to, checked against the memory that is free now.
     pub fn plan(&self) -> Result<Plan, SupervisorError> {
         // Without a registry there is nobody to make room for; a run that starts will say why it cannot open it.
-        let neighbours = Registry::open().map_or_else(|_| Vec::new(), |registry| neighbours(&registry, Path::new("/"), std::process::id()));
+        let neighbours = Registry::existing().map_or_else(Vec::new, |registry| neighbours(&registry, Path::new("/"), std::process::id()));
         let plan = Plan::new(&self.loaded.config, &*self.algorithm, &self.machine.cores.by_preference, &neighbours);
         let mut plan = plan.map_err(|error| match error {
             // The limits of the keys exclude every other size that no segment can have.

@@ -102,6 +102,7 @@ impl Observer {
             inserted,
             sampled: control.sampled().load(Ordering::Relaxed),
             stale_priorities: total(Counter::StalePriorities),
+            saturated_priorities: total(Counter::SaturatedPriorities),
             replay_size: inserted.min(config.replay.capacity as u64),
             replay_capacity: config.replay.capacity as u64,
             train_return_mean: training.map(|training| training.return_mean),

@@ -19,8 +19,8 @@ use super::standstill::Standstill;
 use super::watch::{Death, Watched, has_ended};
 use super::{Outcome, Prepared, SupervisorError, weights};
 use crate::config::Config;
-use crate::rendezvous::{Announcement, Listener, Registry, RunRecord};
-use crate::replay::{Repair, repair};
+use crate::rendezvous::{Announcement, Listener, Registry, RunRecord, Visitor};
+use crate::replay::{Repair, make_sums_again, repair_beside};
 use crate::roles::environments;
 use crate::roles::evaluator::EvaluationReport;
 use crate::segment::control::RunState;
@@ -55,6 +55,8 @@ pub struct Session {
     next_snapshot: Instant,
     attachments: Attachments,
     contention: Contention,
+    /// Sums were made again beside guests that stood still inside an operation: once more when they are out of it.
+    provisional: bool,
     _announcement: Announcement,
     // The last to go: see there.
     _sentinel: Sentinel,
@@ -106,6 +108,7 @@ impl Session {
             next_snapshot: Instant::now(),
             attachments: Attachments::new(listener, plan.attach_slots, prepared.loaded.config.actor.count),
             contention: Contention::default(),
+            provisional: false,
             _announcement: announcement,
             _sentinel: sentinel,
             prepared,
@@ -138,6 +141,7 @@ impl Session {
             self.see_to_the_dead()?;
             self.start_replacements()?;
             self.see_to_visitors()?;
+            self.make_provisional_sums_exact();
             self.receive_evaluations();
             self.watch_for_silence();
             self.observe();
@@ -257,28 +261,58 @@ impl Session {
         Ok(())
     }
 
-    /// Repair after the owner of `slot`; a process that stands in the way is killed and repaired as well.
+    /// Repair after the owner of `slot`. A process of ours that stands in the way is killed and repaired as well; a guest is
+    /// not ours to kill.
     fn repair(&mut self, slot: usize) -> Result<Repair, SupervisorError> {
         let schema = self.prepared.algorithm.schema();
+        let mut guests = Vec::new();
         loop {
-            let repaired = repair(&self.segment, &schema, self.segment.processes().slot(slot));
+            let repaired = repair_beside(&self.segment, &schema, self.segment.processes().slot(slot), &guests);
             if repaired.stuck.is_empty() {
-                if !repaired.exact {
-                    self.segment.control().set_run_state(RunState::Poisoned);
-                    self.reason = Some(StopReason::Failed("the sum tree failed its audit after a repair: this is a bug in Shoal".into()));
+                self.provisional |= repaired.provisional;
+                if !repaired.exact && !repaired.provisional {
+                    self.poison();
                 }
                 return Ok(repaired);
             }
             for stuck in repaired.stuck {
-                self.fence(stuck);
+                match self.attachments.guest(stuck) {
+                    Some(guest) => {
+                        let who = self.attachments.name(guest);
+                        let event = "stands still inside an operation: a repair goes on without it, and is completed when it goes on";
+                        self.sinks.event(&format!("{who} {event}"));
+                        guests.push(stuck);
+                    }
+                    None => self.fence(stuck),
+                }
             }
         }
+    }
+
+    /// Make the sums of the tree again that a repair made while a guest stood still inside an operation.
+    fn make_provisional_sums_exact(&mut self) {
+        if self.provisional
+            && let Some(exact) = make_sums_again(&self.segment)
+        {
+            self.provisional = false;
+            if exact {
+                self.sinks.event("no guest stands still inside an operation any more: the sums of the tree are exact again");
+            } else {
+                self.poison();
+            }
+        }
+    }
+
+    /// Let nobody train on a tree that is known to be wrong.
+    fn poison(&mut self) {
+        self.segment.control().set_run_state(RunState::Poisoned);
+        self.reason = Some(StopReason::Failed("the sum tree failed its audit after a repair: this is a bug in Shoal".into()));
     }
 
     /// Kill a process that stopped in the middle of an operation, so that it cannot go on with it later.
     fn fence(&mut self, slot: usize) {
         let Some(index) = self.watched.iter().position(|watched| watched.planned.slot == slot) else {
-            self.attachments.kill(&self.segment, Some(slot));
+            self.attachments.kill_actors(&self.segment, Some(slot));
             return;
         };
         let who = self.watched[index].planned.name();
@@ -290,22 +324,25 @@ impl Session {
         }
     }
 
-    /// Let in who knocks, and see off who left: what an attached actor had staged is kept like anybody's.
+    /// See off who left, and let in who knocks: what a visitor had staged is kept like anybody's.
     fn see_to_visitors(&mut self) -> Result<(), SupervisorError> {
-        for line in self.attachments.serve(&self.segment) {
-            self.sinks.event(&line);
-        }
-        for ended in self.attachments.take_ended() {
-            let repaired = self.repair(ended.slot)?;
-            let slot = self.segment.processes().slot(ended.slot);
-            let (work, saved) = (work_done(slot, Role::AttachedActor), loss(&repaired, Role::AttachedActor, None));
+        for left in self.attachments.take_left(&self.segment) {
+            let repaired = self.repair(left.slot)?;
+            let slot = self.segment.processes().slot(left.slot);
+            let after = match left.visitor {
+                Visitor::Actor => format!(" after {}", work_done(slot, Role::AttachedActor)),
+                Visitor::Guest => String::new(),
+            };
+            let saved = loss(&repaired, left.visitor.role(), None);
             let last_words = slot.last_words();
             let (headline, details) = last_words.split_once('\n').unwrap_or((&last_words, ""));
             let why = if headline.is_empty() { String::new() } else { format!(" ({headline})") };
             slot.release();
-            let number = self.attachments.number(ended.slot);
-            let event = format!("attached actor {number} (pid {}) left{why} after {work}; {saved}", ended.pid);
+            let event = format!("{} left{why}{after}; {saved}", self.attachments.name(&left));
             self.sinks.event(&with_details(event, details));
+        }
+        for line in self.attachments.serve(&self.segment) {
+            self.sinks.event(&line);
         }
         Ok(())
     }
@@ -412,7 +449,7 @@ impl Session {
             self.segment.control().set_run_state(RunState::Stopping);
         }
         let mut leaving = Leaving::new(&reason, Instant::now());
-        while self.watched.iter().any(|watched| watched.living.is_some()) || !self.attachments.is_empty() {
+        while self.watched.iter().any(|watched| watched.living.is_some()) || self.attachments.has_actors() {
             let now = Instant::now();
             if system::stop_requested() {
                 leaving.interrupt(now);
@@ -423,7 +460,7 @@ impl Session {
                 }
             }
             if leaving.is_late(now) {
-                self.attachments.kill(&self.segment, None);
+                self.attachments.kill_actors(&self.segment, None);
             }
             self.sleep();
             self.see_to_the_dead()?;

@@ -1,0 +1,115 @@
+"""Arrays that another thread changes while a call uses them: what is checked is what is used."""
+
+import contextlib
+import sys
+import threading
+
+import numpy as np
+import pytest
+from transitions import FIELDS, numbered
+
+import shoal
+
+ROUNDS = 4_000
+CAPACITY = 4096
+
+
+class Flipped:
+    """A thread that sets an array to one value and another, in turns."""
+
+    def __init__(self, array, *values):
+        self.array, self.values = array, values
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.flip, daemon=True)
+
+    def flip(self):
+        while not self.stop.is_set():
+            for value in self.values:
+                self.array[:] = value
+
+    def __enter__(self):
+        self.interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        self.thread.start()
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join()
+        sys.setswitchinterval(self.interval)
+
+
+@pytest.fixture
+def filled():
+    replay = shoal.Replay(CAPACITY, FIELDS, seed=1)
+    for first in range(0, CAPACITY, 256):
+        replay.add(numbered(first, 256))
+    return replay
+
+
+def attempt(call):
+    """A call is refused or done; anything else, such as a panic, is a fault."""
+    try:
+        call()
+    except (IndexError, ValueError):
+        pass
+
+
+def test_indices_that_change_between_the_look_and_the_use_reach_no_leaf_beyond_the_tree(filled):
+    indices = np.arange(2048)
+    errors = np.linspace(1, 9, 2048, dtype=np.float32)
+    with Flipped(indices, np.arange(2048), 2**40):
+        for _ in range(ROUNDS):
+            attempt(lambda: filled.update_priorities(indices, errors))
+            attempt(lambda: filled.get(indices))
+    assert filled.total_priority == filled.priorities().sum()
+
+
+def test_priorities_are_all_set_or_refused_whatever_they_become_meanwhile(filled):
+    indices = np.arange(CAPACITY)
+    errors = np.full(CAPACITY, 5.0, dtype=np.float32)
+    for _ in range(ROUNDS):
+        filled.update_priorities(indices, np.ones(CAPACITY))
+        with contextlib.suppress(ValueError), Flipped(errors, 5.0, np.nan):
+            filled.update_priorities(indices, errors)
+            np.testing.assert_allclose(filled.priorities(), 5.0**0.6, rtol=1e-5)
+            continue
+        np.testing.assert_allclose(filled.priorities(), 1.0, rtol=1e-5)
+
+
+def test_a_batch_whose_names_are_changed_meanwhile_changes_nothing_else(filled):
+    batch = filled.sample(2048)
+    errors = np.linspace(1, 9, 2048, dtype=np.float32)
+    names = batch.indices.copy()
+    with Flipped(batch.indices, names, 2**40):
+        for _ in range(ROUNDS):
+            attempt(lambda: filled.update_priorities(batch, errors, stale="ignore"))
+    assert filled.total_priority == filled.priorities().sum()
+
+
+def test_a_tree_whose_indices_change_meanwhile_stays_exact():
+    tree = shoal.SumTree(CAPACITY)
+    indices = np.arange(2048)
+    priorities = np.linspace(1, 9, 2048, dtype=np.float32)
+    with Flipped(indices, np.arange(2048), 2**40):
+        for _ in range(ROUNDS):
+            attempt(lambda: tree.update(indices, priorities))
+    assert tree.total == tree.priorities().sum()
+
+
+def test_frames_that_change_while_they_are_added_do_not_change_those_that_look_like_them_later():
+    side = 256
+    replay = shoal.Replay(4096, {"image": shoal.Frames((side, side), stack=1)}, frame_capacity=4096)
+
+    def frame(number):
+        image = np.full((1, side, side), number % 251, np.uint8)
+        image[0, 0, :8] = np.frombuffer(number.to_bytes(8, "little"), np.uint8)
+        return image
+
+    changing = frame(0)
+    for number in range(1, ROUNDS, 2):
+        pair = (frame(number), frame(number + 1))
+        changing[:] = pair[0]
+        with Flipped(changing, *pair):
+            replay.add({"image": changing})
+        slots = np.concatenate([replay.add({"image": image}) for image in pair])
+        np.testing.assert_array_equal(replay.get(slots)["image"], np.stack(pair))

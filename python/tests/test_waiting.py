@@ -1,0 +1,165 @@
+"""Nobody waits for what cannot come: calls that can never pass are refused, and whoever waits can be released."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from transitions import FIELDS, assert_whole, numbered, wait_until_held_back
+
+import shoal
+
+# One insert and one sample in turns.
+IN_TURNS = shoal.RateLimiter(min_size=1, samples_per_insert=1.0, error_band=1.0)
+
+
+class Call:
+    """A call in a thread of its own, and what became of it."""
+
+    def __init__(self, call):
+        self.error = None
+        self.thread = threading.Thread(target=self.run, args=(call,), daemon=True)
+        self.thread.start()
+
+    def run(self, call):
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 (looked at by the test)
+            self.error = error
+
+    def ended_with(self):
+        self.thread.join(120)
+        assert not self.thread.is_alive(), "it still waits"
+        return self.error
+
+
+def add_for_ever(replay):
+    while True:
+        replay.add(numbered(0, 1))
+
+
+def test_an_add_of_any_size_goes_in_once_the_sides_are_within_their_band():
+    for error_band in (None, 8.0):
+        limiter = shoal.RateLimiter(min_size=1, samples_per_insert=8.0, error_band=error_band)
+        replay = shoal.Replay(4096, FIELDS, rate_limiter=limiter)
+        # Into an empty replay, from which nobody can have drawn.
+        assert Call(lambda replay=replay: replay.add(numbered(0, 2000))).ended_with() is None
+        assert len(replay) == 2000
+        with pytest.raises(shoal.RateLimitError):
+            replay.add(numbered(0, 1), timeout=0.01)
+        # A batch larger than the band, and larger than what was ever added.
+        assert Call(lambda replay=replay: replay.sample(16_384)).ended_with() is None
+        assert Call(lambda replay=replay: replay.add(numbered(0, 2000))).ended_with() is None
+
+
+def exit_status_of_feeder(replay):
+    try:
+        add_for_ever(replay)
+    except shoal.StoppedError:
+        os._exit(7)
+
+
+@pytest.fixture
+def feeder():
+    """A process that adds to a shared replay until it is told to stop, and the replay."""
+    with shoal.Replay(100, FIELDS, shared=True, rate_limiter=IN_TURNS) as replay:
+        process = multiprocessing.get_context("fork").Process(target=exit_status_of_feeder, args=(replay,), daemon=True)
+        process.start()
+        yield process, replay
+        process.kill()
+        process.join()
+
+
+def test_stop_releases_whoever_waits_in_any_process(feeder):
+    process, replay = feeder
+    replay.sample(1, timeout=60)
+    wait_until_held_back(replay)
+    replay.stop()
+    process.join(120)
+    assert process.exitcode == 7
+    with pytest.raises(shoal.StoppedError, match="stop"):
+        replay.add(numbered(0, 1))
+    # What is there can still be drawn and read.
+    assert_whole(replay.get([0]))
+
+
+@pytest.mark.parametrize("wait", [add_for_ever, lambda replay: replay.sample(1)])
+def test_stop_works_in_a_private_replay_too(wait):
+    replay = shoal.Replay(100, FIELDS, rate_limiter=shoal.RateLimiter(min_size=5, samples_per_insert=1.0, error_band=1.0))
+    replay.add(numbered(0, 4))
+    waiting = Call(lambda: wait(replay))
+    wait_until_held_back(replay)
+    replay.stop()
+    assert isinstance(waiting.ended_with(), shoal.StoppedError)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_closing_releases_the_threads_of_this_process(shared):
+    replay = shoal.Replay(100, FIELDS, shared=shared, rate_limiter=IN_TURNS)
+    waiting = Call(lambda: add_for_ever(replay))
+    wait_until_held_back(replay)
+    replay.close()
+    assert isinstance(waiting.ended_with(), shoal.StoppedError)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_feeders_are_released_when_whoever_drew_has_gone(feeder, killed):
+    process, replay = feeder
+
+    def learn():
+        own = shoal.Replay.open(replay.name)
+        own.sample(1, timeout=60)
+        if killed:
+            os.kill(os.getpid(), signal.SIGKILL)
+        own.close()
+
+    learner = multiprocessing.get_context("fork").Process(target=learn, daemon=True)
+    learner.start()
+    learner.join(120)
+    assert learner.exitcode == (-signal.SIGKILL if killed else 0)
+    process.join(120)
+    assert process.exitcode == 7
+
+
+def test_feeders_wait_for_a_learner_that_has_not_come_yet(feeder):
+    process, replay = feeder
+    wait_until_held_back(replay)
+    process.join(3)
+    assert process.exitcode is None, "it was released although nobody had drawn yet"
+
+
+def test_ctrl_c_ends_a_clear_beside_an_add_that_waits():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    replay = shoal.Replay(100, FIELDS, rate_limiter=IN_TURNS)
+    waiting = Call(lambda: add_for_ever(replay))
+    wait_until_held_back(replay)
+    try:
+        # Whether it is done or interrupted: it ends.
+        timer = threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        try:
+            replay.clear()
+            timer.cancel()
+        except KeyboardInterrupt:
+            pass
+    finally:
+        signal.signal(signal.SIGINT, before)
+    replay.stop()
+    assert isinstance(waiting.ended_with(), shoal.StoppedError)
+
+
+def test_clear_is_done_beside_an_add_that_waits():
+    replay = shoal.Replay(100, FIELDS, rate_limiter=IN_TURNS)
+    waiting = Call(lambda: [replay.add(numbered(number, 1)) for number in range(3)])
+    wait_until_held_back(replay)
+    clearing = Call(replay.clear)
+    assert clearing.ended_with() is None
+    # The one that waited goes on in the empty replay.
+    while waiting.thread.is_alive():
+        with contextlib.suppress(shoal.RateLimitError):
+            replay.sample(1, timeout=0.1)
+    assert waiting.ended_with() is None
+    assert_whole(replay.get(np.arange(len(replay))))

@@ -1,0 +1,158 @@
+//! A shared-memory object before it is mapped: anybody may have put anything under its name.
+//!
+//! `/dev/shm` is open to all users, and the names of segments begin in a way that everybody knows. So a name is opened
+//! without waiting for anybody, what was opened is looked at before a byte of it is believed, and the header is read as from
+//! any file: a page that is not there ends a read, where it would end a process that touched it.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::mman::{shm_open, shm_unlink};
+use nix::sys::stat::Mode;
+use rustix::fs::{FlockOperation, flock};
+
+use super::SegmentError;
+use super::header::{PAGE_WORDS, STATE};
+
+/// How often a lock is asked for that somebody holds who may be removing the object, and the pause in between: removing
+/// takes microseconds.
+const LOOKS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What an object is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// To take part.
+    ReadWrite,
+    /// To look.
+    ReadOnly,
+}
+
+/// A regular file of this user's in the shared-memory file system.
+pub(super) struct Object {
+    file: File,
+    name: String,
+    length_bytes: usize,
+}
+
+impl Object {
+    /// Open the object called `name`, if it is a regular file of this user's.
+    pub(super) fn open(name: &str, access: Access) -> Result<Self, SegmentError> {
+        let refuse = |reason: &str| SegmentError::Open { name: name.into(), reason: reason.into() };
+        let access = match access {
+            Access::ReadWrite => OFlag::O_RDWR,
+            Access::ReadOnly => OFlag::O_RDONLY,
+        };
+        // Without O_NONBLOCK the opening of a FIFO would wait for its other end. The C library adds O_NOFOLLOW and O_CLOEXEC,
+        // and takes no name that leads out of the folder.
+        let opened = shm_open(name, access | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC, Mode::empty());
+        let not_ours = |found: String| SegmentError::NotOurs { name: name.into(), found };
+        let file = File::from(opened.map_err(|error| match error {
+            Errno::ELOOP => not_ours("a symbolic link".into()),
+            Errno::EISDIR => not_ours("a folder".into()),
+            // Nobody may write to it, or read it, but its owner.
+            Errno::EACCES => not_ours("a file of another user".into()),
+            error => refuse(error.desc()),
+        })?);
+        let facts = file.metadata().map_err(|error| refuse(&error.to_string()))?;
+        let kind = facts.file_type();
+        if !kind.is_file() {
+            return Err(not_ours(if kind.is_fifo() { "a FIFO" } else { "no regular file" }.into()));
+        }
+        if facts.uid() != nix::unistd::geteuid().as_raw() {
+            return Err(not_ours(format!("a file of user {}", facts.uid())));
+        }
+        Ok(Self { file, name: name.into(), length_bytes: usize::try_from(facts.len()).unwrap_or(usize::MAX) })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn file(&self) -> impl AsFd {
+        self.file.as_fd()
+    }
+
+    /// Its length when it was opened.
+    pub(super) fn length_bytes(&self) -> usize {
+        self.length_bytes
+    }
+
+    /// Its first page, as words.
+    pub(super) fn first_page(&self) -> Result<[u64; PAGE_WORDS], SegmentError> {
+        let mut words = [0; PAGE_WORDS];
+        let mut state = [0; 8];
+        // The state word by a call of its own, before the rest: whoever publishes stores it last. The checksum tells whether
+        // that sufficed.
+        let read = self.file.read_exact_at(&mut state, 0);
+        let read = read.and_then(|()| self.file.read_exact_at(bytemuck::cast_slice_mut(&mut words), 0));
+        read.map_err(|error| match error.kind() {
+            // Cut since it was opened.
+            ErrorKind::UnexpectedEof => {
+                let found = self.file.metadata().map_or(0, |facts| facts.len());
+                SegmentError::Damaged { what: "the length of the object", found, expected: self.length_bytes as u64 }
+            }
+            _ => SegmentError::Open { name: self.name.clone(), reason: error.to_string() },
+        })?;
+        words[STATE] = u64::from_le_bytes(state);
+        Ok(words)
+    }
+
+    /// Count as a process that shares the object called `name`, for as long as the returned file, which forks inherit, is open
+    /// in any process.
+    pub(super) fn join(name: &str) -> Result<File, SegmentError> {
+        let object = Self::open(name, Access::ReadWrite)?;
+        let failed = |error: rustix::io::Errno| SegmentError::System { action: "locking the shared-memory object", source: error.into() };
+        for look in 1.. {
+            match flock(&object.file, FlockOperation::NonBlockingLockShared) {
+                Ok(()) => break,
+                // Somebody looks whether anybody is left.
+                Err(rustix::io::Errno::WOULDBLOCK) if look < LOOKS => std::thread::sleep(PAUSE),
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        // Looked at behind the lock: whoever was the last to leave removed the name in front of it.
+        if object.is_removed() {
+            return Err(SegmentError::Open { name: name.into(), reason: "its last user has just left".into() });
+        }
+        Ok(object.file)
+    }
+
+    /// Keep others from joining, if nobody shares the object.
+    fn claim(&self) -> bool {
+        flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok()
+    }
+
+    fn is_removed(&self) -> bool {
+        self.file.metadata().is_ok_and(|facts| facts.nlink() == 0)
+    }
+}
+
+/// Remove the object `name` unless a process still shares it, in whatever PID namespace. Returns whether it is gone; what is
+/// no regular file of this user's stays.
+pub fn remove_if_dead(name: &str) -> bool {
+    match Object::open(name, Access::ReadWrite) {
+        Ok(object) => object.claim() && (object.is_removed() || remove(name)),
+        Err(SegmentError::NotOurs { .. }) => false,
+        Err(_) => is_gone(name),
+    }
+}
+
+/// Whether a process shares the object `name` now, in whatever PID namespace.
+pub fn is_shared(name: &str) -> bool {
+    Object::open(name, Access::ReadWrite).is_ok_and(|object| !object.claim())
+}
+
+/// Remove the object `name`. Returns whether it is gone; processes that have mapped it keep their memory.
+pub fn remove(name: &str) -> bool {
+    matches!(shm_unlink(name), Ok(()) | Err(Errno::ENOENT))
+}
+
+fn is_gone(name: &str) -> bool {
+    matches!(shm_open(name, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC, Mode::empty()), Err(Errno::ENOENT))
+}

@@ -1,0 +1,140 @@
+//! The writing side: adding transitions, and removing all of them.
+
+use std::time::{Duration, Instant};
+
+use super::frames::RecentFrames;
+use super::participant::Participant;
+use super::patience::Patience;
+use super::steps::Steps;
+use super::{Options, Standalone, StandaloneError, check_errors};
+use crate::replay::{self, Priority, StagingArea, Turn, leaderless};
+use crate::segment::Region;
+
+/// How long a process that draws may take to be started anew, once it was killed.
+const ABSENCE: Duration = Duration::from_secs(10);
+
+/// What a process needs to write.
+pub(super) struct Writing {
+    pub(super) participant: Participant,
+    frames: RecentFrames,
+    steps: Option<Steps>,
+    priorities: Vec<f32>,
+}
+
+impl Writing {
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            participant: Participant::default(),
+            frames: RecentFrames::default(),
+            steps: options.steps.clone().filter(|steps| steps.n > 1 || steps.discount.is_some()).map(Steps::new),
+            priorities: Vec::new(),
+        }
+    }
+}
+
+impl Standalone {
+    /// Add `rows` transitions, or steps of the environments `streams` where the replay makes n-step transitions of them.
+    /// `columns` has the bytes of each field's values, row after row. `errors` are turned into priorities; without them
+    /// transitions get the largest so far. `slots` is told where they went, in order.
+    ///
+    /// The bytes of `columns` may change meanwhile, in which case the transition has some of each.
+    pub fn add(
+        &self,
+        columns: &[&[u8]],
+        rows: usize,
+        errors: Option<&[f32]>,
+        streams: &[i64],
+        mut patience: Patience<'_>,
+        slots: &mut Vec<i64>,
+    ) -> Result<(), StandaloneError> {
+        check_errors(errors.unwrap_or_default())?;
+        self.company.check_open(&self.segment)?;
+        let sides = self.sides();
+        // Both are held until what is added is counted.
+        let (_line, mut turn);
+        if self.limiter.samples_per_insert.is_some() {
+            _line = patience.lock(&sides.waiting)?;
+            let place = patience.lock(&sides.writing)?.participant.place(&self.company, &self.segment, &self.schema, true)?;
+            turn = self.limiter.turn(&self.segment, place);
+            self.wait_to_add(&mut patience, &mut turn)?;
+        }
+        let mut writing = patience.lock(&sides.writing)?;
+        let Writing { participant, frames, steps, priorities } = &mut *writing;
+        let place = participant.place(&self.company, &self.segment, &self.schema, true)?;
+        self.wait_at_gate(&mut patience)?;
+        if let Some(errors) = errors {
+            self.priorities_of(errors, priorities);
+        }
+        let complete = steps.as_mut().map(|steps| steps.take(&self.schema, columns, streams));
+        let owned: Vec<&[u8]>;
+        let (columns, rows) = match &complete {
+            None => (columns, rows),
+            Some(complete) => {
+                owned = complete.columns.iter().map(Vec::as_slice).collect();
+                (&*owned, complete.rows)
+            }
+        };
+        // An n-step transition has no error yet that was worked out for it.
+        let priorities = (errors.is_some() && complete.is_none()).then_some(&*priorities);
+        let area = StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), place.index());
+        let mut replay = self.view(Some(place), std::mem::take(&mut participant.scratch));
+        let mut moved = |claimed: &[(usize, u64)]| slots.extend(claimed.iter().map(|&(slot, _)| slot as i64));
+        for row in 0..rows {
+            if area.is_full() {
+                replay.flush_with(area, &mut moved);
+            }
+            let mut transition = area.write(&self.schema);
+            for (position, (field, column)) in self.schema.fields().iter().zip(columns).enumerate() {
+                let values = &column[row * field.size_bytes()..][..field.size_bytes()];
+                if field.stack == 0 {
+                    transition.bytes(position, values);
+                } else {
+                    let store = replay.frames().expect("a schema with frames has a frame store");
+                    let names: Vec<_> = values.chunks_exact(field.frame_bytes()).map(|frame| frames.name(&replay, store, frame)).collect();
+                    transition.frames(position, &names);
+                }
+            }
+            transition.commit(priorities.and_then(|priorities| Priority::from_f32(priorities[row])));
+        }
+        replay.flush_with(area, &mut moved);
+        participant.scratch = replay.into_scratch();
+        let largest = priorities.map_or(0.0, |priorities| priorities.iter().copied().fold(0.0, f32::max));
+        if let Some(largest) = Priority::from_f32(largest).filter(|_| priorities.is_some()) {
+            replay::raise_largest_priority(self.control(), largest);
+        }
+        Ok(())
+    }
+
+    /// Remove all transitions and forget all counts. Names of transitions drawn before are stale afterwards.
+    pub fn clear(&self, mut patience: Patience<'_>) -> Result<(), StandaloneError> {
+        self.not_of_a_run("clearing it")?;
+        let sides = self.sides();
+        let mut writing = patience.lock(&sides.writing)?;
+        let _reading = patience.lock(&sides.reading)?;
+        if !leaderless::clear(&self.segment, &self.schema) {
+            return Err(StandaloneError::Stuck);
+        }
+        writing.frames.clear();
+        writing.steps.iter_mut().for_each(Steps::clear);
+        Ok(())
+    }
+
+    /// Wait until the rate limiter lets more transitions in.
+    fn wait_to_add(&self, patience: &mut Patience<'_>, turn: &mut Turn<'_>) -> Result<(), StandaloneError> {
+        let mut alone_since = None;
+        self.wait(
+            patience,
+            |idle| turn.wait(idle),
+            |patience| {
+                // Who gives a time limit waits for somebody who draws until then.
+                let all_left = self.company.nobody_draws(&self.segment).filter(|_| patience.is_endless());
+                let Some(all_left) = all_left else {
+                    alone_since = None;
+                    return None;
+                };
+                let since = *alone_since.get_or_insert_with(Instant::now);
+                (all_left || since.elapsed() >= ABSENCE).then(|| StandaloneError::NobodyDraws { sampled: self.sampled() })
+            },
+        )
+    }
+}

@@ -1,0 +1,128 @@
+//! What a panic leaves half done is repaired before anything else is done in the same place.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::*;
+
+const ROWS: usize = 64;
+
+fn replay(shared: bool) -> Standalone {
+    let fields = vec![FieldOptions { name: "value".into(), element: "f32".into(), shape: Vec::new(), stack: 0 }];
+    let options = Options {
+        capacity: 256,
+        prioritized: true,
+        alpha: 1.0,
+        beta: Schedule { start: 0.4, end: 0.4, samples: 0 },
+        epsilon: 0.0,
+        min_size: 1,
+        samples_per_insert: None,
+        error_band: f64::INFINITY,
+        participants: 2,
+        frames: 0,
+        fields,
+        steps: None,
+    };
+    Standalone::create(options, shared, Some(1)).unwrap()
+}
+
+fn patience<T>(work: impl FnOnce(Patience<'_>) -> T) -> T {
+    work(Patience::new(Some(std::time::Duration::from_secs(60)), &mut || true))
+}
+
+fn add(replay: &Standalone, column: &[u8], rows: usize) -> Vec<i64> {
+    let mut slots = Vec::new();
+    patience(|patience| replay.add(&[column], rows, None, &[], patience, &mut slots)).unwrap();
+    slots
+}
+
+fn filled(shared: bool) -> Standalone {
+    let replay = replay(shared);
+    assert_eq!(add(&replay, &[0; 4 * ROWS], ROWS).len(), ROWS);
+    replay
+}
+
+fn is_exact(replay: &Standalone) -> bool {
+    replay.view(None, Scratch::default()).tree().unwrap().audit().is_exact()
+}
+
+/// Set priorities as `Standalone::update` does, until a panic in the middle.
+fn update_half(replay: &Standalone) {
+    let sides = replay.sides();
+    let halfway = catch_unwind(AssertUnwindSafe(|| {
+        patience(|mut patience| {
+            let mut reading = patience.lock(&sides.reading).unwrap();
+            replay.with_reader(&mut reading.participant, &mut patience, |view| {
+                let slots: Vec<usize> = (0..ROWS).collect();
+                let tags: Vec<u64> = slots.iter().map(|&slot| view.leaf_tag(slot).unwrap()).collect();
+                let priorities = slots.iter().map(|&slot| {
+                    assert!(slot < ROWS / 2, "an error that nobody foresaw");
+                    Priority::from_f32(7.0)
+                });
+                view.update_named(&slots, &tags, priorities);
+                Ok(())
+            })
+        })
+    }));
+    assert!(halfway.is_err() && !is_exact(replay), "the panic came too early, or too late");
+}
+
+#[test]
+fn sums_are_made_again_after_a_panic_before_the_place_is_used_again() {
+    for shared in [false, true] {
+        let replay = filled(shared);
+        update_half(&replay);
+        let set = patience(|patience| replay.update(&[0, 1], None, &[2.0, 3.0], Stale::Refuse, patience));
+        assert_eq!(set.unwrap(), 0);
+        assert!(is_exact(&replay), "shared: {shared}");
+    }
+}
+
+#[test]
+fn sums_that_a_panic_left_are_shown_to_nobody() {
+    for shared in [false, true] {
+        let replay = filled(shared);
+        update_half(&replay);
+        assert_eq!(replay.total_priority(), replay.priorities(None).unwrap().iter().sum::<f64>(), "shared: {shared}");
+    }
+}
+
+#[test]
+fn whoever_leaves_after_a_panic_leaves_a_whole_replay_and_a_free_place() {
+    let replay = filled(true);
+    let other = Standalone::open(replay.name().unwrap(), None).unwrap();
+    update_half(&other);
+    drop(other);
+    assert!(is_exact(&replay));
+    let taken = replay.segment.processes().iter().filter(|slot| slot.state() != crate::segment::processes::SlotState::Free);
+    assert_eq!(taken.count(), 1, "this process's own place to write");
+}
+
+#[test]
+fn what_a_panic_left_staged_is_not_mistaken_for_what_is_added_next() {
+    for shared in [false, true] {
+        let replay = filled(shared);
+        // Rows whose values are missing, from the third on.
+        let halfway = catch_unwind(AssertUnwindSafe(|| add(&replay, &[0; 8], 3)));
+        assert!(halfway.is_err());
+        let slots = add(&replay, &[0; 20], 5);
+        assert_eq!(slots.len(), 5);
+        assert_eq!(replay.inserted(), (ROWS + 2 + 5) as u64, "those that were whole are kept");
+        assert!(is_exact(&replay));
+    }
+}
+
+#[test]
+fn a_tree_is_whole_after_a_panic_of_whoever_changed_it() {
+    let tree = StandaloneTree::new(1_000).unwrap();
+    let leaves: Vec<i64> = (0..100).collect();
+    tree.update(&leaves, &[3.0; 100]).unwrap();
+    let halfway = catch_unwind(AssertUnwindSafe(|| {
+        tree.change((0..100).map(|leaf| {
+            assert!(leaf < 50, "an error that nobody foresaw");
+            (leaf, 0, Priority::ONE)
+        }));
+    }));
+    assert!(halfway.is_err());
+    tree.update(&[0], &[2.0]).unwrap();
+    assert_eq!(tree.total(), tree.priorities(None).unwrap().iter().sum::<f64>());
+}
