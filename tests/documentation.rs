@@ -82,7 +82,8 @@ fn every_page_below_docs_is_in_the_table_of_contents() {
 #[test]
 fn prose_has_short_lines() {
     let mut long = Vec::new();
-    for page in pages() {
+    // Of the page of keys a program makes every line.
+    for page in pages().into_iter().filter(|page| !page.ends_with("docs/configuration.md")) {
         let text = fs::read_to_string(&page).expect("a page");
         for (number, line) in lines_of_text(&text) {
             // Tables and formulas cannot be broken.
