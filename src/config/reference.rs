@@ -10,11 +10,13 @@ use super::setting::Kind;
 const INTRODUCTION: &str = "\
 # Configuration
 
-A run is described by a TOML file; `--set TABLE.KEY=VALUE` changes a key of it and wins. A key that neither sets has its default. Unknown keys,
-keys that have no effect on the chosen algorithm, values of another type and values outside their limits are refused, all at once, each with its
-place. `\"none\"` stands for an absent value.
+A run is described by a TOML file; `--set TABLE.KEY=VALUE` changes a key of it and wins.
+A key that neither sets has its default. `\"none\"` stands for an absent value.
+Unknown keys, keys that have no effect on the chosen algorithm, values of another type and values outside their limits
+are refused, all at once, each with its place.
 
-This page is made from the declarations in `src/config/schema`. After a change there, run `SHOAL_REWRITE=1 cargo test --lib configuration_page`.
+This page is made from the declarations in `src/config/schema`.
+After a change there, run `SHOAL_REWRITE=1 cargo test --lib configuration_page`.
 ";
 
 /// All keys with default, allowed values, unit and meaning, and the conditions between keys, as Markdown.

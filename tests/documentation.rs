@@ -1,0 +1,97 @@
+//! Rules for the pages: links lead somewhere, each page can be found, and prose has short lines, so that changes to it
+//! can be read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const LONGEST_LINE: usize = 120;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every page of Markdown that belongs to the project.
+fn pages() -> Vec<PathBuf> {
+    let folders = ["", "docs", "configs", "benches", "python"].map(|folder| root().join(folder));
+    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("a folder of pages")).flatten();
+    let mut pages: Vec<_> = files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|it| it == "md")).collect();
+    pages.sort();
+    pages
+}
+
+/// The lines outside code blocks, with their numbers.
+fn lines_of_text(page: &str) -> Vec<(usize, &str)> {
+    let mut in_code = false;
+    let numbered = page.lines().enumerate().filter(|(_, line)| {
+        let fence = line.trim_start().starts_with("```");
+        in_code ^= fence;
+        !in_code && !fence
+    });
+    numbered.map(|(index, line)| (index + 1, line)).collect()
+}
+
+/// Targets of the links in a line: what stands between `](` and `)`.
+fn targets(line: &str) -> impl Iterator<Item = &str> {
+    line.split("](").skip(1).filter_map(|rest| rest.split(')').next())
+}
+
+/// The name that a heading has in links.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim_start_matches('#').trim().to_lowercase();
+    kept.chars().filter(|it| it.is_alphanumeric() || " -_".contains(*it)).map(|it| if it == ' ' { '-' } else { it }).collect()
+}
+
+fn leads_nowhere(page: &Path, target: &str) -> bool {
+    if target.contains("://") {
+        return false;
+    }
+    let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+    let file = if file.is_empty() { page.to_path_buf() } else { page.parent().expect("a folder").join(file) };
+    if heading.is_empty() {
+        return !file.exists();
+    }
+    let text = fs::read_to_string(file).unwrap_or_default();
+    !lines_of_text(&text).iter().any(|(_, line)| line.starts_with('#') && anchor(line) == heading)
+}
+
+#[test]
+fn every_link_between_pages_leads_somewhere() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page");
+        for (number, line) in lines_of_text(&text) {
+            let dead = targets(line).filter(|target| leads_nowhere(&page, target));
+            broken.extend(dead.map(|target| format!("{}:{number}: {target}", page.display())));
+        }
+    }
+    assert!(broken.is_empty(), "links that lead nowhere:\n  {}", broken.join("\n  "));
+}
+
+#[test]
+fn every_page_below_docs_is_in_the_table_of_contents() {
+    let contents = fs::read_to_string(root().join("docs/README.md")).expect("the table of contents");
+    let missing: Vec<_> = pages()
+        .into_iter()
+        .filter(|page| page.parent() == Some(&root().join("docs")))
+        .filter_map(|page| page.file_name()?.to_str().map(String::from))
+        .filter(|name| name != "README.md" && !contents.contains(&format!("({name})")))
+        .collect();
+    assert!(missing.is_empty(), "docs/README.md does not name {missing:?}");
+}
+
+#[test]
+fn prose_has_short_lines() {
+    let mut long = Vec::new();
+    // Of the page of keys a program makes every line.
+    for page in pages().into_iter().filter(|page| !page.ends_with("docs/configuration.md")) {
+        let text = fs::read_to_string(&page).expect("a page");
+        for (number, line) in lines_of_text(&text) {
+            // Tables and formulas cannot be broken.
+            let is_prose = !line.starts_with('|') && !line.contains("$$");
+            if is_prose && line.chars().count() > LONGEST_LINE {
+                long.push(format!("{}:{number}: {} columns", page.display(), line.chars().count()));
+            }
+        }
+    }
+    assert!(long.is_empty(), "prose of more than {LONGEST_LINE} columns:\n  {}", long.join("\n  "));
+}
