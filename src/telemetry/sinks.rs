@@ -175,6 +175,7 @@ impl Sinks {
             env_steps: snapshot.env_steps,
             updates: snapshot.updates,
             episodes: snapshot.episodes,
+            inserted: snapshot.shares.clone(),
             restarts: snapshot.restarts,
             evaluations: self.evaluation_counts,
             best_evaluation: self.best_evaluation,

@@ -5,6 +5,8 @@
 
 use serde::Serialize;
 
+use super::Shares;
+
 /// Totals and rates of a run; counters are summed over the processes, dead ones included.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Snapshot {
@@ -109,6 +111,9 @@ pub struct Snapshot {
     pub learners: u64,
     /// Processes that died and were replaced.
     pub restarts: u64,
+    /// What each process inserted: for the closing report.
+    #[serde(skip)]
+    pub shares: Shares,
 }
 
 impl Snapshot {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
+use super::Shares;
 use super::bottleneck::Verdict;
 use super::evaluation::{Evaluation, EvaluationKind, Statistics};
 use super::goal::GoalOutcome;
@@ -116,6 +117,8 @@ pub struct Summary {
     pub updates: u64,
     /// Training episodes finished.
     pub episodes: u64,
+    /// What each process inserted into the replay.
+    pub inserted: Shares,
     /// Processes that died and were replaced.
     pub restarts: u64,
     /// Number of evaluations.
@@ -180,6 +183,9 @@ impl fmt::Display for Summary {
         let episodes = grouped(self.episodes);
         line("steps", format!("{} ({}/s), {episodes} episodes", grouped(self.env_steps), short(self.per_second(self.env_steps))))?;
         line("updates", format!("{} ({}/s)", grouped(self.updates), short(self.per_second(self.updates))))?;
+        if self.inserted.are_several() {
+            line("inserted", self.inserted.to_string())?;
+        }
         if let Some(goal) = self.goal.filter(|_| self.reason != StopReason::Solved) {
             line("goal", missed(goal))?;
         }

@@ -97,6 +97,7 @@ fn the_process_table_tells_the_living_from_the_dead() {
     assert!(actor["heartbeat_age_ms"].is_u64());
     assert_eq!((&actor["time"]["environment"], &actor["time"]["inference"]), (&json!(0.75), &json!(0.25)));
     assert_eq!((&actor["time"]["accounted_s"], &actor["env_steps"], &actor["inserted"]), (&json!(4.0), &json!(120), &json!(10)));
+    assert_eq!((&actor["insert_share"], &dead["insert_share"]), (&json!(1.0), &Value::Null));
     assert_eq!((&dead["state"], &dead["alive"], &dead["restarts"]), (&json!("live"), &json!(false), &json!(1)));
     assert_eq!(dead["last_words"], LAST_WORDS.replace('\x1b', "\\u{1b}"));
     assert_eq!((&learner["role"], &learner["updates"], &learner["sampled"]), (&json!("learner"), &json!(7), &json!(224)));

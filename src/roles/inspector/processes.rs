@@ -39,6 +39,8 @@ pub struct ProcessReport {
     pub episodes: u64,
     /// Transitions inserted.
     pub inserted: u64,
+    /// Share of these in what all processes inserted; absent for who inserted nothing.
+    pub insert_share: Option<f64>,
     /// Transitions sampled.
     pub sampled: u64,
     /// Updates taken part in.
@@ -111,12 +113,14 @@ impl TimeShares {
 }
 
 impl ProcessReport {
-    /// What `slot` says now. `of_this_boot` tells whether process ids and the monotonic clock still mean anything.
-    pub(super) fn of(slot: ProcessSlot<'_>, rates: Rates, of_this_boot: bool) -> Self {
+    /// What `slot` says now, where all processes inserted `inserted_by_all`. `of_this_boot` tells whether process ids and the
+    /// monotonic clock still mean anything.
+    pub(super) fn of(slot: ProcessSlot<'_>, rates: Rates, inserted_by_all: u64, of_this_boot: bool) -> Self {
         let state = slot.state();
         let owned = state != SlotState::Free;
         let role = slot.role().filter(|_| owned || slot.generation() > 0);
         let counters = slot.counters();
+        let inserted = counters.get(Counter::Inserted);
         let last_words = slot.last_words().lines().map(printable).collect::<Vec<_>>().join("\n");
         Self {
             slot: slot.index(),
@@ -132,7 +136,8 @@ impl ProcessReport {
             last_words: (!last_words.is_empty()).then_some(last_words),
             env_steps: counters.get(Counter::EnvSteps),
             episodes: counters.get(Counter::Episodes),
-            inserted: counters.get(Counter::Inserted),
+            inserted,
+            insert_share: (inserted > 0).then(|| inserted as f64 / inserted_by_all.max(inserted) as f64),
             sampled: counters.get(Counter::Sampled),
             updates: counters.get(Counter::Updates),
             parameter_updates: slot.parameter_updates(),
@@ -151,6 +156,7 @@ impl ProcessReport {
 
     /// Whether the slot has anything to tell.
     pub fn is_of_interest(&self) -> bool {
-        self.state != SlotState::Free || self.restarts > 0 || self.last_words.is_some() || self.env_steps > 0 || self.updates > 0
+        let worked = self.inserted > 0 || self.env_steps > 0 || self.updates > 0;
+        self.state != SlotState::Free || self.restarts > 0 || self.last_words.is_some() || worked
     }
 }

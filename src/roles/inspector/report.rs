@@ -160,7 +160,9 @@ impl Report {
         let now = Look::at(segment);
         let of_this_boot = segment.identity().is_of_this_boot();
         let process_rates = |slot| earlier.map_or_else(Rates::default, |earlier| now.process_rates(earlier, slot));
-        let processes = segment.processes().iter().map(|slot| ProcessReport::of(slot, process_rates(slot.index()), of_this_boot)).collect();
+        let inserted = total(segment, Counter::Inserted);
+        let processes =
+            segment.processes().iter().map(|slot| ProcessReport::of(slot, process_rates(slot.index()), inserted, of_this_boot)).collect();
         let (description, description_problem) = match describe(segment) {
             Ok(description) => (Some(description), None),
             Err(problem) => (None, Some(problem)),

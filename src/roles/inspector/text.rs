@@ -8,7 +8,7 @@ use super::Histogram;
 use super::processes::ProcessReport;
 use super::report::Report;
 use super::words::{
-    age, bar, bytes, describe_tree, done, evaluation, line, per_second, percent, process_state, rate, significant, training,
+    age, bar, bytes, describe_tree, done, evaluation, line, per_second, percent, process_state, rate, share, significant, training,
 };
 use crate::rendezvous::RunState as Liveliness;
 use crate::telemetry::Table;
@@ -89,7 +89,7 @@ impl Report {
     fn process_lines(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let (busy, idle): (Vec<_>, Vec<_>) = self.processes.iter().partition(|process| process.is_of_interest());
         line(formatter, "processes", &format!("{} slots, {} never used", self.processes.len(), idle.len()))?;
-        let header = ["slot", "process", "pid", "state", "phase", "heartbeat", "restarts", "done", "rate"];
+        let header = ["slot", "process", "pid", "state", "phase", "heartbeat", "restarts", "done", "rate", "share"];
         let mut table = Table::new(&header, &[1, 3, 4], 2);
         for process in &busy {
             table.row(process_cells(process));
@@ -159,5 +159,6 @@ fn process_cells(process: &ProcessReport) -> Vec<String> {
         process.restarts.to_string(),
         done(process),
         rate(&process.rates, process.updates > 0),
+        share(process),
     ]
 }

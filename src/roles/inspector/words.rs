@@ -37,6 +37,11 @@ pub(super) fn done(process: &ProcessReport) -> String {
     }
 }
 
+/// A process's share of what was inserted.
+pub(super) fn share(process: &ProcessReport) -> String {
+    process.insert_share.map_or_else(|| "-".into(), |share| format!("{:.0} %", 100.0 * share))
+}
+
 /// How fast a process works: in updates if it learns, else in environment steps.
 pub(super) fn rate(rates: &Rates, learns: bool) -> String {
     let rate = if learns { rates.updates_per_s } else { rates.env_steps_per_s };

@@ -15,7 +15,7 @@ use crate::segment::metrics::Report;
 use crate::segment::processes::{Role, SlotState};
 use crate::segment::scores::{EvaluationScore, Scores, TrainingScore};
 use crate::sync::Ordering;
-use crate::telemetry::{ActorTime, Evaluation, LearnerTime, Snapshot};
+use crate::telemetry::{ActorTime, Evaluation, Inserted, LearnerTime, Shares, Snapshot};
 
 /// Training episodes that their means are taken over.
 const EPISODES: usize = 100;
@@ -132,6 +132,7 @@ impl Observer {
             },
             evaluator_processor_s: self.core_times.evaluator.running.as_secs_f64(),
             restarts,
+            shares: shares(segment),
             ..self.last.clone()
         };
         self.count_processes(segment, &mut now);
@@ -209,6 +210,15 @@ impl Observer {
             });
         }
     }
+}
+
+/// What each process that ever inserted has inserted. A replacement counts on.
+fn shares(segment: &Segment) -> Shares {
+    let inserted = segment.processes().iter().filter_map(|slot| {
+        let ((role, number), transitions) = (slot.role()?, slot.counters().get(Counter::Inserted));
+        (transitions > 0).then(|| Inserted { process: format!("{} {number}", role.name()), transitions })
+    });
+    Shares(inserted.collect())
 }
 
 /// Whether there is one exploration rate to tell of.
