@@ -102,7 +102,7 @@ tests/data/config/contradictions.toml:20:14: a learner.batch_size of 64 cannot b
 tests/data/config/contradictions.toml:24:12: a replay.capacity of 1000 is less than the 1143 transitions that can be written at once, by 1 actors (actor.count) and 8 attach slots (actor.attach_slots), each up to 127 for actor.flush_transitions 64, actor.environments 64 and algorithm.n_step 1; raise replay.capacity or lower one of these
 tests/data/config/contradictions.toml:25:12: replay.min_size 2000 exceeds replay.capacity 1000, so sampling would never begin; lower replay.min_size or raise replay.capacity
 tests/data/config/contradictions.toml:26:14: replay.beta_start 0.9 exceeds replay.beta_end 0.5, but beta only grows; lower replay.beta_start or raise replay.beta_end
-tests/data/config/contradictions.toml:28:14: a replay.error_band of 100 samples is too narrow for batches of 64 and flushes of up to 127 transitions: both sides could wait for ever; use at least 4064, or "none"
+tests/data/config/contradictions.toml:28:14: a replay.error_band of 100 samples is too narrow for batches of 64 and flushes of up to 127 transitions: one alone would leave it; use at least 4064, or "none"
 9 problems in the configuration
 "#,
     );

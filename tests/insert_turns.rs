@@ -3,6 +3,7 @@
 
 mod support;
 
+use proptest::prelude::*;
 use shoal::replay::RateLimiter;
 use shoal::segment::control::RunState;
 use shoal::segment::counters::Counter;
@@ -267,4 +268,32 @@ fn a_turn_is_near_when_those_in_front_and_the_samples_drawn_meanwhile_leave_room
     // In balance there is room for everybody, whoever stands in line.
     control.inserted().store(LIMITER.min_size, Ordering::SeqCst);
     assert!(third.is_near(0, 1_000_000) && turn(1).has_come());
+}
+
+#[test]
+fn whatever_the_sizes_one_side_can_always_move_and_one_step_at_most_leaves_the_band() {
+    let run = Run::new(sizes());
+    occupy_all(&run);
+    let control = run.segment.control();
+    let steps = prop::collection::vec((any::<bool>(), 1u64..2_000, 1u64..600), 1..300);
+    proptest!(|(ratio in 0.01f64..100.0, band in 0.0f64..5_000.0, steps in steps)| {
+        let limiter = RateLimiter { min_size: 50, samples_per_insert: Some(ratio), error_band: band };
+        let [mut inserted, mut sampled] = [0, 0];
+        for (prefers_insert, flush, batch) in steps {
+            control.inserted().store(inserted, Ordering::Relaxed);
+            control.sampled().store(sampled, Ordering::Relaxed);
+            let before = limiter.surplus(inserted, sampled).expect("a ratio");
+            let may_insert = limiter.turn(&run.segment, run.slot(0)).has_come();
+            let may_sample = limiter.may_sample(inserted, sampled, batch);
+            prop_assert!(may_insert || may_sample, "both wait at a surplus of {before} with a band of {band}");
+            if may_insert && (prefers_insert || !may_sample) {
+                prop_assert!(before <= band);
+                inserted += flush;
+            } else {
+                sampled += batch;
+                let after = limiter.surplus(inserted, sampled).expect("a ratio");
+                prop_assert!(after >= -band.max(batch as f64), "a surplus of {after} with a band of {band}");
+            }
+        }
+    });
 }

@@ -40,9 +40,8 @@ fn no_actor_gets_less_than_half_of_its_share() {
         .spawn()
         .unwrap();
     let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
-    let look = || -> Vec<u64> {
-        (0..OWN + ATTACHED).map(|slot| segment.processes().slot(slot).counters().get(Counter::Inserted)).collect()
-    };
+    let look =
+        || -> Vec<u64> { (0..OWN + ATTACHED).map(|slot| segment.processes().slot(slot).counters().get(Counter::Inserted)).collect() };
     run.wait_for("everybody", |_| look().iter().all(|&inserted| inserted > 4 * FLUSH));
     let mut looks = vec![look()];
     let total = |look: &[u64]| look.iter().sum::<u64>();

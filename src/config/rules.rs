@@ -74,15 +74,15 @@ pub(crate) const RULES: &[Rule] = &[
             "learner.batch_size",
         ],
         doc: "`replay.error_band` is at least `learner.batch_size`, and at least `replay.samples_per_insert` times the largest flush, which \
-              is `actor.flush_transitions - 1 + actor.environments * algorithm.n_step` transitions. With less, actors and learners could \
-              wait for each other for ever.",
+              is `actor.flush_transitions - 1 + actor.environments * algorithm.n_step` transitions. With less, a single batch or flush \
+              would leave it.",
         violation: |config| {
             let (band, least) = (config.replay.error_band?, config.least_error_band()?);
             let flush = config.largest_flush_transitions();
             (band < least).then(|| {
                 format!(
                     "a replay.error_band of {band} samples is too narrow for batches of {} and flushes of up to {flush} transitions: \
-                     both sides could wait for ever; use at least {least}, or \"none\"",
+                     one alone would leave it; use at least {least}, or \"none\"",
                     config.learner.batch_size
                 )
             })

@@ -34,7 +34,8 @@ impl fmt::Display for Shares {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all: u64 = self.0.iter().map(|inserted| inserted.transitions).sum();
         let share = |inserted: &Inserted| format!("{} {:.1} %", inserted.process, 100.0 * inserted.transitions as f64 / all.max(1) as f64);
-        let extremes = (self.0.iter().min_by_key(|inserted| inserted.transitions), self.0.iter().max_by_key(|inserted| inserted.transitions));
+        let extremes =
+            (self.0.iter().min_by_key(|inserted| inserted.transitions), self.0.iter().max_by_key(|inserted| inserted.transitions));
         let named: Vec<String> = match extremes {
             (Some(least), Some(most)) if self.0.len() > NAMED => {
                 let equal = format!("each of {} would have {:.1} %", self.0.len(), 100.0 / self.0.len() as f64);

@@ -64,6 +64,7 @@ fn everything() -> Snapshot {
         attached: 1,
         learners: 1,
         restarts: 1,
+        shares: shoal::telemetry::Shares::default(),
     }
 }
 
