@@ -25,6 +25,7 @@ struct Rates {
     /// Updates per second that learners, all together, spent on waiting for each other and adding up.
     updates_per_exchange_second: f64,
     /// Seconds that actors and learners together waited for the rate limiter.
+    #[cfg(feature = "python")]
     waiting: f64,
 }
 
@@ -48,6 +49,7 @@ fn rates<const RUNS: usize>(mut runs: [Supervised; RUNS], seconds: f64) -> [(Rat
             env_steps_per_learner_second: per("learner_processor_s", "env_steps"),
             updates_per_learner_second: per("learner_processor_s", "updates"),
             updates_per_exchange_second: per("learner_exchange_s", "updates"),
+            #[cfg(feature = "python")]
             waiting: per("wall_s", "actor_limiter_wait_s") + per("wall_s", "learner_limiter_wait_s"),
         }
     });
@@ -96,7 +98,6 @@ fn follow(settings: &[&str], bottleneck: &str, key: &str, rate: impl Fn(&Rates) 
 fn gain(settings: &[String], changes: &[String], rate: impl Fn(&Rates) -> f64) -> f64 {
     let changed = [settings, changes].concat();
     let [before, after] = rates([start_with(settings), start_with(&changed)], SECONDS).map(|(rates, _)| rate(&rates));
-    eprintln!("{before:.0} a second before, {after:.0} with {changes:?}: {:.2} times as much", after / before);
     after / before
 }
 
