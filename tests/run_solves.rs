@@ -69,7 +69,7 @@ fn a_lucky_evaluation_does_not_end_a_run() {
         run.wait_for_evaluations("three confirmations", |lines| times(lines, is_confirmation) >= 3);
         run.wait_for_log("not solved yet: an evaluation reached");
         run.signal(Signal::SIGTERM);
-        assert!(run.wait().success(), "{}", run.output());
+        assert_eq!(run.wait().code(), Some(143), "{}", run.output());
         let output = run.output();
         assert!(output.contains("interrupted, after") && !output.contains("solved:"), "{output}");
         assert!(output.contains("that fresh episodes did not confirm"), "{output}");
