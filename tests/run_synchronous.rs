@@ -53,6 +53,6 @@ fn an_evaluation_may_take_longer_than_a_process_may_be_silent() {
         "evaluator.confirm_episodes=8",
     ];
     let short = ["run.stop_env_steps=100", "replay.min_size=40", "actor.random_steps=0", "machine.hang_timeout_s=3.0"];
-    let (_, evaluations) = train(&[overrides, short].concat());
+    let (_, evaluations) = train(&[&overrides[..], &short[..]].concat());
     assert_eq!(evaluations.iter().filter(|line| line["kind"] == "routine").count(), 1);
 }

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Updates per second of two learners beside those of one, at the default placement, in turns.
+
+Every round runs one learner and two learners once, in an order that changes from round to round; the figure is the median of the rounds' ratios.
+`apart` is a control: two runs with one learner each at the same time, both together beside the one alone. It says what the machine gives to two
+processes that have nothing to do with each other, so that a ratio is not blamed on the placement where the machine has no second core to give.
+
+Other programs disturb such figures. Each point notes which share of the cores they took; points above `--others` are repeated, and marked if that
+did not help. One environment step per update; no evaluator unless `--evaluator` is given.
+"""
+
+import argparse
+import os
+import statistics
+import time
+
+import runs
+
+PRESETS = {"sac": "halfcheetah_sac", "td3": "halfcheetah_td3", "dqn": "cartpole_dqn"}
+ATTEMPTS = 3
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def busy_s():
+    """Processor seconds of everybody since boot."""
+    with open("/proc/stat") as file:
+        user, nice, system, idle, io_wait, interrupts, soft, stolen = map(int, file.readline().split()[1:9])
+    return (user + nice + system + interrupts + soft + stolen) / TICKS_PER_S
+
+
+def overrides(batch, learners, arguments):
+    return [
+        "run.stop_env_steps=1000000000000",
+        'run.stop_eval_return="none"',
+        "run.metrics_interval_s=0.1",
+        f"learner.batch_size={batch}",
+        f"learner.count={learners}",
+        f"replay.samples_per_insert={float(batch)}",
+        f"replay.min_size={max(1000, batch)}",
+        "replay.capacity=100000",
+        f"evaluator.enabled={str(arguments.evaluator).lower()}",
+        *arguments.set,
+    ]
+
+
+def wait_for_updates(run):
+    while not (run.metrics() and run.metrics()[-1]["updates"] > 5):
+        if run.process.poll() is not None:
+            raise RuntimeError(f"the supervisor failed:\n{run.process.stderr.read()}")
+        time.sleep(0.02)
+
+
+def updates_per_s(algorithm, batch, learners, copies, arguments):
+    """Of `copies` runs at the same time, all together, and the share of the cores that other programs took meanwhile."""
+    config = runs.ROOT / f"configs/{PRESETS[algorithm]}.toml"
+    several = [runs.Run(arguments.supervisor, config, overrides(batch, learners, arguments)) for _ in range(copies)]
+    try:
+        for run in several:
+            wait_for_updates(run)
+        time.sleep(arguments.seconds / 4)
+        pids = [pid for run in several for pid in [run.process.pid, *run.processes()]]
+        before, busy, own, at = [run.metrics()[-1] for run in several], busy_s(), sum(map(runs.cpu_seconds, pids)), time.monotonic()
+        time.sleep(arguments.seconds)
+        after, busy, own = [run.metrics()[-1] for run in several], busy_s() - busy, sum(map(runs.cpu_seconds, pids)) - own
+        others = max(0.0, busy - own) / (time.monotonic() - at) / len(os.sched_getaffinity(0))
+    finally:
+        for run in several:
+            run.__exit__()
+    rates = [(end["updates"] - start["updates"]) / (end["wall_s"] - start["wall_s"]) for start, end in zip(before, after)]
+    return sum(rates), others
+
+
+def undisturbed(algorithm, batch, learners, copies, arguments):
+    """The attempt beside which others took least, the first that is quiet enough."""
+    best = None
+    for _ in range(ATTEMPTS):
+        point = updates_per_s(algorithm, batch, learners, copies, arguments)
+        if best is None or point[1] < best[1]:
+            best = point
+        if best[1] <= arguments.others:
+            break
+    return best
+
+
+def compare(algorithm, batch, arguments):
+    cases = {"one": (1, 1), "two": (2, 1), **({"apart": (1, 2)} if arguments.apart else {})}
+    points = {name: [] for name in cases}
+    for number in range(arguments.rounds):
+        names = list(cases)
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            points[name].append(undisturbed(algorithm, batch, *cases[name], arguments))
+    others = max(share for case in points.values() for _, share in case)
+    ratio = lambda name: statistics.median(two[0] / one[0] for two, one in zip(points[name], points["one"]))
+    row = {"algorithm": algorithm, "batch": batch, "two / one": f"{ratio('two'):.2f}"}
+    if arguments.apart:
+        row["apart / one"] = f"{ratio('apart'):.2f}"
+    for name in ("one", "two"):
+        row[f"{name} (updates/s)"] = f"{statistics.median(rate for rate, _ in points[name]):,.1f}"
+    row["others' share of the cores"] = f"{others:.0%}" + (" (disturbed)" if others > arguments.others else "")
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("algorithms", nargs="*", metavar="ALGORITHM", help=f"of {', '.join(PRESETS)}; all if none is named")
+    parser.add_argument("--batches", type=int, nargs="+", default=[64, 256, 1024, 4096])
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--others", type=float, default=0.05, help="share of the cores that other programs may take")
+    parser.add_argument("--apart", action="store_true", help="measure two separate runs, too")
+    parser.add_argument("--evaluator", action="store_true", help="with the preset's evaluator")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for instance machine.affinity=false")
+    parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
+    parser.add_argument("--out")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.algorithms) - set(PRESETS):
+        parser.error(f"no such algorithm: {', '.join(sorted(unknown))}")
+    result = {"machine": runs.machine(), "set": arguments.set, "learners": []}
+    print(result["machine"], flush=True)
+    for algorithm in arguments.algorithms or PRESETS:
+        for batch in arguments.batches:
+            result["learners"].append(compare(algorithm, batch, arguments))
+            print(f"{algorithm} {batch}: {result['learners'][-1]['two / one']}", flush=True)
+    print(f"\n{runs.table(result['learners'])}")
+    runs.write(arguments.out, result)
+
+
+if __name__ == "__main__":
+    main()
