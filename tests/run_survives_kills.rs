@@ -77,8 +77,8 @@ fn updates(segment: &Segment) -> u64 {
     segment.control().updates().load(Ordering::Relaxed)
 }
 
-/// Stop `publisher` after an update that is followed by all its publications, before the first of them is complete, unless
-/// `given_up` comes first. It is led there in small steps, each long enough for it to get a core.
+/// Stop `publisher` after an update that is followed by all its publications, before the first of them is complete,
+/// unless `given_up` comes first. It is led there in small steps, each long enough for it to get a core.
 fn stop_before_it_publishes(segment: &Segment, publisher: u32, given_up: impl Fn() -> bool) -> bool {
     let board = segment.parameter_board();
     let mut parameters = vec![0.0; board.len()];

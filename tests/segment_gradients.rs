@@ -1,5 +1,5 @@
-//! Learners in processes of their own run the real loop: they come to the same sums and parameters bit for bit, whoever is
-//! killed or stopped and whenever, nobody waits for the dead, and what a living learner knows is not lost.
+//! Learners in processes of their own run the real loop: they come to the same sums and parameters bit for bit, whoever
+//! is killed or stopped and whenever, nobody waits for the dead, and what a living learner knows is not lost.
 //!
 //! What they learn is made up (`made_up`), so that each can check every sum it is given. The test plays the supervisor.
 
@@ -63,7 +63,8 @@ impl<'r> Learners<'r> {
         self.bury(number);
     }
 
-    /// Stop learner `number` where it is in nobody's way but the other learners': else a supervisor would have to kill it.
+    /// Stop learner `number` where it is in nobody's way but the other learners': else a supervisor would have to kill
+    /// it.
     fn stop_outside_operations(&self, number: usize) {
         self.family.stop(number);
         while self.run.slot(number).in_operation() {
@@ -231,7 +232,8 @@ fn when_all_are_dead_the_first_replacement_leads_from_the_newest_state() {
     learners.end();
 }
 
-/// As long as one of them lives that has taken part, a learner that joins misses one update at most: `made_up` checks it.
+/// As long as one of them lives that has taken part, a learner that joins misses one update at most: `made_up` checks
+/// it.
 #[test]
 fn learners_killed_and_stopped_at_any_moment_lose_nothing_that_a_living_one_knows() {
     let kills = support::count_from_environment("SHOAL_TEST_KILLS", 300);

@@ -1,14 +1,15 @@
 //! The exchange in which the learners of a [`View`] add up their gradients.
 //!
-//! A *round* is one update: each member of the view writes its share into its own slot, says that it arrived, waits until
-//! every member has arrived, and adds up the shares in order of their numbers. All members compute the same sum, bit
-//! for bit, and apply the same update. There is one barrier per round: slots are double-buffered by the parity of the
-//! round, and a member writes round `r + 2` only after everyone arrived in `r + 1`, hence finished reading `r`.
+//! A *round* is one update: each member of the view writes its share into its own slot, says that it arrived, waits
+//! until every member has arrived, and adds up the shares in order of their numbers. All members compute the same sum,
+//! bit for bit, and apply the same update. There is one barrier per round: slots are double-buffered by the parity of
+//! the round, and a member writes round `r + 2` only after everyone arrived in `r + 1`, hence finished reading `r`.
 //!
 //! Whoever finds a new view abandons its round. The leader then publishes its state on the learner board under the new
 //! epoch, and the others load it before they write any share: nobody is left with half a round, and a replaced learner
-//! starts from the leader's state. What a laggard added up from slots that were being rewritten is thrown away: it looks
-//! at the view once more after the sum, and finds the one under which they are being rewritten ([`GradientExchange::add_up`]).
+//! starts from the leader's state. What a laggard added up from slots that were being rewritten is thrown away: it
+//! looks at the view once more after the sum, and finds the one under which they are being rewritten
+//! ([`GradientExchange::add_up`]).
 
 use super::membership::View;
 use super::view::{load_f32, store_f32, words_for};
@@ -76,7 +77,8 @@ impl<'a> GradientExchange<'a> {
     /// Write this learner's share of round `round` of a view, which it has loaded, and say that it has arrived.
     pub fn arrive(self, learner: usize, view: View, round: u64, share: Share, gradient: &[f32]) {
         let words = self.share(learner, round);
-        // Release fence: this learner loaded the view before it stores the words below. It pairs with the fence in `add_up`.
+        // Release fence: this learner loaded the view before it stores the words below. It pairs with the fence in
+        // `add_up`.
         fence(Ordering::Release);
         let notes: [f64; NOTES] = [share.transitions, share.loss_sum, share.q_sum, share.largest_weight, share.policy_loss_sum];
         for (word, note) in words.iter().zip(notes) {
@@ -98,8 +100,8 @@ impl<'a> GradientExchange<'a> {
 
     /// Add the shares of all members, who have arrived in `round`, into `gradient`.
     ///
-    /// The sum counts only if a look at the membership *after* it finds `view` still: under a later one, members may have
-    /// begun to write other shares into these slots.
+    /// The sum counts only if a look at the membership *after* it finds `view` still: under a later one, members may
+    /// have begun to write other shares into these slots.
     pub fn add_up(self, view: View, round: u64, scratch: &mut [f32], gradient: &mut [f32]) -> Share {
         gradient.fill(0.0);
         let mut total = Share::default();
@@ -116,8 +118,8 @@ impl<'a> GradientExchange<'a> {
                 *sum += value;
             }
         }
-        // Acquire fence: pairs with the one in `arrive`. Whoever met a word of a share under a later view finds that view,
-        // or a still later one, when it looks next: the writer had loaded it before it stored the word.
+        // Acquire fence: pairs with the one in `arrive`. Whoever met a word of a share under a later view finds that
+        // view, or a still later one, when it looks next: the writer had loaded it before it stored the word.
         fence(Ordering::Acquire);
         total
     }

@@ -3,17 +3,18 @@
 //! A *view* is a set of learners with an epoch and a leader, in one word, so that nobody reads half of one. Only the
 //! supervisor makes views: when it is about to start a learner, and when the kernel has said that one is dead.
 //!
-//! **The longest-standing member leads.** A living leader therefore stays leader and newcomers follow. Two things depend
-//! on it:
+//! **The longest-standing member leads.** A living leader therefore stays leader and newcomers follow. Two things
+//! depend on it:
 //!
-//! * *Nobody publishes beside another.* A learner publishes only under a view that names it, and another one is named only
-//!   once the kernel has confirmed that the one before is dead. Of all processes that ever led, only the leader can be
-//!   alive: one that was stopped in the middle of a publication is still the leader when it wakes up, or never wakes up.
-//! * *Nothing is lost that a living member knows.* No round of a view is completed without all its members. A member that
-//!   has once taken part is therefore at most one update behind any other, however long it stood still. When the leader
-//!   dies, the next in order either has taken part, and goes on from its own memory; or it has not, and goes on from the
-//!   newest state on the learner board. Those who entered after it know no more: since it entered, they have completed no
-//!   round, and what they hold they read from that board.
+//! * *Nobody publishes beside another.* A learner publishes only under a view that names it, and another one is named
+//!   only once the kernel has confirmed that the one before is dead. Of all processes that ever led, only the leader
+//!   can be alive: one that was stopped in the middle of a publication is still the leader when it wakes up, or never
+//!   wakes up.
+//! * *Nothing is lost that a living member knows.* No round of a view is completed without all its members. A member
+//!   that has once taken part is therefore at most one update behind any other, however long it stood still. When the
+//!   leader dies, the next in order either has taken part, and goes on from its own memory; or it has not, and goes on
+//!   from the newest state on the learner board. Those who entered after it know no more: since it entered, they have
+//!   completed no round, and what they hold they read from that board.
 //!
 //! The next leader sees all that the dead one stored: it happened before the kernel reported the death, that before the
 //! supervisor stored the view (Release), and that before the next leader loaded it (Acquire).

@@ -3,13 +3,14 @@
 //! Three buffers: the writer fills the one that is two versions old, so a reader has the time of two publications to
 //! copy before it must start again, never blocks, and never sees a mixture. The writer never waits.
 //!
-//! **One writer at a time**, or two could fill one buffer and both mark it as whole. On the boards of the learners it is the
-//! leader, and another learner becomes the leader only once the kernel has confirmed the death of the one before, even if
-//! that one stands still in the middle of a publication (see `membership`). On a board of statistics it is the process in the
-//! slot, which is given away only once its owner is dead.
+//! **One writer at a time**, or two could fill one buffer and both mark it as whole. On the boards of the learners it
+//! is the leader, and another learner becomes the leader only once the kernel has confirmed the death of the one
+//! before, even if that one stands still in the middle of a publication (see `membership`). On a board of statistics it
+//! is the process in the slot, which is given away only once its owner is dead.
 //!
-//! **A writer that dies in the middle** leaves the version word where it was, or moves it after the whole buffer. In the first
-//! case no reader looks at the buffer, whatever its mark says, and the next writer fills it again under the same number.
+//! **A writer that dies in the middle** leaves the version word where it was, or moves it after the whole buffer. In
+//! the first case no reader looks at the buffer, whatever its mark says, and the next writer fills it again under the
+//! same number.
 //!
 //! ```text
 //! | newest version | buffer 0: version, note, note, ... values | buffer 1 | buffer 2 |
@@ -72,8 +73,8 @@ impl<'a> ParameterBoard<'a> {
         &self.words[HEADER_WORDS + index * length..][..length]
     }
 
-    /// Publish `parts`, one after the other and each from an even index on, as the next version, and return it. Only for
-    /// the one writer of the board: of the learners' boards, the learner that leads.
+    /// Publish `parts`, one after the other and each from an even index on, as the next version, and return it. Only
+    /// for the one writer of the board: of the learners' boards, the learner that leads.
     pub fn publish(self, parts: &[&[f32]], notes: [u64; NOTES]) -> u64 {
         // What a dead writer stored last is seen here: its death was confirmed before this process became the writer.
         let version = self.version() + 1;

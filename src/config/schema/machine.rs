@@ -14,7 +14,8 @@ table! {
         huge_pages: bool = true, Limits::Any, "";
         /// Restarts granted to one process before the run is given up.
         max_restarts: u32 = 10, whole(0, 1_000_000), "restarts";
-        /// Time without a heartbeat after which a process counts as hung and is replaced.
+        /// Time without a heartbeat after which a process counts as hung and is replaced; a run in which nothing advances for as long
+        /// although all have heartbeats is reported.
         hang_timeout_s: f64 = 60.0, between(0.1, 86_400.0), "seconds";
     }
 }

@@ -1,8 +1,8 @@
 //! The learner: draws its share of the batch, adds its gradient to the other learners', updates, publishes.
 //!
-//! Every learner holds the same parameters and the same optimizer state, bit for bit, because all of them apply the same
-//! sum. The leader of the view (see `segment::membership`) publishes; when the view changes, it hands its state to the
-//! others.
+//! Every learner holds the same parameters and the same optimizer state, bit for bit, because all of them apply the
+//! same sum. The leader of the view (see `segment::membership`) publishes; when the view changes, it hands its state to
+//! the others.
 
 mod batches;
 
@@ -83,8 +83,8 @@ impl<'a> Learner<'a> {
         })
     }
 
-    /// Whether this learner publishes, alone of all living processes. A newer view that it has not seen yet takes nothing
-    /// from it: who leads does so until its death.
+    /// Whether this learner publishes, alone of all living processes. A newer view that it has not seen yet takes
+    /// nothing from it: who leads does so until its death.
     fn leads(&self) -> bool {
         self.view.leader == Some(self.run.number)
     }
@@ -162,8 +162,8 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// As the leader of a new view: publish the state for the others, its own or, in a process that has not taken part in
-    /// any view yet, the newest that there is.
+    /// As the leader of a new view: publish the state for the others, its own or, in a process that has not taken part
+    /// in any view yet, the newest that there is.
     fn lead_on(&mut self, view: View) -> bool {
         if view.leader != Some(self.run.number) {
             return false;
@@ -177,9 +177,9 @@ impl<'a> Learner<'a> {
         true
     }
 
-    /// As another member: load the leader's state once it has been published under this view. It cannot be missed: until
-    /// this learner arrives in a round of the view nobody completes one, so what the leader publishes next it publishes
-    /// under a later view, which this learner then finds.
+    /// As another member: load the leader's state once it has been published under this view. It cannot be missed:
+    /// until this learner arrives in a round of the view nobody completes one, so what the leader publishes next it
+    /// publishes under a later view, which this learner then finds.
     fn follow(&mut self, view: View) -> bool {
         self.load_state(Some(u64::from(view.epoch)))
     }
@@ -191,7 +191,8 @@ impl<'a> Learner<'a> {
         }
         self.learning.restore(&self.state);
         self.updates = updates;
-        // A state is without the statistics: without a look at them, this learner would train and publish unscaled until its next one.
+        // A state is without the statistics: without a look at them, this learner would train and publish unscaled
+        // until its next one.
         self.observe();
         true
     }

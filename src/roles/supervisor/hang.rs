@@ -1,10 +1,10 @@
 //! Processes that hang: suspected by their heartbeat, asked for their Python stack, then killed.
 //!
-//! Only a process that steps environments in Python can be asked: its interpreter answers SIGUSR1, even in the middle of
-//! native code, by writing its stack to a file in memory that it inherited. All others ignore the signal.
+//! Only a process that steps environments in Python can be asked: its interpreter answers SIGUSR1, even in the middle
+//! of native code, by writing its stack to a file in memory that it inherited. All others ignore the signal.
 //!
-//! Nobody is blamed for a time in which the supervisor itself did not run: whoever stops a whole run and lets it go on finds
-//! all of it alive ([`Vigil`]).
+//! Nobody is blamed for a time in which the supervisor itself did not run: whoever stops a whole run and lets it go on
+//! finds all of it alive ([`Vigil`]).
 
 use std::fs::File;
 use std::io;
@@ -95,9 +95,9 @@ impl Hang {
 }
 
 impl Watched {
-    /// Kill the process if it has been silent for longer than `limit`, or than a minute while it starts, after a moment to
-    /// write its stack if it can. Only the time since `vigil`, from when on the supervisor has looked without a pause, counts
-    /// as silence. Returns what is to be said of it, when it is killed.
+    /// Kill the process if it has been silent for longer than `limit`, or than a minute while it starts, after a moment
+    /// to write its stack if it can. Only the time since `vigil`, from when on the supervisor has looked without a
+    /// pause, counts as silence. Returns what is to be said of it, when it is killed.
     pub(super) fn kill_if_hung(&mut self, slot: ProcessSlot<'_>, limit: Duration, vigil: Instant) -> Option<String> {
         let living = self.living.as_ref()?;
         let silent = silence(slot).min(vigil.elapsed());

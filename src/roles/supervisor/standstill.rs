@@ -1,10 +1,11 @@
 //! A run that stands still although every process gives signs of life: noticed and said, never acted upon.
 //!
 //! Who waits beats while it waits. A wait that nobody ends, such as that of learners for each other, therefore looks
-//! healthy to the watch over heartbeats (`hang`); what gives it away is that no count of the run changes. It is given as
-//! long as a single process may be silent, `machine.hang_timeout_s`. Silences with a cause start the time anew:
+//! healthy to the watch over heartbeats (`hang`); what gives it away is that no count of the run changes. It is given
+//! as long as a single process may be silent, `machine.hang_timeout_s`. Silences with a cause start the time anew:
 //!
-//! * a process that is silent itself, be it in a slow environment, in a long start or stopped: it moves on or counts as hung;
+//! * a process that is silent itself, be it in a slow environment, in a long start or stopped: it moves on or counts as
+//!   hung;
 //! * a process that has died and whose replacement waits for its turn;
 //! * an evaluation in the synchronous trainer, during which nothing else is to happen;
 //! * a pause of the supervisor itself: somebody stopped the whole run and let it go on.
@@ -88,8 +89,8 @@ impl Standstill {
 }
 
 impl Watched {
-    /// Whether the run may well stand still because of this process: because it is silent or absent, which others see to,
-    /// or because it evaluates on behalf of all. Nobody ever waits for an evaluator.
+    /// Whether the run may well stand still because of this process: because it is silent or absent, which others see
+    /// to, or because it evaluates on behalf of all. Nobody ever waits for an evaluator.
     fn excuses_silence(&self, slot: ProcessSlot<'_>, patience: Duration) -> bool {
         match self.planned.role {
             Role::Evaluator => false,
@@ -106,7 +107,7 @@ fn explain(segment: &Segment) -> String {
     for slot in segment.processes().iter().filter(|slot| slot.state() == SlotState::Live) {
         let (Some((role, number)), Some(phase)) = (slot.role(), slot.phase()) else { continue };
         phases.entry(phase.name()).or_default().push(format!("{} {number} (pid {})", role.name(), slot.pid()));
-        all_wait_for_the_limiter &= role == Role::Evaluator || phase == Phase::LimiterWait;
+        all_wait_for_the_limiter &= matches!(role, Role::Evaluator | Role::Guest) || phase == Phase::LimiterWait;
     }
     let mut lines: Vec<String> = phases.iter().map(|(phase, names)| format!("{phase}: {}", enumerate(names))).collect();
     if all_wait_for_the_limiter {
