@@ -88,8 +88,7 @@ fn a_guest_that_stands_still_inside_an_operation_is_not_killed_and_holds_up_no_r
     kill(guest.id(), Signal::SIGCONT);
     run.wait_for_log("the sums of the tree are exact again");
     assert!(guest.try_wait().unwrap().is_none(), "the guest has failed");
-    run.signal(Signal::SIGTERM);
-    run.wait();
+    run.end_by(Signal::SIGTERM);
     assert!(guest.wait().unwrap().success(), "the guest was told in good order that the run has ended");
     assert!(!run.log().contains("audit"), "{}", run.log());
     run.assert_nothing_left();

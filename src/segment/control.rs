@@ -62,7 +62,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Change what the run is doing. Only the supervisor does, or whoever repairs a replay without one.
+    /// Change what the run is doing. The supervisor does; without one, whoever stops the replay, or finds or ends damage.
     pub fn set_run_state(self, state: RunState) {
         let value = match state {
             RunState::Starting => 0,

@@ -54,8 +54,8 @@ impl Object {
         let not_ours = |found: String| SegmentError::NotOurs { name: name.into(), found };
         let file = File::from(opened.map_err(|error| match error {
             Errno::ELOOP => not_ours("a symbolic link".into()),
-            // glibc says EINVAL for it.
-            Errno::EISDIR | Errno::EINVAL => not_ours("a folder".into()),
+            // The C library's word for it, and for what cannot be the name of an object.
+            Errno::EINVAL | Errno::EISDIR => not_ours("a folder, or no object at all".into()),
             // Nobody may write to it, or read it, but its owner.
             Errno::EACCES => not_ours("a file of another user".into()),
             error => refuse(error.desc()),

@@ -58,10 +58,10 @@ impl Standalone {
             turn = self.limiter.turn(&self.segment, place);
             self.wait_to_add(&mut patience, &mut turn)?;
         }
+        self.wait_at_gate(&mut patience)?;
         let mut writing = patience.lock(&sides.writing)?;
         let Writing { participant, frames, steps, priorities } = &mut *writing;
         let place = participant.place(&self.company, &self.segment, &self.schema, true)?;
-        self.wait_at_gate(&mut patience)?;
         if let Some(errors) = errors {
             self.priorities_of(errors, priorities);
         }

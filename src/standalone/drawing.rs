@@ -80,8 +80,8 @@ impl Standalone {
             return Err(StandaloneError::NotPrioritized);
         }
         check_errors(errors)?;
-        let mut reading = patience.lock(&self.sides().reading)?;
         self.wait_at_gate(&mut patience)?;
+        let mut reading = patience.lock(&self.sides().reading)?;
         let Reading { participant, priorities, generations: now, .. } = &mut *reading;
         let view = self.view(None, Scratch::default());
         now.clear();
