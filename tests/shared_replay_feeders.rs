@@ -1,0 +1,151 @@
+//! Processes that feed a shared replay without a supervisor: whoever waits for the rate limiter has its turn, whatever becomes of
+//! those in front.
+#![cfg(target_arch = "x86_64")]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+use shoal::segment::counters::Counter;
+use shoal::segment::processes::{Place, ProcessSlot, SlotState};
+use shoal::segment::{Segment, system};
+use shoal::standalone::{Options, Patience, Standalone};
+use shoal::sync::Ordering;
+use support::{Run, Sizes, wait_until};
+
+const BAND: u64 = 100;
+/// What a feeder adds at once.
+const ROWS: [usize; 3] = [1, 10, 60];
+
+/// A replay that holds more than its rate limiter allows, and feeders that all wait to add more.
+struct Fed {
+    segment: Segment,
+    _held: Standalone,
+    feeders: BTreeMap<usize, Pid>,
+    /// Holds the watchdog, and keeps other tests of this program from forking meanwhile.
+    _run: Run,
+}
+
+impl Fed {
+    fn new() -> Self {
+        let run = Run::new(Sizes::default());
+        let options = Options {
+            capacity: 4_096,
+            participants: 4,
+            samples_per_insert: Some(1.0),
+            error_band: BAND as f64,
+            ..support::shared::options()
+        };
+        let held = Standalone::create(options, true, Some(1)).expect("a small replay");
+        let segment = Segment::attach(held.name().expect("a shared replay")).expect("its segment");
+        // More than any feeder adds, and nothing sampled yet: a band is no limit to what is added at once.
+        add(&held, 3 * BAND as usize, &mut || true);
+        let mut fed = Self { segment, _held: held, feeders: BTreeMap::new(), _run: run };
+        for rows in ROWS {
+            let name = fed.segment.name().to_owned();
+            let before: Vec<usize> = fed.feeding().map(|(slot, _)| slot.index()).collect();
+            let pid = system::fork_child(|| {
+                let held = Standalone::open(&name, None).expect("a replay that is there");
+                while add(&held, rows, &mut || true) {}
+                0
+            });
+            let pid = pid.expect("fork");
+            let slot = || fed.feeding().find(|(slot, _)| !before.contains(&slot.index())).map(|(slot, _)| slot.index());
+            wait_until(|| slot().is_some());
+            let slot = slot().expect("its place");
+            fed.feeders.insert(slot, pid);
+        }
+        fed
+    }
+
+    /// Those that are ready to add and wait.
+    fn feeding(&self) -> impl Iterator<Item = (ProcessSlot<'_>, Place)> {
+        self.segment.processes().iter().filter_map(|slot| Some((slot, slot.place_in_line().filter(|place| place.is_ready)?)))
+    }
+
+    fn first(&self) -> usize {
+        self.feeding().min_by_key(|(_, place)| place.number).expect("somebody waits").0.index()
+    }
+
+    fn added(&self, slot: usize) -> u64 {
+        self.segment.processes().slot(slot).counters().get(Counter::Inserted)
+    }
+
+    /// Draw so many that the inserts call for `surplus` samples more.
+    fn draw_until(&self, surplus: u64) {
+        let control = self.segment.control();
+        let wanted = control.inserted().load(Ordering::SeqCst) - 1 - surplus;
+        control.sampled().store(wanted, Ordering::SeqCst);
+        control.signal_progress();
+    }
+
+    /// Make room for one, and return who took it, once it waits again.
+    fn serve_one(&self, waiting: usize) -> usize {
+        wait_until(|| self.feeding().count() == waiting);
+        let (first, before) = (self.first(), self.segment.control().inserted().load(Ordering::SeqCst));
+        self.draw_until(BAND);
+        wait_until(|| self.segment.control().inserted().load(Ordering::SeqCst) > before);
+        wait_until(|| self.feeding().count() == waiting);
+        first
+    }
+
+    fn end(&mut self, slot: usize) {
+        let pid = self.feeders.remove(&slot).expect("a feeder");
+        kill(pid, Signal::SIGKILL).expect("kill");
+        waitpid(pid, None).expect("waitpid");
+    }
+}
+
+impl Drop for Fed {
+    fn drop(&mut self) {
+        for pid in self.feeders.values() {
+            let _ = kill(*pid, Signal::SIGKILL);
+            let _ = waitpid(*pid, None);
+        }
+    }
+}
+
+fn add(held: &Standalone, rows: usize, go_on: &mut dyn FnMut() -> bool) -> bool {
+    let column: Vec<u8> = (0..rows as i32).flat_map(i32::to_ne_bytes).collect();
+    held.add(&[&column], rows, None, &[], Patience { timeout: None, go_on }, &mut Vec::new()).is_ok()
+}
+
+#[test]
+fn feeders_have_their_turns_in_order_however_much_they_add() {
+    let fed = Fed::new();
+    let before: BTreeMap<usize, u64> = fed.feeders.keys().map(|&slot| (slot, fed.added(slot))).collect();
+    let served: Vec<usize> = (0..30).map(|_| fed.serve_one(3)).collect();
+    for (&slot, &before) in &before {
+        assert_eq!(served.iter().filter(|&&other| other == slot).count(), 10, "{served:?}");
+        assert!(fed.added(slot) > before);
+    }
+}
+
+#[test]
+fn a_feeder_killed_in_line_is_found_by_those_behind_it_without_a_supervisor_and_without_samples() {
+    let mut fed = Fed::new();
+    let victim = fed.first();
+    fed.end(victim);
+    // Room for one, and nobody draws any more: those behind it find that it is dead.
+    fed.serve_one(2);
+    assert_eq!(fed.segment.processes().slot(victim).state(), SlotState::Free);
+}
+
+#[test]
+fn a_feeder_stopped_in_line_is_passed_over_once_the_surplus_is_drawn() {
+    let fed = Fed::new();
+    let stopped = fed.first();
+    kill(fed.feeders[&stopped], Signal::SIGSTOP).expect("stop");
+    waitpid(fed.feeders[&stopped], Some(WaitPidFlag::WUNTRACED)).expect("waitpid");
+    let before = fed.segment.control().inserted().load(Ordering::SeqCst);
+    fed.draw_until(0);
+    wait_until(|| fed.segment.control().inserted().load(Ordering::SeqCst) > before);
+    let served: Vec<usize> = (0..20).map(|_| fed.serve_one(2)).collect();
+    assert!(!served.contains(&stopped), "{served:?}");
+    kill(fed.feeders[&stopped], Signal::SIGCONT).expect("go on");
+    wait_until(|| fed.feeding().count() == 3);
+    assert_eq!(fed.serve_one(3), stopped, "it came before all others");
+}
