@@ -176,7 +176,17 @@ impl<'a> Evaluator<'a> {
         let Some(Episodes { returns, lengths }) = self.play(self.run.config.evaluator.episodes, go_on)? else { return Ok(None) };
         self.evaluated_version = version;
         let kind = EvaluationKind::Routine;
-        Ok(Some(EvaluationReport { version, updates, env_steps, kind, returns, lengths, is_best: false, confirms_goal: false, unsaved: None }))
+        Ok(Some(EvaluationReport {
+            version,
+            updates,
+            env_steps,
+            kind,
+            returns,
+            lengths,
+            is_best: false,
+            confirms_goal: false,
+            unsaved: None,
+        }))
     }
 
     /// Whether the parameters of a routine evaluation may solve the task or be the best. Few may, so that evaluations stay frequent.

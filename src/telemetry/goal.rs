@@ -74,8 +74,8 @@ impl Goal {
         };
         let proven = score(proven_return(&statistics, self.outcome.unconfirmed)?);
         Some(format!(
-            "not solved yet: an evaluation reached {} ({proposed}), and {} fresh episodes with the same weights did not confirm it: {}, of \
-             which {proven} is proven; training goes on{times}",
+            "not solved yet: an evaluation reached {} ({proposed}), and {} fresh episodes with the same weights did not confirm it: {}, \
+             and no more than {proven} is proven; training goes on{times}",
             score(wanted),
             statistics.episodes,
             score(mean)
@@ -115,7 +115,9 @@ mod tests {
             told.extend(goal.observe(&confirmation(f64::from(second), &[460.0, 500.0, 480.0])));
         }
         assert_eq!(told.len(), 2, "{told:#?}");
-        for part in ["not solved yet", "reached 475.0 (490.0 over 2 episodes)", "3 fresh episodes", "480.0, of which 430.3 is proven"] {
+        for part in
+            ["not solved yet", "reached 475.0 (490.0 over 2 episodes)", "3 fresh episodes", "480.0, and no more than 430.3 is proven"]
+        {
             assert!(told[0].contains(part), "`{part}` is missing in: {}", told[0]);
         }
         assert!(told[1].ends_with("training goes on (30 times since this was last said)"), "{}", told[1]);
