@@ -95,7 +95,7 @@ fn a_confirmed_goal_ends_the_run_with_weights_that_hold_it() {
         assert_eq!(record["finished"]["reason"], "solved");
         assert_eq!(record["finished"]["summary"]["goal"]["confirmed"], true);
         let best = assert_saved_with_their_confirmation(&run);
-        assert!(number(&best, "ci95_low") >= GOAL, "{best}");
+        assert!(best["confirms_goal"] == true && number(&best, "ci95_low") >= GOAL, "{best}");
         let proposed = |line: &Value| !is_confirmation(line) && line["version"] == best["version"];
         assert!(run.evaluations().iter().any(proposed), "both evaluations of the weights are recorded");
         // One run in some thousands is confirmed by luck alone and stands below the goal by more than its interval.

@@ -2,8 +2,8 @@
 """How long a preset takes to its goal, and whether the goal holds: one run per seed, by the command that a user types.
 
 Wall time is from the start of the supervisor to its exit, everything included: processes, evaluations, files.
-*Solved*: an evaluation reached `run.stop_eval_return`, and the lower end of the 95 % interval over fresh episodes with the
-same weights did too (`evaluator.confirm_episodes`); that ends the run.
+*Solved*: an evaluation reached `run.stop_eval_return`, and fresh episodes with the same weights confirmed it, which ends the
+run (docs/evaluation.md).
 *Holds*: the best weights, played after the run by `evaluate --episodes 200 --seed 77`, reach the goal in the mean. These
 episodes have had no part in any choice, so this is the figure to believe.
 A preset without a goal of its own can be given one: `--set run.stop_eval_return=-160`.

@@ -3,9 +3,9 @@
 //!
 //! An evaluation of few episodes, repeated hundreds of times, is lucky sooner or later: the highest of many means says more about
 //! chance than about the weights. So a routine evaluation only proposes. What it proposes, because it reached the goal or did better
-//! than the best weights, is played again at once: the same weights, other seeds, `evaluator.confirm_episodes`. The lower end of the
-//! 95 % confidence interval of those fresh episodes decides both questions: the goal is reached when it lies there, and the best
-//! weights are those where it is highest. Weights that reach the goal are therefore always the best so far.
+//! than the best weights, is played again at once: the same weights, other seeds, `evaluator.confirm_episodes`. What these fresh
+//! episodes prove decides (`telemetry::proven_return`): the goal is reached when it is proven, and the best weights are those with the
+//! highest lower end of the 95 % interval.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use crate::environments::{VectorEnvironment, derive_seed};
 use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use crate::segment::system;
-use crate::telemetry::{EvaluationKind, Statistics};
+use crate::telemetry::{EvaluationKind, Statistics, proven_return};
 use rand::SeedableRng;
 
 /// Episodes stepped together.
@@ -46,6 +46,8 @@ pub struct EvaluationReport {
     pub lengths: Vec<u64>,
     /// Whether it made the parameters the best so far; they have been saved then.
     pub is_best: bool,
+    /// Whether it confirms the goal of the run.
+    pub confirms_goal: bool,
     /// Why saving it must wait, if it must.
     pub unsaved: Option<Unsaved>,
 }
@@ -123,13 +125,15 @@ pub struct Evaluator<'a> {
     times_played: u32,
     /// The confirmation of the best parameters.
     best: Option<WeightsEvaluation>,
+    /// Confirmations of evaluations that had reached the goal.
+    attempts: u64,
     keeper: Keeper,
 }
 
 impl<'a> Evaluator<'a> {
     /// Set up. The best policy goes to `best_path`; one that is there already was left by the evaluator that this one replaces, and has to
-    /// be beaten.
-    pub fn new(run: &'a Run<'a>, best_path: std::path::PathBuf) -> Result<Self, RoleError> {
+    /// be beaten. That one made `attempts` to confirm the goal.
+    pub fn new(run: &'a Run<'a>, best_path: std::path::PathBuf, attempts: u64) -> Result<Self, RoleError> {
         Ok(Self {
             environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS))?,
             policy: run.algorithm.policy()?,
@@ -137,6 +141,7 @@ impl<'a> Evaluator<'a> {
             evaluated_version: 0,
             times_played: 0,
             best: checkpoint::Policy::load(&best_path).ok().and_then(|policy| policy.metadata.evaluation),
+            attempts,
             keeper: Keeper::new(best_path),
             run,
         })
@@ -153,7 +158,7 @@ impl<'a> Evaluator<'a> {
             return Ok(false);
         }
         let Some(confirmation) = self.confirm(routine)? else { return Ok(false) };
-        let confirmed = self.run.config.run.stop_eval_return.is_some_and(|goal| confirmation.statistics().is_at_least(goal));
+        let confirmed = confirmation.confirms_goal;
         send(confirmation)?;
         Ok(confirmed)
     }
@@ -171,17 +176,33 @@ impl<'a> Evaluator<'a> {
         let Some(Episodes { returns, lengths }) = self.play(self.run.config.evaluator.episodes, go_on)? else { return Ok(None) };
         self.evaluated_version = version;
         let kind = EvaluationKind::Routine;
-        Ok(Some(EvaluationReport { version, updates, env_steps, kind, returns, lengths, is_best: false, unsaved: None }))
+        Ok(Some(EvaluationReport {
+            version,
+            updates,
+            env_steps,
+            kind,
+            returns,
+            lengths,
+            is_best: false,
+            confirms_goal: false,
+            unsaved: None,
+        }))
     }
 
-    /// Whether the parameters of a routine evaluation may be the best or solve the task. Few do, so that evaluations stay frequent.
+    /// Whether the parameters of a routine evaluation may solve the task or be the best. Few may, so that evaluations stay frequent.
     fn is_worth_confirming(&self, routine: &EvaluationReport) -> bool {
         let Some(mean) = routine.statistics().return_mean else { return false };
-        self.run.config.run.stop_eval_return.is_some_and(|goal| mean >= goal) || self.best.is_none_or(|best| mean > best.return_mean)
+        self.reaches_goal(mean) || self.best.is_none_or(|best| mean > best.return_mean)
     }
 
-    /// Play fresh episodes with the parameters of `routine`, which are still loaded, and keep the parameters if they are the best.
+    fn reaches_goal(&self, value: f64) -> bool {
+        self.run.config.run.stop_eval_return.is_some_and(|goal| value >= goal)
+    }
+
+    /// Play fresh episodes with the parameters of `routine`, which are still loaded, and keep the parameters if they solve the task or are
+    /// the best.
     fn confirm(&mut self, routine: EvaluationReport) -> Result<Option<EvaluationReport>, RoleError> {
+        let is_attempt = routine.statistics().return_mean.is_some_and(|mean| self.reaches_goal(mean));
         let run = self.run;
         let go_on = || {
             run.process.enter(Phase::Evaluate);
@@ -190,9 +211,14 @@ impl<'a> Evaluator<'a> {
         let Some(Episodes { returns, lengths }) = self.play(run.config.evaluator.confirm_episodes, go_on)? else { return Ok(None) };
         let kind = EvaluationKind::Confirmation;
         let mut confirmation = EvaluationReport { kind, returns, lengths, ..routine };
-        let found = for_weights(kind, &confirmation.statistics());
+        let statistics = confirmation.statistics();
+        if is_attempt {
+            self.attempts += 1;
+            confirmation.confirms_goal = proven_return(&statistics, self.attempts).is_some_and(|proven| self.reaches_goal(proven));
+        }
+        let found = for_weights(kind, &statistics);
         let low = |evaluation: WeightsEvaluation| evaluation.return_ci95_low;
-        if found.and_then(low) > self.best.and_then(low) {
+        if confirmation.confirms_goal || found.and_then(low) > self.best.and_then(low) {
             let metadata = WeightsMetadata {
                 algorithm: run.algorithm.name().into(),
                 environment: run.environment.id.clone(),
@@ -226,8 +252,8 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Evaluate until the run ends, and the last parameters once more after that.
-pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
-    let mut evaluator = Evaluator::new(run, best_path)?;
+pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, attempts: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
+    let mut evaluator = Evaluator::new(run, best_path, attempts)?;
     let interval = Duration::from_millis(run.config.evaluator.interval_ms);
     let mut next = Instant::now();
     let mut solved = false;

@@ -13,7 +13,7 @@ use crate::segment::processes::Phase;
 pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
     let mut actor = Actor::new(run)?;
     let mut learner = Learner::new(run)?;
-    let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path)).transpose()?;
+    let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path, 0)).transpose()?;
     let interval = run.config.evaluator.synchronous_interval_steps;
     let mut next_evaluation = interval;
     while run.env_steps() < run.config.run.stop_env_steps && !run.is_over() {

@@ -30,6 +30,8 @@ pub struct Evaluation {
     pub kind: EvaluationKind,
     /// Whether they made the parameters the best of the run.
     pub is_best: bool,
+    /// Whether they confirm that the parameters reach the goal of the run.
+    pub confirms_goal: bool,
     /// Undiscounted return of each episode.
     pub returns: Vec<f64>,
     /// Environment steps of each episode, in the order of `returns`.
@@ -62,11 +64,6 @@ impl Evaluation {
     pub fn statistics(&self) -> Statistics {
         Statistics::of(&self.returns, &self.lengths)
     }
-
-    /// Whether the episodes confirm that the parameters reach `goal`.
-    pub fn confirms(&self, goal: f64) -> bool {
-        self.kind == EvaluationKind::Confirmation && self.statistics().is_at_least(goal)
-    }
 }
 
 impl Statistics {
@@ -78,10 +75,7 @@ impl Statistics {
         let count = returns.len();
         let mean = (count > 0).then(|| Self::mean_of(returns));
         let std = (count > 1).then(|| returns.iter().std_dev());
-        let half_width = std.and_then(|std| {
-            let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(0.975);
-            Some(t * std / (count as f64).sqrt())
-        });
+        let half_width = std.and_then(|std| half_width(count, std, 0.025));
         let lengths: Vec<f64> = lengths.iter().map(|&length| length as f64).collect();
         Self {
             episodes: count as u64,
@@ -95,17 +89,21 @@ impl Statistics {
         }
     }
 
-    /// Whether the mean return is at least `value` beyond reasonable doubt: the lower end of its interval is.
-    ///
-    /// A policy that is exactly as good as `value` has a sample mean above it in every other sample, and reaches it in this sense in one
-    /// of forty; a worse one does in fewer.
-    pub fn is_at_least(&self, value: f64) -> bool {
-        self.ci95_low.is_some_and(|low| low >= value)
+    /// What the mean return of other episodes is at least, with a chance of `error` that it is not: the lower end of an interval as
+    /// above. With 0.025 it is that of the 95 % interval. `None` below two episodes.
+    pub fn lower_bound(&self, error: f64) -> Option<f64> {
+        Some(self.return_mean? - half_width(self.episodes as usize, self.return_std?, error)?)
     }
 
     fn mean_of(values: &[f64]) -> f64 {
         values.iter().mean()
     }
+}
+
+/// Half the width of a Student's t interval that leaves a chance of `error` on either side.
+fn half_width(count: usize, std: f64, error: f64) -> Option<f64> {
+    let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - error);
+    Some(t * std / (count as f64).sqrt())
 }
 
 #[cfg(test)]
@@ -135,20 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_reached_when_the_whole_interval_lies_above_it() {
+    fn the_lower_bound_is_the_end_of_the_interval_and_falls_with_the_error_granted() {
         let sample = of(&[1.0, 2.0, 3.0, 4.0, 5.0]);
-        assert!(sample.is_at_least(1.03) && !sample.is_at_least(1.04), "the lower end is 1.036757");
-        assert!(of(&[500.0; 2]).is_at_least(500.0));
-        assert!(!of(&[500.0]).is_at_least(0.0), "one episode has no interval");
-        assert!(!of(&[f64::NAN, 1.0]).is_at_least(f64::MIN));
-    }
-
-    #[test]
-    fn only_fresh_episodes_confirm() {
-        let routine = Evaluation { returns: vec![500.0; 20], ..Evaluation::default() };
-        assert!(!routine.confirms(475.0));
-        let confirmation = Evaluation { kind: EvaluationKind::Confirmation, ..routine };
-        assert!(confirmation.confirms(475.0) && !confirmation.confirms(501.0));
+        assert_eq!(sample.lower_bound(0.025), sample.ci95_low);
+        // t(0.999, 4) = 7.173182, times sqrt(2.5 / 5).
+        assert!((sample.lower_bound(0.001).unwrap() - (3.0 - 7.173182 * 0.5_f64.sqrt())).abs() < 1e-5);
+        assert_eq!(of(&[500.0; 2]).lower_bound(1e-9), Some(500.0));
+        assert_eq!(of(&[500.0]).lower_bound(0.025), None, "one episode has no interval");
     }
 
     #[test]

@@ -1,12 +1,24 @@
-//! The goal of a run, `run.stop_eval_return`: which evaluations reached it, and what fresh episodes made of that.
+//! The goal of a run, `run.stop_eval_return`: what confirms it, which evaluations reached it, and what fresh episodes made of that.
 
 use serde::Serialize;
 
 use super::units::score;
-use super::{Evaluation, EvaluationKind};
+use super::{Evaluation, EvaluationKind, Statistics};
 
+/// The chance that a run may have to be called solved by luck, however often it tries.
+const ERROR: f64 = 0.05;
 /// Seconds of the run between two lines that say that the goal was reached and not confirmed.
 const NOTICE_INTERVAL_S: f64 = 30.0;
+
+/// What fresh episodes prove of the mean return when they are the attempt number `attempt`, from 1, to confirm a goal.
+///
+/// Weights that miss a goal by little pass a fixed test after some attempts, and a run may have hundreds. So every attempt has to prove
+/// more than the one before: the chances of error that are granted, `ERROR / (attempt · (attempt + 1))`, add up to `ERROR` for
+/// infinitely many. The first is that of the 95 % interval.
+pub fn proven_return(statistics: &Statistics, attempt: u64) -> Option<f64> {
+    let attempt = attempt as f64;
+    statistics.lower_bound(ERROR / (attempt * (attempt + 1.0)))
+}
 
 /// What became of a goal.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -47,7 +59,7 @@ impl Goal {
             self.proposed = (mean >= wanted).then(|| format!("{} over {} episodes", score(mean), statistics.episodes));
             return None;
         }
-        self.outcome.confirmed |= evaluation.confirms(wanted);
+        self.outcome.confirmed |= evaluation.confirms_goal;
         // Without a proposal the confirmation was about the best weights alone.
         let proposed = self.proposed.take().filter(|_| !self.outcome.confirmed)?;
         self.outcome.unconfirmed += 1;
@@ -60,10 +72,10 @@ impl Goal {
             1 => String::new(),
             times => format!(" ({times} times since this was last said)"),
         };
-        let (low, high) = (score(statistics.ci95_low?), score(statistics.ci95_high?));
+        let proven = score(proven_return(&statistics, self.outcome.unconfirmed)?);
         Some(format!(
-            "not solved yet: an evaluation reached {} ({proposed}), and {} fresh episodes with the same weights did not confirm it: {}, 95 % \
-             interval {low} to {high}, whose lower end decides; training goes on{times}",
+            "not solved yet: an evaluation reached {} ({proposed}), and {} fresh episodes with the same weights did not confirm it: {}, \
+             and no more than {proven} is proven; training goes on{times}",
             score(wanted),
             statistics.episodes,
             score(mean)
@@ -75,16 +87,23 @@ impl Goal {
 mod tests {
     use super::*;
 
-    fn evaluation(kind: EvaluationKind, wall_s: f64, returns: &[f64]) -> Evaluation {
-        Evaluation { kind, wall_s, returns: returns.to_vec(), ..Evaluation::default() }
-    }
-
     fn routine(wall_s: f64, returns: &[f64]) -> Evaluation {
-        evaluation(EvaluationKind::Routine, wall_s, returns)
+        Evaluation { wall_s, returns: returns.to_vec(), ..Evaluation::default() }
     }
 
     fn confirmation(wall_s: f64, returns: &[f64]) -> Evaluation {
-        evaluation(EvaluationKind::Confirmation, wall_s, returns)
+        Evaluation { kind: EvaluationKind::Confirmation, ..routine(wall_s, returns) }
+    }
+
+    #[test]
+    fn every_attempt_has_to_prove_more_and_all_of_them_share_one_chance_of_error() {
+        let statistics = confirmation(0.0, &[470.0, 480.0, 490.0, 500.0]).statistics();
+        assert_eq!(proven_return(&statistics, 1), statistics.ci95_low);
+        let proven: Vec<f64> = (1..100).map(|attempt| proven_return(&statistics, attempt).unwrap()).collect();
+        assert!(proven.is_sorted_by(|earlier, later| earlier > later), "{proven:?}");
+        let granted: f64 = (1..10_000).map(|attempt| ERROR / f64::from(attempt * (attempt + 1))).sum();
+        assert!(0.9999 * ERROR < granted && granted < ERROR, "{granted}");
+        assert_eq!(proven_return(&confirmation(0.0, &[500.0; 100]).statistics(), 1_000_000), Some(500.0));
     }
 
     #[test]
@@ -96,7 +115,9 @@ mod tests {
             told.extend(goal.observe(&confirmation(f64::from(second), &[460.0, 500.0, 480.0])));
         }
         assert_eq!(told.len(), 2, "{told:#?}");
-        for part in ["not solved yet", "reached 475.0 (490.0 over 2 episodes)", "3 fresh episodes", "480.0, 95 % interval 430.3 to 529.7"] {
+        for part in
+            ["not solved yet", "reached 475.0 (490.0 over 2 episodes)", "3 fresh episodes", "480.0, and no more than 430.3 is proven"]
+        {
             assert!(told[0].contains(part), "`{part}` is missing in: {}", told[0]);
         }
         assert!(told[1].ends_with("training goes on (30 times since this was last said)"), "{}", told[1]);
@@ -111,7 +132,7 @@ mod tests {
         assert_eq!(goal.observe(&confirmation(0.0, &[100.0, 200.0])), None);
         assert_eq!(goal.outcome().unconfirmed, 0);
         assert_eq!(goal.observe(&routine(1.0, &[500.0, 500.0])), None);
-        assert_eq!(goal.observe(&confirmation(1.0, &[500.0, 500.0])), None);
+        assert_eq!(goal.observe(&Evaluation { confirms_goal: true, ..confirmation(1.0, &[500.0, 500.0]) }), None);
         assert_eq!(goal.outcome(), GoalOutcome { wanted: 475.0, confirmed: true, unconfirmed: 0 });
     }
 }

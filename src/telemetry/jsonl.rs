@@ -45,13 +45,14 @@ pub struct EvaluationLine {
     version: u64,
     kind: EvaluationKind,
     is_best: bool,
+    confirms_goal: bool,
     #[serde(flatten)]
     statistics: Statistics,
 }
 
 impl From<&Evaluation> for EvaluationLine {
     fn from(evaluation: &Evaluation) -> Self {
-        let Evaluation { wall_s, env_steps, updates, version, kind, is_best, .. } = *evaluation;
-        Self { wall_s, env_steps, updates, version, kind, is_best, statistics: evaluation.statistics() }
+        let Evaluation { wall_s, env_steps, updates, version, kind, is_best, confirms_goal, .. } = *evaluation;
+        Self { wall_s, env_steps, updates, version, kind, is_best, confirms_goal, statistics: evaluation.statistics() }
     }
 }

@@ -32,7 +32,7 @@ pub use bottleneck::{Bottleneck, Verdict};
 pub use console::Console;
 pub use error::TelemetryError;
 pub use evaluation::{Evaluation, EvaluationKind, Statistics};
-pub use goal::GoalOutcome;
+pub use goal::{GoalOutcome, proven_return};
 pub use progress::Progress;
 pub use progress_line::{Look, live_line, plain_line};
 pub use run_folder::RunFolder;

@@ -134,6 +134,11 @@ impl Sinks {
         self.report(scalars);
     }
 
+    /// How many evaluations reached the goal of the run and were not confirmed.
+    pub fn unconfirmed(&self) -> u64 {
+        self.goal.as_ref().map_or(0, |goal| goal.outcome().unconfirmed)
+    }
+
     /// The newest evaluation of the weights with this version, if the last weights that were evaluated have it.
     pub fn evaluation_of(&self, version: u64) -> Option<EvaluatedWeights> {
         self.newest_evaluation.filter(|evaluated| evaluated.version == version)

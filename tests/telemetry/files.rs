@@ -9,7 +9,7 @@ use prost::Message;
 use shoal::config::Config;
 use shoal::telemetry::event_file::{Content, Event, Value, What};
 use shoal::telemetry::hyper_parameters::{Kind, PluginData};
-use shoal::telemetry::{ActorTime, Bottleneck, LearnerTime, RunFolder, Sinks, Snapshot, StopReason};
+use shoal::telemetry::{ActorTime, Bottleneck, Evaluation, LearnerTime, RunFolder, Sinks, Snapshot, StopReason};
 use tempfile::tempdir;
 
 use crate::support::{
@@ -138,7 +138,7 @@ fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
     }
     sinks.evaluation(&evaluation(4, &[500.0, 500.0]));
     sinks.evaluation(&evaluation(5, &[500.0]));
-    sinks.evaluation(&confirmation(5, &[480.0, 500.0, 490.0]));
+    sinks.evaluation(&Evaluation { confirms_goal: true, ..confirmation(5, &[480.0, 500.0, 490.0]) });
     sinks.evaluation(&evaluation(6, &[20.0, 30.0]));
     let actor_time = ActorTime { environment_s: 2.0, limiter_wait_s: 8.0, ..ActorTime::default() };
     let learner_time = LearnerTime { compute_s: 9.0, ..LearnerTime::default() };

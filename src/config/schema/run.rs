@@ -14,8 +14,8 @@ table! {
         folder: String = "runs".into(), Limits::Text { form: "the path of a folder", accepts: |path| !path.is_empty() }, "";
         /// Stop after this many environment steps, summed over all actors.
         stop_env_steps: u64 = 1_000_000, at_least(1), "environment steps";
-        /// Stop as soon as an evaluation's mean return reaches this and fresh episodes with the same weights confirm it: then the lower
-        /// end of the 95 % confidence interval of their mean is at least this (`evaluator.confirm_episodes`).
+        /// Stop as soon as an evaluation's mean return reaches this and `evaluator.confirm_episodes` fresh episodes with the same weights
+        /// confirm it: they leave next to no doubt that the mean of others reaches it too (docs/evaluation.md).
         stop_eval_return: Option<f64> = None, finite(), "return";
         /// Stop after this time.
         stop_wall_s: Option<f64> = None, above(0.0), "seconds";

@@ -31,6 +31,8 @@ pub(super) struct Child<'a> {
     pub(super) environment: &'a EnvironmentSpec,
     /// Where the best policy is kept.
     pub(super) best_weights: PathBuf,
+    /// How often confirming the goal was tried.
+    pub(super) attempts: u64,
     /// Where its Python stack goes when it is asked for it; nothing if it runs no Python.
     pub(super) stack_file: Option<OwnedFd>,
     /// Generation of its reservation in the process table.
@@ -78,7 +80,7 @@ impl Child<'_> {
         let result = match planned.role {
             Role::Actor | Role::AttachedActor => actor::run(&run),
             Role::Learner => learner::run(&run),
-            Role::Evaluator => evaluator::run(&run, self.best_weights.clone(), reports()),
+            Role::Evaluator => evaluator::run(&run, self.best_weights.clone(), self.attempts, reports()),
             Role::Synchronous => synchronous::run(&run, self.best_weights.clone(), reports()),
             Role::Participant | Role::Guest => unreachable!("a plan has nobody who only uses a replay"),
         };

@@ -169,6 +169,7 @@ impl Session {
             algorithm: &*self.prepared.algorithm,
             environment: &self.prepared.environment,
             best_weights: self.sinks.folder().best_weights(),
+            attempts: self.sinks.unconfirmed(),
             stack_file: stack_descriptor,
             generation,
             reports,
@@ -379,12 +380,13 @@ impl Session {
             version: report.version,
             kind: report.kind,
             is_best: report.is_best,
+            confirms_goal: report.confirms_goal,
             returns: report.returns,
             lengths: report.lengths,
         };
         self.observer.evaluated(&evaluation);
         self.sinks.evaluation(&evaluation);
-        if self.config().run.stop_eval_return.is_some_and(|goal| evaluation.confirms(goal)) {
+        if evaluation.confirms_goal {
             self.reason.get_or_insert(StopReason::Solved);
         }
     }
