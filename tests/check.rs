@@ -24,7 +24,9 @@ fn a_sound_run_passes_and_nothing_is_written() {
     let output = supervisor(folder.path(), &["--check"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("segment"), "{said}");
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    // The registry of runs, which a plan looks into, makes its folder.
+    let written = std::fs::read_dir(folder.path()).unwrap().filter(|entry| entry.as_ref().unwrap().file_name() != "shoal");
+    assert_eq!(written.count(), 0);
 }
 
 #[test]
