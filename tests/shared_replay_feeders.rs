@@ -110,7 +110,7 @@ impl Drop for Fed {
 
 fn add(held: &Standalone, rows: usize, go_on: &mut dyn FnMut() -> bool) -> bool {
     let column: Vec<u8> = (0..rows as i32).flat_map(i32::to_ne_bytes).collect();
-    held.add(&[&column], rows, None, &[], Patience { timeout: None, go_on }, &mut Vec::new()).is_ok()
+    held.add(&[&column], rows, None, &[], Patience::new(None, go_on), &mut Vec::new()).is_ok()
 }
 
 #[test]

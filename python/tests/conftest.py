@@ -23,4 +23,6 @@ def other_pid_namespace():
                 return command
         except FileNotFoundError:
             break
-    pytest.skip("this machine allows no PID namespaces (unshare --pid --mount-proc), so there is no other one to test from")
+    pytest.skip(
+        "this machine allows no PID namespaces (unshare --pid --mount-proc), so there is no other one to test from"
+    )

@@ -88,7 +88,9 @@ def test_stop_releases_whoever_waits_in_any_process(feeder):
 
 @pytest.mark.parametrize("wait", [add_for_ever, lambda replay: replay.sample(1)])
 def test_stop_works_in_a_private_replay_too(wait):
-    replay = shoal.Replay(100, FIELDS, rate_limiter=shoal.RateLimiter(min_size=5, samples_per_insert=1.0, error_band=1.0))
+    replay = shoal.Replay(
+        100, FIELDS, rate_limiter=shoal.RateLimiter(min_size=5, samples_per_insert=1.0, error_band=1.0)
+    )
     replay.add(numbered(0, 4))
     waiting = Call(lambda: wait(replay))
     wait_until_held_back(replay)
