@@ -128,7 +128,7 @@ fn together(config: &Config, segment: &Segment, learners: usize) -> Vec<Vec<f32>
                 scope.spawn(move || {
                     let algorithm = algorithm(config);
                     let (mut learning, mut random) = (algorithm.learning(3).unwrap(), Random::seed_from_u64(number as u64));
-                    let (mut gradient, mut scratch) = (vec![0.0; parameters], vec![0.0; parameters]);
+                    let mut gradient = vec![0.0; parameters];
                     let rows = ROWS / learners;
                     // A segment is not shared between threads: each has its own view of it.
                     let segment = Segment::attach_read_only(name).unwrap();
@@ -139,7 +139,7 @@ fn together(config: &Config, segment: &Segment, learners: usize) -> Vec<Vec<f32>
                         while !exchange.all_arrived(view, round) {
                             std::thread::yield_now();
                         }
-                        let total = exchange.add_up(view, round, &mut scratch, &mut gradient);
+                        let total = exchange.add_up(view, round, &mut gradient);
                         learning.apply(&mut gradient, whole(total), 1e-3);
                     }
                     state(&*algorithm, &*learning)

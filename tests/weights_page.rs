@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use serde_json::Value;
 use shoal::algorithms::{ActionMut, Random, registry};
 use shoal::checkpoint::{Policy, WeightsMetadata};
 use shoal::config::Config;
@@ -89,23 +90,24 @@ fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled
     Case { name, path, observations: rows.chunks_exact(inputs).map(<[f32]>::to_vec).collect(), actions }
 }
 
-/// What `program` of the page chooses.
-fn chosen(python: &Path, program: &str, case: &Case) -> Vec<Vec<f64>> {
-    let driver = "import sys\nprint(json.dumps(act(sys.argv[1], json.load(sys.stdin))))\n";
+/// What `program` of the page chooses in every case.
+fn chosen(python: &Path, program: &str, cases: &[Case]) -> Vec<Vec<Vec<f64>>> {
+    let driver = "import sys\nprint(json.dumps([act(path, observations) for path, observations in json.load(sys.stdin)]))\n";
     let mut child = Command::new(python)
         .args(["-c", &format!("{program}\n{driver}")])
-        .arg(&case.path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(&serde_json::to_vec(&case.observations).unwrap()).unwrap();
+    let questions: Vec<(&Path, &[Vec<f32>])> = cases.iter().map(|case| (case.path.as_path(), case.observations.as_slice())).collect();
+    child.stdin.take().unwrap().write_all(&serde_json::to_vec(&questions).unwrap()).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}: {}", case.name, String::from_utf8_lossy(&output.stderr));
-    let answer: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let answers: Vec<Vec<Value>> = serde_json::from_slice(&output.stdout).unwrap();
     // An index stands alone; an action of several elements is a list.
-    answer.into_iter().map(|one| if one.is_array() { serde_json::from_value(one).unwrap() } else { vec![one.as_f64().unwrap()] }).collect()
+    let action = |one: Value| if one.is_array() { serde_json::from_value(one).unwrap() } else { vec![one.as_f64().unwrap()] };
+    answers.into_iter().map(|actions| actions.into_iter().map(action).collect()).collect()
 }
 
 #[test]
@@ -121,8 +123,9 @@ fn the_programs_of_the_page_choose_the_actions_that_shoal_chooses() {
             let _ = writeln!(std::io::stderr(), "skipped: the program for {modules}, which no Python here has");
             continue;
         };
-        for case in &cases {
-            let found = chosen(&python, &program, case);
+        let answers = chosen(&python, &program, &cases);
+        assert_eq!(answers.len(), cases.len());
+        for (case, found) in cases.iter().zip(&answers) {
             assert_eq!(found.len(), ROWS, "{}", case.name);
             for (row, (found, expected)) in found.iter().zip(&case.actions).enumerate() {
                 let close = found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-4);

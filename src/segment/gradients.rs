@@ -19,6 +19,8 @@ use crate::sync::{AtomicU64, Ordering, fence};
 const NOTES: usize = 5;
 const ARRIVAL_WORDS: usize = 16;
 const SHARE_HEADER_WORDS: usize = 8;
+/// Numbers of all shares that are added up before the next ones are read: few enough to stay in the nearest cache.
+const CHUNK: usize = 1024;
 
 pub(super) fn exchange_words(learners: usize, parameters: usize) -> usize {
     learners * (ARRIVAL_WORDS + 2 * share_words(parameters))
@@ -98,12 +100,11 @@ impl<'a> GradientExchange<'a> {
         })
     }
 
-    /// Add the shares of all members, who have arrived in `round`, into `gradient`.
+    /// Add up the shares of all members, which have arrived in `round`: the gradient into `gradient`.
     ///
     /// The sum counts only if a look at the membership *after* it finds `view` still: under a later one, members may
     /// have begun to write other shares into these slots.
-    pub fn add_up(self, view: View, round: u64, scratch: &mut [f32], gradient: &mut [f32]) -> Share {
-        gradient.fill(0.0);
+    pub fn add_up(self, view: View, round: u64, gradient: &mut [f32]) -> Share {
         let mut total = Share::default();
         for learner in view.learners() {
             let words = self.share(learner, round);
@@ -113,9 +114,18 @@ impl<'a> GradientExchange<'a> {
             total.q_sum += note(2);
             total.largest_weight = total.largest_weight.max(note(3));
             total.policy_loss_sum += note(4);
-            load_f32(&words[SHARE_HEADER_WORDS..], scratch);
-            for (sum, value) in gradient.iter_mut().zip(&*scratch) {
-                *sum += value;
+        }
+        let mut other = [0.0; CHUNK];
+        for (index, sum) in gradient.chunks_mut(CHUNK).enumerate() {
+            for (position, learner) in view.learners().enumerate() {
+                let words = &self.share(learner, round)[SHARE_HEADER_WORDS + index * words_for(CHUNK)..];
+                if position == 0 {
+                    load_f32(words, sum);
+                } else {
+                    let other = &mut other[..sum.len()];
+                    load_f32(words, other);
+                    sum.iter_mut().zip(&*other).for_each(|(sum, value)| *sum += value);
+                }
             }
         }
         // Acquire fence: pairs with the one in `arrive`. Whoever met a word of a share under a later view finds that
@@ -142,9 +152,22 @@ mod tests {
         assert!(!exchange.all_arrived(view, 1), "an arrival in an older view does not count");
         exchange.arrive(2, view, 1, share(0.75), &[2.0; 5]);
         assert!(exchange.all_arrived(view, 1));
-        let (mut scratch, mut sum) = ([0.0; 5], [9.0; 5]);
-        let total = exchange.add_up(view, 1, &mut scratch, &mut sum);
+        let mut sum = [9.0; 5];
+        let total = exchange.add_up(view, 1, &mut sum);
         assert_eq!(sum, [3.0; 5]);
         assert_eq!(total, Share { transitions: 16.0, loss_sum: 4.0, q_sum: 2.0, largest_weight: 0.75, policy_loss_sum: -2.0 });
+    }
+    #[test]
+    fn every_number_of_a_long_gradient_is_added_up() {
+        let parameters = 2 * CHUNK + 3;
+        let words: Vec<AtomicU64> = (0..exchange_words(2, parameters)).map(|_| AtomicU64::new(0)).collect();
+        let exchange = GradientExchange::new(&words, 2, parameters);
+        let view = View { epoch: 1, members: 0b11, leader: Some(0) };
+        let gradient = |factor: f32| (0..parameters).map(|index| index as f32 * factor).collect::<Vec<_>>();
+        exchange.arrive(0, view, 1, Share::default(), &gradient(1.0));
+        exchange.arrive(1, view, 1, Share::default(), &gradient(2.0));
+        let mut sum = vec![9.0; parameters];
+        exchange.add_up(view, 1, &mut sum);
+        assert_eq!(sum, gradient(3.0));
     }
 }

@@ -53,7 +53,6 @@ pub struct Learner<'a> {
     view: View,
     updates: u64,
     gradient: Vec<f32>,
-    scratch: Vec<f32>,
     state: Vec<f32>,
     random: Random,
     ring: MetricRing<'a>,
@@ -73,7 +72,6 @@ impl<'a> Learner<'a> {
             view: View::default(),
             updates: 0,
             gradient: vec![0.0; sizes.learned],
-            scratch: vec![0.0; sizes.learned],
             state: vec![0.0; sizes.state],
             random: run.random(),
             ring: run.segment.metric_ring(run.process.index()),
@@ -255,7 +253,7 @@ impl<'a> Learner<'a> {
             }
             std::hint::spin_loop();
         }
-        let total = self.exchange.add_up(self.view, round, &mut self.scratch, &mut self.gradient);
+        let total = self.exchange.add_up(self.view, round, &mut self.gradient);
         // A view that changed meanwhile may have changed the shares too.
         let same_view = View::load(self.run.control().membership()) == self.view;
         self.count(Counter::ExchangeNs);
