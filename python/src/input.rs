@@ -90,10 +90,10 @@ pub(crate) struct Copies {
 impl Copies {
     /// Let `work` use this thread's room. A call within, from a signal handler, finds none and makes its own.
     pub(crate) fn with<T>(work: impl FnOnce(&mut Self) -> T) -> T {
-        thread_local!(static COPIES: Cell<Copies> = Cell::default());
-        let mut copies = COPIES.take();
+        thread_local!(static COPIES: Cell<Option<Box<Copies>>> = const { Cell::new(None) });
+        let mut copies = COPIES.take().unwrap_or_default();
         let result = work(&mut copies);
-        COPIES.set(copies);
+        COPIES.set(Some(copies));
         result
     }
 }

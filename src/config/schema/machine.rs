@@ -6,7 +6,8 @@ use crate::config::limits::{Limits, between, whole};
 table! {
     /// How the machine is used.
     [machine] MachineConfig {
-        /// Bind each process to cores, so that they don't fight.
+        /// Bind processes to cores where that gives each learner a core of its own and leaves one for the others; nothing is bound where
+        /// there are too few cores for that, or other programs and runs have them.
         affinity: bool = true, Limits::Any, "";
         /// Threads of libtorch inside each learner.
         torch_threads: usize = 1, whole(1, 256), "threads";

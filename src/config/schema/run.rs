@@ -17,7 +17,7 @@ table! {
         /// Stop as soon as an evaluation's mean return reaches this and `evaluator.confirm_episodes` fresh episodes with the same weights
         /// confirm it: they leave next to no doubt that the mean of others reaches it too (docs/evaluation.md).
         stop_eval_return: Option<f64> = None, finite(), "return";
-        /// Stop after this time.
+        /// Stop this long after the start, without a last evaluation.
         stop_wall_s: Option<f64> = None, above(0.0), "seconds";
         /// Time between two lines of `metrics.jsonl`.
         metrics_interval_s: f64 = 1.0, above_up_to(0.0, 3_600.0), "seconds";
