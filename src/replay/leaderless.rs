@@ -28,14 +28,14 @@ pub fn sweep(segment: &Segment, schema: &Schema) -> Vec<usize> {
     if !someone_died && !was_left(segment.control()) {
         return Vec::new();
     }
-    let Some(turn) = Turn::take(segment.control()) else { return Vec::new() };
+    let Some(turn) = Turn::take(segment) else { return Vec::new() };
     turn.repair_after_the_dead(segment, schema).0
 }
 
 /// Repair after an operation of this process in `slot` that ended half-way, by a panic, and free the slot. `false` when
 /// somebody else repairs, or a participant stays inside an operation; then nothing was done.
 pub fn give_up(segment: &Segment, schema: &Schema, slot: usize) -> bool {
-    let Some(turn) = Turn::take(segment.control()) else { return false };
+    let Some(turn) = Turn::take(segment) else { return false };
     let slot = segment.processes().slot(slot);
     let repaired = repair(segment, schema, slot);
     if !repaired.stuck.is_empty() {
@@ -76,7 +76,7 @@ pub fn take_over(segment: &Segment, schema: &Schema) {
 /// operation; then nothing was done.
 pub fn clear(segment: &Segment, schema: &Schema) -> bool {
     let control = segment.control();
-    let Some(turn) = Turn::take(control) else { return false };
+    let Some(turn) = Turn::take(segment) else { return false };
     // What the dead had staged belongs to what is removed.
     let (_, complete) = turn.repair_after_the_dead(segment, schema);
     if !complete {
@@ -173,8 +173,11 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Take the turn, from a dead repairer too; `None` while a living one has it.
-    fn take(control: Control<'a>) -> Option<Self> {
+    /// Take the turn, from a dead repairer too; `None` while a living one has it, and in a process that has got into another
+    /// namespace by a fork, where it cannot tell who is dead.
+    fn take(segment: &'a Segment) -> Option<Self> {
+        segment.check_namespaces().ok()?;
+        let control = segment.control();
         let pid = std::process::id();
         let own = u64::from(pid) | (start_time(pid).unwrap_or(0) & START_MASK) << 32;
         let word = control.repairer();
