@@ -14,18 +14,25 @@ use crate::segment::control::{Control, RunState};
 use crate::segment::processes::{ProcessSlot, has_exited, start_time};
 use crate::segment::view::low;
 use crate::segment::{Region, Segment};
-use crate::sync::{Ordering, fence};
+use crate::sync::{Ordering, fence, monotonic_ns};
+
+/// How long a repair rests that somebody inside an operation has put off. Each attempt closes the gate for as long as its patience
+/// lasts, which is little of this.
+const REST_NS: u64 = 5_000_000_000;
 
 /// Repair after every participant that has died. Returns the slots that are free again.
 ///
 /// Nothing happens while another living participant repairs, and a participant that stays inside an operation (stopped
-/// by a debugger, say) puts the repair off: nobody can kill it here.
+/// by a debugger, say) puts the repair off: nobody can kill it here. Then nobody tries again for some seconds.
 ///
 /// A tree that is not exact after a repair poisons the replay ([`RunState::Poisoned`]): nobody may train on it until it
 /// has been emptied.
 pub fn sweep(segment: &Segment, schema: &Schema) -> Vec<usize> {
-    let someone_died = segment.processes().iter().any(|slot| slot.dead_owner().is_some());
-    if !someone_died && !was_left(segment.control()) {
+    let control = segment.control();
+    // Relaxed: the word stands for nothing but itself.
+    let rests = || monotonic_ns() < control.repair_not_before_ns().load(Ordering::Relaxed);
+    let someone_died = || segment.processes().iter().any(|slot| slot.dead_owner().is_some());
+    if !was_left(control) && (rests() || !someone_died()) {
         return Vec::new();
     }
     let Some(turn) = Turn::take(segment) else { return Vec::new() };
@@ -201,6 +208,7 @@ impl<'a> Turn<'a> {
             let Some(owner) = slot.dead_owner() else { continue };
             let repaired = repair(segment, schema, slot);
             if !repaired.stuck.is_empty() {
+                self.control.repair_not_before_ns().store(monotonic_ns() + REST_NS, Ordering::Relaxed);
                 complete = false;
                 continue;
             }
