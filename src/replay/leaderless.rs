@@ -120,14 +120,14 @@ fn remove_everything(segment: &Segment) {
 }
 
 /// Wait until the gate is open, looking after whoever may have died behind it. `idle` is called before every sleep and
-/// may end the waiting by returning `false`, which is then the answer.
+/// may end the waiting by returning `false`, which is then the answer: in a run, when the supervisor has died.
 pub fn wait_until_open(segment: &Segment, schema: &Schema, mut idle: impl FnMut() -> bool) -> bool {
     while segment.control().gate().load(Ordering::Relaxed) != 0 {
         if !idle() {
             return false;
         }
         segment.control().wait_for_gate();
-        relieve(segment, schema);
+        take_over_if_left(segment, schema);
     }
     true
 }
@@ -140,15 +140,19 @@ pub fn repairer(segment: &Segment) -> Option<u32> {
 
 /// Called by whoever waits at a closed gate: whoever closed it may be dead. A living one is waited for, however long it
 /// takes: it may have been stopped, and goes on where it stopped.
+fn take_over_if_left(segment: &Segment, schema: &Schema) {
+    if was_left(segment.control()) {
+        sweep(segment, schema);
+    }
+}
+
+/// As [`take_over_if_left`], for who is at the gate in the middle of its work and cannot leave.
 ///
 /// # Panics
 /// When it was the supervisor of a run and that is dead: nobody will open the gate any more.
 pub(super) fn relieve(segment: &Segment, schema: &Schema) {
     if !segment.has_supervisor() {
-        if was_left(segment.control()) {
-            sweep(segment, schema);
-        }
-        return;
+        return take_over_if_left(segment, schema);
     }
     let (pid, started) = (segment.identity().supervisor_pid, segment.identity().supervisor_start_time);
     // The gate is looked at last: it may have been opened before the supervisor ended.
