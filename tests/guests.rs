@@ -7,9 +7,13 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use run_support::{Supervised, WATCHDOG, kill, segments_of, start};
-use shoal::segment::Segment;
+use shoal::rendezvous::handshake::Visitor;
+use shoal::rendezvous::{Attachment, Registry, attach};
+use shoal::replay::{Schema, StagingArea};
 use shoal::segment::processes::ProcessSlot;
+use shoal::segment::{Region, Segment};
 use shoal::standalone::{Patience, Stale, Standalone};
+use shoal::sync::Ordering;
 
 /// Names the supervisor to the process that plays a guest.
 const SUPERVISOR: &str = "SHOAL_TEST_SUPERVISOR";
@@ -64,11 +68,11 @@ fn is_stopped(pid: u32) -> bool {
     stat[stat.rfind(')').unwrap() + 1..].trim_start().starts_with('T')
 }
 
-#[test]
-fn a_guest_that_stands_still_inside_an_operation_is_not_killed_and_holds_up_no_repair() {
-    let mut run = start(&["actor.count=1", "replay.samples_per_insert=\"none\""]);
+/// A run whose guest stands still inside an operation, beside which the sums were made again after the death of an actor.
+fn with_a_guest_inside() -> (Supervised, Child, Segment) {
+    let mut run = start(&["actor.count=1", "replay.samples_per_insert=\"none\"", "machine.hang_timeout_s=1000"]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
-    let mut guest = guest(&run);
+    let guest = guest(&run);
     assert_eq!(run.wait_for_process("guest"), guest.id());
     let name = segments_of(run.pid()).pop().unwrap();
     let segment = Segment::attach_read_only(&name).unwrap();
@@ -79,6 +83,21 @@ fn a_guest_that_stands_still_inside_an_operation_is_not_killed_and_holds_up_no_r
     kill(actor, Signal::SIGKILL);
     run.wait_for_log("stands still inside an operation");
     run.wait_for_log("restarting");
+    (run, guest, segment)
+}
+
+/// End a run that all have survived.
+fn end(mut run: Supervised, mut guest: Child) {
+    assert!(guest.try_wait().unwrap().is_none(), "the guest has failed");
+    run.end_by(Signal::SIGTERM);
+    assert!(guest.wait().unwrap().success(), "the guest was told in good order that the run has ended");
+    assert!(!run.log().contains("audit"), "{}", run.log());
+    run.assert_nothing_left();
+}
+
+#[test]
+fn a_guest_that_stands_still_inside_an_operation_is_not_killed_and_holds_up_no_repair() {
+    let (mut run, mut guest, _) = with_a_guest_inside();
     let before = run.metrics().pop().unwrap();
     run.wait_for("steps of the actor's replacement", |line| {
         line["env_steps"].as_u64() > before["env_steps"].as_u64().map(|steps| steps + 100)
@@ -87,9 +106,80 @@ fn a_guest_that_stands_still_inside_an_operation_is_not_killed_and_holds_up_no_r
     assert!(!run.log().contains("exact again"), "{}", run.log());
     kill(guest.id(), Signal::SIGCONT);
     run.wait_for_log("the sums of the tree are exact again");
-    assert!(guest.try_wait().unwrap().is_none(), "the guest has failed");
+    end(run, guest);
+}
+
+#[test]
+fn an_actor_that_stands_still_while_sums_are_to_be_made_again_is_killed_as_in_a_repair() {
+    let (mut run, guest, segment) = with_a_guest_inside();
+    let actor = run.wait_for_process("actor");
+    stop_inside(&segment, actor);
+    kill(guest.id(), Signal::SIGCONT);
+    run.wait_for_log("is stuck in the middle of an operation: killing it");
+    run.wait_for_log("the sums of the tree are exact again");
+    end(run, guest);
+}
+
+#[test]
+fn a_guest_at_the_gate_of_a_supervisor_that_dies_is_told_that_the_run_has_ended() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let mut guest = guest(&run);
+    assert_eq!(run.wait_for_process("guest"), guest.id());
+    let segment = run.segment();
+    stop_inside(&segment, guest.id());
+    // As the supervisor does for a repair.
+    segment.control().gate().store(1, Ordering::SeqCst);
+    let slot = slot_of(&segment, guest.id());
+    kill(guest.id(), Signal::SIGCONT);
+    run.wait_until("the guest to be at the gate", || !slot.in_operation());
+    drop(segment);
+    run.signal(Signal::SIGKILL);
+    assert!(guest.wait().unwrap().success(), "the guest was not told in good order that the run has ended");
+}
+
+/// Gives this process a place in a run, while there is one.
+fn entrance(run: &Supervised) -> impl Fn() -> Option<Attachment> + use<> {
+    let (registry, pid) = (Registry::open_at(run.folder.path().join("shoal")).unwrap(), run.pid());
+    move || attach(&registry, pid, Visitor::Guest).ok()
+}
+
+#[test]
+fn a_guest_that_hangs_up_before_it_takes_its_place_gives_it_back() {
+    let mut run = start(&["actor.attach_slots=1"]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let join = entrance(&run);
+    // As when it cannot open the segment.
+    drop(join().expect("a place"));
+    run.wait_until("the place to be free", || join().is_some());
     run.end_by(Signal::SIGTERM);
-    assert!(guest.wait().unwrap().success(), "the guest was told in good order that the run has ended");
+    run.assert_nothing_left();
+}
+
+#[test]
+fn guests_that_leave_at_once_are_seen_off_though_one_of_them_is_in_the_middle_of_an_operation() {
+    let mut run = start(&["actor.attach_slots=2"]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let segment = run.segment();
+    let schema = Schema::from_description(&segment.description().unwrap().fields).unwrap();
+    let join = entrance(&run);
+    let places = [(); 2].map(|()| join().expect("a place"));
+    let slots = places.each_ref().map(|place| segment.processes().slot(place.slot));
+    for (slot, place) in slots.iter().zip(&places) {
+        assert!(slot.occupy(std::process::id(), place.generation));
+    }
+    // The first leaves a transition to be inserted, the other is as after a panic.
+    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), slots[0].index());
+    area.write(&schema).commit(None);
+    std::mem::forget(slots[1].begin_operation(segment.control(), || ()));
+    slots.iter().rev().for_each(|slot| slot.say_goodbye());
+    for place in &places {
+        run.wait_until("both to be seen off", || segment.processes().slot(place.slot).pid() != std::process::id());
+    }
+    let before = run.metrics().pop().unwrap();
+    run.wait_for("more steps", |line| line["env_steps"].as_u64() > before["env_steps"].as_u64().map(|steps| steps + 100));
     assert!(!run.log().contains("audit"), "{}", run.log());
+    run.end_by(Signal::SIGTERM);
+    drop(segment);
     run.assert_nothing_left();
 }

@@ -3,6 +3,7 @@
 
 mod support;
 
+use nix::sys::resource::{UsageWho, getrusage};
 use proptest::prelude::*;
 use shoal::replay::RateLimiter;
 use shoal::segment::control::RunState;
@@ -64,8 +65,13 @@ impl<'r> World<'r> {
         self.place(slot).is_some_and(|place| place.is_ready)
     }
 
+    /// Whether a process stands in line with something to insert: one that has just inserted is there for a moment still.
+    fn waits(&self, slot: usize) -> bool {
+        self.is_ready(slot) && self.run.area(slot).pending() > 0
+    }
+
     fn wait_for_all(&self, slots: &[usize]) {
-        self.family.wait_until(|| slots.iter().all(|&slot| self.is_ready(slot)));
+        self.family.wait_until(|| slots.iter().all(|&slot| self.waits(slot)));
     }
 
     /// Who came first of these.
@@ -73,18 +79,23 @@ impl<'r> World<'r> {
         *slots.iter().min_by_key(|&&slot| self.place(slot).expect("it waits").number).expect("somebody")
     }
 
+    /// Samples that the inserts call for.
+    fn surplus(&self) -> f64 {
+        let control = self.run.segment.control();
+        let [inserted, sampled] = [control.inserted(), control.sampled()].map(|word| word.load(Ordering::SeqCst));
+        LIMITER.surplus(inserted, sampled).expect("a ratio")
+    }
+
     /// Sample until the inserts call for `surplus` more.
     fn sample_until(&self, surplus: f64) {
         let control = self.run.segment.control();
-        let [inserted, sampled] = [control.inserted(), control.sampled()].map(|word| word.load(Ordering::SeqCst));
-        let now = LIMITER.surplus(inserted, sampled).expect("a ratio");
-        control.sampled().fetch_add((now - surplus) as u64, Ordering::SeqCst);
+        control.sampled().fetch_add((self.surplus() - surplus) as u64, Ordering::SeqCst);
         control.signal_progress();
     }
 
-    /// Make room for one, once all of `slots` wait, and see that the first of them takes it.
+    /// Make room for one, once there is none and all of `slots` wait, and see that the first of them takes it.
     fn serve_the_first(&self, slots: &[usize]) -> usize {
-        self.wait_for_all(slots);
+        self.family.wait_until(|| self.surplus() > LIMITER.error_band && slots.iter().all(|&slot| self.waits(slot)));
         let (first, before) = (self.first(slots), [0, 1, 2].map(|slot| self.inserted(slot)));
         self.sample_until(LIMITER.error_band);
         self.family.wait_until(|| self.inserted(first) > before[first]);
@@ -250,6 +261,26 @@ fn who_is_not_ready_yet_holds_up_nobody_and_keeps_its_place() {
     assert!(maker.has_come() && !late.has_come());
     drop(maker);
     assert!(late.has_come());
+}
+
+#[test]
+fn who_is_first_by_the_time_it_goes_to_sleep_does_not_sleep_before_samples_can_wake_it() {
+    let run = Run::new(sizes());
+    occupy_all(&run);
+    let turn = |slot: usize| LIMITER.turn(&run.segment, run.slot(slot));
+    run.segment.control().inserted().store(MORE_THAN_ALL, Ordering::SeqCst);
+    let [mut first, mut second] = [turn(0), turn(1)];
+    assert!(!first.has_come());
+    let mut first = Some(first);
+    // How often this thread had slept by each time that it was about to.
+    let (mut slept, mut times) = ([0; 2], 0);
+    let has_come = second.wait(|| {
+        slept[times] = getrusage(UsageWho::RUSAGE_THREAD).expect("its own usage").voluntary_context_switches();
+        times += 1;
+        drop(first.take());
+        times < slept.len()
+    });
+    assert!(!has_come && slept[0] == slept[1], "{slept:?}");
 }
 
 #[test]

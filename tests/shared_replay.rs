@@ -6,6 +6,7 @@ mod support;
 use std::fs::File;
 use std::time::Duration;
 
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use shoal::replay::{SampleError, leaderless};
 use shoal::segment::control::RunState;
@@ -85,6 +86,61 @@ fn a_repairer_is_not_taken_for_dead_by_who_can_open_no_files() {
     assert!(before.is_current(&shared.segment), "two repair at once");
     drop(files);
     repairer.finish();
+    add(&shared.held, 100..103, &mut Vec::new());
+}
+
+#[test]
+fn a_repair_that_somebody_has_put_off_rests_and_does_not_close_the_gate_again_and_again() {
+    let shared = Shared::new();
+    let inside = || shared.segment.processes().iter().filter(|slot| slot.in_operation()).count();
+    let stopped = Traced::start(|| {
+        let held = shared.open();
+        let mut slots = Vec::with_capacity(4);
+        move || {
+            add(&held, 100..101, &mut slots);
+            std::mem::forget(held);
+        }
+    });
+    stopped.step_until(|| inside() == 1);
+    let victim = Traced::start(|| {
+        let held = shared.open();
+        move || update(&held, &[3, 5, 7], &[0.5, 20.0, 3.0])
+    });
+    victim.step_until(|| inside() == 2);
+    drop(victim);
+    let rests_until = shared.segment.control().repair_not_before_ns();
+    assert!(leaderless::sweep(&shared.segment, &shared.schema).is_empty(), "a living participant is inside an operation");
+    assert_ne!(rests_until.swap(u64::MAX, Ordering::SeqCst), 0);
+    // It would succeed now, but whoever looks does not try.
+    stopped.finish();
+    let before = Snapshot::take(&shared.segment);
+    assert!(leaderless::sweep(&shared.segment, &shared.schema).is_empty() && before.is_current(&shared.segment));
+    rests_until.store(0, Ordering::SeqCst);
+    assert_eq!(leaderless::sweep(&shared.segment, &shared.schema).len(), 1);
+    assert_eq!(inside(), 0);
+}
+
+#[test]
+fn a_child_in_another_pid_namespace_takes_nobody_for_dead_and_is_told_so() {
+    let shared = Shared::new();
+    let child = system::fork_child(|| {
+        let alone = CloneFlags::CLONE_NEWPID;
+        if unshare(alone).or_else(|_| unshare(alone | CloneFlags::CLONE_NEWUSER)).is_err() {
+            // This machine allows no namespaces.
+            return 0;
+        }
+        let elsewhere = system::fork_survivor(|| {
+            let before = Snapshot::take(&shared.segment);
+            shared.held.total_priority();
+            let number = 5i32.to_ne_bytes();
+            let added = briefly(|patience| shared.held.add(&[&number], 1, None, &[], patience, &mut Vec::new()));
+            assert!(before.is_current(&shared.segment), "a living participant was repaired after");
+            assert!(matches!(added, Err(StandaloneError::Segment(_))), "{added:?}");
+            0
+        });
+        i32::from(!system::wait_for_children(&[elsewhere.expect("fork")]))
+    });
+    assert!(system::wait_for_children(&[child.expect("fork")]));
     add(&shared.held, 100..103, &mut Vec::new());
 }
 

@@ -17,13 +17,15 @@ use shoal::sync::Ordering;
 use support::{Run, Sizes, wait_until};
 
 const BAND: u64 = 100;
+/// How often who waits may be asked whether to wait on before it counts as stuck, every two milliseconds.
+const MOST_LOOKS: u32 = 3_000;
 /// What a feeder adds at once.
 const ROWS: [usize; 3] = [1, 10, 60];
 
 /// A replay that holds more than its rate limiter allows, and feeders that all wait to add more.
 struct Fed {
     segment: Segment,
-    _held: Standalone,
+    held: Standalone,
     feeders: BTreeMap<usize, Pid>,
     /// Holds the watchdog, and keeps other tests of this program from forking meanwhile.
     _run: Run,
@@ -43,7 +45,7 @@ impl Fed {
         let segment = Segment::attach(held.name().expect("a shared replay")).expect("its segment");
         // More than any feeder adds, and nothing sampled yet: a band is no limit to what is added at once.
         add(&held, 3 * BAND as usize, &mut || true);
-        let mut fed = Self { segment, _held: held, feeders: BTreeMap::new(), _run: run };
+        let mut fed = Self { segment, held, feeders: BTreeMap::new(), _run: run };
         for rows in ROWS {
             let name = fed.segment.name().to_owned();
             let before: Vec<usize> = fed.feeding().map(|(slot, _)| slot.index()).collect();
@@ -92,6 +94,11 @@ impl Fed {
         first
     }
 
+    fn stop(&self, slot: usize) {
+        kill(self.feeders[&slot], Signal::SIGSTOP).expect("stop");
+        waitpid(self.feeders[&slot], Some(WaitPidFlag::WUNTRACED)).expect("waitpid");
+    }
+
     fn end(&mut self, slot: usize) {
         let pid = self.feeders.remove(&slot).expect("a feeder");
         kill(pid, Signal::SIGKILL).expect("kill");
@@ -138,8 +145,7 @@ fn a_feeder_killed_in_line_is_found_by_those_behind_it_without_a_supervisor_and_
 fn a_feeder_stopped_in_line_is_passed_over_once_the_surplus_is_drawn() {
     let fed = Fed::new();
     let stopped = fed.first();
-    kill(fed.feeders[&stopped], Signal::SIGSTOP).expect("stop");
-    waitpid(fed.feeders[&stopped], Some(WaitPidFlag::WUNTRACED)).expect("waitpid");
+    fed.stop(stopped);
     let before = fed.segment.control().inserted().load(Ordering::SeqCst);
     fed.draw_until(0);
     wait_until(|| fed.segment.control().inserted().load(Ordering::SeqCst) > before);
@@ -148,4 +154,23 @@ fn a_feeder_stopped_in_line_is_passed_over_once_the_surplus_is_drawn() {
     kill(fed.feeders[&stopped], Signal::SIGCONT).expect("go on");
     wait_until(|| fed.feeding().count() == 3);
     assert_eq!(fed.serve_one(3), stopped, "it came before all others");
+}
+
+#[test]
+fn feeders_stopped_in_line_do_not_hold_up_for_ever_who_draws_and_adds_in_one_thread() {
+    let fed = Fed::new();
+    fed.feeders.keys().for_each(|&slot| fed.stop(slot));
+    // Within the band, and nobody draws the rest but who is about to wait.
+    let mut batch = fed.held.batch(230);
+    fed.held.sample(&mut batch.as_rows(), None, Patience::new(None, &mut || true)).expect("more is there than the band allows");
+    let mut looks = 0;
+    let added = add(&fed.held, 5, &mut || {
+        looks += 1;
+        looks < MOST_LOOKS
+    });
+    assert!(added, "it waits for those that are stopped");
+    assert_eq!(fed.feeding().count(), 0, "they are passed over");
+    fed.feeders.values().for_each(|&pid| kill(pid, Signal::SIGCONT).expect("go on"));
+    wait_until(|| fed.feeding().count() == 3);
+    fed.serve_one(3);
 }

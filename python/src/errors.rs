@@ -22,7 +22,10 @@ pub(crate) fn exception(py: Python<'_>, error: &StandaloneError) -> PyErr {
         StandaloneError::Segment(SegmentError::NoRoom { .. }) => PyMemoryError::new_err(text),
         StandaloneError::Segment(SegmentError::Open { .. }) => PyFileNotFoundError::new_err(text),
         StandaloneError::Segment(
-            SegmentError::OtherPidNamespace { .. } | SegmentError::UnknownProcesses | SegmentError::NotOurs { .. },
+            SegmentError::OtherPidNamespace { .. }
+            | SegmentError::OtherTimeNamespace { .. }
+            | SegmentError::UnknownProcesses
+            | SegmentError::NotOurs { .. },
         ) => named(py, "ReplayError", text),
         StandaloneError::Segment(_) | StandaloneError::Options { .. } | StandaloneError::Corrupt { .. } => named(py, "CorruptError", text),
         StandaloneError::File { source, .. } if source.kind() == ErrorKind::NotFound => PyFileNotFoundError::new_err(text),

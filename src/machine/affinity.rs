@@ -90,16 +90,28 @@ pub fn bind_current_process(cores: &[usize]) -> Result<(), AffinityError> {
     bind(Pid::from_raw(0), cores)
 }
 
+/// Most looks at the threads of a process, if it starts more all the time.
+const MOST_LOOKS: u32 = 10;
+
 /// Lets every thread of the process `pid`, and those that it will start, run on all of `cores`.
 ///
 /// # Errors
 /// As [`bind_current_process`]; a thread that has ended meanwhile is none.
 pub fn bind_process(pid: Pid, cores: &[usize]) -> Result<(), AffinityError> {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Ok(()) };
-    for thread in threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok()) {
-        match bind(Pid::from_raw(thread), cores) {
-            Err(AffinityError::Refused { errno: Errno::ESRCH, .. }) | Ok(()) => {}
-            Err(error) => return Err(error),
+    let mut seen = BTreeSet::new();
+    for _ in 0..MOST_LOOKS {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Ok(()) };
+        let threads = threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok());
+        let new: Vec<i32> = threads.filter(|&thread| seen.insert(thread)).collect();
+        for &thread in &new {
+            match bind(Pid::from_raw(thread), cores) {
+                Err(AffinityError::Refused { errno: Errno::ESRCH, .. }) | Ok(()) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // Else one of them may have started another before it was bound, on the cores of before.
+        if new.is_empty() {
+            break;
         }
     }
     Ok(())
@@ -206,6 +218,37 @@ mod tests {
             (bound, detect() == usable)
         });
         assert_eq!(bound.join().unwrap(), (vec![core], true));
+    }
+
+    #[test]
+    fn threads_that_start_while_their_process_is_bound_are_bound_with_it() {
+        use std::sync::mpsc::channel;
+        let detect = || super::super::Cores::detect_under(std::path::Path::new("/")).usable;
+        let usable = detect();
+        let core = usable[usable.len() - 1];
+        for _ in 0..20 {
+            let ((started, has_started), (bound, is_bound)) = (channel(), channel());
+            let starter = std::thread::spawn(move || {
+                bind_current_process(&[core]).unwrap();
+                let start = |_| {
+                    started.send(()).unwrap();
+                    std::thread::spawn(move || {
+                        std::thread::park();
+                        detect()
+                    })
+                };
+                let threads: Vec<_> = (0..100).map(start).collect();
+                is_bound.recv().unwrap();
+                threads.iter().for_each(|thread| thread.thread().unpark());
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+            });
+            (0..10).for_each(|_| has_started.recv().unwrap());
+            bind_process(nix::unistd::getpid(), &usable).unwrap();
+            bound.send(()).unwrap();
+            for cores in starter.join().unwrap() {
+                assert_eq!(cores, usable, "a thread was left behind on the cores of before");
+            }
+        }
     }
 
     #[test]

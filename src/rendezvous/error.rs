@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::handshake::Refusal;
+use crate::segment::SegmentError;
 
 /// Why a run could not be found or joined.
 #[derive(Debug, Error)]
@@ -55,18 +56,15 @@ pub enum RendezvousError {
         /// Its record.
         path: PathBuf,
     },
-    /// Its processes are named by other ids than ours.
-    #[error(
-        "the run of supervisor {pid} ({environment}) is in another PID namespace (pid:[{found}]), where nobody here can tell who is \
-         alive: join it from there, such as with `docker run --pid=container:NAME` or shareProcessNamespace of a Kubernetes pod"
-    )]
-    OtherPidNamespace {
+    /// Its processes are named by other ids than ours, or have other start times.
+    #[error("the run of supervisor {pid} ({environment}) cannot be joined from here: {source}")]
+    OtherNamespace {
         /// Process id of the supervisor, in its namespace.
         pid: u32,
         /// Environment.
         environment: String,
-        /// The namespace of the run.
-        found: u64,
+        /// Which namespace it is.
+        source: SegmentError,
     },
     /// The supervisor does not answer.
     #[error(

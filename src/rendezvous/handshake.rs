@@ -201,9 +201,10 @@ pub enum JoinError {
 pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachment, RendezvousError> {
     let entry = registry.find(pid)?;
     let identity = &entry.record.identity;
-    if entry.state == RunState::Running && !identity.is_of_this_pid_namespace() {
-        let (environment, found) = (entry.record.environment, identity.pid_namespace);
-        return Err(RendezvousError::OtherPidNamespace { pid, environment, found });
+    if entry.state == RunState::Running
+        && let Err(source) = identity.check_that_processes_mean_the_same(&entry.record.segment)
+    {
+        return Err(RendezvousError::OtherNamespace { pid, environment: entry.record.environment, source });
     }
     let dead = || RendezvousError::Dead { pid, environment: entry.record.environment.clone() };
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(dead)?;

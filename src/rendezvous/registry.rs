@@ -164,7 +164,7 @@ pub(super) fn read(path: &Path) -> Option<Entry> {
     (named == record.identity.supervisor_pid).then_some(Entry { record, state })
 }
 
-/// Whether the supervisor of the run lives, in the kernel's words; of one in another PID namespace, whether any process of
+/// Whether the supervisor of the run lives, in the kernel's words; of one in another PID or time namespace, whether any process of
 /// the run does: its id means nothing here, and the lock that they share does.
 pub(super) fn state_of(record: &RunRecord) -> RunState {
     let identity = &record.identity;
@@ -172,7 +172,7 @@ pub(super) fn state_of(record: &RunRecord) -> RunState {
     let is_impossible = i32::try_from(identity.supervisor_pid).map_or(true, |pid| pid == 0);
     let ended = if !identity.is_of_this_boot() {
         true
-    } else if identity.is_of_this_pid_namespace() {
+    } else if identity.is_of_these_namespaces() {
         is_impossible || has_exited(identity.supervisor_pid, identity.supervisor_start_time)
     } else {
         !system::is_shared(&record.segment)

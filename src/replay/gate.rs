@@ -27,12 +27,12 @@ impl<'a> ClosedGate<'a> {
         Self::close_beside(segment, dead, &[])
     }
 
-    /// As [`Self::close`], though those in the slots `beside` may stay inside.
+    /// As [`Self::close`], though those in the slots `beside` may stay inside, and are not waited for.
     pub(super) fn close_beside(segment: &'a Segment, dead: Option<usize>, beside: &[usize]) -> Result<Self, Vec<usize>> {
         let mut gate = Self { control: segment.control(), is_alone: true };
         // SeqCst: see `ProcessSlot::begin_operation`.
         gate.control.gate().store(1, Ordering::SeqCst);
-        let mut stuck = wait_until_outside(segment.processes(), dead);
+        let mut stuck = wait_until_outside(segment.processes(), dead, beside);
         gate.is_alone = stuck.is_empty();
         stuck.retain(|slot| !beside.contains(slot));
         if stuck.is_empty() { Ok(gate) } else { Err(stuck) }
@@ -58,12 +58,13 @@ impl Drop for ClosedGate<'_> {
     }
 }
 
-fn wait_until_outside(processes: ProcessTable<'_>, dead: Option<usize>) -> Vec<usize> {
+/// Wait until nobody is inside but those in the slots `beside`, or for as long as patience lasts. Returns who is.
+fn wait_until_outside(processes: ProcessTable<'_>, dead: Option<usize>, beside: &[usize]) -> Vec<usize> {
     let deadline = Instant::now() + GATE_PATIENCE;
     loop {
         let living = processes.iter().filter(|slot| Some(slot.index()) != dead);
         let inside: Vec<usize> = living.filter(|&slot| is_living_inside(slot)).map(ProcessSlot::index).collect();
-        if inside.is_empty() || Instant::now() >= deadline {
+        if inside.iter().all(|slot| beside.contains(slot)) || Instant::now() >= deadline {
             return inside;
         }
         std::thread::sleep(Duration::from_micros(100));

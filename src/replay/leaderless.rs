@@ -14,28 +14,35 @@ use crate::segment::control::{Control, RunState};
 use crate::segment::processes::{ProcessSlot, has_exited, start_time};
 use crate::segment::view::low;
 use crate::segment::{Region, Segment};
-use crate::sync::{Ordering, fence};
+use crate::sync::{Ordering, fence, monotonic_ns};
+
+/// How long a repair rests that somebody inside an operation has put off. Each attempt closes the gate for as long as its patience
+/// lasts, which is little of this.
+const REST_NS: u64 = 5_000_000_000;
 
 /// Repair after every participant that has died. Returns the slots that are free again.
 ///
 /// Nothing happens while another living participant repairs, and a participant that stays inside an operation (stopped
-/// by a debugger, say) puts the repair off: nobody can kill it here.
+/// by a debugger, say) puts the repair off: nobody can kill it here. Then nobody tries again for some seconds.
 ///
 /// A tree that is not exact after a repair poisons the replay ([`RunState::Poisoned`]): nobody may train on it until it
 /// has been emptied.
 pub fn sweep(segment: &Segment, schema: &Schema) -> Vec<usize> {
-    let someone_died = segment.processes().iter().any(|slot| slot.dead_owner().is_some());
-    if !someone_died && !was_left(segment.control()) {
+    let control = segment.control();
+    // Relaxed: the word stands for nothing but itself.
+    let rests = || monotonic_ns() < control.repair_not_before_ns().load(Ordering::Relaxed);
+    let someone_died = || segment.processes().iter().any(|slot| slot.dead_owner().is_some());
+    if !was_left(control) && (rests() || !someone_died()) {
         return Vec::new();
     }
-    let Some(turn) = Turn::take(segment.control()) else { return Vec::new() };
+    let Some(turn) = Turn::take(segment) else { return Vec::new() };
     turn.repair_after_the_dead(segment, schema).0
 }
 
 /// Repair after an operation of this process in `slot` that ended half-way, by a panic, and free the slot. `false` when
 /// somebody else repairs, or a participant stays inside an operation; then nothing was done.
 pub fn give_up(segment: &Segment, schema: &Schema, slot: usize) -> bool {
-    let Some(turn) = Turn::take(segment.control()) else { return false };
+    let Some(turn) = Turn::take(segment) else { return false };
     let slot = segment.processes().slot(slot);
     let repaired = repair(segment, schema, slot);
     if !repaired.stuck.is_empty() {
@@ -76,7 +83,7 @@ pub fn take_over(segment: &Segment, schema: &Schema) {
 /// operation; then nothing was done.
 pub fn clear(segment: &Segment, schema: &Schema) -> bool {
     let control = segment.control();
-    let Some(turn) = Turn::take(control) else { return false };
+    let Some(turn) = Turn::take(segment) else { return false };
     // What the dead had staged belongs to what is removed.
     let (_, complete) = turn.repair_after_the_dead(segment, schema);
     if !complete {
@@ -113,14 +120,14 @@ fn remove_everything(segment: &Segment) {
 }
 
 /// Wait until the gate is open, looking after whoever may have died behind it. `idle` is called before every sleep and
-/// may end the waiting by returning `false`, which is then the answer.
+/// may end the waiting by returning `false`, which is then the answer: in a run, when the supervisor has died.
 pub fn wait_until_open(segment: &Segment, schema: &Schema, mut idle: impl FnMut() -> bool) -> bool {
     while segment.control().gate().load(Ordering::Relaxed) != 0 {
         if !idle() {
             return false;
         }
         segment.control().wait_for_gate();
-        relieve(segment, schema);
+        take_over_if_left(segment, schema);
     }
     true
 }
@@ -133,15 +140,19 @@ pub fn repairer(segment: &Segment) -> Option<u32> {
 
 /// Called by whoever waits at a closed gate: whoever closed it may be dead. A living one is waited for, however long it
 /// takes: it may have been stopped, and goes on where it stopped.
+fn take_over_if_left(segment: &Segment, schema: &Schema) {
+    if was_left(segment.control()) {
+        sweep(segment, schema);
+    }
+}
+
+/// As [`take_over_if_left`], for who is at the gate in the middle of its work and cannot leave.
 ///
 /// # Panics
 /// When it was the supervisor of a run and that is dead: nobody will open the gate any more.
 pub(super) fn relieve(segment: &Segment, schema: &Schema) {
     if !segment.has_supervisor() {
-        if was_left(segment.control()) {
-            sweep(segment, schema);
-        }
-        return;
+        return take_over_if_left(segment, schema);
     }
     let (pid, started) = (segment.identity().supervisor_pid, segment.identity().supervisor_start_time);
     // The gate is looked at last: it may have been opened before the supervisor ended.
@@ -173,8 +184,11 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Take the turn, from a dead repairer too; `None` while a living one has it.
-    fn take(control: Control<'a>) -> Option<Self> {
+    /// Take the turn, from a dead repairer too; `None` while a living one has it, and in a process that has got into another
+    /// namespace by a fork, where it cannot tell who is dead.
+    fn take(segment: &'a Segment) -> Option<Self> {
+        segment.check_namespaces().ok()?;
+        let control = segment.control();
         let pid = std::process::id();
         let own = u64::from(pid) | (start_time(pid).unwrap_or(0) & START_MASK) << 32;
         let word = control.repairer();
@@ -198,6 +212,7 @@ impl<'a> Turn<'a> {
             let Some(owner) = slot.dead_owner() else { continue };
             let repaired = repair(segment, schema, slot);
             if !repaired.stuck.is_empty() {
+                self.control.repair_not_before_ns().store(monotonic_ns() + REST_NS, Ordering::Relaxed);
                 complete = false;
                 continue;
             }

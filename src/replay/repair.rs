@@ -71,21 +71,23 @@ pub fn repair_beside(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>, 
     done
 }
 
-/// Make the sums of the tree again, after a repair beside processes that were inside an operation. Whether they are exact then;
-/// `None` while one of them still is inside, and then nothing was done.
-pub fn make_sums_again(segment: &Segment) -> Option<bool> {
+/// Make the sums of the tree again, after a repair beside guests that were inside an operation. Whether they are exact then.
+///
+/// # Errors
+/// The processes that did not leave their operation in time; nobody while a guest is inside. Then nothing was done.
+pub fn make_sums_again(segment: &Segment) -> Result<bool, Vec<usize>> {
     // Mostly this tells, without holding up anybody.
     if segment.processes().iter().any(|slot| slot.role().is_some_and(|(role, _)| role == Role::Guest) && slot.in_operation()) {
-        return None;
+        return Err(Vec::new());
     }
-    let _gate = ClosedGate::close(segment, None).ok()?;
+    let _gate = ClosedGate::close(segment, None)?;
     let layout = segment.layout().parameters();
     if layout.fanout == 0 {
-        return Some(true);
+        return Ok(true);
     }
     let tree = SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout);
     tree.rebuild();
-    Some(tree.audit().is_exact())
+    Ok(tree.audit().is_exact())
 }
 
 /// Finish those staged transitions whose slots the dead process had claimed: write the row again, publish it, give it

@@ -47,7 +47,9 @@ impl<'a> StagingArea<'a> {
         (low(word) as usize, high(word) as usize)
     }
 
+    /// An area of which everything is in the store is empty.
     pub(super) fn set_progress(self, committed: usize, flushed: usize) {
+        let (committed, flushed) = if flushed == committed { (0, 0) } else { (committed, flushed) };
         // One word for both, so that no death falls between them. Release: whoever sees a row committed sees it.
         self.words[0].store(committed as u64 | (flushed as u64) << 32, Ordering::Release);
     }

@@ -212,7 +212,6 @@ impl<'a> Replay<'a> {
             moved(&self.scratch.claimed);
             self.count(Counter::Inserted, count as u64);
         }
-        area.set_progress(0, 0);
         self.control.signal_progress();
         committed - first
     }

@@ -14,14 +14,19 @@
 //! early gets old in line. Until it is ready it holds up nobody.
 //!
 //! There is no lock and nothing to repair. A dead process's number goes with its slot. A first in line that does not take its
-//! turn (stopped, or dead and not yet noticed) holds the others up until the samplers have used up the surplus; who goes on then
-//! passes over it, so that it holds up nobody until it moves again, and is first again. Counts decide this, not a clock.
+//! turn (stopped, or dead and not yet noticed) holds the others up until the samplers have used up the surplus, or until
+//! somebody behind it has seen it so [`LOOKS`] times, since perhaps nobody samples but those behind it. Who finds that passes
+//! over it: it holds up nobody until it moves again, and is first again. Counts decide this, not a clock.
 
 use super::limiter::{PATIENCE, RateLimiter};
 use crate::segment::Segment;
 use crate::segment::control::{Control, RunState};
 use crate::segment::processes::{Place, ProcessSlot, ProcessTable};
 use crate::sync::Ordering;
+
+/// Looks at a first in line that may insert and does not, after which it is passed over. A look takes a millisecond or more, so
+/// that nobody loses its turn by waiting for a processor, or for a repair.
+const LOOKS: u32 = 500;
 
 /// A process's turn to insert: awaited, then held until the inserted transitions are counted, and given up on drop.
 pub struct Turn<'a> {
@@ -35,6 +40,9 @@ pub struct Turn<'a> {
     number: u64,
     /// Whether samples may bring it next, so that each batch is worth a look.
     wants_progress: bool,
+    /// The slot and the place of the first in line, and how often it was seen there although it may insert.
+    first_seen: Option<(usize, Place)>,
+    looks: u32,
     has_come: bool,
 }
 
@@ -42,7 +50,8 @@ impl<'a> Turn<'a> {
     pub(super) fn new(limiter: RateLimiter, segment: &'a Segment, process: ProcessSlot<'a>) -> Self {
         let inserters = segment.layout().parameters().stagers;
         let (control, processes) = (segment.control(), segment.processes());
-        Self { limiter, control, processes, inserters, process, number: 0, wants_progress: false, has_come: false }
+        let (number, wants_progress, first_seen, looks, has_come) = (0, false, None, 0, false);
+        Self { limiter, control, processes, inserters, process, number, wants_progress, first_seen, looks, has_come }
     }
 
     /// Whether it comes before `samples` more are drawn, if everybody in front inserts as many transitions as this process
@@ -81,7 +90,12 @@ impl<'a> Turn<'a> {
             if ended() || !idle() {
                 return false;
             }
-            control.wait_for_turn(self.process.index(), self.wants_progress, PATIENCE, || ready(self) || ended());
+            let wanted_progress = self.wants_progress;
+            // The last look may find that samples bring the turn now, since somebody has left the line. Nobody would wake this
+            // process for samples: it has not said yet that it wants that.
+            control.wait_for_turn(self.process.index(), wanted_progress, PATIENCE, || {
+                ready(self) || ended() || self.wants_progress && !wanted_progress
+            });
         }
         true
     }
@@ -94,19 +108,27 @@ impl<'a> Turn<'a> {
         if surplus <= 0.0 && self.number == 0 {
             return true;
         }
+        let is_room_for_one = surplus <= self.limiter.error_band;
         let first = self.in_front().filter(|(_, place)| place.is_ready).min_by_key(|(slot, place)| (place.number, slot.index()));
-        if surplus <= 0.0 {
-            if let Some((slot, place)) = first {
-                slot.pass_over(place);
-            }
-            return true;
+        if let Some((slot, place)) = first
+            && (surplus <= 0.0 || is_room_for_one && self.stands_still(slot, place))
+        {
+            slot.pass_over(place);
         }
-        if first.is_none() && surplus <= self.limiter.error_band {
+        if surplus <= 0.0 || is_room_for_one && first.is_none() {
             return true;
         }
         self.stand_in_line(true);
         self.wants_progress = first.is_none();
         false
+    }
+
+    /// Whether the first in line, which may insert, has been seen not to for long.
+    fn stands_still(&mut self, slot: ProcessSlot<'_>, place: Place) -> bool {
+        let first = Some((slot.index(), place));
+        self.looks = if self.first_seen == first { self.looks + 1 } else { 1 };
+        self.first_seen = first;
+        self.looks >= LOOKS
     }
 
     fn surplus(&self) -> Option<f64> {

@@ -110,6 +110,12 @@ impl<'a> Control<'a> {
         self.word(7)
     }
 
+    /// In a replay without a supervisor, the moment of the monotonic clock before which no repair is tried again that somebody
+    /// inside an operation has put off.
+    pub fn repair_not_before_ns(self) -> &'a AtomicU64 {
+        self.word(8)
+    }
+
     /// Times that the replay was repaired.
     pub fn repairs(self) -> &'a AtomicU64 {
         self.word(9)

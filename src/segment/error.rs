@@ -54,6 +54,19 @@ pub enum SegmentError {
         /// The namespace of this process.
         own: u64,
     },
+    /// Its processes have other start times than ours.
+    #[error(
+        "`{name}` belongs to processes of another time namespace (time:[{found}]; this process is in time:[{own}]), where the kernel \
+         tells other start times of processes, so that nobody here can tell who is alive: run both in one (`nsenter --time`)"
+    )]
+    OtherTimeNamespace {
+        /// Name of the object.
+        name: String,
+        /// The namespace of those who share it.
+        found: u64,
+        /// The namespace of this process.
+        own: u64,
+    },
     /// Nobody can be asked who lives.
     #[error(
         "/proc is missing or shows the processes of another PID namespace, so nobody here can tell who is alive; mount it \

@@ -14,7 +14,7 @@ use super::object::Object;
 use crate::sync::Ordering;
 
 /// Version of everything in the segment. To be raised with every change of a region's meaning.
-pub const ABI_VERSION: u64 = 5;
+pub const ABI_VERSION: u64 = 6;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SHOALSEG");
 const READY: u64 = u64::from_le_bytes(*b"READY\0\0\0");
@@ -30,6 +30,7 @@ const SUPERVISOR: usize = 8;
 const START_TIME: usize = 9;
 const CREATED: usize = 10;
 const PID_NAMESPACE: usize = 11;
+const TIME_NAMESPACE: usize = 12;
 const PARAMETERS: usize = 16;
 const PARAMETER_COUNT: usize = 14;
 const SECTIONS: usize = 32;
@@ -52,6 +53,10 @@ pub struct Identity {
     /// when that is not known.
     #[serde(default)]
     pub pid_namespace: u64,
+    /// The time namespace in which they read each other's start times, by the number that `/proc/PID/ns/time` shows; 0 where the
+    /// kernel has none.
+    #[serde(default)]
+    pub time_namespace: u64,
 }
 
 impl Identity {
@@ -66,6 +71,7 @@ impl Identity {
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)),
             pid_namespace: pid_namespace().unwrap_or(0),
+            time_namespace: time_namespace(),
         }
     }
 
@@ -75,12 +81,13 @@ impl Identity {
     }
 
     /// An error unless process ids and start times mean the same processes in the segment called `name` and here.
-    pub(super) fn check_that_processes_mean_the_same(&self, name: &str) -> Result<(), SegmentError> {
-        let own = pid_namespace().ok_or(SegmentError::UnknownProcesses)?;
-        if own == self.pid_namespace {
-            return Ok(());
+    pub(crate) fn check_that_processes_mean_the_same(&self, name: &str) -> Result<(), SegmentError> {
+        let (own, found, name) = (pid_namespace().ok_or(SegmentError::UnknownProcesses)?, self.pid_namespace, name.into());
+        if own != found {
+            return Err(SegmentError::OtherPidNamespace { name, found, own });
         }
-        Err(SegmentError::OtherPidNamespace { name: name.into(), found: self.pid_namespace, own })
+        let (own, found) = (time_namespace(), self.time_namespace);
+        if own != found { Err(SegmentError::OtherTimeNamespace { name, found, own }) } else { Ok(()) }
     }
 
     /// Whether the machine has not been restarted since: else process ids mean nothing.
@@ -89,8 +96,8 @@ impl Identity {
     }
 
     /// Whether process ids and start times mean the same processes there and here.
-    pub fn is_of_this_pid_namespace(&self) -> bool {
-        self.pid_namespace != 0 && pid_namespace() == Some(self.pid_namespace)
+    pub fn is_of_these_namespaces(&self) -> bool {
+        self.check_that_processes_mean_the_same("").is_ok()
     }
 
     /// Name of the shared-memory object: ours, this user's, this supervisor's, and not to be guessed.
@@ -127,9 +134,19 @@ pub(super) fn pid_namespace() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     // The ids of this process, from the namespace of the mount inwards: a single one where that is its own.
     let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    let link = std::fs::read_link("/proc/self/ns/pid").ok()?;
-    let number = link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()?;
+    let number = namespace("pid")?;
     (ids.split_ascii_whitespace().count() == 1).then_some(number)
+}
+
+/// The time namespace of this process, by whose clock the kernel tells it when others started; 0 where the kernel has none.
+fn time_namespace() -> u64 {
+    namespace("time").unwrap_or(0)
+}
+
+/// The number of this process's namespace of a kind.
+fn namespace(kind: &str) -> Option<u64> {
+    let link = std::fs::read_link(format!("/proc/self/ns/{kind}")).ok()?;
+    link.to_str()?.strip_prefix(kind)?.strip_prefix(":[")?.strip_suffix(']')?.parse().ok()
 }
 
 pub(super) fn publish(mapping: &Mapping, layout: &Layout, identity: &Identity) {
@@ -143,6 +160,7 @@ pub(super) fn publish(mapping: &Mapping, layout: &Layout, identity: &Identity) {
     page[START_TIME] = identity.supervisor_start_time;
     page[CREATED] = identity.created_unix_ms;
     page[PID_NAMESPACE] = identity.pid_namespace;
+    page[TIME_NAMESPACE] = identity.time_namespace;
     page[PARAMETERS..][..PARAMETER_COUNT].copy_from_slice(&encode(layout.parameters()));
     for (index, section) in layout.sections().iter().enumerate() {
         let place = [section.region as u64, section.offset_bytes as u64, section.length_bytes as u64];
@@ -207,6 +225,7 @@ pub(super) fn validate(object: &Object) -> Result<(Layout, Identity), SegmentErr
         supervisor_start_time: page[START_TIME],
         created_unix_ms: page[CREATED],
         pid_namespace: page[PID_NAMESPACE],
+        time_namespace: page[TIME_NAMESPACE],
     };
     Ok((layout, identity))
 }

@@ -122,6 +122,12 @@ impl Segment {
         Ok(Self { mapping: Mapping::of(&object, access, lock)?, layout, identity })
     }
 
+    /// An error unless process ids and start times still mean the same processes here as where the segment was made: the child of
+    /// a fork may be in another namespace. In memory of a process alone there is nobody else.
+    pub fn check_namespaces(&self) -> Result<(), SegmentError> {
+        if self.name().is_empty() { Ok(()) } else { self.identity.check_that_processes_mean_the_same(self.name()) }
+    }
+
     /// Say that this process did not create the segment, so that its exit leaves the name alone. To be called in
     /// every forked child first.
     pub fn disown(&self) {

@@ -95,6 +95,7 @@ impl Place {
             occupy(segment, &attachment)?;
             return Ok(Self { slot: attachment.slot, _attachment: Some(attachment) });
         }
+        segment.check_namespaces()?;
         let layout = segment.layout().parameters();
         let places = if stages { 0..layout.stagers } else { layout.stagers..layout.processes };
         let free = || {

@@ -123,7 +123,7 @@ impl Case {
         assert_eq!(contents.len(), CAPACITY, "{what}: {contents:?}");
         let mut expected_least = 0;
         for &slot in dead {
-            assert_eq!(run.area(slot).pending(), 0, "{what}");
+            assert_eq!(run.area(slot).progress(), (0, 0), "{what}: its successor has not the whole area");
             let there = of_life(&contents, FIRST_LIFE + slot as u32);
             let least = self.staged as usize;
             assert!((least..=least + self.commits as usize).contains(&there.len()), "{what}: {there:?} of slot {slot}");

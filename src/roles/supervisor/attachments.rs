@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::watch::has_ended;
+use super::watch::{has_ended, is_readable};
 use crate::rendezvous::handshake::Refusal;
 use crate::rendezvous::listener::Place;
 use crate::rendezvous::{Joined, Listener, Visitor};
@@ -67,10 +67,16 @@ impl Attachments {
         format!("{} {number} (pid {})", joined.visitor.role().name(), joined.pid)
     }
 
-    /// Those who have left since the last call: by their end, or, guests that live on, by saying so.
-    pub(super) fn take_left(&mut self, segment: &Segment) -> Vec<Joined> {
-        let said_goodbye = |joined: &Joined| joined.visitor == Visitor::Guest && segment.processes().slot(joined.slot).said_goodbye();
-        self.present.extract_if(.., |joined| has_ended(&joined.descriptor) || said_goodbye(joined)).collect()
+    /// Somebody who has left: by its end, or, of guests that live on, by saying so, or by hanging up without having taken the
+    /// place that was promised.
+    pub(super) fn take_left(&mut self, segment: &Segment) -> Option<Joined> {
+        let gave_up = |joined: &Joined| {
+            let slot = segment.processes().slot(joined.slot);
+            // A visitor says nothing after its request: what there is to read is the end.
+            slot.said_goodbye() || slot.state() == SlotState::Reserved && is_readable(&joined.connection)
+        };
+        let has_left = |joined: &Joined| has_ended(&joined.descriptor) || joined.visitor == Visitor::Guest && gave_up(joined);
+        self.present.iter().position(has_left).map(|index| self.present.remove(index))
     }
 
     /// Whether an actor is attached, whose end the end of the run waits for.

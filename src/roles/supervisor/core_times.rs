@@ -42,7 +42,11 @@ impl CoreTimes {
         self.slots.resize(segment.processes().len(), Reading::default());
         for (slot, last) in segment.processes().iter().zip(&mut self.slots) {
             let living = slot.state() == SlotState::Live;
-            let (Some((role, _)), Some(time)) = (slot.role(), living.then(|| CoreTime::of_process(slot.pid())).flatten()) else { continue };
+            let (Some((role, _)), Some(time)) = (slot.role(), living.then(|| CoreTime::of_process(slot.pid())).flatten()) else {
+                // Who is not there waits for no core.
+                last.core_wait = 0.0;
+                continue;
+            };
             let generation = slot.generation();
             let before = if last.generation == generation { last.time } else { CoreTime::default() };
             let used = time - before;
@@ -61,5 +65,34 @@ impl CoreTimes {
     /// Of the time between the last two looks, the share in which the owner of slot `slot` waited for a core.
     pub(super) fn core_wait(&self, slot: usize) -> f64 {
         self.slots.get(slot).map_or(0.0, |reading| reading.core_wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::registry as algorithms;
+    use crate::config::Config;
+    use crate::environments;
+    use crate::roles::supervisor::Plan;
+    use crate::segment::Description;
+
+    #[test]
+    fn who_is_gone_waits_for_no_core() {
+        let mut config = Config::for_environment("CartPole-v1");
+        (config.replay.capacity, config.network.hidden) = (1_000, vec![4]);
+        let algorithm = algorithms::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
+        let layout = Plan::new(&config, &*algorithm, &[0], &[]).unwrap().layout;
+        let segment = Segment::create_private(layout, &Description::default()).unwrap();
+        let slot = segment.processes().slot(0);
+        let generation = slot.reserve(Role::Learner, 0).unwrap();
+        assert!(slot.occupy(std::process::id(), generation));
+        let mut times = CoreTimes::new();
+        times.read(&segment);
+        // As if others had had its core, until it died.
+        times.slots[0].core_wait = 0.9;
+        slot.release();
+        times.read(&segment);
+        assert_eq!(times.core_wait(0), 0.0);
     }
 }

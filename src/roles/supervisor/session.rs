@@ -292,14 +292,25 @@ impl Session {
 
     /// Make the sums of the tree again that a repair made while a guest stood still inside an operation.
     fn make_provisional_sums_exact(&mut self) {
-        if self.provisional
-            && let Some(exact) = make_sums_again(&self.segment)
-        {
-            self.provisional = false;
-            if exact {
-                self.sinks.event("no guest stands still inside an operation any more: the sums of the tree are exact again");
-            } else {
-                self.poison();
+        if !self.provisional {
+            return;
+        }
+        match make_sums_again(&self.segment) {
+            Ok(exact) => {
+                self.provisional = false;
+                if exact {
+                    self.sinks.event("no guest stands still inside an operation any more: the sums of the tree are exact again");
+                } else {
+                    self.poison();
+                }
+            }
+            // As in a repair: ours are killed, guests are not.
+            Err(stuck) => {
+                for slot in stuck {
+                    if self.attachments.guest(slot).is_none() {
+                        self.fence(slot);
+                    }
+                }
             }
         }
     }
@@ -327,7 +338,8 @@ impl Session {
 
     /// See off who left, and let in who knocks: what a visitor had staged is kept like anybody's.
     fn see_to_visitors(&mut self) -> Result<(), SupervisorError> {
-        for left in self.attachments.take_left(&self.segment) {
+        // One at a time: a guest that said goodbye in the middle of an operation is one still while another is repaired after.
+        while let Some(left) = self.attachments.take_left(&self.segment) {
             let repaired = self.repair(left.slot)?;
             let slot = self.segment.processes().slot(left.slot);
             let after = match left.visitor {

@@ -1,6 +1,6 @@
 //! Watching processes: who died, how, what was lost, and when its replacement starts.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -186,6 +186,11 @@ impl Watched {
 
 /// Whether the process behind a pidfd has ended.
 pub(super) fn has_ended(descriptor: &OwnedFd) -> bool {
+    is_readable(descriptor)
+}
+
+/// Whether there is something to read, the end included.
+pub(super) fn is_readable(descriptor: &impl AsFd) -> bool {
     let mut descriptors = [PollFd::new(descriptor, PollFlags::IN)];
     matches!(poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(ready) if ready > 0)
 }
