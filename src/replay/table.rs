@@ -346,27 +346,28 @@ impl<'a> Replay<'a> {
     /// Copy the chosen rows; what changed meanwhile stays pending. Returns how many do. In place of importance weights
     /// it leaves `N P(i)`, to be raised to a power all at once.
     fn read_rows<C: AsMut<[u8]>>(&mut self, rows: &mut Rows<'_, C>, size: usize, total: u64) -> usize {
-        let Scratch { frame_names, vanished, drawing: Drawing { pending, slots, .. }, .. } = &mut self.scratch;
+        let Self { reader, tree, scratch, .. } = self;
+        let Scratch { frame_names, vanished, drawing: Drawing { pending, slots, .. }, .. } = scratch;
         let slot_at = |position: usize| slots.get(position).copied().filter(|&slot| slot != SumTree::NOWHERE);
-        (0..PREFETCH_DISTANCE).filter_map(slot_at).for_each(|slot| self.reader.store.prefetch(slot));
+        (0..PREFETCH_DISTANCE).filter_map(slot_at).for_each(|slot| reader.store.prefetch(slot));
         let scale = size as f64 / total as f64;
         let mut missing = 0;
         for index in 0..pending.len() {
             if let Some(slot) = slot_at(index + PREFETCH_DISTANCE) {
-                self.reader.store.prefetch(slot);
+                reader.store.prefetch(slot);
             }
             if let Some(slot) = slot_at(index + FRAMES_PREFETCH_DISTANCE) {
-                self.reader.prefetch_frames(slot);
+                reader.prefetch_frames(slot);
             }
             let (row, slot) = (pending[index], slots[index]);
             let weight = if slot == SumTree::NOWHERE {
                 None
             } else {
-                match self.reader.read(slot, rows, row, frame_names) {
+                match reader.read(slot, rows, row, frame_names) {
                     Ok(generation) => {
                         rows.slots[row] = slot;
                         rows.generations[row] = generation;
-                        match &self.tree {
+                        match &*tree {
                             None => Some(1.0),
                             // The leaf must speak of the transition that was read.
                             Some(tree) => tree
@@ -377,8 +378,8 @@ impl<'a> Replay<'a> {
                     }
                     Err(Unreadable::Changing) => None,
                     Err(Unreadable::FrameGone(generation)) => {
-                        if self.tree.is_some() {
-                            vanished.push((slot, generation));
+                        if tree.is_some() {
+                            remember(vanished, (slot, generation));
                         }
                         None
                     }
@@ -487,4 +488,10 @@ impl<'a> Replay<'a> {
     pub(super) fn control(&self) -> Control<'a> {
         self.control
     }
+}
+
+/// Out of line: it happens once in many thousand rows, and the loop that reads them is faster without its room to grow.
+#[cold]
+fn remember(vanished: &mut Vec<(usize, u64)>, name: (usize, u64)) {
+    vanished.push(name);
 }
