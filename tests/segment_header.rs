@@ -15,8 +15,9 @@ use shoal::segment::{Layout, LayoutParameters, Segment, SegmentError, system};
 use support::{Run, Sizes, run};
 
 const PAGE_BYTES: usize = 4096;
-/// Word of the header that names the PID namespace.
+/// Words of the header that name the PID and the time namespace.
 const PID_NAMESPACE: usize = 11;
+const TIME_NAMESPACE: usize = 12;
 /// Bytes of the header that the checksum speaks for, and the checksum itself.
 const CHECKED_BYTES: usize = 8 * (32 + 36 + 1);
 
@@ -127,6 +128,7 @@ fn a_consistent_header_that_claims_absurd_sizes_is_refused() {
         match Segment::attach_read_only(&object.name) {
             Ok(segment) => prop_assert_eq!(segment.layout().sections(), run.segment.layout().sections()),
             Err(SegmentError::OtherPidNamespace { .. }) => prop_assert!(changes.iter().any(|&(word, _)| word == PID_NAMESPACE)),
+            Err(SegmentError::OtherTimeNamespace { .. }) => prop_assert!(changes.iter().any(|&(word, _)| word == TIME_NAMESPACE)),
             Err(error) => prop_assert!(matches!(error, SegmentError::Damaged { .. }), "{}", error),
         }
     });
