@@ -3,7 +3,10 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-const PLAYER: &str = "evaluate";
+/// The program that has all commands.
+const ALL: &str = "shoal";
+/// The command that plays, and the program that does nothing else.
+const PLAY: &str = "evaluate";
 
 /// How the program under way was started.
 #[derive(Debug, Clone)]
@@ -31,11 +34,13 @@ impl Program {
 
     /// The command that plays the run in `folder`; `None` where the program for it is not installed.
     pub(super) fn play(&self, folder: &Path) -> Option<String> {
+        // Whoever started a run with `shoal` plays it with that.
+        let (name, command) = if self.executable.ends_with(ALL) { (ALL, format!(" {PLAY}")) } else { (PLAY, String::new()) };
         let player = match &self.workspace {
-            Some(workspace) => self.through_cargo(workspace),
-            None => self.neighbour()?,
+            Some(workspace) => self.through_cargo(workspace, name),
+            None => self.neighbour(name)?,
         };
-        Some(format!("{player} {}", word(self.as_called_here(folder))))
+        Some(format!("{player}{command} {}", word(self.as_called_here(folder))))
     }
 
     /// `path` as it is called from the working directory.
@@ -43,20 +48,20 @@ impl Program {
         path.strip_prefix(&self.working_directory).unwrap_or(path)
     }
 
-    /// The player beside this program, named as this program was.
-    fn neighbour(&self) -> Option<String> {
-        let installed = self.executable.with_file_name(PLAYER);
+    /// The program `name` beside this one, or this one, as this one was called.
+    fn neighbour(&self, name: &str) -> Option<String> {
+        let installed = self.executable.with_file_name(name);
         if !installed.is_file() {
             return None;
         }
-        let beside = self.typed.with_file_name(PLAYER);
+        let beside = self.typed.with_file_name(name);
         // A bare name was found through PATH, and so is its neighbour.
         let found_again = beside.parent() == Some(Path::new("")) || self.working_directory.join(&beside).is_file();
         Some(word(if found_again { &beside } else { &installed }))
     }
 
     /// Cargo builds what is missing, with the profile and the features of this program.
-    fn through_cargo(&self, workspace: &Path) -> String {
+    fn through_cargo(&self, workspace: &Path, name: &str) -> String {
         let mut words = vec!["cargo run".to_owned()];
         if !self.working_directory.starts_with(workspace) {
             words.push(format!("--manifest-path {}", word(&workspace.join("Cargo.toml"))));
@@ -71,7 +76,7 @@ impl Program {
             ("python", cfg!(feature = "python")),
             ("mujoco", cfg!(feature = "mujoco")),
         ]));
-        words.push(format!("--bin {PLAYER} --"));
+        words.push(format!("--bin {name} --"));
         words.join(" ")
     }
 }
@@ -118,12 +123,27 @@ mod tests {
         let supervisor = programs.join("supervisor");
         let play = |typed: &str| program(typed, &supervisor, folder.path()).play(Path::new("runs/a run"));
         assert_eq!(play("supervisor"), None, "the player is not there");
-        std::fs::write(programs.join(PLAYER), "").unwrap();
+        std::fs::write(programs.join(PLAY), "").unwrap();
         assert_eq!(play("supervisor").unwrap(), "evaluate 'runs/a run'");
         assert_eq!(play("target/release/supervisor").unwrap(), "target/release/evaluate 'runs/a run'");
         assert_eq!(play("./target/release/supervisor").unwrap(), "./target/release/evaluate 'runs/a run'");
-        let installed = programs.join(PLAYER).display().to_string();
+        let installed = programs.join(PLAY).display().to_string();
         assert_eq!(play("elsewhere/link").unwrap(), format!("{installed} 'runs/a run'"), "a link to the program has no such neighbour");
+    }
+
+    #[test]
+    fn a_run_of_the_program_with_all_commands_is_played_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let programs = folder.path().join("target/release");
+        std::fs::create_dir_all(&programs).unwrap();
+        let shoal = programs.join(ALL);
+        std::fs::write(&shoal, "").unwrap();
+        let play = |typed: &str| program(typed, &shoal, folder.path()).play(Path::new("runs/one")).unwrap();
+        assert_eq!(play("shoal"), "shoal evaluate runs/one");
+        assert_eq!(play("target/release/shoal"), "target/release/shoal evaluate runs/one");
+        let mut through = program("target/debug/shoal", &shoal, folder.path());
+        through.workspace = Some(folder.path().into());
+        assert!(through.play(Path::new("runs/one")).unwrap().ends_with("--bin shoal -- evaluate runs/one"));
     }
 
     #[test]
