@@ -45,6 +45,9 @@ impl Fed {
         let segment = Segment::attach(held.name().expect("a shared replay")).expect("its segment");
         // More than any feeder adds, and nothing sampled yet: a band is no limit to what is added at once.
         add(&held, 3 * BAND as usize, &mut || true);
+        // Somebody who draws, or the feeders would find that nobody does any more.
+        let mut one = held.batch(1);
+        held.sample(&mut one.as_rows(), None, Patience::new(None, &mut || true)).expect("more is there than the band allows");
         let mut fed = Self { segment, held, feeders: BTreeMap::new(), _run: run };
         for rows in ROWS {
             let name = fed.segment.name().to_owned();

@@ -63,7 +63,14 @@ impl Object {
         let facts = file.metadata().map_err(|error| refuse(&error.to_string()))?;
         let kind = facts.file_type();
         if !kind.is_file() {
-            return Err(not_ours(if kind.is_fifo() { "a FIFO" } else { "no regular file" }.into()));
+            let what = if kind.is_fifo() {
+                "a FIFO"
+            } else if kind.is_dir() {
+                "a folder"
+            } else {
+                "no regular file"
+            };
+            return Err(not_ours(what.into()));
         }
         if facts.uid() != nix::unistd::geteuid().as_raw() {
             return Err(not_ours(format!("a file of user {}", facts.uid())));
