@@ -114,9 +114,7 @@ fn learn(run: &Run, number: usize, made_up: MadeUp) {
     let mut config = Config::for_environment("CartPole-v1");
     config.learner.count = LEARNERS;
     config.learner.batch_size = 8 * LEARNERS;
-    config.replay.min_size = 1;
-    config.replay.samples_per_insert = None;
-    let algorithm = made_up.algorithm(&run.segment, run.payload.schema().clone(), number, PARAMETERS);
+    let algorithm = made_up.algorithm(&run.segment, &config, run.payload.schema().clone(), number, PARAMETERS);
     let role_run = RoleRun {
         segment: &run.segment,
         config: &config,

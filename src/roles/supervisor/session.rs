@@ -96,7 +96,7 @@ impl Session {
         };
         let mut session = Self {
             sinks: Sinks::create(folder, console, settings)?,
-            observer: Observer::new(prepared.started, plan.layout.parameters().processes),
+            observer: Observer::new(prepared.started, plan.layout.parameters().processes, prepared.algorithm.metrics()),
             watched: plan.processes.into_iter().map(Watched::new).collect(),
             segment,
             reports: None,
