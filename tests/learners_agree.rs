@@ -5,7 +5,7 @@ use shoal::algorithms::{Algorithm, Learning, Random, registry as algorithms};
 use shoal::config::Config;
 use shoal::environments::registry;
 use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
-use shoal::replay::{Batch, Priority, Replay, StagingArea};
+use shoal::replay::{Batch, Priority, Replay, ReplayView, StagingArea};
 use shoal::segment::gradients::GradientExchange;
 use shoal::segment::membership::View;
 use shoal::segment::processes::Role;
@@ -68,13 +68,13 @@ fn segment(algorithm: &dyn Algorithm) -> Segment {
             .f32(NEXT_OBSERVATION, &(5..5 + length).map(value).collect::<Vec<_>>());
         writer.commit(Some(Priority::ONE));
     }
-    assert_eq!(Replay::new(&segment, schema, Some(process)).flush(area), ROWS);
+    assert_eq!(Replay::new(&segment, schema, process).flush(area), ROWS);
     segment
 }
 
 /// The transitions in `slots` as a batch, each with a weight of its own.
 fn batch(segment: &Segment, algorithm: &dyn Algorithm, slots: std::ops::Range<usize>) -> Batch {
-    let replay = Replay::new(segment, algorithm.schema(), None);
+    let replay = ReplayView::new(segment, algorithm.schema());
     let mut batch = Batch::new(&algorithm.schema(), slots.len());
     for (row, slot) in slots.enumerate() {
         let generation = replay.reader().read(slot, &mut batch.as_rows(), row, &mut Vec::new()).unwrap();

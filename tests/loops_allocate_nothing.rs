@@ -64,7 +64,7 @@ fn acting_recording_and_flushing_allocates_nothing() {
         let segment = segment(&*algorithm);
         let process = segment.processes().slot(0);
         assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
-        let mut replay = Replay::new(&segment, algorithm.schema(), Some(process));
+        let mut replay = Replay::new(&segment, algorithm.schema(), process);
         let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), 0);
         let mut actions = ActionBatch::new(&environments.spec().action, ENVIRONMENTS);
         let (mut policy, mut random) = (algorithm.policy().unwrap(), Random::seed_from_u64(1));

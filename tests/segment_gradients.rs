@@ -38,7 +38,7 @@ impl<'r> Learners<'r> {
         let filler = run.slot(FILLER);
         assert!(filler.reserve(Role::Actor, 0).is_some_and(|generation| filler.occupy(std::process::id(), generation)));
         (0..32).for_each(|number| run.payload.stage(run.area(FILLER), Identity { life: 0, number }, None));
-        assert_eq!(run.replay(Some(FILLER)).flush(run.area(FILLER)), 32);
+        assert_eq!(run.replay(FILLER).flush(run.area(FILLER)), 32);
         let mut learners = Self { run, family: Family::new(run), membership: Membership::default() };
         (0..count).for_each(|number| learners.add(number, MadeUp::default()));
         learners

@@ -6,7 +6,7 @@ use std::thread::{Builder, Scope};
 use rand::SeedableRng;
 
 use super::{Random, SourceError};
-use crate::replay::{Batch, Replay, SampleError, Schema};
+use crate::replay::{Batch, SampleError, Sampler, Schema};
 use crate::segment::Segment;
 
 /// Draws one batch ahead.
@@ -29,10 +29,10 @@ impl Ahead {
     ) -> Result<Self, SourceError> {
         let (requests, incoming) = sync_channel::<(Batch, f32)>(1);
         let (outgoing, drawn) = sync_channel(1);
-        let (mut replay, mut random) = (Replay::new(segment, schema.clone(), None), Random::seed_from_u64(!seed));
+        let (mut sampler, mut random) = (Sampler::new(segment, schema.clone()), Random::seed_from_u64(!seed));
         let draw = move || {
             for (mut batch, beta) in incoming {
-                let result = replay.sample(&mut batch, beta, &mut random).map(|()| batch);
+                let result = sampler.sample(&mut batch, beta, &mut random).map(|()| batch);
                 if outgoing.send(result).is_err() {
                     break;
                 }

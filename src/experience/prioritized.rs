@@ -35,7 +35,7 @@ impl<'a> Prioritized<'a> {
         Ok(Self {
             config: config.replay.clone(),
             control: seat.segment.control(),
-            replay: Replay::new(seat.segment, schema.clone(), Some(seat.process)),
+            replay: Replay::new(seat.segment, schema.clone(), seat.process),
             limiter,
             batch,
             ahead,

@@ -79,7 +79,7 @@ impl<'a> Run<'a> {
 
     /// The replay, as this process.
     pub fn replay(&self) -> Replay<'a> {
-        Replay::new(self.segment, self.algorithm.schema(), Some(self.process))
+        Replay::new(self.segment, self.algorithm.schema(), self.process)
     }
 
     /// This process's staging area.

@@ -507,6 +507,7 @@ fn describe(prepared: &Prepared, folder: &std::path::Path) -> Description {
         environment: prepared.environment.id.clone(),
         algorithm: prepared.algorithm.name().into(),
         fields: prepared.algorithm.schema().describe(),
+        metrics: prepared.algorithm.metrics().iter().map(Into::into).collect(),
     }
 }
 
