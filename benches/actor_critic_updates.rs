@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime};
 use rand::{RngExt, SeedableRng};
-use shoal::algorithms::transition::{ACTION, DISCOUNT, NEXT_OBSERVATION, OBSERVATION, REWARD};
 use shoal::algorithms::{Random, registry};
 use shoal::config::Config;
 use shoal::config::schema::Engine;
 use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace};
+use shoal::experience::transition::{ACTION, DISCOUNT, NEXT_OBSERVATION, OBSERVATION, REWARD};
 use shoal::replay::Batch;
 use support::ThreadTime;
 
@@ -50,8 +50,8 @@ fn updates(criterion: &mut Criterion<ThreadTime>) {
                 let mut gradient = vec![0.0; algorithm.sizes().learned];
                 group.bench_function(BenchmarkId::new(name, format!("{engine:?}/batch{rows}").to_lowercase()), |bencher| {
                     bencher.iter(|| {
-                        let total = learning.gradient(&mut batch, &mut random, &mut gradient);
-                        learning.apply(&mut gradient, total, 3e-4)
+                        let mut share = learning.gradient(&batch, &mut random, &mut gradient);
+                        learning.apply(&mut gradient, &mut share, 3e-4)
                     });
                 });
             }

@@ -9,10 +9,11 @@ use algorithm_support::deep_q::DeepQ;
 use algorithm_support::reference::Reference;
 use algorithm_support::{batch, build, environment, state};
 use rand::SeedableRng;
-use shoal::algorithms::{Random, UpdateReport};
+use shoal::algorithms::Random;
 use shoal::config::Config;
 use shoal::config::schema::{Engine, Loss};
 use shoal::environments::ActionSpace;
+use shoal::metrics::{Metric, Tally};
 
 const OBSERVATIONS: usize = 5;
 const CHOICES: usize = 4;
@@ -51,16 +52,10 @@ fn assert_number(what: &str, found: f64, expected: f64) {
     assert!((found - expected).abs() <= TOLERANCE * expected.abs().max(1.0), "{what}: {found}, the reference has {expected}");
 }
 
-fn assert_report(what: &str, found: UpdateReport, expected: UpdateReport) {
-    assert_number(&format!("{what}, mean loss"), found.loss, expected.loss);
-    assert_number(&format!("{what}, mean value"), found.q_mean, expected.q_mean);
-    assert_number(&format!("{what}, gradient norm"), found.gradient_norm, expected.gradient_norm);
-    for (part, found, expected) in [
-        ("mean policy loss", found.policy_loss, expected.policy_loss),
-        ("temperature", found.entropy_temperature, expected.entropy_temperature),
-    ] {
-        assert_eq!(found.is_some(), expected.is_some(), "{what}, {part}");
-        assert_number(&format!("{what}, {part}"), found.unwrap_or_default(), expected.unwrap_or_default());
+fn assert_said(what: &str, found: &Tally, expected: &[(&str, f64)]) {
+    assert_eq!(found.known().count(), expected.len(), "{what}: {found}");
+    for (name, expected) in expected {
+        assert_number(&format!("{what}, {name}"), found.get(name).unwrap_or_else(|| panic!("{what}: no {name}")), *expected);
     }
 }
 
@@ -91,18 +86,22 @@ fn check(name: &str, change: impl Fn(&mut Config)) {
         let mut random = Random::seed_from_u64(5);
         let mut gradient = vec![f32::NAN; algorithm.sizes().learned];
         for update in 1..=UPDATES {
-            let mut batch = batch(&*algorithm, ROWS, CHOICES as i32, update);
+            let batch = batch(&*algorithm, ROWS, CHOICES as i32, update);
             let what = |part: &str| format!("{name} on {engine:?}, update {update}, {part}");
             let expected = reference.find(&batch, &mut random.clone());
-            let found = learning.gradient(&mut batch, &mut random, &mut gradient);
-            assert_eq!((found.transitions, found.largest_weight), (ROWS as f64, f64::from(batch.largest_weight)));
-            assert_number(&what("loss"), found.loss_sum, expected.loss_sum);
-            assert_number(&what("values"), found.q_sum, expected.q_sum);
-            assert_number(&what("policy loss"), found.policy_loss_sum, expected.policy_loss_sum);
+            let mut found = learning.gradient(&batch, &mut random, &mut gradient);
+            assert_eq!((found.samples, found.largest_weight), (ROWS as f64, f64::from(batch.largest_weight)));
+            let mut sum = |name| found.tally.amount_mut(Metric::mean(name)).value;
+            assert_number(&what("loss"), sum("loss"), expected.loss_sum);
+            assert_number(&what("values"), sum("q_mean"), expected.q_sum);
+            if name != "dqn" {
+                assert_number(&what("policy loss"), sum("policy_loss"), expected.policy_loss_sum);
+            }
             assert_close(&what("errors"), learning.errors(), &expected.errors);
             assert_parts_close(&what("gradient"), &gradient, &expected.gradient);
-            let report = learning.apply(&mut gradient, found, LEARNING_RATE);
-            assert_report(&what("report"), report, reference.update(&batch, &expected, f64::from(LEARNING_RATE)));
+            let norm = learning.apply(&mut gradient, &mut found, LEARNING_RATE);
+            assert_eq!(found.tally.get("gradient_norm"), Some(f64::from(norm)), "{}", what("norm"));
+            assert_said(&what("metrics"), &found.tally, &reference.update(&batch, &expected, f64::from(LEARNING_RATE)));
             assert_parts_close(&what("state"), &state(&*algorithm, &*learning), &reference.state());
         }
     }

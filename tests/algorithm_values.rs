@@ -6,11 +6,12 @@ mod algorithm_support;
 use algorithm_support::{build, environment, state};
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
-use shoal::algorithms::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
-use shoal::algorithms::{Algorithm, Learning, PartialUpdate, Random};
+use shoal::algorithms::{Algorithm, Learning, Random};
 use shoal::config::Config;
 use shoal::config::schema::Loss;
 use shoal::environments::ActionSpace;
+use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
+use shoal::metrics::Share;
 use shoal::replay::Batch;
 
 const WEIGHT: f32 = 0.5;
@@ -103,15 +104,20 @@ impl Lesson {
         Self { algorithm, learning, batch, random: Random::seed_from_u64(2), gradient }
     }
 
-    fn find(&mut self) -> PartialUpdate {
-        self.learning.gradient(&mut self.batch, &mut self.random, &mut self.gradient)
+    fn find(&mut self) -> Share {
+        self.learning.gradient(&self.batch, &mut self.random, &mut self.gradient)
     }
 
     /// Apply what was found, and return everything that the learner keeps.
-    fn apply(&mut self, found: PartialUpdate) -> Vec<f32> {
-        self.learning.apply(&mut self.gradient, found, 0.1);
+    fn apply(&mut self, mut found: Share) -> Vec<f32> {
+        self.learning.apply(&mut self.gradient, &mut found, 0.1);
         state(&*self.algorithm, &*self.learning)
     }
+}
+
+/// A metric of the one transition.
+fn said(found: &Share, name: &str) -> f32 {
+    found.tally.get(name).unwrap_or_else(|| panic!("no {name}")) as f32
 }
 
 #[track_caller]
@@ -138,7 +144,7 @@ fn dqn_takes_the_value_of_the_action_that_the_online_network_prefers() {
     let mut lesson = deep_q(false, false, 1.0, |config| config.algorithm.target_interval_updates = Some(1));
     let found = lesson.find();
     assert_near(lesson.learning.errors(), &[0.019]);
-    assert_near(&[found.q_sum as f32, found.loss_sum as f32], &[1.1, 0.5 * 0.5 * 0.019 * 0.019]);
+    assert_near(&[said(&found, "q_mean"), said(&found, "loss")], &[1.1, 0.5 * 0.5 * 0.019 * 0.019]);
     // Weight times error times the slope of 0.4 h + 0.1 along h's weight, h's bias, and the weights and biases of both outputs.
     assert_near(&lesson.gradient, &[0.8, 0.4, 2.5, 0.0, 1.0, 0.0].map(|slope| 0.5 * 0.019 * slope));
     // Adam's first step has the length of the learning rate whatever the gradient's, and none where it is zero.
@@ -176,7 +182,7 @@ fn the_huber_loss_has_a_slope_of_one_beyond_an_error_of_one() {
     let mut lesson = deep_q(true, false, -3.0, |config| config.algorithm.loss = None);
     let found = lesson.find();
     assert_near(lesson.learning.errors(), &[4.1]);
-    assert_near(&[found.loss_sum as f32], &[0.5 * 3.6]);
+    assert_near(&[said(&found, "loss")], &[0.5 * 3.6]);
     assert_near(&lesson.gradient, &[0.8, 0.4, 2.5, 0.0, 1.0, 0.0].map(|slope| 0.5 * slope));
 }
 
@@ -216,10 +222,10 @@ fn ddpg_regresses_to_the_target_policys_value_and_climbs_its_critic() {
     // 0.5 + 0.9 (2 - tanh(1) + 0.2) = 1.794565, so the error is -1.094565.
     let target = 0.5 + 0.9 * (2.2 - 1f64.tanh());
     assert_near(lesson.learning.errors(), &[target - 0.7]);
-    assert_near(&[found.q_sum as f32, found.loss_sum as f32], &[0.7, 0.25 * (target - 0.7).powi(2)]);
+    assert_near(&[said(&found, "q_mean"), said(&found, "loss")], &[0.7, 0.25 * (target - 0.7).powi(2)]);
     // Along the policy's output, before the hyperbolic tangent, the loss -Q falls by 0.8 * 2 * (1 - tanh(0.5)^2) = 1.258317.
     let (action, slope) = (0.5f64.tanh(), -1.6 * (1.0 - 0.5f64.tanh().powi(2)));
-    assert_near(&[found.policy_loss_sum as f32], &[0.1 - 0.8 * (1.5 + 2.0 * action)]);
+    assert_near(&[said(&found, "policy_loss")], &[0.1 - 0.8 * (1.5 + 2.0 * action)]);
     assert_near(&lesson.gradient[..4], &[0.5, 0.5, 1.0, 1.0].map(|along| slope * along));
     // The critic's slopes are those of 0.8 (w s + v a + b) - 0.1 and of the outputs' weight, whose unit is 1.
     let error = 0.5 * (0.7 - target);
@@ -248,9 +254,9 @@ fn td3_takes_the_smaller_target_and_moves_the_policy_with_every_other_update() {
     let target = 0.5 + 0.9 * (0.9 * (2.0 - 1f64.tanh() + 0.1 * f64::from(noise.signum())) + 0.1);
     let errors = [0.7 - target, 1.925 - target];
     assert_near(lesson.learning.errors(), &[0.5 * (errors[0].abs() + errors[1].abs())]);
-    assert_near(&[found.q_sum as f32], &[0.5 * (0.7 + 1.925)]);
-    assert_near(&[found.loss_sum as f32], &[0.5 * 0.25 * (errors[0].powi(2) + errors[1].powi(2))]);
-    assert_eq!((&lesson.gradient[..4], found.policy_loss_sum), ([0.0; 4].as_slice(), 0.0));
+    assert_near(&[said(&found, "q_mean")], &[0.5 * (0.7 + 1.925)]);
+    assert_near(&[said(&found, "loss")], &[0.5 * 0.25 * (errors[0].powi(2) + errors[1].powi(2))]);
+    assert_eq!((&lesson.gradient[..4], found.tally.get("policy_loss")), ([0.0; 4].as_slice(), None));
     assert_near(&lesson.gradient[4..9], &slopes(&CRITIC, |critic| weighted_loss(critic, target)));
     assert_near(&lesson.gradient[9..], &slopes(&OTHER_CRITIC, |critic| weighted_loss(critic, target)));
 
@@ -264,7 +270,7 @@ fn td3_takes_the_smaller_target_and_moves_the_policy_with_every_other_update() {
     let action = |policy: &[f64]| outputs_of(policy, &[1.0])[0].tanh();
     let policy_loss = |policy: &[f64]| -outputs(&critic, &[1.0, action(policy)])[0];
     assert_near(&lesson.gradient[..4], &slopes(&POLICY, policy_loss));
-    assert_near(&[found.policy_loss_sum as f32], &[policy_loss(&POLICY.map(f64::from))]);
+    assert_near(&[said(&found, "policy_loss")], &[policy_loss(&POLICY.map(f64::from))]);
     let after = lesson.apply(found);
     assert_near(&after[..8], &[1.1, 0.1, 0.6, 0.1, 1.05, 0.05, 0.05, 0.05]);
     let halfway = |index: usize| 0.5 * f64::from(after[18 + index] + CRITIC_TARGET[index]);
@@ -302,7 +308,7 @@ fn sac_adds_the_entropy_to_targets_and_to_what_its_policy_climbs() {
         let value = |critic: &[f32]| outputs(critic, &[1.0, action])[0];
         ALPHA * log_density - value(&CRITIC).min(value(&OTHER_CRITIC))
     };
-    assert_near(&[found.policy_loss_sum as f32], &[policy_loss(&policy)]);
+    assert_near(&[said(&found, "policy_loss")], &[policy_loss(&policy)]);
     assert_near(&lesson.gradient[..6], &slopes(&GAUSSIAN, policy_loss));
     // One element of action: the entropy to hold is -1.
     let surplus = draw(&policy, 1.0, noise).1 - 1.0;

@@ -14,19 +14,21 @@ use source::Source;
 
 /// Who may import whom: a folder or file directly below `src`, and the others that it may name.
 /// `roles`, `lib.rs` and the programs in `bin` may name all of them.
-const MAY_IMPORT: [(&str, &[&str]); 14] = [
+const MAY_IMPORT: [(&str, &[&str]); 16] = [
     ("sync", &[]),
-    ("segment", &["sync"]),
+    ("metrics", &[]),
+    ("segment", &["sync", "metrics"]),
     ("replay", &["sync", "segment"]),
     ("environments", &["machine"]),
     ("networks", &["config"]),
-    ("algorithms", &["replay", "environments", "networks", "config"]),
+    ("experience", &["sync", "segment", "replay", "environments", "config"]),
+    ("algorithms", &["metrics", "experience", "replay", "environments", "networks", "config"]),
     ("config", &["segment"]),
     ("checkpoint", &["networks"]),
     ("machine", &[]),
     ("rendezvous", &["segment"]),
     ("standalone", &["sync", "segment", "replay", "rendezvous", "config"]),
-    ("telemetry", &["config", "machine"]),
+    ("telemetry", &["metrics", "config", "machine"]),
     ("presets", &["config", "telemetry"]),
     ("seeds", &["segment", "telemetry"]),
 ];

@@ -127,7 +127,7 @@ impl<'r> World<'r> {
 }
 
 fn insert_without_end(run: &Run, slot: usize) {
-    let mut replay = run.replay(Some(slot));
+    let mut replay = run.replay(slot);
     let area = run.area(slot);
     // Says that it is where the test wants to stop it, and stays there until it has been stopped.
     let stay_at = |trouble: Trouble| {

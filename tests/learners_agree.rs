@@ -1,12 +1,12 @@
 //! Several learners, each with its share of a batch, make the update that one learner makes with the whole batch.
 
 use rand::SeedableRng;
-use shoal::algorithms::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
-use shoal::algorithms::{Algorithm, Learning, PartialUpdate, Random, registry as algorithms};
+use shoal::algorithms::{Algorithm, Learning, Random, registry as algorithms};
 use shoal::config::Config;
 use shoal::environments::registry;
-use shoal::replay::{Batch, Priority, Replay, StagingArea};
-use shoal::segment::gradients::{GradientExchange, Share};
+use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
+use shoal::replay::{Batch, Priority, Replay, ReplayView, StagingArea};
+use shoal::segment::gradients::GradientExchange;
 use shoal::segment::membership::View;
 use shoal::segment::processes::Role;
 use shoal::segment::{Description, Layout, LayoutParameters, Region, Segment};
@@ -68,13 +68,13 @@ fn segment(algorithm: &dyn Algorithm) -> Segment {
             .f32(NEXT_OBSERVATION, &(5..5 + length).map(value).collect::<Vec<_>>());
         writer.commit(Some(Priority::ONE));
     }
-    assert_eq!(Replay::new(&segment, schema, Some(process)).flush(area), ROWS);
+    assert_eq!(Replay::new(&segment, schema, process).flush(area), ROWS);
     segment
 }
 
 /// The transitions in `slots` as a batch, each with a weight of its own.
 fn batch(segment: &Segment, algorithm: &dyn Algorithm, slots: std::ops::Range<usize>) -> Batch {
-    let replay = Replay::new(segment, algorithm.schema(), None);
+    let replay = ReplayView::new(segment, algorithm.schema());
     let mut batch = Batch::new(&algorithm.schema(), slots.len());
     for (row, slot) in slots.enumerate() {
         let generation = replay.reader().read(slot, &mut batch.as_rows(), row, &mut Vec::new()).unwrap();
@@ -83,16 +83,6 @@ fn batch(segment: &Segment, algorithm: &dyn Algorithm, slots: std::ops::Range<us
     }
     batch.largest_weight = batch.weights.iter().copied().fold(0.0, f32::max);
     batch
-}
-
-fn share(part: PartialUpdate) -> Share {
-    let PartialUpdate { transitions, loss_sum, q_sum, largest_weight, policy_loss_sum } = part;
-    Share { transitions, loss_sum, q_sum, largest_weight, policy_loss_sum }
-}
-
-fn whole(share: Share) -> PartialUpdate {
-    let Share { transitions, loss_sum, q_sum, largest_weight, policy_loss_sum } = share;
-    PartialUpdate { transitions, loss_sum, q_sum, largest_weight, policy_loss_sum }
 }
 
 /// Every parameter, target parameter and moment.
@@ -106,10 +96,10 @@ fn alone(config: &Config, segment: &Segment) -> Vec<f32> {
     let algorithm = algorithm(config);
     let (mut learning, mut random) = (algorithm.learning(3).unwrap(), Random::seed_from_u64(1));
     let mut gradient = vec![0.0; algorithm.sizes().learned];
-    let mut batch = batch(segment, &*algorithm, 0..ROWS);
+    let batch = batch(segment, &*algorithm, 0..ROWS);
     for _ in 0..UPDATES {
-        let part = learning.gradient(&mut batch, &mut random, &mut gradient);
-        learning.apply(&mut gradient, part, 1e-3);
+        let mut share = learning.gradient(&batch, &mut random, &mut gradient);
+        learning.apply(&mut gradient, &mut share, 1e-3);
     }
     state(&*algorithm, &*learning)
 }
@@ -119,7 +109,6 @@ fn together(config: &Config, segment: &Segment, learners: usize) -> Vec<Vec<f32>
     let words: Vec<AtomicU64> = (0..GradientExchange::words_needed(learners, parameters)).map(|_| AtomicU64::new(0)).collect();
     let exchange = GradientExchange::new(&words, learners, parameters);
     let view = View { epoch: 1, members: (1 << learners) - 1, leader: Some(0) };
-    let name = segment.name();
     let names: Vec<usize> = (0..learners).collect();
     std::thread::scope(|scope| {
         let threads: Vec<_> = names
@@ -130,17 +119,15 @@ fn together(config: &Config, segment: &Segment, learners: usize) -> Vec<Vec<f32>
                     let (mut learning, mut random) = (algorithm.learning(3).unwrap(), Random::seed_from_u64(number as u64));
                     let mut gradient = vec![0.0; parameters];
                     let rows = ROWS / learners;
-                    // A segment is not shared between threads: each has its own view of it.
-                    let segment = Segment::attach_read_only(name).unwrap();
-                    let mut batch = batch(&segment, &*algorithm, number * rows..(number + 1) * rows);
+                    let batch = batch(segment, &*algorithm, number * rows..(number + 1) * rows);
                     for round in 1..=UPDATES {
-                        let part = learning.gradient(&mut batch, &mut random, &mut gradient);
-                        exchange.arrive(number, view, round, share(part), &gradient);
+                        let mut share = learning.gradient(&batch, &mut random, &mut gradient);
+                        exchange.arrive(number, view, round, &share, &gradient);
                         while !exchange.all_arrived(view, round) {
                             std::thread::yield_now();
                         }
-                        let total = exchange.add_up(view, round, &mut gradient);
-                        learning.apply(&mut gradient, whole(total), 1e-3);
+                        exchange.add_up(view, round, &mut share, &mut gradient);
+                        learning.apply(&mut gradient, &mut share, 1e-3);
                     }
                     state(&*algorithm, &*learning)
                 })
@@ -184,11 +171,11 @@ fn a_state_goes_on_bit_for_bit() {
         let config = config(name, environment);
         let algorithm = algorithm(&config);
         let segment = segment(&*algorithm);
-        let mut batch = batch(&segment, &*algorithm, 0..ROWS);
+        let batch = batch(&segment, &*algorithm, 0..ROWS);
         let (mut random, mut gradient) = (Random::seed_from_u64(1), vec![0.0; algorithm.sizes().learned]);
         let mut update = |learning: &mut dyn Learning, random: &mut Random| {
-            let part = learning.gradient(&mut batch, random, &mut gradient);
-            learning.apply(&mut gradient, part, 1e-3);
+            let mut share = learning.gradient(&batch, random, &mut gradient);
+            learning.apply(&mut gradient, &mut share, 1e-3);
         };
         let mut first = algorithm.learning(3).unwrap();
         (0..7).for_each(|_| update(&mut *first, &mut random));

@@ -1,12 +1,14 @@
 //! Once warm, the loops of actors and learners allocate nothing.
 
 use rand::SeedableRng;
-use shoal::algorithms::transition::{ACTION, DISCOUNT, NEXT_OBSERVATION, OBSERVATION, REWARD};
 use shoal::algorithms::{ActionBatch, Algorithm, Random, registry};
 use shoal::config::Config;
 use shoal::environments::{VectorEnvironment, make};
-use shoal::replay::n_step::Taken;
-use shoal::replay::{Batch, NStep};
+use shoal::experience::transition::{ACTION, DISCOUNT, NEXT_OBSERVATION, OBSERVATION, REWARD};
+use shoal::experience::{Choice, Steps};
+use shoal::replay::{Batch, Replay, StagingArea};
+use shoal::segment::processes::Role;
+use shoal::segment::{Description, Layout, LayoutParameters, Region, Segment};
 
 const ENVIRONMENTS: usize = 4;
 const ROWS: usize = 300;
@@ -17,6 +19,7 @@ fn config(algorithm: &str, environment: &str, normalise: bool) -> Config {
     config.algorithm.normalise_observations = normalise;
     config.algorithm.normalise_rewards = normalise;
     config.network.hidden = vec![32, 32];
+    config.algorithm.n_step = 3;
     config
 }
 
@@ -31,43 +34,73 @@ fn cases() -> impl Iterator<Item = (Config, Box<dyn Algorithm>)> {
     })
 }
 
+/// A replay of this process alone, with one staging area.
+fn segment(algorithm: &dyn Algorithm) -> Segment {
+    let layout = Layout::new(LayoutParameters {
+        processes: 1,
+        stagers: 1,
+        staged_transitions: 64,
+        capacity: 1_024,
+        fanout: 16,
+        transition_words: algorithm.schema().words(),
+        published_values: 1,
+        learned_parameters: 1,
+        learner_state_values: 1,
+        statistics_values: 0,
+        learners: 1,
+        frames: 0,
+        frame_bytes: 0,
+        description_bytes: 4_096,
+    });
+    Segment::create_private(layout.unwrap(), &Description::default()).unwrap()
+}
+
 #[test]
-fn acting_and_forming_transitions_allocates_nothing() {
+fn acting_recording_and_flushing_allocates_nothing() {
     for (config, algorithm) in cases() {
         let id = &config.environment.id;
         let mut environments = VectorEnvironment::new((0..ENVIRONMENTS).map(|_| make(id).unwrap()).collect()).unwrap();
         environments.reset(1).unwrap();
-        let length = environments.spec().observation.len();
+        let segment = segment(&*algorithm);
+        let process = segment.processes().slot(0);
+        assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
+        let mut replay = Replay::new(&segment, algorithm.schema(), process);
+        let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), 0);
         let mut actions = ActionBatch::new(&environments.spec().action, ENVIRONMENTS);
         let (mut policy, mut random) = (algorithm.policy().unwrap(), Random::seed_from_u64(1));
         policy.set_parameters(algorithm.learning(1).unwrap().published());
         let (width, mut outputs) = (policy.outputs(), vec![0.0; ENVIRONMENTS * policy.outputs()]);
-        let mut memories = vec![NStep::new(3, 0.99); ENVIRONMENTS];
+        let mut recorder = algorithm.experience().recorder(ENVIRONMENTS);
+        let (mut choices, next_values) = ([Choice::default(); ENVIRONMENTS], [0.5; ENVIRONMENTS]);
         let mut before = environments.observations().to_vec();
         let mut step = || {
             before.copy_from_slice(environments.observations());
             policy.infer(&before, ENVIRONMENTS, &mut outputs);
             for (index, outputs) in outputs.chunks_exact(width).enumerate() {
-                policy.choose(outputs, 0.5, &mut random, actions.row_mut(index));
+                choices[index] = policy.choose(outputs, 0.5, &mut random, actions.row_mut(index));
             }
             environments.step(actions.for_environments()).unwrap();
-            for (index, memory) in memories.iter_mut().enumerate() {
-                let taken = Taken {
-                    observation: &before[index * length..][..length],
-                    action: actions.lanes(index),
-                    value: 0.0,
-                    reward: environments.rewards()[index],
-                    next_observation: &environments.next_observations()[index * length..][..length],
-                    terminated: environments.terminated()[index],
-                    truncated: environments.truncated()[index],
-                };
-                memory.push(taken, |_| ());
+            let steps = Steps {
+                observations: &before,
+                actions: actions.all_lanes(),
+                choices: &choices,
+                rewards: environments.rewards(),
+                next_observations: environments.next_observations(),
+                next_values: &next_values,
+                terminated: environments.terminated(),
+                truncated: environments.truncated(),
+                parameter_version: 1,
+            };
+            recorder.record(&steps, area);
+            if area.pending() >= 32 {
+                replay.flush(area);
             }
         };
         // Long enough for the first ends of episodes.
         (0..1_000).for_each(|_| step());
         let counted = allocation_counter::measure(|| (0..1_000).for_each(|_| step()));
         assert_eq!(counted.count_total, 0, "{} on {id}, normalised: {}", algorithm.name(), config.algorithm.normalise_observations);
+        assert!(replay.len() >= 1_000, "{} transitions were recorded", replay.len());
     }
 }
 
@@ -81,8 +114,9 @@ fn updating_allocates_nothing() {
         }
         let mut gradient = vec![0.0; algorithm.sizes().learned];
         let mut update = || {
-            let total = learning.gradient(&mut batch, &mut random, &mut gradient);
-            learning.apply(&mut gradient, total, 1e-3);
+            learning.prepare(&mut batch);
+            let mut share = learning.gradient(&batch, &mut random, &mut gradient);
+            learning.apply(&mut gradient, &mut share, 1e-3);
             learning.published().len()
         };
         (0..4).for_each(|_| assert!(update() > 0));

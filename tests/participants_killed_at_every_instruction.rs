@@ -5,7 +5,7 @@
 
 mod support;
 
-use shoal::replay::{Replay, leaderless};
+use shoal::replay::{ReplayView, leaderless};
 use shoal::standalone::{FieldOptions, Standalone};
 use support::shared::{CAPACITY, Shared, add, options, patience, update};
 use support::traced::{Snapshot, Traced, report, sweep};
@@ -24,7 +24,7 @@ fn kill_everywhere(shared: &Shared, what: &str, child: &Traced, own: std::ops::R
         inside += usize::from(shared.segment.processes().iter().any(|slot| slot.in_operation()));
         child.bury(&shared.segment);
         shared.held.total_priority();
-        let replay = Replay::new(&shared.segment, shared.schema.clone(), None);
+        let replay = ReplayView::new(&shared.segment, shared.schema.clone());
         let audit = replay.tree().expect("a tree").audit();
         assert!(audit.is_exact(), "{what}: {audit:?}");
         let contents = shared.contents();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use shoal::replay::{Batch, Element, Field, Priority, Replay, Schema, StagingArea, Target, repair};
+use shoal::replay::{Batch, Element, Field, Priority, Replay, Sampler, Schema, StagingArea, Target, repair};
 use shoal::segment::description::Description;
 use shoal::segment::processes::Role;
 use shoal::segment::{Layout, LayoutParameters, Region, Segment};
@@ -53,7 +53,7 @@ fn area(segment: &Segment, slot: usize) -> StagingArea<'_> {
 fn join(segment: &Segment, slot: usize) -> Replay<'_> {
     let entry = segment.processes().slot(slot);
     assert!(entry.reserve(Role::Actor, slot).is_some_and(|generation| entry.occupy(std::process::id(), generation)));
-    Replay::new(segment, schema(), Some(entry))
+    Replay::new(segment, schema(), entry)
 }
 
 /// The frame that an endless episode shows at a step.
@@ -135,7 +135,7 @@ fn who_only_reads_changes_no_priority_and_who_writes_priorities_back_removes_wha
     let before = writer.tree().expect("a tree").total();
     let tree = || segment.words(Region::Tree).iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<u64>>();
     // As a learner's thread does that draws ahead, beside the one that announces the process's operations.
-    let mut reader = Replay::new(&segment, schema(), None);
+    let mut reader = Sampler::new(&segment, schema());
     let (mut batch, mut random) = (Batch::new(&schema(), 64), Pcg64Mcg::seed_from_u64(3));
     for _ in 0..50 {
         let untouched = tree();

@@ -31,7 +31,7 @@ fn moves(run: &Run, slot: usize) -> &shoal::sync::AtomicU64 {
 
 /// Stage and flush for ever, or until `limit` transitions.
 fn write(run: &Run, slot: usize, life: u32, limit: u32) {
-    let mut replay = run.replay(Some(slot));
+    let mut replay = run.replay(slot);
     let area = run.area(slot);
     let mut random = random(u64::from(life));
     for number in 0..limit {
@@ -50,7 +50,7 @@ fn write(run: &Run, slot: usize, life: u32, limit: u32) {
 
 /// Sample and change priorities for ever.
 fn update(run: &Run, slot: usize, seed: u64) {
-    let mut replay = run.replay(Some(slot));
+    let mut replay = run.replay(slot);
     let mut batch = Batch::new(run.payload.schema(), BATCH);
     let mut random = random(seed);
     wait_until(|| !replay.is_empty());
@@ -168,7 +168,7 @@ fn overwritten_slots_survive_any_kill_too() {
     let contents = run.contents();
     assert_eq!(contents.len(), 150, "every slot holds a transition of its own");
     // The slots work as before.
-    let mut replay = run.replay(Some(0));
+    let mut replay = run.replay(0);
     for number in 0..150 {
         if run.area(0).is_full() {
             replay.flush(run.area(0));
@@ -251,7 +251,7 @@ fn who_waits_at_the_gate_of_a_dead_supervisor_is_told_that_it_is_dead() {
     let segment = Segment::attach(&name).expect("the segment of a dead run");
     system::remove(&name);
     let slot = segment.processes().slot(0);
-    let mut replay = Replay::new(&segment, run.payload.schema().clone(), Some(slot));
+    let mut replay = Replay::new(&segment, run.payload.schema().clone(), slot);
     let update = std::panic::AssertUnwindSafe(|| replay.update_named(&[0], &[1], std::iter::once(Some(Priority::ONE))));
     let panic = std::panic::catch_unwind(update).expect_err("nobody will open the gate");
     let message = panic.downcast::<String>().expect("a message");

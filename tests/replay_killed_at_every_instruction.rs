@@ -88,7 +88,7 @@ fn two_deaths_at_any_pair_of_states_are_repaired_in_either_order() {
 
 /// Insert so many transitions that every slot which nobody is writing is overwritten, and overwritten again.
 fn lap(run: &Run) {
-    let mut replay = run.replay(Some(SURVIVOR));
+    let mut replay = run.replay(SURVIVOR);
     for number in 0..2 * CAPACITY as u32 + 5 {
         run.payload.stage(run.area(SURVIVOR), Identity { life: u32::MAX, number }, None);
         replay.flush(run.area(SURVIVOR));
@@ -97,7 +97,7 @@ fn lap(run: &Run) {
 
 /// Numbers of the transitions of slot 0 that readers can draw now.
 fn drawable(run: &Run, case: &Case) -> Vec<u32> {
-    let replay = run.replay(None);
+    let replay = run.view();
     let mut batch = Batch::new(run.payload.schema(), 1);
     let ready = (0..CAPACITY).filter_map(|slot| {
         replay.reader().read(slot, &mut batch.as_rows(), 0, &mut Vec::new()).ok().map(|_| run.payload.verify(&batch, 0))
@@ -113,7 +113,7 @@ fn check_overtaken(run: &Run, case: &Case, overtaken: &[u32], what: &str) {
     let lost: Vec<u32> = (0..case.staged).filter(|number| !there.contains(number) && !overtaken.contains(number)).collect();
     assert!(lost.is_empty(), "{what}: {lost:?} are lost, {there:?} are there, {overtaken:?} were overwritten");
     assert_eq!(run.area(0).pending(), 0, "{what}");
-    assert!(run.replay(None).tree().is_none_or(|tree| tree.audit().is_exact()), "{what}");
+    assert!(run.view().tree().is_none_or(|tree| tree.audit().is_exact()), "{what}");
 }
 
 #[test]

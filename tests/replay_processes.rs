@@ -21,7 +21,7 @@ const ROWS: u64 = 50_000;
 /// Insert `count` transitions, and more until every reader has come to something, however late the machine let it run:
 /// in flushes of random sizes, counting the commits in the scratch word of the slot.
 fn write(run: &Run, slot: usize, count: u32, readers: std::ops::Range<usize>) {
-    let mut replay = run.replay(Some(slot));
+    let mut replay = run.replay(slot);
     let area = run.area(slot);
     let mut random = random(slot as u64);
     let mut until_flush = 0;
@@ -45,7 +45,7 @@ fn write(run: &Run, slot: usize, count: u32, readers: std::ops::Range<usize>) {
 
 /// Draw and verify batches until the run stops; change the priorities of what was drawn if `updates`.
 fn sample(run: &Run, slot: usize, writers: usize, updates: bool) {
-    let mut replay = run.replay(Some(slot));
+    let mut replay = run.replay(slot);
     let mut batch = Batch::new(run.payload.schema(), BATCH);
     let mut random = random(slot as u64);
     let mut names: HashMap<(usize, u64), Identity> = HashMap::new();
@@ -134,7 +134,7 @@ fn the_limiter_holds_its_ratio_between_processes_whoever_is_faster() {
         for slot in 0..writers {
             let run = &run;
             family.start(slot, Role::Actor, move || {
-                let mut replay = run.replay(Some(slot));
+                let mut replay = run.replay(slot);
                 let area = run.area(slot);
                 for number in 0.. {
                     run.payload.stage(area, Identity { life: slot as u32, number }, None);
@@ -151,7 +151,7 @@ fn the_limiter_holds_its_ratio_between_processes_whoever_is_faster() {
         for slot in writers..writers + samplers {
             let run = &run;
             family.start(slot, Role::Learner, move || {
-                let mut replay = run.replay(Some(slot));
+                let mut replay = run.replay(slot);
                 let mut batch = Batch::new(run.payload.schema(), BATCH);
                 let mut random = random(slot as u64);
                 while limiter.wait_to_sample(control, BATCH as u64, || true) {

@@ -160,15 +160,15 @@ fn real_kills_of_a_repairer_are_repaired_like_the_states_they_leave() {
 /// Names of transitions that were drawn before the replay was emptied.
 fn drawn(run: &Run) -> Batch {
     let mut batch = Batch::new(run.payload.schema(), 5);
-    run.replay(None).sample(&mut batch, 0.5, &mut random(7)).expect("a full replay");
+    run.sampler().sample(&mut batch, 0.5, &mut random(7)).expect("a full replay");
     batch
 }
 
 /// Check a replay that may have been emptied, wholly or not at all. Returns whether it was.
 fn assert_whole_or_empty(run: &Run, drawn: &Batch, what: &str) -> bool {
     assert_eq!(run.segment.control().gate().load(Ordering::Relaxed), 0, "{what}: the gate is closed");
-    let mut replay = run.replay(Some(SURVIVOR));
-    let is_exact = || run.replay(None).tree().is_none_or(|tree| tree.audit().is_exact());
+    let mut replay = run.replay(SURVIVOR);
+    let is_exact = || run.view().tree().is_none_or(|tree| tree.audit().is_exact());
     assert!(is_exact(), "{what}: {:?}", replay.tree().map(|tree| tree.audit()));
     let contents = run.contents();
     if contents.is_empty() {
@@ -254,7 +254,7 @@ fn a_replay_that_was_emptied_fills_again_from_the_first_slot() {
     let case = &CASES[0];
     let run = case.prepared();
     assert!(leaderless::clear(&run.segment, run.payload.schema()));
-    let mut replay = run.replay(Some(0));
+    let mut replay = run.replay(0);
     assert_eq!(replay.flush(run.area(0)), 3);
     assert_eq!((replay.len(), inserted(&run)), (3, 3));
     assert_eq!(of_life(&run.contents(), support::operations::FIRST_LIFE), [0, 1, 2]);

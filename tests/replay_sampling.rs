@@ -28,7 +28,7 @@ fn priority(value: f32) -> Option<Priority> {
 fn occupied(run: &Run) -> Replay<'_> {
     let slot = run.slot(0);
     assert!(slot.reserve(Role::Synchronous, 0).is_some_and(|generation| slot.occupy(std::process::id(), generation)));
-    run.replay(Some(0))
+    run.replay(0)
 }
 
 /// Pearson's statistic of the observed counts.
@@ -41,7 +41,7 @@ fn chi_square(observed: &[u64], probabilities: impl Iterator<Item = f64>) -> f64
 fn transitions_are_drawn_in_proportion_to_their_priorities_with_the_weights_of_the_formula() {
     let size = 100usize;
     let run = Run::new(Sizes { capacity: 128, ..Sizes::default() });
-    let mut replay = run.replay(Some(0));
+    let mut replay = run.replay(0);
     let value = |number: usize| 0.25 + (number * 37 % 50) as f32;
     insert(&run, &mut replay, 1, (0..size).map(|number| priority(value(number))));
     let total: f64 = (0..size).map(|number| f64::from(value(number))).sum();
@@ -71,7 +71,7 @@ fn transitions_are_drawn_in_proportion_to_their_priorities_with_the_weights_of_t
 fn each_part_of_the_total_gives_one_row_of_the_batch() {
     let size = 200usize;
     let run = Run::new(Sizes { capacity: 200, fanout: 4, ..Sizes::default() });
-    let mut replay = run.replay(Some(0));
+    let mut replay = run.replay(0);
     insert(&run, &mut replay, 1, (0..size).map(|number| priority(0.5 + (number % 7) as f32)));
     let tree = replay.tree().expect("a tree").clone();
     let total = tree.total();
@@ -99,7 +99,7 @@ fn each_part_of_the_total_gives_one_row_of_the_batch() {
 fn uniform_sampling_draws_everything_equally_often_with_weight_one() {
     let size = 90usize;
     let run = Run::new(Sizes { capacity: 128, fanout: 0, ..Sizes::default() });
-    let mut replay = run.replay(Some(0));
+    let mut replay = run.replay(0);
     insert(&run, &mut replay, 1, (0..size).map(|number| priority(number as f32)));
     assert!(replay.tree().is_none());
     let mut batch = Batch::new(run.payload.schema(), 32);
@@ -122,14 +122,14 @@ fn an_empty_replay_says_so() {
     for fanout in [0, 16] {
         let run = Run::new(Sizes { fanout, ..Sizes::default() });
         let mut batch = Batch::new(run.payload.schema(), 4);
-        assert_eq!(run.replay(None).sample(&mut batch, 0.4, &mut random(1)), Err(SampleError::Empty));
+        assert_eq!(run.sampler().sample(&mut batch, 0.4, &mut random(1)), Err(SampleError::Empty));
     }
 }
 
 #[test]
 fn a_replay_whose_every_transition_is_being_rewritten_is_contended_and_not_empty() {
     let run = Run::new(Sizes { capacity: 9, processes: 8, ..Sizes::default() });
-    let mut replay = run.replay(Some(0));
+    let mut replay = run.replay(0);
     insert(&run, &mut replay, 1, std::iter::repeat_n(priority(1.0), 9));
     let slots: Vec<(usize, u64)> = (0..9).map(|slot| (slot, replay.store().word(slot).generation() + 1)).collect();
     replay.tree().expect("a tree").clear(&slots, &mut shoal::replay::sum_tree::Differences::default());
@@ -227,7 +227,7 @@ fn every_capacity_takes_more_transitions_than_it_holds() {
     for (capacity, processes) in [(2, 1), (3, 2), (9, 8), (17, 8), (63, 1), (64, 1), (65, 1), (130, 2)] {
         for fanout in [0, 4, 64] {
             let run = Run::new(Sizes { capacity, processes, fanout, staged_transitions: 100, ..Sizes::default() });
-            let mut replay = run.replay(Some(0));
+            let mut replay = run.replay(0);
             insert(&run, &mut replay, 1, std::iter::repeat_n(None, 300));
             assert_eq!(run.segment.control().inserted().load(Ordering::Relaxed), 300);
             assert_eq!(replay.len(), capacity);
@@ -241,11 +241,11 @@ fn every_capacity_takes_more_transitions_than_it_holds() {
 #[test]
 fn a_process_that_panics_inside_an_operation_stays_inside_and_is_repaired() {
     let run = Run::new(Sizes::default());
-    insert(&run, &mut run.replay(Some(0)), 1, std::iter::repeat_n(priority(1.0), 100));
+    insert(&run, &mut run.replay(0), 1, std::iter::repeat_n(priority(1.0), 100));
     let mut family = Family::new(&run);
     family.start(1, Role::Learner, || {
         std::panic::set_hook(Box::new(|_| {}));
-        let mut replay = run.replay(Some(1));
+        let mut replay = run.replay(1);
         // More than an update asks for before it makes the first change.
         let mut batch = Batch::new(run.payload.schema(), 128);
         replay.sample(&mut batch, 0.4, &mut random(3)).expect("a batch");
@@ -265,5 +265,5 @@ fn a_process_that_panics_inside_an_operation_stays_inside_and_is_repaired() {
 }
 
 fn replay_is_exact(run: &Run) -> bool {
-    run.replay(None).tree().expect("a tree").audit().is_exact()
+    run.view().tree().expect("a tree").audit().is_exact()
 }

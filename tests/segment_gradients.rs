@@ -38,7 +38,7 @@ impl<'r> Learners<'r> {
         let filler = run.slot(FILLER);
         assert!(filler.reserve(Role::Actor, 0).is_some_and(|generation| filler.occupy(std::process::id(), generation)));
         (0..32).for_each(|number| run.payload.stage(run.area(FILLER), Identity { life: 0, number }, None));
-        assert_eq!(run.replay(Some(FILLER)).flush(run.area(FILLER)), 32);
+        assert_eq!(run.replay(FILLER).flush(run.area(FILLER)), 32);
         let mut learners = Self { run, family: Family::new(run), membership: Membership::default() };
         (0..count).for_each(|number| learners.add(number, MadeUp::default()));
         learners
@@ -114,9 +114,7 @@ fn learn(run: &Run, number: usize, made_up: MadeUp) {
     let mut config = Config::for_environment("CartPole-v1");
     config.learner.count = LEARNERS;
     config.learner.batch_size = 8 * LEARNERS;
-    config.replay.min_size = 1;
-    config.replay.samples_per_insert = None;
-    let algorithm = made_up.algorithm(&run.segment, run.payload.schema().clone(), number, PARAMETERS);
+    let algorithm = made_up.algorithm(&run.segment, &config, run.payload.schema().clone(), number, PARAMETERS);
     let role_run = RoleRun {
         segment: &run.segment,
         config: &config,

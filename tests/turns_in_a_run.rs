@@ -72,8 +72,7 @@ impl<'scope> Member<'scope> {
         let (go, allowed) = channel::<()>();
         let (asks, ready) = channel();
         let thread = scope.spawn(move || {
-            // A mapping belongs to one thread.
-            let segment = Segment::attach(name)?;
+            let segment = Segment::attach(name).expect("the segment of the run");
             let environment = registry::spec(&config.environment.id).expect("a known environment");
             let algorithm = algorithms::build(config, &environment)?;
             let process = segment.processes().slot(slot);

@@ -164,7 +164,7 @@ pub(crate) fn area(segment: &Segment, slot: usize) -> StagingArea<'_> {
 pub(crate) fn join(segment: &Segment, schema: Schema, slot: usize) -> Replay<'_> {
     let entry = segment.processes().slot(slot);
     assert!(entry.reserve(Role::Synchronous, slot).is_some_and(|generation| entry.occupy(std::process::id(), generation)));
-    Replay::new(segment, schema, Some(entry))
+    Replay::new(segment, schema, entry)
 }
 
 /// One step of a learner that learns nothing.

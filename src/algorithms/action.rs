@@ -63,6 +63,14 @@ impl ActionBatch {
         }
     }
 
+    /// All actions as the replay keeps them, in 32-bit lanes, environment after environment.
+    pub fn all_lanes(&self) -> &[u32] {
+        match &self.kind {
+            Kind::Discrete(indices) => bytemuck::cast_slice(indices),
+            Kind::Continuous { chosen, .. } => bytemuck::cast_slice(chosen),
+        }
+    }
+
     /// All actions as the environments take them: continuous ones scaled to their bounds.
     pub fn for_environments(&mut self) -> Actions<'_> {
         match &mut self.kind {

@@ -5,17 +5,17 @@
 use super::blockwise::Blockwise;
 use super::critics::Critics;
 use super::trained::Trained;
-use super::transition::continuous;
 use super::{AlgorithmError, Learning, Sizes};
 use crate::config::Config;
 use crate::config::schema::{Engine, InitialPriority, Loss};
 use crate::environments::{ActionSpace, EnvironmentSpec, derive_seed};
+use crate::experience::Transitions;
 use crate::networks::{Device, MlpSpec, Network, build};
-use crate::replay::Schema;
 
 /// An actor-critic algorithm in one environment.
 pub(super) struct ActorCritic {
     pub(super) config: Config,
+    pub(super) transitions: Transitions,
     /// From an observation to the parameters of a distribution over actions, or to the action itself.
     pub(super) policy: MlpSpec,
     /// Elements of an action.
@@ -44,11 +44,8 @@ impl ActorCritic {
         let critic = network(observations + actions, 1);
         policy.validate()?;
         critic.validate()?;
-        Ok(Self { config: config.clone(), policy, actions, critic, critics, device: config.learner.device.parse()? })
-    }
-
-    pub(super) fn schema(&self) -> Schema {
-        continuous(self.policy.inputs, self.actions)
+        let transitions = Transitions::new(config, environment);
+        Ok(Self { config: config.clone(), transitions, policy, actions, critic, critics, device: config.learner.device.parse()? })
     }
 
     /// Sizes of an algorithm whose policy has a target network or not, and which learns `others` besides, kept in

@@ -4,8 +4,10 @@
 //! equation 10).
 
 use super::state::{StateReader, StateWriter};
+use super::temporal_difference::{LOSS, Q_MEAN};
 use super::trained::Trained;
 use crate::config::schema::Loss;
+use crate::metrics::Tally;
 
 /// One or two critics.
 pub(super) struct Critics {
@@ -18,13 +20,6 @@ pub(super) struct Critics {
     input_gradient: Vec<f32>,
     scratch: Vec<f32>,
     errors: Vec<f32>,
-}
-
-/// What a regression found, summed over the transitions and averaged over the critics.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Regression {
-    pub(super) loss_sum: f64,
-    pub(super) q_sum: f64,
 }
 
 /// Which critic the policy climbs.
@@ -77,14 +72,15 @@ impl Critics {
         }
     }
 
-    /// The gradient of the weighted loss between each critic's values for `input` and `targets`, critic after critic.
-    pub(super) fn regress(&mut self, input: &[f32], targets: &[f32], weights: &[f32], gradient: &mut [f32]) -> Regression {
+    /// The gradient of the weighted loss between each critic's values for `input` and `targets`, critic after critic. Losses
+    /// and values, as means of the critics, are added to `tally`.
+    pub(super) fn regress(&mut self, input: &[f32], targets: &[f32], weights: &[f32], gradient: &mut [f32], tally: &mut Tally) {
         let rows = targets.len();
         let count = self.networks.len();
         self.output_gradient.resize(rows, 0.0);
         self.errors.clear();
         self.errors.resize(rows, 0.0);
-        let (mut rest, mut found) = (gradient, Regression::default());
+        let (mut rest, mut loss_sum, mut q_sum) = (gradient, 0.0, 0.0);
         for (network, values) in self.networks.iter_mut().zip(&mut self.values) {
             values.resize(rows, 0.0);
             network.online.forward(input, rows, values);
@@ -93,14 +89,15 @@ impl Critics {
                 let (loss, slope) = self.loss.at(error);
                 self.output_gradient[row] = weights[row] * slope;
                 self.errors[row] += error.abs() / count as f32;
-                found.loss_sum += f64::from(weights[row] * loss) / count as f64;
-                found.q_sum += f64::from(values[row]) / count as f64;
+                loss_sum += f64::from(weights[row] * loss) / count as f64;
+                q_sum += f64::from(values[row]) / count as f64;
             }
             let (part, others) = rest.split_at_mut(network.len());
             network.online.backward(&self.output_gradient, Some(part), None);
             rest = others;
         }
-        found
+        tally.add_all(LOSS, loss_sum, rows as f64);
+        tally.add_all(Q_MEAN, q_sum, rows as f64);
     }
 
     /// Mean absolute error of the critics, per transition of the last regression.

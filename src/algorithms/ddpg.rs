@@ -9,59 +9,16 @@
 //!
 //! docs/ddpg.md has the measured scores.
 
-use super::actor_critic::ActorCritic;
-use super::deterministic::{DeterministicLearning, DeterministicPolicy, Settings};
-use super::{Algorithm, AlgorithmError, Learning, Policy, Sizes, exploration};
+use super::deterministic::Settings;
 use crate::config::Config;
-use crate::environments::EnvironmentSpec;
-use crate::networks::MlpSpec;
-use crate::replay::Schema;
 
-const NAME: &str = "ddpg";
-
-/// DDPG in one environment.
-pub(super) struct Ddpg {
-    shared: ActorCritic,
-}
-
-impl Ddpg {
-    pub(super) fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
-        Ok(Self { shared: ActorCritic::new(NAME, config, environment, 1, 1)? })
-    }
-}
-
-impl Algorithm for Ddpg {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn schema(&self) -> Schema {
-        self.shared.schema()
-    }
-
-    fn network(&self) -> &MlpSpec {
-        &self.shared.policy
-    }
-
-    fn sizes(&self) -> Sizes {
-        self.shared.sizes(true, 0, 0)
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "a deviation needs no more than an f32")]
-    fn exploration(&self, environment: usize, of: usize, _env_steps: u64) -> f32 {
-        exploration::noise_std(&self.shared.config.algorithm, environment, of) as f32
-    }
-
-    fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
-        Ok(Box::new(DeterministicPolicy::new(self.shared.acting_network()?)))
-    }
-
-    fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
-        let settings = Settings {
-            target_noise: None,
-            policy_delay_updates: 1,
-            target_interval_updates: self.shared.config.algorithm.target_interval_updates.unwrap_or(1),
-        };
-        Ok(self.shared.suited(DeterministicLearning::new(&self.shared, settings, seed)?))
+/// DDPG, as `config` describes it.
+pub(super) fn settings(config: &Config) -> Settings {
+    Settings {
+        name: "ddpg",
+        critics: 1,
+        target_noise: None,
+        policy_delay_updates: 1,
+        target_interval_updates: config.algorithm.target_interval_updates.unwrap_or(1),
     }
 }

@@ -1,5 +1,5 @@
-//! What DDPG and TD3 have in common: a policy that names one action, explored around with Gaussian noise, and the gradient
-//! that carries a critic's slope into the policy (Silver et al. 2014, theorem 1).
+//! DDPG and TD3, which differ in their [`Settings`]: a policy that names one action, explored around with Gaussian noise, and
+//! the gradient that carries a critic's slope into the policy (Silver et al. 2014, theorem 1).
 
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -8,21 +8,84 @@ use super::action::uniform;
 use super::actor_critic::ActorCritic;
 use super::critics::{Climb, Critics, join};
 use super::state::{StateReader, StateWriter};
+use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean};
 use super::trained::Trained;
-use super::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, is_terminated};
-use super::{ActionMut, AlgorithmError, Learning, PartialUpdate, Policy, Random, UpdateReport};
-use crate::networks::Network;
+use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
+use crate::config::Config;
+use crate::environments::EnvironmentSpec;
+use crate::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
+use crate::experience::{Choice, Experience};
+use crate::metrics::{Metric, Share};
+use crate::networks::{MlpSpec, Network};
 use crate::replay::Batch;
 
-/// A policy whose network names the action, squashed into [-1, 1] by a hyperbolic tangent.
-pub(super) struct DeterministicPolicy {
-    network: Box<dyn Network>,
+const METRICS: &[Metric] = &[LOSS, Q_MEAN, GRADIENT_NORM, POLICY_LOSS];
+
+/// In what DDPG and TD3 differ.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settings {
+    /// Name in the registry.
+    pub(super) name: &'static str,
+    /// Critics.
+    pub(super) critics: usize,
+    /// Standard deviation and largest absolute value of the noise on the target policy's actions.
+    pub(super) target_noise: Option<(f32, f32)>,
+    /// Updates of the critics per update of the policy.
+    pub(super) policy_delay_updates: u64,
+    /// Updates between two changes of the target networks.
+    pub(super) target_interval_updates: u64,
 }
 
-impl DeterministicPolicy {
-    pub(super) fn new(network: Box<dyn Network>) -> Self {
-        Self { network }
+/// One of the two in one environment.
+pub(super) struct Deterministic {
+    shared: ActorCritic,
+    settings: Settings,
+}
+
+impl Deterministic {
+    pub(super) fn new(config: &Config, environment: &EnvironmentSpec, settings: Settings) -> Result<Self, AlgorithmError> {
+        Ok(Self { shared: ActorCritic::new(settings.name, config, environment, 1, settings.critics)?, settings })
     }
+}
+
+impl Algorithm for Deterministic {
+    fn name(&self) -> &'static str {
+        self.settings.name
+    }
+
+    fn experience(&self) -> &dyn Experience {
+        &self.shared.transitions
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn network(&self) -> &MlpSpec {
+        &self.shared.policy
+    }
+
+    fn sizes(&self) -> Sizes {
+        self.shared.sizes(true, 0, 0)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a deviation needs no more than an f32")]
+    fn exploration(&self, environment: usize, of: usize, _env_steps: u64) -> f32 {
+        exploration::noise_std(&self.shared.config.algorithm, environment, of) as f32
+    }
+
+    fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
+        Ok(Box::new(DeterministicPolicy { network: self.shared.acting_network()? }))
+    }
+
+    fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
+        Ok(self.shared.suited(DeterministicLearning::new(&self.shared, self.settings, seed)?))
+    }
+}
+
+/// A policy whose network names the action, squashed into [-1, 1] by a hyperbolic tangent.
+struct DeterministicPolicy {
+    network: Box<dyn Network>,
 }
 
 impl Policy for DeterministicPolicy {
@@ -39,8 +102,8 @@ impl Policy for DeterministicPolicy {
         squash(outputs);
     }
 
-    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> f32 {
-        let ActionMut::Continuous(action) = action else { return 0.0 };
+    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
+        let ActionMut::Continuous(action) = action else { return Choice::default() };
         action.copy_from_slice(outputs);
         if exploration > 0.0 {
             for value in action {
@@ -48,14 +111,14 @@ impl Policy for DeterministicPolicy {
                 *value = (*value + exploration * noise).clamp(-1.0, 1.0);
             }
         }
-        0.0
+        Choice::default()
     }
 
-    fn choose_randomly(&self, _outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> f32 {
+    fn choose_randomly(&self, _outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> Choice {
         if let ActionMut::Continuous(action) = action {
             uniform(random, action);
         }
-        0.0
+        Choice::default()
     }
 
     fn state_value(&self, _outputs: &[f32]) -> f32 {
@@ -67,19 +130,8 @@ fn squash(values: &mut [f32]) {
     values.iter_mut().for_each(|value| *value = value.tanh());
 }
 
-/// In what DDPG and TD3 differ.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Settings {
-    /// Standard deviation and largest absolute value of the noise on the target policy's actions.
-    pub(super) target_noise: Option<(f32, f32)>,
-    /// Updates of the critics per update of the policy.
-    pub(super) policy_delay_updates: u64,
-    /// Updates between two changes of the target networks.
-    pub(super) target_interval_updates: u64,
-}
-
 /// The learner's side of both.
-pub(super) struct DeterministicLearning {
+struct DeterministicLearning {
     policy: Trained,
     critics: Critics,
     settings: Settings,
@@ -92,7 +144,7 @@ pub(super) struct DeterministicLearning {
 }
 
 impl DeterministicLearning {
-    pub(super) fn new(shared: &ActorCritic, settings: Settings, seed: u64) -> Result<Self, AlgorithmError> {
+    fn new(shared: &ActorCritic, settings: Settings, seed: u64) -> Result<Self, AlgorithmError> {
         Ok(Self {
             policy: shared.trained_policy(seed, true)?,
             critics: shared.trained_critics(seed)?,
@@ -152,53 +204,42 @@ impl Learning for DeterministicLearning {
         self.policy.online.parameters()
     }
 
-    fn gradient(&mut self, batch: &mut Batch, random: &mut Random, gradient: &mut [f32]) -> PartialUpdate {
+    fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share {
         let rows = batch.rows();
         self.compute_targets(batch, random);
         let observations = batch.column(OBSERVATION).as_f32();
         let (of_policy, of_critics) = gradient.split_at_mut(self.policy.len());
         join(observations, batch.column(ACTION).as_f32(), rows, &mut self.joined);
-        let found = self.critics.regress(&self.joined, &self.targets, &batch.weights, of_critics);
-        let policy_loss_sum = if self.updates_policy() {
-            self.policy_gradient(observations, rows, of_policy)
+        let mut share = Share { samples: rows as f64, largest_weight: f64::from(batch.largest_weight), ..Share::new(METRICS) };
+        self.critics.regress(&self.joined, &self.targets, &batch.weights, of_critics, &mut share.tally);
+        if self.updates_policy() {
+            let policy_loss = self.policy_gradient(observations, rows, of_policy);
+            share.tally.add_all(POLICY_LOSS, policy_loss, share.samples);
         } else {
             of_policy.fill(0.0);
-            0.0
-        };
-        PartialUpdate {
-            transitions: rows as f64,
-            loss_sum: found.loss_sum,
-            q_sum: found.q_sum,
-            largest_weight: f64::from(batch.largest_weight),
-            policy_loss_sum,
         }
+        share
     }
 
     fn errors(&self) -> &[f32] {
         self.critics.errors()
     }
 
-    fn apply(&mut self, gradient: &mut [f32], total: PartialUpdate, learning_rate: f32) -> UpdateReport {
+    fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
         let with_policy = self.updates_policy();
         let (of_policy, of_critics) = gradient.split_at_mut(self.policy.len());
-        let scale = total.scale_critics(of_critics);
-        let mut gradient_norm = self.critics.step(of_critics, learning_rate);
+        take_weighted_mean(of_critics, total);
+        let mut norm = self.critics.step(of_critics, learning_rate);
         if with_policy {
-            total.scale_policy(of_policy);
-            let norm = self.policy.step(of_policy, learning_rate * self.policy_rate_ratio);
-            gradient_norm = finite_or(norm, gradient_norm);
+            take_mean(of_policy, total);
+            norm = finite_or(self.policy.step(of_policy, learning_rate * self.policy_rate_ratio), norm);
         }
         if self.critics.steps().is_multiple_of(self.settings.target_interval_updates) {
             self.critics.follow(self.target_tau);
             self.policy.follow(self.target_tau);
         }
-        UpdateReport {
-            loss: total.loss_sum * scale,
-            q_mean: total.q_sum / total.transitions,
-            gradient_norm: f64::from(gradient_norm),
-            policy_loss: with_policy.then(|| total.policy_loss_sum / total.transitions),
-            entropy_temperature: None,
-        }
+        total.tally.add(GRADIENT_NORM, f64::from(norm));
+        norm
     }
 
     fn save(&self, state: &mut [f32]) {
@@ -212,23 +253,4 @@ impl Learning for DeterministicLearning {
         self.policy.restore(&mut reader);
         self.critics.restore(&mut reader);
     }
-}
-
-/// The norm of the critics' gradient, or that of the policy's when that one is not finite, so that whoever reads it sees.
-pub(super) fn finite_or(of_policy: f32, of_critics: f32) -> f32 {
-    if of_policy.is_finite() { of_critics } else { of_policy }
-}
-
-/// `targets` = reward + discount * `following`, without the latter where the problem ended.
-pub(super) fn bootstrap(batch: &Batch, following: &[f32], targets: &mut Vec<f32>) {
-    let [rewards, discounts] = [REWARD, DISCOUNT].map(|field| batch.column(field).as_f32());
-    let flags = batch.column(FLAGS).as_i32();
-    targets.clear();
-    targets.extend(
-        following.iter().enumerate().map(
-            |(row, following)| {
-                if is_terminated(flags[row]) { rewards[row] } else { rewards[row] + discounts[row] * following }
-            },
-        ),
-    );
 }

@@ -13,18 +13,24 @@
 use rand::RngExt;
 
 use super::state::{StateReader, StateWriter};
+use super::temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, take_weighted_mean};
 use super::trained::Trained;
-use super::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, discrete, is_terminated};
-use super::{ActionMut, Algorithm, AlgorithmError, Learning, PartialUpdate, Policy, Random, Sizes, UpdateReport, exploration};
+use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
 use crate::config::Config;
 use crate::config::schema::{Engine, Loss};
 use crate::environments::{ActionSpace, EnvironmentSpec};
+use crate::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, is_terminated};
+use crate::experience::{Choice, Experience, Transitions};
+use crate::metrics::{Metric, Share};
 use crate::networks::{Device, MlpSpec, Network, build};
-use crate::replay::{Batch, Schema};
+use crate::replay::Batch;
+
+const METRICS: &[Metric] = &[LOSS, Q_MEAN, GRADIENT_NORM];
 
 /// DQN in one environment.
 pub struct Dqn {
     config: Config,
+    transitions: Transitions,
     network: MlpSpec,
     device: Device,
 }
@@ -48,7 +54,8 @@ impl Dqn {
             dueling: config.network.dueling,
         };
         network.validate()?;
-        Ok(Self { config: config.clone(), network, device: config.learner.device.parse()? })
+        let transitions = Transitions::new(config, environment);
+        Ok(Self { config: config.clone(), transitions, network, device: config.learner.device.parse()? })
     }
 }
 
@@ -57,8 +64,8 @@ impl Algorithm for Dqn {
         "dqn"
     }
 
-    fn schema(&self) -> Schema {
-        discrete(self.network.inputs)
+    fn experience(&self) -> &dyn Experience {
+        &self.transitions
     }
 
     fn network(&self) -> &MlpSpec {
@@ -68,6 +75,10 @@ impl Algorithm for Dqn {
     fn sizes(&self) -> Sizes {
         let parameters = self.network.parameter_count();
         Sizes { published: parameters, learned: parameters, state: Trained::state_values(parameters, true), statistics: 0 }
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "a rate needs no more than an f32")]
@@ -111,14 +122,14 @@ impl Policy for GreedyPolicy {
         self.network.infer(observations, rows, outputs);
     }
 
-    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> f32 {
+    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
         if exploration > 0.0 && random.random::<f32>() < exploration {
             return self.choose_randomly(outputs, random, action);
         }
         take(greedy(outputs), outputs, action)
     }
 
-    fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> f32 {
+    fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> Choice {
         take(random.random_range(0..outputs.len()), outputs, action)
     }
 
@@ -127,12 +138,12 @@ impl Policy for GreedyPolicy {
     }
 }
 
-/// Make `index` the action and return its value.
-fn take(index: usize, outputs: &[f32], action: ActionMut<'_>) -> f32 {
+/// Make `index` the action.
+fn take(index: usize, outputs: &[f32], action: ActionMut<'_>) -> Choice {
     if let ActionMut::Discrete(action) = action {
         *action = i32::try_from(index).unwrap_or(0);
     }
-    outputs[index]
+    Choice::of_value(outputs[index])
 }
 
 /// Index of the largest value; the first of equals.
@@ -194,7 +205,7 @@ impl Learning for DqnLearning {
         self.network.online.parameters()
     }
 
-    fn gradient(&mut self, batch: &mut Batch, _random: &mut Random, gradient: &mut [f32]) -> PartialUpdate {
+    fn gradient(&mut self, batch: &Batch, _random: &mut Random, gradient: &mut [f32]) -> Share {
         let rows = batch.rows();
         let actions = self.network.online.spec().outputs;
         for buffer in [
@@ -213,8 +224,7 @@ impl Learning for DqnLearning {
         let [taken, flags] = [ACTION, FLAGS].map(|field| batch.column(field).as_i32());
         let buffers = &mut self.buffers;
         buffers.output_gradient.fill(0.0);
-        let mut found =
-            PartialUpdate { transitions: rows as f64, largest_weight: f64::from(batch.largest_weight), ..PartialUpdate::default() };
+        let (mut loss_sum, mut q_sum) = (0.0, 0.0);
         for row in 0..rows {
             let range = row * actions..(row + 1) * actions;
             let next_target = &buffers.next_target_values[range.clone()];
@@ -227,29 +237,28 @@ impl Learning for DqnLearning {
             let weight = batch.weights[row];
             buffers.output_gradient[range.start + action] = weight * slope;
             buffers.errors[row] = error.abs();
-            found.loss_sum += f64::from(weight * loss);
-            found.q_sum += f64::from(value);
+            loss_sum += f64::from(weight * loss);
+            q_sum += f64::from(value);
         }
         self.network.online.backward(&buffers.output_gradient, Some(gradient), None);
-        found
+        let mut share = Share { samples: rows as f64, largest_weight: f64::from(batch.largest_weight), ..Share::new(METRICS) };
+        share.tally.add_all(LOSS, loss_sum, share.samples);
+        share.tally.add_all(Q_MEAN, q_sum, share.samples);
+        share
     }
 
     fn errors(&self) -> &[f32] {
         &self.buffers.errors
     }
 
-    fn apply(&mut self, gradient: &mut [f32], total: PartialUpdate, learning_rate: f32) -> UpdateReport {
-        let scale = total.scale_critics(gradient);
-        let gradient_norm = self.network.step(gradient, learning_rate);
+    fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
+        take_weighted_mean(gradient, total);
+        let norm = self.network.step(gradient, learning_rate);
+        total.tally.add(GRADIENT_NORM, f64::from(norm));
         if self.network.steps().is_multiple_of(self.target_interval_updates) {
             self.network.follow(self.target_tau);
         }
-        UpdateReport {
-            loss: total.loss_sum * scale,
-            q_mean: total.q_sum / total.transitions,
-            gradient_norm: f64::from(gradient_norm),
-            ..UpdateReport::default()
-        }
+        norm
     }
 
     fn save(&self, state: &mut [f32]) {
@@ -258,16 +267,5 @@ impl Learning for DqnLearning {
 
     fn restore(&mut self, state: &[f32]) {
         self.network.restore(&mut StateReader::new(state));
-    }
-}
-
-impl Loss {
-    /// The loss of a temporal-difference error, and its derivative.
-    pub(super) fn at(self, error: f32) -> (f32, f32) {
-        match self {
-            Self::Mse => (0.5 * error * error, error),
-            Self::Huber if error.abs() <= 1.0 => (0.5 * error * error, error),
-            Self::Huber => (error.abs() - 0.5, error.signum()),
-        }
     }
 }

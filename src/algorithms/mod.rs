@@ -17,22 +17,18 @@ mod squashed_gaussian;
 mod state;
 pub mod statistics;
 mod td3;
+mod temporal_difference;
 mod trained;
-pub mod transition;
 
+pub use crate::experience::Random;
 pub use action::{ActionBatch, ActionMut};
 pub use error::AlgorithmError;
 pub use statistics::{Normalisation, RunningStatistics, Statistics};
 
-use std::ops::AddAssign;
-
-use rand_xoshiro::Xoshiro256PlusPlus;
-
+use crate::experience::{Choice, Experience};
+use crate::metrics::{Metric, Share};
 use crate::networks::MlpSpec;
 use crate::replay::{Batch, Schema};
-
-/// Random numbers of a process.
-pub type Random = Xoshiro256PlusPlus;
 
 /// How many values an algorithm needs where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +48,16 @@ pub trait Algorithm {
     /// Name in the registry.
     fn name(&self) -> &'static str;
 
-    /// Fields of a transition.
-    fn schema(&self) -> Schema;
+    /// What actors make of their steps, and where learners get their batches from.
+    fn experience(&self) -> &dyn Experience;
+
+    /// Fields of a row of the replay.
+    fn schema(&self) -> Schema {
+        self.experience().schema()
+    }
+
+    /// What learners say of their updates: everything that they add to the tally of a [`Share`].
+    fn metrics(&self) -> &'static [Metric];
 
     /// The network that acts: its parameters come first among the published values.
     fn network(&self) -> &MlpSpec;
@@ -87,72 +91,14 @@ pub trait Policy {
     /// The network's outputs for `rows` observations: `outputs` has `rows` times [`Policy::outputs`] values.
     fn infer(&mut self, observations: &[f32], rows: usize, outputs: &mut [f32]);
 
-    /// Choose an action from the outputs for one observation; returns its value, as far as the outputs tell it (0 otherwise).
-    /// With an exploration of 0 the policy acts as well as it can.
-    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> f32;
+    /// Choose an action from the outputs for one observation. With an exploration of 0 the policy acts as well as it can.
+    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice;
 
-    /// A random action, for the first steps of a run; returns its value as [`Policy::choose`] does.
-    fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> f32;
+    /// A random action, for the first steps of a run.
+    fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> Choice;
 
     /// Value of a state, given the outputs for it, as far as they tell it (0 otherwise).
     fn state_value(&self, outputs: &[f32]) -> f32;
-}
-
-/// What one learner found in its part of a batch. Sums are over its transitions; weights are not yet normalised, since
-/// the largest weight is only known once all learners have spoken.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct PartialUpdate {
-    /// Transitions in it.
-    pub transitions: f64,
-    /// Sum of the weighted losses.
-    pub loss_sum: f64,
-    /// Sum of the chosen actions' values.
-    pub q_sum: f64,
-    /// Largest importance weight.
-    pub largest_weight: f64,
-    /// Sum of the policy's losses; 0 where the policy has none of its own.
-    pub policy_loss_sum: f64,
-}
-
-impl AddAssign for PartialUpdate {
-    fn add_assign(&mut self, other: Self) {
-        self.transitions += other.transitions;
-        self.loss_sum += other.loss_sum;
-        self.q_sum += other.q_sum;
-        self.largest_weight = self.largest_weight.max(other.largest_weight);
-        self.policy_loss_sum += other.policy_loss_sum;
-    }
-}
-
-impl PartialUpdate {
-    /// Turn the critics' summed gradient into that of the mean weighted loss; returns the factor.
-    #[expect(clippy::cast_possible_truncation, reason = "a scale needs no more than an f32")]
-    fn scale_critics(&self, gradient: &mut [f32]) -> f64 {
-        let scale = 1.0 / (self.transitions * self.largest_weight);
-        gradient.iter_mut().for_each(|value| *value *= scale as f32);
-        scale
-    }
-
-    /// Turn the policy's summed gradient into that of the mean loss.
-    #[expect(clippy::cast_possible_truncation, reason = "a scale needs no more than an f32")]
-    fn scale_policy(&self, gradient: &mut [f32]) {
-        gradient.iter_mut().for_each(|value| *value *= (1.0 / self.transitions) as f32);
-    }
-}
-
-/// What an update did.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct UpdateReport {
-    /// Mean weighted loss.
-    pub loss: f64,
-    /// Mean value of the chosen actions.
-    pub q_mean: f64,
-    /// Norm of the gradient before clipping; with critics, the largest of theirs. Not finite when any part of the gradient is not.
-    pub gradient_norm: f64,
-    /// Mean loss of the policy, where it has one of its own and was updated.
-    pub policy_loss: Option<f64>,
-    /// Entropy temperature, where there is one.
-    pub entropy_temperature: Option<f64>,
 }
 
 /// Learning: from a batch to a gradient, from a gradient to new parameters. The two are apart because learners add
@@ -161,14 +107,19 @@ pub trait Learning {
     /// What those who act need.
     fn published(&mut self) -> &[f32];
 
-    /// Write the gradient of the summed, unnormalised losses of `batch` into `gradient`. The batch may be rescaled in place.
-    fn gradient(&mut self, batch: &mut Batch, random: &mut Random, gradient: &mut [f32]) -> PartialUpdate;
+    /// Change a batch in place as learning needs it: scale it, for instance. Once for each batch that was drawn, however
+    /// often it is learned from.
+    fn prepare(&self, _batch: &mut Batch) {}
 
-    /// Absolute temporal-difference errors of the last batch, in its order.
+    /// Write the gradient of the summed, unnormalised losses of `batch` into `gradient`.
+    fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share;
+
+    /// Absolute temporal-difference errors of the last batch, in its order; empty where nobody asks for them.
     fn errors(&self) -> &[f32];
 
-    /// Apply the gradient that all learners' parts sum to. `gradient` is scaled and clipped in place.
-    fn apply(&mut self, gradient: &mut [f32], total: PartialUpdate, learning_rate: f32) -> UpdateReport;
+    /// Apply the gradient that all learners' parts sum to, and complete the metrics in `total`. `gradient` is scaled and clipped
+    /// in place. Returns its norm before clipping; not finite when any part of the gradient is not.
+    fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32;
 
     /// Write everything needed to go on later into `state`, which has [`Sizes::state`] values.
     fn save(&self, state: &mut [f32]);

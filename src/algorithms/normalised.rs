@@ -4,12 +4,11 @@
 //! all actors; how observations are scaled is published (and saved) behind the policy's parameters, so that whoever acts sees
 //! what the policy was trained on.
 
-use super::transition::{NEXT_OBSERVATION, OBSERVATION, REWARD};
-use super::{
-    ActionMut, Algorithm, AlgorithmError, Learning, Normalisation, PartialUpdate, Policy, Random, Sizes, Statistics, UpdateReport,
-};
+use super::{ActionMut, Algorithm, AlgorithmError, Learning, Normalisation, Policy, Random, Sizes, Statistics};
+use crate::experience::{Choice, Experience};
+use crate::metrics::{Metric, Share};
 use crate::networks::{InputScaling, MlpSpec};
-use crate::replay::{Batch, Schema};
+use crate::replay::Batch;
 
 /// An algorithm with normalised inputs.
 pub(super) struct Normalised {
@@ -32,8 +31,12 @@ impl Algorithm for Normalised {
         self.inner.name()
     }
 
-    fn schema(&self) -> Schema {
-        self.inner.schema()
+    fn experience(&self) -> &dyn Experience {
+        self.inner.experience()
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        self.inner.metrics()
     }
 
     fn network(&self) -> &MlpSpec {
@@ -63,6 +66,8 @@ impl Algorithm for Normalised {
 
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
         Ok(Box::new(NormalisedLearning {
+            observation_fields: self.inner.experience().observation_fields(),
+            reward_fields: self.inner.experience().reward_fields(),
             inner: self.inner.learning(seed)?,
             normalisation: self.normalisation,
             scaling: InputScaling::identity(self.normalisation.length),
@@ -97,11 +102,11 @@ impl Policy for ScaledPolicy {
         self.inner.infer(&self.scaled, rows, outputs);
     }
 
-    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> f32 {
+    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
         self.inner.choose(outputs, exploration, random, action)
     }
 
-    fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> f32 {
+    fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> Choice {
         self.inner.choose_randomly(outputs, random, action)
     }
 
@@ -113,6 +118,8 @@ impl Policy for ScaledPolicy {
 /// Learning from scaled batches.
 struct NormalisedLearning {
     inner: Box<dyn Learning>,
+    observation_fields: &'static [usize],
+    reward_fields: &'static [usize],
     normalisation: Normalisation,
     scaling: InputScaling,
     reward_scale: f32,
@@ -129,15 +136,21 @@ impl Learning for NormalisedLearning {
         &self.published
     }
 
-    fn gradient(&mut self, batch: &mut Batch, random: &mut Random, gradient: &mut [f32]) -> PartialUpdate {
+    fn prepare(&self, batch: &mut Batch) {
         if self.normalisation.observations {
-            for field in [OBSERVATION, NEXT_OBSERVATION] {
+            for &field in self.observation_fields {
                 self.scaling.apply(batch.column_mut(field).as_f32_mut());
             }
         }
         if self.normalisation.rewards {
-            batch.column_mut(REWARD).as_f32_mut().iter_mut().for_each(|reward| *reward *= self.reward_scale);
+            for &field in self.reward_fields {
+                batch.column_mut(field).as_f32_mut().iter_mut().for_each(|reward| *reward *= self.reward_scale);
+            }
         }
+        self.inner.prepare(batch);
+    }
+
+    fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share {
         self.inner.gradient(batch, random, gradient)
     }
 
@@ -145,7 +158,7 @@ impl Learning for NormalisedLearning {
         self.inner.errors()
     }
 
-    fn apply(&mut self, gradient: &mut [f32], total: PartialUpdate, learning_rate: f32) -> UpdateReport {
+    fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
         self.inner.apply(gradient, total, learning_rate)
     }
 

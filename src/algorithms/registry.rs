@@ -1,11 +1,10 @@
 //! Algorithms by name.
 
-use super::ddpg::Ddpg;
+use super::deterministic::Deterministic;
 use super::dqn::Dqn;
 use super::normalised::Normalised;
 use super::sac::Sac;
-use super::td3::Td3;
-use super::{Algorithm, AlgorithmError, Normalisation};
+use super::{Algorithm, AlgorithmError, Normalisation, ddpg, td3};
 use crate::config::Config;
 use crate::environments::EnvironmentSpec;
 
@@ -16,8 +15,8 @@ pub const NAMES: &[&str] = &["dqn", "ddpg", "td3", "sac"];
 pub fn build(config: &Config, environment: &EnvironmentSpec) -> Result<Box<dyn Algorithm>, AlgorithmError> {
     let algorithm: Box<dyn Algorithm> = match config.algorithm.name.as_str() {
         "dqn" => Box::new(Dqn::new(config, environment)?),
-        "ddpg" => Box::new(Ddpg::new(config, environment)?),
-        "td3" => Box::new(Td3::new(config, environment)?),
+        "ddpg" => Box::new(Deterministic::new(config, environment, ddpg::settings(config))?),
+        "td3" => Box::new(Deterministic::new(config, environment, td3::settings(config))?),
         "sac" => Box::new(Sac::new(config, environment)?),
         name => return Err(AlgorithmError::Unknown { name: name.into(), known: NAMES.join(", ") }),
     };

@@ -13,18 +13,22 @@
 use super::action::uniform;
 use super::actor_critic::ActorCritic;
 use super::critics::{Climb, Critics, join};
-use super::deterministic::{bootstrap, finite_or};
 use super::squashed_gaussian::{Draws, draw_one, most_likely};
 use super::state::{COUNT_VALUES, StateReader, StateWriter};
+use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean};
 use super::trained::{Trained, adam_settings};
-use super::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
-use super::{ActionMut, Algorithm, AlgorithmError, Learning, PartialUpdate, Policy, Random, Sizes, UpdateReport};
+use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
 use crate::config::Config;
 use crate::environments::EnvironmentSpec;
+use crate::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
+use crate::experience::{Choice, Experience};
+use crate::metrics::{Metric, Share};
 use crate::networks::{Adam, MlpSpec, Network};
-use crate::replay::{Batch, Schema};
+use crate::replay::Batch;
 
 const NAME: &str = "sac";
+const TEMPERATURE: Metric = Metric::last("entropy_temperature");
+const METRICS: &[Metric] = &[LOSS, Q_MEAN, GRADIENT_NORM, POLICY_LOSS, TEMPERATURE];
 
 /// SAC in one environment.
 pub(super) struct Sac {
@@ -42,8 +46,8 @@ impl Algorithm for Sac {
         NAME
     }
 
-    fn schema(&self) -> Schema {
-        self.shared.schema()
+    fn experience(&self) -> &dyn Experience {
+        &self.shared.transitions
     }
 
     fn network(&self) -> &MlpSpec {
@@ -52,6 +56,10 @@ impl Algorithm for Sac {
 
     fn sizes(&self) -> Sizes {
         self.shared.sizes(false, 1, Temperature::STATE_VALUES)
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
     }
 
     /// The policy explores by itself: 1 draws from it, 0 takes its most likely action.
@@ -86,21 +94,21 @@ impl Policy for GaussianPolicy {
         self.network.infer(observations, rows, outputs);
     }
 
-    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> f32 {
-        let ActionMut::Continuous(action) = action else { return 0.0 };
+    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
+        let ActionMut::Continuous(action) = action else { return Choice::default() };
         if exploration > 0.0 {
             draw_one(outputs, random, action)
         } else {
             most_likely(outputs, action)
         }
-        0.0
+        Choice::default()
     }
 
-    fn choose_randomly(&self, _outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> f32 {
+    fn choose_randomly(&self, _outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> Choice {
         if let ActionMut::Continuous(action) = action {
             uniform(random, action);
         }
-        0.0
+        Choice::default()
     }
 
     fn state_value(&self, _outputs: &[f32]) -> f32 {
@@ -229,7 +237,7 @@ impl Learning for SacLearning {
         self.policy.online.parameters()
     }
 
-    fn gradient(&mut self, batch: &mut Batch, random: &mut Random, gradient: &mut [f32]) -> PartialUpdate {
+    fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share {
         let rows = batch.rows();
         self.outputs.resize(rows * 2 * self.action_elements, 0.0);
         self.compute_targets(batch, random);
@@ -237,41 +245,34 @@ impl Learning for SacLearning {
         let (of_policy, others) = gradient.split_at_mut(self.policy.len());
         let (of_critics, of_temperature) = others.split_at_mut(self.critics.learned());
         join(observations, batch.column(ACTION).as_f32(), rows, &mut self.joined);
-        let found = self.critics.regress(&self.joined, &self.targets, &batch.weights, of_critics);
-        let policy_loss_sum = self.policy_gradient(observations, rows, random, of_policy);
+        let mut share = Share { samples: rows as f64, largest_weight: f64::from(batch.largest_weight), ..Share::new(METRICS) };
+        self.critics.regress(&self.joined, &self.targets, &batch.weights, of_critics, &mut share.tally);
+        let policy_loss = self.policy_gradient(observations, rows, random, of_policy);
+        share.tally.add_all(POLICY_LOSS, policy_loss, share.samples);
         of_temperature[0] = self.temperature.gradient(&self.draws.log_densities);
-        PartialUpdate {
-            transitions: rows as f64,
-            loss_sum: found.loss_sum,
-            q_sum: found.q_sum,
-            largest_weight: f64::from(batch.largest_weight),
-            policy_loss_sum,
-        }
+        share
     }
 
     fn errors(&self) -> &[f32] {
         self.critics.errors()
     }
 
-    fn apply(&mut self, gradient: &mut [f32], total: PartialUpdate, learning_rate: f32) -> UpdateReport {
+    fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
         let (of_policy, others) = gradient.split_at_mut(self.policy.len());
         let (of_critics, of_temperature) = others.split_at_mut(self.critics.learned());
-        let scale = total.scale_critics(of_critics);
-        total.scale_policy(of_policy);
-        total.scale_policy(of_temperature);
+        take_weighted_mean(of_critics, total);
+        take_mean(of_policy, total);
+        take_mean(of_temperature, total);
         let of_critics = self.critics.step(of_critics, learning_rate);
         let of_policy = self.policy.step(of_policy, learning_rate * self.policy_rate_ratio);
         self.temperature.step(of_temperature, learning_rate);
         if self.critics.steps().is_multiple_of(self.target_interval_updates) {
             self.critics.follow(self.target_tau);
         }
-        UpdateReport {
-            loss: total.loss_sum * scale,
-            q_mean: total.q_sum / total.transitions,
-            gradient_norm: f64::from(finite_or(of_policy, of_critics)),
-            policy_loss: Some(total.policy_loss_sum / total.transitions),
-            entropy_temperature: Some(f64::from(self.temperature.value())),
-        }
+        let norm = finite_or(of_policy, of_critics);
+        total.tally.add(GRADIENT_NORM, f64::from(norm));
+        total.tally.add(TEMPERATURE, f64::from(self.temperature.value()));
+        norm
     }
 
     fn save(&self, state: &mut [f32]) {

@@ -9,61 +9,18 @@
 //!
 //! docs/td3.md has the measured scores.
 
-use super::actor_critic::ActorCritic;
-use super::deterministic::{DeterministicLearning, DeterministicPolicy, Settings};
-use super::{Algorithm, AlgorithmError, Learning, Policy, Sizes, exploration};
+use super::deterministic::Settings;
 use crate::config::Config;
-use crate::environments::EnvironmentSpec;
-use crate::networks::MlpSpec;
-use crate::replay::Schema;
 
-const NAME: &str = "td3";
-
-/// TD3 in one environment.
-pub(super) struct Td3 {
-    shared: ActorCritic,
-}
-
-impl Td3 {
-    pub(super) fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
-        Ok(Self { shared: ActorCritic::new(NAME, config, environment, 1, 2)? })
-    }
-}
-
-impl Algorithm for Td3 {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn schema(&self) -> Schema {
-        self.shared.schema()
-    }
-
-    fn network(&self) -> &MlpSpec {
-        &self.shared.policy
-    }
-
-    fn sizes(&self) -> Sizes {
-        self.shared.sizes(true, 0, 0)
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "a deviation needs no more than an f32")]
-    fn exploration(&self, environment: usize, of: usize, _env_steps: u64) -> f32 {
-        exploration::noise_std(&self.shared.config.algorithm, environment, of) as f32
-    }
-
-    fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
-        Ok(Box::new(DeterministicPolicy::new(self.shared.acting_network()?)))
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
-    fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
-        let config = &self.shared.config.algorithm;
-        let settings = Settings {
-            target_noise: Some((config.target_noise_std as f32, config.target_noise_clip as f32)),
-            policy_delay_updates: config.policy_delay_updates,
-            target_interval_updates: config.target_interval_updates.unwrap_or(config.policy_delay_updates),
-        };
-        Ok(self.shared.suited(DeterministicLearning::new(&self.shared, settings, seed)?))
+/// TD3, as `config` describes it.
+#[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
+pub(super) fn settings(config: &Config) -> Settings {
+    let config = &config.algorithm;
+    Settings {
+        name: "td3",
+        critics: 2,
+        target_noise: Some((config.target_noise_std as f32, config.target_noise_clip as f32)),
+        policy_delay_updates: config.policy_delay_updates,
+        target_interval_updates: config.target_interval_updates.unwrap_or(config.policy_delay_updates),
     }
 }

@@ -15,6 +15,7 @@ mod overrides;
 mod place;
 mod reference;
 mod rules;
+pub mod schedule;
 pub mod schema;
 mod setting;
 mod suggestion;

@@ -7,10 +7,12 @@
 //! itself could have left, and is repaired in the same way.
 
 use super::gate::ClosedGate;
+use super::insertion::Insertion;
 use super::schema::Schema;
 use super::staging::StagingArea;
 use super::sum_tree::SumTree;
-use super::table::Replay;
+use super::target::Target;
+use super::view::ReplayView;
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
@@ -52,19 +54,19 @@ pub fn repair_beside(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>, 
         Err(stuck) => return Repair { stuck, ..Repair::default() },
     };
     dead.announce_repair();
-    let mut replay = Replay::repairing(segment, schema.clone(), dead.index());
+    let mut replay = Repairing::new(segment, schema.clone(), dead.index());
     let mut done = Repair { rebuilt_tree: inside, provisional: inside && !gate.is_alone(), ..Repair::default() };
-    if inside && let Some(tree) = replay.tree() {
+    if inside && let Some(tree) = replay.view.tree() {
         tree.rebuild();
     }
-    if inside && let Some(frames) = replay.frames() {
+    if inside && let Some(frames) = replay.view.frames() {
         frames.abandon_unfinished(dead.index());
     }
     if let Some(area) = area {
-        done.completed = complete(&mut replay, dead.index(), area);
+        done.completed = complete(&mut replay, area);
         done.inserted = replay.flush(area);
     }
-    done.exact = !inside || replay.tree().is_none_or(|tree| tree.audit().is_exact());
+    done.exact = !inside || replay.view.tree().is_none_or(|tree| tree.audit().is_exact());
     segment.control().repairs().fetch_add(1, Ordering::Relaxed);
     dead.complete_repair();
     drop(gate);
@@ -90,26 +92,62 @@ pub fn make_sums_again(segment: &Segment) -> Result<bool, Vec<usize>> {
     Ok(tree.audit().is_exact())
 }
 
+/// The replay for whoever repairs, alone behind the closed gate and in the name of the dead process: nothing is announced but
+/// the repair itself.
+struct Repairing<'a> {
+    view: ReplayView<'a>,
+    owner: usize,
+    /// Transitions that are moved at once.
+    chunk: usize,
+    work: Insertion,
+}
+
+impl<'a> Repairing<'a> {
+    fn new(segment: &'a Segment, schema: Schema, owner: usize) -> Self {
+        let chunk = segment.layout().parameters().chunk();
+        Self { view: ReplayView::new(segment, schema), owner, chunk, work: Insertion::default() }
+    }
+
+    fn flush(&mut self, area: StagingArea<'_>) -> usize {
+        self.view.flush(&mut self.work, area, (self.chunk, self.owner), || (), |_| ())
+    }
+
+    /// Finish the insertion of one staged transition whose slot the dead process had claimed.
+    fn finish(&mut self, area: StagingArea<'_>, index: usize, target: Target) {
+        let Target { slot, generation } = target;
+        let store = self.view.store();
+        store.write(slot, area.row(index));
+        store.publish(slot, generation, self.owner);
+        if let Some(tree) = self.view.tree() {
+            let largest = self.view.largest_priority();
+            tree.clear(&[(slot, generation)], &mut self.work.differences);
+            let priority = area.priority(index).unwrap_or(largest);
+            tree.update(std::iter::once((slot, generation, priority)), &mut self.work.differences);
+        }
+        self.view.control.inserted().fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Finish those staged transitions whose slots the dead process had claimed: write the row again, publish it, give it
 /// its priority. Those that it had claimed nothing for stay staged. Slots are claimed in order.
-fn complete(replay: &mut Replay<'_>, owner: usize, area: StagingArea<'_>) -> usize {
+fn complete(replay: &mut Repairing<'_>, area: StagingArea<'_>) -> usize {
     let (committed, flushed) = area.progress();
     let mut completed = 0;
     for index in flushed..committed {
         let Some(target) = area.target(index) else { break };
-        let word = replay.store().word(target.slot);
+        let word = replay.view.store().word(target.slot);
         // The last slot named may be one that another process claimed first. If it has been overwritten since, nothing
         // tells which it was, and the transition is inserted (again): it cannot be in the replay twice.
         let last_named = index + 1 == committed || area.target(index + 1).is_none();
         if last_named && word.generation() > target.generation {
             break;
         }
-        if word.generation() < target.generation || word.generation() == target.generation && word.owner() != owner {
+        if word.generation() < target.generation || word.generation() == target.generation && word.owner() != replay.owner {
             break;
         }
         // A higher generation means that the transition was published and has been overwritten since.
         if word.generation() == target.generation {
-            replay.finish(area, index, target, owner);
+            replay.finish(area, index, target);
             completed += 1;
         }
         area.set_progress(committed, index + 1);

@@ -1,7 +1,9 @@
 //! Takes the replay's content out, row by row, and puts it back: what a saved replay is made of.
 
+use super::schema::Schema;
 use super::store::{NOBODY, TransitionStore};
-use super::table::Replay;
+use super::view::ReplayView;
+use crate::segment::Segment;
 use crate::sync::Ordering;
 
 /// A slot with what is in it: a transition with its priority, or a frame.
@@ -30,7 +32,7 @@ pub struct Counts {
     pub frames: u64,
 }
 
-impl Replay<'_> {
+impl ReplayView<'_> {
     /// Hand every whole transition to `take`, with the words of its row. Others may write meanwhile: what changes under
     /// the reader is left out, and what has its row but not yet its priority gets that of a new transition.
     pub fn for_each_transition<E>(&self, mut take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
@@ -55,31 +57,43 @@ impl Replay<'_> {
 
     /// The counts.
     pub fn counts(&self) -> Counts {
-        let control = self.control();
+        let control = self.control;
         let [claimed, inserted, sampled, largest_priority, frames] =
             [control.claimed(), control.inserted(), control.sampled(), control.largest_priority(), control.claimed_frames()]
                 .map(|word| word.load(Ordering::Relaxed));
         Counts { claimed, inserted, sampled, largest_priority, frames }
     }
+}
 
-    /// Put a transition back into a replay that nobody else uses yet. To be followed by [`Replay::put_counts`].
+/// A replay that nobody else uses yet, to be filled with what was saved.
+pub struct Restoring<'a> {
+    view: ReplayView<'a>,
+}
+
+impl<'a> Restoring<'a> {
+    /// The replay in `segment`, whose rows follow `schema`.
+    pub fn new(segment: &'a Segment, schema: Schema) -> Self {
+        Self { view: ReplayView::new(segment, schema) }
+    }
+
+    /// Put a transition back. To be followed by [`Self::put_counts`].
     /// `false` when the slot is none of this replay's.
-    pub fn put_transition(&mut self, record: &Record, words: &[u64]) -> bool {
-        let placed = put(self.store(), record, words);
-        if placed && let (Some(tree), Ok(slot)) = (self.tree(), usize::try_from(record.slot)) {
+    pub fn put_transition(&self, record: &Record, words: &[u64]) -> bool {
+        let placed = put(self.view.store(), record, words);
+        if placed && let (Some(tree), Ok(slot)) = (self.view.tree(), usize::try_from(record.slot)) {
             tree.place(slot, record.generation, record.priority);
         }
         placed
     }
 
     /// Put a frame back. `false` when the slot is none of this replay's.
-    pub fn put_frame(&mut self, record: &Record, words: &[u64]) -> bool {
-        self.frames().is_some_and(|frames| put(frames.slots, record, words))
+    pub fn put_frame(&self, record: &Record, words: &[u64]) -> bool {
+        self.view.frames().is_some_and(|frames| put(frames.slots, record, words))
     }
 
     /// Put the counts back and make the sums of the tree.
-    pub fn put_counts(&mut self, counts: &Counts) {
-        let control = self.control();
+    pub fn put_counts(&self, counts: &Counts) {
+        let control = self.view.control;
         for (word, value) in [
             (control.claimed(), counts.claimed),
             (control.inserted(), counts.inserted),
@@ -89,7 +103,7 @@ impl Replay<'_> {
         ] {
             word.store(value, Ordering::Relaxed);
         }
-        if let Some(tree) = self.tree() {
+        if let Some(tree) = self.view.tree() {
             tree.rebuild();
         }
     }

@@ -1,17 +1,15 @@
-//! The actor: steps E environments with one batched inference per step, forms n-step transitions, stages and flushes
-//! them.
+//! The actor: steps E environments with one batched inference per step, has the algorithm's recorder make rows of the
+//! steps, and flushes them.
 //!
 //! The loop keeps the network's outputs for the observations it acts on next. One inference per step, on the successors
-//! of the step, serves three purposes: the next choice of actions, the priorities of the new transitions (with the value
-//! behind a truncated one), and nothing is computed twice. Only environments that were reset need a second, small one.
+//! of the step, serves three purposes: the next choice of actions, the values behind the steps that the recorder may need
+//! (behind truncated ones too), and nothing is computed twice. Only environments that were reset need a second, small one.
 
 use super::run::{Laps, RoleError, Run};
-use crate::algorithms::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
 use crate::algorithms::{ActionBatch, Policy, Random, RunningStatistics};
-use crate::config::schema::InitialPriority;
 use crate::environments::VectorEnvironment;
-use crate::replay::n_step::Taken;
-use crate::replay::{NStep, Priority, Ready, Replay, Schema, StagingArea, Turn};
+use crate::experience::{Choice, Recorder, Steps};
+use crate::replay::{Replay, StagingArea, Turn};
 use crate::segment::counters::Counter;
 use crate::segment::metrics::{MetricRing, Report};
 use crate::segment::parameters::ParameterBoard;
@@ -25,14 +23,13 @@ pub struct Actor<'a> {
     policy: Box<dyn Policy>,
     parameters: Parameters<'a>,
     replay: Replay<'a>,
-    schema: Schema,
+    recorder: Box<dyn Recorder>,
     area: StagingArea<'a>,
     /// The turn to insert what is being staged; `None` between a flush and the next step.
     turn: Option<Turn<'a>>,
     began: Began,
     /// Samples that learners drew from the beginning of the last turn until what it inserts was staged.
     samples_meanwhile: u64,
-    n_step: Vec<NStep>,
     random: Random,
     ring: MetricRing<'a>,
     /// Network outputs for the observations to act on next, environment after environment.
@@ -40,7 +37,9 @@ pub struct Actor<'a> {
     /// Network outputs for the successors of the last step.
     next_outputs: Vec<f32>,
     actions: ActionBatch,
-    values: Vec<f32>,
+    choices: Vec<Choice>,
+    /// Values of the successors of the last step.
+    next_values: Vec<f32>,
     observations: Vec<f32>,
     statistics: Option<OwnStatistics<'a>>,
     laps: Laps,
@@ -76,8 +75,6 @@ impl<'a> Actor<'a> {
         environments.reset(run.seed())?;
         let policy = run.algorithm.policy()?;
         let board = run.segment.parameter_board();
-        #[expect(clippy::cast_possible_truncation, reason = "a discount needs no more than an f32")]
-        let gamma = run.config.algorithm.gamma as f32;
         let laps = Laps::start();
         let actions = ActionBatch::new(&run.environment.action, count);
         Ok(Self {
@@ -89,22 +86,22 @@ impl<'a> Actor<'a> {
             policy,
             parameters: Parameters { copy: vec![0.0; board.len()], board, version: 0, updates: 0 },
             replay: run.replay(),
-            schema: run.algorithm.schema(),
+            recorder: run.algorithm.experience().recorder(count),
             area: run.staging_area(),
             turn: None,
             began: Began::default(),
             samples_meanwhile: 0,
-            n_step: (0..count).map(|_| NStep::new(run.config.algorithm.n_step, gamma)).collect(),
             random: run.random(),
             ring: run.segment.metric_ring(run.process.index()),
             actions,
-            values: vec![0.0; count],
+            choices: vec![Choice::default(); count],
+            next_values: vec![0.0; count],
             laps,
             run,
         })
     }
 
-    /// Take one step in every environment and stage what became ready. Flushes when the area is full enough or its
+    /// Take one step in every environment and stage the rows that it completes. Flushes when the area is full enough or its
     /// content old enough; `false` when the run ended while it waited.
     pub fn step(&mut self) -> Result<bool, RoleError> {
         if self.turn.is_none() && !self.begin() {
@@ -128,7 +125,7 @@ impl<'a> Actor<'a> {
         self.evaluate_successors();
         self.count(Counter::InferenceNs);
 
-        self.stage();
+        self.record();
         let alive = !self.wants_flush() || self.flush();
         self.count(Counter::InsertNs);
         Ok(alive)
@@ -140,14 +137,14 @@ impl<'a> Actor<'a> {
 
     fn choose_actions(&mut self) {
         let env_steps = self.run.env_steps();
-        let (own, actors) = (self.values.len(), self.run.config.actor.count.max(1));
+        let (own, actors) = (self.choices.len(), self.run.config.actor.count.max(1));
         let first = self.run.number * own;
         let of = (actors * own).max(first + own);
         let width = self.policy.outputs();
         let uninformed = env_steps < self.run.config.actor.random_steps || self.parameters.version == 0;
         for (index, outputs) in self.outputs.chunks_exact(width).enumerate() {
             let action = self.actions.row_mut(index);
-            self.values[index] = if uninformed {
+            self.choices[index] = if uninformed {
                 self.policy.choose_randomly(outputs, &mut self.random, action)
             } else {
                 let exploration = self.run.algorithm.exploration(first + index, of, env_steps);
@@ -190,29 +187,23 @@ impl<'a> Actor<'a> {
         }
     }
 
-    fn stage(&mut self) {
+    fn record(&mut self) {
         let width = self.policy.outputs();
-        let length = self.environments.spec().observation.len();
-        let replay = &self.run.config.replay;
-        for (index, memory) in self.n_step.iter_mut().enumerate() {
-            let following = self.policy.state_value(&self.next_outputs[index * width..][..width]);
-            let step = Taken {
-                observation: &self.observations[index * length..][..length],
-                action: self.actions.lanes(index),
-                value: self.values[index],
-                reward: self.environments.rewards()[index],
-                next_observation: &self.environments.next_observations()[index * length..][..length],
-                terminated: self.environments.terminated()[index],
-                truncated: self.environments.truncated()[index],
-            };
-            memory.push(step, |ready| {
-                let priority = match replay.initial_priority {
-                    InitialPriority::Max => None,
-                    InitialPriority::TdError => priority(&ready, following, replay.priority_epsilon, replay.alpha),
-                };
-                write(self.area, &self.schema, &ready, priority);
-            });
+        for (value, outputs) in self.next_values.iter_mut().zip(self.next_outputs.chunks_exact(width)) {
+            *value = self.policy.state_value(outputs);
         }
+        let steps = Steps {
+            observations: &self.observations,
+            actions: self.actions.all_lanes(),
+            choices: &self.choices,
+            rewards: self.environments.rewards(),
+            next_observations: self.environments.next_observations(),
+            next_values: &self.next_values,
+            terminated: self.environments.terminated(),
+            truncated: self.environments.truncated(),
+            parameter_version: self.parameters.version,
+        };
+        self.recorder.record(&steps, self.area);
     }
 
     /// Wait with the first step of a flush until the flush will not have to wait, so that its actions are chosen by parameters
@@ -224,7 +215,7 @@ impl<'a> Actor<'a> {
             return true;
         }
         let transitions = run.config.actor.flush_transitions as u64;
-        let turn = self.turn.insert(run.limiter().turn(run.segment, run.process));
+        let turn = self.turn.insert(run.algorithm.experience().limiter().turn(run.segment, run.process));
         let near = turn.wait_until_near(self.samples_meanwhile, transitions, || idle(run));
         self.count(Counter::LimiterWaitNs);
         self.began = Began { at_ns: self.laps.now_ns(), sampled: sampled(run) };
@@ -305,25 +296,6 @@ impl Parameters<'_> {
         (self.version, self.updates) = (version, updates);
         true
     }
-}
-
-/// Priority of a new transition under the actor's own parameters (Ape-X): `following` is the value of where it ends.
-#[expect(clippy::cast_possible_truncation, reason = "priorities need no more than an f32")]
-fn priority(ready: &Ready<'_>, following: f32, epsilon: f64, alpha: f64) -> Option<Priority> {
-    let following = if ready.terminated { 0.0 } else { ready.discount * following };
-    Priority::from_error(ready.reward + following - ready.value, epsilon as f32, alpha as f32)
-}
-
-fn write(area: StagingArea<'_>, schema: &Schema, ready: &Ready<'_>, priority: Option<Priority>) {
-    let mut writer = area.write(schema);
-    writer
-        .f32(OBSERVATION, ready.observation)
-        .lanes(ACTION, ready.action)
-        .f32(REWARD, &[ready.reward])
-        .f32(DISCOUNT, &[ready.discount])
-        .i32(FLAGS, &[flags(ready.terminated, ready.truncated)])
-        .f32(NEXT_OBSERVATION, ready.next_observation);
-    writer.commit(priority);
 }
 
 /// Act until the run ends.

@@ -10,7 +10,7 @@ use super::environments;
 use crate::algorithms::{Algorithm, AlgorithmError, Random};
 use crate::config::Config;
 use crate::environments::{EnvironmentError, EnvironmentSpec, VectorEnvironment};
-use crate::replay::{RateLimiter, Replay, StagingArea};
+use crate::replay::{Replay, StagingArea};
 use crate::segment::control::{Control, RunState};
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::segment::{Region, Segment, system};
@@ -26,32 +26,20 @@ pub enum RoleError {
     /// The algorithm could not be set up.
     #[error(transparent)]
     Algorithm(#[from] AlgorithmError),
-    /// The replay could not be sampled.
+    /// There was no batch.
     #[error(transparent)]
-    Sample(#[from] crate::replay::SampleError),
+    Source(#[from] crate::experience::SourceError),
     /// The gradient is no longer a number.
     #[error(
-        "the gradient of update {update} is not finite (loss {loss}): training has diverged; lower learner.learning_rate, set \
+        "the gradient of update {update} is not finite ({metrics}): training has diverged; lower learner.learning_rate, set \
          learner.max_gradient_norm, or set algorithm.normalise_rewards to true"
     )]
     Diverged {
         /// Number of the update.
         update: u64,
-        /// Its loss.
-        loss: f64,
+        /// What it says of itself.
+        metrics: String,
     },
-    /// The segment could not be opened a second time, for a thread.
-    #[error(transparent)]
-    Segment(#[from] crate::segment::SegmentError),
-    /// The thread that draws batches ahead did not start.
-    #[error("the thread that draws batches ahead did not start: {source}; set learner.prefetch to false")]
-    Thread {
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The thread that draws batches ahead ended by itself.
-    #[error("the thread that draws batches ahead ended by itself: this is a bug in Shoal; set learner.prefetch to false")]
-    ThreadEnded,
     /// A file could not be written.
     #[error(transparent)]
     Weights(#[from] crate::checkpoint::WeightsError),
@@ -91,7 +79,7 @@ impl<'a> Run<'a> {
 
     /// The replay, as this process.
     pub fn replay(&self) -> Replay<'a> {
-        Replay::new(self.segment, self.algorithm.schema(), Some(self.process))
+        Replay::new(self.segment, self.algorithm.schema(), self.process)
     }
 
     /// This process's staging area.
@@ -131,15 +119,6 @@ impl<'a> Run<'a> {
     /// Environment steps of the run.
     pub fn env_steps(&self) -> u64 {
         self.control().env_steps().load(Ordering::Relaxed)
-    }
-
-    /// The rate limiter of the configuration.
-    pub fn limiter(&self) -> RateLimiter {
-        RateLimiter {
-            min_size: self.config.replay.min_size as u64,
-            samples_per_insert: self.config.replay.samples_per_insert,
-            error_band: self.config.effective_error_band().unwrap_or(f64::INFINITY),
-        }
     }
 }
 

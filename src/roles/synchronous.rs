@@ -12,7 +12,7 @@ use crate::segment::processes::Phase;
 /// Train until the run's own conditions end it: since the supervisor looks at the clock, it does not decide here.
 pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
     let mut actor = Actor::new(run)?;
-    let mut learner = Learner::new(run)?;
+    let mut learner = Learner::new(run, None)?;
     let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path, 0)).transpose()?;
     let interval = run.config.evaluator.synchronous_interval_steps;
     let mut next_evaluation = interval;

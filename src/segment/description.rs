@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SegmentError;
 use super::view::{load_bytes, store_bytes};
+use crate::metrics::{Accumulation, Metric};
 use crate::sync::{AtomicU64, Ordering};
 
 /// A run's description.
@@ -22,6 +23,23 @@ pub struct Description {
     pub algorithm: String,
     /// Fields of a transition, in order.
     pub fields: Vec<FieldDescription>,
+    /// What its learners say of their updates, in the order of the reports in the metric rings.
+    pub metrics: Vec<MetricDescription>,
+}
+
+/// One metric of the algorithm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetricDescription {
+    /// Name.
+    pub name: String,
+    /// How its values become one.
+    pub accumulation: Accumulation,
+}
+
+impl From<&Metric> for MetricDescription {
+    fn from(metric: &Metric) -> Self {
+        Self { name: metric.name.into(), accumulation: metric.accumulation }
+    }
 }
 
 /// One field of a transition.

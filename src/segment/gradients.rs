@@ -13,12 +13,14 @@
 
 use super::membership::View;
 use super::view::{load_f32, store_f32, words_for};
+use crate::metrics::{Amount, MOST_METRICS, Share};
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Numbers that travel with a share; see [`Share`].
-const NOTES: usize = 5;
 const ARRIVAL_WORDS: usize = 16;
-const SHARE_HEADER_WORDS: usize = 8;
+/// Words before the amounts of the metrics: samples and the largest weight.
+const NOTES: usize = 2;
+/// Whole cache lines, with room for the metrics of any algorithm.
+const SHARE_HEADER_WORDS: usize = (NOTES + 2 * MOST_METRICS).next_multiple_of(8);
 /// Numbers of all shares that are added up before the next ones are read: few enough to stay in the nearest cache.
 const CHUNK: usize = 1024;
 
@@ -28,22 +30,6 @@ pub(super) fn exchange_words(learners: usize, parameters: usize) -> usize {
 
 fn share_words(parameters: usize) -> usize {
     (SHARE_HEADER_WORDS + words_for(parameters)).next_multiple_of(8)
-}
-
-/// What a learner says of its part of the batch, besides the gradient. Sums add up over learners, the weight is
-/// the largest of all.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Share {
-    /// Transitions in it.
-    pub transitions: f64,
-    /// Sum of the weighted losses.
-    pub loss_sum: f64,
-    /// Sum of the chosen actions' values.
-    pub q_sum: f64,
-    /// Largest importance weight before normalisation.
-    pub largest_weight: f64,
-    /// Sum of the policy's losses.
-    pub policy_loss_sum: f64,
 }
 
 /// The gradient slots of all learners.
@@ -77,13 +63,13 @@ impl<'a> GradientExchange<'a> {
     }
 
     /// Write this learner's share of round `round` of a view, which it has loaded, and say that it has arrived.
-    pub fn arrive(self, learner: usize, view: View, round: u64, share: Share, gradient: &[f32]) {
+    pub fn arrive(self, learner: usize, view: View, round: u64, share: &Share, gradient: &[f32]) {
         let words = self.share(learner, round);
         // Release fence: this learner loaded the view before it stores the words below. It pairs with the fence in
         // `add_up`.
         fence(Ordering::Release);
-        let notes: [f64; NOTES] = [share.transitions, share.loss_sum, share.q_sum, share.largest_weight, share.policy_loss_sum];
-        for (word, note) in words.iter().zip(notes) {
+        let amounts = share.tally.amounts().iter().flat_map(|amount| [amount.value, amount.count]);
+        for (word, note) in words.iter().zip([share.samples, share.largest_weight].into_iter().chain(amounts)) {
             word.store(note.to_bits(), Ordering::Relaxed);
         }
         store_f32(&words[SHARE_HEADER_WORDS..], gradient);
@@ -100,20 +86,22 @@ impl<'a> GradientExchange<'a> {
         })
     }
 
-    /// Add up the shares of all members, which have arrived in `round`: the gradient into `gradient`.
+    /// Add up the shares of all members, which have arrived in `round`: into `share` and `gradient`, which may be this
+    /// learner's own before. Every member adds in the same order, and so gets the same sum.
     ///
     /// The sum counts only if a look at the membership *after* it finds `view` still: under a later one, members may
     /// have begun to write other shares into these slots.
-    pub fn add_up(self, view: View, round: u64, gradient: &mut [f32]) -> Share {
-        let mut total = Share::default();
+    pub fn add_up(self, view: View, round: u64, share: &mut Share, gradient: &mut [f32]) {
+        *share = Share::new(share.tally.metrics());
         for learner in view.learners() {
             let words = self.share(learner, round);
             let note = |index: usize| f64::from_bits(words[index].load(Ordering::Relaxed));
-            total.transitions += note(0);
-            total.loss_sum += note(1);
-            total.q_sum += note(2);
-            total.largest_weight = total.largest_weight.max(note(3));
-            total.policy_loss_sum += note(4);
+            share.samples += note(0);
+            share.largest_weight = share.largest_weight.max(note(1));
+            for index in 0..share.tally.metrics().len() {
+                let at = NOTES + 2 * index;
+                share.tally.merge_at(index, Amount { value: note(at), count: note(at + 1) });
+            }
         }
         let mut other = [0.0; CHUNK];
         for (index, sum) in gradient.chunks_mut(CHUNK).enumerate() {
@@ -131,32 +119,42 @@ impl<'a> GradientExchange<'a> {
         // Acquire fence: pairs with the one in `arrive`. Whoever met a word of a share under a later view finds that
         // view, or a still later one, when it looks next: the writer had loaded it before it stored the word.
         fence(Ordering::Acquire);
-        total
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Metric;
+
+    const METRICS: &[Metric] = &[Metric::mean("loss"), Metric::max("worst")];
+
+    fn share(weight: f64) -> Share {
+        let mut share = Share { samples: 8.0, largest_weight: weight, ..Share::new(METRICS) };
+        share.tally.add_all(METRICS[0], 2.0, 8.0);
+        share.tally.add(METRICS[1], weight);
+        share
+    }
 
     #[test]
     fn the_shares_of_the_members_are_added_up_once_all_have_arrived() {
         let words: Vec<AtomicU64> = (0..exchange_words(3, 5)).map(|_| AtomicU64::new(0)).collect();
         let exchange = GradientExchange::new(&words, 3, 5);
         let view = View { epoch: 4, members: 0b101, leader: Some(0) };
-        let share = |weight| Share { transitions: 8.0, loss_sum: 2.0, q_sum: 1.0, largest_weight: weight, policy_loss_sum: -1.0 };
-        exchange.arrive(0, view, 1, share(0.5), &[1.0; 5]);
+        exchange.arrive(0, view, 1, &share(0.5), &[1.0; 5]);
         assert!(!exchange.all_arrived(view, 1));
         assert!(!exchange.all_arrived(View { epoch: 0, members: 0b10, leader: Some(1) }, 0), "learner 1 never arrived anywhere");
-        exchange.arrive(2, View { epoch: 3, ..view }, 1, share(9.0), &[9.0; 5]);
+        exchange.arrive(2, View { epoch: 3, ..view }, 1, &share(9.0), &[9.0; 5]);
         assert!(!exchange.all_arrived(view, 1), "an arrival in an older view does not count");
-        exchange.arrive(2, view, 1, share(0.75), &[2.0; 5]);
+        exchange.arrive(2, view, 1, &share(0.75), &[2.0; 5]);
         assert!(exchange.all_arrived(view, 1));
-        let mut sum = [9.0; 5];
-        let total = exchange.add_up(view, 1, &mut sum);
+        let (mut total, mut sum) = (share(77.0), [9.0; 5]);
+        exchange.add_up(view, 1, &mut total, &mut sum);
         assert_eq!(sum, [3.0; 5]);
-        assert_eq!(total, Share { transitions: 16.0, loss_sum: 4.0, q_sum: 2.0, largest_weight: 0.75, policy_loss_sum: -2.0 });
+        assert_eq!((total.samples, total.largest_weight), (16.0, 0.75));
+        assert_eq!((total.tally.get("loss"), total.tally.get("worst")), (Some(0.25), Some(0.75)));
     }
+
     #[test]
     fn every_number_of_a_long_gradient_is_added_up() {
         let parameters = 2 * CHUNK + 3;
@@ -164,10 +162,10 @@ mod tests {
         let exchange = GradientExchange::new(&words, 2, parameters);
         let view = View { epoch: 1, members: 0b11, leader: Some(0) };
         let gradient = |factor: f32| (0..parameters).map(|index| index as f32 * factor).collect::<Vec<_>>();
-        exchange.arrive(0, view, 1, Share::default(), &gradient(1.0));
-        exchange.arrive(1, view, 1, Share::default(), &gradient(2.0));
+        exchange.arrive(0, view, 1, &share(1.0), &gradient(1.0));
+        exchange.arrive(1, view, 1, &share(1.0), &gradient(2.0));
         let mut sum = vec![9.0; parameters];
-        exchange.add_up(view, 1, &mut sum);
+        exchange.add_up(view, 1, &mut share(1.0), &mut sum);
         assert_eq!(sum, gradient(3.0));
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! One producer, one consumer. A consumer that falls behind loses the oldest reports, and knows how many.
 
+use crate::metrics::{Amount, Tally};
 use crate::sync::{AtomicU64, Ordering, fence};
 
-const RECORDS: usize = 256;
-const RECORD_WORDS: usize = 6;
+const RECORDS: usize = 384;
+const RECORD_WORDS: usize = 4;
 const HEADER_WORDS: usize = 8;
 
 pub(super) const RING_WORDS: usize = HEADER_WORDS + RECORDS * RECORD_WORDS;
@@ -20,45 +21,29 @@ pub enum Report {
         /// Steps.
         length: u64,
     },
-    /// A learner's update.
-    Update {
-        /// Weighted loss.
-        loss: f64,
-        /// Mean value of the chosen actions.
-        q_mean: f64,
-        /// Norm of the gradient before clipping.
-        gradient_norm: f64,
-        /// Loss of the policy, where it has one of its own.
-        policy_loss: Option<f64>,
-        /// Entropy temperature, where there is one.
-        entropy_temperature: Option<f64>,
+    /// What has accumulated of one of the algorithm's metrics since the last report of it.
+    Metric {
+        /// Its place in the algorithm's declaration.
+        index: usize,
+        /// The amount.
+        amount: Amount,
     },
 }
 
 impl Report {
     fn encode(self) -> [u64; RECORD_WORDS] {
         match self {
-            Self::Episode { episode_return, length } => [1, episode_return.to_bits(), length, 0, 0, 0],
-            Self::Update { loss, q_mean, gradient_norm, policy_loss, entropy_temperature } => {
-                let [policy_loss, entropy_temperature] = [policy_loss, entropy_temperature].map(|value| value.unwrap_or(f64::NAN));
-                let [a, b, c, d, e] = [loss, q_mean, gradient_norm, policy_loss, entropy_temperature].map(f64::to_bits);
-                [2, a, b, c, d, e]
-            }
+            Self::Episode { episode_return, length } => [1, episode_return.to_bits(), length, 0],
+            Self::Metric { index, amount } => [2, index as u64, amount.value.to_bits(), amount.count.to_bits()],
         }
     }
 
-    fn decode([kind, first, second, third, fourth, fifth]: [u64; RECORD_WORDS]) -> Option<Self> {
+    fn decode([kind, first, second, third]: [u64; RECORD_WORDS]) -> Option<Self> {
         match kind {
             1 => Some(Self::Episode { episode_return: f64::from_bits(first), length: second }),
             2 => {
-                let known = |bits: u64| Some(f64::from_bits(bits)).filter(|value| !value.is_nan());
-                Some(Self::Update {
-                    loss: f64::from_bits(first),
-                    q_mean: f64::from_bits(second),
-                    gradient_norm: f64::from_bits(third),
-                    policy_loss: known(fourth),
-                    entropy_temperature: known(fifth),
-                })
+                let [value, count] = [second, third].map(f64::from_bits);
+                Some(Self::Metric { index: usize::try_from(first).ok()?, amount: Amount { value, count } })
             }
             _ => None,
         }
@@ -94,6 +79,13 @@ impl<'a> MetricRing<'a> {
         self.words[0].store(position + 1, Ordering::Release);
     }
 
+    /// Append what has accumulated of each metric.
+    pub fn push_all(self, tally: &Tally) {
+        for (index, &amount) in tally.amounts().iter().enumerate().filter(|(_, amount)| amount.count > 0.0) {
+            self.push(Report::Metric { index, amount });
+        }
+    }
+
     /// Hand every report since `position` to `take`; returns the new position and how many were lost.
     pub fn drain(self, position: u64, mut take: impl FnMut(Report)) -> (u64, u64) {
         let head = self.words[0].load(Ordering::Acquire);
@@ -117,6 +109,7 @@ impl<'a> MetricRing<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Metric;
 
     #[test]
     fn a_slow_consumer_loses_the_oldest_and_counts_them() {
@@ -131,5 +124,22 @@ mod tests {
         assert_eq!(lost as usize + seen.len(), 1_000);
         assert_eq!(seen.last(), Some(&Report::Episode { episode_return: 999.0, length: 999 }));
         assert_eq!(ring.drain(position, |_| panic!("nothing new")), (1_000, 0));
+    }
+
+    #[test]
+    fn metrics_arrive_with_their_amounts_and_what_is_not_known_does_not_travel() {
+        const METRICS: &[Metric] = &[Metric::mean("loss"), Metric::last("rate"), Metric::max("worst")];
+        let words: Vec<AtomicU64> = (0..RING_WORDS).map(|_| AtomicU64::new(0)).collect();
+        let ring = MetricRing::of_process(&words, 0);
+        let mut tally = Tally::new(METRICS);
+        tally.add_all(METRICS[0], 6.0, 4.0);
+        tally.add(METRICS[2], -1.5);
+        ring.push_all(&tally);
+        let mut arrived = Tally::new(METRICS);
+        ring.drain(0, |report| {
+            let Report::Metric { index, amount } = report else { panic!("{report:?} was never pushed") };
+            arrived.report_at(index, amount);
+        });
+        assert_eq!(arrived, tally);
     }
 }

@@ -31,7 +31,7 @@ pub mod scores;
 pub mod system;
 pub mod view;
 
-pub use description::Description;
+pub use description::{Description, MetricDescription};
 pub use error::SegmentError;
 pub use header::{ABI_VERSION, Identity, replay_name_prefix};
 pub use layout::{Layout, LayoutError, LayoutParameters, Region};

@@ -77,7 +77,7 @@ impl Standalone {
         // An n-step transition has no error yet that was worked out for it.
         let priorities = (errors.is_some() && complete.is_none()).then_some(&*priorities);
         let area = StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), place.index());
-        let mut replay = self.view(Some(place), std::mem::take(&mut participant.scratch));
+        let mut replay = self.hold(place, std::mem::take(&mut participant.scratch));
         let mut moved = |claimed: &[(usize, u64)]| slots.extend(claimed.iter().map(|&(slot, _)| slot as i64));
         for row in 0..rows {
             if area.is_full() {

@@ -10,7 +10,7 @@ use super::company::Company;
 use super::participant::Participant;
 use super::patience::Patience;
 use super::{Standalone, StandaloneError, check_errors};
-use crate::replay::{Priority, Replay, Rows, SampleError, Scratch, Unreadable, power};
+use crate::replay::{Priority, Replay, Rows, SampleError, Unreadable, power};
 
 /// Looks at a transition that is being written before it counts as torn, and the pause before each but the first few: its
 /// writer may be waiting for a processor.
@@ -83,7 +83,7 @@ impl Standalone {
         self.wait_at_gate(&mut patience)?;
         let mut reading = patience.lock(&self.sides().reading)?;
         let Reading { participant, priorities, generations: now, .. } = &mut *reading;
-        let view = self.view(None, Scratch::default());
+        let view = self.view();
         now.clear();
         let mut changed = None;
         let mut count = 0;
@@ -111,7 +111,7 @@ impl Standalone {
 
     /// The transitions in `slots`, as they are now.
     pub fn get<C: AsMut<[u8]>>(&self, slots: &[i64], rows: &mut Rows<'_, C>) -> Result<(), StandaloneError> {
-        let replay = self.view(None, Scratch::default());
+        let replay = self.view();
         let mut names = Vec::new();
         for (row, &index) in slots.iter().enumerate() {
             let slot = self.slot(index)?;
@@ -135,7 +135,7 @@ impl Standalone {
     /// What the tree holds for `slots`, or for all that were ever written; repairs first, as [`Self::total_priority`] does.
     pub fn priorities(&self, slots: Option<&[i64]>) -> Result<Vec<f64>, StandaloneError> {
         self.repair();
-        let view = self.view(None, Scratch::default());
+        let view = self.view();
         let tree = view.tree().ok_or(StandaloneError::NotPrioritized)?;
         match slots {
             None => Ok((0..self.len()).map(|slot| tree.raw_priority(slot).to_f64()).collect()),
@@ -154,7 +154,7 @@ impl Standalone {
         let mut writing = if is_guest { Some(patience.lock(&self.sides().writing)?) } else { None };
         let participant = writing.as_mut().map_or(participant, |writing| &mut writing.participant);
         let place = participant.place(&self.company, &self.segment, &self.schema, is_guest)?;
-        let mut replay = self.view(Some(place), std::mem::take(&mut participant.scratch));
+        let mut replay = self.hold(place, std::mem::take(&mut participant.scratch));
         let result = work(&mut replay);
         participant.scratch = replay.into_scratch();
         result

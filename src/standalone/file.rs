@@ -14,7 +14,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{Options, Standalone, StandaloneError};
-use crate::replay::{Counts, Record, Scratch};
+use crate::replay::{Counts, Record, Restoring};
 
 const MAGIC: &[u8; 8] = b"SHOALRPL";
 const VERSION: u32 = 1;
@@ -48,7 +48,7 @@ impl Standalone {
     }
 
     fn write(&self, file: &File) -> io::Result<()> {
-        let replay = self.view(None, Scratch::default());
+        let replay = self.view();
         let counts = replay.counts();
         let mut out = Summed::new(BufWriter::with_capacity(BUFFER_BYTES, file));
         let mut header = Header {
@@ -104,7 +104,7 @@ impl Standalone {
         if header.transition_words != replay.schema.words() as u64 {
             return Err(corrupt("its rows have another length than its fields"));
         }
-        let mut view = replay.view(None, Scratch::default());
+        let view = Restoring::new(&replay.segment, replay.schema.clone());
         let mut words = vec![0; replay.schema.words()];
         for _ in 0..transitions {
             let record = read_record(&mut input, &mut words).map_err(failed)?;

@@ -33,7 +33,7 @@ pub use tree::StandaloneTree;
 use crate::config::Config;
 use crate::rendezvous::handshake::Visitor;
 use crate::rendezvous::{Registry, attach, remove_dead_replays};
-use crate::replay::{Batch, Priority, RateLimiter, Replay, Schema, Scratch, leaderless};
+use crate::replay::{Batch, Priority, RateLimiter, Replay, ReplayView, Schema, Scratch, leaderless};
 use crate::segment::control::{Control, RunState};
 use crate::segment::counters::Counter;
 use crate::segment::processes::ProcessSlot;
@@ -86,6 +86,7 @@ impl Standalone {
             environment: String::new(),
             algorithm: String::new(),
             fields: schema.describe(),
+            metrics: Vec::new(),
         };
         let segment = if shared {
             remove_dead_replays();
@@ -253,7 +254,7 @@ impl Standalone {
     /// Sum of all priorities. Repairs first after processes that have died, whose unfinished operations it would show.
     pub fn total_priority(&self) -> f64 {
         self.repair();
-        self.view(None, Scratch::default()).tree().map_or(0.0, |tree| Priority::sum_to_f64(tree.total()))
+        self.view().tree().map_or(0.0, |tree| Priority::sum_to_f64(tree.total()))
     }
 
     /// The largest error given so far, one at least: what transitions get that are added without one.
@@ -312,8 +313,13 @@ impl Standalone {
         usize::try_from(index).ok().filter(|&slot| slot < capacity).ok_or(StandaloneError::Index { index, capacity })
     }
 
-    fn view<'s>(&'s self, place: Option<ProcessSlot<'s>>, scratch: Scratch) -> Replay<'s> {
+    fn view(&self) -> ReplayView<'_> {
         // A copy of a replay is repaired before anybody looks at it.
+        self.sides();
+        ReplayView::new(&self.segment, self.schema.clone())
+    }
+
+    fn hold<'s>(&'s self, place: ProcessSlot<'s>, scratch: Scratch) -> Replay<'s> {
         self.sides();
         Replay::with_scratch(&self.segment, self.schema.clone(), place, scratch)
     }

@@ -42,7 +42,7 @@ fn filled(shared: bool) -> Standalone {
 }
 
 fn is_exact(replay: &Standalone) -> bool {
-    replay.view(None, Scratch::default()).tree().unwrap().audit().is_exact()
+    replay.view().tree().unwrap().audit().is_exact()
 }
 
 /// Set priorities as `Standalone::update` does, until a panic in the middle.

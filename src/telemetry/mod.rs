@@ -39,6 +39,6 @@ pub use run_folder::RunFolder;
 pub use run_record::{Finished, RunRecord};
 pub use share::{Inserted, Shares};
 pub use sinks::{Settings, Sinks};
-pub use snapshot::{ActorTime, LearnerTime, Snapshot};
+pub use snapshot::{ActorTime, LearnerTime, Metrics, Snapshot};
 pub use summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary};
 pub use table::Table;

@@ -3,9 +3,11 @@
 //! Serialized, it is one line of `metrics.jsonl`: the time splits become flat keys (`actor_environment_s`, `learner_compute_s`), and what is
 //! not known yet is left out.
 
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use super::Shares;
+use crate::metrics::Tally;
 
 /// Totals and rates of a run; counters are summed over the processes, dead ones included.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -68,21 +70,9 @@ pub struct Snapshot {
     /// The mean return that ends the run once fresh episodes confirm it: once that lower end reaches it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_eval_return: Option<f64>,
-    /// Newest loss.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss: Option<f64>,
-    /// Newest mean of the chosen actions' values.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub q_mean: Option<f64>,
-    /// Newest norm of the gradient before clipping.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gradient_norm: Option<f64>,
-    /// Newest loss of the policy, where it has one of its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub policy_loss: Option<f64>,
-    /// Newest entropy temperature (SAC).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub entropy_temperature: Option<f64>,
+    /// What the algorithm's metrics say.
+    #[serde(flatten)]
+    pub metrics: Metrics,
     /// Exploration rate now (DQN, global exploration).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epsilon: Option<f64>,
@@ -120,6 +110,33 @@ impl Snapshot {
     /// `count` per second of training; 0 before there was any.
     pub fn per_training_second(&self, count: u64) -> f64 {
         if self.training_s > 0.0 { count as f64 / self.training_s } else { 0.0 }
+    }
+}
+
+/// Names and values of an algorithm's metrics, as far as they are known; serialized, a map.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Metrics(pub Vec<(&'static str, f64)>);
+
+impl Metrics {
+    /// The value of a metric.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.iter().find(|(known, _)| *known == name).map(|&(_, value)| value)
+    }
+}
+
+impl From<Tally> for Metrics {
+    fn from(tally: Tally) -> Self {
+        Self(tally.known().map(|(metric, value)| (metric.name, value)).collect())
+    }
+}
+
+impl Serialize for Metrics {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which scalar of a run appears under which tag in TensorBoard; the horizontal axis is always the environment steps.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::event_file::{EventFile, unix_seconds};
@@ -46,7 +47,7 @@ pub fn event_file_path(folder: &Path, unix_seconds: i64) -> PathBuf {
     folder.join(format!("events.out.tfevents.{unix_seconds:010}.{host}.{}.0", std::process::id()))
 }
 
-fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(&'static str, f64)> {
+fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(Cow<'static, str>, f64)> {
     let (actor, learner) = (&snapshot.actor_time, &snapshot.learner_time);
     let (actor_s, learner_s) = (actor.total_s(), learner.total_s());
     let always = [
@@ -71,11 +72,6 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(&'static str, f64)> {
         ("rollout/episode_return_mean", snapshot.train_return_mean),
         ("rollout/episode_length_mean", snapshot.train_length_mean),
         ("rollout/epsilon", snapshot.epsilon),
-        ("train/loss", snapshot.loss),
-        ("train/q_mean", snapshot.q_mean),
-        ("train/gradient_norm", snapshot.gradient_norm),
-        ("train/policy_loss", snapshot.policy_loss),
-        ("train/entropy_temperature", snapshot.entropy_temperature),
         ("replay/beta", snapshot.beta),
         ("replay/samples_per_insert", share(snapshot.sampled as f64, snapshot.inserted as f64)),
         ("evaluation/best_return_mean", snapshot.best_eval_return),
@@ -90,7 +86,8 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(&'static str, f64)> {
         ("learner_time/publish_share", share(learner.publish_s, learner_s)),
         ("learner_time/limiter_wait_share", share(learner.limiter_wait_s, learner_s)),
     ];
-    always.into_iter().chain(known(sometimes)).collect()
+    let named = always.into_iter().chain(known(sometimes)).map(|(tag, value)| (Cow::from(tag), value));
+    named.chain(snapshot.metrics.0.iter().map(|(name, value)| (Cow::from(format!("train/{name}")), *value))).collect()
 }
 
 /// Confirmations have tags of their own: they are played for good weights only, and would bend the curve of all.

@@ -2,10 +2,10 @@
 
 use std::f64::consts::PI;
 
-use shoal::algorithms::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
-use shoal::algorithms::{Algorithm, Random, UpdateReport};
+use shoal::algorithms::{Algorithm, Random};
 use shoal::config::Config;
 use shoal::config::schema::Loss;
+use shoal::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
 use shoal::networks::MlpSpec;
 use shoal::replay::Batch;
 use tch::{Kind, Tensor};
@@ -160,7 +160,7 @@ impl Reference for ActorCritic {
         found
     }
 
-    fn update(&mut self, batch: &Batch, found: &Found, learning_rate: f64) -> UpdateReport {
+    fn update(&mut self, batch: &Batch, found: &Found, learning_rate: f64) -> Vec<(&'static str, f64)> {
         let rows = batch.rows() as f64;
         let importance = f64::from(batch.largest_weight);
         let (learner, algorithm) = (&self.config.learner, &self.config.algorithm);
@@ -189,13 +189,10 @@ impl Reference for ActorCritic {
             self.critics.iter_mut().for_each(|critic| critic.follow(tau));
             self.policy.follow(tau);
         }
-        UpdateReport {
-            loss: found.loss_sum / rows / importance,
-            q_mean: found.q_sum / rows,
-            gradient_norm,
-            policy_loss: moves_policy.then_some(found.policy_loss_sum / rows),
-            entropy_temperature: (self.kinship == Kinship::Sac).then(|| self.alpha()),
-        }
+        let mut said = vec![("loss", found.loss_sum / rows / importance), ("q_mean", found.q_sum / rows), ("gradient_norm", gradient_norm)];
+        said.extend(moves_policy.then_some(("policy_loss", found.policy_loss_sum / rows)));
+        said.extend((self.kinship == Kinship::Sac).then(|| ("entropy_temperature", self.alpha())));
+        said
     }
 
     fn state(&self) -> Vec<Vec<f64>> {

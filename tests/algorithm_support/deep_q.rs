@@ -1,9 +1,9 @@
 //! DQN a second time: Mnih et al. 2015, van Hasselt et al. 2016 (double), Schaul et al. 2016 (importance weights).
 
-use shoal::algorithms::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
-use shoal::algorithms::{Algorithm, Random, UpdateReport};
+use shoal::algorithms::{Algorithm, Random};
 use shoal::config::Config;
 use shoal::config::schema::Loss;
+use shoal::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
 use shoal::replay::Batch;
 use tch::{Kind, Tensor};
 
@@ -44,7 +44,7 @@ impl Reference for DeepQ {
         }
     }
 
-    fn update(&mut self, batch: &Batch, found: &Found, learning_rate: f64) -> UpdateReport {
+    fn update(&mut self, batch: &Batch, found: &Found, learning_rate: f64) -> Vec<(&'static str, f64)> {
         let scale = 1.0 / (batch.rows() as f64 * f64::from(batch.largest_weight));
         let gradient = Tensor::from_slice(&found.gradient[0]) * scale;
         let gradient_norm = self.network.step(&gradient, &self.config.learner, learning_rate);
@@ -52,13 +52,7 @@ impl Reference for DeepQ {
         if (self.network.steps() as u64).is_multiple_of(algorithm.target_interval_updates.unwrap_or(100)) {
             self.network.follow(algorithm.target_tau.unwrap_or(1.0));
         }
-        UpdateReport {
-            loss: found.loss_sum * scale,
-            q_mean: found.q_sum / batch.rows() as f64,
-            gradient_norm,
-            policy_loss: None,
-            entropy_temperature: None,
-        }
+        vec![("loss", found.loss_sum * scale), ("q_mean", found.q_sum / batch.rows() as f64), ("gradient_norm", gradient_norm)]
     }
 
     fn state(&self) -> Vec<Vec<f64>> {

@@ -11,10 +11,10 @@ pub mod network;
 pub mod reference;
 
 use rand::{RngExt, SeedableRng};
-use shoal::algorithms::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
 use shoal::algorithms::{Algorithm, Learning, Random, registry};
 use shoal::config::Config;
 use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace};
+use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
 use shoal::replay::Batch;
 
 /// An environment with `OBSERVATIONS` elements to observe.

@@ -3,9 +3,9 @@
 
 use rand::RngExt;
 use rand_distr::StandardNormal;
-use shoal::algorithms::transition::{DISCOUNT, FLAGS, REWARD};
-use shoal::algorithms::{Random, UpdateReport};
+use shoal::algorithms::Random;
 use shoal::config::schema::Loss;
+use shoal::experience::transition::{DISCOUNT, FLAGS, REWARD};
 use shoal::replay::{Batch, Element};
 use tch::{Kind, Reduction, Tensor};
 
@@ -33,8 +33,8 @@ pub trait Reference {
     /// The losses of a batch, with the noise that `random` gives.
     fn find(&self, batch: &Batch, random: &mut Random) -> Found;
 
-    /// The update that `found` in `batch` makes.
-    fn update(&mut self, batch: &Batch, found: &Found, learning_rate: f64) -> UpdateReport;
+    /// The update that `found` in `batch` makes, and what is to be said of it, by the names of metrics.
+    fn update(&mut self, batch: &Batch, found: &Found, learning_rate: f64) -> Vec<(&'static str, f64)>;
 
     /// Everything that a learner keeps, in the order in which it saves it: parameters, targets, moments and counts apart.
     fn state(&self) -> Vec<Vec<f64>>;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
+use shoal::metrics::{Metric, Tally};
 use shoal::rendezvous::{Announcement, Registry, RunRecord};
 use shoal::replay::{Element, Field, Priority, Replay, Schema, StagingArea};
 use shoal::segment::control::RunState;
@@ -144,6 +145,7 @@ impl Known {
     pub fn with(sizes: LayoutParameters) -> Self {
         let segment = Segment::create(Layout::new(sizes).unwrap(), &description(), false).unwrap();
         fill_processes(&segment);
+        report_metrics(&segment);
         fill_replay(&segment);
         let control = segment.control();
         control.set_run_state(RunState::Running);
@@ -171,6 +173,20 @@ impl Known {
     }
 }
 
+/// As an algorithm declares them.
+const METRICS: &[Metric] = &[Metric::mean("loss"), Metric::max("entropy"), Metric::sum("drops"), Metric::last("never_said")];
+
+/// Two reports of a learner.
+fn report_metrics(segment: &Segment) {
+    for (loss, entropy) in [(77.0, 0.75), (0.5, 0.25)] {
+        let mut tally = Tally::new(METRICS);
+        tally.add_all(METRICS[0], 4.0 * loss, 4.0);
+        tally.add(METRICS[1], entropy);
+        tally.add(METRICS[2], 3.0);
+        segment.metric_ring(2).push_all(&tally);
+    }
+}
+
 fn description() -> Description {
     Description {
         program_version: "9.9.9".into(),
@@ -179,6 +195,7 @@ fn description() -> Description {
         environment: "Known-v1".into(),
         algorithm: "dqn".into(),
         fields: schema().describe(),
+        metrics: METRICS.iter().map(Into::into).collect(),
     }
 }
 
@@ -207,7 +224,7 @@ fn fill_processes(segment: &Segment) {
 fn fill_replay(segment: &Segment) {
     let schema = schema();
     let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), 0);
-    let mut replay = Replay::new(segment, schema.clone(), Some(segment.processes().slot(0)));
+    let mut replay = Replay::new(segment, schema.clone(), segment.processes().slot(0));
     let stage = |number: u16, priority| {
         let value = f32::from(number);
         let mut writer = area.write(&schema);

@@ -48,6 +48,13 @@ fn counts_are_those_of_the_run() {
     assert_eq!((&run["state"], &run["policy_lag_mean"], &run["repairing"]), (&json!("running"), &json!(3.0), &json!(false)));
     assert_eq!(report["parameters"], json!({"count": 10, "version": 3, "learner_state_version": 1}));
     assert_eq!(report["learners"], json!({"epoch": 5, "members": [0, 1], "leader": 1}));
+    let metrics = json!([
+        {"name": "loss", "value": 0.5},
+        {"name": "entropy", "value": 0.75},
+        {"name": "drops", "value": 6.0},
+    ]);
+    assert_eq!(report["metrics"], metrics, "the newest mean, the largest, the sum, and nothing that was never said");
+    assert!(world.inspect(&[&known.pid()]).unwrap().contains("loss 0.5, entropy 0.75, drops 6\n"));
     let replay = &report["replay"];
     for (key, value) in [
         ("capacity", CAPACITY),

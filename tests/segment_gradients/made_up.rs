@@ -1,13 +1,21 @@
 //! An algorithm for learners under test: its gradients are made up, and whoever is given their sum checks it.
 
-use shoal::algorithms::{Algorithm, AlgorithmError, Learning, PartialUpdate, Policy, Random, Sizes, UpdateReport};
+use shoal::algorithms::{Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
+use shoal::config::Config;
+use shoal::experience::{Experience, Prioritized, Recorder, Seat, Source, SourceError};
+use shoal::metrics::{Metric, Share};
 use shoal::networks::MlpSpec;
-use shoal::replay::{Batch, Schema};
+use shoal::replay::{Batch, RateLimiter, Schema};
 use shoal::segment::Segment;
 use shoal::sync::Ordering;
 
 /// Updates between two states that a leader publishes; a multiple of those between two publications of its parameters.
 pub(crate) const SNAPSHOT_INTERVAL_UPDATES: u64 = 100;
+
+const DIGESTS: Metric = Metric::sum("digests");
+const MEMBERS: Metric = Metric::sum("members");
+const UPDATES: Metric = Metric::mean("updates");
+const METRICS: &[Metric] = &[DIGESTS, MEMBERS, UPDATES];
 
 /// Where a learner stops itself, as SIGSTOP does, until it is let go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,19 +44,52 @@ impl Default for MadeUp {
 
 impl MadeUp {
     /// The algorithm, as learner `number` sees it.
-    pub(crate) fn algorithm(self, segment: &Segment, schema: Schema, number: usize, parameters: usize) -> MadeUpAlgorithm {
+    pub(crate) fn algorithm(self, segment: &Segment, config: &Config, schema: Schema, number: usize, parameters: usize) -> MadeUpAlgorithm {
         let network = MlpSpec { inputs: 1, hidden: Vec::new(), outputs: 1, dueling: false };
-        MadeUpAlgorithm { asked: self, segment: segment.name().to_owned(), schema, network, number, parameters }
+        let experience = Rows { config: config.clone(), schema };
+        MadeUpAlgorithm { asked: self, segment: segment.name().to_owned(), experience, network, number, parameters }
     }
 }
 
 pub(crate) struct MadeUpAlgorithm {
     asked: MadeUp,
     segment: String,
-    schema: Schema,
+    experience: Rows,
     network: MlpSpec,
     number: usize,
     parameters: usize,
+}
+
+/// Rows of the test's own, from the prioritized table.
+struct Rows {
+    config: Config,
+    schema: Schema,
+}
+
+impl Experience for Rows {
+    fn schema(&self) -> Schema {
+        self.schema.clone()
+    }
+
+    fn observation_fields(&self) -> &'static [usize] {
+        &[]
+    }
+
+    fn reward_fields(&self) -> &'static [usize] {
+        &[]
+    }
+
+    fn limiter(&self) -> RateLimiter {
+        RateLimiter { min_size: 1, samples_per_insert: None, error_band: f64::INFINITY }
+    }
+
+    fn recorder(&self, _: usize) -> Box<dyn Recorder> {
+        unreachable!("nobody acts")
+    }
+
+    fn source<'a>(&self, seat: Seat<'a, '_>) -> Result<Box<dyn Source + 'a>, SourceError> {
+        Ok(Box::new(Prioritized::new(&self.config, &self.schema, self.limiter(), seat)?))
+    }
 }
 
 impl Algorithm for MadeUpAlgorithm {
@@ -56,8 +97,12 @@ impl Algorithm for MadeUpAlgorithm {
         "made up"
     }
 
-    fn schema(&self) -> Schema {
-        self.schema.clone()
+    fn experience(&self) -> &dyn Experience {
+        &self.experience
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
     }
 
     fn network(&self) -> &MlpSpec {
@@ -114,16 +159,15 @@ impl Learning for MadeUpLearning {
         &self.parameters
     }
 
-    fn gradient(&mut self, batch: &mut Batch, _: &mut Random, gradient: &mut [f32]) -> PartialUpdate {
+    fn gradient(&mut self, batch: &Batch, _: &mut Random, gradient: &mut [f32]) -> Share {
         self.errors.resize(batch.rows(), 1.0);
         made_up_gradient(self.number, self.updates + 1, gradient);
-        PartialUpdate {
-            transitions: batch.rows() as f64,
-            loss_sum: digest_of(&self.parameters),
-            q_sum: f64::from(1u32 << self.number),
-            largest_weight: (self.updates + 1) as f64,
-            policy_loss_sum: self.updates as f64,
-        }
+        let largest_weight = (self.updates + 1) as f64;
+        let mut share = Share { samples: batch.rows() as f64, largest_weight, ..Share::new(METRICS) };
+        share.tally.add(DIGESTS, digest_of(&self.parameters));
+        share.tally.add(MEMBERS, f64::from(1u32 << self.number));
+        share.tally.add_all(UPDATES, self.updates as f64, 1.0);
+        share
     }
 
     fn errors(&self) -> &[f32] {
@@ -131,13 +175,15 @@ impl Learning for MadeUpLearning {
     }
 
     /// Check that the sum is that of one whole round of learners that hold the same parameters as this one.
-    fn apply(&mut self, gradient: &mut [f32], total: PartialUpdate, _: f32) -> UpdateReport {
-        let members: Vec<usize> = (0..32).filter(|&learner| total.q_sum as u32 >> learner & 1 == 1).collect();
+    fn apply(&mut self, gradient: &mut [f32], total: &mut Share, _: f32) -> f32 {
+        let mut sum = |metric| total.tally.amount_mut(metric).value;
+        let (digests, named, updates) = (sum(DIGESTS), sum(MEMBERS) as u32, sum(UPDATES));
+        let members: Vec<usize> = (0..32).filter(|&learner| named >> learner & 1 == 1).collect();
         assert!(members.contains(&self.number), "a sum of {members:?} for learner {}", self.number);
         let count = members.len() as f64;
-        assert_eq!(total.transitions, count * self.errors.len() as f64);
-        assert_eq!(total.loss_sum, count * digest_of(&self.parameters), "the parameters of {members:?} differ");
-        assert_eq!((total.largest_weight, total.policy_loss_sum), ((self.updates + 1) as f64, count * self.updates as f64));
+        assert_eq!(total.samples, count * self.errors.len() as f64);
+        assert_eq!(digests, count * digest_of(&self.parameters), "the parameters of {members:?} differ");
+        assert_eq!((total.largest_weight, updates), ((self.updates + 1) as f64, count * self.updates as f64));
         let (mut sum, mut own) = (vec![0.0f32; gradient.len()], vec![0.0; gradient.len()]);
         for &member in &members {
             made_up_gradient(member, self.updates + 1, &mut own);
@@ -146,7 +192,7 @@ impl Learning for MadeUpLearning {
         assert!(sum.iter().zip(&*gradient).all(|(a, b)| a.to_bits() == b.to_bits()), "the sum of {members:?} in {}", self.updates + 1);
         self.parameters.iter_mut().zip(gradient).for_each(|(parameter, sum)| *parameter = *parameter / 2.0 + *sum);
         self.updates += 1;
-        UpdateReport::default()
+        1.0
     }
 
     fn save(&self, state: &mut [f32]) {

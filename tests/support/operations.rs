@@ -79,7 +79,7 @@ impl Case {
         let sizes =
             Sizes { capacity: CAPACITY, fanout: self.fanout, processes: 3, staged_transitions: 5, network_parameters: 1, learners: 1 };
         let run = Run::new(sizes);
-        let mut replay = run.replay(Some(SURVIVOR));
+        let mut replay = run.replay(SURVIVOR);
         for number in 0..OLDER {
             let priority = Priority::from_f32(0.5 + number as f32);
             run.payload.stage(run.area(SURVIVOR), Identity { life: OLD_LIFE, number }, priority);
@@ -100,7 +100,7 @@ impl Case {
         let generation = entry.reserve(Role::Actor, slot).unwrap_or_else(|| panic!("slot {slot} is not free"));
         Traced::start(|| {
             assert!(entry.occupy(std::process::id(), generation));
-            let mut replay = run.replay(Some(slot));
+            let mut replay = run.replay(slot);
             let mut batch = Batch::new(run.payload.schema(), 5);
             // Whatever grows on first use has grown, and what the operation works on has been drawn.
             replay.sample(&mut batch, 0.5, &mut random(11)).expect("a batch");
@@ -113,7 +113,7 @@ impl Case {
     /// is how many transitions had been inserted.
     pub fn assert_repaired(&self, run: &Run, dead: &[usize], deaths: u64, before: u64, what: &str) {
         assert_eq!(run.segment.control().gate().load(Ordering::Relaxed), 0, "{what}: the gate is closed");
-        let replay = run.replay(Some(dead[0]));
+        let replay = run.replay(dead[0]);
         if let Some(tree) = replay.tree() {
             let audit = tree.audit();
             assert!(audit.is_exact(), "{what}: {audit:?}");
@@ -144,7 +144,7 @@ impl Case {
 
 /// Area and replay work: another lap goes through every slot, one transition for one.
 pub fn assert_works(run: &Run, slot: usize, what: &str) {
-    let (area, mut replay) = (run.area(slot), run.replay(Some(slot)));
+    let (area, mut replay) = (run.area(slot), run.replay(slot));
     for number in 0..CAPACITY as u32 {
         run.payload.stage(area, Identity { life: u32::MAX, number }, None);
         assert_eq!(replay.flush(area), 1, "{what}: the dead process's area was not left empty");

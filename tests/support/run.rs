@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use shoal::replay::{Audit, Batch, Replay, Schema, StagingArea};
+use shoal::replay::{Audit, Batch, Replay, ReplayView, Sampler, Schema, StagingArea};
 use shoal::segment::description::Description;
 use shoal::segment::processes::{ProcessSlot, SlotState};
 use shoal::segment::{Layout, LayoutParameters, Region, Segment, system};
@@ -64,9 +64,19 @@ impl Run {
         Self { segment, payload, watchdog, _alone: alone }
     }
 
-    /// The replay as the process in slot `slot` sees it; as somebody who only reads sees it without one.
-    pub fn replay(&self, slot: Option<usize>) -> Replay<'_> {
-        Replay::new(&self.segment, self.payload.schema().clone(), slot.map(|slot| self.slot(slot)))
+    /// The replay as the process in slot `slot` uses it.
+    pub fn replay(&self, slot: usize) -> Replay<'_> {
+        Replay::new(&self.segment, self.payload.schema().clone(), self.slot(slot))
+    }
+
+    /// The replay as somebody sees it who changes nothing.
+    pub fn view(&self) -> ReplayView<'_> {
+        ReplayView::new(&self.segment, self.payload.schema().clone())
+    }
+
+    /// Draws and changes nothing.
+    pub fn sampler(&self) -> Sampler<'_> {
+        Sampler::new(&self.segment, self.payload.schema().clone())
     }
 
     /// Slot of the process table.
@@ -97,7 +107,7 @@ impl Run {
 
     /// Audit the tree while nobody changes it.
     pub fn audit(&self) -> Audit {
-        let replay = self.replay(None);
+        let replay = self.view();
         self.while_quiet(|| replay.tree().expect("a tree").audit())
     }
 
@@ -110,7 +120,7 @@ impl Run {
     /// Every whole transition in the store with how often it is there. Panics on torn ones, on slots that are being
     /// written, and on leaves that do not speak of the transition in their slot. Nobody may be writing.
     pub fn contents(&self) -> HashMap<Identity, usize> {
-        let replay = self.replay(None);
+        let replay = self.view();
         let mut batch = Batch::new(self.payload.schema(), 1);
         let mut contents = HashMap::new();
         for slot in 0..replay.store().capacity() {
@@ -175,6 +185,7 @@ pub fn description(schema: &Schema) -> Description {
         environment: "Test-v0".into(),
         algorithm: "dqn".into(),
         fields: schema.describe(),
+        metrics: Vec::new(),
     }
 }
 

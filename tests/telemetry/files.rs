@@ -9,7 +9,7 @@ use prost::Message;
 use shoal::config::Config;
 use shoal::telemetry::event_file::{Content, Event, Value, What};
 use shoal::telemetry::hyper_parameters::{Kind, PluginData};
-use shoal::telemetry::{ActorTime, Bottleneck, Evaluation, LearnerTime, RunFolder, Sinks, Snapshot, StopReason};
+use shoal::telemetry::{ActorTime, Bottleneck, Evaluation, LearnerTime, Metrics, RunFolder, Sinks, Snapshot, StopReason};
 use tempfile::tempdir;
 
 use crate::support::{
@@ -22,7 +22,8 @@ fn a_metrics_line_is_flat_and_leaves_out_what_is_not_known() {
     let mut sinks = sinks_in(root.path(), piped_console().1);
     let actor_time = ActorTime { environment_s: 1.5, limiter_wait_s: 0.25, ..ActorTime::default() };
     let learner_time = LearnerTime { compute_s: 2.5, ..LearnerTime::default() };
-    sinks.record(&Snapshot { actor_time, learner_time, loss: Some(f64::NAN), q_mean: Some(f64::INFINITY), ..snapshot_at(1.0) });
+    let metrics = Metrics(vec![("loss", f64::NAN), ("q_mean", f64::INFINITY)]);
+    sinks.record(&Snapshot { actor_time, learner_time, metrics, ..snapshot_at(1.0) });
     sinks.record(&Snapshot { eval_return_mean: Some(187.5), ..snapshot_at(2.0) });
     // The line is in the file now, and not when a buffer is full: a kill can cost the line that is being written, but no other.
     let lines = json_lines(&sinks.folder().metrics());
@@ -84,7 +85,8 @@ fn an_evaluation_line_carries_its_statistics() {
 fn event_files_read_back_with_valid_checksums_and_the_same_values() {
     let root = tempdir().unwrap();
     let mut sinks = sinks_in(root.path(), piped_console().1);
-    let known = Snapshot { train_return_mean: Some(21.5), train_length_mean: Some(34.5), loss: Some(0.0), ..snapshot_at(1.0) };
+    let metrics = Metrics(vec![("loss", 0.0), ("entropy", -2.5)]);
+    let known = Snapshot { train_return_mean: Some(21.5), train_length_mean: Some(34.5), metrics, ..snapshot_at(1.0) };
     sinks.record(&Snapshot { replay_size: 640, ..known });
     sinks.evaluation(&evaluation(8, &[10.0, 20.0]));
     sinks.evaluation(&confirmation(8, &[11.0, 13.0]));
@@ -94,6 +96,7 @@ fn event_files_read_back_with_valid_checksums_and_the_same_values() {
     assert_eq!(events[2].step, 800);
     assert_eq!((training["rollout/episode_return_mean"], training["train/loss"], training["replay/size"]), (21.5, 0.0, 640.0));
     assert_eq!(training["rollout/episode_length_mean"], 34.5);
+    assert_eq!(training["train/entropy"], -2.5, "whatever an algorithm declares");
     assert!(!training.contains_key("train/q_mean"), "what is not known has no point");
     assert_eq!(events[3].step, 800);
     assert_eq!(scalars(&events[3])["evaluation/return_mean"], 15.0);

@@ -3,11 +3,23 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use shoal::telemetry::{ActorTime, LearnerTime, Snapshot};
+use shoal::config::Config;
+use shoal::telemetry::{ActorTime, LearnerTime, Metrics, Snapshot};
+use shoal::{algorithms, environments};
 use tempfile::tempdir;
 
 use crate::files::{read_events, scalars};
 use crate::support::{confirmation, evaluation, json_lines, piped_console, sinks_in};
+
+/// The metrics of all algorithms.
+fn declared() -> BTreeSet<&'static str> {
+    let of_one = |name: &&str| {
+        let mut config = Config::for_environment(if *name == "dqn" { "CartPole-v1" } else { "Pendulum-v1" });
+        config.algorithm.name = (*name).into();
+        algorithms::registry::build(&config, &environments::registry::spec(&config.environment.id).unwrap()).unwrap().metrics()
+    };
+    algorithms::registry::NAMES.iter().flat_map(of_one).map(|metric| metric.name).collect()
+}
 
 /// A moment of which everything is known; without `..`, so that a new metric cannot be forgotten here.
 fn everything() -> Snapshot {
@@ -47,11 +59,7 @@ fn everything() -> Snapshot {
         best_eval_return: Some(1.0),
         best_eval_ci95_low: Some(1.0),
         stop_eval_return: Some(1.0),
-        loss: Some(1.0),
-        q_mean: Some(1.0),
-        gradient_norm: Some(1.0),
-        policy_loss: Some(1.0),
-        entropy_temperature: Some(1.0),
+        metrics: Metrics(declared().into_iter().map(|name| (name, 1.0)).collect()),
         epsilon: Some(1.0),
         beta: Some(1.0),
         parameter_version: 1,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use shoal::config::Config;
 use shoal::telemetry::bottleneck::Context;
-use shoal::telemetry::{Console, Evaluation, EvaluationKind, RunFolder, Settings, Sinks, Snapshot};
+use shoal::telemetry::{Console, Evaluation, EvaluationKind, Metrics, RunFolder, Settings, Sinks, Snapshot};
 
 /// A console that is no terminal, and what is printed on it.
 pub(crate) fn piped_console() -> (PipeReader, Console) {
@@ -47,7 +47,7 @@ pub(crate) fn snapshot_at(wall_s: f64) -> Snapshot {
         stop_env_steps: 100_000,
         updates: (wall_s * 200.0) as u64,
         replay_capacity: 10_000,
-        loss: Some(0.5),
+        metrics: Metrics(vec![("loss", 0.5)]),
         ..Snapshot::default()
     }
 }

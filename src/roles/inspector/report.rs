@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::histogram::Histogram;
+use super::metrics::MetricReport;
 use super::printable::printable;
 use super::processes::ProcessReport;
 use super::rates::{Look, Rates};
@@ -14,7 +15,7 @@ use crate::replay::SumTree;
 use crate::segment::counters::Counter;
 use crate::segment::membership::View;
 use crate::segment::scores::Scores;
-use crate::segment::{ABI_VERSION, LayoutParameters, Region, Segment};
+use crate::segment::{ABI_VERSION, Description, LayoutParameters, Region, Segment};
 use crate::sync::Ordering;
 
 /// One run.
@@ -30,6 +31,8 @@ pub struct Report {
     pub run: RunReport,
     /// The newest returns, as the supervisor last knew them.
     pub scores: Scores,
+    /// What the learners said of their updates lately.
+    pub metrics: Vec<MetricReport>,
     /// The process table, a row per slot.
     pub processes: Vec<ProcessReport>,
     /// The replay's counts.
@@ -163,9 +166,11 @@ impl Report {
         let inserted = total(segment, Counter::Inserted);
         let processes =
             segment.processes().iter().map(|slot| ProcessReport::of(slot, process_rates(slot.index()), inserted, of_this_boot)).collect();
-        let (description, description_problem) = match describe(segment) {
-            Ok(description) => (Some(description), None),
-            Err(problem) => (None, Some(problem)),
+        let described = segment.description();
+        let metrics = described.as_ref().map_or_else(|_| Vec::new(), |described| MetricReport::all(segment, &described.metrics));
+        let (description, description_problem) = match described {
+            Ok(described) => (Some(printed(&described)), None),
+            Err(problem) => (None, Some(printable(&problem.to_string()))),
         };
         let replay = ReplayReport::of(segment);
         let sizes = segment.layout().parameters();
@@ -178,6 +183,7 @@ impl Report {
             run: run(segment, earlier.map_or_else(Rates::default, |earlier| now.run_rates(earlier))),
             processes,
             scores: segment.control().scores().read(),
+            metrics,
             replay,
             priorities: tree.as_ref().map(|tree| Histogram::of(tree, replay.size)),
             tree: tree.as_ref().map(|tree| TreeReport::of(segment, tree, most_looks)),
@@ -222,20 +228,19 @@ fn header(segment: &Segment, state: Liveliness) -> Header {
     }
 }
 
-fn describe(segment: &Segment) -> Result<RunDescription, String> {
-    let description = segment.description().map_err(|error| printable(&error.to_string()))?;
+fn printed(description: &Description) -> RunDescription {
     let fields = description.fields.iter().map(|field| FieldReport {
         name: printable(&field.name),
         element: printable(&field.element),
         length: field.length,
     });
-    Ok(RunDescription {
+    RunDescription {
         program_version: printable(&description.program_version),
         environment: printable(&description.environment),
         algorithm: printable(&description.algorithm),
         run_folder: printable(&description.run_folder),
         fields: fields.collect(),
-    })
+    }
 }
 
 fn run(segment: &Segment, rates: Rates) -> RunReport {

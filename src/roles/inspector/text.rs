@@ -61,6 +61,10 @@ impl Report {
         line(formatter, "progress", &progress)?;
         line(formatter, "training", &training(&self.scores))?;
         line(formatter, "evaluation", &evaluation(&self.scores))?;
+        if !self.metrics.is_empty() {
+            let metrics = self.metrics.iter().map(|metric| format!("{} {}", metric.name, significant(metric.value)));
+            line(formatter, "metrics", &metrics.collect::<Vec<_>>().join(", "))?;
+        }
         let lag = run.policy_lag_mean.map_or_else(|| "no transitions yet".into(), |mean| format!("mean {mean:.1}"));
         line(formatter, "policy lag", &format!("{lag}, max {} updates", HumanCount(run.policy_lag_max)))?;
         let parameters = &self.parameters;

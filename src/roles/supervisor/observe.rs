@@ -7,7 +7,8 @@ use super::core_times::CoreTimes;
 use crate::algorithms::exploration;
 use crate::config::Config;
 use crate::config::schema::Exploration;
-use crate::roles::learner;
+use crate::experience::prioritized::beta;
+use crate::metrics::{Metric, Tally};
 use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
@@ -30,18 +31,20 @@ pub(super) struct Observer {
     /// Return and length of each.
     episodes: VecDeque<(f64, u64)>,
     evaluation: Option<EvaluationScore>,
+    metrics: Tally,
     last: Snapshot,
 }
 
 impl Observer {
-    /// Observe a segment with `processes` slots, from `started` on.
-    pub(super) fn new(started: Instant, processes: usize) -> Self {
+    /// Observe a segment with `processes` slots and an algorithm that declares `metrics`, from `started` on.
+    pub(super) fn new(started: Instant, processes: usize, metrics: &'static [Metric]) -> Self {
         Self {
             started,
             training_began_s: None,
             positions: vec![0; processes],
             episodes: VecDeque::with_capacity(EPISODES),
             evaluation: None,
+            metrics: Tally::new(metrics),
             core_times: CoreTimes::new(),
             last: Snapshot::default(),
         }
@@ -109,7 +112,7 @@ impl Observer {
             train_length_mean: training.map(|training| self.steps() as f64 / training.episodes as f64),
             stop_eval_return: config.run.stop_eval_return,
             epsilon: anneals_epsilon(config).then(|| exploration::epsilon(&config.algorithm, 0, 1, env_steps)),
-            beta: config.replay.prioritized.then(|| f64::from(learner::beta(config, env_steps))),
+            beta: config.replay.prioritized.then(|| f64::from(beta(&config.replay, env_steps))),
             parameter_version: segment.parameter_board().version(),
             policy_lag_mean: if lagged == 0 { 0.0 } else { total(Counter::PolicyLagSum) as f64 / lagged as f64 },
             policy_lag_max: segment.processes().iter().map(|slot| slot.counters().get(Counter::PolicyLagMax)).max().unwrap_or(0),
@@ -132,6 +135,7 @@ impl Observer {
             },
             evaluator_processor_s: self.core_times.evaluator.running.as_secs_f64(),
             restarts,
+            metrics: self.metrics.into(),
             shares: shares(segment),
             ..self.last.clone()
         };
@@ -192,7 +196,7 @@ impl Observer {
 
     fn drain_rings(&mut self, segment: &Segment) {
         for (slot, position) in self.positions.iter_mut().enumerate() {
-            let (episodes, last) = (&mut self.episodes, &mut self.last);
+            let (episodes, metrics) = (&mut self.episodes, &mut self.metrics);
             (*position, _) = segment.metric_ring(slot).drain(*position, |report| match report {
                 Report::Episode { episode_return, length } => {
                     if episodes.len() == EPISODES {
@@ -200,13 +204,7 @@ impl Observer {
                     }
                     episodes.push_back((episode_return, length));
                 }
-                Report::Update { loss, q_mean, gradient_norm, policy_loss, entropy_temperature } => {
-                    last.loss = Some(loss);
-                    last.q_mean = Some(q_mean);
-                    last.gradient_norm = Some(gradient_norm);
-                    last.policy_loss = policy_loss.or(last.policy_loss);
-                    last.entropy_temperature = entropy_temperature;
-                }
+                Report::Metric { index, amount } => metrics.report_at(index, amount),
             });
         }
     }

@@ -96,7 +96,7 @@ impl Session {
         };
         let mut session = Self {
             sinks: Sinks::create(folder, console, settings)?,
-            observer: Observer::new(prepared.started, plan.layout.parameters().processes),
+            observer: Observer::new(prepared.started, plan.layout.parameters().processes, prepared.algorithm.metrics()),
             watched: plan.processes.into_iter().map(Watched::new).collect(),
             segment,
             reports: None,
@@ -507,6 +507,7 @@ fn describe(prepared: &Prepared, folder: &std::path::Path) -> Description {
         environment: prepared.environment.id.clone(),
         algorithm: prepared.algorithm.name().into(),
         fields: prepared.algorithm.schema().describe(),
+        metrics: prepared.algorithm.metrics().iter().map(Into::into).collect(),
     }
 }
 

@@ -1,23 +1,23 @@
-//! The learner: draws its share of the batch, adds its gradient to the other learners', updates, publishes.
+//! The learner: takes its share of the batch from the algorithm's source, adds its gradient to the other learners', updates,
+//! publishes.
 //!
 //! Every learner holds the same parameters and the same optimizer state, bit for bit, because all of them apply the
 //! same sum. The leader of the view (see `segment::membership`) publishes; when the view changes, it hands its state to
 //! the others.
 
-mod batches;
-
+use std::thread::{self, Scope};
 use std::time::Duration;
 
-use batches::Batches;
-
 use super::run::{Laps, RoleError, Run};
-use crate::algorithms::{Learning, PartialUpdate, Random, Statistics, UpdateReport, exploration};
+use crate::algorithms::{Learning, Random, Statistics};
 use crate::config::Config;
-use crate::replay::Priority;
+use crate::config::schedule::linear;
+use crate::experience::{Seat, Source};
+use crate::metrics::{Share, Tally};
 use crate::segment::counters::Counter;
-use crate::segment::gradients::{GradientExchange, Share};
+use crate::segment::gradients::GradientExchange;
 use crate::segment::membership::View;
-use crate::segment::metrics::{MetricRing, Report};
+use crate::segment::metrics::MetricRing;
 use crate::segment::parameters::{NOTES, ParameterBoard};
 use crate::segment::processes::Phase;
 use crate::sync::{Ordering, monotonic_ns};
@@ -46,7 +46,7 @@ pub enum Attempt {
 pub struct Learner<'a> {
     run: &'a Run<'a>,
     learning: Box<dyn Learning>,
-    batches: Batches<'a>,
+    source: Box<dyn Source + 'a>,
     board: ParameterBoard<'a>,
     states: ParameterBoard<'a>,
     exchange: GradientExchange<'a>,
@@ -56,16 +56,19 @@ pub struct Learner<'a> {
     state: Vec<f32>,
     random: Random,
     ring: MetricRing<'a>,
+    /// The metrics of the updates since the last report.
+    unreported: Tally,
     laps: Laps,
 }
 
 impl<'a> Learner<'a> {
-    /// Set up. The view is joined at the first update.
-    pub fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
+    /// Set up; with `threads`, batches may be drawn ahead. The view is joined at the first update.
+    pub fn new(run: &'a Run<'a>, threads: Option<&'a Scope<'a, '_>>) -> Result<Self, RoleError> {
         let learning = run.algorithm.learning(run.config.run.seed)?;
         let sizes = run.algorithm.sizes();
+        let seat = Seat { segment: run.segment, process: run.process, seed: run.seed(), threads };
         Ok(Self {
-            batches: Batches::new(run)?,
+            source: run.algorithm.experience().source(seat)?,
             board: run.segment.parameter_board(),
             states: run.segment.learner_board(),
             exchange: run.segment.gradient_exchange(),
@@ -75,6 +78,7 @@ impl<'a> Learner<'a> {
             state: vec![0.0; sizes.state],
             random: run.random(),
             ring: run.segment.metric_ring(run.process.index()),
+            unreported: Tally::new(run.algorithm.metrics()),
             laps: Laps::start(),
             learning,
             run,
@@ -92,9 +96,9 @@ impl<'a> Learner<'a> {
         self.updates
     }
 
-    /// Whether the rate limiter lets this learner draw its batch now.
+    /// Whether this learner may have its batch now.
     pub fn may_update(&self) -> bool {
-        self.batches.may_draw()
+        self.source.is_ready()
     }
 
     /// One update, with the other learners of the view.
@@ -110,27 +114,30 @@ impl<'a> Learner<'a> {
             self.observe();
         }
         let env_steps = self.run.env_steps();
-        let batch = self.batches.draw(beta(self.run.config, env_steps), &mut self.random)?;
+        let drawn = self.source.next(env_steps, &mut self.random)?;
         self.run.process.counters().add(Counter::ReplayNs, self.laps.lap());
 
         self.run.process.enter(Phase::Compute);
-        let part = self.learning.gradient(batch, &mut self.random, &mut self.gradient);
+        if drawn.is_new {
+            self.learning.prepare(drawn.batch);
+        }
+        let mut share = self.learning.gradient(drawn.batch, &mut self.random, &mut self.gradient);
         self.count(Counter::ComputeNs);
-        let Some(total) = self.add_up(part) else {
+        if !self.add_up(&mut share) {
             return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
-        };
-        let report = self.learning.apply(&mut self.gradient, total, learning_rate(self.run.config, env_steps));
-        if !report.gradient_norm.is_finite() {
-            return Err(RoleError::Diverged { update: self.updates + 1, loss: report.loss });
+        }
+        let norm = self.learning.apply(&mut self.gradient, &mut share, learning_rate(self.run.config, env_steps));
+        if !norm.is_finite() {
+            return Err(RoleError::Diverged { update: self.updates + 1, metrics: share.tally.to_string() });
         }
         self.updates += 1;
         self.run.process.counters().add(Counter::Updates, 1);
         self.count(Counter::ComputeNs);
 
-        self.write_priorities();
+        self.source.learned(self.learning.errors());
         self.count(Counter::ReplayNs);
         if self.leads() {
-            self.lead(report);
+            self.lead(&share.tally);
             self.count(Counter::PublishNs);
         }
         Ok(Attempt::Updated)
@@ -223,23 +230,23 @@ impl<'a> Learner<'a> {
 
     fn wait_for_batch(&mut self) -> bool {
         let (run, view) = (self.run, self.view);
-        let idle = || {
+        let mut idle = || {
             run.process.enter(Phase::LimiterWait);
             !run.is_over() && View::load(run.control().membership()) == view
         };
-        let may = self.batches.wait(idle);
+        let may = self.source.wait(&mut idle);
         self.count(Counter::LimiterWaitNs);
         may
     }
 
-    /// The sum of all learners' parts, its gradient in `self.gradient`; `None` when the view changed or the run ended.
-    fn add_up(&mut self, part: PartialUpdate) -> Option<PartialUpdate> {
+    /// Make this learner's share and gradient the sum of all learners'. `false` when the view changed or the run ended.
+    fn add_up(&mut self, share: &mut Share) -> bool {
         if self.view.members.count_ones() == 1 {
-            return Some(part);
+            return true;
         }
         self.run.process.enter(Phase::Exchange);
         let round = self.updates + 1;
-        self.exchange.arrive(self.run.number, self.view, round, share(part), &self.gradient);
+        self.exchange.arrive(self.run.number, self.view, round, share, &self.gradient);
         let mut spins = 0;
         while !self.exchange.all_arrived(self.view, round) {
             spins += 1;
@@ -248,34 +255,21 @@ impl<'a> Learner<'a> {
                 std::thread::yield_now();
                 self.run.process.enter(Phase::Exchange);
                 if View::load(self.run.control().membership()) != self.view || self.run.is_over() {
-                    return None;
+                    return false;
                 }
             }
             std::hint::spin_loop();
         }
-        let total = self.exchange.add_up(self.view, round, &mut self.gradient);
+        self.exchange.add_up(self.view, round, share, &mut self.gradient);
         // A view that changed meanwhile may have changed the shares too.
         let same_view = View::load(self.run.control().membership()) == self.view;
         self.count(Counter::ExchangeNs);
-        same_view.then_some(PartialUpdate {
-            transitions: total.transitions,
-            loss_sum: total.loss_sum,
-            q_sum: total.q_sum,
-            largest_weight: total.largest_weight,
-            policy_loss_sum: total.policy_loss_sum,
-        })
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "priorities need no more than an f32")]
-    fn write_priorities(&mut self) {
-        let replay = &self.run.config.replay;
-        let (epsilon, alpha) = (replay.priority_epsilon as f32, replay.alpha as f32);
-        let priorities = self.learning.errors().iter().map(|&error| Priority::from_error(error, epsilon, alpha));
-        self.batches.update_priorities(priorities);
+        same_view
     }
 
     /// What only the leader does after an update: count it, and publish when it is time.
-    fn lead(&mut self, report: UpdateReport) {
+    fn lead(&mut self, metrics: &Tally) {
+        self.unreported.merge(metrics);
         self.run.control().updates().store(self.updates, Ordering::Relaxed);
         if self.updates.is_multiple_of(self.run.config.learner.publish_interval_updates) {
             self.publish_parameters();
@@ -284,8 +278,8 @@ impl<'a> Learner<'a> {
             self.publish_state(self.view);
         }
         if self.updates.is_multiple_of(REPORT_INTERVAL_UPDATES) {
-            let UpdateReport { loss, q_mean, gradient_norm, policy_loss, entropy_temperature } = report;
-            self.ring.push(Report::Update { loss, q_mean, gradient_norm, policy_loss, entropy_temperature });
+            self.ring.push_all(&self.unreported);
+            self.unreported.clear();
         }
     }
 
@@ -298,30 +292,20 @@ impl<'a> Learner<'a> {
     }
 }
 
-fn share(part: PartialUpdate) -> Share {
-    let PartialUpdate { transitions, loss_sum, q_sum, largest_weight, policy_loss_sum } = part;
-    Share { transitions, loss_sum, q_sum, largest_weight, policy_loss_sum }
-}
-
-/// Importance exponent after `env_steps` of the run.
-#[expect(clippy::cast_possible_truncation, reason = "an exponent needs no more than an f32")]
-pub fn beta(config: &Config, env_steps: u64) -> f32 {
-    let replay = &config.replay;
-    exploration::linear(replay.beta_start, replay.beta_end, env_steps, replay.beta_anneal_steps) as f32
-}
-
 #[expect(clippy::cast_possible_truncation, reason = "a step size needs no more than an f32")]
 fn learning_rate(config: &Config, env_steps: u64) -> f32 {
     let learner = &config.learner;
     let end = learner.learning_rate_end.unwrap_or(learner.learning_rate);
-    exploration::linear(learner.learning_rate, end, env_steps, config.run.stop_env_steps) as f32
+    linear(learner.learning_rate, end, env_steps, config.run.stop_env_steps) as f32
 }
 
 /// Learn until the run ends.
 pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
-    let mut learner = Learner::new(run)?;
-    while !run.is_over() && learner.update()? != Attempt::RunEnded {}
-    run.process.enter(Phase::Leaving);
-    learner.leave();
-    Ok(())
+    thread::scope(|threads| {
+        let mut learner = Learner::new(run, Some(threads))?;
+        while !run.is_over() && learner.update()? != Attempt::RunEnded {}
+        run.process.enter(Phase::Leaving);
+        learner.leave();
+        Ok(())
+    })
 }

@@ -15,6 +15,11 @@ pub const FLAGS: usize = 4;
 /// Observation in which it ends.
 pub const NEXT_OBSERVATION: usize = 5;
 
+/// The fields that hold observations.
+pub(super) const OBSERVATIONS: &[usize] = &[OBSERVATION, NEXT_OBSERVATION];
+/// The fields that hold rewards.
+pub(super) const REWARDS: &[usize] = &[REWARD];
+
 const TERMINATED: i32 = 1;
 const TRUNCATED: i32 = 2;
 

@@ -1,0 +1,58 @@
+//! What all algorithms share that learn from temporal-difference errors: targets, losses, and what they say of an update.
+
+use crate::config::schema::Loss;
+use crate::experience::transition::{DISCOUNT, FLAGS, REWARD, is_terminated};
+use crate::metrics::{Metric, Share};
+use crate::replay::Batch;
+
+/// Mean weighted loss.
+pub(super) const LOSS: Metric = Metric::mean("loss");
+/// Mean value of the actions that were taken.
+pub(super) const Q_MEAN: Metric = Metric::mean("q_mean");
+/// Norm of the gradient before clipping; with critics, the largest of theirs.
+pub(super) const GRADIENT_NORM: Metric = Metric::last("gradient_norm");
+/// Mean loss of the policy, of the updates that move it.
+pub(super) const POLICY_LOSS: Metric = Metric::mean("policy_loss");
+
+impl Loss {
+    /// The loss of a temporal-difference error, and its derivative.
+    pub(super) fn at(self, error: f32) -> (f32, f32) {
+        match self {
+            Self::Mse => (0.5 * error * error, error),
+            Self::Huber if error.abs() <= 1.0 => (0.5 * error * error, error),
+            Self::Huber => (error.abs() - 0.5, error.signum()),
+        }
+    }
+}
+
+/// `targets` = reward + discount * `bootstrap_values`, without the latter where the problem ended.
+pub(super) fn bootstrap(batch: &Batch, bootstrap_values: &[f32], targets: &mut Vec<f32>) {
+    let [rewards, discounts] = [REWARD, DISCOUNT].map(|field| batch.column(field).as_f32());
+    let flags = batch.column(FLAGS).as_i32();
+    targets.clear();
+    targets.extend(
+        bootstrap_values
+            .iter()
+            .enumerate()
+            .map(|(row, value)| if is_terminated(flags[row]) { rewards[row] } else { rewards[row] + discounts[row] * value }),
+    );
+}
+
+/// Turn the summed gradient of weighted losses, and their sum, into those of the mean weighted loss.
+#[expect(clippy::cast_possible_truncation, reason = "a scale needs no more than an f32")]
+pub(super) fn take_weighted_mean(gradient: &mut [f32], total: &mut Share) {
+    let scale = 1.0 / (total.samples * total.largest_weight);
+    gradient.iter_mut().for_each(|value| *value *= scale as f32);
+    total.tally.amount_mut(LOSS).value /= total.largest_weight;
+}
+
+/// Turn a summed gradient of unweighted losses into that of the mean loss.
+#[expect(clippy::cast_possible_truncation, reason = "a scale needs no more than an f32")]
+pub(super) fn take_mean(gradient: &mut [f32], total: &Share) {
+    gradient.iter_mut().for_each(|value| *value *= (1.0 / total.samples) as f32);
+}
+
+/// The norm of the critics' gradient, or that of the policy's when that one is not finite, so that whoever reads it sees.
+pub(super) fn finite_or(of_policy: f32, of_critics: f32) -> f32 {
+    if of_policy.is_finite() { of_critics } else { of_policy }
+}

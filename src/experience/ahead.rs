@@ -1,0 +1,67 @@
+//! A thread that draws the next batch while the current one trains.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Builder, Scope};
+
+use rand::SeedableRng;
+
+use super::{Random, SourceError};
+use crate::replay::{Batch, SampleError, Sampler, Schema};
+use crate::segment::Segment;
+
+/// Draws one batch ahead.
+pub(super) struct Ahead {
+    requests: SyncSender<(Batch, f32)>,
+    drawn: Receiver<Result<Batch, SampleError>>,
+    /// A batch that is not lent out.
+    spare: Option<Batch>,
+    is_drawing: bool,
+}
+
+impl Ahead {
+    /// The thread ends once this is dropped. `spare` is the second batch, beside the one that trains.
+    pub(super) fn start<'a>(
+        threads: &'a Scope<'a, '_>,
+        segment: &'a Segment,
+        schema: &Schema,
+        seed: u64,
+        spare: Batch,
+    ) -> Result<Self, SourceError> {
+        let (requests, incoming) = sync_channel::<(Batch, f32)>(1);
+        let (outgoing, drawn) = sync_channel(1);
+        let (mut sampler, mut random) = (Sampler::new(segment, schema.clone()), Random::seed_from_u64(!seed));
+        let draw = move || {
+            for (mut batch, beta) in incoming {
+                let result = sampler.sample(&mut batch, beta, &mut random).map(|()| batch);
+                if outgoing.send(result).is_err() {
+                    break;
+                }
+            }
+        };
+        Builder::new().name("batches".into()).spawn_scoped(threads, draw).map_err(|source| SourceError::Thread { source })?;
+        Ok(Self { requests, drawn, spare: Some(spare), is_drawing: false })
+    }
+
+    /// Whether a batch is being drawn, or waits to be taken.
+    pub(super) fn is_drawing(&self) -> bool {
+        self.is_drawing
+    }
+
+    /// Begin to draw a batch, if none is being drawn.
+    pub(super) fn request(&mut self, beta: f32) {
+        if let Some(batch) = self.spare.take() {
+            self.is_drawing = self.requests.send((batch, beta)).is_ok();
+        }
+    }
+
+    /// Swap `batch` for the one that was drawn.
+    pub(super) fn take(&mut self, batch: &mut Batch, beta: f32) -> Result<(), SourceError> {
+        if !self.is_drawing {
+            self.request(beta);
+        }
+        self.is_drawing = false;
+        let drawn = self.drawn.recv().map_err(|_| SourceError::ThreadEnded)??;
+        self.spare = Some(std::mem::replace(batch, drawn));
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! Experience: what an actor makes of its steps, and where a learner's batches come from. An algorithm chooses it.
+//!
+//! A *recorder* turns steps of environments into rows and stages them; a *source* hands rows to a learner, batch after
+//! batch, and takes back what the learner found in them. Rows, staging, generations and repair are those of `replay`,
+//! whatever a row is: the loops of actors and learners, and who repairs after them, need not know.
+
+mod ahead;
+pub mod n_step;
+pub mod prioritized;
+pub mod transition;
+mod transitions;
+
+pub use prioritized::Prioritized;
+pub use transitions::Transitions;
+
+use std::thread::Scope;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use thiserror::Error;
+
+use crate::replay::{Batch, RateLimiter, SampleError, Schema, StagingArea};
+use crate::segment::Segment;
+use crate::segment::processes::ProcessSlot;
+
+/// Random numbers of a process.
+pub type Random = Xoshiro256PlusPlus;
+
+/// What rows are, who makes them, and who hands them out.
+pub trait Experience {
+    /// Fields of a row.
+    fn schema(&self) -> Schema;
+
+    /// Those of them that hold observations, which are scaled where observations are normalised.
+    fn observation_fields(&self) -> &'static [usize];
+
+    /// Those of them that hold rewards, which are scaled where rewards are normalised.
+    fn reward_fields(&self) -> &'static [usize];
+
+    /// When rows may be inserted and sampled.
+    fn limiter(&self) -> RateLimiter;
+
+    /// What an actor with so many environments records its steps with.
+    fn recorder(&self, environments: usize) -> Box<dyn Recorder>;
+
+    /// Where a learner gets its batches from.
+    fn source<'a>(&self, seat: Seat<'a, '_>) -> Result<Box<dyn Source + 'a>, SourceError>;
+}
+
+/// What an actor makes of its steps.
+pub trait Recorder {
+    /// Take in one step of every environment, and stage the rows that it completes. The area has room for as many as one
+    /// step can complete.
+    fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>);
+}
+
+/// One step of all environments of an actor; each part has their values environment after environment.
+#[derive(Debug, Clone, Copy)]
+pub struct Steps<'a> {
+    /// Where the steps started.
+    pub observations: &'a [f32],
+    /// What was done, in 32-bit lanes.
+    pub actions: &'a [u32],
+    /// What the policy said of what it chose.
+    pub choices: &'a [Choice],
+    /// Rewards.
+    pub rewards: &'a [f32],
+    /// Where the steps led, before any reset.
+    pub next_observations: &'a [f32],
+    /// Values of where they led, as far as the policy tells them (0 otherwise).
+    pub next_values: &'a [f32],
+    /// Whether the problem ended: nothing follows.
+    pub terminated: &'a [bool],
+    /// Whether the episode was cut off: something would follow.
+    pub truncated: &'a [bool],
+    /// Version of the parameters that chose.
+    pub parameter_version: u64,
+}
+
+/// What a policy says of an action that it has chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Choice {
+    /// Value of the action, or of the state, as far as the policy tells it (0 otherwise).
+    pub value: f32,
+    /// Logarithm of the probability, or density, with which it was drawn, where the algorithm learns from it (0 otherwise).
+    pub log_probability: f32,
+}
+
+impl Choice {
+    /// Of a policy that tells a value and no probability.
+    pub fn of_value(value: f32) -> Self {
+        Self { value, log_probability: 0.0 }
+    }
+}
+
+/// Where a learner's batches come from.
+pub trait Source {
+    /// Whether this learner may have a batch now.
+    fn is_ready(&self) -> bool;
+
+    /// Wait until it may. `idle` is called before every sleep and may end the waiting by returning `false`, which is then
+    /// the answer.
+    fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool;
+
+    /// The next batch, after [`Self::wait`], in a run that has taken `env_steps`.
+    fn next(&mut self, env_steps: u64, random: &mut Random) -> Result<Drawn<'_>, SourceError>;
+
+    /// The absolute errors that the learner found in the batch handed out last, in its order.
+    fn learned(&mut self, errors: &[f32]);
+}
+
+/// A batch, lent out by a [`Source`].
+#[derive(Debug)]
+pub struct Drawn<'s> {
+    /// The batch. A learner may change it in place; what it has changed stays changed.
+    pub batch: &'s mut Batch,
+    /// Whether it is handed out for the first time. A source may hand the same batch out again.
+    pub is_new: bool,
+}
+
+/// A learner's place in a run: what a [`Source`] works with.
+pub struct Seat<'a, 'env> {
+    /// The shared memory.
+    pub segment: &'a Segment,
+    /// The learner's slot of the process table.
+    pub process: ProcessSlot<'a>,
+    /// Seed for random numbers of the source's own.
+    pub seed: u64,
+    /// Where threads may be started that draw ahead; `None` in a process that must not depend on the clock.
+    pub threads: Option<&'a Scope<'a, 'env>>,
+}
+
+/// Why there is no batch.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The replay could not be sampled.
+    #[error(transparent)]
+    Sample(#[from] SampleError),
+    /// The thread that draws batches ahead did not start.
+    #[error("the thread that draws batches ahead did not start: {source}; set learner.prefetch to false")]
+    Thread {
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The thread that draws batches ahead ended by itself.
+    #[error("the thread that draws batches ahead ended by itself: this is a bug in Shoal; set learner.prefetch to false")]
+    ThreadEnded,
+}

@@ -1,0 +1,84 @@
+//! The prioritized table as a source of batches: the rate limiter, the importance exponent, and priorities written back.
+
+use super::ahead::Ahead;
+use super::{Drawn, Random, Seat, Source, SourceError};
+use crate::config::Config;
+use crate::config::schedule::linear;
+use crate::config::schema::ReplayConfig;
+use crate::replay::{Batch, Priority, RateLimiter, Replay, Schema};
+use crate::segment::control::Control;
+use crate::sync::Ordering;
+
+/// Importance exponent after `env_steps` of the run.
+#[expect(clippy::cast_possible_truncation, reason = "an exponent needs no more than an f32")]
+pub fn beta(replay: &ReplayConfig, env_steps: u64) -> f32 {
+    linear(replay.beta_start, replay.beta_end, env_steps, replay.beta_anneal_steps) as f32
+}
+
+/// A learner's share of batch after batch, each drawn anew.
+pub struct Prioritized<'a> {
+    config: ReplayConfig,
+    control: Control<'a>,
+    replay: Replay<'a>,
+    limiter: RateLimiter,
+    batch: Batch,
+    ahead: Option<Ahead>,
+}
+
+impl<'a> Prioritized<'a> {
+    /// Batches of rows that follow `schema`, as `config` describes them; with a thread that draws the next one while the
+    /// current one trains, if it says so and a thread may be started.
+    pub fn new(config: &Config, schema: &Schema, limiter: RateLimiter, seat: Seat<'a, '_>) -> Result<Self, SourceError> {
+        let batch = Batch::new(schema, config.learner.batch_size / config.learner.count);
+        let threads = seat.threads.filter(|_| config.learner.prefetch);
+        let ahead = threads.map(|threads| Ahead::start(threads, seat.segment, schema, seat.seed, batch.clone())).transpose()?;
+        Ok(Self {
+            config: config.replay.clone(),
+            control: seat.segment.control(),
+            replay: Replay::new(seat.segment, schema.clone(), seat.process),
+            limiter,
+            batch,
+            ahead,
+        })
+    }
+
+    fn rows(&self) -> u64 {
+        self.batch.rows() as u64
+    }
+}
+
+impl Source for Prioritized<'_> {
+    fn is_ready(&self) -> bool {
+        let [inserted, sampled] = [self.control.inserted(), self.control.sampled()].map(|word| word.load(Ordering::Relaxed));
+        self.limiter.may_sample(inserted, sampled, self.rows())
+    }
+
+    fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool {
+        let was_drawn = self.ahead.as_ref().is_some_and(Ahead::is_drawing);
+        was_drawn || self.limiter.wait_to_sample(self.control, self.rows(), idle)
+    }
+
+    fn next(&mut self, env_steps: u64, random: &mut Random) -> Result<Drawn<'_>, SourceError> {
+        let beta = beta(&self.config, env_steps);
+        match &mut self.ahead {
+            None => self.replay.sample(&mut self.batch, beta, random)?,
+            Some(ahead) => {
+                ahead.take(&mut self.batch, beta)?;
+                // Not beyond what the limiter allows: the batch that waits here counts as sampled.
+                if self.is_ready()
+                    && let Some(ahead) = &mut self.ahead
+                {
+                    ahead.request(beta);
+                }
+            }
+        }
+        Ok(Drawn { batch: &mut self.batch, is_new: true })
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "priorities need no more than an f32")]
+    fn learned(&mut self, errors: &[f32]) {
+        let (epsilon, alpha) = (self.config.priority_epsilon as f32, self.config.alpha as f32);
+        let priorities = errors.iter().map(|&error| Priority::from_error(error, epsilon, alpha));
+        self.replay.update_priorities(&self.batch, priorities);
+    }
+}

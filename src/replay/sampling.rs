@@ -1,0 +1,209 @@
+//! Drawing batches. It changes neither store nor tree: who may change them is told what can never be drawn again.
+
+use std::time::Duration;
+
+use rand::{Rng, RngExt};
+use thiserror::Error;
+
+use super::batch::{Batch, Rows};
+use super::power;
+use super::reader::Unreadable;
+use super::schema::Schema;
+use super::sum_tree::SumTree;
+use super::view::ReplayView;
+use crate::segment::Segment;
+use crate::sync::Ordering;
+
+/// Rows fetched ahead of the one being copied.
+const PREFETCH_DISTANCE: usize = 16;
+/// The same, for the frames that a row names.
+const FRAMES_PREFETCH_DISTANCE: usize = 2;
+/// Rounds in which rows that changed under the reader are drawn again.
+const DRAWING_ROUNDS: usize = 1_000;
+/// Rounds after which the reader sleeps between two: what it waits for may be a repair.
+const EAGER_ROUNDS: usize = 100;
+const DRAWING_PAUSE: Duration = Duration::from_micros(200);
+
+/// Why no batch could be drawn.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SampleError {
+    /// There is nothing to sample yet.
+    #[error("the replay is empty: insert transitions first")]
+    Empty,
+    /// Every row kept changing under the reader.
+    #[error(
+        "{missing} transitions could not be drawn in {rounds} rounds: the replay is far too small for its writers; raise replay.capacity"
+    )]
+    Contended {
+        /// Rows still missing.
+        missing: usize,
+        /// Rounds tried.
+        rounds: usize,
+    },
+}
+
+/// Draws batches and changes nothing, beside a count of what was sampled: for a thread that has no place in the process table.
+pub struct Sampler<'a> {
+    view: ReplayView<'a>,
+    drawing: Drawing,
+}
+
+impl<'a> Sampler<'a> {
+    /// Of the replay in `segment`, whose rows follow `schema`.
+    pub fn new(segment: &'a Segment, schema: Schema) -> Self {
+        Self { view: ReplayView::new(segment, schema), drawing: Drawing::default() }
+    }
+
+    /// As [`super::Replay::sample`]. What has lost a frame stays in the tree until the priorities of the batch are written back.
+    pub fn sample(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
+        batch.vanished.clear();
+        let drawn = self.view.draw(&mut self.drawing, &mut batch.as_rows(), beta, random, |_, _| ());
+        batch.vanished.append(&mut self.drawing.vanished);
+        batch.largest_weight = drawn?;
+        Ok(())
+    }
+}
+
+/// Room to draw in, kept from call to call so that none allocates.
+#[derive(Default)]
+pub(super) struct Drawing {
+    pending: Vec<usize>,
+    targets: Vec<u64>,
+    slots: Vec<usize>,
+    frame_names: Vec<u64>,
+    /// Transitions that were met and can never be drawn again, since a frame of theirs has been overwritten.
+    vanished: Vec<(usize, u64)>,
+}
+
+impl ReplayView<'_> {
+    /// Fill `rows`; returns the largest importance weight. After every round `met` is told how many rows are still missing, and
+    /// which transitions can never be drawn again: those that it does not take stay in `drawing`.
+    ///
+    /// # Panics
+    /// When the parts of `rows` have not all room for the same number of rows of the schema.
+    pub(super) fn draw<C: AsMut<[u8]>>(
+        &self,
+        drawing: &mut Drawing,
+        rows: &mut Rows<'_, C>,
+        beta: f32,
+        random: &mut impl Rng,
+        mut met: impl FnMut(usize, &mut Vec<(usize, u64)>),
+    ) -> Result<f32, SampleError> {
+        rows.check(self.reader.schema());
+        let size = self.len();
+        if size == 0 {
+            return Err(SampleError::Empty);
+        }
+        let count = rows.slots.len();
+        drawing.vanished.clear();
+        drawing.pending.clear();
+        drawing.pending.extend(0..count);
+        for round in 0..DRAWING_ROUNDS {
+            if round > EAGER_ROUNDS {
+                std::thread::sleep(DRAWING_PAUSE);
+            }
+            let total = self.draw_slots(drawing, size, round == 0, random);
+            let missing = self.read_rows(drawing, rows, size, total);
+            met(missing, &mut drawing.vanished);
+            if missing == 0 {
+                if self.tree.is_some() {
+                    power::raise(rows.weights, -beta);
+                }
+                self.control.sampled().fetch_add(count as u64, Ordering::Relaxed);
+                self.control.signal_progress();
+                return Ok(rows.weights.iter().copied().fold(0.0, f32::max));
+            }
+        }
+        Err(SampleError::Contended { missing: drawing.pending.len(), rounds: DRAWING_ROUNDS })
+    }
+
+    /// Choose a slot for every pending row, or nowhere while every slot is being written; returns the total priority
+    /// they were drawn from.
+    fn draw_slots(&self, drawing: &mut Drawing, size: usize, stratified: bool, random: &mut impl Rng) -> u64 {
+        let Drawing { pending, targets, slots, .. } = drawing;
+        slots.resize(pending.len(), 0);
+        let Some(tree) = &self.tree else {
+            slots.fill_with(|| random.random_range(0..size));
+            return 0;
+        };
+        let total = tree.total();
+        if total == 0 {
+            slots.fill(SumTree::NOWHERE);
+            return 0;
+        }
+        targets.clear();
+        if stratified {
+            // Parts of equal length, the first few one unit longer, so that together they are the total exactly.
+            let parts = pending.len().max(1) as u64;
+            let (length, longer) = (total / parts, total % parts);
+            targets.extend((0..pending.len() as u64).map(|part| {
+                let first = part * length + part.min(longer);
+                first + random.random_range(0..(length + u64::from(part < longer)).max(1))
+            }));
+        } else {
+            targets.extend(pending.iter().map(|_| random.random_range(0..total)));
+        }
+        tree.find(targets, slots);
+        total
+    }
+
+    /// Copy the chosen rows; what changed meanwhile stays pending. Returns how many do. In place of importance weights
+    /// it leaves `N P(i)`, to be raised to a power all at once.
+    fn read_rows<C: AsMut<[u8]>>(&self, drawing: &mut Drawing, rows: &mut Rows<'_, C>, size: usize, total: u64) -> usize {
+        let Drawing { pending, slots, frame_names, vanished, .. } = drawing;
+        let slot_at = |position: usize| slots.get(position).copied().filter(|&slot| slot != SumTree::NOWHERE);
+        (0..PREFETCH_DISTANCE).filter_map(slot_at).for_each(|slot| self.reader.store.prefetch(slot));
+        let scale = size as f64 / total as f64;
+        let mut missing = 0;
+        for index in 0..pending.len() {
+            if let Some(slot) = slot_at(index + PREFETCH_DISTANCE) {
+                self.reader.store.prefetch(slot);
+            }
+            if let Some(slot) = slot_at(index + FRAMES_PREFETCH_DISTANCE) {
+                self.reader.prefetch_frames(slot);
+            }
+            let (row, slot) = (pending[index], slots[index]);
+            let weight = if slot == SumTree::NOWHERE {
+                None
+            } else {
+                match self.reader.read(slot, rows, row, frame_names) {
+                    Ok(generation) => {
+                        rows.slots[row] = slot;
+                        rows.generations[row] = generation;
+                        match &self.tree {
+                            None => Some(1.0),
+                            // The leaf must speak of the transition that was read.
+                            Some(tree) => tree
+                                .priority(slot, generation)
+                                .filter(|priority| priority.0 != 0)
+                                .map(|priority| (priority.0 as f64 * scale) as f32),
+                        }
+                    }
+                    Err(Unreadable::Changing) => None,
+                    Err(Unreadable::FrameGone(generation)) => {
+                        if self.tree.is_some() {
+                            remember(vanished, (slot, generation));
+                        }
+                        None
+                    }
+                }
+            };
+            match weight {
+                Some(weight) => rows.weights[row] = weight,
+                None => {
+                    pending[missing] = row;
+                    missing += 1;
+                }
+            }
+        }
+        pending.truncate(missing);
+        missing
+    }
+}
+
+/// Out of line: it happens once in many thousand rows, and the loop that reads them is faster without its room to grow.
+#[cold]
+fn remember(vanished: &mut Vec<(usize, u64)>, name: (usize, u64)) {
+    vanished.push(name);
+}

@@ -1,0 +1,85 @@
+//! The replay as whoever sees it who changes nothing.
+
+use super::frames::FrameStore;
+use super::priority::Priority;
+use super::reader::Reader;
+use super::schema::Schema;
+use super::store::TransitionStore;
+use super::sum_tree::SumTree;
+use crate::segment::control::Control;
+use crate::segment::{Region, Segment};
+use crate::sync::Ordering;
+
+/// The replay, to be looked at.
+pub struct ReplayView<'a> {
+    pub(super) control: Control<'a>,
+    pub(super) reader: Reader<'a>,
+    pub(super) tree: Option<SumTree<'a>>,
+}
+
+impl<'a> ReplayView<'a> {
+    /// The replay in `segment`, whose rows follow `schema`.
+    ///
+    /// # Panics
+    /// When the rows of the segment have no room for the schema.
+    pub fn new(segment: &'a Segment, schema: Schema) -> Self {
+        let layout = segment.layout().parameters();
+        let room = layout.transition_words;
+        assert!(schema.words() <= room, "a transition takes {} words and the segment has room for {room}", schema.words());
+        let tree = (layout.fanout != 0).then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
+        Self { control: segment.control(), reader: Reader::new(segment, schema), tree }
+    }
+
+    /// Fields of a transition.
+    pub fn schema(&self) -> &Schema {
+        self.reader.schema()
+    }
+
+    /// The store.
+    pub fn store(&self) -> TransitionStore<'a> {
+        self.reader.store
+    }
+
+    /// The frame store; `None` when no field is made of frames.
+    pub fn frames(&self) -> Option<FrameStore<'a>> {
+        self.reader.frames
+    }
+
+    /// Reads single transitions.
+    pub fn reader(&self) -> &Reader<'a> {
+        &self.reader
+    }
+
+    /// The tree; `None` when sampling is uniform.
+    pub fn tree(&self) -> Option<&SumTree<'a>> {
+        self.tree.as_ref()
+    }
+
+    /// Transitions in the replay.
+    pub fn len(&self) -> usize {
+        let inserted = self.control.inserted().load(Ordering::Relaxed);
+        usize::try_from(inserted).unwrap_or(usize::MAX).min(self.store().capacity())
+    }
+
+    /// Whether nothing was inserted yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The tag of the generation in the leaf of `slot`, which stands for it in [`super::Replay::update_named`]; `None` when
+    /// nothing is there, or when there is no tree.
+    pub fn leaf_tag(&self, slot: usize) -> Option<u64> {
+        Some(self.tree.as_ref()?.tag(slot)).filter(|&tag| tag != SumTree::NOBODYS_TAG)
+    }
+
+    /// Whether the leaf of `slot` belongs to this generation.
+    pub fn is_current(&self, slot: usize, generation: u64) -> bool {
+        self.tree.as_ref().is_some_and(|tree| tree.priority(slot, generation).is_some())
+    }
+
+    /// The largest priority seen so far, one at least: what new transitions get, so that each is drawn soon. Less than one
+    /// would leave those of before the first update hardly ever drawn again.
+    pub(super) fn largest_priority(&self) -> Priority {
+        Priority::from_bits(self.control.largest_priority().load(Ordering::Relaxed)).max(Priority::ONE)
+    }
+}

@@ -1,0 +1,35 @@
+//! What learners say of their updates: what the metric rings still hold of it.
+
+use serde::Serialize;
+
+use super::printable::printable;
+use crate::metrics::Amount;
+use crate::segment::metrics::Report;
+use crate::segment::{MetricDescription, Segment};
+
+/// One metric of the algorithm.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MetricReport {
+    /// Name.
+    pub name: String,
+    /// Its value: of a sum or a maximum, over the newest reports alone.
+    pub value: f64,
+}
+
+impl MetricReport {
+    /// Every metric that was reported lately, in the order of their description.
+    pub(super) fn all(segment: &Segment, described: &[MetricDescription]) -> Vec<Self> {
+        let mut amounts = vec![Amount::default(); described.len()];
+        for slot in 0..segment.layout().parameters().processes {
+            segment.metric_ring(slot).drain(0, |report| {
+                if let Report::Metric { index, amount } = report
+                    && let Some(metric) = described.get(index)
+                {
+                    amounts[index].report(amount, metric.accumulation);
+                }
+            });
+        }
+        let known = described.iter().zip(amounts).filter_map(|(metric, amount)| Some((metric, amount.known(metric.accumulation)?)));
+        known.map(|(metric, value)| Self { name: printable(&metric.name), value }).collect()
+    }
+}
