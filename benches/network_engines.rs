@@ -9,14 +9,14 @@ use std::{hint::black_box, time::Duration};
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime};
 use shoal::{
     config::schema::Engine,
-    networks::{self, Adam, AdamSettings, Device, MlpSpec, Network, clip_norm, polyak},
+    networks::{self, Adam, AdamSettings, Device, Head, Network, NetworkSpec, clip_norm, polyak},
 };
 use support::ThreadTime;
 
 const LEARNING_RATE: f32 = 1e-3;
 
 fn network(engine: Engine, hidden: usize) -> Box<dyn Network> {
-    let spec = MlpSpec { inputs: 4, hidden: vec![hidden; 2], outputs: 2, dueling: false };
+    let spec = NetworkSpec::perceptron(4, &[hidden; 2], Head::Linear { outputs: 2 });
     let mut network = networks::build(spec.clone(), engine, Device::Cpu, 1).expect("the shape is valid");
     network.set_parameters(&spec.initialise(1));
     network
@@ -32,10 +32,10 @@ fn passes(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: us
     let (input, mut output) = (numbers(rows * 4), vec![0.0; rows * 2]);
     let mut gradient = vec![0.0; online.spec().parameter_count()];
     group.throughput(Throughput::Elements(rows as u64));
-    group.bench_function(name("infer"), |bencher| bencher.iter(|| online.infer(black_box(&input), rows, &mut output)));
+    group.bench_function(name("infer"), |bencher| bencher.iter(|| online.infer(black_box(&input).into(), rows, &mut output)));
     group.bench_function(name("forward_backward"), |bencher| {
         bencher.iter(|| {
-            online.forward(black_box(&input), rows, &mut output);
+            online.forward(black_box(&input).into(), rows, &mut output);
             online.backward(&output, Some(&mut gradient), None);
         });
     });
@@ -53,10 +53,10 @@ fn updates(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: u
         group.bench_function(BenchmarkId::new(if double { "double_dqn_update" } else { "dqn_update" }, &name), |bencher| {
             bencher.iter(|| {
                 if double {
-                    online.infer(black_box(&input), rows, &mut next);
+                    online.infer(black_box(&input).into(), rows, &mut next);
                 }
-                target.infer(black_box(&input), rows, &mut next);
-                online.forward(black_box(&input), rows, &mut output);
+                target.infer(black_box(&input).into(), rows, &mut next);
+                online.forward(black_box(&input).into(), rows, &mut output);
                 output.iter_mut().zip(&next).for_each(|(output, next)| *output -= 0.99 * next);
                 online.backward(&output, Some(&mut gradient), None);
                 clip_norm(&mut gradient, 10.0);

@@ -55,7 +55,7 @@ fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled
     let spec = environments::registry::spec(environment).unwrap();
     let built = registry::build(&config, &spec).unwrap();
     let mut random = Pcg64Mcg::seed_from_u64(7);
-    let inputs = built.network().inputs;
+    let inputs = built.network().inputs();
     let mut published = built.network().initialise(3);
     if scaled {
         // Far from zero and one, as positions and velocities are: whoever forgets them chooses something else.

@@ -64,7 +64,7 @@ impl Critics {
     pub(super) fn target_values(&mut self, input: &[f32], rows: usize) -> &[f32] {
         for (network, values) in self.networks.iter_mut().zip(&mut self.values) {
             values.resize(rows, 0.0);
-            network.target().infer(input, rows, values);
+            network.target().infer(input.into(), rows, values);
         }
         self.take_smallest(self.networks.len());
         &self.smallest
@@ -87,7 +87,7 @@ impl Critics {
         let (mut rest, mut found) = (gradient, Regression::default());
         for (network, values) in self.networks.iter_mut().zip(&mut self.values) {
             values.resize(rows, 0.0);
-            network.online.forward(input, rows, values);
+            network.online.forward(input.into(), rows, values);
             for row in 0..rows {
                 let error = values[row] - targets[row];
                 let (loss, slope) = self.loss.at(error);
@@ -116,7 +116,7 @@ impl Critics {
         };
         for (network, values) in self.networks[..climbed].iter_mut().zip(&mut self.values) {
             values.resize(rows, 0.0);
-            network.online.forward(input, rows, values);
+            network.online.forward(input.into(), rows, values);
         }
         self.take_smallest(climbed);
         self.output_gradient.resize(rows, 0.0);

@@ -14,7 +14,7 @@ use super::deterministic::{DeterministicLearning, DeterministicPolicy, Settings}
 use super::{Algorithm, AlgorithmError, Learning, Policy, Sizes, exploration};
 use crate::config::Config;
 use crate::environments::EnvironmentSpec;
-use crate::networks::MlpSpec;
+use crate::networks::NetworkSpec;
 use crate::replay::Schema;
 
 const NAME: &str = "ddpg";
@@ -39,7 +39,7 @@ impl Algorithm for Ddpg {
         self.shared.schema()
     }
 
-    fn network(&self) -> &MlpSpec {
+    fn network(&self) -> &NetworkSpec {
         &self.shared.policy
     }
 

@@ -28,7 +28,7 @@ use std::ops::AddAssign;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::networks::MlpSpec;
+use crate::networks::NetworkSpec;
 use crate::replay::{Batch, Schema};
 
 /// Random numbers of a process.
@@ -56,7 +56,7 @@ pub trait Algorithm {
     fn schema(&self) -> Schema;
 
     /// The network that acts: its parameters come first among the published values.
-    fn network(&self) -> &MlpSpec;
+    fn network(&self) -> &NetworkSpec;
 
     /// How many values are needed where.
     fn sizes(&self) -> Sizes;

@@ -8,7 +8,7 @@ use super::transition::{NEXT_OBSERVATION, OBSERVATION, REWARD};
 use super::{
     ActionMut, Algorithm, AlgorithmError, Learning, Normalisation, PartialUpdate, Policy, Random, Sizes, Statistics, UpdateReport,
 };
-use crate::networks::{InputScaling, MlpSpec};
+use crate::networks::{InputScaling, NetworkSpec};
 use crate::replay::{Batch, Schema};
 
 /// An algorithm with normalised inputs.
@@ -36,7 +36,7 @@ impl Algorithm for Normalised {
         self.inner.schema()
     }
 
-    fn network(&self) -> &MlpSpec {
+    fn network(&self) -> &NetworkSpec {
         self.inner.network()
     }
 

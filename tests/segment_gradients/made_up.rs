@@ -1,7 +1,7 @@
 //! An algorithm for learners under test: its gradients are made up, and whoever is given their sum checks it.
 
 use shoal::algorithms::{Algorithm, AlgorithmError, Learning, PartialUpdate, Policy, Random, Sizes, UpdateReport};
-use shoal::networks::MlpSpec;
+use shoal::networks::{Head, NetworkSpec};
 use shoal::replay::{Batch, Schema};
 use shoal::segment::Segment;
 use shoal::sync::Ordering;
@@ -37,7 +37,7 @@ impl Default for MadeUp {
 impl MadeUp {
     /// The algorithm, as learner `number` sees it.
     pub(crate) fn algorithm(self, segment: &Segment, schema: Schema, number: usize, parameters: usize) -> MadeUpAlgorithm {
-        let network = MlpSpec { inputs: 1, hidden: Vec::new(), outputs: 1, dueling: false };
+        let network = NetworkSpec::perceptron(1, &[], Head::Linear { outputs: 1 });
         MadeUpAlgorithm { asked: self, segment: segment.name().to_owned(), schema, network, number, parameters }
     }
 }
@@ -46,7 +46,7 @@ pub(crate) struct MadeUpAlgorithm {
     asked: MadeUp,
     segment: String,
     schema: Schema,
-    network: MlpSpec,
+    network: NetworkSpec,
     number: usize,
     parameters: usize,
 }
@@ -60,7 +60,7 @@ impl Algorithm for MadeUpAlgorithm {
         self.schema.clone()
     }
 
-    fn network(&self) -> &MlpSpec {
+    fn network(&self) -> &NetworkSpec {
         &self.network
     }
 
