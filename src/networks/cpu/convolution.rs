@@ -181,3 +181,42 @@ impl Convolution {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(length: usize) -> Vec<f32> {
+        (0..length).map(|index| (index as f32 * 0.7).sin()).collect()
+    }
+
+    /// What all operations give with one instruction set.
+    fn results(arch: Arch, window: Window) -> [Vec<f32>; 3] {
+        let [image, places] = [window.image, window.places].map(|shape| numbers(shape.iter().product()));
+        let weight = numbers(window.image[0] * window.places[0] * window.kernel * window.kernel);
+        let (mut to_places, mut to_image, mut gradient) = (places.clone(), image.clone(), weight.clone());
+        let (mut convolution, mut scratch) = (Convolution::new(arch, window), Scratch::default());
+        convolution.pack_to_places(&weight);
+        convolution.pack_to_image(&weight);
+        convolution.to_places(arch, &image, &numbers(window.places[0]), true, &mut to_places);
+        convolution.to_image(arch, &places, &[], false, &mut to_image, &mut scratch);
+        convolution.clear(&mut scratch);
+        convolution.accumulate(arch, &image, &places, &mut scratch);
+        convolution.weight_gradient(&scratch, &mut gradient);
+        [to_places, to_image, gradient]
+    }
+
+    #[test]
+    fn the_instructions_of_this_machine_give_what_plain_ones_give_up_to_rounding() {
+        // Channels that fill no vector, one, and several of every length; a kernel smaller than the stride.
+        for (channels, depth, kernel, stride) in [(4, 16, 4, 2), (3, 5, 3, 1), (16, 64, 4, 2), (33, 97, 2, 3), (1, 1, 5, 4)] {
+            let side = |pixels: usize| (pixels - kernel) / stride + 1;
+            let window = Window { image: [channels, 17, 14], places: [depth, side(17), side(14)], kernel, stride };
+            let expected = results(Arch::Scalar, window);
+            for (found, expected) in results(Arch::new(), window).iter().zip(&expected) {
+                let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-4 * (1.0 + b.abs());
+                assert!(found.iter().zip(expected).all(close), "{window:?}");
+            }
+        }
+    }
+}

@@ -75,10 +75,10 @@ impl Product<'_> {
             let weights: [&[S::f32s]; VECTORS] = std::array::from_fn(|v| &matrix[v][index * patches.run..][..patches.run]);
             for tap in 0..patches.run {
                 let weights: [S::f32s; VECTORS] = std::array::from_fn(|v| weights[v][tap]);
-                for patch in 0..PATCHES {
-                    let value = simd.splat_f32s(rows[patch][tap]);
-                    for v in 0..VECTORS {
-                        sums[patch][v] = simd.mul_add_e_f32s(value, weights[v], sums[patch][v]);
+                for (sums, row) in sums.iter_mut().zip(&rows) {
+                    let value = simd.splat_f32s(row[tap]);
+                    for (sum, weight) in sums.iter_mut().zip(weights) {
+                        *sum = simd.mul_add_e_f32s(value, weight, *sum);
                     }
                 }
             }
@@ -165,10 +165,10 @@ impl Accumulate<'_> {
         for (source, row) in patches.sources.iter().zip(rows.chunks_exact(vectors)) {
             let values = &self.image[source + offset..][..TAPS];
             let row = &row[vector..][..VECTORS];
-            for t in 0..TAPS {
-                let value = simd.splat_f32s(values[t]);
-                for v in 0..VECTORS {
-                    sums[t][v] = simd.mul_add_e_f32s(value, row[v], sums[t][v]);
+            for (sums, value) in sums.iter_mut().zip(values) {
+                let value = simd.splat_f32s(*value);
+                for (sum, row) in sums.iter_mut().zip(row) {
+                    *sum = simd.mul_add_e_f32s(value, *row, *sum);
                 }
             }
         }

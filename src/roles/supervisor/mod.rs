@@ -29,7 +29,7 @@ use std::time::Instant;
 
 use thiserror::Error;
 
-use crate::algorithms::{Algorithm, AlgorithmError, registry as algorithms};
+use crate::algorithms::{Algorithm, registry as algorithms};
 use crate::config::{ConfigError, ConfigErrors, Loaded};
 use crate::environments::{EnvironmentError, EnvironmentSpec};
 use crate::machine::Machine;
