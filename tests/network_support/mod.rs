@@ -1,5 +1,7 @@
 //! Networks with numbers to try them on, and what they should compute: the definition of every layer in plain f64.
 
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
+
 use shoal::config::schema::Engine;
 use shoal::networks::{self, Device, Head, Input, InputElement, Layer, Network, NetworkSpec};
 

@@ -1,3 +1,5 @@
+//! What the specification promises: names, places, initialisation, refusals.
+
 use super::*;
 
 fn perceptron(dueling: bool) -> NetworkSpec {
