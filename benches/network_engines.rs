@@ -9,14 +9,14 @@ use std::{hint::black_box, time::Duration};
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime};
 use shoal::{
     config::schema::Engine,
-    networks::{self, Adam, AdamSettings, Device, MlpSpec, Network, clip_norm, polyak},
+    networks::{self, Adam, AdamSettings, Device, Head, InputElement, InputSpec, Network, NetworkSpec, clip_norm, polyak},
 };
 use support::ThreadTime;
 
 const LEARNING_RATE: f32 = 1e-3;
 
 fn network(engine: Engine, hidden: usize) -> Box<dyn Network> {
-    let spec = MlpSpec { inputs: 4, hidden: vec![hidden; 2], outputs: 2, dueling: false };
+    let spec = NetworkSpec::perceptron(4, &[hidden; 2], Head::Linear { outputs: 2 });
     let mut network = networks::build(spec.clone(), engine, Device::Cpu, 1).expect("the shape is valid");
     network.set_parameters(&spec.initialise(1));
     network
@@ -32,10 +32,10 @@ fn passes(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: us
     let (input, mut output) = (numbers(rows * 4), vec![0.0; rows * 2]);
     let mut gradient = vec![0.0; online.spec().parameter_count()];
     group.throughput(Throughput::Elements(rows as u64));
-    group.bench_function(name("infer"), |bencher| bencher.iter(|| online.infer(black_box(&input), rows, &mut output)));
+    group.bench_function(name("infer"), |bencher| bencher.iter(|| online.infer(black_box(&input).into(), rows, &mut output)));
     group.bench_function(name("forward_backward"), |bencher| {
         bencher.iter(|| {
-            online.forward(black_box(&input), rows, &mut output);
+            online.forward(black_box(&input).into(), rows, &mut output);
             online.backward(&output, Some(&mut gradient), None);
         });
     });
@@ -53,16 +53,51 @@ fn updates(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: u
         group.bench_function(BenchmarkId::new(if double { "double_dqn_update" } else { "dqn_update" }, &name), |bencher| {
             bencher.iter(|| {
                 if double {
-                    online.infer(black_box(&input), rows, &mut next);
+                    online.infer(black_box(&input).into(), rows, &mut next);
                 }
-                target.infer(black_box(&input), rows, &mut next);
-                online.forward(black_box(&input), rows, &mut output);
+                target.infer(black_box(&input).into(), rows, &mut next);
+                online.forward(black_box(&input).into(), rows, &mut output);
                 output.iter_mut().zip(&next).for_each(|(output, next)| *output -= 0.99 * next);
                 online.backward(&output, Some(&mut gradient), None);
                 clip_norm(&mut gradient, 10.0);
                 online.update_parameters(&mut |parameters| adam.step(parameters, &gradient, LEARNING_RATE));
             });
         });
+    }
+}
+
+/// Networks on frames of bytes: the small one of the image games, and that of Mnih et al. 2015.
+fn on_frames() -> [(&'static str, NetworkSpec); 2] {
+    let spec = |side, convolutions: &[[usize; 3]], units, outputs| {
+        let input = InputSpec { element: InputElement::U8, shape: vec![4, side, side] };
+        NetworkSpec::of_input(input, convolutions, &[units], Head::Linear { outputs })
+    };
+    [("42x42", spec(42, &[[16, 4, 2], [32, 4, 2]], 256, 11)), ("84x84", spec(84, &[[32, 8, 4], [64, 4, 2], [64, 3, 1]], 512, 6))]
+}
+
+fn frames(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, name: &str, spec: &NetworkSpec) {
+    let mut network = networks::build(spec.clone(), engine, Device::Cpu, 1).expect("the shape is valid");
+    network.set_parameters(&spec.initialise(1));
+    let mut gradient = vec![0.0; spec.parameter_count()];
+    for (rows, trains) in [(8, false), (32, true), (64, true)] {
+        let input: Vec<u8> = numbers(rows * spec.inputs()).into_iter().map(|number| (number * 127.5 + 127.5) as u8).collect();
+        let mut output = vec![0.0; rows * spec.outputs()];
+        let name = format!("{engine:?}/{name}/batch{rows}").to_lowercase();
+        group.throughput(Throughput::Elements(rows as u64));
+        if trains {
+            group.bench_function(BenchmarkId::new("forward_backward", name), |bencher| {
+                bencher.iter(|| {
+                    network.forward(black_box(&input).into(), rows, &mut output);
+                    network.backward(&output, Some(&mut gradient), None);
+                    // Weights change after every pass, so what engines prepare of them counts.
+                    network.update_parameters(&mut |parameters| parameters[0] += 1e-9);
+                });
+            });
+        } else {
+            group.bench_function(BenchmarkId::new("infer", name), |bencher| {
+                bencher.iter(|| network.infer(black_box(&input).into(), rows, &mut output));
+            });
+        }
     }
 }
 
@@ -91,6 +126,9 @@ fn network_engines(criterion: &mut Criterion<ThreadTime>) {
             }
         }
         optimizer(&mut group, hidden);
+    }
+    for (name, spec) in on_frames() {
+        engines.iter().for_each(|&engine| frames(&mut group, engine, name, &spec));
     }
     group.finish();
 }

@@ -55,7 +55,7 @@ fn segment(algorithm: &dyn Algorithm) -> Segment {
     assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
     let schema = algorithm.schema();
     let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), 0);
-    let (length, discrete) = (algorithm.network().inputs, algorithm.name() == "dqn");
+    let (length, discrete) = (algorithm.network().inputs(), algorithm.name() == "dqn");
     for row in 0..ROWS {
         let value = |offset: usize| ((row * 7 + offset * 3) % 23) as f32 / 11.0 - 1.0;
         let mut writer = area.write(&schema);

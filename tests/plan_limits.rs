@@ -33,6 +33,9 @@ fn ends(key: &Key) -> Vec<String> {
         (_, Limits::List { longest, least, most }) => {
             vec![format!("[{least}]"), format!("[{most}]"), format!("{:?}", vec![least; longest]), format!("{:?}", vec![most; longest])]
         }
+        (_, Limits::Triples { longest, least, most }) => {
+            vec!["[]".into(), format!("{:?}", [[least; 3]]), format!("{:?}", vec![[most; 3]; longest])]
+        }
         // A text has no ends; a device is planned whether or not it is there.
         (_, Limits::Text { .. } | Limits::Any) => Vec::new(),
     };
@@ -48,8 +51,8 @@ fn plan(algorithm: &str, overrides: &[String]) -> Result<Plan, String> {
     let text = format!("environment.id = {id:?}\nalgorithm.name = {algorithm:?}\n");
     let loaded = Config::parse(&text, "limits.toml", overrides).map_err(|errors| errors.0[0].to_string())?;
     let environment = environments::spec(id).unwrap();
-    let algorithm = algorithms::build(&loaded.config, &environment)
-        .map_err(|error| loaded.error_at("network.hidden", error.to_string()).to_string())?;
+    let algorithm =
+        algorithms::build(&loaded.config, &environment).map_err(|error| loaded.error_at(error.key(), error.to_string()).to_string())?;
     let plan = Plan::new(&loaded.config, &*algorithm, &[0, 1], &[]).map_err(|error| error.to_string())?;
     plan.check(&BUDGET).map_err(|error| error.to_string())?;
     Ok(plan)

@@ -10,12 +10,12 @@ use std::{
 
 use shoal::{
     checkpoint::{NetworkWeights, Policy, Weights, WeightsError, WeightsEvaluation, WeightsMetadata},
-    networks::{InputScaling, MlpSpec},
+    networks::{Head, InputElement, InputScaling, InputSpec, NetworkSpec},
 };
 use tempfile::TempDir;
 
-fn spec(dueling: bool) -> MlpSpec {
-    MlpSpec { inputs: 4, hidden: vec![32, 16], outputs: 2, dueling }
+fn spec(dueling: bool) -> NetworkSpec {
+    NetworkSpec::perceptron(4, &[32, 16], if dueling { Head::Dueling { outputs: 2 } } else { Head::Linear { outputs: 2 } })
 }
 
 fn metadata() -> WeightsMetadata {
@@ -177,22 +177,22 @@ fn files_of_others_are_refused() {
     assert!(matches!(refusal(b"not a weights file at all"), WeightsError::Damaged { .. }));
     let foreign = safetensors::serialize(Vec::<(String, safetensors::tensor::TensorView<'_>)>::new(), None).unwrap();
     assert!(matches!(refusal(&foreign), WeightsError::Foreign { .. }));
-    let newer = with_header(&saved(&weights(1)), r#"\"format\":2"#, r#"\"format\":7"#);
-    assert!(matches!(refusal(&newer), WeightsError::Format { found: 7, expected: 2, .. }));
+    let newer = with_header(&saved(&weights(1)), r#"\"format\":3"#, r#"\"format\":7"#);
+    assert!(matches!(refusal(&newer), WeightsError::Format { found: 7, expected: 3, .. }));
 }
 
 #[test]
 fn tensors_that_do_not_fit_the_shape_are_refused() {
     let bytes = saved(&weights(1));
-    let shape = refusal(&with_header(&bytes, r#"\"hidden\":[32,16]"#, r#"\"hidden\":[32,17]"#));
+    let shape = refusal(&with_header(&bytes, r#"\"units\":16"#, r#"\"units\":17"#));
     assert!(matches!(&shape, WeightsError::Tensor { .. }), "{shape}");
     let kind = refusal(&with_header(&bytes, r#""dtype":"F32""#, r#""dtype":"I32""#));
     assert!(kind.to_string().contains("I32"), "{kind}");
     let missing = refusal(&with_header(&bytes, r#""online.value.bias""#, r#""online.value.bios""#));
     assert!(missing.to_string().contains("missing"), "{missing}");
-    let empty = refusal(&with_header(&bytes, r#"\"hidden\":[32,16]"#, r#"\"hidden\":[32, 0]"#));
+    let empty = refusal(&with_header(&bytes, r#"\"units\":16"#, r#"\"units\": 0"#));
     assert!(matches!(&empty, WeightsError::Shape { .. }), "{empty}");
-    let huge = refusal(&with_header(&bytes, r#"\"hidden\":[32,16]"#, r#"\"hidden\":[99999]"#));
+    let huge = refusal(&with_header(&bytes, r#"32}},\"relu\""#, "99999      }}"));
     assert!(matches!(&huge, WeightsError::Tensor { .. }), "{huge}");
 }
 
@@ -288,6 +288,45 @@ fn how_observations_are_scaled_is_in_tensors_and_said_in_the_metadata() {
     assert!(shoal_entry(&saved(&weights(1))).get("observation_scaling").is_none(), "nothing is scaled in there");
 }
 
+/// The bytes with another entry `shoal` in the metadata.
+fn with_entry(bytes: &[u8], entry: &serde_json::Value) -> Vec<u8> {
+    let tensors = safetensors::SafeTensors::deserialize(bytes).unwrap();
+    let entries = std::collections::HashMap::from([("shoal".to_owned(), entry.to_string())]);
+    safetensors::serialize(tensors.tensors(), Some(entries)).unwrap()
+}
+
+#[test]
+fn files_of_the_second_version_load_with_the_networks_that_they_describe_by_widths() {
+    let (_folder, path) = folder();
+    let bytes = saved(&weights(1));
+    let mut entry = shoal_entry(&bytes);
+    entry["format"] = 2.into();
+    let network = |dueling: bool| serde_json::json!({"inputs": 4, "hidden": [32, 16], "outputs": 2, "dueling": dueling});
+    entry["networks"] = serde_json::json!({"online": network(true), "target": network(false)});
+    fs::write(&path, with_entry(&bytes, &entry)).unwrap();
+    assert_eq!(Weights::load(&path).unwrap(), weights(1));
+
+    // A version says how its networks are described: the other way is not guessed at.
+    entry["format"] = 3.into();
+    assert!(matches!(refusal(&with_entry(&bytes, &entry)), WeightsError::Metadata { .. }));
+}
+
+#[test]
+fn a_network_on_images_comes_back_with_the_names_of_pytorch() {
+    let input = InputSpec { element: InputElement::U8, shape: vec![4, 42, 42] };
+    let spec = NetworkSpec::of_input(input, &[[16, 4, 2], [32, 4, 2]], &[256], Head::Linear { outputs: 6 });
+    let policy = Policy { parameters: spec.initialise(1), spec, metadata: metadata() };
+    let (_folder, path) = folder();
+    policy.save(&path).unwrap();
+    assert_eq!(Policy::load(&path).unwrap(), policy);
+    let bytes = fs::read(&path).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    assert_eq!(file.tensor("policy.layers.1.weight").unwrap().shape(), [32, 16, 4, 4]);
+    assert_eq!(file.tensor("policy.layers.2.weight").unwrap().shape(), [256, 32 * 9 * 9]);
+    let wider = refusal(&with_header(&bytes, r#"[4,42,42]"#, r#"[4,42,46]"#));
+    assert!(wider.to_string().contains("policy.layers.2.weight"), "{wider}");
+}
+
 #[test]
 fn files_of_the_first_version_load_with_their_scaling() {
     let policy = scaled_policy();
@@ -297,10 +336,9 @@ fn files_of_the_first_version_load_with_their_scaling() {
     let bytes = fs::read(&path).unwrap();
     let mut entry = shoal_entry(&bytes);
     entry["format"] = 1.into();
+    entry["networks"] = serde_json::json!({"policy": {"inputs": 4, "hidden": [32, 16], "outputs": 2, "dueling": true}});
     entry["input_scaling"] = serde_json::json!({"means": scaling.means, "inverse_deviations": scaling.inverse_deviations});
-    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
-    let entries = std::collections::HashMap::from([("shoal".to_owned(), entry.to_string())]);
-    fs::write(&path, safetensors::serialize(tensors.tensors(), Some(entries)).unwrap()).unwrap();
+    fs::write(&path, with_entry(&bytes, &entry)).unwrap();
     assert_eq!(Policy::load(&path).unwrap(), policy);
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use shoal::algorithms::{ActionMut, Random, registry};
 use shoal::checkpoint::{Policy, WeightsMetadata};
 use shoal::config::Config;
-use shoal::environments::{self, ActionSpace};
+use shoal::environments::{self, ActionSpace, ObservationSpace};
 use shoal::networks::InputScaling;
 
 /// Observations that every program is asked about.
@@ -38,6 +38,7 @@ fn python_with(modules: &str) -> Option<PathBuf> {
 }
 
 /// A saved policy with what Shoal makes of it.
+#[derive(Clone)]
 struct Case {
     name: String,
     path: PathBuf,
@@ -46,16 +47,22 @@ struct Case {
 }
 
 /// A policy with random parameters, and the actions that it chooses greedily.
-fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled: bool) -> Case {
+fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled: bool, shows_images: bool) -> Case {
     let mut config = Config::for_environment(environment);
     config.algorithm.name = algorithm.into();
     config.algorithm.normalise_observations = scaled;
     config.network.hidden = vec![24, 16];
     config.network.dueling = dueling;
-    let spec = environments::registry::spec(environment).unwrap();
+    let mut spec = environments::registry::spec(environment).unwrap();
+    if shows_images {
+        let shape = vec![2, 11, 9];
+        let bound = vec![60.0; shape.iter().product()];
+        spec.observation = ObservationSpace { low: bound.iter().map(|bound| -bound).collect(), high: bound, shape };
+        config.network.convolutions = vec![[5, 3, 2], [4, 2, 1]];
+    }
     let built = registry::build(&config, &spec).unwrap();
     let mut random = Pcg64Mcg::seed_from_u64(7);
-    let inputs = built.network().inputs;
+    let inputs = built.network().inputs();
     let mut published = built.network().initialise(3);
     if scaled {
         // Far from zero and one, as positions and velocities are: whoever forgets them chooses something else.
@@ -64,7 +71,8 @@ fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled
         InputScaling { means, inverse_deviations }.append_to(&mut published);
     }
     let metadata = WeightsMetadata { algorithm: algorithm.into(), environment: environment.into(), ..WeightsMetadata::default() };
-    let name = format!("{algorithm}{}{}", if dueling { ", dueling" } else { "" }, if scaled { ", scaled" } else { "" });
+    let said = |said: bool, word: &'static str| if said { word } else { "" };
+    let name = format!("{algorithm}{}{}{}", said(dueling, ", dueling"), said(scaled, ", scaled"), said(shows_images, ", images"));
     let path = folder.join(format!("{name}.safetensors"));
     Policy::new(built.network().clone(), &published, metadata).save(&path).unwrap();
 
@@ -115,14 +123,21 @@ fn the_programs_of_the_page_choose_the_actions_that_shoal_chooses() {
     let folder = tempfile::tempdir().unwrap();
     let mut cases = Vec::new();
     for scaled in [false, true] {
-        cases.extend([false, true].map(|dueling| case(folder.path(), "dqn", "CartPole-v1", dueling, scaled)));
-        cases.extend(["ddpg", "td3", "sac"].map(|name| case(folder.path(), name, "Pendulum-v1", false, scaled)));
+        cases.extend([false, true].map(|dueling| case(folder.path(), "dqn", "CartPole-v1", dueling, scaled, false)));
+        cases.extend(["ddpg", "td3", "sac"].map(|name| case(folder.path(), name, "Pendulum-v1", false, scaled, false)));
     }
+    let images = [false, true].map(|dueling| case(folder.path(), "dqn", "CartPole-v1", dueling, false, true));
     for (modules, program) in programs() {
         let Some(python) = python_with(modules) else {
             let _ = writeln!(std::io::stderr(), "skipped: the program for {modules}, which no Python here has");
             continue;
         };
+        // The one in NumPy alone says that it knows no convolutions.
+        if modules.contains("torch") {
+            cases.extend(images.iter().cloned());
+        } else {
+            cases.retain(|case| !case.name.contains("images"));
+        }
         let answers = chosen(&python, &program, &cases);
         assert_eq!(answers.len(), cases.len());
         for (case, found) in cases.iter().zip(&answers) {

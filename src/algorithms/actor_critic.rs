@@ -10,17 +10,17 @@ use crate::config::Config;
 use crate::config::schema::{Engine, InitialPriority, Loss};
 use crate::environments::{ActionSpace, EnvironmentSpec, derive_seed};
 use crate::experience::Transitions;
-use crate::networks::{Device, MlpSpec, Network, build};
+use crate::networks::{Device, Head, Network, NetworkSpec, build};
 
 /// An actor-critic algorithm in one environment.
 pub(super) struct ActorCritic {
     pub(super) config: Config,
     pub(super) transitions: Transitions,
     /// From an observation to the parameters of a distribution over actions, or to the action itself.
-    pub(super) policy: MlpSpec,
+    pub(super) policy: NetworkSpec,
     /// Elements of an action.
     pub(super) actions: usize,
-    critic: MlpSpec,
+    critic: NetworkSpec,
     critics: usize,
     device: Device,
 }
@@ -39,7 +39,7 @@ impl ActorCritic {
             return Err(AlgorithmError::NoActorErrors { algorithm });
         }
         let observations = environment.observation.len();
-        let network = |inputs, outputs| MlpSpec { inputs, hidden: config.network.hidden.clone(), outputs, dueling: false };
+        let network = |inputs, outputs| NetworkSpec::perceptron(inputs, &config.network.hidden, Head::Linear { outputs });
         let policy = network(observations, outputs_per_action * actions);
         let critic = network(observations + actions, 1);
         policy.validate()?;
@@ -77,7 +77,7 @@ impl ActorCritic {
         Ok(Critics::new(networks, self.config.algorithm.loss.unwrap_or(Loss::Mse)))
     }
 
-    fn trained(&self, spec: &MlpSpec, seed: u64, with_target: bool) -> Result<Trained, AlgorithmError> {
+    fn trained(&self, spec: &NetworkSpec, seed: u64, with_target: bool) -> Result<Trained, AlgorithmError> {
         let network = || build(spec.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
         let target = with_target.then(network).transpose()?;
         Ok(Trained::new(&self.config.learner, network()?, target, &spec.initialise(seed)))

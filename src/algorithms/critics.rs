@@ -59,7 +59,7 @@ impl Critics {
     pub(super) fn target_values(&mut self, input: &[f32], rows: usize) -> &[f32] {
         for (network, values) in self.networks.iter_mut().zip(&mut self.values) {
             values.resize(rows, 0.0);
-            network.target().infer(input, rows, values);
+            network.target().infer(input.into(), rows, values);
         }
         self.take_smallest(self.networks.len());
         &self.smallest
@@ -83,7 +83,7 @@ impl Critics {
         let (mut rest, mut loss_sum, mut q_sum) = (gradient, 0.0, 0.0);
         for (network, values) in self.networks.iter_mut().zip(&mut self.values) {
             values.resize(rows, 0.0);
-            network.online.forward(input, rows, values);
+            network.online.forward(input.into(), rows, values);
             for row in 0..rows {
                 let error = values[row] - targets[row];
                 let (loss, slope) = self.loss.at(error);
@@ -113,7 +113,7 @@ impl Critics {
         };
         for (network, values) in self.networks[..climbed].iter_mut().zip(&mut self.values) {
             values.resize(rows, 0.0);
-            network.online.forward(input, rows, values);
+            network.online.forward(input.into(), rows, values);
         }
         self.take_smallest(climbed);
         self.output_gradient.resize(rows, 0.0);

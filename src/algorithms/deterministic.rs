@@ -16,7 +16,7 @@ use crate::environments::EnvironmentSpec;
 use crate::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
 use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
-use crate::networks::{MlpSpec, Network};
+use crate::networks::{Network, NetworkSpec};
 use crate::replay::Batch;
 
 const METRICS: &[Metric] = &[LOSS, Q_MEAN, GRADIENT_NORM, POLICY_LOSS];
@@ -61,7 +61,7 @@ impl Algorithm for Deterministic {
         METRICS
     }
 
-    fn network(&self) -> &MlpSpec {
+    fn network(&self) -> &NetworkSpec {
         &self.shared.policy
     }
 
@@ -94,11 +94,11 @@ impl Policy for DeterministicPolicy {
     }
 
     fn outputs(&self) -> usize {
-        self.network.spec().outputs
+        self.network.spec().outputs()
     }
 
     fn infer(&mut self, observations: &[f32], rows: usize, outputs: &mut [f32]) {
-        self.network.infer(observations, rows, outputs);
+        self.network.infer(observations.into(), rows, outputs);
         squash(outputs);
     }
 
@@ -167,8 +167,8 @@ impl DeterministicLearning {
     fn compute_targets(&mut self, batch: &Batch, random: &mut Random) {
         let rows = batch.rows();
         let next_observations = batch.column(NEXT_OBSERVATION).as_f32();
-        self.actions.resize(rows * self.policy.online.spec().outputs, 0.0);
-        self.policy.target().infer(next_observations, rows, &mut self.actions);
+        self.actions.resize(rows * self.policy.online.spec().outputs(), 0.0);
+        self.policy.target().infer(next_observations.into(), rows, &mut self.actions);
         squash(&mut self.actions);
         if let Some((deviation, clip)) = self.settings.target_noise {
             for action in &mut self.actions {
@@ -183,7 +183,7 @@ impl DeterministicLearning {
 
     /// The gradient of minus the value of the policy's actions; returns the sum of that loss.
     fn policy_gradient(&mut self, observations: &[f32], rows: usize, gradient: &mut [f32]) -> f64 {
-        self.policy.online.forward(observations, rows, &mut self.actions);
+        self.policy.online.forward(observations.into(), rows, &mut self.actions);
         squash(&mut self.actions);
         join(observations, &self.actions, rows, &mut self.joined);
         let (values, slopes) = self.critics.climb(&self.joined, rows, Climb::First);

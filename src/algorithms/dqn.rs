@@ -22,7 +22,7 @@ use crate::environments::{ActionSpace, EnvironmentSpec};
 use crate::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, is_terminated};
 use crate::experience::{Choice, Experience, Transitions};
 use crate::metrics::{Metric, Share};
-use crate::networks::{Device, MlpSpec, Network, build};
+use crate::networks::{Device, Head, InputElement, InputSpec, Network, NetworkSpec, build};
 use crate::replay::Batch;
 
 const METRICS: &[Metric] = &[LOSS, Q_MEAN, GRADIENT_NORM];
@@ -31,7 +31,7 @@ const METRICS: &[Metric] = &[LOSS, Q_MEAN, GRADIENT_NORM];
 pub struct Dqn {
     config: Config,
     transitions: Transitions,
-    network: MlpSpec,
+    network: NetworkSpec,
     device: Device,
 }
 
@@ -47,12 +47,9 @@ impl Dqn {
                 advice: "\"sac\", \"td3\" or \"ddpg\"",
             });
         };
-        let network = MlpSpec {
-            inputs: environment.observation.len(),
-            hidden: config.network.hidden.clone(),
-            outputs: *n,
-            dueling: config.network.dueling,
-        };
+        let input = InputSpec { element: InputElement::F32, shape: environment.observation.shape.clone() };
+        let head = if config.network.dueling { Head::Dueling { outputs: *n } } else { Head::Linear { outputs: *n } };
+        let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, head);
         network.validate()?;
         let transitions = Transitions::new(config, environment);
         Ok(Self { config: config.clone(), transitions, network, device: config.learner.device.parse()? })
@@ -68,7 +65,7 @@ impl Algorithm for Dqn {
         &self.transitions
     }
 
-    fn network(&self) -> &MlpSpec {
+    fn network(&self) -> &NetworkSpec {
         &self.network
     }
 
@@ -115,11 +112,11 @@ impl Policy for GreedyPolicy {
     }
 
     fn outputs(&self) -> usize {
-        self.network.spec().outputs
+        self.network.spec().outputs()
     }
 
     fn infer(&mut self, observations: &[f32], rows: usize, outputs: &mut [f32]) {
-        self.network.infer(observations, rows, outputs);
+        self.network.infer(observations.into(), rows, outputs);
     }
 
     fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
@@ -193,9 +190,9 @@ impl DqnLearning {
     /// Values of the successors, under the target network and, for double DQN, the online network.
     fn evaluate_successors(&mut self, next_observations: &[f32], rows: usize) {
         let Buffers { next_values, next_target_values, .. } = &mut self.buffers;
-        self.network.target().infer(next_observations, rows, next_target_values);
+        self.network.target().infer(next_observations.into(), rows, next_target_values);
         if self.double {
-            self.network.online.infer(next_observations, rows, next_values);
+            self.network.online.infer(next_observations.into(), rows, next_values);
         }
     }
 }
@@ -207,7 +204,7 @@ impl Learning for DqnLearning {
 
     fn gradient(&mut self, batch: &Batch, _random: &mut Random, gradient: &mut [f32]) -> Share {
         let rows = batch.rows();
-        let actions = self.network.online.spec().outputs;
+        let actions = self.network.online.spec().outputs();
         for buffer in [
             &mut self.buffers.values,
             &mut self.buffers.next_values,
@@ -218,7 +215,7 @@ impl Learning for DqnLearning {
         }
         self.buffers.errors.resize(rows, 0.0);
         self.evaluate_successors(batch.column(NEXT_OBSERVATION).as_f32(), rows);
-        self.network.online.forward(batch.column(OBSERVATION).as_f32(), rows, &mut self.buffers.values);
+        self.network.online.forward(batch.column(OBSERVATION).as_f32().into(), rows, &mut self.buffers.values);
 
         let [rewards, discounts] = [REWARD, DISCOUNT].map(|field| batch.column(field).as_f32());
         let [taken, flags] = [ACTION, FLAGS].map(|field| batch.column(field).as_i32());

@@ -58,3 +58,16 @@ pub enum AlgorithmError {
     #[error(transparent)]
     Network(#[from] NetworkError),
 }
+
+impl AlgorithmError {
+    /// The key of the configuration that has to change.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } => "algorithm.name",
+            Self::ActionSpace { .. } | Self::Unbounded { .. } => "environment.id",
+            Self::NoActorErrors { .. } => "replay.initial_priority",
+            Self::Network(error) if error.is_about_convolutions() => "network.convolutions",
+            Self::Network(_) => "network.hidden",
+        }
+    }
+}

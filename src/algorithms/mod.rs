@@ -27,7 +27,7 @@ pub use statistics::{Normalisation, RunningStatistics, Statistics};
 
 use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
-use crate::networks::MlpSpec;
+use crate::networks::NetworkSpec;
 use crate::replay::{Batch, Schema};
 
 /// How many values an algorithm needs where.
@@ -60,7 +60,7 @@ pub trait Algorithm {
     fn metrics(&self) -> &'static [Metric];
 
     /// The network that acts: its parameters come first among the published values.
-    fn network(&self) -> &MlpSpec;
+    fn network(&self) -> &NetworkSpec;
 
     /// How many values are needed where.
     fn sizes(&self) -> Sizes;

@@ -7,7 +7,7 @@
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Normalisation, Policy, Random, Sizes, Statistics};
 use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
-use crate::networks::{InputScaling, MlpSpec};
+use crate::networks::{InputScaling, NetworkSpec};
 use crate::replay::Batch;
 
 /// An algorithm with normalised inputs.
@@ -39,7 +39,7 @@ impl Algorithm for Normalised {
         self.inner.metrics()
     }
 
-    fn network(&self) -> &MlpSpec {
+    fn network(&self) -> &NetworkSpec {
         self.inner.network()
     }
 

@@ -23,7 +23,7 @@ use crate::environments::EnvironmentSpec;
 use crate::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
 use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
-use crate::networks::{Adam, MlpSpec, Network};
+use crate::networks::{Adam, Network, NetworkSpec};
 use crate::replay::Batch;
 
 const NAME: &str = "sac";
@@ -50,7 +50,7 @@ impl Algorithm for Sac {
         &self.shared.transitions
     }
 
-    fn network(&self) -> &MlpSpec {
+    fn network(&self) -> &NetworkSpec {
         &self.shared.policy
     }
 
@@ -87,11 +87,11 @@ impl Policy for GaussianPolicy {
     }
 
     fn outputs(&self) -> usize {
-        self.network.spec().outputs
+        self.network.spec().outputs()
     }
 
     fn infer(&mut self, observations: &[f32], rows: usize, outputs: &mut [f32]) {
-        self.network.infer(observations, rows, outputs);
+        self.network.infer(observations.into(), rows, outputs);
     }
 
     fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
@@ -208,7 +208,7 @@ impl SacLearning {
     fn compute_targets(&mut self, batch: &Batch, random: &mut Random) {
         let rows = batch.rows();
         let next_observations = batch.column(NEXT_OBSERVATION).as_f32();
-        self.policy.online.infer(next_observations, rows, &mut self.outputs);
+        self.policy.online.infer(next_observations.into(), rows, &mut self.outputs);
         self.draws.draw(&self.outputs, self.action_elements, random);
         join(next_observations, &self.draws.actions, rows, &mut self.joined);
         let (values, temperature) = (self.critics.target_values(&self.joined, rows), self.temperature.value());
@@ -219,7 +219,7 @@ impl SacLearning {
 
     /// The gradient of `temperature * log density - value`; returns the sum of that loss.
     fn policy_gradient(&mut self, observations: &[f32], rows: usize, random: &mut Random, gradient: &mut [f32]) -> f64 {
-        self.policy.online.forward(observations, rows, &mut self.outputs);
+        self.policy.online.forward(observations.into(), rows, &mut self.outputs);
         self.draws.draw(&self.outputs, self.action_elements, random);
         join(observations, &self.draws.actions, rows, &mut self.joined);
         let temperature = self.temperature.value();

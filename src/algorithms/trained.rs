@@ -100,11 +100,11 @@ fn max_gradient_norm(config: &LearnerConfig) -> f32 {
 mod tests {
     use super::*;
     use crate::config::schema::Engine;
-    use crate::networks::{Device, MlpSpec, build};
+    use crate::networks::{Device, Head, NetworkSpec, build};
 
     #[test]
     fn a_gradient_that_is_not_finite_is_told_and_changes_nothing() {
-        let spec = MlpSpec { inputs: 2, hidden: vec![3], outputs: 1, dueling: false };
+        let spec = NetworkSpec::perceptron(2, &[3], Head::Linear { outputs: 1 });
         let network = build(spec.clone(), Engine::Cpu, Device::Cpu, 1).unwrap();
         let start = spec.initialise(1);
         let mut trained = Trained::new(&LearnerConfig::default(), network, None, &start);

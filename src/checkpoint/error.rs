@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use safetensors::SafeTensorError;
 
 use super::weights::METADATA_KEY;
-use crate::networks::{MlpSpec, NetworkError};
+use crate::networks::{NetworkError, NetworkSpec};
 
 /// Why a weights file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -140,15 +140,15 @@ pub enum WeightsError {
         field: &'static str,
     },
     /// A network has another shape than the run asks for.
-    #[error("network `{network}` in `{}` is {found:?}, but {expected:?} is asked for; set [network] and the environment as in the run that saved it", path.display())]
+    #[error("network `{network}` in `{}` is {found}, but {expected} is asked for; set [network] and the environment as in the run that saved it", path.display())]
     OtherSpec {
         /// Which file.
         path: PathBuf,
         /// Which network.
         network: String,
         /// Its shape.
-        found: Box<MlpSpec>,
+        found: Box<NetworkSpec>,
         /// The shape asked for.
-        expected: Box<MlpSpec>,
+        expected: Box<NetworkSpec>,
     },
 }

@@ -84,10 +84,10 @@ impl Keeper {
 mod tests {
     use super::*;
     use crate::checkpoint::WeightsMetadata;
-    use crate::networks::MlpSpec;
+    use crate::networks::{Head, NetworkSpec};
 
     fn policy(updates: u64) -> Policy {
-        let spec = MlpSpec { inputs: 2, hidden: vec![4], outputs: 2, dueling: false };
+        let spec = NetworkSpec::perceptron(2, &[4], Head::Linear { outputs: 2 });
         let metadata =
             WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), updates, ..WeightsMetadata::default() };
         Policy { parameters: spec.initialise(1), spec, metadata }

@@ -6,7 +6,7 @@ use super::{
     error::WeightsError,
     weights::{NetworkWeights, Weights, WeightsMetadata},
 };
-use crate::networks::{InputScaling, MlpSpec};
+use crate::networks::{InputScaling, NetworkSpec};
 
 /// Name of the network in a policy's file.
 const NETWORK: &str = "policy";
@@ -15,8 +15,8 @@ const NETWORK: &str = "policy";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// Shape of the network.
-    pub spec: MlpSpec,
-    /// Its parameters, in the order of [`MlpSpec::tensors`].
+    pub spec: NetworkSpec,
+    /// Its parameters, in the order of [`NetworkSpec::tensors`].
     pub parameters: Vec<f32>,
     /// Environment, algorithm and progress of the run that it comes from.
     pub metadata: WeightsMetadata,
@@ -27,7 +27,7 @@ impl Policy {
     ///
     /// # Panics
     /// When `published` is shorter than the network's parameters.
-    pub fn new(spec: MlpSpec, published: &[f32], mut metadata: WeightsMetadata) -> Self {
+    pub fn new(spec: NetworkSpec, published: &[f32], mut metadata: WeightsMetadata) -> Self {
         let (parameters, scaling) = published.split_at(spec.parameter_count());
         metadata.input_scaling = (!scaling.is_empty()).then(|| InputScaling::from_values(scaling));
         Self { spec, parameters: parameters.to_vec(), metadata }
@@ -68,8 +68,8 @@ impl Policy {
         }
         let scaling = weights.metadata.input_scaling.iter();
         let lengths = scaling.flat_map(|scaling| [scaling.means.len(), scaling.inverse_deviations.len()]);
-        match lengths.into_iter().find(|&length| length != spec.inputs) {
-            Some(found) => Err(WeightsError::Scaling { path: path.into(), found, expected: spec.inputs }),
+        match lengths.into_iter().find(|&length| length != spec.inputs()) {
+            Some(found) => Err(WeightsError::Scaling { path: path.into(), found, expected: spec.inputs() }),
             None => Ok(Self { spec, parameters, metadata: weights.metadata }),
         }
     }

@@ -18,10 +18,14 @@ use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 
 use super::{atomic, error::WeightsError};
-use crate::networks::{InputScaling, MlpSpec};
+use crate::networks::{Head, InputScaling, NetworkSpec};
 
-/// Version of the layout of these files. Version 1, which is still read, has the scaling of observations in the JSON document.
-pub const FORMAT_VERSION: u32 = 2;
+/// Version of the layout of these files. Older ones are still read: up to version 2 a network is a multi-layer perceptron, described by
+/// its widths, and version 1 has the scaling of observations in the JSON document.
+pub const FORMAT_VERSION: u32 = 3;
+
+/// The last version that knows perceptrons only.
+const PERCEPTRONS: u32 = 2;
 
 /// Largest file that is read, in bytes: 4 GiB.
 pub const MAXIMUM_FILE_BYTES: u64 = 4 << 30;
@@ -37,8 +41,8 @@ const INVERSE_DEVIATION: &str = "observation.inverse_deviation";
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkWeights {
     /// Its shape.
-    pub spec: MlpSpec,
-    /// Its parameters, in the order of [`MlpSpec::tensors`].
+    pub spec: NetworkSpec,
+    /// Its parameters, in the order of [`NetworkSpec::tensors`].
     pub parameters: Vec<f32>,
 }
 
@@ -90,11 +94,11 @@ pub struct Weights {
     pub networks: BTreeMap<String, NetworkWeights>,
 }
 
-/// The JSON document in the header.
+/// The JSON document in the header; `N` is how it describes a network.
 #[derive(Serialize, Deserialize)]
-struct Header {
+struct Header<N> {
     format: u32,
-    networks: BTreeMap<String, MlpSpec>,
+    networks: BTreeMap<String, N>,
     /// For people who use the tensors by themselves: present if observations must be scaled, and how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     observation_scaling: Option<String>,
@@ -112,7 +116,7 @@ impl Weights {
     ///
     /// # Errors
     /// When it is missing or has another shape; `path` is for the message.
-    pub fn take(&mut self, name: &str, expected: &MlpSpec, path: &Path) -> Result<Vec<f32>, WeightsError> {
+    pub fn take(&mut self, name: &str, expected: &NetworkSpec, path: &Path) -> Result<Vec<f32>, WeightsError> {
         let Some(found) = self.networks.get(name) else { return Err(self.missing(name, path)) };
         if found.spec != *expected {
             let (found, expected) = (Box::new(found.spec.clone()), Box::new(expected.clone()));
@@ -225,7 +229,23 @@ impl Weights {
     }
 }
 
-fn parse_header(header: &str, path: &Path) -> Result<Header, WeightsError> {
+/// A network in a file of version 1 or 2.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Perceptron {
+    inputs: usize,
+    hidden: Vec<usize>,
+    outputs: usize,
+    dueling: bool,
+}
+
+impl From<Perceptron> for NetworkSpec {
+    fn from(Perceptron { inputs, hidden, outputs, dueling }: Perceptron) -> Self {
+        Self::perceptron(inputs, &hidden, if dueling { Head::Dueling { outputs } } else { Head::Linear { outputs } })
+    }
+}
+
+fn parse_header(header: &str, path: &Path) -> Result<Header<NetworkSpec>, WeightsError> {
     /// Read first, because another format may have other fields.
     #[derive(Deserialize)]
     struct Format {
@@ -236,7 +256,12 @@ fn parse_header(header: &str, path: &Path) -> Result<Header, WeightsError> {
     if !(1..=FORMAT_VERSION).contains(&format) {
         return Err(WeightsError::Format { path: path.into(), found: format, expected: FORMAT_VERSION });
     }
-    serde_json::from_str(header).map_err(unreadable)
+    if format > PERCEPTRONS {
+        return serde_json::from_str(header).map_err(unreadable);
+    }
+    let Header::<Perceptron> { format, networks, observation_scaling, metadata } = serde_json::from_str(header).map_err(unreadable)?;
+    let networks = networks.into_iter().map(|(name, network)| (name, network.into())).collect();
+    Ok(Header { format, networks, observation_scaling, metadata })
 }
 
 /// Append the values of a tensor that must have this shape.

@@ -38,6 +38,9 @@ fn advice_on_type(key: &Key, value: &Value) -> String {
             format!("; write {text} without quotes")
         }
         (Kind::IntegerList, Value::Integer(number)) => format!("; write [{number}]"),
+        (Kind::TripleList, Value::Array(numbers)) if numbers.len() == 3 && numbers.iter().all(Value::is_integer) => {
+            format!("; write [{value}]")
+        }
         (Kind::Text | Kind::Choice(_), Value::Integer(_) | Value::Float(_) | Value::Boolean(_)) => {
             format!("; write it in quotes: \"{value}\"")
         }

@@ -102,7 +102,7 @@ impl Key {
                 let words: Vec<String> = choices.iter().map(|choice| format!("{:?}", choice.word)).collect();
                 words.join(" or ")
             }
-            (_, limits @ (Limits::Text { .. } | Limits::List { .. })) => limits.to_string(),
+            (_, limits @ (Limits::Text { .. } | Limits::List { .. } | Limits::Triples { .. })) => limits.to_string(),
             (kind, Limits::Any) => kind.noun().to_owned(),
             (kind, limits) => format!("{} {limits}", kind.noun()).trim_end().to_owned(),
         };

@@ -42,6 +42,15 @@ pub enum Limits {
         /// The largest item.
         most: u64,
     },
+    /// A list of three whole numbers each, which may be empty.
+    Triples {
+        /// Most items.
+        longest: usize,
+        /// The smallest number.
+        least: u64,
+        /// The largest number.
+        most: u64,
+    },
 }
 
 /// TOML integers end here, so no whole number is larger.
@@ -95,6 +104,10 @@ impl Limits {
             Limits::List { longest, least, most } => value
                 .as_array()
                 .is_some_and(|items| (1..=longest).contains(&items.len()) && items.iter().all(|item| is_within(item, least, most))),
+            Limits::Triples { longest, least, most } => value.as_array().is_some_and(|items| {
+                let mut numbers = items.iter().flat_map(|item| item.as_array().into_iter().flatten());
+                items.len() <= longest && numbers.all(|number| is_within(number, least, most))
+            }),
         }
     }
 }
@@ -123,6 +136,9 @@ impl fmt::Display for Limits {
             },
             Limits::Text { form, .. } => write!(out, "{form}"),
             Limits::List { longest, least, most } => write!(out, "a list of 1 to {longest} integers from {least} to {most}"),
+            Limits::Triples { longest, least, most } => {
+                write!(out, "a list of at most {longest} lists of 3 integers from {least} to {most}")
+            }
         }
     }
 }
@@ -161,5 +177,14 @@ mod tests {
         let list = |items: &[i64]| Value::Array(items.iter().copied().map(Value::Integer).collect());
         assert!(!limits.admit(&list(&[])) && limits.admit(&list(&[1, 9])));
         assert!(!limits.admit(&list(&[1, 2, 3])) && !limits.admit(&list(&[0])));
+    }
+
+    #[test]
+    fn a_list_of_triples_may_be_empty_and_limits_every_number() {
+        let limits = Limits::Triples { longest: 2, least: 1, most: 9 };
+        let admits = |text: &str| limits.admit(&text.parse::<toml::Table>().unwrap()["list"]);
+        assert!(admits("list = []") && admits("list = [[1, 9, 2], [3, 3, 3]]"));
+        assert!(!admits("list = [[1, 2, 10]]") && !admits("list = [[0, 2, 1]]"));
+        assert!(!admits("list = [[1, 1, 1], [1, 1, 1], [1, 1, 1]]"));
     }
 }

@@ -23,6 +23,8 @@ pub enum Kind {
     Choice(&'static [Choice]),
     /// An array of whole numbers.
     IntegerList,
+    /// An array of arrays of three whole numbers each.
+    TripleList,
 }
 
 /// One word of a [`Kind::Choice`].
@@ -43,6 +45,7 @@ impl Kind {
             Kind::Number => value.is_float() || value.is_integer(),
             Kind::Text | Kind::Choice(_) => value.is_str(),
             Kind::IntegerList => value.as_array().is_some_and(|items| items.iter().all(Value::is_integer)),
+            Kind::TripleList => value.as_array().is_some_and(|items| items.iter().all(is_triple)),
         }
     }
 
@@ -54,6 +57,7 @@ impl Kind {
             Kind::Number => "a number",
             Kind::Text | Kind::Choice(_) => "a string",
             Kind::IntegerList => "a list of integers",
+            Kind::TripleList => "a list of lists of 3 integers",
         }
     }
 
@@ -61,6 +65,10 @@ impl Kind {
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Kind::Text | Kind::Choice(_))
     }
+}
+
+fn is_triple(value: &Value) -> bool {
+    value.as_array().is_some_and(|numbers| numbers.len() == 3 && numbers.iter().all(Value::is_integer))
 }
 
 /// A type that a key of the configuration can have.
@@ -92,6 +100,7 @@ macro_rules! settings {
 }
 
 settings!(bool => Boolean, u32 => Integer, u64 => Integer, usize => Integer, f64 => Number, String => Text, Vec<usize> => IntegerList);
+settings!(Vec<[usize; 3]> => TripleList);
 
 impl<T: Setting> Setting for Option<T> {
     const KIND: Kind = T::KIND;

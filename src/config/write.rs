@@ -42,6 +42,10 @@ mod tests {
             (_, Limits::List { least, most, .. }) => {
                 prop::collection::vec(whole_number(least, most).prop_map(Value::Integer), 1..5).prop_map(Value::Array).boxed()
             }
+            (_, Limits::Triples { least, most, .. }) => {
+                let triple = prop::collection::vec(whole_number(least, most).prop_map(Value::Integer), 3).prop_map(Value::Array);
+                prop::collection::vec(triple, 0..4).prop_map(Value::Array).boxed()
+            }
             (kind, limits) => unreachable!("{kind:?} does not go with {limits:?}"),
         };
         if key.optional { prop_oneof![Just(Value::from(NONE)), value].boxed() } else { value }

@@ -1,24 +1,91 @@
 //! What can be wrong with a network before it computes anything.
 
-use super::{Device, MlpSpec};
+use super::{Device, NetworkSpec};
 
 /// Why a network cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// A layer without units.
-    #[error("{layer} of the network has 0 units; every layer needs at least 1")]
+    /// A layer, or a setting of one, that is zero.
+    #[error("{layer} of the network has a 0, or nothing to compute; every number of a layer is at least 1")]
     EmptyLayer {
         /// Which layer, in words.
         layer: String,
     },
     /// The parameters would not fit.
-    #[error("{specification:?} has more than the {limit} parameters that a network may have; use smaller hidden layers")]
+    #[error(
+        "the network {specification} has more than the {limit} parameters that one may have; use smaller layers \
+         (network.hidden, network.convolutions)"
+    )]
     TooManyParameters {
         /// What was asked for.
-        specification: MlpSpec,
+        specification: Box<NetworkSpec>,
         /// Most parameters allowed.
         limit: usize,
+    },
+    /// One row would not fit.
+    #[error("{layer} of the network has more than the {limit} values that one row may have; use smaller layers or frames")]
+    TooManyValues {
+        /// Which layer, in words.
+        layer: String,
+        /// Most values allowed.
+        limit: usize,
+    },
+    /// A kernel that has no place.
+    #[error(
+        "{layer} of the network has a kernel of {kernel}x{kernel} pixels, but only {height}x{width} reach it; use a kernel of at most \
+         {most}, fewer convolutions or smaller strides (network.convolutions), or larger frames", most = height.min(width)
+    )]
+    KernelTooLarge {
+        /// Which layer, in words.
+        layer: String,
+        /// Height and width of the kernel.
+        kernel: usize,
+        /// Height of the image.
+        height: usize,
+        /// Width of the image.
+        width: usize,
+    },
+    /// A kernel without an image.
+    #[error(
+        "{layer} of the network needs an image of 3 dimensions (channels, height, width), but {found} reach it; set \
+         network.convolutions to [], or choose an environment that shows frames"
+    )]
+    NotAnImage {
+        /// Which layer, in words.
+        layer: String,
+        /// The shape that reaches it, in words.
+        found: String,
+    },
+    /// A dense layer on something that is not flat.
+    #[error("{layer} of the network needs one row of values, but {found} reach it; put a flatten layer before it")]
+    NotFlat {
+        /// Which layer, in words.
+        layer: String,
+        /// The shape that reaches it, in words.
+        found: String,
+    },
+    /// An image of another size.
+    #[error("{layer} of the network needs {expected} values, but {found} reach it; change the shape or the layer before")]
+    OtherLength {
+        /// Which layer, in words.
+        layer: String,
+        /// Values that reach it.
+        found: usize,
+        /// Values of the image.
+        expected: usize,
+    },
+    /// An activation that follows nothing.
+    #[error("{layer} of the network follows no layer with parameters, or another activation; remove it")]
+    NothingToActivate {
+        /// Which layer, in words.
+        layer: String,
+    },
+    /// A head with a name that tensors cannot have.
+    #[error("`{name}` cannot name a head; names are unique, of the letters a to z, digits and `_`, and not `layers`")]
+    HeadName {
+        /// The name.
+        name: String,
     },
     /// A device name that is not understood.
     #[error("unknown device `{name}`; write `cpu` or `cuda:N`, for instance `cuda:0`")]
@@ -72,4 +139,11 @@ pub enum NetworkError {
         /// Its own words.
         message: String,
     },
+}
+
+impl NetworkError {
+    /// Whether it is about the convolutions, whatever the other layers are.
+    pub fn is_about_convolutions(&self) -> bool {
+        matches!(self, Self::KernelTooLarge { .. } | Self::NotAnImage { .. })
+    }
 }

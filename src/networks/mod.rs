@@ -8,6 +8,7 @@ mod adam;
 mod cpu;
 mod device;
 mod error;
+mod input;
 mod scaling;
 mod specification;
 #[cfg(feature = "torch")]
@@ -17,8 +18,9 @@ pub use adam::{Adam, AdamSettings, clip_norm, polyak};
 pub use cpu::CpuNetwork;
 pub use device::Device;
 pub use error::NetworkError;
+pub use input::Input;
 pub use scaling::InputScaling;
-pub use specification::{MAXIMUM_PARAMETERS, MlpSpec, TensorSpec};
+pub use specification::{Head, InputElement, InputSpec, Layer, MAXIMUM_PARAMETERS, MAXIMUM_VALUES, NamedHead, NetworkSpec, TensorSpec};
 #[cfg(feature = "torch")]
 pub use torch::TorchNetwork;
 
@@ -26,17 +28,18 @@ use crate::config::schema::Engine;
 
 /// One network with one set of parameters.
 ///
-/// All matrices are row-major slices of `f32`: an input has `rows × inputs` elements, an output `rows × outputs`. `rows` may change from
-/// call to call; buffers grow to the largest seen and are then reused.
+/// All matrices are row-major: an input has `rows × inputs` elements of the type that the specification names, an output
+/// `rows × outputs` of `f32`. Images lie as PyTorch lays them: channels, then rows of pixels. `rows` may change from call to call;
+/// buffers grow to the largest seen and are then reused.
 ///
 /// # Panics
-/// Every method panics on a slice of the wrong length. The libtorch engine also panics when its device fails after it was built (out of
+/// Every method panics on a slice of the wrong length or type. The libtorch engine also panics when its device fails after it was built (out of
 /// memory, for instance): a process whose device failed can only be replaced.
 pub trait Network: Send {
     /// Shape of the network.
-    fn spec(&self) -> &MlpSpec;
+    fn spec(&self) -> &NetworkSpec;
 
-    /// All parameters, in the order of [`MlpSpec::tensors`]. With a network on a GPU, this is the copy on the host.
+    /// All parameters, in the order of [`NetworkSpec::tensors`]. With a network on a GPU, this is the copy on the host.
     fn parameters(&self) -> &[f32];
 
     /// Replaces all parameters.
@@ -48,10 +51,10 @@ pub trait Network: Send {
     fn update_parameters(&mut self, change: &mut dyn FnMut(&mut [f32]));
 
     /// Computes `output` for `input` and keeps nothing: what the last [`Self::forward`] kept stays valid.
-    fn infer(&mut self, input: &[f32], rows: usize, output: &mut [f32]);
+    fn infer(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]);
 
     /// Computes `output` for `input` and keeps what [`Self::backward`] needs.
-    fn forward(&mut self, input: &[f32], rows: usize, output: &mut [f32]);
+    fn forward(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]);
 
     /// Gradients of the last [`Self::forward`], given the gradient of a loss with respect to its output (`rows × outputs`).
     ///
@@ -59,18 +62,18 @@ pub trait Network: Send {
     /// computed. Each `forward` may be followed by one `backward`, before the parameters change.
     ///
     /// # Panics
-    /// Without a `forward` since the last `backward` or the last change of the parameters.
+    /// Without a `forward` since the last `backward` or the last change of the parameters, and when the gradient of bytes is wanted.
     fn backward(&mut self, output_gradient: &[f32], parameter_gradient: Option<&mut [f32]>, input_gradient: Option<&mut [f32]>);
 }
 
-/// Builds a network with all parameters zero; see [`MlpSpec::initialise`].
+/// Builds a network with all parameters zero; see [`NetworkSpec::initialise`].
 ///
 /// [`Engine::Auto`] takes the native engine on a CPU and libtorch on a GPU. `threads` are those of libtorch's operators, a setting of the
 /// whole process; the native engine runs on the calling thread, because processes are what scales here.
 ///
 /// # Errors
 /// When the shape is impossible, the engine is not compiled in or cannot use the device, or the device does not exist.
-pub fn build(spec: MlpSpec, engine: Engine, device: Device, threads: usize) -> Result<Box<dyn Network>, NetworkError> {
+pub fn build(spec: NetworkSpec, engine: Engine, device: Device, threads: usize) -> Result<Box<dyn Network>, NetworkError> {
     match (engine, device) {
         (Engine::Auto | Engine::Cpu, Device::Cpu) => Ok(Box::new(CpuNetwork::new(spec)?)),
         (Engine::Cpu, Device::Cuda(_)) => Err(NetworkError::EngineWithoutDevice { device }),
@@ -79,12 +82,12 @@ pub fn build(spec: MlpSpec, engine: Engine, device: Device, threads: usize) -> R
 }
 
 #[cfg(feature = "torch")]
-fn build_torch(spec: MlpSpec, device: Device, threads: usize) -> Result<Box<dyn Network>, NetworkError> {
+fn build_torch(spec: NetworkSpec, device: Device, threads: usize) -> Result<Box<dyn Network>, NetworkError> {
     Ok(Box::new(TorchNetwork::new(spec, device, threads)?))
 }
 
 #[cfg(not(feature = "torch"))]
-fn build_torch(_spec: MlpSpec, device: Device, _threads: usize) -> Result<Box<dyn Network>, NetworkError> {
+fn build_torch(_spec: NetworkSpec, device: Device, _threads: usize) -> Result<Box<dyn Network>, NetworkError> {
     Err(NetworkError::TorchNotCompiled { device })
 }
 
@@ -92,8 +95,8 @@ fn build_torch(_spec: MlpSpec, device: Device, _threads: usize) -> Result<Box<dy
 mod tests {
     use super::*;
 
-    fn spec() -> MlpSpec {
-        MlpSpec { inputs: 3, hidden: vec![8], outputs: 2, dueling: false }
+    fn spec() -> NetworkSpec {
+        NetworkSpec::perceptron(3, &[8], Head::Linear { outputs: 2 })
     }
 
     #[test]

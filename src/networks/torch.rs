@@ -5,14 +5,17 @@
 
 use tch::{Kind, Tensor};
 
-use super::{Device, MlpSpec, Network, NetworkError, TensorSpec};
+use super::input::BYTE_SCALE;
+use super::specification::{Activation, Operation, Stage};
+use super::{Device, Head, Input, InputElement, Network, NetworkError, NetworkSpec, TensorSpec};
 
 /// Most threads that libtorch is asked to use.
 const MAXIMUM_THREADS: usize = 1024;
 
 /// A network of the libtorch engine.
 pub struct TorchNetwork {
-    spec: MlpSpec,
+    spec: NetworkSpec,
+    stages: Vec<Stage>,
     device: tch::Device,
     /// The parameters on the host.
     parameters: Vec<f32>,
@@ -31,8 +34,8 @@ impl TorchNetwork {
     ///
     /// # Errors
     /// When `spec` is not valid, the device does not exist or libtorch cannot use it.
-    pub fn new(spec: MlpSpec, device: Device, threads: usize) -> Result<Self, NetworkError> {
-        spec.validate()?;
+    pub fn new(spec: NetworkSpec, device: Device, threads: usize) -> Result<Self, NetworkError> {
+        let stages = spec.stages()?;
         if !(1..=MAXIMUM_THREADS).contains(&threads) {
             return Err(NetworkError::Threads { threads, limit: MAXIMUM_THREADS });
         }
@@ -42,7 +45,7 @@ impl TorchNetwork {
         let built = Tensor::f_from_slice(&parameters)
             .and_then(|flat| flat.f_to_device(torch_device))
             .and_then(|flat| Ok((leaves(&flat, &spec.tensors())?, flat)))
-            .map(|(leaves, flat)| Self { spec, device: torch_device, parameters, flat, leaves, kept: None });
+            .map(|(leaves, flat)| Self { spec, stages, device: torch_device, parameters, flat, leaves, kept: None });
         let refused = |error: tch::TchError| NetworkError::Torch { device, message: error.to_string() };
         let mut network = built.map_err(refused)?;
         network.rehearse().map_err(refused)?;
@@ -50,42 +53,88 @@ impl TorchNetwork {
     }
 
     fn rehearse(&mut self) -> Result<(), tch::TchError> {
-        let (inputs, outputs) = (self.spec.inputs, self.spec.outputs);
-        self.try_forward(&vec![0.0; inputs], 1, &mut vec![0.0; outputs])?;
+        let (inputs, outputs) = (self.spec.inputs(), self.spec.outputs());
+        match self.spec.input.element {
+            InputElement::F32 => self.try_forward(Input::F32(&vec![0.0; inputs]), 1, &mut vec![0.0; outputs])?,
+            InputElement::U8 => self.try_forward(Input::U8(&vec![0; inputs]), 1, &mut vec![0.0; outputs])?,
+        }
         let mut gradient = vec![0.0; self.parameters.len()];
         self.try_backward(&vec![0.0; outputs], Some(&mut gradient), None)
     }
 
     /// The input as a leaf on the device, and the output computed from it.
-    fn run(&self, input: &[f32], rows: usize, input_needs_gradient: bool) -> Result<(Tensor, Tensor), tch::TchError> {
-        let size = [rows as i64, self.spec.inputs as i64];
-        let input = Tensor::f_from_slice(input)?.f_view(size)?.f_to_device(self.device)?.f_set_requires_grad(input_needs_gradient)?;
-        let mut hidden = input.shallow_clone();
-        let (layers, head) = self.leaves.split_at(2 * self.spec.hidden.len());
-        for layer in layers.chunks_exact(2) {
-            hidden = hidden.f_linear(&layer[0], Some(&layer[1]))?.f_relu_()?;
-        }
-        let output = match head {
-            [value_weight, advantage_weight, value_bias, advantage_bias] => {
-                let value = hidden.f_linear(value_weight, Some(value_bias))?;
-                let advantage = hidden.f_linear(advantage_weight, Some(advantage_bias))?;
-                let mean = advantage.f_mean_dim(-1i64, true, Kind::Float)?;
-                value.f_add(&advantage.f_sub(&mean)?)?
+    fn run(&self, input: Input<'_>, rows: usize, wants_gradient: bool) -> Result<(Tensor, Tensor), tch::TchError> {
+        let size: Vec<i64> = [rows].iter().chain(&self.spec.input.shape).map(|&length| length as i64).collect();
+        let (leaf, mut values) = match input {
+            Input::F32(values) => {
+                let leaf =
+                    Tensor::f_from_slice(values)?.f_view(size.as_slice())?.f_to_device(self.device)?.f_set_requires_grad(wants_gradient)?;
+                (leaf.shallow_clone(), leaf)
             }
-            [weight, bias] => hidden.f_linear(weight, Some(bias))?,
-            _ => unreachable!("a head has two tensors, or four with dueling streams"),
+            // Bytes travel to the device as bytes, and have no gradient.
+            Input::U8(values) => {
+                let leaf = Tensor::f_from_slice(values)?.f_view(size.as_slice())?.f_to_device(self.device)?;
+                let floats = leaf.f_to_kind(Kind::Float)?.f_mul_scalar(f64::from(BYTE_SCALE))?;
+                (leaf, floats)
+            }
         };
-        Ok((input, output))
+        let mut leaves = self.leaves.iter();
+        for stage in &self.stages {
+            values = self.run_stage(stage, &values, rows, &mut leaves)?;
+            values = match stage.activation {
+                Activation::None => values,
+                Activation::Relu => values.f_relu_()?,
+                Activation::Tanh => values.f_tanh()?,
+            };
+        }
+        Ok((leaf, values.f_reshape([rows as i64, self.spec.outputs() as i64])?))
     }
 
-    fn try_forward(&mut self, input: &[f32], rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
+    /// One stage without its activation; takes the tensors that it needs from `leaves`.
+    fn run_stage<'a>(
+        &self,
+        stage: &Stage,
+        below: &Tensor,
+        rows: usize,
+        leaves: &mut impl Iterator<Item = &'a Tensor>,
+    ) -> Result<Tensor, tch::TchError> {
+        let mut next = || leaves.next().expect("the leaves are the tensors of the stages");
+        match stage.operation {
+            Operation::Dense => match (&self.spec.head, stage.is_head) {
+                (Head::Dueling { .. }, true) => side_by_side(below, [next(), next()], [next(), next()]),
+                (Head::Named(heads), true) => {
+                    let weights: Vec<&Tensor> = heads.iter().map(|_| next()).collect();
+                    let biases: Vec<&Tensor> = heads.iter().map(|_| next()).collect();
+                    side_by_side(below, weights, biases)
+                }
+                _ => below.f_linear(next(), Some(next())),
+            },
+            Operation::Convolution(window) => {
+                let stride = [window.stride as i64; 2];
+                below.f_conv2d(next(), Some(next()), stride, [0, 0], [1, 1], 1)
+            }
+            Operation::TransposedConvolution(window) => {
+                let stride = [window.stride as i64; 2];
+                below.f_conv_transpose2d(next(), Some(next()), stride, [0, 0], [0, 0], 1, [1, 1])
+            }
+            Operation::Flatten(_) => below.f_reshape([rows as i64, stage.outputs as i64]),
+            Operation::Unflatten(shape) => below.f_reshape([rows, shape[0], shape[1], shape[2]].map(|length| length as i64)),
+            Operation::Dueling => {
+                let (value, advantage) = (below.f_narrow(1, 0, 1)?, below.f_narrow(1, 1, stage.outputs as i64)?);
+                let mean = advantage.f_mean_dim(-1i64, true, Kind::Float)?;
+                value.f_add(&advantage.f_sub(&mean)?)
+            }
+        }
+    }
+
+    fn try_forward(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
         let (input, result) = self.run(input, rows, true)?;
         copy_to_host(&result.f_detach()?, output)?;
         self.kept = Some((input, result));
         Ok(())
     }
 
-    fn try_infer(&self, input: &[f32], rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
+    fn try_infer(&self, input: Input<'_>, rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
         let _guard = tch::no_grad_guard();
         copy_to_host(&self.run(input, rows, false)?.1, output)
     }
@@ -98,6 +147,7 @@ impl TorchNetwork {
     ) -> Result<(), tch::TchError> {
         let (input, output) = self.kept.take().expect("a backward pass needs a forward pass under the same parameters before it");
         assert_eq!(output_gradient.len(), output.numel(), "the output gradient is not as long as the output");
+        assert!(input_gradient.is_none() || input.requires_grad(), "bytes have no gradient");
         let output_gradient = Tensor::f_from_slice(output_gradient)?.f_view_as(&output)?.f_to_device(self.device)?;
         // The gradient of this sum is the vector-Jacobian product; tch does not take the vector itself.
         let loss = output.f_mul(&output_gradient)?.f_sum(Kind::Float)?;
@@ -117,7 +167,7 @@ impl TorchNetwork {
 }
 
 impl Network for TorchNetwork {
-    fn spec(&self) -> &MlpSpec {
+    fn spec(&self) -> &NetworkSpec {
         &self.spec
     }
 
@@ -133,12 +183,12 @@ impl Network for TorchNetwork {
         expect_device(copied);
     }
 
-    fn infer(&mut self, input: &[f32], rows: usize, output: &mut [f32]) {
+    fn infer(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]) {
         self.check(input, rows, output);
         expect_device(self.try_infer(input, rows, output));
     }
 
-    fn forward(&mut self, input: &[f32], rows: usize, output: &mut [f32]) {
+    fn forward(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]) {
         self.check(input, rows, output);
         expect_device(self.try_forward(input, rows, output));
     }
@@ -149,10 +199,21 @@ impl Network for TorchNetwork {
 }
 
 impl TorchNetwork {
-    fn check(&self, input: &[f32], rows: usize, output: &[f32]) {
-        assert_eq!(input.len(), rows * self.spec.inputs, "the input is not {rows} rows of {} columns", self.spec.inputs);
-        assert_eq!(output.len(), rows * self.spec.outputs, "the output is not {rows} rows of {} columns", self.spec.outputs);
+    fn check(&self, input: Input<'_>, rows: usize, output: &[f32]) {
+        let columns = self.spec.outputs();
+        input.check(self.spec.input.element, rows, self.spec.inputs());
+        assert_eq!(output.len(), rows * columns, "the output is not {rows} rows of {columns} columns");
     }
+}
+
+/// Several linear layers on the same input, their outputs in one row.
+fn side_by_side<'a>(
+    below: &Tensor,
+    weights: impl IntoIterator<Item = &'a Tensor>,
+    biases: impl IntoIterator<Item = &'a Tensor>,
+) -> Result<Tensor, tch::TchError> {
+    let heads = weights.into_iter().zip(biases).map(|(weight, bias)| below.f_linear(weight, Some(bias)));
+    Tensor::f_cat(&heads.collect::<Result<Vec<_>, _>>()?, 1)
 }
 
 /// Views of `flat` that autograd treats as leaves: they share its memory, but not its history.
@@ -189,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_gpu_that_is_not_there_is_refused_with_its_name() {
-        let spec = MlpSpec { inputs: 2, hidden: vec![], outputs: 1, dueling: false };
+        let spec = NetworkSpec::perceptron(2, &[], Head::Linear { outputs: 1 });
         let refused = TorchNetwork::new(spec.clone(), Device::Cuda(4096), 1).err().expect("no machine has 4,097 GPUs");
         assert!(matches!(refused, NetworkError::NoCuda { .. } | NetworkError::NoSuchDevice { .. }), "{refused}");
         assert!(refused.to_string().contains("cuda:4096"), "{refused}");

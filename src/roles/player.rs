@@ -127,8 +127,9 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Out
     let saved = Policy::load(&weights)?;
     let mut config = config_at(path)?;
     config.algorithm.name.clone_from(&saved.metadata.algorithm);
-    config.network.hidden.clone_from(&saved.spec.hidden);
-    config.network.dueling = saved.spec.dueling;
+    config.network.convolutions = saved.spec.convolutions();
+    config.network.hidden = saved.spec.hidden();
+    config.network.dueling = saved.spec.is_dueling();
     config.algorithm.normalise_observations = saved.metadata.input_scaling.is_some();
     let episodes = episodes.max(1);
     let mut environments = environments::make(&config, episodes.min(MOST_ENVIRONMENTS))?;

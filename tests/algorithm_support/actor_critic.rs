@@ -6,7 +6,7 @@ use shoal::algorithms::{Algorithm, Random};
 use shoal::config::Config;
 use shoal::config::schema::Loss;
 use shoal::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
-use shoal::networks::MlpSpec;
+use shoal::networks::{Head, NetworkSpec};
 use shoal::replay::Batch;
 use tch::{Kind, Tensor};
 
@@ -43,7 +43,7 @@ impl ActorCritic {
     /// From the saved state of a learner that has made no update; actions have `elements` elements.
     pub fn new(kinship: Kinship, config: &Config, algorithm: &dyn Algorithm, elements: usize, mut state: &[f32]) -> Self {
         let spec = algorithm.network();
-        let critic = MlpSpec { inputs: spec.inputs + elements, outputs: 1, ..spec.clone() };
+        let critic = NetworkSpec::perceptron(spec.inputs() + elements, &spec.hidden(), Head::Linear { outputs: 1 });
         let policy = Network::take(&mut state, spec, kinship != Kinship::Sac);
         let count = if kinship == Kinship::Ddpg { 1 } else { 2 };
         let critics = (0..count).map(|_| Network::take(&mut state, &critic, true)).collect();

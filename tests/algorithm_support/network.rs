@@ -2,12 +2,12 @@
 //! averaging as the papers write them.
 
 use shoal::config::schema::LearnerConfig;
-use shoal::networks::MlpSpec;
+use shoal::networks::NetworkSpec;
 use tch::{Kind, Tensor};
 
 /// Parameters, target parameters and the moments of the optimizer, each one flat tensor.
 pub struct Network {
-    spec: MlpSpec,
+    spec: NetworkSpec,
     online: Tensor,
     target: Option<Tensor>,
     first_moment: Tensor,
@@ -17,7 +17,7 @@ pub struct Network {
 
 impl Network {
     /// The network that begins at the front of `state`, a learner's saved state before its first update; takes it off.
-    pub fn take(state: &mut &[f32], spec: &MlpSpec, with_target: bool) -> Self {
+    pub fn take(state: &mut &[f32], spec: &NetworkSpec, with_target: bool) -> Self {
         let count = spec.parameter_count();
         let mut part = |length: usize| {
             let (part, rest) = state.split_at(length);
@@ -90,7 +90,7 @@ pub fn values(tensor: &Tensor) -> Vec<f64> {
     Vec::try_from(tensor.detach().to_kind(Kind::Double).reshape([-1])).expect("a row of f64")
 }
 
-fn outputs(spec: &MlpSpec, flat: &Tensor, input: &Tensor) -> Tensor {
+fn outputs(spec: &NetworkSpec, flat: &Tensor, input: &Tensor) -> Tensor {
     let tensors = spec.tensors();
     let parts: Vec<Tensor> = tensors
         .iter()
@@ -99,7 +99,7 @@ fn outputs(spec: &MlpSpec, flat: &Tensor, input: &Tensor) -> Tensor {
             flat.narrow(0, tensor.offset as i64, tensor.length() as i64).reshape(shape.as_slice())
         })
         .collect();
-    let (layers, head) = parts.split_at(2 * spec.hidden.len());
+    let (layers, head) = parts.split_at(2 * spec.hidden().len());
     let hidden = layers.chunks_exact(2).fold(input.shallow_clone(), |below, layer| below.linear(&layer[0], Some(&layer[1])).relu());
     match head {
         [weight, bias] => hidden.linear(weight, Some(bias)),

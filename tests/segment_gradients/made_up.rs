@@ -4,7 +4,7 @@ use shoal::algorithms::{Algorithm, AlgorithmError, Learning, Policy, Random, Siz
 use shoal::config::Config;
 use shoal::experience::{Experience, Prioritized, Recorder, Seat, Source, SourceError};
 use shoal::metrics::{Metric, Share};
-use shoal::networks::MlpSpec;
+use shoal::networks::{Head, NetworkSpec};
 use shoal::replay::{Batch, RateLimiter, Schema};
 use shoal::segment::Segment;
 use shoal::sync::Ordering;
@@ -45,7 +45,7 @@ impl Default for MadeUp {
 impl MadeUp {
     /// The algorithm, as learner `number` sees it.
     pub(crate) fn algorithm(self, segment: &Segment, config: &Config, schema: Schema, number: usize, parameters: usize) -> MadeUpAlgorithm {
-        let network = MlpSpec { inputs: 1, hidden: Vec::new(), outputs: 1, dueling: false };
+        let network = NetworkSpec::perceptron(1, &[], Head::Linear { outputs: 1 });
         let experience = Rows { config: config.clone(), schema };
         MadeUpAlgorithm { asked: self, segment: segment.name().to_owned(), experience, network, number, parameters }
     }
@@ -55,7 +55,7 @@ pub(crate) struct MadeUpAlgorithm {
     asked: MadeUp,
     segment: String,
     experience: Rows,
-    network: MlpSpec,
+    network: NetworkSpec,
     number: usize,
     parameters: usize,
 }
@@ -105,7 +105,7 @@ impl Algorithm for MadeUpAlgorithm {
         METRICS
     }
 
-    fn network(&self) -> &MlpSpec {
+    fn network(&self) -> &NetworkSpec {
         &self.network
     }
 

@@ -41,6 +41,14 @@ pub(super) fn mask_gradient(gradient: &mut [f32], activation: &[f32]) {
     }
 }
 
+/// Lets the gradient pass through the hyperbolic tangent that gave the activation.
+#[inline(always)]
+pub(super) fn tanh_gradient(gradient: &mut [f32], activation: &[f32]) {
+    for (gradient, activation) in gradient.iter_mut().zip(activation) {
+        *gradient *= 1.0 - activation * activation;
+    }
+}
+
 /// Sums over the rows of a matrix: the gradient of a bias.
 #[inline(always)]
 pub(super) fn column_sums(matrix: &[f32], sums: &mut [f32]) {

@@ -1,49 +1,83 @@
-//! The native engine: multi-layer perceptrons on the calling thread, with a backward pass written by hand.
+//! The native engine: networks on the calling thread, with a backward pass written by hand.
 //!
 //! It exists because small networks are dominated by overheads in a general framework: here one call costs its arithmetic and little
 //! more. Nothing is allocated once the largest number of rows was seen.
+//!
+//! Between two layers, images lie with the channels of a pixel side by side; they enter, leave and are flattened as PyTorch lays them.
 
+mod backward;
+mod convolution;
 mod elementwise;
+mod forward;
+mod frames;
 mod linear;
 mod narrow;
+mod patches;
 
 use pulp::Arch;
 
-use self::{
-    elementwise::{combine_streams, split_gradient},
-    linear::Linear,
-};
-use super::{MlpSpec, Network, NetworkError, specification::LinearSpec};
+use self::convolution::{Convolution, Scratch};
+use self::linear::Linear;
+use super::specification::{Activation, Operation, Stage};
+use super::{Input, Network, NetworkError, NetworkSpec};
 
 /// A network of the native engine.
 pub struct CpuNetwork {
-    spec: MlpSpec,
-    linears: Vec<LinearSpec>,
+    spec: NetworkSpec,
+    inputs: usize,
+    outputs: usize,
+    stages: Vec<Stage>,
+    /// Whether there are dense layers only, with ReLU between them.
+    is_perceptron: bool,
     parameters: Vec<f32>,
     /// Weights of the first layer as `[inputs, outputs]`, if its product wants them so; follows every change of the parameters.
     transposed_weight: Vec<f32>,
+    /// For each stage the window that it moves, if any, with the weights packed for the forward pass.
+    convolutions: Vec<Option<Convolution>>,
+    /// Whether the weights are packed for the backward pass too.
+    packed_for_backward: bool,
     arch: Arch,
     /// What the last forward pass left for the backward pass.
     kept: Activations,
-    kept_input: Vec<f32>,
+    kept_input: KeptInput,
     kept_rows: Option<usize>,
     /// Activations of inference, apart from the kept ones.
     scratch: Activations,
-    /// Gradients that travel down from layer to layer, and the one above.
+    buffers: Buffers,
+}
+
+/// Results of the stages of one pass.
+#[derive(Default)]
+struct Activations {
+    /// `rows × outputs` of each stage, after its activation; that of the last stage only if it has one.
+    stages: Vec<Vec<f32>>,
+    /// Bytes of the input as floats.
+    floats: Vec<f32>,
+    /// One image of the input.
+    image: Vec<f32>,
+    convolution: Scratch,
+}
+
+/// The input of the last forward pass.
+#[derive(Default)]
+struct KeptInput {
+    floats: Vec<f32>,
+    bytes: Vec<u8>,
+    is_bytes: bool,
+}
+
+/// Buffers of the backward pass.
+#[derive(Default)]
+struct Buffers {
+    /// Gradients that travel down from stage to stage, and the one above.
     gradient: Vec<f32>,
-    gradient_above: Vec<f32>,
+    above: Vec<f32>,
     /// Activations of the rows that a gradient passes through.
     selected: Vec<f32>,
     selected_rows: Vec<usize>,
-}
-
-/// Outputs of the layers of one pass.
-#[derive(Default)]
-struct Activations {
-    /// `rows × units` of each hidden layer, after ReLU.
-    hidden: Vec<Vec<f32>>,
-    /// `rows × (1 + outputs)` of a dueling head: the value, then the advantages.
-    streams: Vec<f32>,
+    /// One image of the input.
+    image: Vec<f32>,
+    convolution: Scratch,
 }
 
 impl CpuNetwork {
@@ -51,91 +85,83 @@ impl CpuNetwork {
     ///
     /// # Errors
     /// When `spec` is not valid.
-    pub fn new(spec: MlpSpec) -> Result<Self, NetworkError> {
-        spec.validate()?;
-        let activations = || Activations { hidden: vec![Vec::new(); spec.hidden.len()], streams: Vec::new() };
-        let linears = spec.linears();
-        let first = &linears[0];
-        let transposed = if Linear::wants_transposed(first.inputs) { first.inputs * first.outputs } else { 0 };
+    pub fn new(spec: NetworkSpec) -> Result<Self, NetworkError> {
+        let mut stages = spec.stages()?;
+        // Images enter as they are flattened.
+        if matches!(stages[0].operation, Operation::Flatten(_)) {
+            stages.remove(0);
+        }
+        stages.extend(flattened_output(&stages));
+        let arch = Arch::new();
+        let window = |stage: &Stage| match stage.operation {
+            Operation::Convolution(window) | Operation::TransposedConvolution(window) => Some(Convolution::new(arch, window)),
+            _ => None,
+        };
+        let activations = || Activations { stages: stages.iter().map(|_| Vec::new()).collect(), ..Activations::default() };
+        let first = &stages[0];
+        let transposed = first.operation == Operation::Dense && Linear::wants_transposed(first.inputs);
+        let is_plain = |stage: &Stage| stage.operation == Operation::Dense && stage.activation != Activation::Tanh;
+        let is_last_linear = stages.last().is_some_and(|last| last.activation == Activation::None);
         Ok(Self {
+            inputs: spec.inputs(),
+            outputs: spec.outputs(),
+            is_perceptron: stages.iter().all(is_plain) && is_last_linear,
             parameters: vec![0.0; spec.parameter_count()],
-            transposed_weight: vec![0.0; transposed],
-            arch: Arch::new(),
+            transposed_weight: vec![0.0; if transposed { first.inputs * first.outputs } else { 0 }],
+            convolutions: stages.iter().map(window).collect(),
+            packed_for_backward: false,
+            arch,
             kept: activations(),
-            kept_input: Vec::new(),
+            kept_input: KeptInput::default(),
             kept_rows: None,
             scratch: activations(),
-            gradient: Vec::new(),
-            gradient_above: Vec::new(),
-            selected: Vec::new(),
-            selected_rows: Vec::new(),
-            linears,
+            buffers: Buffers::default(),
+            stages,
             spec,
         })
     }
 
-    /// The layer at `index`, with the parameters that belong to it.
+    /// The dense stage at `index`, with the parameters that belong to it.
     fn linear(&self, index: usize) -> Linear<'_> {
-        let spec = &self.linears[index];
+        let stage = &self.stages[index];
         Linear {
-            inputs: spec.inputs,
-            outputs: spec.outputs,
-            weight: &self.parameters[spec.weight.clone()],
+            inputs: stage.inputs,
+            outputs: stage.outputs,
+            weight: &self.parameters[stage.weight.clone()],
             transposed_weight: if index == 0 { &self.transposed_weight } else { &[] },
-            bias: &self.parameters[spec.bias.clone()],
+            bias: &self.parameters[stage.bias.clone()],
         }
     }
 
-    fn run(&self, activations: &mut Activations, input: &[f32], rows: usize, output: &mut [f32]) {
-        assert_eq!(input.len(), rows * self.spec.inputs, "the input is not {rows} rows of {} columns", self.spec.inputs);
-        assert_eq!(output.len(), rows * self.spec.outputs, "the output is not {rows} rows of {} columns", self.spec.outputs);
-        let Activations { hidden, streams } = activations;
-        let mut below = input;
-        for (index, hidden) in hidden.iter_mut().enumerate() {
-            let target = sized(hidden, rows * self.spec.hidden[index]);
-            self.linear(index).forward(self.arch, below, target, true);
-            below = target;
-        }
-        let head = self.linear(self.linears.len() - 1);
-        if self.spec.dueling {
-            let streams = sized(streams, rows * head.outputs);
-            head.forward(self.arch, below, streams, false);
-            combine_streams(streams, output, self.spec.outputs);
-        } else {
-            head.forward(self.arch, below, output, false);
+    /// The window of the stage at `index`.
+    fn convolution(&self, index: usize) -> &Convolution {
+        self.convolutions[index].as_ref().expect("the stage moves a window")
+    }
+
+    /// The channels of the images that enter, if the first stage wants them side by side.
+    fn image_channels(&self) -> Option<usize> {
+        match self.stages[0].operation {
+            Operation::Convolution(window) => Some(window.image[0]),
+            Operation::TransposedConvolution(window) => Some(window.places[0]),
+            _ => None,
         }
     }
 
-    /// The gradient of the input alone. Rows whose output has no gradient are left out of every product.
-    fn input_gradient(&mut self, output_gradient: &[f32], input_gradient: &mut [f32]) {
-        let MlpSpec { inputs, outputs, .. } = self.spec;
-        let has_gradient = |row: &[f32]| row.iter().any(|&value| value != 0.0);
-        let mut rows = std::mem::take(&mut self.selected_rows);
-        rows.clear();
-        rows.extend(output_gradient.chunks_exact(outputs).enumerate().filter(|(_, row)| has_gradient(row)).map(|(row, _)| row));
-        input_gradient.fill(0.0);
-        let (mut gradient, mut above) = (std::mem::take(&mut self.gradient), std::mem::take(&mut self.gradient_above));
-        let mut selected = std::mem::take(&mut self.selected);
-        select(output_gradient, outputs, &rows, &mut above);
-        for (index, spec) in self.linears.iter().enumerate().rev() {
-            let activation = if index == 0 {
-                None
+    /// Packs the weights of all windows for the pass in one direction.
+    fn pack(&mut self, is_forward: bool) {
+        for (stage, convolution) in self.stages.iter().zip(&mut self.convolutions) {
+            let Some(convolution) = convolution else { continue };
+            let weight = &self.parameters[stage.weight.clone()];
+            if matches!(stage.operation, Operation::Convolution(_)) == is_forward {
+                convolution.pack_to_places(weight);
             } else {
-                select(&self.kept.hidden[index - 1], spec.inputs, &rows, &mut selected);
-                Some(selected.as_slice())
-            };
-            let below = sized(&mut gradient, rows.len() * spec.inputs);
-            self.linear(index).input_gradient(self.arch, &above[..rows.len() * spec.outputs], below, activation);
-            std::mem::swap(&mut gradient, &mut above);
+                convolution.pack_to_image(weight);
+            }
         }
-        for (&row, values) in rows.iter().zip(above.chunks_exact(inputs)) {
-            input_gradient[row * inputs..][..inputs].copy_from_slice(values);
-        }
-        (self.gradient, self.gradient_above, self.selected, self.selected_rows) = (gradient, above, selected, rows);
     }
 
     fn transpose_first_weight(&mut self) {
-        let first = &self.linears[0];
+        let first = &self.stages[0];
         let weight = &self.parameters[first.weight.clone()];
         for (input, column) in self.transposed_weight.chunks_exact_mut(first.outputs).enumerate() {
             for (output, value) in column.iter_mut().enumerate() {
@@ -146,7 +172,7 @@ impl CpuNetwork {
 }
 
 impl Network for CpuNetwork {
-    fn spec(&self) -> &MlpSpec {
+    fn spec(&self) -> &NetworkSpec {
         &self.spec
     }
 
@@ -158,70 +184,83 @@ impl Network for CpuNetwork {
         change(&mut self.parameters);
         self.kept_rows = None;
         self.transpose_first_weight();
+        self.pack(true);
+        self.packed_for_backward = false;
     }
 
-    fn infer(&mut self, input: &[f32], rows: usize, output: &mut [f32]) {
+    fn infer(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]) {
         // Taken out while the network is borrowed; an empty workspace does not allocate.
         let mut scratch = std::mem::take(&mut self.scratch);
         self.run(&mut scratch, input, rows, output);
         self.scratch = scratch;
     }
 
-    fn forward(&mut self, input: &[f32], rows: usize, output: &mut [f32]) {
+    fn forward(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]) {
         let mut kept = std::mem::take(&mut self.kept);
         self.run(&mut kept, input, rows, output);
         self.kept = kept;
-        sized(&mut self.kept_input, input.len()).copy_from_slice(input);
+        self.kept_input.keep(input);
         self.kept_rows = Some(rows);
     }
 
-    fn backward(&mut self, output_gradient: &[f32], mut parameter_gradient: Option<&mut [f32]>, mut input_gradient: Option<&mut [f32]>) {
+    fn backward(&mut self, output_gradient: &[f32], parameter_gradient: Option<&mut [f32]>, input_gradient: Option<&mut [f32]>) {
         let rows = self.kept_rows.take().expect("a backward pass needs a forward pass under the same parameters before it");
-        let MlpSpec { inputs, outputs, dueling, .. } = self.spec;
+        let (inputs, outputs) = (self.inputs, self.outputs);
         assert_eq!(output_gradient.len(), rows * outputs, "the output gradient is not {rows} rows of {outputs} columns");
         if let Some(parameter_gradient) = &parameter_gradient {
             assert_eq!(parameter_gradient.len(), self.parameters.len(), "the parameter gradient has the wrong length");
         }
         if let Some(input_gradient) = &input_gradient {
             assert_eq!(input_gradient.len(), rows * inputs, "the input gradient is not {rows} rows of {inputs} columns");
+            assert!(!self.kept_input.is_bytes, "bytes have no gradient");
         }
-        if let (None, Some(input_gradient), false) = (&parameter_gradient, &mut input_gradient, dueling) {
-            return self.input_gradient(output_gradient, input_gradient);
+        if !self.packed_for_backward {
+            self.pack(false);
+            self.packed_for_backward = true;
         }
-        let (mut gradient, mut above) = (std::mem::take(&mut self.gradient), std::mem::take(&mut self.gradient_above));
-        // The two swap places from layer to layer, so both must hold the widest.
-        let widest = self.linears.iter().map(|linear| linear.outputs).max().unwrap_or(0);
-        for buffer in [&mut gradient, &mut above] {
-            sized(buffer, rows * widest);
-        }
-        if dueling {
-            split_gradient(output_gradient, sized(&mut above, rows * (1 + outputs)), outputs);
-        } else {
-            sized(&mut above, output_gradient.len()).copy_from_slice(output_gradient);
-        }
-        for (index, spec) in self.linears.iter().enumerate().rev() {
-            let linear = self.linear(index);
-            let above_values = &above[..rows * spec.outputs];
-            let input = if index == 0 { &self.kept_input[..rows * inputs] } else { &self.kept.hidden[index - 1][..rows * spec.inputs] };
-            if let Some(parameter_gradient) = &mut parameter_gradient {
-                let (weight_gradient, bias_gradient) = parameter_gradient[spec.weight.start..spec.bias.end].split_at_mut(spec.weight.len());
-                linear.parameter_gradient(self.arch, above_values, input, weight_gradient, bias_gradient);
+        // Taken out while the network is borrowed; an empty workspace does not allocate.
+        let mut buffers = std::mem::take(&mut self.buffers);
+        match (parameter_gradient, input_gradient) {
+            (None, Some(input_gradient)) if self.is_perceptron => {
+                self.input_gradient(&mut buffers, output_gradient, input_gradient);
             }
-            if index > 0 {
-                linear.input_gradient(self.arch, above_values, sized(&mut gradient, rows * spec.inputs), Some(input));
-                std::mem::swap(&mut gradient, &mut above);
-            } else if let Some(input_gradient) = input_gradient.take() {
-                linear.input_gradient(self.arch, above_values, input_gradient, None);
+            (parameter_gradient, input_gradient) => {
+                self.gradients(&mut buffers, rows, output_gradient, parameter_gradient, input_gradient);
             }
         }
-        (self.gradient, self.gradient_above) = (gradient, above);
+        self.buffers = buffers;
     }
 }
 
-/// Copies the chosen rows of a matrix, one after the other.
-fn select(matrix: &[f32], columns: usize, rows: &[usize], target: &mut Vec<f32>) {
-    target.clear();
-    rows.iter().for_each(|&row| target.extend_from_slice(&matrix[row * columns..][..columns]));
+impl KeptInput {
+    fn keep(&mut self, input: Input<'_>) {
+        self.is_bytes = matches!(input, Input::U8(_));
+        match input {
+            Input::F32(values) => sized(&mut self.floats, values.len()).copy_from_slice(values),
+            Input::U8(values) => {
+                self.bytes.clear();
+                self.bytes.extend_from_slice(values);
+            }
+        }
+    }
+
+    fn input(&self, length: usize) -> Input<'_> {
+        if self.is_bytes { Input::U8(&self.bytes[..length]) } else { Input::F32(&self.floats[..length]) }
+    }
+}
+
+/// What lays an output image as PyTorch does, if the last stage gives one.
+fn flattened_output(stages: &[Stage]) -> Option<Stage> {
+    let last = stages.last()?;
+    let image = match last.operation {
+        Operation::Convolution(window) => window.places,
+        Operation::TransposedConvolution(window) => window.image,
+        Operation::Unflatten(image) => image,
+        Operation::Dense | Operation::Flatten(_) | Operation::Dueling => return None,
+    };
+    let (inputs, outputs, end) = (last.outputs, last.outputs, last.bias.end);
+    let operation = Operation::Flatten(image);
+    Some(Stage { operation, inputs, outputs, weight: end..end, bias: end..end, activation: Activation::None, is_head: false })
 }
 
 /// The first `length` elements of a buffer that never shrinks.

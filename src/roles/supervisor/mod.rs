@@ -29,7 +29,7 @@ use std::time::Instant;
 
 use thiserror::Error;
 
-use crate::algorithms::{Algorithm, AlgorithmError, registry as algorithms};
+use crate::algorithms::{Algorithm, registry as algorithms};
 use crate::config::{ConfigError, ConfigErrors, Loaded};
 use crate::environments::{EnvironmentError, EnvironmentSpec};
 use crate::machine::Machine;
@@ -121,15 +121,8 @@ impl Prepared {
         environments::resolve(&mut loaded.config, &source).map_err(|error| about_environment(&loaded, &error))?;
         let examined = environments::request(&loaded.config).examine().map_err(|error| about_environment(&loaded, &error))?;
         let (environment, software) = (examined.spec, examined.software);
-        let algorithm = algorithms::build(&loaded.config, &environment).map_err(|error| {
-            let key = match &error {
-                AlgorithmError::Unknown { .. } => "algorithm.name",
-                AlgorithmError::ActionSpace { .. } | AlgorithmError::Unbounded { .. } => "environment.id",
-                AlgorithmError::NoActorErrors { .. } => "replay.initial_priority",
-                _ => "network.hidden",
-            };
-            refuse(loaded.error_at(key, error.to_string()))
-        })?;
+        let algorithm =
+            algorithms::build(&loaded.config, &environment).map_err(|error| refuse(loaded.error_at(error.key(), error.to_string())))?;
         Ok(Self { loaded, environment, software, algorithm, machine: Machine::detect(), started })
     }
 
