@@ -15,7 +15,7 @@
 //!
 //! There is no lock and nothing to repair. A dead process's number goes with its slot. A first in line that does not take its
 //! turn (stopped, or dead and not yet noticed) holds the others up until the samplers have used up the surplus, or until
-//! somebody behind it has seen it so [`LOOKS`] times, since perhaps nobody samples but those behind it. Who finds that passes
+//! somebody behind it has seen it so 500 times, since perhaps nobody samples but those behind it. Who finds that passes
 //! over it: it holds up nobody until it moves again, and is first again. Counts decide this, not a clock.
 
 use super::limiter::{PATIENCE, RateLimiter};
