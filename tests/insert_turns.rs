@@ -106,6 +106,20 @@ impl<'r> World<'r> {
         first
     }
 
+    /// Serve so many, and count who was served.
+    fn serve(&self, slots: &[usize], turns: usize) -> [usize; FLUSHES.len()] {
+        let mut served = [0; FLUSHES.len()];
+        (0..turns).for_each(|_| served[self.serve_the_first(slots)] += 1);
+        served
+    }
+
+    /// End the run, in which nothing was lost.
+    fn finish(mut self) {
+        self.run.segment.control().set_run_state(RunState::Stopping);
+        self.family.join();
+        self.run.assert_tree_is_exact();
+    }
+
     /// Let the process in `slot` stand still at `trouble` in its next turn, where it is the first of all.
     fn stop_at(&self, slot: usize, trouble: Trouble) {
         let others: Vec<usize> = (0..FLUSHES.len()).filter(|&other| other != slot).collect();
@@ -164,23 +178,18 @@ fn sizes() -> Sizes {
 #[test]
 fn whoever_waits_is_served_in_order_however_much_it_inserts() {
     let run = Run::new(sizes());
-    let mut world = World::new(&run);
-    let mut served = [0; FLUSHES.len()];
-    for round in 0..100 {
-        for _ in FLUSHES {
-            served[world.serve_the_first(&[0, 1, 2])] += 1;
-        }
-        assert_eq!(served, [round + 1; FLUSHES.len()], "everybody has its turn in every round");
+    let world = World::new(&run);
+    for _ in 0..100 {
+        assert_eq!(world.serve(&[0, 1, 2], FLUSHES.len()), [1; FLUSHES.len()], "everybody has its turn in every round");
     }
-    run.segment.control().set_run_state(RunState::Stopping);
-    world.family.join();
+    world.finish();
 }
 
 #[test]
 fn a_process_stopped_in_its_turn_is_passed_over_and_is_first_again_when_it_goes_on() {
     for trouble in [Trouble::InLine, Trouble::Served, Trouble::Inserted] {
         let run = Run::new(sizes());
-        let mut world = World::new(&run);
+        let world = World::new(&run);
         world.stop_at(1, trouble);
         let before = [0, 2].map(|slot| world.inserted(slot));
         // It is its turn until the samplers need more than there is.
@@ -188,20 +197,14 @@ fn a_process_stopped_in_its_turn_is_passed_over_and_is_first_again_when_it_goes_
         world.family.wait_until(|| world.inserted(0) > before[0] || world.inserted(2) > before[1]);
         world.wait_for_all(&[0, 2]);
         assert!(!world.is_ready(1), "{trouble:?}: it holds up the others still");
-        let mut served = [0; FLUSHES.len()];
-        (0..20).for_each(|_| served[world.serve_the_first(&[0, 2])] += 1);
-        assert_eq!(served, [10, 0, 10], "{trouble:?}");
+        assert_eq!(world.serve(&[0, 2], 20), [10, 0, 10], "{trouble:?}");
         world.family.go_on(1);
         world.wait_for_all(&[0, 1, 2]);
         if trouble == Trouble::InLine {
             assert_eq!(world.serve_the_first(&[0, 1, 2]), 1, "it came before all others");
         }
-        let mut served = [0; FLUSHES.len()];
-        (0..30).for_each(|_| served[world.serve_the_first(&[0, 1, 2])] += 1);
-        assert_eq!(served, [10; FLUSHES.len()], "{trouble:?}");
-        run.segment.control().set_run_state(RunState::Stopping);
-        world.family.join();
-        run.assert_tree_is_exact();
+        assert_eq!(world.serve(&[0, 1, 2], 30), [10; FLUSHES.len()], "{trouble:?}");
+        world.finish();
     }
 }
 
@@ -217,16 +220,12 @@ fn a_process_killed_in_its_turn_is_passed_over_and_its_place_is_given_up_with_it
         let before = [0, 2].map(|slot| world.inserted(slot));
         world.sample_until(0.0);
         world.family.wait_until(|| world.inserted(0) > before[0] || world.inserted(2) > before[1]);
-        (0..10).for_each(|_| _ = world.serve_the_first(&[0, 2]));
+        world.serve(&[0, 2], 10);
         world.family.repair_patiently(1);
         assert_eq!(world.place(1), None, "{trouble:?}");
         world.start(1);
-        let mut served = [0; FLUSHES.len()];
-        (0..30).for_each(|_| served[world.serve_the_first(&[0, 1, 2])] += 1);
-        assert_eq!(served, [10; FLUSHES.len()], "{trouble:?}");
-        run.segment.control().set_run_state(RunState::Stopping);
-        world.family.join();
-        run.assert_tree_is_exact();
+        assert_eq!(world.serve(&[0, 1, 2], 30), [10; FLUSHES.len()], "{trouble:?}");
+        world.finish();
     }
 }
 
@@ -238,9 +237,8 @@ fn the_next_in_line_goes_on_at_once_when_the_slot_of_a_dead_one_is_free() {
     world.family.kill(&[1]);
     world.family.repair_patiently(1);
     // The samplers do not have to use up the surplus: the band is enough.
-    (0..10).for_each(|_| _ = world.serve_the_first(&[0, 2]));
-    run.segment.control().set_run_state(RunState::Stopping);
-    world.family.join();
+    world.serve(&[0, 2], 10);
+    world.finish();
 }
 
 #[test]

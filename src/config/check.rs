@@ -5,7 +5,7 @@ use toml::Value;
 use super::document::{Entry, type_name};
 use super::error::{ConfigError, Problem};
 use super::key::Key;
-use super::setting::Kind;
+use super::setting::{Kind, is_triple};
 use super::suggestion;
 
 /// The key that `entry` sets, or what is wrong with it.
@@ -38,9 +38,7 @@ fn advice_on_type(key: &Key, value: &Value) -> String {
             format!("; write {text} without quotes")
         }
         (Kind::IntegerList, Value::Integer(number)) => format!("; write [{number}]"),
-        (Kind::TripleList, Value::Array(numbers)) if numbers.len() == 3 && numbers.iter().all(Value::is_integer) => {
-            format!("; write [{value}]")
-        }
+        (Kind::TripleList, _) if is_triple(value) => format!("; write [{value}]"),
         (Kind::Text | Kind::Choice(_), Value::Integer(_) | Value::Float(_) | Value::Boolean(_)) => {
             format!("; write it in quotes: \"{value}\"")
         }

@@ -67,7 +67,8 @@ impl Kind {
     }
 }
 
-fn is_triple(value: &Value) -> bool {
+/// Whether a value is an array of three whole numbers.
+pub(super) fn is_triple(value: &Value) -> bool {
     value.as_array().is_some_and(|numbers| numbers.len() == 3 && numbers.iter().all(Value::is_integer))
 }
 
