@@ -20,7 +20,7 @@ table! {
 choice! {
     /// What computes forward and backward passes.
     Engine {
-        /// `cpu` for multi-layer perceptrons on a CPU, `torch` otherwise.
+        /// `cpu` on a CPU, `torch` on a GPU.
         Auto = "auto",
         /// The native engine: flat parameters, hand-written backward pass.
         Cpu = "cpu",
