@@ -91,7 +91,7 @@ fn a_repairer_is_not_taken_for_dead_by_who_can_open_no_files() {
 
 #[test]
 fn a_repair_that_somebody_has_put_off_rests_and_does_not_close_the_gate_again_and_again() {
-    let shared = Shared::new();
+    let shared = Shared::for_participants(3);
     let inside = || shared.segment.processes().iter().filter(|slot| slot.in_operation()).count();
     let stopped = Traced::start(|| {
         let held = shared.open();
@@ -111,6 +111,15 @@ fn a_repair_that_somebody_has_put_off_rests_and_does_not_close_the_gate_again_an
     let rests_until = shared.segment.control().repair_not_before_ns();
     assert!(leaderless::sweep(&shared.segment, &shared.schema).is_empty(), "a living participant is inside an operation");
     assert_ne!(rests_until.swap(u64::MAX, Ordering::SeqCst), 0);
+    // A place in which nothing is left undone is free again at once: for that nobody has to leave an operation.
+    let gone = system::fork_child(|| {
+        let held = shared.open();
+        add(&held, 102..103, &mut Vec::new());
+        std::mem::forget(held);
+        0
+    });
+    assert!(system::wait_for_children(&[gone.expect("fork")]));
+    assert_eq!(leaderless::sweep(&shared.segment, &shared.schema).len(), 1);
     // It would succeed now, but whoever looks does not try.
     stopped.finish();
     let before = Snapshot::take(&shared.segment);

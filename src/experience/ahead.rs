@@ -1,7 +1,7 @@
 //! A thread that draws the next batch while the current one trains.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{Builder, Scope};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use rand::SeedableRng;
 
@@ -10,17 +10,18 @@ use crate::replay::{Batch, SampleError, Sampler, Schema};
 use crate::segment::Segment;
 
 /// Draws one batch ahead.
-pub(super) struct Ahead {
+pub(super) struct Ahead<'a> {
     requests: SyncSender<(Batch, f32)>,
     drawn: Receiver<Result<Batch, SampleError>>,
     /// A batch that is not lent out.
     spare: Option<Batch>,
     is_drawing: bool,
+    thread: Option<ScopedJoinHandle<'a, ()>>,
 }
 
-impl Ahead {
+impl<'a> Ahead<'a> {
     /// The thread ends once this is dropped. `spare` is the second batch, beside the one that trains.
-    pub(super) fn start<'a>(
+    pub(super) fn start(
         threads: &'a Scope<'a, '_>,
         segment: &'a Segment,
         schema: &Schema,
@@ -38,8 +39,9 @@ impl Ahead {
                 }
             }
         };
-        Builder::new().name("batches".into()).spawn_scoped(threads, draw).map_err(|source| SourceError::Thread { source })?;
-        Ok(Self { requests, drawn, spare: Some(spare), is_drawing: false })
+        let thread = Builder::new().name("batches".into()).spawn_scoped(threads, draw);
+        let thread = Some(thread.map_err(|source| SourceError::Thread { source })?);
+        Ok(Self { requests, drawn, spare: Some(spare), is_drawing: false, thread })
     }
 
     /// Whether a batch is being drawn, or waits to be taken.
@@ -60,7 +62,12 @@ impl Ahead {
             self.request(beta);
         }
         self.is_drawing = false;
-        let drawn = self.drawn.recv().map_err(|_| SourceError::ThreadEnded)??;
+        let Ok(drawn) = self.drawn.recv() else {
+            // A panic that nobody has asked for would end the scope with another, and hide what it said.
+            let _ = self.thread.take().map(ScopedJoinHandle::join);
+            return Err(SourceError::ThreadEnded);
+        };
+        let drawn = drawn?;
         self.spare = Some(std::mem::replace(batch, drawn));
         Ok(())
     }

@@ -22,7 +22,7 @@ pub struct Prioritized<'a> {
     replay: Replay<'a>,
     limiter: RateLimiter,
     batch: Batch,
-    ahead: Option<Ahead>,
+    ahead: Option<Ahead<'a>>,
 }
 
 impl<'a> Prioritized<'a> {

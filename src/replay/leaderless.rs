@@ -6,7 +6,7 @@
 //! it is under way before it changes anything, and so does the emptying of a replay in a word of its own.
 
 use super::gate::ClosedGate;
-use super::repair::repair;
+use super::repair::{is_unfinished, repair};
 use super::schema::Schema;
 use super::store::TransitionStore;
 use super::sum_tree::SumTree;
@@ -29,23 +29,34 @@ const REST_NS: u64 = 5_000_000_000;
 /// has been emptied.
 pub fn sweep(segment: &Segment, schema: &Schema) -> Vec<usize> {
     let control = segment.control();
-    // Relaxed: the word stands for nothing but itself.
-    let rests = || monotonic_ns() < control.repair_not_before_ns().load(Ordering::Relaxed);
-    let someone_died = || segment.processes().iter().any(|slot| slot.dead_owner().is_some());
-    if !was_left(control) && (rests() || !someone_died()) {
+    let was_left = was_left(control);
+    if !was_left && !segment.processes().iter().any(|slot| slot.dead_owner().is_some()) {
         return Vec::new();
     }
     let Some(turn) = Turn::take(segment) else { return Vec::new() };
-    turn.repair_after_the_dead(segment, schema).0
+    turn.repair_after_the_dead(segment, schema, was_left || !rests(control)).0
+}
+
+/// Whether a repair was put off lately.
+fn rests(control: Control<'_>) -> bool {
+    // Relaxed: the word stands for nothing but itself.
+    monotonic_ns() < control.repair_not_before_ns().load(Ordering::Relaxed)
+}
+
+fn put_off(control: Control<'_>) {
+    control.repair_not_before_ns().store(monotonic_ns() + REST_NS, Ordering::Relaxed);
 }
 
 /// Repair after an operation of this process in `slot` that ended half-way, by a panic, and free the slot. `false` when
 /// somebody else repairs, or a participant stays inside an operation; then nothing was done.
-pub fn give_up(segment: &Segment, schema: &Schema, slot: usize) -> bool {
+pub fn give_up(segment: &Segment, schema: &Schema, slot: ProcessSlot<'_>) -> bool {
+    if rests(segment.control()) {
+        return false;
+    }
     let Some(turn) = Turn::take(segment) else { return false };
-    let slot = segment.processes().slot(slot);
     let repaired = repair(segment, schema, slot);
     if !repaired.stuck.is_empty() {
+        put_off(turn.control);
         return false;
     }
     if !repaired.exact {
@@ -85,7 +96,7 @@ pub fn clear(segment: &Segment, schema: &Schema) -> bool {
     let control = segment.control();
     let Some(turn) = Turn::take(segment) else { return false };
     // What the dead had staged belongs to what is removed.
-    let (_, complete) = turn.repair_after_the_dead(segment, schema);
+    let (_, complete) = turn.repair_after_the_dead(segment, schema, true);
     if !complete {
         return false;
     }
@@ -199,9 +210,9 @@ impl<'a> Turn<'a> {
         word.compare_exchange(holder, own, Ordering::SeqCst, Ordering::SeqCst).is_ok().then_some(Self { control })
     }
 
-    /// Finish what a dead repairer left, and repair after every dead participant. Returns the slots that are free again,
-    /// and whether there is nothing left to do.
-    fn repair_after_the_dead(&self, segment: &Segment, schema: &Schema) -> (Vec<usize>, bool) {
+    /// Finish what a dead repairer left, and repair after every dead participant; unless `may_close` the gate, only after those
+    /// that left nothing undone. Returns the slots that are free again, and whether there is nothing left to do.
+    fn repair_after_the_dead(&self, segment: &Segment, schema: &Schema, mut may_close: bool) -> (Vec<usize>, bool) {
         // First of all, since nobody may get in before: what the dead had staged goes into the emptied replay.
         if self.control.clearing().load(Ordering::Acquire) != 0 {
             let Ok(_gate) = ClosedGate::close(segment, None) else { return (Vec::new(), false) };
@@ -210,10 +221,14 @@ impl<'a> Turn<'a> {
         let (mut freed, mut complete) = (Vec::new(), true);
         for slot in segment.processes().iter() {
             let Some(owner) = slot.dead_owner() else { continue };
+            if !may_close && is_unfinished(segment, slot) {
+                complete = false;
+                continue;
+            }
             let repaired = repair(segment, schema, slot);
             if !repaired.stuck.is_empty() {
-                self.control.repair_not_before_ns().store(monotonic_ns() + REST_NS, Ordering::Relaxed);
-                complete = false;
+                put_off(self.control);
+                (may_close, complete) = (false, false);
                 continue;
             }
             if !repaired.exact {

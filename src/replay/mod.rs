@@ -30,7 +30,7 @@ pub use frames::FrameStore;
 pub use limiter::RateLimiter;
 pub use priority::Priority;
 pub use reader::{Reader, Unreadable};
-pub use repair::{Repair, make_sums_again, repair, repair_beside};
+pub use repair::{Repair, is_unfinished, make_sums_again, repair, repair_beside};
 pub use sampling::{SampleError, Sampler};
 pub use schema::{Element, Field, Schema};
 pub use snapshot::{Counts, Record, Restoring};

@@ -6,6 +6,8 @@
 //! are claimed for it, after they were named in its area. Whatever a dead repairer leaves is what the dead process
 //! itself could have left, and is repaired in the same way.
 
+use std::time::Duration;
+
 use super::gate::ClosedGate;
 use super::insertion::Insertion;
 use super::schema::Schema;
@@ -16,6 +18,10 @@ use super::view::ReplayView;
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
+
+/// Looks at a guest before it counts as one that stands still inside an operation, and the pause between two.
+const LOOKS: u32 = 20;
+const PAUSE: Duration = Duration::from_micros(100);
 
 /// What a repair found and did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,6 +41,13 @@ pub struct Repair {
     pub provisional: bool,
 }
 
+/// Whether the owner of a slot is, or was when it died, inside an operation, or has staged transitions that are not inserted.
+pub fn is_unfinished(segment: &Segment, slot: ProcessSlot<'_>) -> bool {
+    let layout = segment.layout().parameters();
+    let pending = || StagingArea::new(segment.words(Region::Staging), layout, slot.index()).pending() > 0;
+    slot.in_operation() || slot.index() < layout.stagers && pending()
+}
+
 /// Repair after the process in `dead`, which the kernel has said is gone. When the result names stuck processes
 /// nothing was done: kill them first and call again.
 pub fn repair(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>) -> Repair {
@@ -46,7 +59,7 @@ pub fn repair_beside(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>, 
     let layout = segment.layout().parameters();
     let area = (dead.index() < layout.stagers).then(|| StagingArea::new(segment.words(Region::Staging), layout, dead.index()));
     let inside = dead.in_operation();
-    if !inside && area.map_or(0, StagingArea::pending) == 0 {
+    if !is_unfinished(segment, dead) {
         return Repair { exact: true, ..Repair::default() };
     }
     let gate = match ClosedGate::close_beside(segment, Some(dead.index()), beside) {
@@ -78,8 +91,17 @@ pub fn repair_beside(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>, 
 /// # Errors
 /// The processes that did not leave their operation in time; nobody while a guest is inside. Then nothing was done.
 pub fn make_sums_again(segment: &Segment) -> Result<bool, Vec<usize>> {
-    // Mostly this tells, without holding up anybody.
-    if segment.processes().iter().any(|slot| slot.role().is_some_and(|(role, _)| role == Role::Guest) && slot.in_operation()) {
+    // Mostly this tells, without holding up anybody: a guest that works is outside every now and then.
+    let is_guest = |slot: &ProcessSlot<'_>| slot.role().is_some_and(|(role, _)| role == Role::Guest);
+    let stands_still = |slot: ProcessSlot<'_>| {
+        (0..LOOKS).all(|look| {
+            if look > 0 {
+                std::thread::sleep(PAUSE);
+            }
+            slot.in_operation()
+        })
+    };
+    if segment.processes().iter().filter(is_guest).any(stands_still) {
         return Err(Vec::new());
     }
     let _gate = ClosedGate::close(segment, None)?;

@@ -24,8 +24,8 @@ use crate::segment::control::{Control, RunState};
 use crate::segment::processes::{Place, ProcessSlot, ProcessTable};
 use crate::sync::Ordering;
 
-/// Looks at a first in line that may insert and does not, after which it is passed over. A look takes a millisecond or more, so
-/// that nobody loses its turn by waiting for a processor, or for a repair.
+/// Looks at a first in line that may insert and does not, after which it is passed over: mostly about half a second, so that
+/// who waits for a processor, or for a repair, keeps its turn. Who loses it all the same is first again at its next look.
 const LOOKS: u32 = 500;
 
 /// A process's turn to insert: awaited, then held until the inserted transitions are counted, and given up on drop.

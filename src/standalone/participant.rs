@@ -3,9 +3,9 @@
 use super::StandaloneError;
 use super::company::Company;
 use crate::rendezvous::Attachment;
-use crate::replay::{Schema, Scratch, StagingArea, leaderless};
+use crate::replay::{Schema, Scratch, is_unfinished, leaderless};
+use crate::segment::Segment;
 use crate::segment::processes::{Phase, ProcessSlot, Role};
-use crate::segment::{Region, Segment};
 use crate::sync::monotonic_ns;
 
 /// How often a participant looks whether another has died, and a guest whether its run has ended.
@@ -59,10 +59,11 @@ impl Participant {
 
     /// Leave a place in which an operation of this process ended half-way, by a panic, to whoever repairs it.
     pub(super) fn repair(&mut self, company: &Company, segment: &Segment, schema: &Schema) -> Result<(), StandaloneError> {
-        let Some(place) = self.place.as_ref().filter(|place| is_unfinished(segment, place.slot)) else { return Ok(()) };
+        let slot = self.place.as_ref().map(|place| segment.processes().slot(place.slot));
+        let Some(slot) = slot.filter(|&slot| is_unfinished(segment, slot)) else { return Ok(()) };
         match company {
-            Company::Run { .. } => segment.processes().slot(place.slot).say_goodbye(),
-            Company::Nobody | Company::Participants if leaderless::give_up(segment, schema, place.slot) => {}
+            Company::Run { .. } => slot.say_goodbye(),
+            Company::Nobody | Company::Participants if leaderless::give_up(segment, schema, slot) => {}
             Company::Nobody | Company::Participants => return Err(StandaloneError::Stuck),
         }
         self.place = None;
@@ -119,11 +120,4 @@ fn occupy(segment: &Segment, attachment: &Attachment) -> Result<(), StandaloneEr
     }
     slot.enter(Phase::Idle);
     Ok(())
-}
-
-/// Whether something of this process's lies half done in a place in which no thread of it is at work.
-fn is_unfinished(segment: &Segment, slot: usize) -> bool {
-    let layout = segment.layout().parameters();
-    segment.processes().slot(slot).in_operation()
-        || slot < layout.stagers && StagingArea::new(segment.words(Region::Staging), layout, slot).pending() > 0
 }

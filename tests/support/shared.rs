@@ -66,8 +66,13 @@ pub fn update(held: &Standalone, slots: &[i64], errors: &[f32]) {
 impl Shared {
     /// A replay of the numbers up to `OLDER`, all that still fit.
     pub fn new() -> Self {
+        Self::for_participants(PARTICIPANTS)
+    }
+
+    /// As [`Self::new`], with room for so many.
+    pub fn for_participants(participants: usize) -> Self {
         let run = Run::new(Sizes::default());
-        let held = Standalone::create(options(), true, Some(1)).expect("a small replay");
+        let held = Standalone::create(Options { participants, ..options() }, true, Some(1)).expect("a small replay");
         let segment = Segment::attach(held.name().expect("a shared replay")).expect("its segment");
         let schema = held.schema().clone();
         for first in (0..OLDER).step_by(4) {

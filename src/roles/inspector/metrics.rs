@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use super::printable::printable;
 use crate::metrics::Amount;
+use crate::segment::membership::View;
 use crate::segment::metrics::Report;
+use crate::segment::processes::Role;
 use crate::segment::{MetricDescription, Segment};
 
 /// One metric of the algorithm.
@@ -20,8 +22,12 @@ impl MetricReport {
     /// Every metric that was reported lately, in the order of their description.
     pub(super) fn all(segment: &Segment, described: &[MetricDescription]) -> Vec<Self> {
         let mut amounts = vec![Amount::default(); described.len()];
-        for slot in 0..segment.layout().parameters().processes {
-            segment.metric_ring(slot).drain(0, |report| {
+        let leader = View::load(segment.control().membership()).leader.map(|number| (Role::Learner, number));
+        let mut slots: Vec<_> = segment.processes().iter().collect();
+        // The leader's are the newest; there may be others, of one that led before.
+        slots.sort_by_key(|slot| leader.is_some() && slot.role() == leader);
+        for slot in slots {
+            segment.metric_ring(slot.index()).drain(0, |report| {
                 if let Report::Metric { index, amount } = report
                     && let Some(metric) = described.get(index)
                 {
