@@ -72,7 +72,13 @@ impl Fed {
     }
 
     fn first(&self) -> usize {
-        self.feeding().min_by_key(|(_, place)| place.number).expect("somebody waits").0.index()
+        self.first_in_line().0
+    }
+
+    /// The process slot of the first in line, and its number.
+    fn first_in_line(&self) -> (usize, u64) {
+        let (slot, place) = self.feeding().min_by_key(|(_, place)| place.number).expect("somebody waits");
+        (slot.index(), place.number)
     }
 
     fn added(&self, slot: usize) -> u64 {
@@ -90,10 +96,12 @@ impl Fed {
     /// Make room for one, and return who took it, once it waits again.
     fn serve_one(&self, waiting: usize) -> usize {
         wait_until(|| self.feeding().count() == waiting);
-        let (first, before) = (self.first(), self.segment.control().inserted().load(Ordering::SeqCst));
+        let (first, number) = self.first_in_line();
+        let before = self.segment.control().inserted().load(Ordering::SeqCst);
         self.draw_until(BAND);
         wait_until(|| self.segment.control().inserted().load(Ordering::SeqCst) > before);
-        wait_until(|| self.feeding().count() == waiting);
+        // Its rows are counted before it gives up its place: until then it stands in line with the old number.
+        wait_until(|| self.feeding().all(|(_, place)| place.number != number) && self.feeding().count() == waiting);
         first
     }
 
