@@ -26,6 +26,7 @@ fn half_cheetah() -> EnvironmentSpec {
         action: ActionSpace::Box { low: vec![-1.0; ACTIONS], high: vec![1.0; ACTIONS] },
         time_limit_steps: Some(1_000),
         reward_threshold: None,
+        frame_stack: 1,
     }
 }
 

@@ -9,7 +9,8 @@ use std::{hint::black_box, time::Duration};
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime};
 use shoal::{
     config::schema::Engine,
-    networks::{self, Adam, AdamSettings, Device, Head, InputElement, InputSpec, Network, NetworkSpec, clip_norm, polyak},
+    networks::{self, Adam, AdamSettings, Device, Head, InputSpec, Network, NetworkSpec, clip_norm, polyak},
+    values::ValueType,
 };
 use support::ThreadTime;
 
@@ -69,7 +70,7 @@ fn updates(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: u
 /// Networks on frames of bytes: the small one of the image games, and that of Mnih et al. 2015.
 fn on_frames() -> [(&'static str, NetworkSpec); 2] {
     let spec = |side, convolutions: &[[usize; 3]], units, outputs| {
-        let input = InputSpec { element: InputElement::U8, shape: vec![4, side, side] };
+        let input = InputSpec { element: ValueType::U8, shape: vec![4, side, side] };
         NetworkSpec::of_input(input, convolutions, &[units], Head::Linear { outputs })
     };
     [("42x42", spec(42, &[[16, 4, 2], [32, 4, 2]], 256, 11)), ("84x84", spec(84, &[[32, 8, 4], [64, 4, 2], [64, 3, 1]], 512, 6))]

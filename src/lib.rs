@@ -8,9 +8,9 @@
 //! use shoal::environments::{Action, registry};
 //!
 //! let mut environment = registry::make("CartPole-v1")?;
-//! let mut observation = vec![0.0; environment.spec().observation.len()];
-//! environment.reset(Some(1), &mut observation)?;
-//! let step = environment.step(Action::Discrete(0), &mut observation)?;
+//! let mut observation = environment.spec().observation.zeros();
+//! environment.reset(Some(1), observation.values_mut())?;
+//! let step = environment.step(Action::Discrete(0), observation.values_mut())?;
 //! assert_eq!((step.reward, step.terminated, step.truncated), (1.0, false, false));
 //! # Ok::<(), shoal::environments::EnvironmentError>(())
 //! ```
@@ -32,3 +32,4 @@ pub mod segment;
 pub mod standalone;
 pub mod sync;
 pub mod telemetry;
+pub mod values;

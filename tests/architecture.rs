@@ -14,17 +14,18 @@ use source::Source;
 
 /// Who may import whom: a folder or file directly below `src`, and the others that it may name.
 /// `roles`, `lib.rs` and the programs in `bin` may name all of them.
-const MAY_IMPORT: [(&str, &[&str]); 16] = [
+const MAY_IMPORT: [(&str, &[&str]); 17] = [
     ("sync", &[]),
     ("metrics", &[]),
+    ("values", &[]),
     ("segment", &["sync", "metrics"]),
-    ("replay", &["sync", "segment"]),
-    ("environments", &["machine"]),
-    ("networks", &["config"]),
-    ("experience", &["sync", "segment", "replay", "environments", "config"]),
-    ("algorithms", &["metrics", "experience", "replay", "environments", "networks", "config"]),
+    ("replay", &["sync", "values", "segment"]),
+    ("environments", &["values", "machine"]),
+    ("networks", &["values", "config"]),
+    ("experience", &["sync", "values", "segment", "replay", "environments", "config"]),
+    ("algorithms", &["metrics", "values", "experience", "replay", "environments", "networks", "config"]),
     ("config", &["segment"]),
-    ("checkpoint", &["networks"]),
+    ("checkpoint", &["values", "networks"]),
     ("machine", &[]),
     ("rendezvous", &["segment"]),
     ("standalone", &["sync", "segment", "replay", "rendezvous", "config"]),

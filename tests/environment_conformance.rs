@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use shoal::environments::conformance::{ConformanceError, check};
 use shoal::environments::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentSpec, Step, delayed, make, names};
+use shoal::values::{Value, ValuesMut};
 
 #[test]
 fn every_registered_environment_conforms() -> Result<(), ConformanceError> {
@@ -101,7 +102,7 @@ impl Environment for Broken {
         &self.spec
     }
 
-    fn reset(&mut self, seed: Option<u64>, observation: &mut [f32]) -> Result<(), EnvironmentError> {
+    fn reset(&mut self, seed: Option<u64>, mut observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
         self.calls += 1;
         self.first_seed = self.first_seed.or(seed);
         self.last_seed = seed.or(self.last_seed);
@@ -113,12 +114,12 @@ impl Environment for Broken {
             _ => seed,
         };
         self.started = true;
-        self.inner.reset(seed, observation)?;
-        self.spoil(observation);
+        self.inner.reset(seed, observation.reborrow())?;
+        self.spoil(f32::of(observation));
         Ok(())
     }
 
-    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Result<Step, EnvironmentError> {
+    fn step(&mut self, action: Action<'_>, mut observation: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
         self.calls += 1;
         if !self.started {
             match self.fault {
@@ -130,7 +131,7 @@ impl Environment for Broken {
         let repaired = self.repair(action);
         match (self.fault, action) {
             (Fault::RefusesAfterStepping, _) if let Some(repaired) = repaired => {
-                self.inner.step(repaired, observation)?;
+                self.inner.step(repaired, observation.reborrow())?;
                 return Err(self.spec.invalid_action(action));
             }
             (Fault::RefusesActionsOutsideBounds, Action::Continuous(&[value])) if value.abs() > 2.5 => {
@@ -139,25 +140,25 @@ impl Environment for Broken {
             _ => {}
         }
         let action = if self.fault == Fault::TakesInvalidActions { repaired.unwrap_or(action) } else { action };
-        let result = self.inner.step(action, observation);
+        let result = self.inner.step(action, observation.reborrow());
         let mut step = match result {
             Err(EnvironmentError::NeedsReset { .. }) if self.fault == Fault::StepsAfterEnd && self.started => {
-                self.inner.reset(None, observation)?;
-                self.inner.step(action, observation)?
+                self.inner.reset(None, observation.reborrow())?;
+                self.inner.step(action, observation.reborrow())?
             }
             other => other?,
         };
         match self.fault {
             Fault::InfiniteReward => step.reward = f64::NEG_INFINITY,
             Fault::NoTimeLimit if step.truncated => {
-                self.inner.reset(None, observation)?;
+                self.inner.reset(None, observation.reborrow())?;
                 step.truncated = false;
             }
             Fault::TimeLimitTerminates => (step.terminated, step.truncated) = (step.ended(), false),
             Fault::TimeLimitTerminatesToo => step.terminated = step.ended(),
             _ => {}
         }
-        self.spoil(observation);
+        self.spoil(f32::of(observation));
         Ok(step)
     }
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use safetensors::{Dtype, SafeTensors};
 use shoal::environments::{Action, ActionSpace, Generator, ObservationSpace, SeedSequence, Step, derive_seed, make, names, spec};
+use shoal::values::ValueType;
 
 type TestResult = Result<(), Box<dyn Error>>;
 
@@ -102,10 +103,10 @@ fn replay(name: &str) -> Result<Coverage, Box<dyn Error>> {
     for (row, &flags) in flags.iter().enumerate() {
         if flags & RESET != 0 {
             let seed = (flags & SEEDED != 0).then(|| seeds.next().expect("a seed for each seeded reset"));
-            environment.reset(seed, &mut observation)?;
+            environment.reset(seed, (&mut observation).into())?;
             coverage.unseeded_resets += usize::from(seed.is_none());
         } else {
-            let step = environment.step(actions.row(row), &mut observation)?;
+            let step = environment.step(actions.row(row), (&mut observation).into())?;
             let (terminated, truncated) = (flags & TERMINATED != 0, flags & TRUNCATED != 0);
             let recorded = Step { reward: rewards[row], terminated, truncated };
             assert_eq!(step, recorded, "`{name}`, row {row}");
@@ -169,7 +170,8 @@ fn spaces_and_limits_equal_gymnasium() -> TestResult {
         let file = SafeTensors::deserialize(&bytes)?;
         let spec = spec(name)?;
         let (low, high) = (f32_column(&file, "observation_low"), f32_column(&file, "observation_high"));
-        assert_eq!(spec.observation, ObservationSpace { shape: file.tensor("observation_low")?.shape().to_vec(), low, high });
+        let shape = file.tensor("observation_low")?.shape().to_vec();
+        assert_eq!(spec.observation, ObservationSpace { element: ValueType::F32, shape, stack: 1, low, high });
         assert_eq!(spec.action, action_space(&file), "{name}");
         assert_eq!(spec.time_limit_steps, Some(u32_column(&file, "time_limit_steps")[0]), "{name}");
         let threshold = f64_column(&file, "reward_threshold")[0];

@@ -65,8 +65,8 @@ fn a_vector_equals_its_environments_stepped_alone() -> Result<(), EnvironmentErr
         let mut alone = Vec::new();
         for index in 0..COUNT {
             let mut environment = make(id)?;
-            environment.reset(Some(derive_seed(9, index as u32)), &mut observation)?;
-            assert_eq!(together.observations()[index * width..][..width], observation);
+            environment.reset(Some(derive_seed(9, index as u32)), (&mut observation).into())?;
+            assert_eq!(together.observations().row(index, width), (&observation).into());
             alone.push(Alone { environment, episode_return: 0.0, length_steps: 0 });
         }
         for _ in 0..2_100 {
@@ -74,9 +74,8 @@ fn a_vector_equals_its_environments_stepped_alone() -> Result<(), EnvironmentErr
             together.step(batch.all())?;
             let mut finished = Vec::new();
             for (index, alone) in alone.iter_mut().enumerate() {
-                let step = alone.environment.step(batch.one(index, COUNT), &mut observation)?;
-                let row = index * width..(index + 1) * width;
-                assert_eq!(together.next_observations()[row.clone()], observation);
+                let step = alone.environment.step(batch.one(index, COUNT), (&mut observation).into())?;
+                assert_eq!(together.next_observations().row(index, width), (&observation).into());
                 assert_eq!(together.rewards()[index], step.reward as f32);
                 assert_eq!((together.terminated()[index], together.truncated()[index]), (step.terminated, step.truncated));
                 alone.episode_return += step.reward;
@@ -85,9 +84,9 @@ fn a_vector_equals_its_environments_stepped_alone() -> Result<(), EnvironmentErr
                     let (episode_return, length_steps) = (alone.episode_return, alone.length_steps);
                     finished.push(FinishedEpisode { environment: index, episode_return, length_steps });
                     (alone.episode_return, alone.length_steps) = (0.0, 0);
-                    alone.environment.reset(None, &mut observation)?;
+                    alone.environment.reset(None, (&mut observation).into())?;
                 }
-                assert_eq!(together.observations()[row], observation, "what to act on next, `{id}`");
+                assert_eq!(together.observations().row(index, width), (&observation).into(), "what to act on next, `{id}`");
             }
             assert_eq!(together.finished_episodes(), finished);
             finished_episodes += finished.len();
@@ -103,7 +102,7 @@ fn environments_of_one_vector_and_of_neighbouring_seeds_start_apart() -> Result<
     for seed in 0..4 {
         let mut environments = vector("CartPole-v1", 16)?;
         environments.reset(seed)?;
-        starts.extend(environments.observations().chunks_exact(4).map(|row| row.iter().map(|value| value.to_bits()).collect::<Vec<_>>()));
+        starts.extend(environments.observations().bytes().chunks_exact(16).map(<[u8]>::to_vec));
     }
     starts.sort();
     starts.dedup();
@@ -148,10 +147,10 @@ fn a_bad_batch_steps_no_environment() -> Result<(), EnvironmentError> {
 
     let mut pendulums = vector("Pendulum-v1", 2)?;
     pendulums.reset(0)?;
-    let before = pendulums.observations().to_vec();
+    let before = pendulums.observations().bytes().to_vec();
     assert!(refused(pendulums.step(Actions::Continuous(&[0.0, f32::NAN]))));
     assert!(refused(pendulums.step(Actions::Discrete(&[0, 0]))));
-    assert_eq!(pendulums.observations(), before);
+    assert_eq!(pendulums.observations().bytes(), before);
     Ok(())
 }
 
@@ -169,13 +168,13 @@ fn a_delay_takes_at_least_its_time_and_changes_nothing_else() -> Result<(), Envi
     let mut plain = make("CartPole-v1")?;
     let mut slow = delayed(make("CartPole-v1")?, 2_000);
     let (mut observation, mut slow_observation) = ([0.0; 4], [0.0; 4]);
-    plain.reset(Some(0), &mut observation)?;
-    slow.reset(Some(0), &mut slow_observation)?;
+    plain.reset(Some(0), (&mut observation).into())?;
+    slow.reset(Some(0), (&mut slow_observation).into())?;
 
     let start = Instant::now();
     for _ in 0..5 {
-        let step = plain.step(Action::Discrete(1), &mut observation)?;
-        assert_eq!(slow.step(Action::Discrete(1), &mut slow_observation)?, step);
+        let step = plain.step(Action::Discrete(1), (&mut observation).into())?;
+        assert_eq!(slow.step(Action::Discrete(1), (&mut slow_observation).into())?, step);
         assert_eq!(slow_observation, observation);
     }
     // Only the lower bound is promised.

@@ -9,6 +9,7 @@ use shoal::experience::{Choice, Steps};
 use shoal::replay::{Batch, Replay, StagingArea};
 use shoal::segment::processes::Role;
 use shoal::segment::{Description, Layout, LayoutParameters, Region, Segment};
+use shoal::values::ValueBuffer;
 
 const ENVIRONMENTS: usize = 4;
 const ROWS: usize = 300;
@@ -72,16 +73,16 @@ fn acting_recording_and_flushing_allocates_nothing() {
         let (width, mut outputs) = (policy.outputs(), vec![0.0; ENVIRONMENTS * policy.outputs()]);
         let mut recorder = algorithm.experience().recorder(ENVIRONMENTS);
         let (mut choices, next_values) = ([Choice::default(); ENVIRONMENTS], [0.5; ENVIRONMENTS]);
-        let mut before = environments.observations().to_vec();
+        let mut before = ValueBuffer::zeros(environments.spec().observation.element, environments.observations().len());
         let mut step = || {
-            before.copy_from_slice(environments.observations());
-            policy.infer(&before, ENVIRONMENTS, &mut outputs);
+            before.values_mut().copy_from(environments.observations());
+            policy.infer(before.values(), ENVIRONMENTS, &mut outputs);
             for (index, outputs) in outputs.chunks_exact(width).enumerate() {
                 choices[index] = policy.choose(outputs, 0.5, &mut random, actions.row_mut(index));
             }
             environments.step(actions.for_environments()).unwrap();
             let steps = Steps {
-                observations: &before,
+                observations: before.values(),
                 actions: actions.all_lanes(),
                 choices: &choices,
                 rewards: environments.rewards(),
@@ -91,7 +92,7 @@ fn acting_recording_and_flushing_allocates_nothing() {
                 truncated: environments.truncated(),
                 parameter_version: 1,
             };
-            recorder.record(&steps, area);
+            recorder.record(&steps, area, &replay);
             if area.pending() >= 32 {
                 replay.flush(area);
             }

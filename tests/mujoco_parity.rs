@@ -98,7 +98,7 @@ fn compare(task: &str) -> Result<Coverage, Box<dyn Error>> {
     let mut environment = make(&id)?;
     let spec = environment.spec().clone();
     let (low, high) = (vec![f32::NEG_INFINITY; facts.observation_len], vec![f32::INFINITY; facts.observation_len]);
-    assert_eq!(spec.observation, ObservationSpace { shape: vec![facts.observation_len], low, high });
+    assert_eq!(spec.observation, ObservationSpace { low, high, ..ObservationSpace::unbounded(facts.observation_len) });
     assert_eq!(spec.action, ActionSpace::Box { low: facts.action_low.clone(), high: facts.action_high.clone() });
     assert_eq!(spec.time_limit_steps, Some(facts.time_limit_steps));
     assert_eq!(spec.reward_threshold, facts.reward_threshold);
@@ -113,10 +113,10 @@ fn compare(task: &str) -> Result<Coverage, Box<dyn Error>> {
         let row = reader.row(&facts);
         if row.flags & RESET != 0 {
             let seed = (row.flags & SEEDED != 0).then_some(row.seed);
-            environment.reset(seed, &mut observation)?;
+            environment.reset(seed, (&mut observation).into())?;
             coverage.unseeded_resets += usize::from(seed.is_none());
         } else {
-            let step = environment.step(Action::Continuous(&row.action), &mut observation)?;
+            let step = environment.step(Action::Continuous(&row.action), (&mut observation).into())?;
             let (terminated, truncated) = (row.flags & TERMINATED != 0, row.flags & TRUNCATED != 0);
             assert_eq!(step, Step { reward: row.reward, terminated, truncated }, "`{id}`, row {number}");
             assert_eq!(step.reward.to_bits(), row.reward.to_bits(), "reward of `{id}`, row {number}");

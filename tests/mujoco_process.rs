@@ -27,12 +27,12 @@ fn environments_start_no_threads_write_no_files_and_step_without_allocating() ->
         let ActionSpace::Box { low, .. } = environment.spec().action.clone() else {
             return Err("a task of MuJoCo takes real numbers".into());
         };
-        environment.reset(Some(0), &mut observation)?;
+        environment.reset(Some(0), (&mut observation).into())?;
         let seen = allocation_counter::measure(|| {
             for action in actions.windows(low.len()) {
-                let step = environment.step(Action::Continuous(action), &mut observation).expect("the action is valid");
+                let step = environment.step(Action::Continuous(action), (&mut observation).into()).expect("the action is valid");
                 if step.ended() {
-                    environment.reset(None, &mut observation).expect("an environment can always be reset");
+                    environment.reset(None, (&mut observation).into()).expect("an environment can always be reset");
                 }
             }
         });

@@ -4,14 +4,15 @@ mod network_support;
 
 use network_support::{Elements, assert_gradients, build, engines, numbers, pass};
 use shoal::config::schema::Engine;
-use shoal::networks::{self, Device, Head, Input, InputElement, InputSpec, NetworkSpec};
+use shoal::networks::{self, Device, Head, InputSpec, NetworkSpec};
+use shoal::values::{ValueType, Values};
 
 fn perceptron(inputs: usize, hidden: &[usize], outputs: usize, dueling: bool) -> NetworkSpec {
     NetworkSpec::perceptron(inputs, hidden, if dueling { Head::Dueling { outputs } } else { Head::Linear { outputs } })
 }
 
 /// A network on images, of bytes or of floats.
-fn on_images(element: InputElement, shape: [usize; 3], convolutions: &[[usize; 3]], head: Head) -> NetworkSpec {
+fn on_images(element: ValueType, shape: [usize; 3], convolutions: &[[usize; 3]], head: Head) -> NetworkSpec {
     NetworkSpec::of_input(InputSpec { element, shape: shape.to_vec() }, convolutions, &[40], head)
 }
 
@@ -27,9 +28,9 @@ fn specs() -> Vec<NetworkSpec> {
         perceptron(23, &[3, 19, 31], 18, true),
         perceptron(3, &[], 2, true),
         perceptron(20, &[], 11, false),
-        on_images(InputElement::U8, [4, 17, 13], &[[16, 4, 2], [35, 3, 1]], Head::Linear { outputs: 6 }),
-        on_images(InputElement::F32, [3, 12, 15], &[[16, 4, 2], [5, 3, 2]], Head::Dueling { outputs: 4 }),
-        on_images(InputElement::U8, [2, 5, 6], &[], Head::Linear { outputs: 3 }),
+        on_images(ValueType::U8, [4, 17, 13], &[[16, 4, 2], [35, 3, 1]], Head::Linear { outputs: 6 }),
+        on_images(ValueType::F32, [3, 12, 15], &[[16, 4, 2], [5, 3, 2]], Head::Dueling { outputs: 4 }),
+        on_images(ValueType::U8, [2, 5, 6], &[], Head::Linear { outputs: 3 }),
     ]
 }
 
@@ -88,12 +89,12 @@ fn a_change_of_the_parameters_reaches_every_layer() {
 
 #[test]
 fn an_input_that_is_not_a_number_is_seen_at_the_output() {
-    let floats = || specs().into_iter().filter(|spec| spec.input.element == InputElement::F32);
+    let floats = || specs().into_iter().filter(|spec| spec.input.element == ValueType::F32);
     for (engine, spec) in engines().into_iter().flat_map(|engine| floats().map(move |spec| (engine, spec))) {
         let mut network = build(&spec, engine);
         let (mut input, mut output) = (numbers(4 * spec.inputs(), 5), vec![0.0; 4 * spec.outputs()]);
         input[spec.inputs()] = f32::NAN;
-        network.infer(Input::F32(&input), 4, &mut output);
+        network.infer(Values::F32(&input), 4, &mut output);
         let row = |index: usize| &output[index * spec.outputs()..(index + 1) * spec.outputs()];
         assert!(row(1).iter().all(|value| value.is_nan()), "{spec}");
         assert!(row(0).iter().chain(row(2)).all(|value| value.is_finite()), "{spec}");
@@ -106,7 +107,7 @@ fn the_native_engine_allocates_nothing_once_it_has_seen_the_largest_batch() {
         let mut network = build(&spec, Engine::Cpu);
         let (input, output_gradient) = (Elements::new(&spec, 64, 5), numbers(64 * spec.outputs(), 6));
         let (mut output, mut input_gradient) = (vec![0.0; output_gradient.len()], vec![0.0; 64 * spec.inputs()]);
-        let wants_input = spec.input.element == InputElement::F32;
+        let wants_input = spec.input.element == ValueType::F32;
         let mut gradient = vec![0.0; spec.parameter_count()];
         let mut all = |rows: usize| {
             let (inputs, outputs) = (rows * spec.inputs(), rows * spec.outputs());
@@ -126,7 +127,7 @@ fn the_native_engine_allocates_nothing_once_it_has_seen_the_largest_batch() {
 fn a_backward_pass_after_a_change_of_the_parameters_is_a_bug() {
     let spec = &specs()[0];
     let mut network = build(spec, Engine::Cpu);
-    network.forward(Input::F32(&[0.0; 4]), 1, &mut [0.0; 2]);
+    network.forward(Values::F32(&[0.0; 4]), 1, &mut [0.0; 2]);
     network.update_parameters(&mut |_| ());
     network.backward(&[1.0; 2], Some(&mut vec![0.0; spec.parameter_count()]), None);
 }

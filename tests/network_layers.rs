@@ -6,7 +6,8 @@ use network_support::assert_gradients;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
-use shoal::networks::{Head, InputElement, InputSpec, Layer, NamedHead, NetworkSpec};
+use shoal::networks::{Head, InputSpec, Layer, NamedHead, NetworkSpec};
+use shoal::values::ValueType;
 
 fn head() -> impl Strategy<Value = Head> {
     let named = |outputs: Vec<usize>| {
@@ -34,7 +35,7 @@ fn window() -> impl Strategy<Value = (Layer, Option<Layer>)> {
 
 /// Any network that is valid: images through windows, then perhaps dense layers and a head, or an image again.
 fn networks() -> impl Strategy<Value = NetworkSpec> {
-    let element = prop_oneof![Just(InputElement::F32), Just(InputElement::U8)];
+    let element = prop_oneof![Just(ValueType::F32), Just(ValueType::U8)];
     let shape = (1..6usize, 3..12usize, 3..12usize).prop_map(|(channels, height, width)| vec![channels, height, width]);
     let windows = prop::collection::vec(window(), 0..4);
     let dense = prop::collection::vec((1..40usize, activation()), 0..3);

@@ -9,19 +9,20 @@ use shoal::environments::{
     Action, ActionSpace, Environment, EnvironmentError, EnvironmentRequest, Moment, ObservationSpace, Step, VectorEnvironment, conformance,
     registry,
 };
+use shoal::values::{ValueType, Values};
 
 /// Steps after which two environments that have not differed are taken to be equal.
 const COMPARED_STEPS: usize = 3_000;
 
 fn observe(environment: &mut dyn Environment) -> Vec<f32> {
     let mut observation = vec![f32::NAN; environment.spec().observation.len()];
-    environment.reset(Some(1), &mut observation).unwrap();
+    environment.reset(Some(1), (&mut observation).into()).unwrap();
     observation
 }
 
 fn reward(environment: &mut dyn Environment, action: Action<'_>) -> f64 {
     let mut observation = vec![0.0; environment.spec().observation.len()];
-    environment.step(action, &mut observation).unwrap().reward
+    environment.step(action, (&mut observation).into()).unwrap().reward
 }
 
 fn refusal(id: &str) -> String {
@@ -57,7 +58,7 @@ fn gymnasium_s_environments_equal_the_native_ones() {
 fn trajectory(environment: &mut dyn Environment) -> Vec<(Vec<f32>, Option<Step>)> {
     let space = environment.spec().action.clone();
     let mut observation = vec![0.0; environment.spec().observation.len()];
-    environment.reset(Some(7), &mut observation).unwrap();
+    environment.reset(Some(7), (&mut observation).into()).unwrap();
     let mut seen = vec![(observation.clone(), None)];
     for index in 0..COMPARED_STEPS {
         let wave = (index as f32 * 0.37).sin();
@@ -69,10 +70,10 @@ fn trajectory(environment: &mut dyn Environment) -> Vec<(Vec<f32>, Option<Step>)
             ActionSpace::Discrete { n } => Action::Discrete(index * 7 / 3 % n),
             ActionSpace::Box { .. } => Action::Continuous(&values),
         };
-        let step = environment.step(action, &mut observation).unwrap();
+        let step = environment.step(action, (&mut observation).into()).unwrap();
         seen.push((observation.clone(), Some(step)));
         if step.ended() {
-            environment.reset(None, &mut observation).unwrap();
+            environment.reset(None, (&mut observation).into()).unwrap();
             seen.push((observation.clone(), None));
         }
     }
@@ -97,14 +98,28 @@ fn what_is_known_before_a_run_is_what_its_actors_find() {
 }
 
 #[test]
-fn observations_of_every_shape_become_one_row_of_floats() {
-    in_prepared_process("observations_of_every_shape_become_one_row_of_floats", || {
+fn observations_of_every_shape_become_one_row_and_images_stay_bytes_with_their_channels_first() {
+    in_prepared_process("observations_of_every_shape_become_one_row_and_images_stay_bytes_with_their_channels_first", || {
         let mut nested = request("python:shapes:Nested", "{}").make().unwrap();
         assert_eq!(observe(&mut *nested), [0.25, 0.5, 0.0, 0.0, 1.0, 7.0]);
 
         let mut image = request("python:shapes.py:Image", "{}").make().unwrap();
-        assert_eq!(image.spec().observation, ObservationSpace { shape: vec![2, 3, 1], low: vec![0.0; 6], high: vec![255.0; 6] });
-        assert_eq!(observe(&mut *image), [248.0, 249.0, 250.0, 251.0, 252.0, 253.0]);
+        assert_eq!(image.spec().observation, ObservationSpace::bytes(&[1, 2, 3]));
+        let mut bytes = image.spec().observation.zeros();
+        image.reset(Some(1), bytes.values_mut()).unwrap();
+        assert_eq!(bytes.values(), Values::U8(&[248, 249, 250, 251, 252, 253]));
+
+        let mut colours = request("python:shapes.py:Colours", "{}").make().unwrap();
+        assert_eq!(colours.spec().observation, ObservationSpace::bytes(&[3, 5, 2]));
+        let mut bytes = colours.spec().observation.zeros();
+        colours.reset(Some(1), bytes.values_mut()).unwrap();
+        colours.step(Action::Discrete(0), bytes.values_mut()).unwrap();
+        let expected: Vec<u8> = (0..3).flat_map(|channel| (0..10).map(move |pixel| 3 * pixel + channel)).collect();
+        assert_eq!(bytes.values(), Values::U8(&expected));
+
+        // Bytes that are no pixels would be squashed by the first layer.
+        let bits = request("python:shapes.py:Bits", "{}").make().unwrap();
+        assert_eq!(bits.spec().observation.element, ValueType::F32);
     });
 }
 
@@ -113,7 +128,7 @@ fn answers_may_be_of_numpy_s_types() {
     in_prepared_process("answers_may_be_of_numpy_s_types", || {
         let mut environment = request("python:shapes:AnswersInNumpy", "{}").make().unwrap();
         let mut observation = observe(&mut *environment);
-        let step = environment.step(Action::Discrete(0), &mut observation).unwrap();
+        let step = environment.step(Action::Discrete(0), (&mut observation).into()).unwrap();
         assert_eq!(step, Step { reward: 0.5, terminated: false, truncated: true });
         assert_eq!(observation, [1.0, 2.0]);
     });
@@ -176,7 +191,7 @@ fn an_exception_comes_with_its_traceback_and_leaves_an_environment_that_can_be_r
     in_prepared_process("an_exception_comes_with_its_traceback_and_leaves_an_environment_that_can_be_reset", || {
         let mut faulty = request("python:faulty:Faulty", r#"{"how": "raise", "after": 2}"#).make().unwrap();
         let mut observation = observe(&mut *faulty);
-        let mut step = || faulty.step(Action::Discrete(0), &mut observation);
+        let mut step = || faulty.step(Action::Discrete(0), (&mut observation).into());
         step().unwrap();
         step().unwrap();
         let EnvironmentError::Python { during, summary, traceback, .. } = step().unwrap_err() else { panic!("another error") };
@@ -199,16 +214,16 @@ fn numbers_that_are_not_finite_are_named_with_their_place() {
         ] {
             let mut faulty = request("python:faulty:Faulty", &format!(r#"{{"how": "{how}", "after": 0}}"#)).make().unwrap();
             let mut observation = observe(&mut *faulty);
-            let message = faulty.step(Action::Discrete(0), &mut observation).unwrap_err().to_string();
+            let message = faulty.step(Action::Discrete(0), (&mut observation).into()).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }
         let mut nothing = request("python:shapes:AnswersNothing", "{}").make().unwrap();
         let mut observation = observe(&mut *nothing);
-        let message = nothing.step(Action::Discrete(0), &mut observation).unwrap_err().to_string();
+        let message = nothing.step(Action::Discrete(0), (&mut observation).into()).unwrap_err().to_string();
         assert!(message.contains("TypeError"), "{message}");
         let mut old = request("python:shapes:OldStep", "{}").make().unwrap();
         let mut observation = observe(&mut *old);
-        let message = old.step(Action::Discrete(0), &mut observation).unwrap_err().to_string();
+        let message = old.step(Action::Discrete(0), (&mut observation).into()).unwrap_err().to_string();
         assert!(message.contains("step() returned 4 values, not (observation, reward, terminated, truncated, info)"), "{message}");
     });
 }

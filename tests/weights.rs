@@ -10,7 +10,8 @@ use std::{
 
 use shoal::{
     checkpoint::{NetworkWeights, Policy, Weights, WeightsError, WeightsEvaluation, WeightsMetadata},
-    networks::{Head, InputElement, InputScaling, InputSpec, NetworkSpec},
+    networks::{Head, InputScaling, InputSpec, NetworkSpec},
+    values::ValueType,
 };
 use tempfile::TempDir;
 
@@ -313,7 +314,7 @@ fn files_of_the_second_version_load_with_the_networks_that_they_describe_by_widt
 
 #[test]
 fn a_network_on_images_comes_back_with_the_names_of_pytorch() {
-    let input = InputSpec { element: InputElement::U8, shape: vec![4, 42, 42] };
+    let input = InputSpec { element: ValueType::U8, shape: vec![4, 42, 42] };
     let spec = NetworkSpec::of_input(input, &[[16, 4, 2], [32, 4, 2]], &[256], Head::Linear { outputs: 6 });
     let policy = Policy { parameters: spec.initialise(1), spec, metadata: metadata() };
     let (_folder, path) = folder();

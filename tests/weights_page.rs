@@ -56,8 +56,7 @@ fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled
     let mut spec = environments::registry::spec(environment).unwrap();
     if shows_images {
         let shape = vec![2, 11, 9];
-        let bound = vec![60.0; shape.iter().product()];
-        spec.observation = ObservationSpace { low: bound.iter().map(|bound| -bound).collect(), high: bound, shape };
+        spec.observation = ObservationSpace { shape, ..ObservationSpace::symmetric([60.0; 2 * 11 * 9]) };
         config.network.convolutions = vec![[5, 3, 2], [4, 2, 1]];
     }
     let built = registry::build(&config, &spec).unwrap();
@@ -80,7 +79,7 @@ fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled
     let mut policy = built.policy().unwrap();
     policy.set_parameters(&published);
     let mut outputs = vec![0.0; ROWS * policy.outputs()];
-    policy.infer(&rows, ROWS, &mut outputs);
+    policy.infer((&rows).into(), ROWS, &mut outputs);
     let mut nothing_random = Random::seed_from_u64(1);
     let actions = outputs.chunks_exact(policy.outputs()).map(|outputs| match &spec.action {
         ActionSpace::Discrete { .. } => {

@@ -18,6 +18,7 @@ use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
 use crate::networks::{Network, NetworkSpec};
 use crate::replay::Batch;
+use crate::values::Values;
 
 const METRICS: &[Metric] = &[LOSS, Q_MEAN, GRADIENT_NORM, POLICY_LOSS];
 
@@ -97,8 +98,8 @@ impl Policy for DeterministicPolicy {
         self.network.spec().outputs()
     }
 
-    fn infer(&mut self, observations: &[f32], rows: usize, outputs: &mut [f32]) {
-        self.network.infer(observations.into(), rows, outputs);
+    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
+        self.network.infer(observations, rows, outputs);
         squash(outputs);
     }
 

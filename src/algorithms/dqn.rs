@@ -22,8 +22,9 @@ use crate::environments::{ActionSpace, EnvironmentSpec};
 use crate::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, is_terminated};
 use crate::experience::{Choice, Experience, Transitions};
 use crate::metrics::{Metric, Share};
-use crate::networks::{Device, Head, InputElement, InputSpec, Network, NetworkSpec, build};
+use crate::networks::{Device, Head, InputSpec, Network, NetworkSpec, build};
 use crate::replay::Batch;
+use crate::values::Values;
 
 const METRICS: &[Metric] = &[LOSS, Q_MEAN, GRADIENT_NORM];
 
@@ -47,7 +48,7 @@ impl Dqn {
                 advice: "\"sac\", \"td3\" or \"ddpg\"",
             });
         };
-        let input = InputSpec { element: InputElement::F32, shape: environment.observation.shape.clone() };
+        let input = InputSpec { element: environment.observation.element, shape: environment.observation.shape.clone() };
         let head = if config.network.dueling { Head::Dueling { outputs: *n } } else { Head::Linear { outputs: *n } };
         let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, head);
         network.validate()?;
@@ -115,8 +116,8 @@ impl Policy for GreedyPolicy {
         self.network.spec().outputs()
     }
 
-    fn infer(&mut self, observations: &[f32], rows: usize, outputs: &mut [f32]) {
-        self.network.infer(observations.into(), rows, outputs);
+    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
+        self.network.infer(observations, rows, outputs);
     }
 
     fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
@@ -188,11 +189,11 @@ impl DqnLearning {
     }
 
     /// Values of the successors, under the target network and, for double DQN, the online network.
-    fn evaluate_successors(&mut self, next_observations: &[f32], rows: usize) {
+    fn evaluate_successors(&mut self, next_observations: Values<'_>, rows: usize) {
         let Buffers { next_values, next_target_values, .. } = &mut self.buffers;
-        self.network.target().infer(next_observations.into(), rows, next_target_values);
+        self.network.target().infer(next_observations, rows, next_target_values);
         if self.double {
-            self.network.online.infer(next_observations.into(), rows, next_values);
+            self.network.online.infer(next_observations, rows, next_values);
         }
     }
 }
@@ -214,8 +215,8 @@ impl Learning for DqnLearning {
             buffer.resize(rows * actions, 0.0);
         }
         self.buffers.errors.resize(rows, 0.0);
-        self.evaluate_successors(batch.column(NEXT_OBSERVATION).as_f32(), rows);
-        self.network.online.forward(batch.column(OBSERVATION).as_f32().into(), rows, &mut self.buffers.values);
+        self.evaluate_successors(batch.column(NEXT_OBSERVATION).as_values(), rows);
+        self.network.online.forward(batch.column(OBSERVATION).as_values(), rows, &mut self.buffers.values);
 
         let [rewards, discounts] = [REWARD, DISCOUNT].map(|field| batch.column(field).as_f32());
         let [taken, flags] = [ACTION, FLAGS].map(|field| batch.column(field).as_i32());

@@ -29,6 +29,7 @@ use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
 use crate::networks::NetworkSpec;
 use crate::replay::{Batch, Schema};
+use crate::values::Values;
 
 /// How many values an algorithm needs where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +90,7 @@ pub trait Policy {
     fn outputs(&self) -> usize;
 
     /// The network's outputs for `rows` observations: `outputs` has `rows` times [`Policy::outputs`] values.
-    fn infer(&mut self, observations: &[f32], rows: usize, outputs: &mut [f32]);
+    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]);
 
     /// Choose an action from the outputs for one observation. With an exploration of 0 the policy acts as well as it can.
     fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice;

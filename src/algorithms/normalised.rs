@@ -9,6 +9,7 @@ use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
 use crate::networks::{InputScaling, NetworkSpec};
 use crate::replay::Batch;
+use crate::values::Values;
 
 /// An algorithm with normalised inputs.
 pub(super) struct Normalised {
@@ -95,11 +96,11 @@ impl Policy for ScaledPolicy {
         self.inner.outputs()
     }
 
-    fn infer(&mut self, observations: &[f32], rows: usize, outputs: &mut [f32]) {
+    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
         self.scaled.clear();
-        self.scaled.extend_from_slice(observations);
+        self.scaled.extend_from_slice(observations.as_f32().expect("normalised observations are floats"));
         self.scaling.apply(&mut self.scaled);
-        self.inner.infer(&self.scaled, rows, outputs);
+        self.inner.infer((&self.scaled).into(), rows, outputs);
     }
 
     fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {

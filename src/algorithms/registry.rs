@@ -11,6 +11,11 @@ use crate::environments::EnvironmentSpec;
 /// All names.
 pub const NAMES: &[&str] = &["dqn", "ddpg", "td3", "sac"];
 
+/// Whether an algorithm of that name learns from bytes as they are; the others are shown floats.
+pub fn learns_from_bytes(name: &str) -> bool {
+    name == "dqn"
+}
+
 /// The algorithm that `config` names, for `environment`.
 pub fn build(config: &Config, environment: &EnvironmentSpec) -> Result<Box<dyn Algorithm>, AlgorithmError> {
     let algorithm: Box<dyn Algorithm> = match config.algorithm.name.as_str() {

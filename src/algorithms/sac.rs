@@ -25,6 +25,7 @@ use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
 use crate::networks::{Adam, Network, NetworkSpec};
 use crate::replay::Batch;
+use crate::values::Values;
 
 const NAME: &str = "sac";
 const TEMPERATURE: Metric = Metric::last("entropy_temperature");
@@ -90,8 +91,8 @@ impl Policy for GaussianPolicy {
         self.network.spec().outputs()
     }
 
-    fn infer(&mut self, observations: &[f32], rows: usize, outputs: &mut [f32]) {
-        self.network.infer(observations.into(), rows, outputs);
+    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
+        self.network.infer(observations, rows, outputs);
     }
 
     fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {

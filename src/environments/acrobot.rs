@@ -84,6 +84,7 @@ const SINE: [u32; 5] = [0x363e_9dde, 0xb950_35dd, 0x3c08_88cd, 0xbe2a_aaab, 0x00
 
 impl Dynamics for Acrobot {
     type Action = usize;
+    type Value = f32;
 
     fn spec() -> EnvironmentSpec {
         EnvironmentSpec {
@@ -92,6 +93,7 @@ impl Dynamics for Acrobot {
             action: ActionSpace::Discrete { n: 3 },
             time_limit_steps: Some(500),
             reward_threshold: Some(-100.0),
+            frame_stack: 1,
         }
     }
 

@@ -37,6 +37,7 @@ impl CartPole {
 
 impl Dynamics for CartPole {
     type Action = usize;
+    type Value = f32;
 
     fn spec() -> EnvironmentSpec {
         // Twice the limits, so that the observation that ends an episode still lies inside.
@@ -47,6 +48,7 @@ impl Dynamics for CartPole {
             action: ActionSpace::Discrete { n: 2 },
             time_limit_steps: Some(500),
             reward_threshold: Some(475.0),
+            frame_stack: 1,
         }
     }
 

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Step};
+use crate::values::ValuesMut;
 
 /// Make every step of `environment` sleep for `step_delay_us` microseconds; zero returns it unchanged.
 ///
@@ -29,11 +30,11 @@ impl Environment for Delayed {
         self.environment.spec()
     }
 
-    fn reset(&mut self, seed: Option<u64>, observation: &mut [f32]) -> Result<(), EnvironmentError> {
+    fn reset(&mut self, seed: Option<u64>, observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
         self.environment.reset(seed, observation)
     }
 
-    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Result<Step, EnvironmentError> {
+    fn step(&mut self, action: Action<'_>, observation: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
         let step = self.environment.step(action, observation)?;
         thread::sleep(self.step_delay);
         Ok(step)

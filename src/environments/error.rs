@@ -41,6 +41,16 @@ pub enum EnvironmentError {
         /// All names.
         known: String,
     },
+    /// Observations that do not consist of the frames that were promised.
+    #[error("`{id}` shows observations of shape {shape:?}, which do not consist of {frames} frames along their first dimension")]
+    FramesDoNotDivide {
+        /// Environment.
+        id: String,
+        /// Frames promised.
+        frames: usize,
+        /// Shape of an observation.
+        shape: Vec<usize>,
+    },
     /// An action that is not in the action space.
     #[error("`{id}` refused action {action}: it takes {expected}")]
     InvalidAction {

@@ -9,6 +9,7 @@ mod cart_pole;
 pub mod conformance;
 mod delayed;
 mod error;
+mod floats;
 mod generator;
 mod mountain_car;
 mod mountain_car_continuous;
@@ -16,6 +17,7 @@ mod mountain_car_continuous;
 mod mujoco;
 mod native;
 mod normal;
+mod observed;
 mod pendulum;
 mod power;
 mod progress;
@@ -24,16 +26,20 @@ pub mod registry;
 mod request;
 mod seed_sequence;
 pub mod spaces;
+mod stacked;
 mod vector;
 
 pub use delayed::delayed;
 pub use error::{EnvironmentError, Moment};
 pub use generator::Generator;
+pub use observed::ObservationOptions;
 pub use registry::{make, names, spec};
 pub use request::{EnvironmentRequest, Examined};
 pub use seed_sequence::{SeedSequence, derive_seed};
 pub use spaces::{Action, ActionSpace, ObservationSpace};
 pub use vector::{Actions, FinishedEpisode, VectorEnvironment};
+
+use crate::values::ValuesMut;
 
 /// What is fixed about an environment.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +54,9 @@ pub struct EnvironmentSpec {
     pub time_limit_steps: Option<u32>,
     /// Mean return at which the task counts as solved, where its authors named one.
     pub reward_threshold: Option<f64>,
+    /// How many of its last observations tell enough for one decision, as far as its authors know: 1 where the last one does. An agent
+    /// sees so many, unless its configuration says otherwise.
+    pub frame_stack: usize,
 }
 
 /// Result of a step, besides the observation.
@@ -82,8 +91,8 @@ pub trait Environment {
     /// and an environment that never had a seed takes one from the operating system.
     ///
     /// # Panics
-    /// If `observation` does not hold `spec().observation.len()` values.
-    fn reset(&mut self, seed: Option<u64>, observation: &mut [f32]) -> Result<(), EnvironmentError>;
+    /// If `observation` does not hold `spec().observation.len()` values of its type.
+    fn reset(&mut self, seed: Option<u64>, observation: ValuesMut<'_>) -> Result<(), EnvironmentError>;
 
     /// Take one step and write the observation that follows it.
     ///
@@ -91,6 +100,6 @@ pub trait Environment {
     /// the end of an episode the answer is [`EnvironmentError::NeedsReset`].
     ///
     /// # Panics
-    /// If `observation` does not hold `spec().observation.len()` values.
-    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Result<Step, EnvironmentError>;
+    /// If `observation` does not hold `spec().observation.len()` values of its type.
+    fn step(&mut self, action: Action<'_>, observation: ValuesMut<'_>) -> Result<Step, EnvironmentError>;
 }

@@ -26,6 +26,7 @@ impl MountainCar {
 
 impl Dynamics for MountainCar {
     type Action = usize;
+    type Value = f32;
 
     fn spec() -> EnvironmentSpec {
         let low = [MIN_POSITION as f32, -MAX_SPEED as f32];
@@ -36,6 +37,7 @@ impl Dynamics for MountainCar {
             action: ActionSpace::Discrete { n: 3 },
             time_limit_steps: Some(200),
             reward_threshold: Some(-110.0),
+            frame_stack: 1,
         }
     }
 

@@ -79,6 +79,7 @@ fn later_step(position: f32, velocity: f32, action: f32) -> (f32, f32, bool) {
 
 impl Dynamics for MountainCarContinuous {
     type Action = f32;
+    type Value = f32;
 
     fn spec() -> EnvironmentSpec {
         let low = [MIN_POSITION as f32, -MAX_SPEED as f32];
@@ -89,6 +90,7 @@ impl Dynamics for MountainCarContinuous {
             action: ActionSpace::Box { low: vec![-1.0], high: vec![1.0] },
             time_limit_steps: Some(999),
             reward_threshold: Some(90.0),
+            frame_stack: 1,
         }
     }
 

@@ -4,20 +4,23 @@
 
 use super::progress::Progress;
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Generator, Step};
+use crate::values::{Value, ValuesMut};
 
 /// The equations of one task.
 pub(super) trait Dynamics {
     /// What it takes, already validated.
     type Action: NativeAction;
+    /// What it shows: floats or bytes.
+    type Value: Value;
 
     /// What is fixed about it.
     fn spec() -> EnvironmentSpec;
 
     /// Draw an initial state and show it.
-    fn reset(&mut self, random: &mut Generator, observation: &mut [f32]);
+    fn reset(&mut self, random: &mut Generator, observation: &mut [Self::Value]);
 
     /// Advance by one step and show the new state. The result is the reward, and whether the episode terminated.
-    fn step(&mut self, action: Self::Action, observation: &mut [f32]) -> (f64, bool);
+    fn step(&mut self, action: Self::Action, observation: &mut [Self::Value]) -> (f64, bool);
 }
 
 /// How a task reads an action that its space accepts.
@@ -77,23 +80,23 @@ impl<D: Dynamics> Environment for Native<D> {
         &self.spec
     }
 
-    fn reset(&mut self, seed: Option<u64>, observation: &mut [f32]) -> Result<(), EnvironmentError> {
+    fn reset(&mut self, seed: Option<u64>, observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
         if let Some(seed) = seed {
             self.random = Some(Generator::from_seed(seed));
         }
         let random = self.random.get_or_insert_with(Generator::from_operating_system);
-        self.dynamics.reset(random, observation);
+        self.dynamics.reset(random, D::Value::of(observation));
         self.progress = Progress::Running { elapsed_steps: 0 };
         Ok(())
     }
 
-    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Result<Step, EnvironmentError> {
+    fn step(&mut self, action: Action<'_>, observation: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
         let elapsed_steps = self.progress.next_step(&self.spec)?;
         let native = match D::Action::read(action) {
             Some(native) if self.spec.action.accepts(action) => native,
             _ => return Err(self.spec.invalid_action(action)),
         };
-        let (reward, terminated) = self.dynamics.step(native, observation);
+        let (reward, terminated) = self.dynamics.step(native, D::Value::of(observation));
         let step = Step { reward, terminated, truncated: elapsed_steps >= self.time_limit_steps };
         self.progress = Progress::after_step(elapsed_steps, step.ended());
         Ok(step)

@@ -39,6 +39,7 @@ fn wrap(angle: f64) -> f64 {
 
 impl Dynamics for Pendulum {
     type Action = f32;
+    type Value = f32;
 
     fn spec() -> EnvironmentSpec {
         EnvironmentSpec {
@@ -47,6 +48,7 @@ impl Dynamics for Pendulum {
             action: ActionSpace::Box { low: vec![-MAX_TORQUE], high: vec![MAX_TORQUE] },
             time_limit_steps: Some(200),
             reward_threshold: None,
+            frame_stack: 1,
         }
     }
 

@@ -3,12 +3,18 @@
 use std::fmt;
 
 use super::{EnvironmentError, EnvironmentSpec};
+use crate::values::{ValueBuffer, ValueType};
 
-/// A box of real numbers that an environment shows.
+/// A box of numbers that an environment shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservationSpace {
-    /// Lengths of the dimensions.
+    /// Their type.
+    pub element: ValueType,
+    /// Lengths of the dimensions. Images are channels, rows, columns; or rows, columns.
     pub shape: Vec<usize>,
+    /// Frames of equal size that lie one after another along the first dimension. A replay stores each of them once, however many
+    /// observations show it. 1 where there is nothing to share.
+    pub stack: usize,
     /// Smallest values, flattened.
     pub low: Vec<f32>,
     /// Largest values, flattened.
@@ -18,7 +24,19 @@ pub struct ObservationSpace {
 impl ObservationSpace {
     /// A one-dimensional space within `low` and `high`, both of length N.
     pub fn vector<const N: usize>(low: [f32; N], high: [f32; N]) -> Self {
-        Self { shape: vec![N], low: low.to_vec(), high: high.to_vec() }
+        Self { element: ValueType::F32, shape: vec![N], stack: 1, low: low.to_vec(), high: high.to_vec() }
+    }
+
+    /// So many numbers of any size.
+    pub fn unbounded(length: usize) -> Self {
+        let (low, high) = (vec![f32::NEG_INFINITY; length], vec![f32::INFINITY; length]);
+        Self { element: ValueType::F32, shape: vec![length], stack: 1, low, high }
+    }
+
+    /// Bytes of this shape, each from 0 to 255.
+    pub fn bytes(shape: &[usize]) -> Self {
+        let length = shape.iter().product();
+        Self { element: ValueType::U8, shape: shape.to_vec(), stack: 1, low: vec![0.0; length], high: vec![255.0; length] }
     }
 
     /// A one-dimensional space from `-high` to `high`.
@@ -29,6 +47,11 @@ impl ObservationSpace {
     /// Number of values in one observation.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
+    }
+
+    /// Room for one observation.
+    pub fn zeros(&self) -> ValueBuffer {
+        ValueBuffer::zeros(self.element, self.len())
     }
 
     /// Whether it shows an image: rows of bytes, with or without channels.

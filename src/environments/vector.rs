@@ -5,6 +5,7 @@
 //! observations, and a learner needs both.
 
 use super::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentSpec, derive_seed};
+use crate::values::{ValueBuffer, Values};
 
 /// One action for each environment, in order.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,9 +33,9 @@ pub struct VectorEnvironment {
     spec: EnvironmentSpec,
     observation_len: usize,
     /// E x observation: what the last step led to.
-    successors: Vec<f32>,
+    successors: ValueBuffer,
     /// E x observation: `successors` with a first observation in each row whose episode ended; only filled if one did.
-    restarted: Vec<f32>,
+    restarted: ValueBuffer,
     rewards: Vec<f32>,
     terminated: Vec<bool>,
     truncated: Vec<bool>,
@@ -57,13 +58,13 @@ impl VectorEnvironment {
             return Err(EnvironmentError::MixedVector { index, id, first: spec.id });
         }
         let count = environments.len();
-        let observation_len = spec.observation.len();
+        let (observation_len, element) = (spec.observation.len(), spec.observation.element);
         Ok(Self {
             environments,
             spec,
             observation_len,
-            successors: vec![0.0; count * observation_len],
-            restarted: vec![0.0; count * observation_len],
+            successors: ValueBuffer::zeros(element, count * observation_len),
+            restarted: ValueBuffer::zeros(element, count * observation_len),
             rewards: vec![0.0; count],
             terminated: vec![false; count],
             truncated: vec![false; count],
@@ -96,8 +97,8 @@ impl VectorEnvironment {
     /// Those of the environments. Afterwards a step needs a reset that succeeds.
     pub fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
         self.needs_reset = Some("after a reset that failed");
-        let rows = self.successors.chunks_exact_mut(self.observation_len);
-        for (index, (environment, observation)) in (0..).zip(self.environments.iter_mut().zip(rows)) {
+        for (index, environment) in (0..).zip(&mut self.environments) {
+            let observation = self.successors.row_mut(index as usize, self.observation_len);
             environment.reset(Some(derive_seed(seed, index)), observation)?;
         }
         self.rewards.fill(0.0);
@@ -141,13 +142,13 @@ impl VectorEnvironment {
     }
 
     /// What to act on next, E x observation: where an episode ended, the first observation of the next one.
-    pub fn observations(&self) -> &[f32] {
-        if self.finished.is_empty() { &self.successors } else { &self.restarted }
+    pub fn observations(&self) -> Values<'_> {
+        if self.finished.is_empty() { self.successors.values() } else { self.restarted.values() }
     }
 
     /// What the last step led to, E x observation: where an episode ended, its last observation.
-    pub fn next_observations(&self) -> &[f32] {
-        &self.successors
+    pub fn next_observations(&self) -> Values<'_> {
+        self.successors.values()
     }
 
     /// Rewards of the last step.
@@ -197,8 +198,7 @@ impl VectorEnvironment {
     }
 
     fn step_one(&mut self, index: usize, action: Action<'_>) -> Result<(), EnvironmentError> {
-        let row = index * self.observation_len;
-        let observation = &mut self.successors[row..row + self.observation_len];
+        let observation = self.successors.row_mut(index, self.observation_len);
         let step = self.environments[index].step(action, observation)?;
         self.rewards[index] = step.reward as f32;
         self.terminated[index] = step.terminated;
@@ -219,10 +219,9 @@ impl VectorEnvironment {
         if self.finished.is_empty() {
             return Ok(());
         }
-        self.restarted.copy_from_slice(&self.successors);
+        self.restarted.values_mut().copy_from(self.successors.values());
         for episode in &self.finished {
-            let row = episode.environment * self.observation_len;
-            let observation = &mut self.restarted[row..row + self.observation_len];
+            let observation = self.restarted.row_mut(episode.environment, self.observation_len);
             self.environments[episode.environment].reset(None, observation)?;
         }
         Ok(())

@@ -18,9 +18,10 @@ use std::thread::Scope;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use thiserror::Error;
 
-use crate::replay::{Batch, RateLimiter, SampleError, Schema, StagingArea};
+use crate::replay::{Batch, RateLimiter, Replay, SampleError, Schema, StagingArea};
 use crate::segment::Segment;
 use crate::segment::processes::ProcessSlot;
+use crate::values::Values;
 
 /// Random numbers of a process.
 pub type Random = Xoshiro256PlusPlus;
@@ -49,15 +50,15 @@ pub trait Experience {
 /// What an actor makes of its steps.
 pub trait Recorder {
     /// Take in one step of every environment, and stage the rows that it completes. The area has room for as many as one
-    /// step can complete.
-    fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>);
+    /// step can complete. Frames that the rows name are written into `replay` first.
+    fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>, replay: &Replay<'_>);
 }
 
 /// One step of all environments of an actor; each part has their values environment after environment.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps<'a> {
     /// Where the steps started.
-    pub observations: &'a [f32],
+    pub observations: Values<'a>,
     /// What was done, in 32-bit lanes.
     pub actions: &'a [u32],
     /// What the policy said of what it chose.
@@ -65,7 +66,7 @@ pub struct Steps<'a> {
     /// Rewards.
     pub rewards: &'a [f32],
     /// Where the steps led, before any reset.
-    pub next_observations: &'a [f32],
+    pub next_observations: Values<'a>,
     /// Values of where they led, as far as the policy tells them (0 otherwise).
     pub next_values: &'a [f32],
     /// Whether the problem ended: nothing follows.

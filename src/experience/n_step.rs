@@ -3,6 +3,8 @@
 //! A transition that is ready says "from this observation, this action, then n rewards discounted into one, and then
 //! that observation". At the end of an episode the remaining ones are shorter. Terminated and truncated are kept apart:
 //! only a terminated transition has no value behind it.
+//!
+//! Observations are bytes as they will lie in a row: those of their values, or of the names of their frames.
 
 /// One environment's memory of its last n steps.
 #[derive(Debug, Clone)]
@@ -15,7 +17,7 @@ pub struct NStep {
 
 #[derive(Debug, Clone, Default)]
 struct Pending {
-    observation: Vec<f32>,
+    observation: Vec<u8>,
     action: Vec<u32>,
     value: f32,
     reward: f32,
@@ -25,7 +27,7 @@ struct Pending {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ready<'a> {
     /// Where it starts.
-    pub observation: &'a [f32],
+    pub observation: &'a [u8],
     /// What was done there, in 32-bit lanes.
     pub action: &'a [u32],
     /// Value that the actor gave to the action there.
@@ -35,7 +37,7 @@ pub struct Ready<'a> {
     /// Discount of what follows: gamma to the number of its steps.
     pub discount: f32,
     /// Where it ends.
-    pub next_observation: &'a [f32],
+    pub next_observation: &'a [u8],
     /// It ended inside the problem: nothing follows.
     pub terminated: bool,
     /// It was cut off: something would follow.
@@ -46,7 +48,7 @@ pub struct Ready<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Taken<'a> {
     /// Where it started.
-    pub observation: &'a [f32],
+    pub observation: &'a [u8],
     /// What was done, in 32-bit lanes.
     pub action: &'a [u32],
     /// Value that the actor gave to the action.
@@ -54,7 +56,7 @@ pub struct Taken<'a> {
     /// Reward.
     pub reward: f32,
     /// Where it led.
-    pub next_observation: &'a [f32],
+    pub next_observation: &'a [u8],
     /// See [`Ready::terminated`].
     pub terminated: bool,
     /// See [`Ready::truncated`].
@@ -115,20 +117,20 @@ mod tests {
         for (index, &reward) in rewards.iter().enumerate() {
             let last = index + 1 == rewards.len();
             let taken = Taken {
-                observation: &[index as f32],
+                observation: &[index as u8],
                 action: &[0],
                 value: 0.0,
                 reward,
-                next_observation: &[index as f32 + 1.0],
+                next_observation: &[index as u8 + 1],
                 terminated: last && terminated,
                 truncated: last && !terminated,
             };
             memory.push(taken, |ready| {
                 out.push((
-                    ready.observation[0],
+                    ready.observation[0].into(),
                     ready.reward,
                     ready.discount,
-                    ready.next_observation[0],
+                    ready.next_observation[0].into(),
                     ready.terminated,
                     ready.truncated,
                 ));

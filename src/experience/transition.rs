@@ -1,6 +1,8 @@
 //! The fields of a transition that off-policy algorithms share, and how the flags are packed.
 
+use crate::environments::ObservationSpace;
 use crate::replay::{Element, Field, Schema};
+use crate::values::ValueType;
 
 /// Observation in which the transition starts.
 pub const OBSERVATION: usize = 0;
@@ -20,27 +22,41 @@ pub(super) const OBSERVATIONS: &[usize] = &[OBSERVATION, NEXT_OBSERVATION];
 /// The fields that hold rewards.
 pub(super) const REWARDS: &[usize] = &[REWARD];
 
+/// Bytes from which a frame that is not stacked is stored once for the two transitions that show it.
+const LEAST_FRAME_BYTES: usize = 512;
+
 const TERMINATED: i32 = 1;
 const TRUNCATED: i32 = 2;
 
 /// Fields of a transition with a discrete action.
-pub fn discrete(observation_length: usize) -> Schema {
-    schema(observation_length, Field::new("action", Element::I32, 1))
+pub fn discrete(observation: &ObservationSpace) -> Schema {
+    schema(observation, Field::new("action", Element::I32, 1))
 }
 
 /// Fields of a transition with a continuous action, every element within [-1, 1].
-pub fn continuous(observation_length: usize, action_length: usize) -> Schema {
-    schema(observation_length, Field::new("action", Element::F32, action_length))
+pub fn continuous(observation: &ObservationSpace, action_length: usize) -> Schema {
+    schema(observation, Field::new("action", Element::F32, action_length))
 }
 
-fn schema(observation_length: usize, action: Field) -> Schema {
+fn schema(observation: &ObservationSpace, action: Field) -> Schema {
+    let element = match observation.element {
+        ValueType::F32 => Element::F32,
+        ValueType::U8 => Element::U8,
+    };
+    let (length, stack) = (observation.len(), observation.stack);
+    // Even a single frame is shown by two transitions: stored once, it pays for its names as soon as it is large.
+    let is_shared = stack > 1 || element == Element::U8 && length >= LEAST_FRAME_BYTES;
+    let field = |name| match is_shared {
+        false => Field::new(name, element, length),
+        true => Field::stacked(name, element, length / stack, stack),
+    };
     Schema::new(vec![
-        Field::new("observation", Element::F32, observation_length),
+        field("observation"),
         action,
         Field::new("reward", Element::F32, 1),
         Field::new("discount", Element::F32, 1),
         Field::new("flags", Element::I32, 1),
-        Field::new("next_observation", Element::F32, observation_length),
+        field("next_observation"),
     ])
 }
 
@@ -60,7 +76,8 @@ mod tests {
 
     #[test]
     fn the_constants_name_the_fields() {
-        for schema in [discrete(3), continuous(3, 2)] {
+        let space = ObservationSpace::unbounded(3);
+        for schema in [discrete(&space), continuous(&space, 2)] {
             for (name, position) in [
                 ("observation", OBSERVATION),
                 ("action", ACTION),

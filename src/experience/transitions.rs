@@ -9,7 +9,8 @@ use super::{Experience, Recorder, Seat, Source, SourceError, Steps};
 use crate::config::Config;
 use crate::config::schema::InitialPriority;
 use crate::environments::{ActionSpace, EnvironmentSpec};
-use crate::replay::{Priority, RateLimiter, Schema, StagingArea};
+use crate::replay::{Field, Priority, RateLimiter, RecentFrames, Replay, Schema, StagingArea};
+use crate::values::Values;
 
 /// Transitions of one environment, as a configuration describes them.
 pub struct Transitions {
@@ -21,8 +22,8 @@ impl Transitions {
     /// Transitions of `environment`, with its kind of action.
     pub fn new(config: &Config, environment: &EnvironmentSpec) -> Self {
         let schema = match &environment.action {
-            ActionSpace::Discrete { .. } => discrete(environment.observation.len()),
-            ActionSpace::Box { low, .. } => continuous(environment.observation.len(), low.len()),
+            ActionSpace::Discrete { .. } => discrete(&environment.observation),
+            ActionSpace::Box { low, .. } => continuous(&environment.observation, low.len()),
         };
         Self { config: config.clone(), schema }
     }
@@ -62,6 +63,10 @@ impl Experience for Transitions {
 struct TransitionRecorder {
     schema: Schema,
     memories: Vec<NStep>,
+    /// Where observations are made of frames.
+    frames: Option<RecentFrames>,
+    /// Names of the frames of the observations where a step starts, and where it leads.
+    names: [Vec<u64>; 2],
     /// Epsilon and alpha of priorities by temporal-difference errors; without them new transitions count as the most urgent.
     by_error: Option<(f32, f32)>,
 }
@@ -75,30 +80,59 @@ impl TransitionRecorder {
             InitialPriority::TdError => Some((replay.priority_epsilon as f32, replay.alpha as f32)),
         };
         let memory = NStep::new(config.algorithm.n_step, config.algorithm.gamma as f32);
-        Self { schema, memories: vec![memory; environments], by_error }
+        let has_frames = schema.frame_bytes() > 0;
+        Self {
+            schema,
+            memories: vec![memory; environments],
+            frames: has_frames.then(RecentFrames::default),
+            names: Default::default(),
+            by_error,
+        }
     }
 }
 
 impl Recorder for TransitionRecorder {
-    fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>) {
+    fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>, replay: &Replay<'_>) {
         let count = self.memories.len();
+        let Self { schema, memories, frames, names: [names, next_names], by_error } = self;
         let (length, lanes) = (steps.observations.len() / count, steps.actions.len() / count);
-        for (index, memory) in self.memories.iter_mut().enumerate() {
+        for (index, memory) in memories.iter_mut().enumerate() {
             let step = Taken {
-                observation: &steps.observations[index * length..][..length],
+                observation: part(steps.observations.row(index, length), &schema.fields()[OBSERVATION], replay, frames, names),
                 action: &steps.actions[index * lanes..][..lanes],
                 value: steps.choices[index].value,
                 reward: steps.rewards[index],
-                next_observation: &steps.next_observations[index * length..][..length],
+                next_observation: part(
+                    steps.next_observations.row(index, length),
+                    &schema.fields()[NEXT_OBSERVATION],
+                    replay,
+                    frames,
+                    next_names,
+                ),
                 terminated: steps.terminated[index],
                 truncated: steps.truncated[index],
             };
             memory.push(step, |ready| {
-                let priority = self.by_error.and_then(|(epsilon, alpha)| priority(&ready, steps.next_values[index], epsilon, alpha));
-                write(area, &self.schema, &ready, priority);
+                let priority = by_error.and_then(|(epsilon, alpha)| priority(&ready, steps.next_values[index], epsilon, alpha));
+                write(area, schema, &ready, priority);
             });
         }
     }
+}
+
+/// The bytes of an observation as they lie in a row: its values, or the names of its frames, each of which is stored once.
+fn part<'a>(
+    observation: Values<'a>,
+    field: &Field,
+    replay: &Replay<'_>,
+    frames: &mut Option<RecentFrames>,
+    names: &'a mut Vec<u64>,
+) -> &'a [u8] {
+    let bytes = observation.bytes();
+    let Some(frames) = frames else { return bytes };
+    names.clear();
+    names.extend(bytes.chunks_exact(field.frame_bytes()).map(|frame| frames.name(replay, frame).to_bits()));
+    bytemuck::cast_slice(names)
 }
 
 /// Priority of a new transition under the actor's own parameters (Ape-X); `bootstrap_value` is the value of where it ends.
@@ -110,11 +144,11 @@ fn priority(ready: &Ready<'_>, bootstrap_value: f32, epsilon: f32, alpha: f32) -
 fn write(area: StagingArea<'_>, schema: &Schema, ready: &Ready<'_>, priority: Option<Priority>) {
     let mut writer = area.write(schema);
     writer
-        .f32(OBSERVATION, ready.observation)
+        .part(OBSERVATION, ready.observation)
         .lanes(ACTION, ready.action)
         .f32(REWARD, &[ready.reward])
         .f32(DISCOUNT, &[ready.discount])
         .i32(FLAGS, &[flags(ready.terminated, ready.truncated)])
-        .f32(NEXT_OBSERVATION, ready.next_observation);
+        .part(NEXT_OBSERVATION, ready.next_observation);
     writer.commit(priority);
 }

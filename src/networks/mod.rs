@@ -8,7 +8,6 @@ mod adam;
 mod cpu;
 mod device;
 mod error;
-mod input;
 mod scaling;
 mod specification;
 #[cfg(feature = "torch")]
@@ -18,13 +17,13 @@ pub use adam::{Adam, AdamSettings, clip_norm, polyak};
 pub use cpu::CpuNetwork;
 pub use device::Device;
 pub use error::NetworkError;
-pub use input::Input;
 pub use scaling::InputScaling;
-pub use specification::{Head, InputElement, InputSpec, Layer, MAXIMUM_PARAMETERS, MAXIMUM_VALUES, NamedHead, NetworkSpec, TensorSpec};
+pub use specification::{Head, InputSpec, Layer, MAXIMUM_PARAMETERS, MAXIMUM_VALUES, NamedHead, NetworkSpec, TensorSpec};
 #[cfg(feature = "torch")]
 pub use torch::TorchNetwork;
 
 use crate::config::schema::Engine;
+use crate::values::Values;
 
 /// One network with one set of parameters.
 ///
@@ -51,10 +50,10 @@ pub trait Network: Send {
     fn update_parameters(&mut self, change: &mut dyn FnMut(&mut [f32]));
 
     /// Computes `output` for `input` and keeps nothing: what the last [`Self::forward`] kept stays valid.
-    fn infer(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]);
+    fn infer(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]);
 
     /// Computes `output` for `input` and keeps what [`Self::backward`] needs.
-    fn forward(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]);
+    fn forward(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]);
 
     /// Gradients of the last [`Self::forward`], given the gradient of a loss with respect to its output (`rows × outputs`).
     ///

@@ -5,9 +5,9 @@
 
 use tch::{Kind, Tensor};
 
-use super::input::BYTE_SCALE;
 use super::specification::{Activation, Operation, Stage};
-use super::{Device, Head, Input, InputElement, Network, NetworkError, NetworkSpec, TensorSpec};
+use super::{Device, Head, Network, NetworkError, NetworkSpec, TensorSpec};
+use crate::values::{BYTE_SCALE, ValueType, Values};
 
 /// Most threads that libtorch is asked to use.
 const MAXIMUM_THREADS: usize = 1024;
@@ -55,24 +55,24 @@ impl TorchNetwork {
     fn rehearse(&mut self) -> Result<(), tch::TchError> {
         let (inputs, outputs) = (self.spec.inputs(), self.spec.outputs());
         match self.spec.input.element {
-            InputElement::F32 => self.try_forward(Input::F32(&vec![0.0; inputs]), 1, &mut vec![0.0; outputs])?,
-            InputElement::U8 => self.try_forward(Input::U8(&vec![0; inputs]), 1, &mut vec![0.0; outputs])?,
+            ValueType::F32 => self.try_forward(Values::F32(&vec![0.0; inputs]), 1, &mut vec![0.0; outputs])?,
+            ValueType::U8 => self.try_forward(Values::U8(&vec![0; inputs]), 1, &mut vec![0.0; outputs])?,
         }
         let mut gradient = vec![0.0; self.parameters.len()];
         self.try_backward(&vec![0.0; outputs], Some(&mut gradient), None)
     }
 
     /// The input as a leaf on the device, and the output computed from it.
-    fn run(&self, input: Input<'_>, rows: usize, wants_gradient: bool) -> Result<(Tensor, Tensor), tch::TchError> {
+    fn run(&self, input: Values<'_>, rows: usize, wants_gradient: bool) -> Result<(Tensor, Tensor), tch::TchError> {
         let size: Vec<i64> = [rows].iter().chain(&self.spec.input.shape).map(|&length| length as i64).collect();
         let (leaf, mut values) = match input {
-            Input::F32(values) => {
+            Values::F32(values) => {
                 let leaf =
                     Tensor::f_from_slice(values)?.f_view(size.as_slice())?.f_to_device(self.device)?.f_set_requires_grad(wants_gradient)?;
                 (leaf.shallow_clone(), leaf)
             }
             // Bytes travel to the device as bytes, and have no gradient.
-            Input::U8(values) => {
+            Values::U8(values) => {
                 let leaf = Tensor::f_from_slice(values)?.f_view(size.as_slice())?.f_to_device(self.device)?;
                 let floats = leaf.f_to_kind(Kind::Float)?.f_mul_scalar(f64::from(BYTE_SCALE))?;
                 (leaf, floats)
@@ -127,14 +127,14 @@ impl TorchNetwork {
         }
     }
 
-    fn try_forward(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
+    fn try_forward(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
         let (input, result) = self.run(input, rows, true)?;
         copy_to_host(&result.f_detach()?, output)?;
         self.kept = Some((input, result));
         Ok(())
     }
 
-    fn try_infer(&self, input: Input<'_>, rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
+    fn try_infer(&self, input: Values<'_>, rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
         let _guard = tch::no_grad_guard();
         copy_to_host(&self.run(input, rows, false)?.1, output)
     }
@@ -183,12 +183,12 @@ impl Network for TorchNetwork {
         expect_device(copied);
     }
 
-    fn infer(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]) {
+    fn infer(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) {
         self.check(input, rows, output);
         expect_device(self.try_infer(input, rows, output));
     }
 
-    fn forward(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]) {
+    fn forward(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) {
         self.check(input, rows, output);
         expect_device(self.try_forward(input, rows, output));
     }
@@ -199,9 +199,9 @@ impl Network for TorchNetwork {
 }
 
 impl TorchNetwork {
-    fn check(&self, input: Input<'_>, rows: usize, output: &[f32]) {
+    fn check(&self, input: Values<'_>, rows: usize, output: &[f32]) {
         let columns = self.spec.outputs();
-        input.check(self.spec.input.element, rows, self.spec.inputs());
+        input.assert_rows(self.spec.input.element, rows, self.spec.inputs());
         assert_eq!(output.len(), rows * columns, "the output is not {rows} rows of {columns} columns");
     }
 }

@@ -1,6 +1,7 @@
 //! The values of one field, row after row, in this process's own memory.
 
 use super::schema::{Element, Field};
+use crate::values::Values;
 
 /// The values of one field, row after row.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +57,18 @@ impl Column {
     /// The values, if they are bytes.
     pub fn as_u8(&self) -> &[u8] {
         if self.element == Element::U8 { self.bytes() } else { &[] }
+    }
+
+    /// The values as a network takes them.
+    ///
+    /// # Panics
+    /// When they are neither 32-bit floats nor bytes.
+    pub fn as_values(&self) -> Values<'_> {
+        match self.element {
+            Element::F32 => Values::F32(self.as_f32()),
+            Element::U8 => Values::U8(self.as_u8()),
+            other => panic!("values of type {} are not what networks take", other.name()),
+        }
     }
 
     /// Become a copy of a part of `from`, which holds values of the same field.

@@ -23,10 +23,10 @@ pub(super) fn load(field: &Field, words: &[AtomicU64], values: &mut [u8]) {
     }
 }
 
-/// Copy the field's values into a row that nobody else writes or reads yet. Not for stacked frames.
+/// Copy the field's values, or the names of its frames, into a row that nobody else writes or reads yet.
 #[inline]
 pub(super) fn store(field: &Field, words: &[AtomicU64], values: &[u8]) {
-    assert_eq!(values.len(), field.size_bytes(), "bytes of field `{}`", field.name);
+    assert_eq!(values.len(), field.row_bytes(), "bytes of field `{}`", field.name);
     let to = &words[field.lane / 2..];
     if field.is_wide {
         return store_bytes(to, values);

@@ -118,7 +118,7 @@ impl Field {
     }
 
     /// Bytes that it takes in the row.
-    fn row_bytes(&self) -> usize {
+    pub(super) fn row_bytes(&self) -> usize {
         if self.stack == 0 { self.size_bytes() } else { 8 * self.stack }
     }
 }

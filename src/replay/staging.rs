@@ -134,6 +134,12 @@ impl TransitionWriter<'_, '_> {
         self
     }
 
+    /// Write a field of any type, given as the bytes that lie in a row: those of its values, or of the names of its frames.
+    pub fn part(&mut self, field: usize, bytes: &[u8]) -> &mut Self {
+        row::store(&self.schema.fields()[field], self.area.row(self.index), bytes);
+        self
+    }
+
     /// Name the frames of a stacked field, oldest first.
     pub fn frames(&mut self, field: usize, frames: &[Target]) -> &mut Self {
         let field = &self.schema.fields()[field];

@@ -15,6 +15,7 @@ use crate::segment::metrics::{MetricRing, Report};
 use crate::segment::parameters::ParameterBoard;
 use crate::segment::processes::Phase;
 use crate::sync::Ordering;
+use crate::values::ValueBuffer;
 
 /// An actor between two steps.
 pub struct Actor<'a> {
@@ -40,7 +41,8 @@ pub struct Actor<'a> {
     choices: Vec<Choice>,
     /// Values of the successors of the last step.
     next_values: Vec<f32>,
-    observations: Vec<f32>,
+    /// Where the step under way starts.
+    observations: ValueBuffer,
     statistics: Option<OwnStatistics<'a>>,
     laps: Laps,
 }
@@ -79,7 +81,7 @@ impl<'a> Actor<'a> {
         let actions = ActionBatch::new(&run.environment.action, count);
         Ok(Self {
             statistics: OwnStatistics::new(run, count),
-            observations: environments.observations().to_vec(),
+            observations: ValueBuffer::zeros(environments.spec().observation.element, environments.observations().len()),
             outputs: vec![0.0; count * policy.outputs()],
             next_outputs: vec![0.0; count * policy.outputs()],
             environments,
@@ -115,7 +117,7 @@ impl<'a> Actor<'a> {
         self.choose_actions();
         self.count(Counter::InferenceNs);
 
-        self.observations.copy_from_slice(self.environments.observations());
+        self.observations.values_mut().copy_from(self.environments.observations());
         self.run.process.enter(Phase::Environment);
         self.environments.step(self.actions.for_environments())?;
         self.report_episodes();
@@ -156,7 +158,10 @@ impl<'a> Actor<'a> {
     /// Count what was seen into the statistics, where something is normalised.
     fn observe(&mut self) {
         let Some(OwnStatistics { running, .. }) = &mut self.statistics else { return };
-        running.observe(&self.observations);
+        // Bytes are only counted where they are shown as floats.
+        if let Some(observations) = self.observations.values().as_f32() {
+            running.observe(observations);
+        }
         for (index, &reward) in self.environments.rewards().iter().enumerate() {
             running.reward(index, reward, self.environments.terminated()[index] || self.environments.truncated()[index]);
         }
@@ -181,7 +186,7 @@ impl<'a> Actor<'a> {
         self.outputs.copy_from_slice(&self.next_outputs);
         for index in 0..self.environments.len() {
             if self.environments.terminated()[index] || self.environments.truncated()[index] {
-                let observation = &self.environments.observations()[index * length..][..length];
+                let observation = self.environments.observations().row(index, length);
                 self.policy.infer(observation, 1, &mut self.outputs[index * width..][..width]);
             }
         }
@@ -193,7 +198,7 @@ impl<'a> Actor<'a> {
             *value = self.policy.state_value(outputs);
         }
         let steps = Steps {
-            observations: &self.observations,
+            observations: self.observations.values(),
             actions: self.actions.all_lanes(),
             choices: &self.choices,
             rewards: self.environments.rewards(),
@@ -203,7 +208,7 @@ impl<'a> Actor<'a> {
             truncated: self.environments.truncated(),
             parameter_version: self.parameters.version,
         };
-        self.recorder.record(&steps, self.area);
+        self.recorder.record(&steps, self.area, &self.replay);
     }
 
     /// Wait with the first step of a flush until the flush will not have to wait, so that its actions are chosen by parameters

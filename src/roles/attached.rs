@@ -64,7 +64,7 @@ pub fn run(registry: &Registry, pid: u32, joined: impl FnOnce(usize)) -> Result<
     let segment = attachment.open_segment()?;
     let description = segment.description()?;
     let config = Config::parse(&description.config_toml, "the run's configuration", &[])?.config;
-    let environment = environments::request(&config).make()?.spec().clone();
+    let environment = environments::observation_options(&config).spec(environments::request(&config).make()?.spec())?;
     let algorithm = algorithms::build(&config, &environment)?;
     let slot = segment.processes().slot(attachment.slot);
     if !slot.occupy(std::process::id(), attachment.generation) {

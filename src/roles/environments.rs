@@ -4,8 +4,11 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::algorithms::registry as algorithms;
 use crate::config::Config;
-use crate::environments::{EnvironmentError, EnvironmentRequest, EnvironmentSpec, VectorEnvironment, delayed, python};
+use crate::environments::{
+    EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, VectorEnvironment, delayed, python,
+};
 
 /// How long a process may take to set up at least, however short the time that it may be silent afterwards: interpreters and
 /// simulators are read from the disk then.
@@ -23,10 +26,20 @@ pub fn request(config: &Config) -> EnvironmentRequest {
     }
 }
 
+/// How the agent that `config` describes observes the environment.
+pub fn observation_options(config: &Config) -> ObservationOptions {
+    ObservationOptions {
+        frames_per_observation: config.environment.frames_per_observation,
+        frame_stack: config.environment.frame_stack,
+        as_floats: config.algorithm.normalise_observations || !algorithms::learns_from_bytes(&config.algorithm.name),
+    }
+}
+
 /// `count` environments, as the configuration describes them, not yet reset.
 pub fn make(config: &Config, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
     let request = request(config);
-    let make = || Ok(delayed(request.make()?, config.environment.step_delay_us));
+    let options = observation_options(config);
+    let make = || options.of(delayed(request.make()?, config.environment.step_delay_us));
     VectorEnvironment::new((0..count).map(|_| make()).collect::<Result<_, EnvironmentError>>()?)
 }
 
@@ -69,8 +82,12 @@ fn plain(path: &Path) -> PathBuf {
 /// Refuse an environment whose observations or actions have other sizes than those the run was planned for: a file in
 /// Python may have been edited since.
 pub(super) fn check_unchanged(found: &EnvironmentSpec, planned: &EnvironmentSpec) -> Result<(), EnvironmentError> {
-    let sizes = |spec: &EnvironmentSpec| format!("{} observed values and takes {}", spec.observation.len(), spec.action);
-    if (found.observation.len(), &found.action) == (planned.observation.len(), &planned.action) {
+    let kind = |spec: &EnvironmentSpec| (spec.observation.element, spec.observation.shape.clone(), spec.action.clone());
+    let sizes = |spec: &EnvironmentSpec| {
+        let ObservationSpace { element, shape, .. } = &spec.observation;
+        format!("{} observed values ({} {shape:?}) and takes {}", spec.observation.len(), element.name(), spec.action)
+    };
+    if kind(found) == kind(planned) {
         return Ok(());
     }
     Err(EnvironmentError::Changed { id: planned.id.clone(), found: sizes(found), planned: sizes(planned) })

@@ -23,6 +23,8 @@ pub const FANOUTS: [usize; 5] = [4, 8, 16, 32, 64];
 /// Most transitions a replay can hold: with leaves of 39 bits their sum stays below 2^63, so that a sum which is
 /// negative for a moment (a subtraction that overtook its addition) can be told from a large one.
 pub const MAX_CAPACITY: usize = 1 << 24;
+/// Fewer frames than this could not hold what is staged and not yet inserted.
+pub const LEAST_FRAMES: usize = 4_096;
 /// Most processes of a run: more than the limits of all roles add up to.
 pub const MAX_PROCESSES: usize = 2048;
 /// Most transitions in one staging area: a flush fits the store, and one more may be under way.
@@ -260,7 +262,15 @@ impl LayoutParameters {
 
     /// The largest capacity with which the segment takes at most `budget_bytes`; `None` when nothing fits.
     pub fn largest_capacity(&self, budget_bytes: usize) -> Option<usize> {
-        let fits = |capacity| Layout::new(Self { capacity, ..*self }).is_ok_and(|layout| layout.total_bytes() <= budget_bytes);
+        // As many frames per transition, but never fewer than what is staged may name.
+        let frames = |capacity: usize| match self.frames {
+            0 => 0,
+            frames => (frames as f64 * capacity as f64 / self.capacity as f64).ceil().max(LEAST_FRAMES as f64) as usize,
+        };
+        let fits = |capacity| {
+            let layout = Layout::new(Self { capacity, frames: frames(capacity), ..*self });
+            layout.is_ok_and(|layout| layout.total_bytes() <= budget_bytes)
+        };
         let least = self.least_capacity();
         if !fits(least) {
             return None;

@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::frames::RecentFrames;
 use super::participant::Participant;
 use super::patience::Patience;
 use super::steps::Steps;
 use super::{Options, Standalone, StandaloneError, check_errors};
-use crate::replay::{self, Priority, StagingArea, Turn, leaderless};
+use crate::replay::{self, Priority, RecentFrames, StagingArea, Turn, leaderless};
 use crate::segment::Region;
 
 /// How long a process that draws may take to be started anew, once it was killed.
@@ -16,7 +15,8 @@ const ABSENCE: Duration = Duration::from_secs(10);
 /// What a process needs to write.
 pub(super) struct Writing {
     pub(super) participant: Participant,
-    frames: RecentFrames,
+    /// Where a field is made of frames.
+    frames: Option<RecentFrames>,
     steps: Option<Steps>,
     priorities: Vec<f32>,
 }
@@ -25,7 +25,7 @@ impl Writing {
     pub(super) fn new(options: &Options) -> Self {
         Self {
             participant: Participant::default(),
-            frames: RecentFrames::default(),
+            frames: (options.frames > 0).then(RecentFrames::default),
             steps: options.steps.clone().filter(|steps| steps.n > 1 || steps.discount.is_some()).map(Steps::new),
             priorities: Vec::new(),
         }
@@ -89,8 +89,8 @@ impl Standalone {
                 if field.stack == 0 {
                     transition.bytes(position, values);
                 } else {
-                    let store = replay.frames().expect("a schema with frames has a frame store");
-                    let names: Vec<_> = values.chunks_exact(field.frame_bytes()).map(|frame| frames.name(&replay, store, frame)).collect();
+                    let frames = frames.as_mut().expect("a schema with frames has a frame store");
+                    let names: Vec<_> = values.chunks_exact(field.frame_bytes()).map(|frame| frames.name(&replay, frame)).collect();
                     transition.frames(position, &names);
                 }
             }
@@ -114,7 +114,7 @@ impl Standalone {
         if !leaderless::clear(&self.segment, &self.schema) {
             return Err(StandaloneError::Stuck);
         }
-        writing.frames.clear();
+        writing.frames.iter_mut().for_each(RecentFrames::clear);
         writing.steps.iter_mut().for_each(Steps::clear);
         Ok(())
     }

@@ -11,7 +11,6 @@ mod company;
 mod drawing;
 mod error;
 mod file;
-mod frames;
 mod options;
 mod participant;
 mod patience;
@@ -150,15 +149,18 @@ impl Standalone {
             samples_per_insert: replay.samples_per_insert,
             error_band: band.unwrap_or(f64::INFINITY),
             participants: 1,
-            frames: 0,
+            frames: segment.layout().parameters().frames,
             fields: description
                 .fields
                 .iter()
                 .map(|field| FieldOptions {
                     name: field.name.clone(),
                     element: field.element.clone(),
-                    shape: if field.length == 1 { Vec::new() } else { vec![field.length] },
-                    stack: 0,
+                    shape: match field.length / field.stack.max(1) {
+                        1 => Vec::new(),
+                        length => vec![length],
+                    },
+                    stack: field.stack,
                 })
                 .collect(),
             steps: None,

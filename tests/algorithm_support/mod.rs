@@ -25,6 +25,7 @@ pub fn environment<const OBSERVATIONS: usize>(action: ActionSpace) -> Environmen
         action,
         time_limit_steps: None,
         reward_threshold: None,
+        frame_stack: 1,
     }
 }
 

@@ -3,7 +3,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
 use shoal::config::schema::Engine;
-use shoal::networks::{self, Device, Head, Input, InputElement, Layer, Network, NetworkSpec};
+use shoal::networks::{self, Device, Head, Layer, Network, NetworkSpec};
+use shoal::values::{ValueType, Values};
 
 /// Reproducible numbers in about ±1, different for each `salt`.
 pub fn numbers(length: usize, salt: u64) -> Vec<f32> {
@@ -28,12 +29,12 @@ impl Elements {
     pub fn new(spec: &NetworkSpec, rows: usize, salt: u64) -> Self {
         let numbers = numbers(rows * spec.inputs(), salt);
         match spec.input.element {
-            InputElement::F32 => Self::F32(numbers),
-            InputElement::U8 => Self::U8(numbers.into_iter().map(|number| (number * 127.5 + 127.5) as u8).collect()),
+            ValueType::F32 => Self::F32(numbers),
+            ValueType::U8 => Self::U8(numbers.into_iter().map(|number| (number * 127.5 + 127.5) as u8).collect()),
         }
     }
 
-    pub fn as_input(&self) -> Input<'_> {
+    pub fn as_input(&self) -> Values<'_> {
         match self {
             Self::F32(values) => values.into(),
             Self::U8(values) => values.into(),
@@ -41,10 +42,10 @@ impl Elements {
     }
 
     /// The first elements.
-    pub fn first(&self, length: usize) -> Input<'_> {
+    pub fn first(&self, length: usize) -> Values<'_> {
         match self {
-            Self::F32(values) => Input::F32(&values[..length]),
-            Self::U8(values) => Input::U8(&values[..length]),
+            Self::F32(values) => Values::F32(&values[..length]),
+            Self::U8(values) => Values::U8(&values[..length]),
         }
     }
 
@@ -79,7 +80,7 @@ pub struct Pass {
 pub fn pass(network: &mut dyn Network, rows: usize) -> Pass {
     let spec = network.spec().clone();
     let (input, output_gradient) = (Elements::new(&spec, rows, 5), numbers(rows * spec.outputs(), 6));
-    let wants_input = spec.input.element == InputElement::F32;
+    let wants_input = spec.input.element == ValueType::F32;
     // Filled with NaN, so that a value that is not overwritten is seen.
     let mut output = vec![f32::NAN; rows * spec.outputs()];
     let mut parameter_gradient = vec![f32::NAN; spec.parameter_count()];

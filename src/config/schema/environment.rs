@@ -17,6 +17,12 @@ table! {
         /// Folders in which the modules and files of `python:` environments are searched, separated by colons. Empty: the folder of the
         /// configuration file, then the current one.
         python_path: String = String::new(), Limits::Text { form: "folders separated by colons, or \"\"", accepts: |_| true }, "";
+        /// How many of its last observations the agent sees at once, each stored once in the replay; `"none"` takes what the environment's
+        /// authors advise: 4 for Atari, 1 where a single observation tells everything.
+        frame_stack: Option<usize> = None, whole(1, 64), "frames";
+        /// Frames that one observation of the environment consists of already, along its first dimension, because it stacks them itself.
+        /// The replay then stores each once.
+        frames_per_observation: usize = 1, whole(1, 64), "frames";
         /// Extra time that every step of an environment takes: simulates a slow environment.
         step_delay_us: u64 = 0, whole(0, 10_000_000), "microseconds";
     }

@@ -5,6 +5,7 @@ use rand_pcg::Pcg64;
 
 use super::ConformanceError;
 use crate::environments::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentSpec, Step};
+use crate::values::{ValueBuffer, ValuesMut};
 
 /// Longest time for which one random action is repeated: repeated actions reach more states than independent ones.
 const MAX_HOLD_STEPS: u32 = 16;
@@ -56,7 +57,7 @@ impl RandomActions {
 /// What one call answered.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answer {
-    pub(super) observation: Vec<f32>,
+    pub(super) observation: ValueBuffer,
     /// Nothing for a reset.
     pub(super) step: Option<Step>,
 }
@@ -67,12 +68,14 @@ pub(super) struct Probe {
     spec: EnvironmentSpec,
     elapsed_steps: u32,
     ended: bool,
+    /// What stands where an observation of bytes will be written.
+    fill: u8,
 }
 
 impl Probe {
     pub(super) fn new(environment: Box<dyn Environment>) -> Self {
         let spec = environment.spec().clone();
-        Self { environment, spec, elapsed_steps: 0, ended: true }
+        Self { environment, spec, elapsed_steps: 0, ended: true, fill: rand::random() }
     }
 
     pub(super) fn spec(&self) -> &EnvironmentSpec {
@@ -85,7 +88,9 @@ impl Probe {
 
     pub(super) fn reset(&mut self, seed: Option<u64>) -> Result<Answer, ConformanceError> {
         let mut observation = self.unwritten();
-        self.environment.reset(seed, &mut observation).map_err(|source| ConformanceError::Environment { during: "a reset", source })?;
+        self.environment
+            .reset(seed, observation.values_mut())
+            .map_err(|source| ConformanceError::Environment { during: "a reset", source })?;
         (self.elapsed_steps, self.ended) = (0, false);
         self.check_observation(&observation)?;
         Ok(Answer { observation, step: None })
@@ -95,7 +100,7 @@ impl Probe {
         let mut observation = self.unwritten();
         let step = self
             .environment
-            .step(action.as_action(), &mut observation)
+            .step(action.as_action(), observation.values_mut())
             .map_err(|source| ConformanceError::Environment { during: "a step", source })?;
         self.elapsed_steps += 1;
         self.ended = step.ended();
@@ -107,7 +112,7 @@ impl Probe {
     /// A step whose refusal is expected, without any check.
     pub(super) fn attempt(&mut self, action: &ProbeAction) -> Result<Step, EnvironmentError> {
         let mut observation = self.unwritten();
-        self.environment.step(action.as_action(), &mut observation)
+        self.environment.step(action.as_action(), observation.values_mut())
     }
 
     /// Step with `actions`, or reset without a seed where an episode has ended.
@@ -122,15 +127,27 @@ impl Probe {
         std::iter::once(first).chain((1..calls).map(|_| self.advance(&mut actions))).collect()
     }
 
-    /// Nothing an environment may show is NaN, so what it forgets to write can be told.
-    fn unwritten(&self) -> Vec<f32> {
-        vec![f32::NAN; self.spec.observation.len()]
+    /// No float that an environment may show is NaN, so what it forgets to write can be told. Any byte may be shown: one that it forgets
+    /// is told by the rules that compare trajectories, since no two of them begin with the same `fill`.
+    fn unwritten(&mut self) -> ValueBuffer {
+        let mut observation = self.spec.observation.zeros();
+        self.fill = self.fill.wrapping_add(1);
+        match observation.values_mut() {
+            ValuesMut::F32(values) => values.fill(f32::NAN),
+            ValuesMut::U8(values) => values.fill(self.fill),
+        }
+        observation
     }
 
-    fn check_observation(&self, observation: &[f32]) -> Result<(), ConformanceError> {
+    fn check_observation(&self, observation: &ValueBuffer) -> Result<(), ConformanceError> {
         let step = self.elapsed_steps;
         let space = &self.spec.observation;
-        for (index, ((&value, &low), &high)) in observation.iter().zip(&space.low).zip(&space.high).enumerate() {
+        let value_at = |index: usize| match observation {
+            ValueBuffer::F32(values) => values[index],
+            ValueBuffer::U8(values) => f32::from(values[index]),
+        };
+        for (index, (&low, &high)) in space.low.iter().zip(&space.high).enumerate() {
+            let value = value_at(index);
             if value.is_nan() {
                 return Err(ConformanceError::ObservationNotWritten { index, step });
             }

@@ -31,7 +31,7 @@ pub(super) fn spec_is_consistent(make: &Make<'_>) -> RuleResult {
 }
 
 fn contradiction(spec: &EnvironmentSpec) -> Option<String> {
-    let ObservationSpace { shape, low, high } = &spec.observation;
+    let ObservationSpace { shape, low, high, .. } = &spec.observation;
     let unordered = |low: &[f32], high: &[f32]| low.iter().zip(high).position(|(low, high)| low.is_nan() || high.is_nan() || low > high);
     if spec.observation.is_empty() {
         return Some(format!("the observation shape {shape:?} holds no values"));

@@ -45,14 +45,11 @@ pub(super) trait Task<const ACTIONS: usize> {
 pub(super) fn spec<T: Task<ACTIONS>, const ACTIONS: usize>() -> EnvironmentSpec {
     EnvironmentSpec {
         id: T::ID.to_owned(),
-        observation: ObservationSpace {
-            shape: vec![T::OBSERVATION_LEN],
-            low: vec![f32::NEG_INFINITY; T::OBSERVATION_LEN],
-            high: vec![f32::INFINITY; T::OBSERVATION_LEN],
-        },
+        observation: ObservationSpace::unbounded(T::OBSERVATION_LEN),
         action: ActionSpace::Box { low: vec![-T::ACTION_BOUND; ACTIONS], high: vec![T::ACTION_BOUND; ACTIONS] },
         time_limit_steps: Some(TIME_LIMIT_STEPS),
         reward_threshold: T::REWARD_THRESHOLD,
+        frame_stack: 1,
     }
 }
 
@@ -73,6 +70,7 @@ impl<T: Task<ACTIONS>, const ACTIONS: usize> Simulated<T, ACTIONS> {
 
 impl<T: Task<ACTIONS>, const ACTIONS: usize> Dynamics for Simulated<T, ACTIONS> {
     type Action = [f32; ACTIONS];
+    type Value = f32;
 
     fn spec() -> EnvironmentSpec {
         spec::<T, ACTIONS>()

@@ -1,4 +1,4 @@
-"""One Gymnasium environment as an actor steps it: observations and actions in two flat float32 buffers.
+"""One Gymnasium environment as an actor steps it: observations in a flat buffer of float32 or bytes, actions in one of float32.
 
 The same functions run inside actors and, before a run starts, in a process of their own that only describes the environment.
 """
@@ -147,12 +147,30 @@ def describe(environment):
     else:
         actions = {"box": {"low": words(action.low), "high": words(action.high)}}
     specification = getattr(environment, "spec", None)
+    order = axes(space.shape)
+    observation = {
+        "element": "u8" if is_bytes(numpy, space) else "f32",
+        "shape": [int(space.shape[axis]) for axis in order],
+        "low": words(space.low.transpose(order)),
+        "high": words(space.high.transpose(order)),
+    }
     return {
-        "observation": {"shape": [int(length) for length in space.shape], "low": words(space.low), "high": words(space.high)},
+        "observation": observation,
         "action": actions,
         "time_limit_steps": time_limit(gymnasium, environment),
         "reward_threshold": getattr(specification, "reward_threshold", None),
     }
+
+
+def is_bytes(numpy, space):
+    """Whether observations are bytes of any value: such as the pixels of an image."""
+    return space.dtype == numpy.uint8 and bool((space.low == 0).all()) and bool((space.high == 255).all())
+
+
+def axes(shape):
+    """The order of the axes in which an observation is handed over: an image's channels come first, as convolutions want them."""
+    last = len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4)
+    return (2, 0, 1) if last else tuple(range(len(shape)))
 
 
 def time_limit(gymnasium, environment):
@@ -207,8 +225,11 @@ class Bridge:
         self.numpy = numpy
         self.shape = tuple(self.environment.observation_space.shape)
         # What Rust reads, and the same memory in the environment's shape.
-        self.observation_values = numpy.zeros(int(numpy.prod(self.shape)), dtype=numpy.float32)
-        self.observation = self.observation_values.reshape(self.shape)
+        element = numpy.uint8 if is_bytes(numpy, self.environment.observation_space) else numpy.float32
+        self.observation_values = numpy.zeros(int(numpy.prod(self.shape)), dtype=element)
+        order = axes(self.shape)
+        handed_over = self.observation_values.reshape([self.shape[axis] for axis in order])
+        self.observation = handed_over.transpose(numpy.argsort(order))
         space = self.environment.action_space
         if hasattr(space, "n"):
             indices = [space.dtype.type(space.start + index) for index in range(int(space.n))]

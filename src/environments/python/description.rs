@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::environments::{ActionSpace, EnvironmentSpec, ObservationSpace};
+use crate::values::ValueType;
 
 /// The answer of `describe` in `bridge.py`.
 #[derive(Debug, Deserialize)]
@@ -15,6 +16,7 @@ pub(super) struct Description {
 
 #[derive(Debug, Deserialize)]
 struct Shape {
+    element: ValueType,
     shape: Vec<usize>,
     #[serde(flatten)]
     bounds: Bounds,
@@ -37,9 +39,9 @@ enum Actions {
 impl Description {
     /// The description of the environment `id`, or what is wrong with it.
     pub(super) fn into_spec(self, id: &str) -> Result<EnvironmentSpec, String> {
-        let Shape { shape, bounds } = self.observation;
+        let Shape { element, shape, bounds } = self.observation;
         let (low, high) = bounds.numbers()?;
-        let observation = ObservationSpace { shape, low, high };
+        let observation = ObservationSpace { element, shape, stack: 1, low, high };
         if observation.is_empty() {
             return Err("its observations hold no values".into());
         }
@@ -51,7 +53,7 @@ impl Description {
             }
         };
         let (time_limit_steps, reward_threshold) = (self.time_limit_steps, self.reward_threshold);
-        Ok(EnvironmentSpec { id: id.into(), observation, action, time_limit_steps, reward_threshold })
+        Ok(EnvironmentSpec { id: id.into(), observation, action, time_limit_steps, reward_threshold, frame_stack: 1 })
     }
 }
 
@@ -69,7 +71,7 @@ mod tests {
 
     #[test]
     fn infinite_bounds_and_either_kind_of_action_are_read() {
-        let text = r#"{"observation": {"shape": [2, 1], "low": ["-inf", "0.5"], "high": ["inf", "1e3"]}, "action": {"discrete": 3},
+        let text = r#"{"observation": {"element": "f32", "shape": [2, 1], "low": ["-inf", "0.5"], "high": ["inf", "1e3"]}, "action": {"discrete": 3},
                        "time_limit_steps": 500, "reward_threshold": null}"#;
         let spec = serde_json::from_str::<Description>(text).unwrap().into_spec("x").unwrap();
         assert_eq!(spec.observation.shape, [2, 1]);
@@ -83,7 +85,7 @@ mod tests {
 
     #[test]
     fn an_observation_without_values_is_refused() {
-        let text = r#"{"observation": {"shape": [0], "low": [], "high": []}, "action": {"discrete": 3}, "time_limit_steps": null,
+        let text = r#"{"observation": {"element": "u8", "shape": [0], "low": [], "high": []}, "action": {"discrete": 3}, "time_limit_steps": null,
                        "reward_threshold": null}"#;
         assert!(serde_json::from_str::<Description>(text).unwrap().into_spec("x").unwrap_err().contains("no values"));
     }

@@ -7,6 +7,7 @@ use super::description::Description;
 use super::interpreter::{self, error_of};
 use crate::environments::progress::Progress;
 use crate::environments::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, Moment, Step};
+use crate::values::{ValueType, ValuesMut};
 
 /// An environment in the interpreter of this process. A step takes the interpreter's lock once and allocates nothing in Rust.
 pub(super) struct PythonEnvironment {
@@ -16,9 +17,15 @@ pub(super) struct PythonEnvironment {
     reset: Py<PyAny>,
     step: Py<PyAny>,
     /// The numpy array that the bridge copies each observation to.
-    observation: PyBuffer<f32>,
+    observation: ObservationBuffer,
     action: Option<ActionBuffer>,
     progress: Progress,
+}
+
+/// Of either type.
+enum ObservationBuffer {
+    F32(PyBuffer<f32>),
+    U8(PyBuffer<u8>),
 }
 
 /// The numpy array that the bridge takes an action of real numbers from.
@@ -56,7 +63,7 @@ impl PythonEnvironment {
         Ok(Self {
             reset: bridge.getattr("reset")?.unbind(),
             step: bridge.getattr(step)?.unbind(),
-            observation: PyBuffer::get(&bridge.getattr("observation_values")?)?,
+            observation: ObservationBuffer::get(&bridge.getattr("observation_values")?, spec.observation.element)?,
             bridge: bridge.unbind(),
             action,
             progress: Progress::BeforeFirstReset,
@@ -65,7 +72,8 @@ impl PythonEnvironment {
     }
 
     /// Refuse an observation that no network can learn from.
-    fn check_observation(&self, observation: &[f32], during: Moment) -> Result<(), EnvironmentError> {
+    fn check_observation(&self, observation: &ValuesMut<'_>, during: Moment) -> Result<(), EnvironmentError> {
+        let ValuesMut::F32(observation) = observation else { return Ok(()) };
         match observation.iter().position(|value| !value.is_finite()) {
             None => Ok(()),
             Some(index) => Err(self.not_finite(format!("observation[{index}]"), f64::from(observation[index]), during)),
@@ -75,6 +83,23 @@ impl PythonEnvironment {
     #[cold]
     fn not_finite(&self, what: String, value: f64, during: Moment) -> EnvironmentError {
         EnvironmentError::NotFinite { id: self.spec.id.clone(), what, value, during }
+    }
+}
+
+impl ObservationBuffer {
+    fn get(values: &Bound<'_, PyAny>, element: ValueType) -> PyResult<Self> {
+        Ok(match element {
+            ValueType::F32 => Self::F32(PyBuffer::get(values)?),
+            ValueType::U8 => Self::U8(PyBuffer::get(values)?),
+        })
+    }
+
+    fn copy_to(&self, py: Python<'_>, observation: &mut ValuesMut<'_>) -> PyResult<()> {
+        match (self, observation) {
+            (Self::F32(buffer), ValuesMut::F32(values)) => buffer.copy_to_slice(py, values),
+            (Self::U8(buffer), ValuesMut::U8(values)) => buffer.copy_to_slice(py, values),
+            _ => panic!("the observation is to be written in another type than its environment shows"),
+        }
     }
 }
 
@@ -93,20 +118,20 @@ impl Environment for PythonEnvironment {
         &self.spec
     }
 
-    fn reset(&mut self, seed: Option<u64>, observation: &mut [f32]) -> Result<(), EnvironmentError> {
+    fn reset(&mut self, seed: Option<u64>, mut observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
         // Only a reset that succeeds makes the environment usable again.
         self.progress = Progress::BeforeFirstReset;
         Python::attach(|py| {
             self.reset.bind(py).call1((seed,))?;
-            self.observation.copy_to_slice(py, observation)
+            self.observation.copy_to(py, &mut observation)
         })
         .map_err(|error| Python::attach(|py| error_of(py, &error, &self.spec.id, Moment::Reset)))?;
-        self.check_observation(observation, Moment::Reset)?;
+        self.check_observation(&observation, Moment::Reset)?;
         self.progress = Progress::Running { elapsed_steps: 0 };
         Ok(())
     }
 
-    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Result<Step, EnvironmentError> {
+    fn step(&mut self, action: Action<'_>, mut observation: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
         let elapsed_steps = self.progress.next_step(&self.spec)?;
         if !self.spec.action.accepts(action) {
             return Err(self.spec.invalid_action(action));
@@ -123,11 +148,11 @@ impl Environment for PythonEnvironment {
                 (Action::Discrete(index), _, _) => step.call1((index,))?,
                 (Action::Continuous(_), _, _) => unreachable!("the space has refused it"),
             };
-            self.observation.copy_to_slice(py, observation)?;
+            self.observation.copy_to(py, &mut observation)?;
             answer.extract::<(f64, bool, bool)>()
         });
         let (reward, terminated, truncated) = result.map_err(|error| Python::attach(|py| error_of(py, &error, &self.spec.id, during)))?;
-        self.check_observation(observation, during)?;
+        self.check_observation(&observation, during)?;
         if !reward.is_finite() {
             return Err(self.not_finite("reward".into(), reward, during));
         }

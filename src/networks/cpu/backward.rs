@@ -1,10 +1,10 @@
 //! From the gradient of an output back to those of the parameters and of the input.
 
-use super::super::Input;
 use super::super::specification::{Activation, Operation, Stage};
 use super::convolution::Scratch;
 use super::elementwise::{column_sums, mask_gradient, split_gradient, tanh_gradient};
 use super::{Buffers, CpuNetwork, frames, sized};
+use crate::values::Values;
 
 impl CpuNetwork {
     /// The gradients that are wanted.
@@ -72,8 +72,8 @@ impl CpuNetwork {
             Operation::Dense => {
                 let input = match (index, self.kept_input.input(rows * self.inputs)) {
                     (1.., _) => &self.kept.stages[index - 1][..rows * stage.inputs],
-                    (0, Input::F32(values)) => values,
-                    (0, Input::U8(_)) => &self.kept.floats[..rows * stage.inputs],
+                    (0, Values::F32(values)) => values,
+                    (0, Values::U8(_)) => &self.kept.floats[..rows * stage.inputs],
                 };
                 self.linear(index).parameter_gradient(self.arch, above, input, weight_gradient, bias_gradient);
             }

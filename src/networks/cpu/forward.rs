@@ -1,15 +1,15 @@
 //! From an input to an output.
 
-use super::super::Input;
 use super::super::specification::{Activation, Operation};
 use super::elementwise::combine_streams;
 use super::{Activations, CpuNetwork, frames, sized};
+use crate::values::Values;
 
 /// What enters a stage.
 #[derive(Clone, Copy)]
 enum Below<'a> {
     /// The network's input, image by image.
-    Images(Input<'a>),
+    Images(Values<'a>),
     /// The values of all rows.
     Values(&'a [f32]),
 }
@@ -24,14 +24,14 @@ impl Below<'_> {
 }
 
 impl CpuNetwork {
-    pub(super) fn run(&self, activations: &mut Activations, input: Input<'_>, rows: usize, output: &mut [f32]) {
-        input.check(self.spec.input.element, rows, self.inputs);
+    pub(super) fn run(&self, activations: &mut Activations, input: Values<'_>, rows: usize, output: &mut [f32]) {
+        input.assert_rows(self.spec.input.element, rows, self.inputs);
         assert_eq!(output.len(), rows * self.outputs, "the output is not {rows} rows of {} columns", self.outputs);
         let Activations { stages, floats, image, convolution: scratch } = activations;
         let mut below = match input {
             _ if self.image_channels().is_some() => Below::Images(input),
-            Input::F32(values) => Below::Values(values),
-            Input::U8(bytes) => {
+            Values::F32(values) => Below::Values(values),
+            Values::U8(bytes) => {
                 let floats = sized(floats, bytes.len());
                 frames::convert(self.arch, bytes, floats);
                 Below::Values(floats)
@@ -86,7 +86,7 @@ impl CpuNetwork {
     }
 
     /// One image of the network's input, for a first stage that moves a window.
-    pub(super) fn load_image<'a>(&self, input: Input<'_>, row: usize, image: &'a mut Vec<f32>) -> &'a [f32] {
+    pub(super) fn load_image<'a>(&self, input: Values<'_>, row: usize, image: &'a mut Vec<f32>) -> &'a [f32] {
         let channels = self.image_channels().expect("the first stage moves a window");
         let image = sized(image, self.inputs);
         frames::load(self.arch, input, row, channels, image);

@@ -3,14 +3,14 @@
 
 use pulp::Arch;
 
-use super::super::input::{BYTE_SCALE, Input};
+use crate::values::{BYTE_SCALE, Values};
 
 /// One image of `input` with the channels of each pixel side by side.
-pub(super) fn load(arch: Arch, input: Input<'_>, row: usize, channels: usize, image: &mut [f32]) {
+pub(super) fn load(arch: Arch, input: Values<'_>, row: usize, channels: usize, image: &mut [f32]) {
     let length = image.len();
     match input {
-        Input::F32(values) => arch.dispatch(|| interleave(&values[row * length..][..length], channels, image, |value| value)),
-        Input::U8(values) => {
+        Values::F32(values) => arch.dispatch(|| interleave(&values[row * length..][..length], channels, image, |value| value)),
+        Values::U8(values) => {
             arch.dispatch(|| interleave(&values[row * length..][..length], channels, image, |value| f32::from(value) * BYTE_SCALE));
         }
     }

@@ -19,7 +19,8 @@ use pulp::Arch;
 use self::convolution::{Convolution, Scratch};
 use self::linear::Linear;
 use super::specification::{Activation, Operation, Stage};
-use super::{Input, Network, NetworkError, NetworkSpec};
+use super::{Network, NetworkError, NetworkSpec};
+use crate::values::Values;
 
 /// A network of the native engine.
 pub struct CpuNetwork {
@@ -188,14 +189,14 @@ impl Network for CpuNetwork {
         self.packed_for_backward = false;
     }
 
-    fn infer(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]) {
+    fn infer(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) {
         // Taken out while the network is borrowed; an empty workspace does not allocate.
         let mut scratch = std::mem::take(&mut self.scratch);
         self.run(&mut scratch, input, rows, output);
         self.scratch = scratch;
     }
 
-    fn forward(&mut self, input: Input<'_>, rows: usize, output: &mut [f32]) {
+    fn forward(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) {
         let mut kept = std::mem::take(&mut self.kept);
         self.run(&mut kept, input, rows, output);
         self.kept = kept;
@@ -233,19 +234,19 @@ impl Network for CpuNetwork {
 }
 
 impl KeptInput {
-    fn keep(&mut self, input: Input<'_>) {
-        self.is_bytes = matches!(input, Input::U8(_));
+    fn keep(&mut self, input: Values<'_>) {
+        self.is_bytes = matches!(input, Values::U8(_));
         match input {
-            Input::F32(values) => sized(&mut self.floats, values.len()).copy_from_slice(values),
-            Input::U8(values) => {
+            Values::F32(values) => sized(&mut self.floats, values.len()).copy_from_slice(values),
+            Values::U8(values) => {
                 self.bytes.clear();
                 self.bytes.extend_from_slice(values);
             }
         }
     }
 
-    fn input(&self, length: usize) -> Input<'_> {
-        if self.is_bytes { Input::U8(&self.bytes[..length]) } else { Input::F32(&self.floats[..length]) }
+    fn input(&self, length: usize) -> Values<'_> {
+        if self.is_bytes { Values::U8(&self.bytes[..length]) } else { Values::F32(&self.floats[..length]) }
     }
 }
 

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use self::shape::Shape;
 pub(crate) use self::stage::{Activation, Operation, Stage, Window};
 use super::NetworkError;
+use crate::values::ValueType;
 
 /// Most parameters that a specification may ask for: 1 GiB of `f32`.
 pub const MAXIMUM_PARAMETERS: usize = 1 << 28;
@@ -44,19 +45,9 @@ pub struct NetworkSpec {
 #[serde(deny_unknown_fields)]
 pub struct InputSpec {
     /// Type of the elements.
-    pub element: InputElement,
+    pub element: ValueType,
     /// Lengths of the dimensions: `[17]`, or `[channels, height, width]` for images.
     pub shape: Vec<usize>,
-}
-
-/// Type of the elements of an input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum InputElement {
-    /// Enters as it is.
-    F32,
-    /// A byte, which enters as its 255th part: 0 to 1.
-    U8,
 }
 
 /// One layer.
@@ -156,7 +147,7 @@ impl TensorSpec {
 impl InputSpec {
     /// Rows of floats.
     pub fn floats(columns: usize) -> Self {
-        Self { element: InputElement::F32, shape: vec![columns] }
+        Self { element: ValueType::F32, shape: vec![columns] }
     }
 }
 
@@ -307,11 +298,7 @@ impl NetworkSpec {
 
 impl fmt::Display for NetworkSpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let element = match self.input.element {
-            InputElement::F32 => "f32",
-            InputElement::U8 => "u8",
-        };
-        write!(out, "{element} {:?}", self.input.shape)?;
+        write!(out, "{} {:?}", self.input.element.name(), self.input.shape)?;
         self.layers.iter().try_for_each(|layer| write!(out, ", {layer}"))?;
         match &self.head {
             Head::None => Ok(()),

@@ -8,7 +8,7 @@ fn perceptron(dueling: bool) -> NetworkSpec {
 }
 
 fn frames(shape: [usize; 3], convolutions: &[[usize; 3]]) -> NetworkSpec {
-    let input = InputSpec { element: InputElement::U8, shape: shape.to_vec() };
+    let input = InputSpec { element: ValueType::U8, shape: shape.to_vec() };
     NetworkSpec::of_input(input, convolutions, &[512], Head::Linear { outputs: 6 })
 }
 
@@ -30,7 +30,7 @@ fn auto_encoder() -> NetworkSpec {
         Layer::Unflatten { shape: [8, 5, 5] },
         Layer::TransposedConvolution { channels: 3, kernel: 4, stride: 2 },
     ];
-    NetworkSpec { input: InputSpec { element: InputElement::F32, shape: vec![3, 12, 12] }, layers, head: Head::None }
+    NetworkSpec { input: InputSpec { element: ValueType::F32, shape: vec![3, 12, 12] }, layers, head: Head::None }
 }
 
 fn several_heads() -> NetworkSpec {

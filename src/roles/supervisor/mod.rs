@@ -120,7 +120,8 @@ impl Prepared {
         }
         environments::resolve(&mut loaded.config, &source).map_err(|error| about_environment(&loaded, &error))?;
         let examined = environments::request(&loaded.config).examine().map_err(|error| about_environment(&loaded, &error))?;
-        let (environment, software) = (examined.spec, examined.software);
+        let environment = environments::observation_options(&loaded.config).spec(&examined.spec);
+        let (environment, software) = (environment.map_err(|error| about_environment(&loaded, &error))?, examined.software);
         let algorithm =
             algorithms::build(&loaded.config, &environment).map_err(|error| refuse(loaded.error_at(error.key(), error.to_string())))?;
         Ok(Self { loaded, environment, software, algorithm, machine: Machine::detect(), started })
@@ -142,7 +143,7 @@ impl Prepared {
             PlanError::Layout(_) => refuse(self.loaded.error_at("environment.id", error.to_string())),
             other => other.into(),
         })?;
-        plan.warn_of_images(&self.environment.observation);
+        plan.warn_of_images(&self.loaded.config, &self.environment.observation);
         plan.check(&Budget::of(&self.machine))?;
         Ok(plan)
     }
@@ -162,6 +163,7 @@ fn refuse(error: ConfigError) -> SupervisorError {
 fn about_environment(loaded: &Loaded, error: &EnvironmentError) -> SupervisorError {
     let key = match error {
         EnvironmentError::KeywordArguments { .. } | EnvironmentError::TakesNoArguments { .. } => "environment.keyword_arguments",
+        EnvironmentError::FramesDoNotDivide { .. } => "environment.frames_per_observation",
         _ => "environment.id",
     };
     refuse(loaded.error_at(key, error.to_string()))

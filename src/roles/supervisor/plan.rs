@@ -14,11 +14,17 @@ use crate::environments::ObservationSpace;
 use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::memory::{Budget, OverBudget};
 use crate::machine::readable_bytes;
+use crate::segment::layout::{LEAST_FRAMES, MAX_CAPACITY};
 use crate::segment::processes::Role;
 use crate::segment::{Layout, LayoutError, LayoutParameters, Region};
+use crate::values::ValueType;
 
 /// Bytes for the configuration and the schema.
 const DESCRIPTION_BYTES: usize = 64 << 10;
+/// One part in so many of the frame store is beyond what one frame per transition would take.
+const SPARE_FRAMES_PART: usize = 16;
+/// Smaller images are as well off with dense layers.
+const LEAST_IMAGE_BYTES: usize = 256;
 
 /// Why a plan cannot be carried out.
 #[derive(Debug, Error)]
@@ -86,21 +92,22 @@ impl Plan {
         let attach = if synchronous { 0 } else { config.actor.attach_slots };
         let learners = if synchronous { 0 } else { config.learner.count };
         let evaluators = usize::from(config.evaluator.enabled && !synchronous);
-        let sizes = algorithm.sizes();
+        let (sizes, schema) = (algorithm.sizes(), algorithm.schema());
+        let frame_bytes = schema.frame_bytes();
         let layout = Layout::new(LayoutParameters {
             processes: actors + attach + learners + evaluators,
             stagers: actors + attach,
             staged_transitions: config.largest_flush_transitions() + 1,
             capacity: config.replay.capacity,
             fanout: if config.replay.prioritized { config.replay.fanout } else { 0 },
-            transition_words: algorithm.schema().words(),
+            transition_words: schema.words(),
             published_values: sizes.published,
             learned_parameters: sizes.learned,
             learner_state_values: sizes.state,
             statistics_values: sizes.statistics,
             learners: config.learner.count,
-            frames: 0,
-            frame_bytes: 0,
+            frames: if frame_bytes > 0 { frames_for(config.replay.capacity) } else { 0 },
+            frame_bytes,
             description_bytes: DESCRIPTION_BYTES,
         })?;
         let (placement, placed) = place(config, cores, neighbours);
@@ -150,19 +157,23 @@ impl Plan {
         self.run_folder = path.display().to_string();
     }
 
-    /// Say what it costs that a network of dense layers takes an image: there are no convolutions yet.
-    pub fn warn_of_images(&mut self, observation: &ObservationSpace) {
-        if !observation.is_image() {
+    /// Say what it costs that a network of dense layers alone takes an image.
+    pub fn warn_of_images(&mut self, config: &Config, observation: &ObservationSpace) {
+        if !observation.is_image() || !config.network.convolutions.is_empty() || observation.len() < LEAST_IMAGE_BYTES {
             return;
         }
         let shape: Vec<String> = observation.shape.iter().map(usize::to_string).collect();
-        let store_bytes = self.layout.section(Region::Store).length_bytes as u64;
+        let sections = [Region::Store, Region::Frames].map(|region| self.layout.section(region).length_bytes as u64);
+        let advice = match observation.element {
+            ValueType::U8 => "set network.convolutions".to_owned(),
+            ValueType::F32 => format!("only \"dqn\" has convolutions yet, and \"{}\" is shown floats", config.algorithm.name),
+        };
         self.warning = Some(format!(
-            "observations are images of {} bytes, and dense layers take them as {} separate floats, since there are no convolutions yet: the \
-             replay's transitions take {}, and learning from pixels this way rarely works",
+            "observations are images of {} bytes, and dense layers alone take them as {} separate numbers: the replay's transitions take {}, \
+             and learning from pixels this way rarely works; {advice}",
             shape.join(" x "),
             observation.len(),
-            readable_bytes(store_bytes)
+            readable_bytes(sections.iter().sum())
         ));
     }
 
@@ -178,6 +189,12 @@ impl Plan {
         let advice = self.warning.iter().fold(advice, |advice, warning| format!("{advice}; {warning}"));
         Err(PlanError::Memory { over, advice })
     }
+}
+
+/// Frames for a replay of so many transitions: one for each, and some for the first ones of episodes and for those that stay in use longer
+/// because they are shown again.
+fn frames_for(capacity: usize) -> usize {
+    (capacity + capacity / SPARE_FRAMES_PART).clamp(LEAST_FRAMES, MAX_CAPACITY)
 }
 
 /// Divides the cores, and says how for the plan.
@@ -278,6 +295,12 @@ mod tests {
         Plan::new(&config, &*algorithm, &[0, 1], &[]).unwrap()
     }
 
+    fn plan_for(config: &Config, observation: ObservationSpace) -> Plan {
+        let environment = EnvironmentSpec { observation, ..environments::registry::spec("CartPole-v1").unwrap() };
+        let algorithm = registry::build(config, &environment).unwrap();
+        Plan::new(config, &*algorithm, &[0, 1], &[]).unwrap()
+    }
+
     #[test]
     fn a_replay_that_does_not_fit_is_refused_with_the_largest_that_would() {
         let budget = Budget { bytes: 64 << 20, limit: Limit::SharedMemory };
@@ -305,27 +328,44 @@ mod tests {
 
     #[test]
     fn an_image_for_dense_layers_is_a_warning_with_its_price_in_memory() {
-        let space = |shape: &[usize], high| {
-            let length = shape.iter().product();
-            ObservationSpace { shape: shape.to_vec(), low: vec![0.0; length], high: vec![high; length] }
+        let floats = |shape: &[usize], high| {
+            let length: usize = shape.iter().product();
+            let (low, high) = (vec![0.0; length], vec![high; length]);
+            ObservationSpace { shape: shape.to_vec(), low, high, ..ObservationSpace::unbounded(length) }
         };
         let mut config = Config::for_environment("Image-v0");
         config.replay.capacity = 76_800;
-        let environment =
-            EnvironmentSpec { observation: space(&[84, 84, 4], 255.0), ..environments::registry::spec("CartPole-v1").unwrap() };
-        let algorithm = registry::build(&config, &environment).unwrap();
-        let mut plan = Plan::new(&config, &*algorithm, &[0, 1], &[]).unwrap();
-        plan.warn_of_images(&environment.observation);
+        let mut plan = plan_for(&config, floats(&[4, 84, 84], 255.0));
+        plan.warn_of_images(&config, &floats(&[4, 84, 84], 255.0));
         let said = plan.to_string();
         // Two observations of 28,224 floats of 4 bytes and a line of other fields, 76,800 times.
-        assert!(said.contains("warning     observations are images of 84 x 84 x 4 bytes") && said.contains("take 16.2 GiB"), "{said}");
+        assert!(said.contains("warning     observations are images of 4 x 84 x 84 bytes") && said.contains("take 16.2 GiB"), "{said}");
         let refused = plan.check(&Budget { bytes: 1 << 30, limit: Limit::SharedMemory }).unwrap_err().to_string();
-        assert!(refused.contains("lower replay.capacity") && refused.contains("images of 84 x 84 x 4 bytes"), "{refused}");
+        assert!(refused.contains("lower replay.capacity") && refused.contains("images of 4 x 84 x 84 bytes"), "{refused}");
 
         plan.warning = None;
-        plan.warn_of_images(&space(&[28_224], 255.0));
-        plan.warn_of_images(&space(&[84, 84], 1.0));
+        plan.warn_of_images(&config, &floats(&[28_224], 255.0));
+        plan.warn_of_images(&config, &floats(&[84, 84], 1.0));
         assert_eq!(plan.warning, None, "a vector and a box of other numbers are no images");
+        config.network.convolutions = vec![[32, 8, 4]];
+        plan.warn_of_images(&config, &ObservationSpace::bytes(&[4, 84, 84]));
+        assert_eq!(plan.warning, None, "convolutions are what images want");
+    }
+
+    #[test]
+    fn a_million_transitions_of_four_frames_take_what_their_frames_take_once() {
+        let mut config = Config::for_environment("Image-v0");
+        config.replay.capacity = 1_000_000;
+        config.network.convolutions = vec![[32, 8, 4], [64, 4, 2], [64, 3, 1]];
+        let plan = plan_for(&config, ObservationSpace { stack: 4, ..ObservationSpace::bytes(&[4, 84, 84]) });
+        let total_gib = plan.layout.total_bytes() as f64 / f64::from(1 << 30);
+        assert!((7.0..7.4).contains(&total_gib), "{total_gib} GiB\n{plan}");
+        let budget = Budget { bytes: 1 << 30, limit: Limit::SharedMemory };
+        let refused = plan.check(&budget).unwrap_err().to_string();
+        let (_, capacity) = refused.split_once("replay.capacity from 1000000 to ").unwrap_or_else(|| panic!("{refused}"));
+        config.replay.capacity = capacity.split(',').next().unwrap().parse().unwrap();
+        let observation = ObservationSpace { stack: 4, ..ObservationSpace::bytes(&[4, 84, 84]) };
+        assert!(plan_for(&config, observation).check(&budget).is_ok(), "{refused}");
     }
 
     #[test]

@@ -91,13 +91,13 @@ impl Prepared {
         let try_out = || -> Result<(), EnvironmentError> {
             let mut made = request.make()?;
             let spec = made.spec().clone();
-            let mut observation = vec![0.0; spec.observation.len()];
-            made.reset(Some(self.loaded.config.run.seed), &mut observation)?;
+            let mut observation = spec.observation.zeros();
+            made.reset(Some(self.loaded.config.run.seed), observation.values_mut())?;
             match &spec.action {
-                ActionSpace::Discrete { .. } => made.step(Action::Discrete(0), &mut observation)?,
+                ActionSpace::Discrete { .. } => made.step(Action::Discrete(0), observation.values_mut())?,
                 ActionSpace::Box { low, high } => {
                     let nearest_to_zero: Vec<f32> = low.iter().zip(high).map(|(low, high)| 0.0_f32.max(*low).min(*high)).collect();
-                    made.step(Action::Continuous(&nearest_to_zero), &mut observation)?
+                    made.step(Action::Continuous(&nearest_to_zero), observation.values_mut())?
                 }
             };
             Ok(())

@@ -30,6 +30,16 @@ class Image(Shown):
     observation = numpy.arange(6, dtype=numpy.uint8).reshape(2, 3, 1) + 250 - 2
 
 
+class Colours(Shown):
+    observation_space = Box(0, 255, (5, 2, 3), numpy.uint8)
+    observation = numpy.arange(30, dtype=numpy.uint8).reshape(5, 2, 3)
+
+
+class Bits(Shown):
+    observation_space = Box(0, 1, (2, 2), numpy.uint8)
+    observation = numpy.ones((2, 2), numpy.uint8)
+
+
 class LaterIndices(Shown):
     """Rewards the action that it was given."""
 

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use twox_hash::XxHash3_128;
 
-use crate::replay::{FrameStore, Replay, Target};
+use super::{Replay, Target};
 
 /// Most frames remembered: those of a few hundred environments.
 const REMEMBERED: usize = 8_192;
@@ -24,16 +24,26 @@ struct Known {
 }
 
 /// The frames written lately.
-#[derive(Default)]
-pub(super) struct RecentFrames {
+pub struct RecentFrames {
     known: HashMap<u128, Known>,
     order: VecDeque<u128>,
     copy: Vec<u8>,
 }
 
+impl Default for RecentFrames {
+    /// Nothing yet, with room for all that will be remembered.
+    fn default() -> Self {
+        Self { known: HashMap::with_capacity(REMEMBERED + 1), order: VecDeque::with_capacity(REMEMBERED + 1), copy: Vec::new() }
+    }
+}
+
 impl RecentFrames {
     /// The name of a frame with this content: of one written lately, or of a new one.
-    pub(super) fn name(&mut self, replay: &Replay<'_>, frames: FrameStore<'_>, frame: &[u8]) -> Target {
+    ///
+    /// # Panics
+    /// When `replay` has no field that is made of frames, or the frame has not their size.
+    pub fn name(&mut self, replay: &Replay<'_>, frame: &[u8]) -> Target {
+        let frames = replay.frames().expect("a schema with frames has a frame store");
         let hash = XxHash3_128::oneshot(frame);
         let now = frames.written();
         let young = frames.capacity() as u64 / YOUNG_PART;
@@ -60,7 +70,7 @@ impl RecentFrames {
     }
 
     /// Forget everything: the replay was cleared.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.known.clear();
         self.order.clear();
     }
