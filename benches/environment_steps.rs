@@ -108,14 +108,14 @@ fn single(criterion: &mut Criterion<ProcessorTime>) {
     for id in names() {
         let mut environment = make(id).expect("the name is in the registry");
         let batches = Batches::random(&environment.spec().action);
-        let mut observation = vec![0.0; environment.spec().observation.len()];
-        environment.reset(Some(0), (&mut observation).into()).expect("a native environment can always be reset");
+        let mut observation = environment.spec().observation.zeros();
+        environment.reset(Some(0), observation.values_mut()).expect("a native environment can always be reset");
         let mut steps = 0;
         group.bench_function(id, |bencher| {
             bencher.iter(|| {
-                let step = environment.step(batches.action(steps), (&mut observation).into()).expect("the action is valid");
+                let step = environment.step(batches.action(steps), observation.values_mut()).expect("the action is valid");
                 if step.ended() {
-                    environment.reset(None, (&mut observation).into()).expect("a native environment can always be reset");
+                    environment.reset(None, observation.values_mut()).expect("a native environment can always be reset");
                 }
                 steps += 1;
                 black_box(&observation);

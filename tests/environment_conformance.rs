@@ -238,3 +238,29 @@ fn refusing_an_action_outside_the_bounds_is_caught() {
 fn a_failing_environment_is_reported_with_what_was_attempted() {
     assert_breaks!("CartPole-v1", FailsToReset, Environment { during: "a reset", .. });
 }
+
+/// Leaves the last byte of its observations as it was.
+struct ForgetsLastByte(Box<dyn Environment>);
+
+impl Environment for ForgetsLastByte {
+    fn spec(&self) -> &EnvironmentSpec {
+        self.0.spec()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, mut observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
+        let before = u8::of(observation.reborrow()).last().copied();
+        self.0.reset(seed, observation.reborrow())?;
+        u8::of(observation).last_mut().zip(before).into_iter().for_each(|(last, before)| *last = before);
+        Ok(())
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
+        self.0.step(action, observation)
+    }
+}
+
+#[test]
+fn a_byte_that_is_not_written_is_caught() {
+    let error = check(|| Ok(Box::new(ForgetsLastByte(make("Catch-v0")?)))).expect_err("its last byte was never written");
+    assert!(matches!(error, ConformanceError::NotDeterministic { call: 0, .. }), "{error:?}");
+}

@@ -164,11 +164,14 @@ fn acrobot_equals_gymnasium() -> TestResult {
 
 #[test]
 fn spaces_and_limits_equal_gymnasium() -> TestResult {
-    // Those with a prefix are compared in tests of their own.
+    // Those with a prefix, and the games, are compared in tests of their own.
     for name in names().filter(|name| !name.contains(':')) {
+        let spec = spec(name)?;
+        if spec.observation.is_image() {
+            continue;
+        }
         let bytes = read(name)?;
         let file = SafeTensors::deserialize(&bytes)?;
-        let spec = spec(name)?;
         let (low, high) = (f32_column(&file, "observation_low"), f32_column(&file, "observation_high"));
         let shape = file.tensor("observation_low")?.shape().to_vec();
         assert_eq!(spec.observation, ObservationSpace { element: ValueType::F32, shape, stack: 1, low, high });

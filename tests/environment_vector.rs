@@ -58,15 +58,15 @@ fn a_vector_equals_its_environments_stepped_alone() -> Result<(), EnvironmentErr
         let mut together = vector(id, COUNT)?;
         let width = together.spec().observation.len();
         let mut random = Pcg64::seed_from_u64(0);
-        let mut observation = vec![0.0; width];
+        let mut observation = together.spec().observation.zeros();
         let mut finished_episodes = 0;
 
         together.reset(9)?;
         let mut alone = Vec::new();
         for index in 0..COUNT {
             let mut environment = make(id)?;
-            environment.reset(Some(derive_seed(9, index as u32)), (&mut observation).into())?;
-            assert_eq!(together.observations().row(index, width), (&observation).into());
+            environment.reset(Some(derive_seed(9, index as u32)), observation.values_mut())?;
+            assert_eq!(together.observations().row(index, width), observation.values());
             alone.push(Alone { environment, episode_return: 0.0, length_steps: 0 });
         }
         for _ in 0..2_100 {
@@ -74,8 +74,8 @@ fn a_vector_equals_its_environments_stepped_alone() -> Result<(), EnvironmentErr
             together.step(batch.all())?;
             let mut finished = Vec::new();
             for (index, alone) in alone.iter_mut().enumerate() {
-                let step = alone.environment.step(batch.one(index, COUNT), (&mut observation).into())?;
-                assert_eq!(together.next_observations().row(index, width), (&observation).into());
+                let step = alone.environment.step(batch.one(index, COUNT), observation.values_mut())?;
+                assert_eq!(together.next_observations().row(index, width), observation.values());
                 assert_eq!(together.rewards()[index], step.reward as f32);
                 assert_eq!((together.terminated()[index], together.truncated()[index]), (step.terminated, step.truncated));
                 alone.episode_return += step.reward;
@@ -84,9 +84,9 @@ fn a_vector_equals_its_environments_stepped_alone() -> Result<(), EnvironmentErr
                     let (episode_return, length_steps) = (alone.episode_return, alone.length_steps);
                     finished.push(FinishedEpisode { environment: index, episode_return, length_steps });
                     (alone.episode_return, alone.length_steps) = (0.0, 0);
-                    alone.environment.reset(None, (&mut observation).into())?;
+                    alone.environment.reset(None, observation.values_mut())?;
                 }
-                assert_eq!(together.observations().row(index, width), (&observation).into(), "what to act on next, `{id}`");
+                assert_eq!(together.observations().row(index, width), observation.values(), "what to act on next, `{id}`");
             }
             assert_eq!(together.finished_episodes(), finished);
             finished_episodes += finished.len();

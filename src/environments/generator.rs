@@ -32,6 +32,11 @@ impl Generator {
         low + (high - low) * self.unit()
     }
 
+    /// `floor(count * random())`: one of the indices below `count`, which has to be small beside 2^53.
+    pub(super) fn index(&mut self, count: usize) -> usize {
+        (self.unit() * count as f64) as usize
+    }
+
     /// `random()`: 0 included, 1 not.
     pub(super) fn unit(&mut self) -> f64 {
         (self.bits.next_u64() >> 11) as f64 * UNIT

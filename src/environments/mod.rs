@@ -1,11 +1,13 @@
-//! Environments: the trait, the spaces, the native classic-control tasks, those in Python, and stepping many in one call.
+//! Environments: the trait, the spaces, the native tasks, those in Python, and stepping many in one call.
 //!
-//! The native ones equal `gymnasium.make(id)` of Gymnasium 1.4.0 bit for bit, seeded resets and time limits included, so that
-//! a score reached here means what it means everywhere else. Any other of Gymnasium's, and a user's own, is stepped by
-//! [`python`]. They are made by [`registry::make`], and with arguments by [`EnvironmentRequest::make`].
+//! The native ones of classic control and of MuJoCo equal `gymnasium.make(id)` of Gymnasium 1.4.0 bit for bit, seeded resets and time
+//! limits included, so that a score reached here means what it means everywhere else. `catch` and `rally` are games that are seen as
+//! images. Any other of Gymnasium's, and a user's own, is stepped by [`python`]. They are made by [`registry::make`], and with
+//! arguments by [`EnvironmentRequest::make`].
 
 mod acrobot;
 mod cart_pole;
+mod catch;
 pub mod conformance;
 mod delayed;
 mod error;
@@ -22,6 +24,7 @@ mod pendulum;
 mod power;
 mod progress;
 pub mod python;
+mod rally;
 pub mod registry;
 mod request;
 mod seed_sequence;

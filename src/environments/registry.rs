@@ -2,12 +2,14 @@
 
 use super::acrobot::Acrobot;
 use super::cart_pole::CartPole;
+use super::catch::Catch;
 use super::mountain_car::MountainCar;
 use super::mountain_car_continuous::MountainCarContinuous;
 use super::mujoco;
 use super::native::{Dynamics, Native};
 use super::pendulum::Pendulum;
 use super::python::InPython;
+use super::rally::Rally;
 use super::request::{EnvironmentRequest, Examined};
 use super::{Environment, EnvironmentError, EnvironmentSpec};
 
@@ -44,12 +46,14 @@ const fn native<D: Dynamics + Default + 'static>(id: &'static str) -> Entry {
     Entry { id, software: &[], spec: || Ok(D::spec()), make: || Ok(Box::new(Native::new(D::default()))) }
 }
 
-static ENTRIES: [Entry; 5] = [
+static ENTRIES: [Entry; 7] = [
     native::<Acrobot>("Acrobot-v1"),
     native::<CartPole>("CartPole-v1"),
+    native::<Catch>("Catch-v0"),
     native::<MountainCar>("MountainCar-v0"),
     native::<MountainCarContinuous>("MountainCarContinuous-v0"),
     native::<Pendulum>("Pendulum-v1"),
+    native::<Rally>("Rally-v0"),
 ];
 
 /// All entries of this build.
@@ -154,6 +158,8 @@ mod tests {
             ("Pendulm-v1", "`Pendulum-v1`"),
             ("MountainCarContinous-v0", "`MountainCarContinuous-v0`"),
             ("acrobot", "`Acrobot-v1`"),
+            ("catch", "`Catch-v0`"),
+            ("Rally-v1", "`Rally-v0`"),
         ] {
             assert_suggests(asked, meant);
         }
