@@ -34,6 +34,7 @@ pub const PRESETS: &[Preset] = presets![
     "cartpole_dqn",
     "acrobot_dqn",
     "mountaincar_dqn",
+    "cartpole_appo",
     "pendulum_sac",
     "pendulum_td3",
     "pendulum_ddpg",

@@ -108,6 +108,11 @@ impl<'a> Values<'a> {
         }
     }
 
+    /// The first `length` numbers.
+    pub fn first(self, length: usize) -> Self {
+        self.row(0, length)
+    }
+
     /// Their bytes, in the machine's order.
     pub fn bytes(self) -> &'a [u8] {
         match self {
@@ -190,6 +195,14 @@ impl ValueBuffer {
         match value_type {
             ValueType::F32 => Self::F32(vec![0.0; length]),
             ValueType::U8 => Self::U8(vec![0; length]),
+        }
+    }
+
+    /// Have room for so many numbers at least.
+    pub fn grow(&mut self, length: usize) {
+        match self {
+            Self::F32(values) => values.resize(length.max(values.len()), 0.0),
+            Self::U8(values) => values.resize(length.max(values.len()), 0),
         }
     }
 

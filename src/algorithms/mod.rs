@@ -3,10 +3,12 @@
 
 pub mod action;
 mod actor_critic;
+mod appo;
 mod blockwise;
 mod critics;
 mod ddpg;
 mod deterministic;
+mod distribution;
 pub mod dqn;
 mod error;
 pub mod exploration;
@@ -16,9 +18,11 @@ mod sac;
 mod squashed_gaussian;
 mod state;
 pub mod statistics;
+mod surrogate;
 mod td3;
 mod temporal_difference;
 mod trained;
+mod v_trace;
 
 pub use crate::experience::Random;
 pub use action::{ActionBatch, ActionMut};
@@ -111,6 +115,9 @@ pub trait Learning {
     /// Change a batch in place as learning needs it: scale it, for instance. Once for each batch that was drawn, however
     /// often it is learned from.
     fn prepare(&self, _batch: &mut Batch) {}
+
+    /// The run has taken so many environment steps: for what changes with them. Before each gradient.
+    fn schedule(&mut self, _env_steps: u64) {}
 
     /// Write the gradient of the summed, unnormalised losses of `batch` into `gradient`.
     fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share;

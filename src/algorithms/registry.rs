@@ -1,5 +1,6 @@
 //! Algorithms by name.
 
+use super::appo::Appo;
 use super::deterministic::Deterministic;
 use super::dqn::Dqn;
 use super::normalised::Normalised;
@@ -9,11 +10,11 @@ use crate::config::Config;
 use crate::environments::EnvironmentSpec;
 
 /// All names.
-pub const NAMES: &[&str] = &["dqn", "ddpg", "td3", "sac"];
+pub const NAMES: &[&str] = &["dqn", "ddpg", "td3", "sac", "appo"];
 
 /// Whether an algorithm of that name learns from bytes as they are; the others are shown floats.
 pub fn learns_from_bytes(name: &str) -> bool {
-    name == "dqn"
+    matches!(name, "dqn" | "appo")
 }
 
 /// The algorithm that `config` names, for `environment`.
@@ -23,6 +24,7 @@ pub fn build(config: &Config, environment: &EnvironmentSpec) -> Result<Box<dyn A
         "ddpg" => Box::new(Deterministic::new(config, environment, ddpg::settings(config))?),
         "td3" => Box::new(Deterministic::new(config, environment, td3::settings(config))?),
         "sac" => Box::new(Sac::new(config, environment)?),
+        "appo" => Box::new(Appo::new(config, environment)?),
         name => return Err(AlgorithmError::Unknown { name: name.into(), known: NAMES.join(", ") }),
     };
     let normalisation = Normalisation {

@@ -5,9 +5,23 @@
 //! `e >= max(b, samples_per_insert * f)` with the largest flush `f`: from a perfect balance either side can then make its whole move within the band, and
 //! an actor whose turn it is has the time of a whole flush to take it before others may pass.
 
-use super::schema::Config;
+use super::schema::{Config, FRAGMENT_ALGORITHMS};
+
+/// What an algorithm learns from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// Transitions, drawn again and again.
+    Transitions,
+    /// Fragments of trajectories, each taken once.
+    Fragments,
+}
 
 impl Config {
+    /// What the algorithm learns from. One that is not Shoal's own is taken to learn from transitions.
+    pub fn rows(&self) -> Rows {
+        if FRAGMENT_ALGORITHMS.contains(&self.algorithm.name.as_str()) { Rows::Fragments } else { Rows::Transitions }
+    }
+
     /// The most transitions that one flush can insert.
     ///
     /// A staging area is flushed after the step that fills it. Up to `flush_transitions - 1` were there before, and in that step every environment
@@ -28,6 +42,32 @@ impl Config {
         let ratio = self.replay.samples_per_insert?;
         let chosen = self.least_error_band()?.max(0.1 * ratio * self.replay.min_size as f64);
         Some(self.replay.error_band.unwrap_or(chosen))
+    }
+
+    /// Steps that are taken at random before the policy is used: none where what is learned depends on what the policy would have done.
+    pub fn random_steps(&self) -> u64 {
+        if self.rows() == Rows::Fragments { 0 } else { self.actor.random_steps }
+    }
+
+    /// The most fragments that all actors, and all that may attach, complete in one step of theirs.
+    pub fn most_fragments_in_flight(&self) -> usize {
+        (self.actor.count.max(1) + self.actor.attach_slots) * self.actor.environments
+    }
+
+    /// Fragments of one batch, over all learners.
+    pub fn fragments_per_batch(&self) -> usize {
+        self.learner.batch_size / self.fragments.length_steps
+    }
+
+    /// The fewest fragments with which neither side waits for ever: a batch, and what the actors complete at once.
+    pub fn least_fragments(&self) -> usize {
+        (self.fragments_per_batch() + self.most_fragments_in_flight()).max(64)
+    }
+
+    /// Fragments that wait at most: as set, or else two batches and what the actors complete at once.
+    pub fn fragment_capacity(&self) -> usize {
+        let chosen = self.least_fragments().max(2 * self.fragments_per_batch() + self.most_fragments_in_flight());
+        self.fragments.capacity.unwrap_or(chosen)
     }
 
     /// The most transitions that are being written at once, by all actors and all that may attach.

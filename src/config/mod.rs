@@ -22,6 +22,7 @@ mod suggestion;
 mod write;
 
 pub use error::{ConfigError, ConfigErrors, Problem};
+pub use flow::Rows;
 pub use key::{Key, Table};
 pub use limits::Limits;
 pub use load::{Difference, Loaded};

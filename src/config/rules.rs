@@ -1,5 +1,6 @@
 //! The checks that concern several keys at once, each with the sentence that documents it.
 
+use super::flow::Rows;
 use super::schema::{Config, Engine, Exploration};
 
 /// One condition between keys.
@@ -8,6 +9,8 @@ pub(crate) struct Rule {
     pub(crate) keys: &'static [&'static str],
     /// The condition, for the reference.
     pub(crate) doc: &'static str,
+    /// What an algorithm learns from for which it has to hold; `None` for all.
+    pub(crate) learning_from: Option<Rows>,
     /// What is wrong and what to do, if the condition does not hold.
     pub(crate) violation: fn(&Config) -> Option<String>,
 }
@@ -17,6 +20,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["replay.min_size", "replay.capacity"],
         doc: "`replay.min_size` is at most `replay.capacity`, or sampling would never begin.",
+        learning_from: Some(Rows::Transitions),
         violation: |config| {
             let (min_size, capacity) = (config.replay.min_size, config.replay.capacity);
             (min_size > capacity).then(|| {
@@ -30,6 +34,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["learner.batch_size", "replay.min_size"],
         doc: "`learner.batch_size` is at most `replay.min_size`, so that the first batch need not repeat transitions.",
+        learning_from: Some(Rows::Transitions),
         violation: |config| {
             let (batch_size, min_size) = (config.learner.batch_size, config.replay.min_size);
             (batch_size > min_size).then(|| {
@@ -43,6 +48,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["learner.batch_size", "learner.count"],
         doc: "`learner.batch_size` is a multiple of `learner.count`: every learner draws the same share.",
+        learning_from: None,
         violation: |config| {
             let (batch_size, count) = (config.learner.batch_size, config.learner.count);
             let next = batch_size.next_multiple_of(count);
@@ -54,6 +60,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["replay.beta_start", "replay.beta_end"],
         doc: "`replay.beta_start` is at most `replay.beta_end`.",
+        learning_from: Some(Rows::Transitions),
         violation: |config| {
             let (start, end) = (config.replay.beta_start, config.replay.beta_end);
             (start > end).then(|| {
@@ -76,6 +83,7 @@ pub(crate) const RULES: &[Rule] = &[
         doc: "`replay.error_band` is at least `learner.batch_size`, and at least `replay.samples_per_insert` times the largest flush, which \
               is `actor.flush_transitions - 1 + actor.environments * algorithm.n_step` transitions. With less, a single batch or flush \
               would leave it.",
+        learning_from: Some(Rows::Transitions),
         violation: |config| {
             let (band, least) = (config.replay.error_band?, config.least_error_band()?);
             let flush = config.largest_flush_transitions();
@@ -99,6 +107,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
         doc: "`replay.capacity` is at least the largest flush times `actor.count + actor.attach_slots`, so that no two \
               flushes in flight share a slot.",
+        learning_from: Some(Rows::Transitions),
         violation: |config| {
             let (capacity, flight) = (config.replay.capacity, config.most_transitions_in_flight());
             let actor = &config.actor;
@@ -120,6 +129,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["learner.count", "actor.count"],
         doc: "With `actor.count = 0` everything runs in one process, so `learner.count` is 1.",
+        learning_from: None,
         violation: |config| {
             let count = config.learner.count;
             (config.actor.count == 0 && count > 1).then(|| {
@@ -133,6 +143,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["network.engine", "learner.device"],
         doc: "`network.engine = \"cpu\"` computes on the CPU, so `learner.device` is `\"cpu\"`.",
+        learning_from: None,
         violation: |config| {
             let device = &config.learner.device;
             (config.network.engine == Engine::Cpu && device != "cpu").then(|| {
@@ -146,6 +157,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["run.stop_eval_return", "evaluator.enabled"],
         doc: "`run.stop_eval_return` needs `evaluator.enabled`.",
+        learning_from: None,
         violation: |config| {
             let target = config.run.stop_eval_return?;
             (!config.evaluator.enabled).then(|| {
@@ -159,6 +171,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["algorithm.epsilon_end", "algorithm.exploration"],
         doc: "`algorithm.exploration = \"ape_x\"` needs an `algorithm.epsilon_end` above 0: it is the base of every rate.",
+        learning_from: None,
         violation: |config| {
             let algorithm = &config.algorithm;
             let never_explores = algorithm.exploration == Exploration::ApeX && algorithm.epsilon_end == 0.0;
@@ -166,6 +179,35 @@ pub(crate) const RULES: &[Rule] = &[
                 "an algorithm.epsilon_end of 0 makes every rate of algorithm.exploration \"ape_x\" 0, so no environment would explore; use \
                  0.4, as Ape-X does"
                     .to_owned()
+            })
+        },
+    },
+    Rule {
+        keys: &["learner.batch_size", "fragments.length_steps", "learner.count"],
+        doc: "`learner.batch_size` is a multiple of `fragments.length_steps` times `learner.count`: every learner takes as many whole fragments.",
+        learning_from: Some(Rows::Fragments),
+        violation: |config| {
+            let (batch_size, length, count) = (config.learner.batch_size, config.fragments.length_steps, config.learner.count);
+            let next = batch_size.next_multiple_of(length * count);
+            (next != batch_size).then(|| {
+                format!(
+                    "a learner.batch_size of {batch_size} steps is no whole number of fragments of {length} steps (fragments.length_steps) for each \
+                     of {count} learners (learner.count); use {next}"
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &["fragments.capacity", "learner.batch_size", "actor.count", "actor.environments", "actor.attach_slots"],
+        doc: "`fragments.capacity` is at least one batch and what all actors can complete at once, so that neither side waits for ever.",
+        learning_from: Some(Rows::Fragments),
+        violation: |config| {
+            let (capacity, least) = (config.fragments.capacity?, config.least_fragments());
+            (capacity < least).then(|| {
+                format!(
+                    "a fragments.capacity of {capacity} is less than the {least} fragments of one batch and of what the actors complete at once; \
+                     use at least {least}, or \"none\""
+                )
             })
         },
     },

@@ -26,6 +26,7 @@ mod tests {
 
     use super::super::key::Key;
     use super::super::limits::Limits;
+    use super::super::flow::Rows;
     use super::super::schema::Exploration;
     use super::super::setting::{Kind, NONE};
     use super::*;
@@ -80,7 +81,7 @@ mod tests {
     fn valid_configuration() -> impl Strategy<Value = Config> {
         let keys: Vec<&'static Key> = Key::all().filter(|key| key.path() != "algorithm.name").collect();
         let values: Vec<BoxedStrategy<Value>> = keys.iter().copied().map(allowed_value).collect();
-        let algorithms = prop::sample::select(vec!["dqn", "ddpg", "td3", "sac", "one of one's own"]);
+        let algorithms = prop::sample::select(vec!["dqn", "ddpg", "td3", "sac", "appo", "one of one's own"]);
         (algorithms, values).prop_map(move |(algorithm, values)| {
             let mut root = toml::Table::from_iter([(
                 "algorithm".to_owned(),
@@ -104,6 +105,16 @@ mod tests {
         config.actor.flush_transitions = config.actor.flush_transitions.min(4_096);
         config.algorithm.n_step = config.algorithm.n_step.min(8);
         config.learner.batch_size = config.learner.batch_size.div_ceil(config.learner.count).min(512) * config.learner.count;
+        if config.rows() == Rows::Fragments {
+            let step = config.fragments.length_steps * config.learner.count;
+            config.learner.batch_size = config.learner.batch_size.next_multiple_of(step);
+            config.fragments.capacity = config.fragments.capacity.map(|capacity| capacity.max(config.least_fragments()));
+            config.evaluator.enabled |= config.run.stop_eval_return.is_some();
+            if config.learner.device != "cpu" {
+                config.network.engine = super::super::schema::Engine::Torch;
+            }
+            return config;
+        }
         config.replay.min_size = config.replay.min_size.max(config.learner.batch_size);
         config.replay.capacity = config.replay.capacity.max(config.replay.min_size).max(config.most_transitions_in_flight());
         config.replay.beta_end = config.replay.beta_end.max(config.replay.beta_start);

@@ -5,11 +5,15 @@
 //! whatever a row is: the loops of actors and learners, and who repairs after them, need not know.
 
 mod ahead;
+pub mod fragment;
+mod fragments;
+mod in_order;
 pub mod n_step;
 pub mod prioritized;
 pub mod transition;
 mod transitions;
 
+pub use fragments::Fragments;
 pub use prioritized::Prioritized;
 pub use transitions::Transitions;
 
@@ -37,6 +41,9 @@ pub trait Experience {
     /// Those of them that hold rewards, which are scaled where rewards are normalised.
     fn reward_fields(&self) -> &'static [usize];
 
+    /// How many rows are kept where.
+    fn storage(&self) -> Storage;
+
     /// When rows may be inserted and sampled.
     fn limiter(&self) -> RateLimiter;
 
@@ -45,6 +52,19 @@ pub trait Experience {
 
     /// Where a learner gets its batches from.
     fn source<'a>(&self, seat: Seat<'a, '_>) -> Result<Box<dyn Source + 'a>, SourceError>;
+}
+
+/// How many rows are kept where, in a run with one experience.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Storage {
+    /// Rows in the store.
+    pub capacity: usize,
+    /// Children per node of the sum tree; 0 for no tree.
+    pub fanout: usize,
+    /// Rows that an actor stages before it flushes them.
+    pub flush_rows: usize,
+    /// The most rows that one flush can insert.
+    pub largest_flush_rows: usize,
 }
 
 /// What an actor makes of its steps.
@@ -73,8 +93,8 @@ pub struct Steps<'a> {
     pub terminated: &'a [bool],
     /// Whether the episode was cut off: something would follow.
     pub truncated: &'a [bool],
-    /// Version of the parameters that chose.
-    pub parameter_version: u64,
+    /// Updates in the parameters that chose.
+    pub parameter_updates: u64,
 }
 
 /// What a policy says of an action that it has chosen.
@@ -112,8 +132,9 @@ pub trait Source {
 /// A batch, lent out by a [`Source`].
 #[derive(Debug)]
 pub struct Drawn<'s> {
-    /// The batch. A learner may change it in place; what it has changed stays changed.
-    pub batch: &'s mut Batch,
+    /// The batch; `None` when there is none after all, and the learner has to wait again. A learner may change it in place; what it has
+    /// changed stays changed.
+    pub batch: Option<&'s mut Batch>,
     /// Whether it is handed out for the first time. A source may hand the same batch out again.
     pub is_new: bool,
 }

@@ -72,7 +72,7 @@ impl Source for Prioritized<'_> {
                 }
             }
         }
-        Ok(Drawn { batch: &mut self.batch, is_new: true })
+        Ok(Drawn { batch: Some(&mut self.batch), is_new: true })
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "priorities need no more than an f32")]

@@ -5,7 +5,7 @@ use super::prioritized::Prioritized;
 use super::transition::{
     ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, OBSERVATIONS, REWARD, REWARDS, continuous, discrete, flags,
 };
-use super::{Experience, Recorder, Seat, Source, SourceError, Steps};
+use super::{Experience, Recorder, Seat, Source, SourceError, Steps, Storage};
 use crate::config::Config;
 use crate::config::schema::InitialPriority;
 use crate::environments::{ActionSpace, EnvironmentSpec};
@@ -40,6 +40,16 @@ impl Experience for Transitions {
 
     fn reward_fields(&self) -> &'static [usize] {
         REWARDS
+    }
+
+    fn storage(&self) -> Storage {
+        let replay = &self.config.replay;
+        Storage {
+            capacity: replay.capacity,
+            fanout: if replay.prioritized { replay.fanout } else { 0 },
+            flush_rows: self.config.actor.flush_transitions,
+            largest_flush_rows: self.config.largest_flush_transitions(),
+        }
     }
 
     fn limiter(&self) -> RateLimiter {

@@ -70,7 +70,21 @@ impl<'a> Replay<'a> {
         begin(self.segment, &self.view, self.process)
     }
 
-    fn count(&self, counter: Counter, amount: u64) {
+    /// The run-wide words.
+    pub(super) fn control(&self) -> Control<'a> {
+        self.segment.control()
+    }
+
+    /// Let the row in `slot` be taken by this process; `false` when another has taken it, or it is there no more.
+    pub(super) fn mark_taken(&mut self, slot: usize, generation: u64) -> bool {
+        let operation = self.begin();
+        let tree = self.view.tree.as_ref().expect("rows are taken from a replay with a tree");
+        let taken = tree.take(slot, generation, &mut self.scratch.insertion.differences);
+        drop(operation);
+        taken
+    }
+
+    pub(super) fn count(&self, counter: Counter, amount: u64) {
         count(self.process, counter, amount);
     }
 

@@ -25,6 +25,8 @@ pub struct Actor<'a> {
     parameters: Parameters<'a>,
     replay: Replay<'a>,
     recorder: Box<dyn Recorder>,
+    /// Staged rows that are worth a flush.
+    flush_rows: usize,
     area: StagingArea<'a>,
     /// The turn to insert what is being staged; `None` between a flush and the next step.
     turn: Option<Turn<'a>>,
@@ -89,6 +91,7 @@ impl<'a> Actor<'a> {
             parameters: Parameters { copy: vec![0.0; board.len()], board, version: 0, updates: 0 },
             replay: run.replay(),
             recorder: run.algorithm.experience().recorder(count),
+            flush_rows: run.algorithm.experience().storage().flush_rows,
             area: run.staging_area(),
             turn: None,
             began: Began::default(),
@@ -143,7 +146,7 @@ impl<'a> Actor<'a> {
         let first = self.run.number * own;
         let of = (actors * own).max(first + own);
         let width = self.policy.outputs();
-        let uninformed = env_steps < self.run.config.actor.random_steps || self.parameters.version == 0;
+        let uninformed = env_steps < self.run.config.random_steps() || self.parameters.version == 0;
         for (index, outputs) in self.outputs.chunks_exact(width).enumerate() {
             let action = self.actions.row_mut(index);
             self.choices[index] = if uninformed {
@@ -206,7 +209,7 @@ impl<'a> Actor<'a> {
             next_values: &self.next_values,
             terminated: self.environments.terminated(),
             truncated: self.environments.truncated(),
-            parameter_version: self.parameters.version,
+            parameter_updates: self.parameters.updates,
         };
         self.recorder.record(&steps, self.area, &self.replay);
     }
@@ -219,9 +222,9 @@ impl<'a> Actor<'a> {
         if run.config.actor.count == 0 {
             return true;
         }
-        let transitions = run.config.actor.flush_transitions as u64;
+        let rows = self.flush_rows as u64;
         let turn = self.turn.insert(run.algorithm.experience().limiter().turn(run.segment, run.process));
-        let near = turn.wait_until_near(self.samples_meanwhile, transitions, || idle(run));
+        let near = turn.wait_until_near(self.samples_meanwhile, rows, || idle(run));
         self.count(Counter::LimiterWaitNs);
         self.began = Began { at_ns: self.laps.now_ns(), sampled: sampled(run) };
         near
@@ -232,7 +235,7 @@ impl<'a> Actor<'a> {
         let old = || self.laps.now_ns().saturating_sub(self.began.at_ns) >= self.run.config.actor.flush_interval_ms * 1_000_000;
         // The synchronous trainer must not depend on the clock.
         let timed = self.run.config.actor.count > 0;
-        pending >= self.run.config.actor.flush_transitions || pending > 0 && timed && old()
+        pending >= self.flush_rows || pending > 0 && timed && old()
     }
 
     /// Move everything staged into the replay, once the rate limiter agrees. `false` when the run ended first.

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::run::{RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::checkpoint::{self, Keeper, Unsaved, WeightsEvaluation, WeightsMetadata};
+use crate::config::Config;
 use crate::environments::{VectorEnvironment, derive_seed};
 use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
@@ -78,7 +79,12 @@ pub struct Episodes {
     pub lengths: Vec<u64>,
 }
 
-/// Play `episodes` episodes greedily in `environments`, which are reset first; `go_on` is asked before every step and may
+/// How much a policy explores while it is evaluated.
+pub fn exploration(config: &Config) -> f32 {
+    if config.evaluator.greedy { 0.0 } else { 1.0 }
+}
+
+/// Play `episodes` episodes, greedily with an `exploration` of 0, in `environments`, which are reset first; `go_on` is asked before every step and may
 /// end it early with fewer episodes.
 ///
 /// Episodes are dealt out to environments beforehand, so that long episodes count as often as short ones.
@@ -87,6 +93,7 @@ pub fn play(
     policy: &mut dyn Policy,
     episodes: usize,
     seed: u64,
+    exploration: f32,
     mut go_on: impl FnMut() -> bool,
 ) -> Result<Episodes, RoleError> {
     let count = environments.len();
@@ -99,7 +106,7 @@ pub fn play(
     while left.iter().any(|&left| left > 0) && go_on() {
         policy.infer(environments.observations(), count, &mut outputs);
         for (index, outputs) in outputs.chunks_exact(policy.outputs()).enumerate() {
-            policy.choose(outputs, 0.0, &mut random, actions.row_mut(index));
+            policy.choose(outputs, exploration, &mut random, actions.row_mut(index));
         }
         environments.step(actions.for_environments())?;
         for episode in environments.finished_episodes() {
@@ -246,7 +253,8 @@ impl<'a> Evaluator<'a> {
     fn play(&mut self, episodes: usize, go_on: impl FnMut() -> bool) -> Result<Option<Episodes>, RoleError> {
         let seed = derive_seed(self.run.seed(), self.times_played);
         self.times_played += 1;
-        let played = play(&mut self.environments, &mut *self.policy, episodes, seed, go_on)?;
+        let exploration = exploration(self.run.config);
+        let played = play(&mut self.environments, &mut *self.policy, episodes, seed, exploration, go_on)?;
         Ok((played.returns.len() == episodes).then_some(played))
     }
 }

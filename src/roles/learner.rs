@@ -38,6 +38,8 @@ pub enum Attempt {
     Updated,
     /// The view changed meanwhile: try again.
     ViewChanged,
+    /// There was no batch after all: try again.
+    NoBatch,
     /// The run ended while the learner waited.
     RunEnded,
 }
@@ -116,12 +118,14 @@ impl<'a> Learner<'a> {
         let env_steps = self.run.env_steps();
         let drawn = self.source.next(env_steps, &mut self.random)?;
         self.run.process.counters().add(Counter::ReplayNs, self.laps.lap());
+        let Some(batch) = drawn.batch else { return Ok(Attempt::NoBatch) };
 
         self.run.process.enter(Phase::Compute);
         if drawn.is_new {
-            self.learning.prepare(drawn.batch);
+            self.learning.prepare(batch);
         }
-        let mut share = self.learning.gradient(drawn.batch, &mut self.random, &mut self.gradient);
+        self.learning.schedule(env_steps);
+        let mut share = self.learning.gradient(batch, &mut self.random, &mut self.gradient);
         self.count(Counter::ComputeNs);
         if !self.add_up(&mut share) {
             return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });

@@ -146,7 +146,7 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Out
     }
     let mut policy = algorithm.policy()?;
     policy.set_parameters(&saved.published());
-    let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, || true)?;
+    let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, evaluator::exploration(&config), || true)?;
     let evaluation = Evaluation { returns: played.returns, lengths: played.lengths, ..Evaluation::default() };
     Ok(Outcome {
         weights,

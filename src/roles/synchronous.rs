@@ -19,7 +19,7 @@ pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<Eva
     while run.env_steps() < run.config.run.stop_env_steps && !run.is_over() {
         actor.step()?;
         // Without a ratio to hold, one update follows each step of the environments.
-        let free = run.config.replay.samples_per_insert.is_none();
+        let free = run.algorithm.experience().limiter().samples_per_insert.is_none();
         while learner.may_update() && learner.update()? == Attempt::Updated && !free {}
         if run.env_steps() >= next_evaluation
             && let Some(evaluator) = &mut evaluator

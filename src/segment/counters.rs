@@ -57,6 +57,8 @@ counters! {
     PublishNs = 18,
     /// Priorities that were larger than the largest that the tree keeps, and count as that.
     SaturatedPriorities = 19,
+    /// Rows that were taken and not learned from, because they were too old.
+    DroppedRows = 20,
 }
 
 /// Words that the counters of one process take.

@@ -1,5 +1,6 @@
 //! Table `[actor]`.
 
+use super::TRANSITION_ALGORITHMS;
 use crate::config::define::table;
 use crate::config::limits::{at_least, whole};
 use crate::segment::layout::MAX_PROCESSES;
@@ -18,11 +19,11 @@ table! {
         /// Environments that each actor steps with one batched inference.
         environments: usize = 8, whole(1, 4_096), "environments";
         /// Transitions staged before a flush.
-        flush_transitions: usize = 64, whole(1, 65_536), "transitions";
+        flush_transitions: usize = 64, whole(1, 65_536), "transitions", only TRANSITION_ALGORITHMS;
         /// Longest time a staged transition waits for its flush.
         flush_interval_ms: u64 = 50, whole(1, 60_000), "milliseconds";
         /// Environment steps taken at random, summed over all actors, before the policy is used.
-        random_steps: u64 = 1_000, at_least(0), "environment steps";
+        random_steps: u64 = 1_000, at_least(0), "environment steps", only TRANSITION_ALGORITHMS;
         /// Slots kept for actors that join with `attach`.
         attach_slots: usize = 8, whole(0, MOST_ATTACH_SLOTS as u64), "processes";
     }

@@ -9,7 +9,7 @@ table! {
     [learner] LearnerConfig {
         /// Learner processes; each draws its share of the batch.
         count: usize = 1, whole(1, MOST_LEARNERS as u64), "processes";
-        /// Transitions per update, over all learners.
+        /// Transitions per update, over all learners; steps of fragments where the algorithm learns from those.
         batch_size: usize = 64, whole(1, 65_536), "transitions";
         /// Adam's step size.
         learning_rate: f64 = 1e-3, above_up_to(0.0, 1.0), "";

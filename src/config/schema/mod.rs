@@ -7,6 +7,7 @@ mod actor;
 mod algorithm;
 mod environment;
 mod evaluator;
+mod fragments;
 mod learner;
 mod machine;
 mod network;
@@ -16,9 +17,10 @@ mod run;
 use serde::{Deserialize, Serialize};
 
 pub use actor::ActorConfig;
-pub use algorithm::{AlgorithmConfig, Exploration, Loss};
+pub use algorithm::{AlgorithmConfig, Exploration, Loss, Surrogate};
 pub use environment::EnvironmentConfig;
 pub use evaluator::EvaluatorConfig;
+pub use fragments::{FragmentsConfig, OnFull};
 pub use learner::LearnerConfig;
 pub use machine::MachineConfig;
 pub use network::{Engine, NetworkConfig};
@@ -26,6 +28,11 @@ pub use replay::{InitialPriority, ReplayConfig};
 pub use run::RunConfig;
 
 use super::key::Table;
+
+/// The algorithms that learn from transitions, drawn from the replay again and again.
+pub(crate) const TRANSITION_ALGORITHMS: [&str; 4] = ["dqn", "ddpg", "td3", "sac"];
+/// The algorithms that learn from fragments of trajectories, each taken once.
+pub(crate) const FRAGMENT_ALGORITHMS: [&str; 1] = ["appo"];
 
 /// A whole run: the file `configs/*.toml` and what `--set` changes in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +58,9 @@ pub struct Config {
     /// The prioritized replay between them.
     #[serde(default)]
     pub replay: ReplayConfig,
+    /// The fragments of trajectories between them.
+    #[serde(default)]
+    pub fragments: FragmentsConfig,
     /// The process that measures the newest parameters.
     #[serde(default)]
     pub evaluator: EvaluatorConfig,
@@ -68,6 +78,7 @@ pub(crate) const TABLES: &[Table] = &[
     ActorConfig::TABLE,
     LearnerConfig::TABLE,
     ReplayConfig::TABLE,
+    FragmentsConfig::TABLE,
     EvaluatorConfig::TABLE,
     MachineConfig::TABLE,
 ];
@@ -83,6 +94,7 @@ impl Config {
             actor: ActorConfig::default(),
             learner: LearnerConfig::default(),
             replay: ReplayConfig::default(),
+            fragments: FragmentsConfig::default(),
             evaluator: EvaluatorConfig::default(),
             machine: MachineConfig::default(),
         }

@@ -1,5 +1,6 @@
 //! Table `[replay]`.
 
+use super::TRANSITION_ALGORITHMS;
 use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, above, above_up_to, at_least, between, whole};
 use crate::segment::layout::{FANOUTS, MAX_CAPACITY};
@@ -10,29 +11,29 @@ table! {
     /// The prioritized replay between actors and learners.
     [replay] ReplayConfig {
         /// Transitions kept.
-        capacity: usize = 100_000, whole(64, LARGEST_CAPACITY), "transitions";
+        capacity: usize = 100_000, whole(64, LARGEST_CAPACITY), "transitions", only TRANSITION_ALGORITHMS;
         /// Children per node of the sum tree.
-        fanout: usize = 16, Limits::OneOf(&FANOUTS), "children";
+        fanout: usize = 16, Limits::OneOf(&FANOUTS), "children", only TRANSITION_ALGORITHMS;
         /// Prioritized (Schaul et al. 2016) or uniform sampling.
-        prioritized: bool = true, Limits::Any, "";
+        prioritized: bool = true, Limits::Any, "", only TRANSITION_ALGORITHMS;
         /// Exponent of the priorities.
-        alpha: f64 = 0.6, between(0.0, 1.0), "";
+        alpha: f64 = 0.6, between(0.0, 1.0), "", only TRANSITION_ALGORITHMS;
         /// Importance-sampling exponent at the first update.
-        beta_start: f64 = 0.4, between(0.0, 1.0), "";
+        beta_start: f64 = 0.4, between(0.0, 1.0), "", only TRANSITION_ALGORITHMS;
         /// Importance-sampling exponent at the end of the schedule.
-        beta_end: f64 = 1.0, between(0.0, 1.0), "";
+        beta_end: f64 = 1.0, between(0.0, 1.0), "", only TRANSITION_ALGORITHMS;
         /// Environment steps over which beta grows linearly.
-        beta_anneal_steps: u64 = 100_000, at_least(1), "environment steps";
+        beta_anneal_steps: u64 = 100_000, at_least(1), "environment steps", only TRANSITION_ALGORITHMS;
         /// Added to the absolute temporal-difference error.
-        priority_epsilon: f64 = 1e-2, above_up_to(0.0, 1_000.0), "";
+        priority_epsilon: f64 = 1e-2, above_up_to(0.0, 1_000.0), "", only TRANSITION_ALGORITHMS;
         /// Priority of a new transition.
-        initial_priority: InitialPriority = InitialPriority::Max, Limits::Any, "";
+        initial_priority: InitialPriority = InitialPriority::Max, Limits::Any, "", only TRANSITION_ALGORITHMS;
         /// Transitions stored before the first sample.
-        min_size: usize = 1_000, whole(1, LARGEST_CAPACITY), "transitions";
+        min_size: usize = 1_000, whole(1, LARGEST_CAPACITY), "transitions", only TRANSITION_ALGORITHMS;
         /// Transitions sampled per transition inserted; `"none"` lets both sides run free.
-        samples_per_insert: Option<f64> = Some(32.0), above(0.0), "samples per insert";
+        samples_per_insert: Option<f64> = Some(32.0), above(0.0), "samples per insert", only TRANSITION_ALGORITHMS;
         /// How far the ratio may drift, in samples, before the faster side waits; `"none"` chooses it.
-        error_band: Option<f64> = None, above(0.0), "samples";
+        error_band: Option<f64> = None, above(0.0), "samples", only TRANSITION_ALGORITHMS;
     }
 }
 

@@ -61,6 +61,23 @@ impl SumTree<'_> {
         })
     }
 
+    /// Set a priority that is not zero to zero, if the leaf still belongs to `generation`. Of several callers at once one alone is told
+    /// `true`.
+    pub fn take(&self, slot: usize, generation: u64, differences: &mut Differences) -> bool {
+        let refused = self.change(std::iter::once((slot, generation)), differences, |leaf, generation| {
+            let mut old = leaf.load(Ordering::Relaxed);
+            while old >> PRIORITY_BITS == generation & TAG_MASK && old & PRIORITY_MASK != 0 {
+                // Relaxed: the row was read under its slot word, and nothing else is handed over here.
+                match leaf.compare_exchange_weak(old, leaf_word(generation, 0), Ordering::Relaxed, Ordering::Relaxed) {
+                    Ok(_) => return Some((old & PRIORITY_MASK).wrapping_neg()),
+                    Err(now) => old = now,
+                }
+            }
+            None
+        });
+        refused == 0
+    }
+
     /// Make `change` on each named leaf and carry the differences that it returns to the root; returns how many leaves
     /// refused.
     fn change<T: Copy + Default>(

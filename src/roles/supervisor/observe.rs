@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use super::core_times::CoreTimes;
 use crate::algorithms::exploration;
-use crate::config::Config;
 use crate::config::schema::Exploration;
+use crate::config::{Config, Rows};
 use crate::experience::prioritized::beta;
 use crate::metrics::{Metric, Tally};
 use crate::segment::Segment;
@@ -94,6 +94,7 @@ impl Observer {
         let training = self.training_score();
         control.scores().publish(&Scores { training, evaluation: self.evaluation });
         let lagged = total(Counter::Inserted);
+        let capacity = segment.layout().parameters().capacity as u64;
         let mut now = Snapshot {
             wall_s,
             training_s,
@@ -106,13 +107,13 @@ impl Observer {
             sampled: control.sampled().load(Ordering::Relaxed),
             stale_priorities: total(Counter::StalePriorities),
             saturated_priorities: total(Counter::SaturatedPriorities),
-            replay_size: inserted.min(config.replay.capacity as u64),
-            replay_capacity: config.replay.capacity as u64,
+            replay_size: inserted.min(capacity),
+            replay_capacity: capacity,
             train_return_mean: training.map(|training| training.return_mean),
             train_length_mean: training.map(|training| self.steps() as f64 / training.episodes as f64),
             stop_eval_return: config.run.stop_eval_return,
             epsilon: anneals_epsilon(config).then(|| exploration::epsilon(&config.algorithm, 0, 1, env_steps)),
-            beta: config.replay.prioritized.then(|| f64::from(beta(&config.replay, env_steps))),
+            beta: (config.replay.prioritized && config.rows() == Rows::Transitions).then(|| f64::from(beta(&config.replay, env_steps))),
             parameter_version: segment.parameter_board().version(),
             policy_lag_mean: if lagged == 0 { 0.0 } else { total(Counter::PolicyLagSum) as f64 / lagged as f64 },
             policy_lag_max: segment.processes().iter().map(|slot| slot.counters().get(Counter::PolicyLagMax)).max().unwrap_or(0),

@@ -14,6 +14,7 @@ use crate::environments::ObservationSpace;
 use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::memory::{Budget, OverBudget};
 use crate::machine::readable_bytes;
+use crate::replay::RateLimiter;
 use crate::segment::layout::{LEAST_FRAMES, MAX_CAPACITY};
 use crate::segment::processes::Role;
 use crate::segment::{Layout, LayoutError, LayoutParameters, Region};
@@ -92,25 +93,25 @@ impl Plan {
         let attach = if synchronous { 0 } else { config.actor.attach_slots };
         let learners = if synchronous { 0 } else { config.learner.count };
         let evaluators = usize::from(config.evaluator.enabled && !synchronous);
-        let (sizes, schema) = (algorithm.sizes(), algorithm.schema());
+        let (sizes, schema, storage) = (algorithm.sizes(), algorithm.schema(), algorithm.experience().storage());
         let frame_bytes = schema.frame_bytes();
         let layout = Layout::new(LayoutParameters {
             processes: actors + attach + learners + evaluators,
             stagers: actors + attach,
-            staged_transitions: config.largest_flush_transitions() + 1,
-            capacity: config.replay.capacity,
-            fanout: if config.replay.prioritized { config.replay.fanout } else { 0 },
+            staged_transitions: storage.largest_flush_rows + 1,
+            capacity: storage.capacity,
+            fanout: storage.fanout,
             transition_words: schema.words(),
             published_values: sizes.published,
             learned_parameters: sizes.learned,
             learner_state_values: sizes.state,
             statistics_values: sizes.statistics,
             learners: config.learner.count,
-            frames: if frame_bytes > 0 { frames_for(config.replay.capacity) } else { 0 },
+            frames: if frame_bytes > 0 { frames_for(storage.capacity) } else { 0 },
             frame_bytes,
             description_bytes: DESCRIPTION_BYTES,
         })?;
-        let (placement, placed) = place(config, cores, neighbours);
+        let (placement, placed) = place(config, algorithm.experience().limiter(), cores, neighbours);
         let learner_slots = actors + attach;
         let processes = if synchronous {
             vec![PlannedProcess { slot: 0, role: Role::Synchronous, number: 0, cores: Vec::new() }]
@@ -198,12 +199,12 @@ fn frames_for(capacity: usize) -> usize {
 }
 
 /// Divides the cores, and says how for the plan.
-fn place(config: &Config, cores: &[usize], neighbours: &[Neighbour]) -> (Option<Placement>, String) {
+fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[Neighbour]) -> (Option<Placement>, String) {
     let demand = Demand {
         learners: config.learner.count,
         actors: config.actor.count,
         has_evaluator: config.evaluator.enabled,
-        actors_wait: config.replay.samples_per_insert.is_some(),
+        actors_wait: limiter.samples_per_insert.is_some(),
     };
     let to_the_kernel = |why: String| (None, format!("every process on any core: {why}"));
     if config.actor.count == 0 {

@@ -1,0 +1,437 @@
+//! APPO: asynchronous proximal policy optimization. Actors and learners as in IMPALA (Espeholt et al. 2018), whose V-trace corrects for
+//! policies that lag behind; the clipped surrogate of PPO (Schulman et al. 2017) against a target network; and batches that are used several
+//! times, as in IMPACT (Luo et al. 2020, "IMPACT: Importance Weighted Asynchronous Architectures with Clipped Target Networks").
+//!
+//! Per step, with the policy mu that acted, that of the target network, and the value V:
+//! - V-trace from mu to the target network's policy gives the value's target v and the advantage A;
+//! - the loss is `surrogate(A) + c_v (V - v)^2 / 2 - c_e entropy + c_k KL(target || policy)`, its mean over the steps of all learners.
+//!
+//! Choices, beside what the configuration offers:
+//! - one network gives policy and value; the deviations of a continuous policy are outputs of the network too;
+//! - the policy's output layer starts at a hundredth of the usual size, so that the first policy is nearly uniform;
+//! - a continuous action is kept as it was drawn, and the environment gets it within its bounds.
+//!
+//! docs/appo.md has the measured scores.
+
+use std::ops::Range;
+
+use super::distribution::{Distribution, Slopes};
+use super::state::{StateReader, StateWriter};
+use super::surrogate::LogProbabilities;
+use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
+use super::trained::Trained;
+use super::v_trace::{Traced, TracedStep, VTrace};
+use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, action::uniform};
+use crate::config::Config;
+use crate::config::schedule::linear;
+use crate::config::schema::{AlgorithmConfig, Engine};
+use crate::environments::EnvironmentSpec;
+use crate::experience::fragment::{ACTIONS, AGES, FLAGS, FRAMES, FragmentShape, LENGTH, LOG_PROBABILITIES, REWARDS};
+use crate::experience::transition::is_terminated;
+use crate::experience::{Choice, Experience, Fragments};
+use crate::metrics::{Metric, Share};
+use crate::networks::{Device, Head, InputSpec, NamedHead, Network, NetworkSpec, build};
+use crate::replay::Batch;
+use crate::values::{ValueBuffer, Values};
+use rand::RngExt;
+
+const NAME: &str = "appo";
+const VALUE_LOSS: Metric = Metric::mean("value_loss");
+const ENTROPY: Metric = Metric::mean("entropy");
+const DIVERGENCE: Metric = Metric::mean("kl");
+const CLIPPED: Metric = Metric::mean("clipped_share");
+const IMPORTANCE_WEIGHT: Metric = Metric::mean("importance_weight");
+const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT, GRADIENT_NORM];
+
+/// Heads of the network.
+const POLICY: &str = "policy";
+const VALUE: &str = "value";
+/// What the first parameters of the policy's output layer are multiplied by.
+const FIRST_POLICY_SCALE: f32 = 0.01;
+/// Rows that go through the network at once: as many as stay in the caches.
+const BLOCK_ROWS: usize = 256;
+/// Smallest and largest weight that the divergence's penalty adapts to.
+const PENALTY: std::ops::RangeInclusive<f32> = 1e-4..=1e2;
+
+/// APPO in one environment.
+pub(super) struct Appo {
+    config: Config,
+    fragments: Fragments,
+    network: NetworkSpec,
+    distribution: Distribution,
+    device: Device,
+}
+
+impl Appo {
+    pub(super) fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
+        let distribution = Distribution::of(&environment.action);
+        let input = InputSpec { element: environment.observation.element, shape: environment.observation.shape.clone() };
+        let heads = [(POLICY, distribution.outputs()), (VALUE, 1)].map(|(name, outputs)| NamedHead { name: name.into(), outputs });
+        let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, Head::Named(heads.into()));
+        network.validate()?;
+        let fragments = Fragments::new(config, environment);
+        Ok(Self { config: config.clone(), fragments, network, distribution, device: config.learner.device.parse()? })
+    }
+
+    fn first_parameters(&self, seed: u64) -> Vec<f32> {
+        let mut parameters = self.network.initialise(seed);
+        for tensor in self.network.tensors().iter().filter(|tensor| tensor.name.starts_with(POLICY)) {
+            parameters[tensor.range()].iter_mut().for_each(|value| *value *= FIRST_POLICY_SCALE);
+        }
+        parameters
+    }
+}
+
+impl Algorithm for Appo {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn experience(&self) -> &dyn Experience {
+        &self.fragments
+    }
+
+    fn network(&self) -> &NetworkSpec {
+        &self.network
+    }
+
+    fn sizes(&self) -> Sizes {
+        let parameters = self.network.parameter_count();
+        let state = Trained::state_values(parameters, true) + 1;
+        Sizes { published: parameters, learned: parameters, state, statistics: 0 }
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    /// The policy explores by itself: 1 draws from it, 0 takes its most likely action.
+    fn exploration(&self, _environment: usize, _of: usize, _env_steps: u64) -> f32 {
+        1.0
+    }
+
+    fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
+        // Actors act on the CPU, with the engine that starts fastest and takes the least memory.
+        let network = build(self.network.clone(), Engine::Cpu, Device::Cpu, 1)?;
+        Ok(Box::new(DrawnPolicy { network, distribution: self.distribution }))
+    }
+
+    fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
+        let network = || build(self.network.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
+        let network = Trained::new(&self.config.learner, network()?, Some(network()?), &self.first_parameters(seed));
+        Ok(Box::new(AppoLearning::new(&self.config.algorithm, self.fragments.shape(), self.distribution, network)))
+    }
+}
+
+/// A policy that draws its actions, and a value.
+struct DrawnPolicy {
+    network: Box<dyn Network>,
+    distribution: Distribution,
+}
+
+impl DrawnPolicy {
+    fn choice(&self, outputs: &[f32], log_probability: f32) -> Choice {
+        Choice { value: self.state_value(outputs), log_probability }
+    }
+}
+
+impl Policy for DrawnPolicy {
+    fn set_parameters(&mut self, published: &[f32]) {
+        self.network.set_parameters(published);
+    }
+
+    fn outputs(&self) -> usize {
+        self.distribution.outputs() + 1
+    }
+
+    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
+        self.network.infer(observations, rows, outputs);
+    }
+
+    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
+        let of_policy = &outputs[..self.distribution.outputs()];
+        if exploration > 0.0 {
+            let log_probability = self.distribution.draw(of_policy, random, action);
+            return self.choice(outputs, log_probability);
+        }
+        self.distribution.take_most_likely(of_policy, action);
+        self.choice(outputs, 0.0)
+    }
+
+    fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> Choice {
+        let log_probability = match action {
+            ActionMut::Discrete(action) => {
+                let actions = self.distribution.outputs();
+                *action = i32::try_from(random.random_range(0..actions)).unwrap_or(0);
+                -(actions as f32).ln()
+            }
+            ActionMut::Continuous(action) => {
+                uniform(random, action);
+                // Each element from -1 to 1.
+                -(action.len() as f32) * 2.0f32.ln()
+            }
+        };
+        self.choice(outputs, log_probability)
+    }
+
+    fn state_value(&self, outputs: &[f32]) -> f32 {
+        outputs[self.distribution.outputs()]
+    }
+}
+
+/// The learner's side of APPO.
+struct AppoLearning {
+    settings: AlgorithmConfig,
+    trace: VTrace,
+    shape: FragmentShape,
+    distribution: Distribution,
+    network: Trained,
+    target_interval_updates: u64,
+    entropy_coefficient: f32,
+    /// Weight of the divergence, where there is a target for it.
+    penalty: f32,
+    block: Block,
+    part: Vec<f32>,
+}
+
+/// Some fragments on their way through the network. Each has a row for every step and one for where the last step led.
+#[derive(Default)]
+struct Block {
+    /// Per fragment: its place in the batch, its first row, and its steps.
+    fragments: Vec<(usize, usize, usize)>,
+    rows: usize,
+    inputs: Option<ValueBuffer>,
+    outputs: Vec<f32>,
+    target_outputs: Vec<f32>,
+    output_gradient: Vec<f32>,
+    steps: Vec<TracedStep>,
+    traced: Vec<Traced>,
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
+impl AppoLearning {
+    fn new(settings: &AlgorithmConfig, shape: &FragmentShape, distribution: Distribution, network: Trained) -> Self {
+        let trace = VTrace {
+            max_importance_weight: settings.max_importance_weight as f32,
+            max_trace_weight: settings.max_trace_weight as f32,
+            decay: settings.trace_decay as f32,
+        };
+        Self {
+            trace,
+            shape: shape.clone(),
+            distribution,
+            part: vec![0.0; network.len()],
+            network,
+            target_interval_updates: settings.target_interval_updates.unwrap_or(16),
+            entropy_coefficient: settings.entropy_start as f32,
+            penalty: if settings.kl_target.is_some() { 1.0 } else { 0.0 },
+            block: Block::default(),
+            settings: settings.clone(),
+        }
+    }
+
+    fn outputs(&self) -> usize {
+        self.distribution.outputs() + 1
+    }
+
+    /// Put the observations of the fragments in `range` together, and ask both networks about them.
+    fn evaluate(&mut self, batch: &Batch, range: Range<usize>) {
+        let (frames, lengths, ages) = (batch.column(FRAMES).as_values(), batch.column(LENGTH).as_i32(), batch.column(AGES).as_i32());
+        let flags = batch.column(FLAGS).as_i32();
+        let (shape, outputs) = (&self.shape, self.distribution.outputs() + 1);
+        let block = &mut self.block;
+        block.fragments.clear();
+        block.rows = 0;
+        for fragment in range {
+            let length = usize::try_from(lengths[fragment]).unwrap_or(0).clamp(1, shape.steps);
+            block.fragments.push((fragment, block.rows, length));
+            block.rows += length + 1;
+        }
+        let most_rows = block.fragments.len() * (shape.steps + 1);
+        let inputs = block.inputs.get_or_insert_with(|| ValueBuffer::zeros(shape.element, 0));
+        inputs.grow(most_rows * shape.observation_length());
+        for &(fragment, first, length) in &block.fragments {
+            let frames = frames.row(fragment, shape.frames() * shape.frame_length);
+            for step in 0..=length {
+                let at = fragment * shape.steps + step;
+                // Where the last step led is one step older, or the beginning of another episode, whose value nobody asks for.
+                let age = if step < length { ages[at] } else { ages[at - 1] + i32::from(!is_terminated(flags[at - 1])) };
+                let age = usize::try_from(age).unwrap_or(0);
+                shape.observe(frames, step, age, inputs.row_mut(first + step, shape.observation_length()));
+            }
+        }
+        for buffer in [&mut block.outputs, &mut block.target_outputs, &mut block.output_gradient] {
+            buffer.resize(block.rows * outputs, 0.0);
+        }
+        let inputs = inputs.values().first(block.rows * shape.observation_length());
+        self.network.target().infer(inputs, block.rows, &mut block.target_outputs);
+        self.network.online.forward(inputs, block.rows, &mut block.outputs);
+    }
+
+    /// Targets and advantages of the block's steps, a row for each row of the network.
+    fn trace(&mut self, batch: &Batch) {
+        let outputs = self.outputs();
+        let (rewards, flags) = (batch.column(REWARDS).as_f32(), batch.column(FLAGS).as_i32());
+        let acted = batch.column(LOG_PROBABILITIES).as_f32();
+        let gamma = self.settings.gamma as f32;
+        let actions = Actions::of(batch, &self.shape);
+        let Block { fragments, rows, outputs: online, target_outputs, steps, traced, .. } = &mut self.block;
+        traced.clear();
+        traced.resize(*rows, Traced::default());
+        for &(fragment, first, length) in &*fragments {
+            steps.clear();
+            for step in 0..length {
+                let (at, row) = (fragment * self.shape.steps + step, (first + step) * outputs);
+                let of_target = self.distribution.log_probability(&target_outputs[row..row + outputs - 1], actions.at(fragment, step));
+                steps.push(TracedStep {
+                    reward: rewards[at],
+                    discount: if is_terminated(flags[at]) { 0.0 } else { gamma },
+                    value: online[row + outputs - 1],
+                    importance_weight: (of_target - acted[at]).exp(),
+                });
+            }
+            let bootstrap_value = online[(first + length) * outputs + outputs - 1];
+            self.trace.trace(steps, bootstrap_value, &mut traced[first..first + length]);
+        }
+        if self.settings.normalise_advantages {
+            normalise(fragments, traced);
+        }
+    }
+
+    /// The gradient of the block's losses with respect to the network's outputs; the metrics go to `share`.
+    fn lose(&mut self, batch: &Batch, share: &mut Share) {
+        let outputs = self.outputs();
+        let acted = batch.column(LOG_PROBABILITIES).as_f32();
+        let actions = Actions::of(batch, &self.shape);
+        let (clip_ratio, value_coefficient) = (self.settings.clip_ratio as f32, self.settings.value_coefficient as f32);
+        let mut sums = [0.0f64; 6];
+        let Block { fragments, outputs: online, target_outputs, output_gradient, traced, .. } = &mut self.block;
+        output_gradient.fill(0.0);
+        let mut steps = 0;
+        for &(fragment, first, length) in &*fragments {
+            steps += length;
+            for step in 0..length {
+                let (at, row) = (fragment * self.shape.steps + step, (first + step) * outputs);
+                let (policy, value) = (row..row + outputs - 1, row + outputs - 1);
+                let (of_online, of_target) = (&online[policy.clone()], &target_outputs[policy.clone()]);
+                let (action, Traced { target, advantage }) = (actions.at(fragment, step), traced[first + step]);
+                let log_probabilities = LogProbabilities {
+                    online: self.distribution.log_probability(of_online, action),
+                    target: self.distribution.log_probability(of_target, action),
+                    acted: acted[at],
+                };
+                let of_policy = self.settings.surrogate.at(log_probabilities, advantage, clip_ratio);
+                let error = online[value] - target;
+                output_gradient[value] = value_coefficient * error;
+                let slopes = Slopes { log_probability: of_policy.slope, entropy: -self.entropy_coefficient, divergence: self.penalty };
+                self.distribution.add_gradient(of_online, action, of_target, slopes, &mut output_gradient[policy]);
+                let values = [
+                    of_policy.loss,
+                    0.5 * error * error,
+                    self.distribution.entropy(of_online),
+                    self.distribution.divergence(of_online, of_target),
+                    if of_policy.is_clipped { 1.0 } else { 0.0 },
+                    (log_probabilities.target - log_probabilities.acted).exp().min(self.trace.max_importance_weight),
+                ];
+                sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += f64::from(value));
+            }
+        }
+        share.samples += steps as f64;
+        let metrics = [POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT];
+        metrics.into_iter().zip(sums).for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps as f64));
+    }
+
+    /// Let the penalty follow the divergence of an update: up where it is twice what it should be, down where it is half.
+    fn adapt_penalty(&mut self, total: &Share) {
+        let (Some(target), Some(divergence)) = (self.settings.kl_target, total.tally.get(DIVERGENCE.name)) else { return };
+        if divergence > 2.0 * target {
+            self.penalty *= 1.5;
+        } else if divergence < 0.5 * target {
+            self.penalty *= 0.5;
+        }
+        self.penalty = self.penalty.clamp(*PENALTY.start(), *PENALTY.end());
+    }
+}
+
+/// The actions of a batch of fragments.
+struct Actions<'b> {
+    lanes: &'b [u32],
+    steps: usize,
+    lanes_per_action: usize,
+}
+
+impl<'b> Actions<'b> {
+    fn of(batch: &'b Batch, shape: &FragmentShape) -> Self {
+        Self { lanes: bytemuck::cast_slice(batch.column(ACTIONS).bytes()), steps: shape.steps, lanes_per_action: shape.action_lanes }
+    }
+
+    fn at(&self, fragment: usize, step: usize) -> &'b [u32] {
+        &self.lanes[(fragment * self.steps + step) * self.lanes_per_action..][..self.lanes_per_action]
+    }
+}
+
+/// Scale the advantages of all steps to mean 0 and variance 1.
+fn normalise(fragments: &[(usize, usize, usize)], traced: &mut [Traced]) {
+    let rows = || fragments.iter().flat_map(|&(_, first, length)| first..first + length);
+    let count = rows().count() as f32;
+    let mean = rows().map(|row| traced[row].advantage).sum::<f32>() / count;
+    let variance = rows().map(|row| (traced[row].advantage - mean).powi(2)).sum::<f32>() / count;
+    for row in rows() {
+        traced[row].advantage = (traced[row].advantage - mean) / (variance.sqrt() + 1e-8);
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a weight needs no more than an f32")]
+impl Learning for AppoLearning {
+    fn published(&mut self) -> &[f32] {
+        self.network.online.parameters()
+    }
+
+    fn schedule(&mut self, env_steps: u64) {
+        let AlgorithmConfig { entropy_start, entropy_end, entropy_anneal_steps, .. } = self.settings;
+        self.entropy_coefficient = linear(entropy_start, entropy_end, env_steps, entropy_anneal_steps) as f32;
+    }
+
+    fn gradient(&mut self, batch: &Batch, _random: &mut Random, gradient: &mut [f32]) -> Share {
+        let mut share = Share { largest_weight: 1.0, ..Share::new(METRICS) };
+        let fragments = batch.rows();
+        // Advantages are scaled together.
+        let at_once = if self.settings.normalise_advantages { fragments } else { (BLOCK_ROWS / (self.shape.steps + 1)).max(1) };
+        gradient.fill(0.0);
+        for first in (0..fragments).step_by(at_once) {
+            self.evaluate(batch, first..(first + at_once).min(fragments));
+            self.trace(batch);
+            self.lose(batch, &mut share);
+            self.network.online.backward(&self.block.output_gradient, Some(&mut self.part), None);
+            gradient.iter_mut().zip(&self.part).for_each(|(sum, part)| *sum += part);
+        }
+        share
+    }
+
+    fn errors(&self) -> &[f32] {
+        &[]
+    }
+
+    fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
+        take_mean(gradient, total);
+        let norm = self.network.step(gradient, learning_rate);
+        if self.network.steps().is_multiple_of(self.target_interval_updates) {
+            self.network.follow(1.0);
+        }
+        self.adapt_penalty(total);
+        total.tally.add(GRADIENT_NORM, f64::from(norm));
+        norm
+    }
+
+    fn save(&self, state: &mut [f32]) {
+        let mut writer = StateWriter::new(state);
+        self.network.save(&mut writer);
+        writer.values(&[self.penalty]);
+    }
+
+    fn restore(&mut self, state: &[f32]) {
+        let mut reader = StateReader::new(state);
+        self.network.restore(&mut reader);
+        self.penalty = reader.values(1)[0];
+    }
+}

@@ -1,0 +1,267 @@
+//! Distributions over actions that a network's outputs describe: their probabilities, entropy and divergence, and how these change with the
+//! outputs.
+
+use std::f32::consts::{E, PI};
+
+use rand::RngExt;
+use rand_distr::StandardNormal;
+
+use super::{ActionMut, Random};
+use crate::environments::ActionSpace;
+
+/// Logarithms of a standard deviation outside of this are clamped, and then have no gradient.
+const LOG_DEVIATION: std::ops::RangeInclusive<f32> = -5.0..=2.0;
+
+/// A kind of distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Distribution {
+    /// One of so many actions; the outputs are their logits.
+    Categorical {
+        /// How many.
+        actions: usize,
+    },
+    /// Independent normal distributions; the outputs are the means, then the logarithms of the standard deviations.
+    Gaussian {
+        /// Elements of an action.
+        elements: usize,
+    },
+}
+
+/// What the gradient of a loss multiplies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Slopes {
+    /// Of the loss with respect to the logarithm of the action's probability.
+    pub(super) log_probability: f32,
+    /// With respect to the entropy.
+    pub(super) entropy: f32,
+    /// With respect to the divergence from the other distribution.
+    pub(super) divergence: f32,
+}
+
+impl Distribution {
+    pub(super) fn of(space: &ActionSpace) -> Self {
+        match space {
+            ActionSpace::Discrete { n } => Self::Categorical { actions: *n },
+            ActionSpace::Box { low, .. } => Self::Gaussian { elements: low.len() },
+        }
+    }
+
+    /// Outputs that describe one distribution.
+    pub(super) fn outputs(self) -> usize {
+        match self {
+            Self::Categorical { actions } => actions,
+            Self::Gaussian { elements } => 2 * elements,
+        }
+    }
+
+    /// Draw an action; returns the logarithm of its probability, or density.
+    pub(super) fn draw(self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> f32 {
+        match action {
+            ActionMut::Discrete(action) => {
+                // Gumbel's trick would need a logarithm per action; a walk over the probabilities needs one exponential each.
+                let normaliser = log_sum_exp(outputs);
+                let mut target = random.random::<f32>();
+                let chosen = outputs.iter().position(|logit| {
+                    target -= (logit - normaliser).exp();
+                    target < 0.0
+                });
+                // Rounding may leave a little of the target after the last.
+                let chosen = chosen.unwrap_or(outputs.len() - 1);
+                *action = i32::try_from(chosen).unwrap_or(0);
+                outputs[chosen] - normaliser
+            }
+            ActionMut::Continuous(action) => {
+                let (means, log_deviations) = outputs.split_at(action.len());
+                for ((action, mean), log_deviation) in action.iter_mut().zip(means).zip(log_deviations) {
+                    *action = mean + clamp(*log_deviation).exp() * random.sample::<f32, _>(StandardNormal);
+                }
+                log_density(action, outputs)
+            }
+        }
+    }
+
+    /// Take the most likely action.
+    pub(super) fn take_most_likely(self, outputs: &[f32], action: ActionMut<'_>) {
+        match action {
+            ActionMut::Discrete(action) => {
+                let best = (0..outputs.len()).fold(0, |best, index| if outputs[index] > outputs[best] { index } else { best });
+                *action = i32::try_from(best).unwrap_or(0);
+            }
+            ActionMut::Continuous(action) => action.copy_from_slice(&outputs[..action.len()]),
+        }
+    }
+
+    /// Logarithm of the probability, or density, of an action, given in 32-bit lanes.
+    pub(super) fn log_probability(self, outputs: &[f32], action: &[u32]) -> f32 {
+        match self {
+            Self::Categorical { actions } => outputs[index(action, actions)] - log_sum_exp(outputs),
+            Self::Gaussian { .. } => log_density(bytemuck::cast_slice(action), outputs),
+        }
+    }
+
+    /// The entropy, in nats.
+    pub(super) fn entropy(self, outputs: &[f32]) -> f32 {
+        match self {
+            Self::Categorical { .. } => {
+                let normaliser = log_sum_exp(outputs);
+                -outputs.iter().map(|logit| (logit - normaliser).exp() * (logit - normaliser)).sum::<f32>()
+            }
+            Self::Gaussian { elements } => outputs[elements..].iter().map(|deviation| clamp(*deviation) + 0.5 * (2.0 * PI * E).ln()).sum(),
+        }
+    }
+
+    /// The divergence of this distribution from another, `KL(other || this)`, in nats.
+    pub(super) fn divergence(self, outputs: &[f32], other: &[f32]) -> f32 {
+        match self {
+            Self::Categorical { .. } => {
+                let (normaliser, of_other) = (log_sum_exp(outputs), log_sum_exp(other));
+                let difference = |(logit, other): (&f32, &f32)| (other - of_other).exp() * ((other - of_other) - (logit - normaliser));
+                outputs.iter().zip(other).map(difference).sum()
+            }
+            Self::Gaussian { elements } => (0..elements)
+                .map(|element| {
+                    let [(mean, deviation), (other_mean, other_deviation)] =
+                        [outputs, other].map(|outputs| normal(outputs, element, elements));
+                    let spread = (other_deviation * other_deviation + (other_mean - mean).powi(2)) / (2.0 * deviation * deviation);
+                    deviation.ln() - other_deviation.ln() + spread - 0.5
+                })
+                .sum(),
+        }
+    }
+
+    /// Add the gradient of a loss to `gradient`, given how it changes with the action's probability, the entropy, and the divergence from
+    /// `other`.
+    pub(super) fn add_gradient(self, outputs: &[f32], action: &[u32], other: &[f32], slopes: Slopes, gradient: &mut [f32]) {
+        match self {
+            Self::Categorical { actions } => {
+                let (normaliser, of_other) = (log_sum_exp(outputs), log_sum_exp(other));
+                let (taken, entropy) = (index(action, actions), self.entropy(outputs));
+                for (position, gradient) in gradient.iter_mut().enumerate() {
+                    let log_probability = outputs[position] - normaliser;
+                    let probability = log_probability.exp();
+                    let was_taken = if position == taken { 1.0 } else { 0.0 };
+                    *gradient += slopes.log_probability * (was_taken - probability)
+                        - slopes.entropy * probability * (log_probability + entropy)
+                        + slopes.divergence * (probability - (other[position] - of_other).exp());
+                }
+            }
+            Self::Gaussian { elements } => {
+                let action: &[f32] = bytemuck::cast_slice(action);
+                let (of_means, of_deviations) = gradient.split_at_mut(elements);
+                for element in 0..elements {
+                    let [(mean, deviation), (other_mean, other_deviation)] =
+                        [outputs, other].map(|outputs| normal(outputs, element, elements));
+                    let variance = deviation * deviation;
+                    let distance = action[element] - mean;
+                    of_means[element] += slopes.log_probability * distance / variance + slopes.divergence * (mean - other_mean) / variance;
+                    if LOG_DEVIATION.contains(&outputs[elements + element]) {
+                        let spread = (other_deviation * other_deviation + (mean - other_mean).powi(2)) / variance;
+                        of_deviations[element] += slopes.log_probability * (distance * distance / variance - 1.0)
+                            + slopes.entropy
+                            + slopes.divergence * (1.0 - spread);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn index(action: &[u32], actions: usize) -> usize {
+    usize::try_from(action[0]).unwrap_or(0).min(actions - 1)
+}
+
+fn clamp(log_deviation: f32) -> f32 {
+    log_deviation.clamp(*LOG_DEVIATION.start(), *LOG_DEVIATION.end())
+}
+
+/// Mean and standard deviation of one element.
+fn normal(outputs: &[f32], element: usize, elements: usize) -> (f32, f32) {
+    (outputs[element], clamp(outputs[elements + element]).exp())
+}
+
+fn log_sum_exp(values: &[f32]) -> f32 {
+    let largest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    largest + values.iter().map(|value| (value - largest).exp()).sum::<f32>().ln()
+}
+
+fn log_density(action: &[f32], outputs: &[f32]) -> f32 {
+    (0..action.len())
+        .map(|element| {
+            let (mean, deviation) = normal(outputs, element, action.len());
+            -0.5 * ((action[element] - mean) / deviation).powi(2) - deviation.ln() - 0.5 * (2.0 * PI).ln()
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    const CATEGORICAL: (Distribution, [f32; 4], [f32; 4], [u32; 1]) =
+        (Distribution::Categorical { actions: 4 }, [0.3, -1.2, 2.0, 0.4], [0.1, 0.2, 0.9, -0.7], [2]);
+
+    fn gaussian() -> (Distribution, [f32; 4], [f32; 4], [u32; 2]) {
+        (Distribution::Gaussian { elements: 2 }, [0.3, -0.2, -0.5, 0.4], [0.1, 0.2, -0.1, 0.3], [0.7f32.to_bits(), (-1.1f32).to_bits()])
+    }
+
+    fn assert_slopes(distribution: Distribution, outputs: &[f32], other: &[f32], action: &[u32]) {
+        let value = |outputs: &[f32], which: usize| match which {
+            0 => distribution.log_probability(outputs, action),
+            1 => distribution.entropy(outputs),
+            _ => distribution.divergence(outputs, other),
+        };
+        for which in 0..3 {
+            let one = |index| if which == index { 1.0 } else { 0.0 };
+            let slopes = Slopes { log_probability: one(0), entropy: one(1), divergence: one(2) };
+            let mut gradient = vec![0.0; outputs.len()];
+            distribution.add_gradient(outputs, action, other, slopes, &mut gradient);
+            for position in 0..outputs.len() {
+                let moved = |by: f32| {
+                    let mut outputs = outputs.to_vec();
+                    outputs[position] += by;
+                    f64::from(value(&outputs, which))
+                };
+                let numeric = (moved(1e-2) - moved(-1e-2)) / 2e-2;
+                assert!(
+                    (f64::from(gradient[position]) - numeric).abs() < 2e-3,
+                    "{distribution:?} {which} at {position}: {gradient:?} {numeric}"
+                );
+            }
+        }
+        assert!(distribution.divergence(outputs, outputs).abs() < 1e-6 && distribution.divergence(outputs, other) > 0.0);
+    }
+
+    #[test]
+    fn gradients_are_the_slopes_of_what_they_are_of() {
+        let (distribution, outputs, other, action) = CATEGORICAL;
+        assert_slopes(distribution, &outputs, &other, &action);
+        let (distribution, outputs, other, action) = gaussian();
+        assert_slopes(distribution, &outputs, &other, &action);
+    }
+
+    #[test]
+    fn what_is_drawn_has_the_probability_that_is_said() {
+        let (distribution, outputs, ..) = CATEGORICAL;
+        let mut random = Random::seed_from_u64(1);
+        let mut counts = [0.0f32; 4];
+        for _ in 0..20_000 {
+            let mut action = 0;
+            let said = distribution.draw(&outputs, &mut random, ActionMut::Discrete(&mut action));
+            assert_eq!(said, distribution.log_probability(&outputs, &[action.cast_unsigned()]));
+            counts[usize::try_from(action).unwrap()] += 1.0 / 20_000.0;
+        }
+        for (index, count) in (0..).zip(counts) {
+            assert!((count - distribution.log_probability(&outputs, &[index]).exp()).abs() < 0.015, "{counts:?}");
+        }
+        let (distribution, outputs, ..) = gaussian();
+        let (mut action, mut sum, mut squares) = ([0.0; 2], 0.0, 0.0);
+        for _ in 0..20_000 {
+            distribution.draw(&outputs, &mut random, ActionMut::Continuous(&mut action));
+            (sum, squares) = (sum + action[0], squares + action[0] * action[0]);
+        }
+        let (mean, variance) = (sum / 20_000.0, squares / 20_000.0 - (sum / 20_000.0).powi(2));
+        assert!((mean - 0.3).abs() < 0.02 && (variance.sqrt() - (-0.5f32).exp()).abs() < 0.02, "{mean} {variance}");
+    }
+}

@@ -1,0 +1,131 @@
+//! The fields of a fragment: consecutive steps of one environment, across ends of episodes, with the frames that they show stored once.
+//!
+//! Frame number `stack - 1 + t` is the newest that was seen before step `t`; those before it complete the first observation, and the last
+//! one was seen after the last step. An observation is put together from its frame, those before it, and its age in the episode: an
+//! episode begins with copies of its first frame.
+
+use crate::environments::{ActionSpace, EnvironmentSpec};
+use crate::replay::{Element, Field, Schema};
+use crate::values::{ValueType, Values, ValuesMut};
+
+/// The frames, one after another.
+pub const FRAMES: usize = 0;
+/// What was done in each step.
+pub const ACTIONS: usize = 1;
+/// Reward of each step.
+pub const REWARDS: usize = 2;
+/// How each step ended, as in [`super::transition`].
+pub const FLAGS: usize = 3;
+/// Logarithm of the probability, or density, with which each action was drawn.
+pub const LOG_PROBABILITIES: usize = 4;
+/// Steps of its episode before each step.
+pub const AGES: usize = 5;
+/// Steps in the fragment.
+pub const LENGTH: usize = 6;
+/// Updates in the parameters that chose the first action.
+pub const PARAMETER_UPDATES: usize = 7;
+
+/// Sizes of the fragments of one environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FragmentShape {
+    /// Most steps.
+    pub steps: usize,
+    /// Type of the numbers of an observation.
+    pub element: ValueType,
+    /// Numbers of one frame.
+    pub frame_length: usize,
+    /// Frames of one observation.
+    pub stack: usize,
+    /// 32-bit lanes of one action.
+    pub action_lanes: usize,
+    /// Type of an action's lanes.
+    action: Element,
+}
+
+impl FragmentShape {
+    /// Fragments of at most `steps` steps in `environment`. Only frames of bytes are shared between observations: floats may be scaled
+    /// after they were drawn, each as its place in the observation needs it.
+    pub fn new(steps: usize, environment: &EnvironmentSpec) -> Self {
+        let observation = &environment.observation;
+        let stack = if observation.element == ValueType::U8 { observation.stack } else { 1 };
+        let (action, action_lanes) = match &environment.action {
+            ActionSpace::Discrete { .. } => (Element::I32, 1),
+            ActionSpace::Box { low, .. } => (Element::F32, low.len()),
+        };
+        Self { steps, element: observation.element, frame_length: observation.len() / stack, stack, action_lanes, action }
+    }
+
+    /// The fields of a row.
+    pub fn schema(&self) -> Schema {
+        let element = match self.element {
+            ValueType::F32 => Element::F32,
+            ValueType::U8 => Element::U8,
+        };
+        Schema::new(vec![
+            Field::new("frames", element, self.frames() * self.frame_length),
+            Field::new("actions", self.action, self.steps * self.action_lanes),
+            Field::new("rewards", Element::F32, self.steps),
+            Field::new("flags", Element::I32, self.steps),
+            Field::new("log_probabilities", Element::F32, self.steps),
+            Field::new("ages", Element::I32, self.steps),
+            Field::new("length", Element::I32, 1),
+            Field::new("parameter_updates", Element::I64, 1),
+        ])
+    }
+
+    /// Most frames of a fragment.
+    pub fn frames(&self) -> usize {
+        self.steps + self.stack
+    }
+
+    /// Numbers of one observation.
+    pub fn observation_length(&self) -> usize {
+        self.stack * self.frame_length
+    }
+
+    /// Bytes of one frame.
+    pub fn frame_bytes(&self) -> usize {
+        self.frame_length * self.element.size_bytes()
+    }
+
+    /// Write the observation before step `step` of a fragment into `observation`. `age` counts the steps of the episode before it.
+    pub fn observe(&self, frames: Values<'_>, step: usize, age: usize, observation: ValuesMut<'_>) {
+        match (frames, observation) {
+            (Values::F32(frames), ValuesMut::F32(observation)) => self.stack_up(frames, step, age, observation),
+            (Values::U8(frames), ValuesMut::U8(observation)) => self.stack_up(frames, step, age, observation),
+            _ => panic!("an observation of another type than its frames"),
+        }
+    }
+
+    fn stack_up<T: Copy>(&self, frames: &[T], step: usize, age: usize, observation: &mut [T]) {
+        let newest = step + self.stack - 1;
+        for (back, place) in observation.chunks_exact_mut(self.frame_length).rev().enumerate() {
+            let frame = newest - back.min(age);
+            place.copy_from_slice(&frames[frame * self.frame_length..][..self.frame_length]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environments::{ObservationSpace, registry};
+
+    #[test]
+    fn observations_are_put_together_from_frames_and_their_age_in_the_episode() {
+        let observation = ObservationSpace { stack: 3, ..ObservationSpace::bytes(&[3, 1, 2]) };
+        let environment = EnvironmentSpec { observation, ..registry::spec("CartPole-v1").unwrap() };
+        let shape = FragmentShape::new(4, &environment);
+        assert_eq!((shape.frames(), shape.observation_length(), shape.action_lanes), (7, 6, 1));
+        let frames: Vec<u8> = (0..14).collect();
+        let seen = |step, age| {
+            let mut observation = [99; 6];
+            shape.observe(Values::U8(&frames), step, age, (&mut observation).into());
+            observation.map(|value| value / 2)
+        };
+        assert_eq!(seen(0, 70), [0, 0, 1, 1, 2, 2], "an episode that began before");
+        assert_eq!(seen(2, 70), [2, 2, 3, 3, 4, 4]);
+        assert_eq!(seen(2, 0), [4, 4, 4, 4, 4, 4], "one that begins here");
+        assert_eq!(seen(3, 1), [4, 4, 4, 4, 5, 5], "one that has begun a step before");
+    }
+}

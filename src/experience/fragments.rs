@@ -1,0 +1,162 @@
+//! Experience as fragments of trajectories, each taken once and in order: what on-policy algorithms learn from, as in IMPALA
+//! (Espeholt et al. 2018).
+
+use super::fragment::{ACTIONS, AGES, FLAGS, FRAMES, FragmentShape, LENGTH, LOG_PROBABILITIES, PARAMETER_UPDATES, REWARDS};
+use super::in_order::InOrder;
+use super::transition::flags;
+use super::{Experience, Recorder, Seat, Source, SourceError, Steps, Storage};
+use crate::config::Config;
+use crate::config::schema::OnFull;
+use crate::environments::EnvironmentSpec;
+use crate::replay::{FRESH, RateLimiter, Replay, Schema, StagingArea};
+
+/// Fragments of one environment, as a configuration describes them.
+pub struct Fragments {
+    config: Config,
+    shape: FragmentShape,
+}
+
+impl Fragments {
+    /// Fragments of `environment`.
+    pub fn new(config: &Config, environment: &EnvironmentSpec) -> Self {
+        Self { config: config.clone(), shape: FragmentShape::new(config.fragments.length_steps, environment) }
+    }
+
+    /// Their sizes.
+    pub fn shape(&self) -> &FragmentShape {
+        &self.shape
+    }
+}
+
+impl Experience for Fragments {
+    fn schema(&self) -> Schema {
+        self.shape.schema()
+    }
+
+    fn observation_fields(&self) -> &'static [usize] {
+        &[FRAMES]
+    }
+
+    fn reward_fields(&self) -> &'static [usize] {
+        &[REWARDS]
+    }
+
+    fn storage(&self) -> Storage {
+        Storage {
+            capacity: self.config.fragment_capacity(),
+            fanout: self.config.replay.fanout,
+            flush_rows: 1,
+            largest_flush_rows: self.config.actor.environments,
+        }
+    }
+
+    /// Actors wait while so many fragments wait that what all of them complete next would overwrite one.
+    fn limiter(&self) -> RateLimiter {
+        RateLimiter {
+            min_size: 0,
+            samples_per_insert: (self.config.fragments.on_full == OnFull::Wait).then_some(1.0),
+            error_band: (self.config.fragment_capacity() - self.config.most_fragments_in_flight()) as f64,
+        }
+    }
+
+    fn recorder(&self, environments: usize) -> Box<dyn Recorder> {
+        let schema = self.schema();
+        Box::new(FragmentRecorder { pending: vec![Pending::new(&self.shape); environments], shape: self.shape.clone(), schema })
+    }
+
+    fn source<'a>(&self, seat: Seat<'a, '_>) -> Result<Box<dyn Source + 'a>, SourceError> {
+        Ok(Box::new(InOrder::new(&self.config, &self.schema(), &seat)))
+    }
+}
+
+/// Puts fragments together, and stages each once it is complete: what a killed actor had begun is lost, at most a fragment of each of its
+/// environments.
+struct FragmentRecorder {
+    shape: FragmentShape,
+    schema: Schema,
+    pending: Vec<Pending>,
+}
+
+/// A fragment that is not complete.
+#[derive(Clone)]
+struct Pending {
+    frames: Vec<u8>,
+    actions: Vec<u32>,
+    rewards: Vec<f32>,
+    flags: Vec<i32>,
+    log_probabilities: Vec<f32>,
+    ages: Vec<i32>,
+    /// Steps in it.
+    length: usize,
+    /// Steps of the episode before the next step.
+    age: i32,
+    parameter_updates: u64,
+}
+
+impl Pending {
+    fn new(shape: &FragmentShape) -> Self {
+        Self {
+            frames: vec![0; shape.frames() * shape.frame_bytes()],
+            actions: vec![0; shape.steps * shape.action_lanes],
+            rewards: vec![0.0; shape.steps],
+            flags: vec![0; shape.steps],
+            log_probabilities: vec![0.0; shape.steps],
+            ages: vec![0; shape.steps],
+            length: 0,
+            age: 0,
+            parameter_updates: 0,
+        }
+    }
+
+    /// Write the newest frame of `observation` behind those that are there.
+    fn show(&mut self, shape: &FragmentShape, observation: &[u8]) {
+        let bytes = shape.frame_bytes();
+        let place = (shape.stack - 1 + self.length) * bytes;
+        self.frames[place..place + bytes].copy_from_slice(&observation[(shape.stack - 1) * bytes..]);
+    }
+
+    fn write(&self, area: StagingArea<'_>, schema: &Schema) {
+        let mut writer = area.write(schema);
+        writer
+            .part(FRAMES, &self.frames)
+            .lanes(ACTIONS, &self.actions)
+            .f32(REWARDS, &self.rewards)
+            .i32(FLAGS, &self.flags)
+            .f32(LOG_PROBABILITIES, &self.log_probabilities)
+            .i32(AGES, &self.ages)
+            .i32(LENGTH, &[i32::try_from(self.length).unwrap_or(i32::MAX)])
+            .part(PARAMETER_UPDATES, &self.parameter_updates.to_le_bytes());
+        writer.commit(Some(FRESH));
+    }
+}
+
+impl Recorder for FragmentRecorder {
+    fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>, _replay: &Replay<'_>) {
+        let Self { shape, schema, pending } = self;
+        let (length, lanes) = (shape.observation_length(), shape.action_lanes);
+        for (index, pending) in pending.iter_mut().enumerate() {
+            let before = steps.observations.row(index, length).bytes();
+            let at = pending.length;
+            if at == 0 {
+                pending.parameter_updates = steps.parameter_updates;
+                pending.frames[..before.len()].copy_from_slice(before);
+            } else {
+                pending.show(shape, before);
+            }
+            pending.actions[at * lanes..][..lanes].copy_from_slice(&steps.actions[index * lanes..][..lanes]);
+            pending.rewards[at] = steps.rewards[index];
+            pending.flags[at] = flags(steps.terminated[index], steps.truncated[index]);
+            pending.log_probabilities[at] = steps.choices[index].log_probability;
+            pending.ages[at] = pending.age;
+            pending.length += 1;
+            let ended = steps.terminated[index] || steps.truncated[index];
+            pending.age = if ended { 0 } else { pending.age.saturating_add(1) };
+            // Behind a truncation something would follow, and its value is that of what was seen last.
+            if pending.length == shape.steps || steps.truncated[index] {
+                pending.show(shape, steps.next_observations.row(index, length).bytes());
+                pending.write(area, schema);
+                pending.length = 0;
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Fragments in the order in which they were inserted, each taken by one learner, as batches that are used several times: the circular buffer
+//! of IMPACT (Luo et al. 2020).
+
+use rand::RngExt;
+
+use super::fragment::PARAMETER_UPDATES;
+use super::{Drawn, Random, Seat, Source, SourceError};
+use crate::config::Config;
+use crate::config::schema::FragmentsConfig;
+use crate::replay::{Batch, Replay, Schema};
+use crate::segment::control::Control;
+use crate::segment::counters::Counter;
+use crate::segment::processes::ProcessSlot;
+use crate::sync::Ordering;
+
+/// A learner's part of batch after batch.
+pub(super) struct InOrder<'a> {
+    config: FragmentsConfig,
+    control: Control<'a>,
+    process: ProcessSlot<'a>,
+    replay: Replay<'a>,
+    /// What is being put together, and how many of its rows are there: other learners take fragments too.
+    next: Batch,
+    filled: usize,
+    kept: Vec<Kept>,
+    /// Room of batches that were used up.
+    spare: Vec<Batch>,
+    /// Which of those kept was handed out last.
+    last: usize,
+}
+
+struct Kept {
+    batch: Batch,
+    uses_left: usize,
+}
+
+impl<'a> InOrder<'a> {
+    pub(super) fn new(config: &Config, schema: &Schema, seat: &Seat<'a, '_>) -> Self {
+        Self {
+            config: config.fragments.clone(),
+            control: seat.segment.control(),
+            process: seat.process,
+            replay: Replay::new(seat.segment, schema.clone(), seat.process),
+            next: Batch::new(schema, config.fragments_per_batch() / config.learner.count),
+            filled: 0,
+            kept: Vec::new(),
+            spare: Vec::new(),
+            last: 0,
+        }
+    }
+
+    /// Fragments missing in the batch that is being put together.
+    fn missing(&self) -> u64 {
+        (self.next.rows() - self.filled) as u64
+    }
+
+    /// Take what there is for the next batch; whether it is complete.
+    fn fill(&mut self) -> bool {
+        let updates = self.control.updates().load(Ordering::Relaxed);
+        while self.filled < self.next.rows() && self.replay.take(&mut self.next, self.filled) {
+            if updates.saturating_sub(self.updates_of(self.filled)) > self.config.max_policy_lag_updates {
+                self.process.counters().add(Counter::DroppedRows, 1);
+            } else {
+                self.filled += 1;
+            }
+        }
+        self.filled == self.next.rows()
+    }
+
+    /// Updates in the parameters that made fragment number `row` of the next batch.
+    fn updates_of(&self, row: usize) -> u64 {
+        let bytes = &self.next.column(PARAMETER_UPDATES).bytes()[8 * row..][..8];
+        u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
+    }
+
+    /// Keep the batch that was put together, and begin another.
+    fn keep(&mut self) {
+        let room = self.spare.pop().unwrap_or_else(|| self.next.clone());
+        let batch = std::mem::replace(&mut self.next, room);
+        self.kept.push(Kept { batch, uses_left: self.config.uses });
+        self.filled = 0;
+    }
+}
+
+impl Source for InOrder<'_> {
+    fn is_ready(&self) -> bool {
+        self.kept.iter().any(|kept| kept.uses_left > 0) || self.replay.fresh() >= self.missing()
+    }
+
+    fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool {
+        self.is_ready() || self.replay.wait_for_fresh(self.missing(), idle)
+    }
+
+    fn next(&mut self, _env_steps: u64, random: &mut Random) -> Result<Drawn<'_>, SourceError> {
+        // What was handed out last is given up only now: it was lent out.
+        if self.kept.get(self.last).is_some_and(|kept| kept.uses_left == 0) {
+            self.spare.push(self.kept.swap_remove(self.last).batch);
+        }
+        while self.kept.len() < self.config.kept_batches && self.fill() {
+            self.keep();
+        }
+        if self.kept.is_empty() {
+            // Others took what was there, or it was too old.
+            return Ok(Drawn { batch: None, is_new: false });
+        }
+        self.last = random.random_range(0..self.kept.len());
+        let kept = &mut self.kept[self.last];
+        let is_new = kept.uses_left == self.config.uses;
+        kept.uses_left -= 1;
+        Ok(Drawn { batch: Some(&mut kept.batch), is_new })
+    }
+
+    fn learned(&mut self, _errors: &[f32]) {}
+}
