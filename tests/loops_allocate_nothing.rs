@@ -90,7 +90,7 @@ fn acting_recording_and_flushing_allocates_nothing() {
                 next_values: &next_values,
                 terminated: environments.terminated(),
                 truncated: environments.truncated(),
-                parameter_version: 1,
+                parameter_updates: 1,
             };
             recorder.record(&steps, area, &replay);
             if area.pending() >= 32 {

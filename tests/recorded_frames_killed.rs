@@ -141,7 +141,7 @@ impl Acting<'_> {
             next_values: &[0.0],
             terminated: &[false],
             truncated: &[false],
-            parameter_version: 1,
+            parameter_updates: 1,
         };
         self.recorder.record(&steps, self.area, &self.replay);
         self.step += 1;

@@ -341,7 +341,7 @@ impl AppoLearning {
         metrics.into_iter().zip(sums).for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps as f64));
     }
 
-    /// Let the penalty follow the divergence of an update: up where it is twice what it should be, down where it is half.
+    /// Let the penalty follow the divergence of an update: up where it is above twice what it should be, down where it is below half.
     fn adapt_penalty(&mut self, total: &Share) {
         let (Some(target), Some(divergence)) = (self.settings.kl_target, total.tally.get(DIVERGENCE.name)) else { return };
         if divergence > 2.0 * target {
@@ -416,9 +416,10 @@ impl Learning for AppoLearning {
         take_mean(gradient, total);
         let norm = self.network.step(gradient, learning_rate);
         if self.network.steps().is_multiple_of(self.target_interval_updates) {
+            // The policy is as far from the target network now as it gets.
+            self.adapt_penalty(total);
             self.network.follow(1.0);
         }
-        self.adapt_penalty(total);
         total.tally.add(GRADIENT_NORM, f64::from(norm));
         norm
     }

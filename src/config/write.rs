@@ -24,9 +24,9 @@ mod tests {
     use serde::Deserialize;
     use toml::Value;
 
+    use super::super::flow::Rows;
     use super::super::key::Key;
     use super::super::limits::Limits;
-    use super::super::flow::Rows;
     use super::super::schema::Exploration;
     use super::super::setting::{Kind, NONE};
     use super::*;
@@ -106,8 +106,9 @@ mod tests {
         config.algorithm.n_step = config.algorithm.n_step.min(8);
         config.learner.batch_size = config.learner.batch_size.div_ceil(config.learner.count).min(512) * config.learner.count;
         if config.rows() == Rows::Fragments {
+            config.fragments.length_steps = config.fragments.length_steps.min(64);
             let step = config.fragments.length_steps * config.learner.count;
-            config.learner.batch_size = config.learner.batch_size.next_multiple_of(step);
+            config.learner.batch_size = config.learner.batch_size.min(512).next_multiple_of(step);
             config.fragments.capacity = config.fragments.capacity.map(|capacity| capacity.max(config.least_fragments()));
             config.evaluator.enabled |= config.run.stop_eval_return.is_some();
             if config.learner.device != "cpu" {

@@ -40,7 +40,7 @@ pub use snapshot::{Counts, Record, Restoring};
 pub use staging::StagingArea;
 pub use sum_tree::{Audit, SumTree};
 pub use table::{Replay, Scratch, raise_largest_priority};
-pub use taking::FRESH;
+pub use taking::{FRESH, fresh_rows};
 pub use target::Target;
 pub use turn::Turn;
 pub use view::ReplayView;

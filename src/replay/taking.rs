@@ -8,6 +8,7 @@
 use super::batch::Batch;
 use super::limiter::PATIENCE;
 use super::priority::Priority;
+use super::sum_tree::SumTree;
 use super::table::Replay;
 use super::view::ReplayView;
 use crate::segment::control::RunState;
@@ -20,10 +21,15 @@ pub const FRESH: Priority = Priority::ONE;
 /// Rows looked at before a call gives up for now: so many were taken by others, or changed, while it looked.
 const LOOKS: usize = 64;
 
+/// Rows that nobody has taken yet, of rows inserted with [`FRESH`].
+pub fn fresh_rows(tree: &SumTree<'_>) -> u64 {
+    tree.total() / FRESH.0
+}
+
 impl ReplayView<'_> {
-    /// Rows that nobody has taken yet. Of rows inserted with [`FRESH`], in a replay with a tree.
+    /// Rows that nobody has taken yet; none in a replay without a tree.
     pub fn fresh(&self) -> u64 {
-        self.tree.as_ref().map_or(0, |tree| tree.total() / FRESH.0)
+        self.tree.as_ref().map_or(0, fresh_rows)
     }
 
     /// The slot of the oldest row that nobody has taken.

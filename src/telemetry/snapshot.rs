@@ -35,6 +35,8 @@ pub struct Snapshot {
     pub stale_priorities: u64,
     /// Priorities that were larger than the largest that the tree keeps, and count as that.
     pub saturated_priorities: u64,
+    /// Fragments that nobody learned from: too old when they were taken, or overwritten before.
+    pub dropped_fragments: u64,
     /// Transitions now in the replay.
     pub replay_size: u64,
     /// Transitions that fit into the replay.

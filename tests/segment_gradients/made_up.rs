@@ -2,7 +2,7 @@
 
 use shoal::algorithms::{Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
 use shoal::config::Config;
-use shoal::experience::{Experience, Prioritized, Recorder, Seat, Source, SourceError};
+use shoal::experience::{Experience, Prioritized, Recorder, Seat, Source, SourceError, Storage};
 use shoal::metrics::{Metric, Share};
 use shoal::networks::{Head, NetworkSpec};
 use shoal::replay::{Batch, RateLimiter, Schema};
@@ -77,6 +77,10 @@ impl Experience for Rows {
 
     fn reward_fields(&self) -> &'static [usize] {
         &[]
+    }
+
+    fn storage(&self) -> Storage {
+        Storage { capacity: 64, fanout: 16, flush_rows: 1, largest_flush_rows: 1 }
     }
 
     fn limiter(&self) -> RateLimiter {

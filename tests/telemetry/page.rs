@@ -46,6 +46,7 @@ fn everything() -> Snapshot {
         sampled: 1,
         stale_priorities: 1,
         saturated_priorities: 0,
+        dropped_fragments: 0,
         replay_size: 1,
         replay_capacity: 1,
         env_steps_per_s: 1.0,

@@ -9,11 +9,12 @@ use crate::config::schema::Exploration;
 use crate::config::{Config, Rows};
 use crate::experience::prioritized::beta;
 use crate::metrics::{Metric, Tally};
-use crate::segment::Segment;
+use crate::replay::{SumTree, fresh_rows};
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::metrics::Report;
 use crate::segment::processes::{Role, SlotState};
+use crate::segment::{Region, Segment};
 use crate::segment::scores::{EvaluationScore, Scores, TrainingScore};
 use crate::sync::Ordering;
 use crate::telemetry::{ActorTime, Evaluation, Inserted, LearnerTime, Shares, Snapshot};
@@ -107,6 +108,7 @@ impl Observer {
             sampled: control.sampled().load(Ordering::Relaxed),
             stale_priorities: total(Counter::StalePriorities),
             saturated_priorities: total(Counter::SaturatedPriorities),
+            dropped_fragments: if config.rows() == Rows::Fragments { total(Counter::DroppedRows) + overwritten(segment) } else { 0 },
             replay_size: inserted.min(capacity),
             replay_capacity: capacity,
             train_return_mean: training.map(|training| training.return_mean),
@@ -221,6 +223,14 @@ fn shares(segment: &Segment) -> Shares {
 }
 
 /// Whether there is one exploration rate to tell of.
+/// Fragments that were overwritten before anybody took them: neither taken nor there. A look at three numbers that change meanwhile.
+fn overwritten(segment: &Segment) -> u64 {
+    let layout = segment.layout().parameters();
+    let tree = SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout);
+    let [sampled, inserted] = [segment.control().sampled(), segment.control().inserted()].map(|word| word.load(Ordering::Relaxed));
+    inserted.saturating_sub(sampled).saturating_sub(fresh_rows(&tree))
+}
+
 fn anneals_epsilon(config: &Config) -> bool {
     config.algorithm.name == "dqn" && config.algorithm.exploration == Exploration::Global
 }

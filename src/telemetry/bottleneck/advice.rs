@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::super::units::{percent, short};
 use super::period::{ENVIRONMENT, INFERENCE, INSERT, Period};
 use super::{Context, WAITING_FROM, share};
-use crate::config::Config;
+use crate::config::{Config, Rows};
 use crate::machine::affinity::LEAST_TRANSITIONS_PER_LEARNER;
 
 /// Cores that must have been idle, on average, before one more process is worth it.
@@ -83,7 +83,7 @@ pub(super) fn faster_learners(period: &Period, context: &Context) -> Vec<Advice>
 
 fn fewer_learners(config: &Config, period: &Period) -> Advice {
     let (now, batch) = (config.learner.count, config.learner.batch_size);
-    let to = (1..=now / 2).rev().find(|&count| batch.is_multiple_of(count)).unwrap_or(1);
+    let to = (1..=now / 2).rev().find(|&count| batch.is_multiple_of(count * unit(config))).unwrap_or(1);
     let why = format!("exchanging gradients and waiting for the slowest learner took {} of their time", percent(period.exchange()));
     advice("learner.count", now, to, why)
 }
@@ -92,7 +92,12 @@ fn fewer_learners(config: &Config, period: &Period) -> Advice {
 fn more_learners(config: &Config, idle_cores: f64) -> Option<usize> {
     let (now, batch) = (config.learner.count, config.learner.batch_size);
     let most = now + if idle_cores >= IDLE_FROM { rounded(idle_cores) } else { 0 };
-    (now + 1..=most).find(|&count| batch.is_multiple_of(count) && batch / count >= LEAST_TRANSITIONS_PER_LEARNER)
+    (now + 1..=most).find(|&count| batch.is_multiple_of(count * unit(config)) && batch / count >= LEAST_TRANSITIONS_PER_LEARNER)
+}
+
+/// What cannot be divided between learners.
+fn unit(config: &Config) -> usize {
+    if config.rows() == Rows::Fragments { config.fragments.length_steps } else { 1 }
 }
 
 /// Ways to speed acting up.

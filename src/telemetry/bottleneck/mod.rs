@@ -16,7 +16,8 @@ pub use advice::{Advice, Setting};
 use self::period::Period;
 use super::Snapshot;
 use super::units::{clock, percent, short};
-use crate::config::Config;
+use crate::config::schema::OnFull;
+use crate::config::{Config, Key, Rows};
 
 /// A side that waits for less of its time than this is busy.
 const WAITING_FROM: f64 = 0.2;
@@ -103,10 +104,22 @@ pub fn verdict_since(started: Option<&Snapshot>, now: &Snapshot, context: &Conte
         let evidence = format!("too short a run to judge, with {} updates in {}", now.updates, clock(now.wall_s));
         return Verdict { bottleneck: Bottleneck::Unknown, evidence, advice: Vec::new() };
     }
-    match (context.config.actor.count, context.config.replay.samples_per_insert) {
+    let mut verdict = match (context.config.actor.count, samples_per_insert(&context.config)) {
         (0, _) => one_process(&period, context),
         (_, Some(ratio)) => limited(&period, ratio, context),
         (_, None) => free_running(&period, context),
+    };
+    let algorithm = &context.config.algorithm.name;
+    let is_known = |setting: &Setting| Key::find(setting.key).is_some_and(|key| key.is_known_to(algorithm));
+    verdict.advice.retain(|advice| advice.set.iter().all(is_known));
+    verdict
+}
+
+/// Samples per insert that the rate limiter holds: of fragments, one.
+fn samples_per_insert(config: &Config) -> Option<f64> {
+    match config.rows() {
+        Rows::Transitions => config.replay.samples_per_insert,
+        Rows::Fragments => (config.fragments.on_full == OnFull::Wait).then_some(1.0),
     }
 }
 

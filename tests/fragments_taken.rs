@@ -1,0 +1,372 @@
+//! Fragments of trajectories: whole, in order, each taken by one learner, whoever is killed.
+#![cfg(target_arch = "x86_64")]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+use rand::RngExt;
+use shoal::config::Config;
+use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace, registry};
+use shoal::experience::fragment::{ACTIONS, AGES, FLAGS, FRAMES, LENGTH, LOG_PROBABILITIES, REWARDS};
+use shoal::experience::transition::is_terminated;
+use shoal::experience::{Choice, Experience, Fragments, Recorder, Steps};
+use shoal::replay::{Batch, Replay, ReplayView, StagingArea, repair};
+use shoal::segment::processes::{ProcessSlot, Role};
+use shoal::segment::{Layout, LayoutParameters, Region, Segment, system};
+use shoal::sync::Ordering;
+use shoal::values::Values;
+use support::traced::{Traced, report, sweep};
+use support::{Run, Sizes, random, wait_until};
+
+const STACK: usize = 3;
+const SIDE: usize = 5;
+const STEPS: usize = 4;
+const PROCESSES: usize = 4;
+
+/// A replay of fragments.
+struct Queue {
+    fragments: Fragments,
+    segment: Segment,
+    /// Holds the watchdog, and keeps other tests of this program from forking meanwhile.
+    run: Run,
+}
+
+impl Queue {
+    fn new(capacity: usize) -> Self {
+        let run = Run::new(Sizes::default());
+        let observation = ObservationSpace { stack: STACK, ..ObservationSpace::bytes(&[STACK, SIDE, SIDE]) };
+        let environment =
+            EnvironmentSpec { observation, action: ActionSpace::Discrete { n: 3 }, ..registry::spec("CartPole-v1").expect("it is native") };
+        let mut config = Config::for_environment("CartPole-v1");
+        config.algorithm.name = "appo".into();
+        config.fragments.length_steps = STEPS;
+        let fragments = Fragments::new(&config, &environment);
+        let schema = fragments.schema();
+        let layout = Layout::new(LayoutParameters {
+            processes: PROCESSES,
+            stagers: PROCESSES,
+            staged_transitions: 4,
+            capacity,
+            fanout: 16,
+            transition_words: schema.words(),
+            published_values: 1,
+            learned_parameters: 1,
+            learner_state_values: 4,
+            statistics_values: 0,
+            learners: 1,
+            frames: 0,
+            frame_bytes: 0,
+            description_bytes: 4_096,
+        });
+        let segment = Segment::create(layout.expect("sizes within their limits"), &support::run::description(&schema), false);
+        Self { fragments, segment: segment.expect("memory"), run }
+    }
+
+    fn slot(&self, slot: usize) -> ProcessSlot<'_> {
+        self.segment.processes().slot(slot)
+    }
+
+    fn area(&self, slot: usize) -> StagingArea<'_> {
+        StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), slot)
+    }
+
+    fn replay(&self, slot: usize) -> Replay<'_> {
+        Replay::new(&self.segment, self.fragments.schema(), self.slot(slot))
+    }
+
+    fn view(&self) -> ReplayView<'_> {
+        ReplayView::new(&self.segment, self.fragments.schema())
+    }
+
+    fn join(&self, slot: usize) {
+        let generation = self.slot(slot).reserve(Role::Actor, slot).expect("its slot is free");
+        assert!(self.slot(slot).occupy(std::process::id(), generation));
+    }
+
+    fn actor(&self, slot: usize, life: u8) -> Acting<'_> {
+        let recorder = self.fragments.recorder(1);
+        Acting { replay: self.replay(slot), recorder, area: self.area(slot), life, step: 0 }
+    }
+
+    fn start(&self, slot: usize, body: impl FnOnce()) -> Pid {
+        let generation = self.slot(slot).reserve(Role::Actor, slot).expect("its slot is free");
+        let child = system::fork_child(|| {
+            assert!(self.slot(slot).occupy(std::process::id(), generation));
+            body();
+            0
+        });
+        child.expect("fork")
+    }
+
+    fn repair(&self, slot: usize) {
+        wait_until(|| repair(&self.segment, &self.fragments.schema(), self.slot(slot)).stuck.is_empty());
+        self.slot(slot).release();
+    }
+
+    /// Take everything, as process `slot`; the fragments' names in the order in which they were taken.
+    fn drain(&self, slot: usize) -> Vec<(u8, u32)> {
+        let (mut replay, mut batch) = (self.replay(slot), Batch::new(&self.fragments.schema(), 1));
+        std::iter::from_fn(|| replay.take(&mut batch, 0).then(|| verify(&batch))).collect()
+    }
+}
+
+/// Length of episode number `number`: some are shorter than a fragment, some longer.
+fn length_of(number: u32) -> u32 {
+    [3, 9, 1, 14][number as usize % 4]
+}
+
+/// The episode of a step, the steps of the episode before it, and whether it is the episode's last.
+fn place_of(step: u32) -> (u32, u32, bool) {
+    let (mut first, mut number) = (0, 0);
+    while first + length_of(number) <= step {
+        first += length_of(number);
+        number += 1;
+    }
+    (number, step - first, step + 1 == first + length_of(number))
+}
+
+/// Every second episode is cut off, the others end by themselves.
+fn is_cut_off(number: u32) -> bool {
+    number % 2 == 1
+}
+
+/// A frame that tells its life, its episode and its place in it.
+fn frame(life: u8, episode: u32, place: u32) -> [u8; SIDE * SIDE] {
+    std::array::from_fn(|position| [life, episode as u8, place as u8][position % 3].wrapping_mul(1 + position as u8))
+}
+
+fn stack(life: u8, episode: u32, place: u32) -> Vec<u8> {
+    (0..STACK as u32).rev().flat_map(|back| frame(life, episode, place.saturating_sub(back))).collect()
+}
+
+/// An actor whose steps count up.
+struct Acting<'q> {
+    replay: Replay<'q>,
+    recorder: Box<dyn Recorder>,
+    area: StagingArea<'q>,
+    life: u8,
+    step: u32,
+}
+
+impl Acting<'_> {
+    /// What is seen before a step, what after it, and how it ended.
+    fn around(&self, step: u32) -> (Vec<u8>, Vec<u8>, bool, bool) {
+        let (episode, place, is_last) = place_of(step);
+        let [before, after] = [place, place + 1].map(|place| stack(self.life, episode, place));
+        (before, after, is_last && !is_cut_off(episode), is_last && is_cut_off(episode))
+    }
+
+    /// Take a step; whether it completed a fragment.
+    fn record(&mut self) -> bool {
+        let (before, after, terminated, truncated) = self.around(self.step);
+        self.record_between(&before, &after, terminated, truncated)
+    }
+
+    fn record_between(&mut self, before: &[u8], after: &[u8], terminated: bool, truncated: bool) -> bool {
+        let steps = Steps {
+            observations: Values::U8(before),
+            actions: &[self.step % 3],
+            choices: &[Choice { value: 0.0, log_probability: -0.5 * self.step as f32 }],
+            rewards: &[self.step as f32],
+            next_observations: Values::U8(after),
+            next_values: &[0.0],
+            terminated: &[terminated],
+            truncated: &[truncated],
+            parameter_updates: 1,
+        };
+        self.recorder.record(&steps, self.area, &self.replay);
+        self.step += 1;
+        self.area.pending() > 0 && self.replay.flush(self.area) > 0
+    }
+
+    /// Record until another fragment is complete.
+    fn complete_one(&mut self) {
+        while !self.record() {}
+    }
+}
+
+/// The name of the fragment in row 0: the life, and its first step. Panics unless every part of it is as it was recorded.
+fn verify(batch: &Batch) -> (u8, u32) {
+    let (frames, ages, flags) = (batch.column(FRAMES).as_u8(), batch.column(AGES).as_i32(), batch.column(FLAGS).as_i32());
+    let (rewards, actions) = (batch.column(REWARDS).as_f32(), batch.column(ACTIONS).as_i32());
+    let length = usize::try_from(batch.column(LENGTH).as_i32()[0]).expect("a length");
+    let (life, first) = (frames[0], rewards[0] as u32);
+    assert!((1..=STEPS).contains(&length));
+    let frame_at = |index: usize| &frames[index * SIDE * SIDE..][..SIDE * SIDE];
+    for (offset, step) in (first..).take(length).enumerate() {
+        let (episode, place, is_last) = place_of(step);
+        assert_eq!(ages[offset].cast_unsigned(), place, "age of step {step}");
+        assert_eq!((rewards[offset], actions[offset]), (step as f32, (step % 3).cast_signed()));
+        assert_eq!(batch.column(LOG_PROBABILITIES).as_f32()[offset], -0.5 * step as f32);
+        assert_eq!(is_terminated(flags[offset]), is_last && !is_cut_off(episode));
+        for back in 0..STACK as u32 {
+            let newest = offset + STACK - 1;
+            let shown = frame_at(newest - back.min(place) as usize);
+            assert_eq!(shown, frame(life, episode, place.saturating_sub(back)), "frame {back} before step {step} of life {life}");
+        }
+        assert!(offset + 1 == length || !(is_last && is_cut_off(episode)), "a fragment goes on after it was cut off");
+    }
+    let (episode, place, is_last) = place_of(first + length as u32 - 1);
+    if !is_last || is_cut_off(episode) {
+        assert_eq!(frame_at(STACK - 1 + length), frame(life, episode, place + 1), "where the last step of {first} led");
+    }
+    (life, first)
+}
+
+#[test]
+fn fragments_are_taken_in_order_whole_and_once_and_their_observations_can_be_put_together() {
+    let queue = Queue::new(64);
+    queue.join(0);
+    let mut actor = queue.actor(0, 1);
+    let mut expected = 0;
+    for round in 0..30 {
+        (0..3 + round % 5).for_each(|_| actor.complete_one());
+        assert_eq!(queue.view().fresh(), 3 + round % 5);
+        for (life, first) in queue.drain(0) {
+            assert_eq!((life, first), (1, expected));
+            // Whole fragments, and what a truncation cut short: none is missing.
+            let cut = (first..first + STEPS as u32).find(|&step| matches!(place_of(step), (episode, _, true) if is_cut_off(episode)));
+            expected = cut.map_or(first + STEPS as u32, |step| step + 1);
+        }
+    }
+    assert!(queue.view().tree().expect("a tree").audit().is_exact());
+}
+
+#[test]
+fn fragments_that_were_overwritten_are_gone_and_those_after_them_are_taken_in_order() {
+    let queue = Queue::new(64);
+    queue.join(0);
+    let mut actor = queue.actor(0, 1);
+    (0..150).for_each(|_| actor.complete_one());
+    assert_eq!(queue.view().fresh(), 64);
+    let taken = queue.drain(0);
+    assert!(taken.len() == 64 && taken.is_sorted(), "{taken:?}");
+}
+
+#[test]
+fn several_learners_take_each_fragment_once_while_actors_and_learners_are_killed() {
+    let kills = support::count_from_environment("SHOAL_TEST_FRAGMENT_KILLS", 60);
+    let queue = Queue::new(4_096);
+    let (actors, learner) = ([0, 1], 2);
+    queue.join(3);
+    let mut random = random(3);
+    let act = |slot: usize, life: u8| {
+        queue.start(slot, || {
+            let mut actor = queue.actor(slot, life);
+            // Never more than wait for learners, so that nothing is overwritten.
+            loop {
+                wait_until(|| queue.view().fresh() < 3_000);
+                actor.complete_one();
+            }
+        })
+    };
+    // What the other learner took, per life: a count, since it dies with what it knows.
+    let takes = |slot: usize| {
+        queue.start(slot, || {
+            let (mut replay, mut batch) = (queue.replay(slot), Batch::new(&queue.fragments.schema(), 1));
+            loop {
+                if replay.take(&mut batch, 0) {
+                    verify(&batch);
+                    queue.run.scratch(0).fetch_add(1, Ordering::SeqCst);
+                }
+            }
+        })
+    };
+    let mut children: BTreeMap<usize, Pid> = actors.iter().map(|&slot| (slot, act(slot, slot as u8 + 1))).collect();
+    children.insert(learner, takes(learner));
+    let mut seen: BTreeMap<(u8, u32), usize> = BTreeMap::new();
+    let mut lives = 3;
+    let (mut replay, mut batch) = (queue.replay(3), Batch::new(&queue.fragments.schema(), 1));
+    for _ in 0..kills {
+        for _ in 0..random.random_range(1..200) {
+            if replay.take(&mut batch, 0) {
+                *seen.entry(verify(&batch)).or_default() += 1;
+            }
+        }
+        let slot = random.random_range(0..3);
+        kill(children[&slot], Signal::SIGKILL).expect("kill");
+        waitpid(children[&slot], None).expect("waitpid");
+        queue.repair(slot);
+        lives += 1;
+        // Lives are told by a byte, and no two that live at once are alike.
+        children.insert(slot, if slot == learner { takes(slot) } else { act(slot, lives as u8) });
+    }
+    for (slot, child) in children {
+        kill(child, Signal::SIGKILL).expect("kill");
+        waitpid(child, None).expect("waitpid");
+        queue.repair(slot);
+    }
+    while replay.take(&mut batch, 0) {
+        *seen.entry(verify(&batch)).or_default() += 1;
+    }
+    let twice: Vec<_> = seen.iter().filter(|&(_, &times)| times > 1).collect();
+    assert!(twice.is_empty() || lives > 255, "{twice:?}");
+    let by_the_other = queue.run.scratch(0).load(Ordering::SeqCst);
+    let [inserted, taken] = [queue.segment.control().inserted(), queue.segment.control().sampled()].map(|word| word.load(Ordering::SeqCst));
+    let counted = seen.values().sum::<usize>() as u64 + by_the_other;
+    // A learner may die after it has taken one and before it says so; an insertion may be counted twice by a repair.
+    assert!(counted <= taken + kills && taken <= counted + kills, "{counted} of {taken}");
+    assert!(counted <= inserted && inserted <= counted + 2 * kills, "{counted} of {inserted}");
+    assert!(queue.view().tree().expect("a tree").audit().is_exact());
+    report(&format!("{counted} fragments, {by_the_other} by a learner that was killed now and then"));
+}
+
+#[test]
+fn a_learner_killed_after_any_instruction_of_taking_leaves_every_other_fragment_to_be_taken_once() {
+    let queue = Queue::new(64);
+    queue.join(1);
+    let mut actor = queue.actor(1, 1);
+    (0..6).for_each(|_| actor.complete_one());
+    let generation = queue.slot(0).reserve(Role::Learner, 0).expect("a free slot");
+    let traced = Traced::start(|| {
+        assert!(queue.slot(0).occupy(std::process::id(), generation));
+        let (mut replay, mut batch) = (queue.replay(0), Batch::new(&queue.fragments.schema(), 1));
+        // What grows on first use has grown.
+        assert!(replay.take(&mut batch, 0));
+        move || assert!(replay.take(&mut batch, 0))
+    });
+    let (instructions, states) = sweep(&queue.segment, &traced, |instruction| {
+        traced.bury(&queue.segment);
+        let repaired = repair(&queue.segment, &queue.fragments.schema(), queue.slot(0));
+        assert!(repaired.stuck.is_empty() && repaired.exact, "killed after instruction {instruction}: {repaired:?}");
+        let left = queue.drain(1);
+        assert!((4..=5).contains(&left.len()) && left.is_sorted(), "killed after instruction {instruction}: {left:?}");
+        assert!(queue.view().tree().expect("a tree").audit().is_exact(), "killed after instruction {instruction}");
+    });
+    assert!(instructions > 300 && states > 5, "{instructions} instructions, {states} states");
+    report(&format!("taking: {instructions} instructions, {states} different states, all repaired"));
+}
+
+#[test]
+fn an_actor_killed_after_any_instruction_of_completing_a_fragment_leaves_it_once_or_not_at_all() {
+    let queue = Queue::new(64);
+    queue.join(1);
+    let generation = queue.slot(0).reserve(Role::Actor, 0).expect("a free slot");
+    let traced = Traced::start(|| {
+        assert!(queue.slot(0).occupy(std::process::id(), generation));
+        let mut actor = queue.actor(0, 9);
+        actor.complete_one();
+        // All but the last step of the next one.
+        (0..STEPS - 1).for_each(|_| assert!(!actor.record()));
+        let (before, after, terminated, truncated) = actor.around(actor.step);
+        move || assert!(actor.record_between(&before, &after, terminated, truncated))
+    });
+    let mut most = 0;
+    let (instructions, states) = sweep(&queue.segment, &traced, |instruction| {
+        traced.bury(&queue.segment);
+        let repaired = repair(&queue.segment, &queue.fragments.schema(), queue.slot(0));
+        assert!(repaired.stuck.is_empty() && repaired.exact, "killed after instruction {instruction}: {repaired:?}");
+        let left = queue.drain(1);
+        assert!((1..=2).contains(&left.len()), "killed after instruction {instruction}: {left:?}");
+        assert!(left.len() >= most, "killed after instruction {instruction}: a fragment that was complete is gone");
+        most = left.len();
+        assert!(queue.view().tree().expect("a tree").audit().is_exact(), "killed after instruction {instruction}");
+    });
+    assert_eq!(most, 2);
+    assert!(instructions > 300 && states > 5, "{instructions} instructions, {states} states");
+    report(&format!("completing a fragment: {instructions} instructions, {states} different states, all repaired"));
+}
