@@ -41,8 +41,12 @@ pub fn preset() -> PathBuf {
 
 /// A supervisor command in `folder` with `overrides`.
 pub fn command(folder: &Path, overrides: &[&str]) -> Command {
+    command_of(&preset(), folder, overrides)
+}
+
+fn command_of(preset: &Path, folder: &Path, overrides: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-    command.arg(preset()).args(["--set", &format!("run.folder={:?}", folder.join("runs").display().to_string())]);
+    command.arg(preset).args(["--set", &format!("run.folder={:?}", folder.join("runs").display().to_string())]);
     for change in overrides {
         command.args(["--set", change]);
     }
@@ -55,6 +59,15 @@ pub fn start(overrides: &[&str]) -> Supervised {
     let folder = tempfile::tempdir().unwrap();
     let all: Vec<&str> = SMALL.iter().chain(overrides).copied().collect();
     Supervised::spawn(command(folder.path(), &all), folder)
+}
+
+/// Start a supervisor with the shipped preset called `name` and `overrides`.
+pub fn start_preset(name: &str, overrides: &[&str]) -> Supervised {
+    let folder = tempfile::tempdir().unwrap();
+    let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("configs/{name}.toml"));
+    let all: Vec<&str> = ["run.metrics_interval_s=0.1", "machine.affinity=false"].iter().chain(overrides).copied().collect();
+    let command = command_of(&preset, folder.path(), &all);
+    Supervised::spawn(command, folder)
 }
 
 /// As [`start`], in the registry of another run, so that they know of each other. To be dropped before the other.

@@ -14,8 +14,8 @@ use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::metrics::Report;
 use crate::segment::processes::{Role, SlotState};
-use crate::segment::{Region, Segment};
 use crate::segment::scores::{EvaluationScore, Scores, TrainingScore};
+use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
 use crate::telemetry::{ActorTime, Evaluation, Inserted, LearnerTime, Shares, Snapshot};
 

@@ -1,0 +1,139 @@
+//! Runs that learn from pixels, and runs that learn from fragments of trajectories: they reach their goals, survive kills, and are joined
+//! and looked into as all others.
+
+mod run_support;
+
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use run_support::{Supervised, kill, start_preset};
+use serde_json::Value;
+use shoal::checkpoint::Policy;
+
+/// Everything in one process: the same seed gives the same run, however busy the machine is.
+const SYNCHRONOUS: &[&str] = &["actor.count=0", "evaluator.synchronous_interval_steps=2500"];
+const ENDLESS: &[&str] = &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\""];
+
+fn number(line: &Value, key: &str) -> u64 {
+    line[key].as_u64().unwrap_or(0)
+}
+
+fn output_of(run: &Supervised, program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn solves(preset: &str, overrides: &[&str]) {
+    let all: Vec<&str> = SYNCHRONOUS.iter().chain(overrides).copied().collect();
+    let mut run = start_preset(preset, &all);
+    assert!(run.wait().success(), "{}", run.output());
+    assert!(run.output().contains("fresh episodes, confirmed with the same weights"), "{}", run.output());
+    run.assert_nothing_left();
+}
+
+#[test]
+fn catch_is_learned_from_its_pixels_by_dqn() {
+    solves("catch_dqn", &[]);
+}
+
+#[test]
+fn catch_is_learned_from_its_pixels_by_dqn_with_convolutions() {
+    // Half as many frames per episode as a replay that is not full would need: some are shown again and again.
+    solves("catch_dqn", &["environment.frame_stack=2", "network.convolutions=[[8, 3, 1]]", "network.hidden=[32]", "replay.capacity=4000"]);
+}
+
+#[test]
+fn catch_and_cartpole_are_learned_from_fragments() {
+    solves("catch_appo", &[]);
+    solves("cartpole_appo", &["run.stop_eval_return=150.0"]);
+}
+
+#[test]
+fn a_synchronous_run_from_fragments_is_reproduced_bit_for_bit() {
+    let train = |seed: &str| {
+        let fixed = ["run.stop_env_steps=6000", "run.stop_eval_return=\"none\"", seed];
+        let all: Vec<&str> = SYNCHRONOUS.iter().chain(&fixed).copied().collect();
+        let mut run = start_preset("catch_appo", &all);
+        assert!(run.wait().success(), "{}", run.output());
+        let policy = Policy::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
+        assert!(policy.metadata.updates > 50, "{:?}", policy.metadata);
+        policy.parameters.iter().map(|value| value.to_bits()).collect::<Vec<u32>>()
+    };
+    let first = train("run.seed=5");
+    assert_eq!(first, train("run.seed=5"));
+    assert_ne!(first, train("run.seed=6"));
+}
+
+#[test]
+fn actors_and_learners_of_a_run_from_fragments_may_be_killed() {
+    let all: Vec<&str> = ENDLESS.iter().chain(&["actor.count=2", "learner.count=2"]).copied().collect();
+    let mut run = start_preset("cartpole_appo", &all);
+    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    for (restarts, role) in (1..).zip(["actor", "learner", "actor", "learner"]) {
+        kill(run.wait_for_process(role), Signal::SIGKILL);
+        let before = number(&run.metrics().pop().unwrap(), "updates");
+        run.wait_for("the run to go on", |line| number(line, "restarts") == restarts && number(line, "updates") > before + 100);
+    }
+    let last = run.metrics().pop().unwrap();
+    // Killed learners took some with them; nobody was too late for the others.
+    assert_eq!(number(&last, "dropped_fragments"), 0, "{last}");
+    assert!(number(&last, "sampled") <= number(&last, "inserted"), "{last}");
+    for metric in ["policy_loss", "value_loss", "entropy", "kl", "clipped_share", "importance_weight"] {
+        assert!(last[metric].is_number(), "{metric} is missing in {last}");
+    }
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+}
+
+#[test]
+fn actors_that_do_not_wait_overwrite_fragments_and_those_are_counted() {
+    let all: Vec<&str> = ENDLESS.iter().chain(&["fragments.on_full=\"drop_oldest\"", "fragments.uses=64"]).copied().collect();
+    let mut run = start_preset("cartpole_appo", &all);
+    run.wait_for("dropped fragments", |line| number(line, "dropped_fragments") > 50 && number(line, "updates") > 100);
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+}
+
+#[test]
+fn a_run_with_frames_is_joined_looked_into_and_survives_kills() {
+    let small = [
+        "network.convolutions=[[4, 6, 4]]",
+        "network.hidden=[16]",
+        "replay.capacity=1500",
+        "replay.min_size=200",
+        "actor.random_steps=200",
+    ];
+    let all: Vec<&str> = ENDLESS.iter().chain(&small).copied().collect();
+    let mut run = start_preset("rally_dqn", &all);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    let pid = run.pid().to_string();
+    let mut attached = Command::new(env!("CARGO_BIN_EXE_attach")).arg(&pid).env("XDG_RUNTIME_DIR", run.folder.path()).spawn().unwrap();
+    run.wait_for("an attached actor", |line| number(line, "attached") == 1);
+    for (restarts, role) in (1..).zip(["actor", "learner", "actor"]) {
+        kill(run.wait_for_process(role), Signal::SIGKILL);
+        let before = number(&run.metrics().pop().unwrap(), "updates");
+        run.wait_for("the run to go on", |line| number(line, "restarts") == restarts && number(line, "updates") > before + 20);
+    }
+    // Beyond a lap of the store and of the frames.
+    run.wait_for("the ring of frames to come round", |line| number(line, "inserted") > 4_000);
+    let shown = output_of(&run, env!("CARGO_BIN_EXE_inspect"), &[&pid, "--json", "--transition", "7"]);
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let field = |name: &str| {
+        let fields = shown["transition"]["fields"].as_array().or(shown["fields"].as_array()).expect("fields");
+        fields.iter().find(|field| field["name"] == name).unwrap_or_else(|| panic!("{name} in {shown}"))["values"]
+            .as_array()
+            .unwrap()
+            .clone()
+    };
+    let (observation, next) = (field("observation"), field("next_observation"));
+    let frame = 42 * 42;
+    assert_eq!(observation.len() % frame, 0, "{}", observation.len());
+    assert!(observation.len() > frame && observation.len() == next.len());
+    assert!(observation.iter().all(|value| value.as_u64().is_some_and(|value| value == 0 || value == 255)), "pixels of the game");
+    assert!(observation.iter().any(|value| value.as_u64() == Some(255)));
+    kill(attached.id(), Signal::SIGINT);
+    attached.wait().unwrap();
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+}
