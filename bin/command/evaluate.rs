@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use shoal::environments::film::Film;
 use shoal::roles::player::{self, Which};
 
 use super::print::print;
@@ -23,6 +24,12 @@ pub(crate) struct Evaluate {
     /// Which weights of a run folder; the last ones where there are no best ones.
     #[arg(long, value_enum, default_value_t = Weights::Best)]
     weights: Weights,
+    /// Make a film of the first episode, an animated GIF: `--video first.gif`. Native environments can be drawn.
+    #[arg(long, value_name = "FILE")]
+    video: Option<PathBuf>,
+    /// Steps of the film that are seen in a second, from 1 to 50: 30 for most, 5 for Catch-v0.
+    #[arg(long, value_name = "STEPS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=50), requires = "video")]
+    video_speed: u16,
     /// As JSON, with every return.
     #[arg(long)]
     json: bool,
@@ -41,7 +48,8 @@ impl Evaluate {
             Weights::Last => Which::Last,
         };
         player::become_ready(&self.path)?;
-        print(&player::play(&self.path, which, self.episodes, self.seed)?, self.json)?;
+        let film = self.video.as_deref().map(|path| Film::prepare(path, self.video_speed)).transpose()?;
+        print(&player::play(&self.path, which, self.episodes, self.seed, film)?, self.json)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -5,9 +5,10 @@
 
 use std::f64::consts::PI;
 
+use super::drawing;
 use super::native::Dynamics;
 use super::power::square;
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace};
+use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
 
 const STEP_SECONDS: f64 = 0.2;
 const LINK_MASS: f64 = 1.0;
@@ -16,6 +17,8 @@ const LINK_LENGTH: f64 = 1.0;
 const LINK_CENTRE: f64 = 0.5;
 const LINK_INERTIA: f64 = 1.0;
 const GRAVITY: f64 = 9.8;
+/// Above the pivot.
+const GOAL_HEIGHT: f64 = 1.0;
 const MAX_SPEED_1: f64 = 4.0 * PI;
 const MAX_SPEED_2: f64 = 9.0 * PI;
 
@@ -117,7 +120,11 @@ impl Dynamics for Acrobot {
         let (sine_2, cosine_2) = angle_2.sin_cos();
         observation.copy_from_slice(&[cosine_1, sine_1, cosine_2, sine_2, speed_1, speed_2].map(|value| value as f32));
 
-        let terminated = -cosine_1 - (angle_2 + angle_1).cos() > 1.0;
+        let terminated = -cosine_1 - (angle_2 + angle_1).cos() > GOAL_HEIGHT;
         (if terminated { 0.0 } else { -1.0 }, terminated)
+    }
+
+    fn picture(&self) -> Picture {
+        drawing::acrobot([self.state[0], self.state[1]], GOAL_HEIGHT)
     }
 }

@@ -5,8 +5,9 @@
 
 use std::f64::consts::PI;
 
+use super::drawing;
 use super::native::Dynamics;
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace};
+use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
 
 const GRAVITY: f64 = 9.8;
 const CART_MASS: f64 = 1.0;
@@ -75,5 +76,9 @@ impl Dynamics for CartPole {
 
         let terminated = self.position.abs() > POSITION_LIMIT || self.angle.abs() > ANGLE_LIMIT;
         (1.0, terminated)
+    }
+
+    fn picture(&self) -> Picture {
+        drawing::cart_pole(self.position, self.angle)
     }
 }

@@ -7,8 +7,9 @@
 //! paddle is there, else -1; all other rewards are 0. Here a pixel that is lit is 255 instead of 1, and the column of the ball is
 //! `floor(5 * random())` of NumPy's generator.
 
+use super::drawing;
 use super::native::Dynamics;
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace};
+use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
 
 const ROWS: usize = 10;
 const COLUMNS: usize = 5;
@@ -62,5 +63,9 @@ impl Dynamics for Catch {
             (true, false) => -1.0,
         };
         (reward, terminated)
+    }
+
+    fn picture(&self) -> Picture {
+        drawing::catch([ROWS, COLUMNS], [self.ball_row, self.ball_column], self.paddle_column)
     }
 }

@@ -113,6 +113,12 @@ pub enum EnvironmentError {
         /// Its version that is there.
         found: String,
     },
+    /// An environment that nobody has drawn.
+    #[error("there are no pictures of `{id}`: only native environments can be drawn")]
+    NoPicture {
+        /// Environment.
+        id: String,
+    },
     /// Nothing to step together.
     #[error("a vector of environments needs at least one environment, 0 were given")]
     EmptyVector,

@@ -10,7 +10,9 @@ mod cart_pole;
 mod catch;
 pub mod conformance;
 mod delayed;
+mod drawing;
 mod error;
+pub mod film;
 mod floats;
 mod generator;
 mod mountain_car;
@@ -33,6 +35,7 @@ mod stacked;
 mod vector;
 
 pub use delayed::delayed;
+pub use drawing::Picture;
 pub use error::{EnvironmentError, Moment};
 pub use generator::Generator;
 pub use observed::ObservationOptions;
@@ -105,4 +108,12 @@ pub trait Environment {
     /// # Panics
     /// If `observation` does not hold `spec().observation.len()` values of its type.
     fn step(&mut self, action: Action<'_>, observation: ValuesMut<'_>) -> Result<Step, EnvironmentError>;
+
+    /// Draw the state that it is in, for people to look at. All pictures of an environment have one size.
+    ///
+    /// # Errors
+    /// [`EnvironmentError::NoPicture`] unless it is overridden: all native environments are drawn.
+    fn picture(&self) -> Result<Picture, EnvironmentError> {
+        Err(EnvironmentError::NoPicture { id: self.spec().id.clone() })
+    }
 }

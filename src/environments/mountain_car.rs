@@ -2,8 +2,9 @@
 //!
 //! Source: A. W. Moore, "Efficient memory-based learning for robot control", 1990.
 
+use super::drawing;
 use super::native::Dynamics;
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace};
+use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
 
 const MIN_POSITION: f64 = -1.2;
 const MAX_POSITION: f64 = 0.6;
@@ -58,5 +59,9 @@ impl Dynamics for MountainCar {
 
         let terminated = self.position >= GOAL_POSITION && self.velocity >= 0.0;
         (-1.0, terminated)
+    }
+
+    fn picture(&self) -> Picture {
+        drawing::mountain_car(self.position, GOAL_POSITION)
     }
 }

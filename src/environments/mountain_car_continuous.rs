@@ -4,8 +4,9 @@
 //! after a reset and single precision from the first step on, and an action is a double once it has been clipped, because
 //! clipping replaces NumPy's float by Python's. Each mixture is rounded here where NumPy rounds it.
 
+use super::drawing;
 use super::native::Dynamics;
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace};
+use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
 
 const MIN_POSITION: f64 = -1.2;
 const MAX_POSITION: f64 = 0.6;
@@ -112,5 +113,13 @@ impl Dynamics for MountainCarContinuous {
         let action = f64::from(action);
         let goal_reward = if terminated { 100.0 } else { 0.0 };
         (goal_reward - action * action * 0.1, terminated)
+    }
+
+    fn picture(&self) -> Picture {
+        let position = match self.state {
+            State::AfterReset { position } => position,
+            State::Running { position, .. } => f64::from(position),
+        };
+        drawing::mountain_car(position, GOAL_POSITION)
     }
 }

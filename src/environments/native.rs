@@ -3,7 +3,7 @@
 //! A task implements [`Dynamics`]; [`Native`] makes it an [`Environment`].
 
 use super::progress::Progress;
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Generator, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Generator, Picture, Step};
 use crate::values::{Value, ValuesMut};
 
 /// The equations of one task.
@@ -21,6 +21,9 @@ pub(super) trait Dynamics {
 
     /// Advance by one step and show the new state. The result is the reward, and whether the episode terminated.
     fn step(&mut self, action: Self::Action, observation: &mut [Self::Value]) -> (f64, bool);
+
+    /// Draw the state.
+    fn picture(&self) -> Picture;
 }
 
 /// How a task reads an action that its space accepts.
@@ -100,5 +103,9 @@ impl<D: Dynamics> Environment for Native<D> {
         let step = Step { reward, terminated, truncated: elapsed_steps >= self.time_limit_steps };
         self.progress = Progress::after_step(elapsed_steps, step.ended());
         Ok(step)
+    }
+
+    fn picture(&self) -> Result<Picture, EnvironmentError> {
+        Ok(self.dynamics.picture())
     }
 }

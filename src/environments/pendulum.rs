@@ -4,9 +4,10 @@
 
 use std::f64::consts::PI;
 
+use super::drawing;
 use super::native::Dynamics;
 use super::power::{square, square_f32};
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace};
+use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
 
 const MAX_SPEED: f64 = 8.0;
 const MAX_TORQUE: f32 = 2.0;
@@ -68,5 +69,9 @@ impl Dynamics for Pendulum {
         self.angle += self.angular_velocity * STEP_SECONDS;
         self.observe(observation);
         (-cost, false)
+    }
+
+    fn picture(&self) -> Picture {
+        drawing::pendulum(self.angle)
     }
 }

@@ -21,8 +21,9 @@
 //! rows; only the ball and the opponent have fractions. The opponent is slower than a steep ball, so whoever meets the ball with the
 //! outer rows of the paddle scores, and whoever only keeps the ball does not. Two frames show where the ball flies.
 
+use super::drawing::{Block, RallyScene};
 use super::native::Dynamics;
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace};
+use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
 
 /// Rows and columns of the screen.
 const SCREEN: usize = 42;
@@ -246,5 +247,28 @@ impl Dynamics for Rally {
         }
         observation.copy_from_slice(&self.screen);
         (point, self.game.is_over())
+    }
+
+    fn picture(&self) -> Picture {
+        let Game { ball, agent, opponent, .. } = self.game;
+        let block = |column: usize, top: f64, width: usize, height: usize| Block {
+            column: column as f64,
+            row: COURT_TOP as f64 + top,
+            width: width as f64,
+            height: height as f64,
+        };
+        let points = |columns: &dyn Fn(usize) -> usize, count: usize| -> Vec<Block> {
+            (0..count).map(|point| block(columns(point), 0.5 - COURT_TOP as f64, 1, 1)).collect()
+        };
+        RallyScene {
+            screen: SCREEN as u32,
+            court_top: COURT_TOP as f64,
+            ball: block(ball.column, ball.top, BALL_SIZE, BALL_SIZE),
+            agent: block(AGENT.column, agent.top, PADDLE_WIDTH, agent.height),
+            opponent: block(OPPONENT.column, opponent.top, PADDLE_WIDTH, opponent.height),
+            agent_points: points(&agent_point_column, self.game.agent_points),
+            opponent_points: points(&opponent_point_column, self.game.opponent_points),
+        }
+        .draw()
     }
 }

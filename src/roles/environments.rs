@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::algorithms::registry as algorithms;
 use crate::config::Config;
+use crate::environments::film::Film;
 use crate::environments::{
     EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, VectorEnvironment, delayed, python,
 };
@@ -37,10 +38,21 @@ pub fn observation_options(config: &Config) -> ObservationOptions {
 
 /// `count` environments, as the configuration describes them, not yet reset.
 pub fn make(config: &Config, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
+    make_filmed(config, count, None)
+}
+
+/// As [`make`]; `film` is that of the first one's next episode.
+pub fn make_filmed(config: &Config, count: usize, film: Option<&Film>) -> Result<VectorEnvironment, EnvironmentError> {
     let request = request(config);
     let options = observation_options(config);
-    let make = || options.of(delayed(request.make()?, config.environment.step_delay_us));
-    VectorEnvironment::new((0..count).map(|_| make()).collect::<Result<_, EnvironmentError>>()?)
+    let make = |index: usize| {
+        let environment = delayed(request.make()?, config.environment.step_delay_us);
+        options.of(match film {
+            Some(film) if index == 0 => film.of(environment)?,
+            _ => environment,
+        })
+    };
+    VectorEnvironment::new((0..count).map(make).collect::<Result<_, EnvironmentError>>()?)
 }
 
 /// Let this process step the environment that the configuration asks for; see [`python::become_ready`].

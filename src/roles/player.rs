@@ -13,6 +13,7 @@ use crate::algorithms::{AlgorithmError, registry as algorithms};
 use crate::checkpoint::{Policy, WeightsError, WeightsEvaluation};
 use crate::config::{Config, ConfigErrors};
 use crate::environments::EnvironmentError;
+use crate::environments::film::{Film, FilmError, FinishedFilm};
 use crate::telemetry::{Evaluation, RunFolder, Statistics, TelemetryError};
 
 /// Which weights of a run.
@@ -46,6 +47,9 @@ pub enum PlayError {
     /// Playing failed.
     #[error(transparent)]
     Role(#[from] RoleError),
+    /// The film cannot be made.
+    #[error(transparent)]
+    Film(#[from] FilmError),
     /// The weights are not of the network that the configuration describes.
     #[error(
         "{path} holds a network of {found} parameters and {algorithm} on {environment} needs {expected}; it was trained with another [network]"
@@ -87,6 +91,9 @@ pub struct Outcome {
     pub statistics: Statistics,
     /// Every return.
     pub returns: Vec<f64>,
+    /// The film of the first episode, where one was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub film: Option<FinishedFilm>,
 }
 
 impl fmt::Display for Outcome {
@@ -111,7 +118,11 @@ impl fmt::Display for Outcome {
         writeln!(formatter, "episodes    {episodes}, greedy, seed {}", self.seed)?;
         writeln!(formatter, "return      mean {}, standard deviation {}", number(return_mean), number(return_std))?;
         writeln!(formatter, "interval    {} to {} (95 %, Student's t)", number(ci95_low), number(ci95_high))?;
-        write!(formatter, "range       {} to {}", number(return_min), number(return_max))
+        write!(formatter, "range       {} to {}", number(return_min), number(return_max))?;
+        if let Some(FinishedFilm { path, pictures }) = &self.film {
+            write!(formatter, "\nfilm        {}, {pictures} pictures of the first episode", path.display())?;
+        }
+        Ok(())
     }
 }
 
@@ -121,8 +132,8 @@ pub fn become_ready(path: &Path) -> Result<(), PlayError> {
     Ok(environments::become_ready(&config_at(path)?)?)
 }
 
-/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes.
-pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Outcome, PlayError> {
+/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. A film of the first one changes none of them.
+pub fn play(path: &Path, which: Which, episodes: usize, seed: u64, film: Option<Film>) -> Result<Outcome, PlayError> {
     let (weights, instead_of_best) = weights_at(path, which)?;
     let saved = Policy::load(&weights)?;
     let mut config = config_at(path)?;
@@ -132,7 +143,7 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Out
     config.network.dueling = saved.spec.is_dueling();
     config.algorithm.normalise_observations = saved.metadata.input_scaling.is_some();
     let episodes = episodes.max(1);
-    let mut environments = environments::make(&config, episodes.min(MOST_ENVIRONMENTS))?;
+    let mut environments = environments::make_filmed(&config, episodes.min(MOST_ENVIRONMENTS), film.as_ref())?;
     let algorithm = algorithms::build(&config, environments.spec())?;
     let expected = algorithm.network().parameter_count();
     if saved.parameters.len() != expected {
@@ -158,6 +169,7 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Out
         seed,
         statistics: evaluation.statistics(),
         returns: evaluation.returns,
+        film: film.map(Film::finish).transpose()?,
     })
 }
 

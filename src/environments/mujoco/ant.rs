@@ -39,6 +39,7 @@ impl Task<8> for Ant {
     const SIZES: Sizes = Sizes { positions: 15, velocities: 14, actions: 8, bodies: 14, sites: 0 };
     const FRAME_SKIP: u32 = 5;
     const OBSERVATION_LEN: usize = 105;
+    const ELEVATION_DEGREES: f64 = 30.0;
     const REWARD_THRESHOLD: Option<f64> = Some(6000.0);
 
     fn draw_positions(random: &mut Generator, positions: &mut [f64]) {

@@ -71,6 +71,7 @@ impl Task<17> for Humanoid {
     const FRAME_SKIP: u32 = 5;
     const OBSERVATION_LEN: usize = OBSERVATION_LEN;
     const ACTION_BOUND: f32 = ACTION_BOUND;
+    const ELEVATION_DEGREES: f64 = 20.0;
     const REWARD_THRESHOLD: Option<f64> = None;
 
     fn draw_positions(random: &mut Generator, positions: &mut [f64]) {

@@ -17,6 +17,7 @@ impl Task<17> for HumanoidStandup {
     const FRAME_SKIP: u32 = 5;
     const OBSERVATION_LEN: usize = humanoid::OBSERVATION_LEN;
     const ACTION_BOUND: f32 = humanoid::ACTION_BOUND;
+    const ELEVATION_DEGREES: f64 = 30.0;
     const REWARD_THRESHOLD: Option<f64> = None;
 
     fn draw_positions(random: &mut Generator, positions: &mut [f64]) {

@@ -7,6 +7,7 @@
 //! What all have in common is in [`task`]; a task's file holds its numbers and the equations of its reward.
 
 mod ant;
+mod drawing;
 mod half_cheetah;
 mod hopper;
 mod humanoid;

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use mujoco_rs::wrappers::mj_model::MjtGeomBase;
 use mujoco_rs::wrappers::{MjData, MjModel};
 
+use super::drawing::Limb;
 use crate::environments::Generator;
 
 /// Draws a part of the state in which an episode starts, given its usual value.
@@ -80,6 +82,24 @@ impl Simulation {
     /// Where each site is, as of the last evaluation of the forces.
     pub(super) fn site_positions(&self) -> &[[f64; 3]] {
         self.data.site_xpos()
+    }
+
+    /// The capsules and balls of all bodies, as of the last evaluation of the forces: all that these tasks are made of.
+    pub(super) fn limbs(&self) -> Vec<Limb> {
+        let model = self.data.model();
+        let (kinds, sizes, bodies) = (model.geom_type(), model.geom_size(), model.geom_bodyid());
+        let (places, turns) = (self.data.geom_xpos(), self.data.geom_xmat());
+        let limb = |index: usize| {
+            let half_length = match kinds[index] {
+                MjtGeomBase::mjGEOM_CAPSULE => sizes[index][1],
+                MjtGeomBase::mjGEOM_SPHERE => 0.0,
+                _ => return None,
+            };
+            // A capsule lies along the third axis of its own: the third column of its rotation.
+            let end = |direction: f64| [0, 1, 2].map(|axis| places[index][axis] + direction * half_length * turns[index][3 * axis + 2]);
+            Some(Limb { ends: [end(-1.0), end(1.0)], radius: sizes[index][0], body: usize::try_from(bodies[index]).unwrap_or(0) })
+        };
+        (0..kinds.len()).filter_map(limb).collect()
     }
 
     /// Masses of all bodies, and the places of their centres.

@@ -21,6 +21,7 @@ impl Task<2> for Swimmer {
     const SIZES: Sizes = Sizes { positions: 5, velocities: 5, actions: 2, bodies: 4, sites: 0 };
     const FRAME_SKIP: u32 = 4;
     const OBSERVATION_LEN: usize = 8;
+    const ELEVATION_DEGREES: f64 = 90.0;
     const REWARD_THRESHOLD: Option<f64> = Some(360.0);
 
     fn draw_positions(random: &mut Generator, positions: &mut [f64]) {

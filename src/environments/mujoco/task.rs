@@ -2,10 +2,11 @@
 
 use std::marker::PhantomData;
 
+use super::drawing;
 use super::model::{self, Sizes};
 use super::simulation::Simulation;
 use crate::environments::native::Dynamics;
-use crate::environments::{ActionSpace, EnvironmentError, EnvironmentSpec, Generator, ObservationSpace};
+use crate::environments::{ActionSpace, EnvironmentError, EnvironmentSpec, Generator, ObservationSpace, Picture};
 
 /// Steps after which an episode is truncated, in all tasks.
 const TIME_LIMIT_STEPS: u32 = 1000;
@@ -24,6 +25,8 @@ pub(super) trait Task<const ACTIONS: usize> {
     const OBSERVATION_LEN: usize;
     /// Largest absolute value of an action. The simulation clips what exceeds it; a control cost counts it in full.
     const ACTION_BOUND: f32 = 1.0;
+    /// How far above the horizon, in degrees, stands who draws it.
+    const ELEVATION_DEGREES: f64 = 15.0;
     /// Mean return at which the task counts as solved, where its authors named one.
     const REWARD_THRESHOLD: Option<f64>;
 
@@ -85,6 +88,10 @@ impl<T: Task<ACTIONS>, const ACTIONS: usize> Dynamics for Simulated<T, ACTIONS> 
         let result = T::step(&mut self.simulation, &action);
         T::observe(&self.simulation, observation);
         result
+    }
+
+    fn picture(&self) -> Picture {
+        drawing::draw(&self.simulation, T::ELEVATION_DEGREES)
     }
 }
 
