@@ -5,7 +5,7 @@
 use std::thread;
 use std::time::Duration;
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Step};
 use crate::values::ValuesMut;
 
 /// Make every step of `environment` sleep for `step_delay_us` microseconds; zero returns it unchanged.
@@ -38,5 +38,9 @@ impl Environment for Delayed {
         let step = self.environment.step(action, observation)?;
         thread::sleep(self.step_delay);
         Ok(step)
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.environment.outcome()
     }
 }

@@ -142,6 +142,30 @@ pub enum EnvironmentError {
         /// What was given.
         given: String,
     },
+    /// A keyword argument that the environment does not have.
+    #[error("`{id}` takes no argument `{key}` in environment.keyword_arguments{suggestion}; it takes {known}")]
+    UnknownArgument {
+        /// Environment.
+        id: String,
+        /// The name that was given.
+        key: String,
+        /// What to write instead, where that is known; follows the name directly.
+        suggestion: String,
+        /// All names.
+        known: String,
+    },
+    /// A keyword argument that the environment has, of a value that it cannot take.
+    #[error("`{id}` cannot take {key} = {value} in environment.keyword_arguments: give {expected}")]
+    InvalidArgument {
+        /// Environment.
+        id: String,
+        /// The argument.
+        key: String,
+        /// What was given.
+        value: String,
+        /// What it takes.
+        expected: String,
+    },
     /// There is no Python for it.
     #[error("`{id}` is stepped by Python: {source}")]
     Interpreter {

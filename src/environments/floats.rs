@@ -1,6 +1,6 @@
 //! An environment of bytes for those who learn from floats.
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Outcome, Step};
 use crate::values::{Value, ValueBuffer, ValueType, ValuesMut};
 
 /// Show the bytes of `environment` as floats from 0 to 255; one that shows floats is returned unchanged.
@@ -49,5 +49,9 @@ impl Environment for Floats {
         let step = self.environment.step(action, self.bytes.values_mut())?;
         self.show(observation);
         Ok(step)
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.environment.outcome()
     }
 }

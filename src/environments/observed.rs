@@ -2,7 +2,7 @@
 
 use super::floats::{as_floats, spec_as_floats};
 use super::stacked::{stacked, stacked_spec};
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Step};
 use crate::values::ValuesMut;
 
 /// How an agent observes an environment.
@@ -74,6 +74,10 @@ impl Environment for Divided {
 
     fn step(&mut self, action: Action<'_>, observation: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
         self.environment.step(action, observation)
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.environment.outcome()
     }
 }
 

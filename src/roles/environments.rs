@@ -7,14 +7,15 @@ use std::time::Duration;
 use crate::algorithms::registry as algorithms;
 use crate::config::Config;
 use crate::environments::{
-    EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, VectorEnvironment, delayed, python,
+    EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, Purpose, VectorEnvironment, delayed,
+    python,
 };
 
 /// How long a process may take to set up at least, however short the time that it may be silent afterwards: interpreters and
 /// simulators are read from the disk then.
 pub(super) const STARTING_PATIENCE: Duration = Duration::from_mins(1);
 
-/// The environment that the configuration asks for.
+/// The environment that the configuration asks for, to train in.
 pub fn request(config: &Config) -> EnvironmentRequest {
     let environment = &config.environment;
     EnvironmentRequest {
@@ -22,6 +23,7 @@ pub fn request(config: &Config) -> EnvironmentRequest {
         keyword_arguments: environment.keyword_arguments.clone(),
         python: environment.python.clone(),
         search_folders: env::split_paths(&environment.python_path).filter(|folder| !folder.as_os_str().is_empty()).collect(),
+        purpose: Purpose::Training,
         patience: Duration::from_secs_f64(config.machine.hang_timeout_s).max(STARTING_PATIENCE),
     }
 }
@@ -35,9 +37,9 @@ pub fn observation_options(config: &Config) -> ObservationOptions {
     }
 }
 
-/// `count` environments, as the configuration describes them, not yet reset.
-pub fn make(config: &Config, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
-    let request = request(config);
+/// `count` environments for `purpose`, as the configuration describes them, not yet reset.
+pub fn make(config: &Config, count: usize, purpose: Purpose) -> Result<VectorEnvironment, EnvironmentError> {
+    let request = EnvironmentRequest { purpose, ..request(config) };
     let options = observation_options(config);
     let make = || options.of(delayed(request.make()?, config.environment.step_delay_us));
     VectorEnvironment::new((0..count).map(|_| make()).collect::<Result<_, EnvironmentError>>()?)
