@@ -148,11 +148,11 @@ pub enum EnvironmentError {
         /// Environment.
         id: String,
         /// The name that was given.
-        key: String,
+        key: Box<str>,
         /// What to write instead, where that is known; follows the name directly.
-        suggestion: String,
+        suggestion: Box<str>,
         /// All names.
-        known: String,
+        known: Box<str>,
     },
     /// A keyword argument that the environment has, of a value that it cannot take.
     #[error("`{id}` cannot take {key} = {value} in environment.keyword_arguments: give {expected}")]
@@ -160,11 +160,11 @@ pub enum EnvironmentError {
         /// Environment.
         id: String,
         /// The argument.
-        key: String,
+        key: &'static str,
         /// What was given.
-        value: String,
+        value: Box<str>,
         /// What it takes.
-        expected: String,
+        expected: Box<str>,
     },
     /// There is no Python for it.
     #[error("`{id}` is stepped by Python: {source}")]

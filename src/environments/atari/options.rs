@@ -70,7 +70,8 @@ impl Options {
     pub(super) fn read(id: &str, arguments: &Map<String, Value>) -> Result<Self, EnvironmentError> {
         if let Some(key) = arguments.keys().find(|key| !NAMES.contains(&key.as_str())) {
             let suggestion = most_similar(key, NAMES).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
-            return Err(EnvironmentError::UnknownArgument { id: id.into(), key: key.clone(), suggestion, known: NAMES.join(", ") });
+            let (key, known) = (key.as_str().into(), NAMES.join(", ").into());
+            return Err(EnvironmentError::UnknownArgument { id: id.into(), key, suggestion: suggestion.into(), known });
         }
         let given = Given { id, arguments };
         let default = Self::default();
@@ -98,26 +99,26 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    fn whole(&self, key: &str, least: u64, most: u64, default: u64) -> Result<u64, EnvironmentError> {
+    fn whole(&self, key: &'static str, least: u64, most: u64, default: u64) -> Result<u64, EnvironmentError> {
         let Some(value) = self.arguments.get(key) else { return Ok(default) };
         let expected = || format!("a whole number from {least} to {most}");
         value.as_u64().filter(|number| (least..=most).contains(number)).ok_or_else(|| self.invalid(key, value, expected()))
     }
 
-    fn flag(&self, key: &str, default: bool) -> Result<bool, EnvironmentError> {
+    fn flag(&self, key: &'static str, default: bool) -> Result<bool, EnvironmentError> {
         let Some(value) = self.arguments.get(key) else { return Ok(default) };
         value.as_bool().ok_or_else(|| self.invalid(key, value, "true or false".into()))
     }
 
-    fn sticky(&self, key: &str, default: f64) -> Result<f64, EnvironmentError> {
+    fn sticky(&self, key: &'static str, default: f64) -> Result<f64, EnvironmentError> {
         let Some(value) = self.arguments.get(key) else { return Ok(default) };
         let [never, sometimes] = STICKY;
         let expected = || format!("{never} (actions are always taken) or {sometimes} (sticky actions, as in ALE/...-v5)");
         value.as_f64().filter(|number| STICKY.contains(number)).ok_or_else(|| self.invalid(key, value, expected()))
     }
 
-    fn invalid(&self, key: &str, value: &Value, expected: String) -> EnvironmentError {
-        EnvironmentError::InvalidArgument { id: self.id.into(), key: key.into(), value: value.to_string(), expected }
+    fn invalid(&self, key: &'static str, value: &Value, expected: String) -> EnvironmentError {
+        EnvironmentError::InvalidArgument { id: self.id.into(), key, value: value.to_string().into(), expected: expected.into() }
     }
 }
 
