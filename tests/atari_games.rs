@@ -5,7 +5,6 @@
 mod python_support;
 mod run_support;
 
-use std::path::Path;
 use std::process::Command;
 
 use python_support::{in_prepared_process, request};
@@ -149,14 +148,15 @@ fn what_is_wrong_with_a_game_is_told_before_a_run_starts() {
 #[test]
 fn a_game_whose_file_is_missing_or_another_is_told_before_a_run_starts() {
     let games = tempfile::tempdir().unwrap();
-    let with_games_of = |folder: &Path| {
-        let folder = folder.to_owned();
-        move |command: &mut Command| drop(command.env("ALE_ROMS_DIR", folder))
+    let in_games = || {
+        refused_run(&[], |command| {
+            command.env("ALE_ROMS_DIR", games.path());
+        })
     };
-    let said = refused_run(&[], with_games_of(games.path()));
+    let said = in_games();
     assert!(said.contains("pong.bin is missing; install it again:") && said.contains("ale-py==0.12.1"), "{said}");
     std::fs::write(games.path().join("pong.bin"), "no game").unwrap();
-    let said = refused_run(&[], with_games_of(games.path()));
+    let said = in_games();
     assert!(said.contains("The hash of pong.bin does not match"), "{said}");
 }
 

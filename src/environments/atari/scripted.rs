@@ -38,7 +38,7 @@ impl Default for Scripted {
 impl Scripted {
     /// The shade of the screen after so many frames. Odd frames are darker than those before them, as where games flicker.
     pub(super) fn shade(frame: u32) -> u8 {
-        (frame % 100 + if frame % 2 == 0 { 100 } else { 0 }) as u8
+        (frame % 100 + if frame.is_multiple_of(2) { 100 } else { 0 }) as u8
     }
 }
 
