@@ -4,7 +4,7 @@
     python3 -m venv /tmp/atari && /tmp/atari/bin/pip install gymnasium==1.4.0 numpy==2.4.6 ale-py==0.12.1 opencv-python-headless==5.0.0.93
     /tmp/atari/bin/pip install envpool      # where there is a wheel for this Python; left out otherwise
     cargo bench --no-default-features --features python --bench atari_steps --no-run
-    /tmp/atari/bin/python benches/peers/atari_steps.py
+    /tmp/atari/bin/python benches/peers/atari_steps.py      # SHOAL_ATARI_STEPS names a program that is built already
 
 All skip four frames, take the brighter of the last two, shrink them to 84 x 84 grey pixels and stack four; all take the same actions,
 without sticky ones, and reset where a game ends. They take turns in processes of one thread. The clock is the process's own, so other users
@@ -84,7 +84,9 @@ def envpool_vector(environments):
 
 
 def shoal():
-    command = ["cargo", "bench", "--quiet", "--no-default-features", "--features", "python", "--bench", "atari_steps", "--", "Pong", "84", str(SECONDS)]
+    bench = ["cargo", "bench", "--quiet", "--no-default-features", "--features", "python", "--bench", "atari_steps", "--"]
+    program = os.environ.get("SHOAL_ATARI_STEPS")
+    command = [*([program, "--bench"] if program else bench), "Pong", "84", str(SECONDS)]
     output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return float(output.stdout.split()[-1])
 

@@ -2,8 +2,8 @@
 //!
 //! A pixel of the small image is the mean of the area that it covers in the large one. OpenCV sums along the rows first, then
 //! down the columns, in `f32`; the same sums in the same order give the same bytes, also where a mean lies between two of them.
-//! Where both lengths shrink by whole numbers OpenCV has other sums, which are not here: [`SMALLEST`](super::options::SMALLEST)
-//! keeps clear of them.
+//! Where both lengths shrink by whole numbers OpenCV has other sums, which are not here: the least
+//! `screen_size` keeps clear of them.
 
 /// Shares of a pixel that are smaller are left out.
 const SMALLEST_SHARE: f64 = 1e-3;
@@ -103,9 +103,27 @@ impl AreaResize {
     }
 }
 
+/// The small pixels of a large row. The usual numbers of taps are known to the compiler, which then writes the sums out.
 fn sum_across(across: &Axis, large: &[u8], row: &mut [f32]) {
-    for (sum, (start, weights)) in row.iter_mut().zip(across.pixels()) {
-        *sum = large[start..].iter().zip(weights).fold(0.0, |sum, (&value, weight)| sum + f32::from(value) * weight);
+    match across.taps {
+        3 => sum_taps::<3>(across, large, row),
+        5 => sum_taps::<5>(across, large, row),
+        _ => {
+            for (sum, (start, weights)) in row.iter_mut().zip(across.pixels()) {
+                *sum = large[start..].iter().zip(weights).fold(0.0, |sum, (&value, weight)| sum + f32::from(value) * weight);
+            }
+        }
+    }
+}
+
+fn sum_taps<const TAPS: usize>(across: &Axis, large: &[u8], row: &mut [f32]) {
+    let (weights, _) = across.weights.as_chunks::<TAPS>();
+    for (sum, (&start, weights)) in row.iter_mut().zip(across.starts.iter().zip(weights)) {
+        let pixels: &[u8] = &large[start..start + TAPS];
+        *sum = 0.0;
+        for tap in 0..TAPS {
+            *sum += f32::from(pixels[tap]) * weights[tap];
+        }
     }
 }
 

@@ -5,26 +5,12 @@
 
 use super::super::progress::Progress;
 use super::super::request::Purpose;
-use super::super::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentSpec, Moment, ObservationSpace, Outcome, Step};
+use super::super::{Action, Environment, EnvironmentError, EnvironmentSpec, Moment, Outcome, Step};
 use super::emulator::{Emulator, Input};
-use super::game::{FRAME_SKIP, Game};
+use super::game::Game;
 use super::options::Options;
+use super::spec;
 use crate::values::{Value, ValuesMut};
-
-/// What is fixed about the game `id`, which knows so many actions.
-pub(super) fn spec(id: &str, actions: usize, options: &Options) -> EnvironmentSpec {
-    let size = options.screen_size;
-    EnvironmentSpec {
-        id: id.into(),
-        observation: ObservationSpace::bytes(&[size, size]),
-        action: ActionSpace::Discrete { n: actions },
-        // At most: frames that a game waits at its start count, too.
-        time_limit_steps: Some(options.max_num_frames_per_episode.div_ceil(FRAME_SKIP)),
-        reward_threshold: None,
-        // What moves, and where to, does not show in one frame.
-        frame_stack: 4,
-    }
-}
 
 /// A game of the Atari 2600.
 pub(super) struct Atari<E> {

@@ -5,11 +5,8 @@
 
 use super::area::AreaResize;
 use super::emulator::{Emulator, Ending, Input};
-use super::options::Options;
+use super::options::{FRAME_SKIP, Options};
 use super::starts::Starts;
-
-/// Emulated frames of a step.
-pub(super) const FRAME_SKIP: u32 = 4;
 
 /// A step of a game.
 #[derive(Debug, Clone, Copy, PartialEq)]

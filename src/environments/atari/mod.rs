@@ -1,18 +1,23 @@
 //! Games of the Atari 2600, by the names that Gymnasium gives them: `atari:Pong`, `atari:SpaceInvaders`.
 //!
 //! The emulator is ALE's, from the Python package `ale-py`, whose methods are called directly in the interpreter of the actor's
-//! process (`ale`). What makes a learner's frames of its screens is Rust ([`game`], [`area`]), and equals Gymnasium's wrappers byte
+//! process (`ale`). What makes a learner's frames of its screens is Rust (`game`, `area`), and equals Gymnasium's wrappers byte
 //! for byte. docs/atari.md says what can be set.
 
 #[cfg(feature = "python")]
 mod ale;
+#[cfg(any(feature = "python", test))]
 mod area;
+#[cfg(any(feature = "python", test))]
 mod emulator;
+#[cfg(any(feature = "python", test))]
 mod environment;
+#[cfg(any(feature = "python", test))]
 mod game;
 mod options;
 #[cfg(test)]
 mod scripted;
+#[cfg(any(feature = "python", test))]
 mod starts;
 
 use serde::Deserialize;
@@ -21,8 +26,8 @@ use serde_json::json;
 use super::python::probe;
 use super::registry::Origin;
 use super::request::{EnvironmentRequest, Examined};
-use super::{Environment, EnvironmentError};
-use options::Options;
+use super::{ActionSpace, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace};
+use options::{FRAME_SKIP, Options};
 
 /// Begins the name of every environment in this folder.
 pub(super) const PREFIX: &str = "atari:";
@@ -57,11 +62,26 @@ impl Origin for AtariGames {
         let (game, options) = read(request)?;
         let question = json!([game, options.repeat_action_probability, options.max_num_frames_per_episode]);
         let Console { actions, software } = probe::ask(request, Some(CONSOLE), &question)?;
-        Ok(Examined { spec: environment::spec(&request.id, actions, &options), software })
+        Ok(Examined { spec: spec(&request.id, actions, &options), software })
     }
 
     fn needs_python(&self) -> bool {
         true
+    }
+}
+
+/// What is fixed about the game `id`, which knows so many actions.
+fn spec(id: &str, actions: usize, options: &Options) -> EnvironmentSpec {
+    let size = options.screen_size;
+    EnvironmentSpec {
+        id: id.into(),
+        observation: ObservationSpace::bytes(&[size, size]),
+        action: ActionSpace::Discrete { n: actions },
+        // At most: frames that a game waits at its start count, too.
+        time_limit_steps: Some(options.max_num_frames_per_episode.div_ceil(FRAME_SKIP)),
+        reward_threshold: None,
+        // What moves, and where to, does not show in one frame.
+        frame_stack: 4,
     }
 }
 

@@ -5,6 +5,8 @@ use serde_json::{Map, Value};
 use super::super::EnvironmentError;
 use super::super::registry::most_similar;
 
+/// Emulated frames of a step.
+pub(super) const FRAME_SKIP: u32 = 4;
 /// A frame's side is at least a tenth of the screen's 210 rows.
 pub(super) const SMALLEST: u64 = 21;
 /// And at most its 160 columns: frames are shrunk, never enlarged.
