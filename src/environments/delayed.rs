@@ -5,7 +5,7 @@
 use std::thread;
 use std::time::Duration;
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Picture, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Picture, Step};
 use crate::values::ValuesMut;
 
 /// Make every step of `environment` sleep for `step_delay_us` microseconds; zero returns it unchanged.
@@ -42,5 +42,9 @@ impl Environment for Delayed {
 
     fn picture(&self) -> Result<Picture, EnvironmentError> {
         self.environment.picture()
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.environment.outcome()
     }
 }

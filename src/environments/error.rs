@@ -148,6 +148,30 @@ pub enum EnvironmentError {
         /// What was given.
         given: String,
     },
+    /// A keyword argument that the environment does not have.
+    #[error("`{id}` takes no argument `{key}` in environment.keyword_arguments{suggestion}; it takes {known}")]
+    UnknownArgument {
+        /// Environment.
+        id: String,
+        /// The name that was given.
+        key: Box<str>,
+        /// What to write instead, where that is known; follows the name directly.
+        suggestion: Box<str>,
+        /// All names.
+        known: Box<str>,
+    },
+    /// A keyword argument that the environment has, of a value that it cannot take.
+    #[error("`{id}` cannot take {key} = {value} in environment.keyword_arguments: give {expected}")]
+    InvalidArgument {
+        /// Environment.
+        id: String,
+        /// The argument.
+        key: &'static str,
+        /// What was given.
+        value: Box<str>,
+        /// What it takes.
+        expected: Box<str>,
+    },
     /// There is no Python for it.
     #[error("`{id}` is stepped by Python: {source}")]
     Interpreter {

@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 use thiserror::Error;
 
 use super::drawing::Animation;
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Picture, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Picture, Step};
 use crate::values::ValuesMut;
 
 /// How long the last picture stays before the film begins again.
@@ -165,5 +165,9 @@ impl Environment for Filmed {
 
     fn picture(&self) -> Result<Picture, EnvironmentError> {
         self.environment.picture()
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.environment.outcome()
     }
 }

@@ -1,6 +1,6 @@
 //! An environment of bytes for those who learn from floats.
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Picture, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Outcome, Picture, Step};
 use crate::values::{Value, ValueBuffer, ValueType, ValuesMut};
 
 /// Show the bytes of `environment` as floats from 0 to 255; one that shows floats is returned unchanged.
@@ -53,5 +53,9 @@ impl Environment for Floats {
 
     fn picture(&self) -> Result<Picture, EnvironmentError> {
         self.environment.picture()
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.environment.outcome()
     }
 }

@@ -6,6 +6,7 @@
 //! arguments by [`EnvironmentRequest::make`].
 
 mod acrobot;
+mod atari;
 mod cart_pole;
 mod catch;
 pub mod conformance;
@@ -40,7 +41,7 @@ pub use error::{EnvironmentError, Moment};
 pub use generator::Generator;
 pub use observed::ObservationOptions;
 pub use registry::{make, names, spec};
-pub use request::{EnvironmentRequest, Examined};
+pub use request::{EnvironmentRequest, Examined, Purpose};
 pub use seed_sequence::{SeedSequence, derive_seed};
 pub use spaces::{Action, ActionSpace, ObservationSpace};
 pub use vector::{Actions, FinishedEpisode, VectorEnvironment};
@@ -84,6 +85,22 @@ impl Step {
     }
 }
 
+/// What the end of an episode says of the task.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Outcome {
+    /// An episode is all there is: its rewards add up to its score.
+    SumOfRewards,
+    /// The episode was a part, and the task goes on in the next one: there is no score yet.
+    Unfinished,
+    /// The task is over.
+    Finished {
+        /// What it came to, in the task's own points.
+        score: f64,
+        /// Its length, over all episodes that were part of it.
+        length_steps: u32,
+    },
+}
+
 /// One environment, in the sense of Gymnasium: `reset`, then `step` until terminated or truncated, then `reset` again.
 ///
 /// [`conformance::check`] puts an implementation through the rules written here.
@@ -115,5 +132,11 @@ pub trait Environment {
     /// [`EnvironmentError::NoPicture`] unless it is overridden: all native environments are drawn.
     fn picture(&self) -> Result<Picture, EnvironmentError> {
         Err(EnvironmentError::NoPicture { id: self.spec().id.clone() })
+    }
+
+    /// What the episode came to that the last step ended: where a learner sees less than the task ([`Purpose::Training`]), the
+    /// sum of its rewards says little. To be asked after a step that ended one, before the next reset.
+    fn outcome(&self) -> Outcome {
+        Outcome::SumOfRewards
     }
 }

@@ -2,7 +2,7 @@
 
 use super::floats::{as_floats, spec_as_floats};
 use super::stacked::{stacked, stacked_spec};
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Picture, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Picture, Step};
 use crate::values::ValuesMut;
 
 /// How an agent observes an environment.
@@ -78,6 +78,10 @@ impl Environment for Divided {
 
     fn picture(&self) -> Result<Picture, EnvironmentError> {
         self.environment.picture()
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.environment.outcome()
     }
 }
 

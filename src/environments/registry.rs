@@ -1,6 +1,7 @@
 //! From an id to the environment: native ones by their bare names, others by the prefix before the colon.
 
 use super::acrobot::Acrobot;
+use super::atari::{self, AtariGames};
 use super::cart_pole::CartPole;
 use super::catch::Catch;
 use super::mountain_car::MountainCar;
@@ -31,7 +32,7 @@ pub(super) trait Origin: Sync {
 }
 
 /// Origins by the prefix of their ids.
-const PREFIXES: [(&str, &dyn Origin); 2] = [("gymnasium:", &InPython), ("python:", &InPython)];
+const PREFIXES: [(&str, &dyn Origin); 3] = [(atari::PREFIX, &AtariGames), ("gymnasium:", &InPython), ("python:", &InPython)];
 
 /// An environment that is part of this program.
 pub(super) struct Entry {
@@ -124,6 +125,16 @@ impl Entry {
         }
         Err(EnvironmentError::TakesNoArguments { id: self.id.into(), given: request.keyword_arguments.clone() })
     }
+}
+
+/// The name most like `asked`, if one is like it.
+pub(super) fn most_similar<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    names
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(asked, name), name))
+        .filter(|(similarity, _)| *similarity >= SUGGESTION_SIMILARITY)
+        .max_by(|(left, _), (right, _)| left.total_cmp(right))
+        .map(|(_, name)| name)
 }
 
 fn nearest(id: &str) -> Option<&'static str> {

@@ -8,6 +8,15 @@ use super::{Environment, EnvironmentError, EnvironmentSpec, registry};
 /// How long an environment may take to be made, unless somebody says otherwise.
 const DEFAULT_PATIENCE: Duration = Duration::from_mins(1);
 
+/// What an environment is stepped for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To learn from: what makes that easier may be changed, such as the size of rewards or what ends an episode.
+    Training,
+    /// To see what is reached in the task as it is.
+    Evaluation,
+}
+
 /// An environment as a user asks for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EnvironmentRequest {
@@ -19,6 +28,8 @@ pub struct EnvironmentRequest {
     pub python: String,
     /// Where modules and files of the user's own are searched, in this order.
     pub search_folders: Vec<PathBuf>,
+    /// What it is for. Only games of the Atari 2600 differ.
+    pub purpose: Purpose,
     /// How long [`examine`](Self::examine) waits.
     pub patience: Duration,
 }
@@ -33,13 +44,14 @@ pub struct Examined {
 }
 
 impl EnvironmentRequest {
-    /// The environment of that id, without arguments.
+    /// The environment of that id, without arguments, as it is.
     pub fn new(id: impl Into<String>) -> Self {
         Self {
             id: id.into(),
             keyword_arguments: "{}".into(),
             python: String::new(),
             search_folders: Vec::new(),
+            purpose: Purpose::Evaluation,
             patience: DEFAULT_PATIENCE,
         }
     }

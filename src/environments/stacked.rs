@@ -1,7 +1,7 @@
 //! An environment whose single observation does not tell enough, a picture of a moving ball for instance: what is seen of it is its last
 //! few observations, one after another.
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Picture, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Outcome, Picture, Step};
 use crate::values::{ValueBuffer, ValuesMut};
 
 /// Show the last `frames` observations of `environment` instead of one, the oldest first, along a first dimension; an observation that has
@@ -83,6 +83,10 @@ impl Environment for Stacked {
 
     fn picture(&self) -> Result<Picture, EnvironmentError> {
         self.environment.picture()
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.environment.outcome()
     }
 }
 

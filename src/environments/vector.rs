@@ -4,7 +4,7 @@
 //! the same step ("same-step autoreset"): what to act on next and the true successor of the step are then two different
 //! observations, and a learner needs both.
 
-use super::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentSpec, derive_seed};
+use super::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentSpec, Outcome, derive_seed};
 use crate::values::{ValueBuffer, Values};
 
 /// One action for each environment, in order.
@@ -16,12 +16,12 @@ pub enum Actions<'a> {
     Continuous(&'a [f32]),
 }
 
-/// An episode that ended in the last step.
+/// An episode that ended in the last step, or the whole of what it was the last part of.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FinishedEpisode {
     /// Position of the environment in the vector.
     pub environment: usize,
-    /// Undiscounted sum of the episode's rewards.
+    /// Undiscounted sum of its rewards, or its score where rewards were changed for training.
     pub episode_return: f64,
     /// Its length.
     pub length_steps: u32,
@@ -41,6 +41,8 @@ pub struct VectorEnvironment {
     truncated: Vec<bool>,
     returns: Vec<f64>,
     lengths_steps: Vec<u32>,
+    /// Environments whose episode ended in the last step.
+    ended: Vec<usize>,
     finished: Vec<FinishedEpisode>,
     /// Why the next step needs a reset, if it does.
     needs_reset: Option<&'static str>,
@@ -70,6 +72,7 @@ impl VectorEnvironment {
             truncated: vec![false; count],
             returns: vec![0.0; count],
             lengths_steps: vec![0; count],
+            ended: Vec::with_capacity(count),
             finished: Vec::with_capacity(count),
             needs_reset: Some("before its first reset"),
         })
@@ -106,6 +109,7 @@ impl VectorEnvironment {
         self.truncated.fill(false);
         self.returns.fill(0.0);
         self.lengths_steps.fill(0);
+        self.ended.clear();
         self.finished.clear();
         self.needs_reset = None;
         Ok(())
@@ -123,6 +127,7 @@ impl VectorEnvironment {
         }
         self.check(actions)?;
         self.needs_reset = Some("after a step that failed");
+        self.ended.clear();
         self.finished.clear();
         match actions {
             Actions::Discrete(indices) => {
@@ -143,7 +148,7 @@ impl VectorEnvironment {
 
     /// What to act on next, E x observation: where an episode ended, the first observation of the next one.
     pub fn observations(&self) -> Values<'_> {
-        if self.finished.is_empty() { self.successors.values() } else { self.restarted.values() }
+        if self.ended.is_empty() { self.successors.values() } else { self.restarted.values() }
     }
 
     /// What the last step led to, E x observation: where an episode ended, its last observation.
@@ -166,7 +171,8 @@ impl VectorEnvironment {
         &self.truncated
     }
 
-    /// Episodes that ended in the last step, in the order of their environments.
+    /// Episodes that ended in the last step, in the order of their environments: where episodes are parts of a task that goes on
+    /// ([`Outcome`]), the whole of it once it is over.
     pub fn finished_episodes(&self) -> &[FinishedEpisode] {
         &self.finished
     }
@@ -206,23 +212,31 @@ impl VectorEnvironment {
         self.returns[index] += step.reward;
         self.lengths_steps[index] += 1;
         if step.ended() {
-            let (episode_return, length_steps) = (self.returns[index], self.lengths_steps[index]);
-            self.finished.push(FinishedEpisode { environment: index, episode_return, length_steps });
-            self.returns[index] = 0.0;
-            self.lengths_steps[index] = 0;
+            let sum = (std::mem::take(&mut self.returns[index]), std::mem::take(&mut self.lengths_steps[index]));
+            let finished = match self.environments[index].outcome() {
+                Outcome::SumOfRewards => Some(sum),
+                Outcome::Unfinished => None,
+                Outcome::Finished { score, length_steps } => Some((score, length_steps)),
+            };
+            self.ended.push(index);
+            self.finished.extend(finished.map(|(episode_return, length_steps)| FinishedEpisode {
+                environment: index,
+                episode_return,
+                length_steps,
+            }));
         }
         Ok(())
     }
 
     /// Nothing is copied in a step that ends no episode: then one matrix serves as both.
     fn restart_finished(&mut self) -> Result<(), EnvironmentError> {
-        if self.finished.is_empty() {
+        if self.ended.is_empty() {
             return Ok(());
         }
         self.restarted.values_mut().copy_from(self.successors.values());
-        for episode in &self.finished {
-            let observation = self.restarted.row_mut(episode.environment, self.observation_len);
-            self.environments[episode.environment].reset(None, observation)?;
+        for &index in &self.ended {
+            let observation = self.restarted.row_mut(index, self.observation_len);
+            self.environments[index].reset(None, observation)?;
         }
         Ok(())
     }

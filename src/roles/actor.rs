@@ -7,7 +7,7 @@
 
 use super::run::{Laps, RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random, RunningStatistics};
-use crate::environments::VectorEnvironment;
+use crate::environments::{Purpose, VectorEnvironment};
 use crate::experience::{Choice, Recorder, Steps};
 use crate::replay::{Replay, StagingArea, Turn};
 use crate::segment::counters::Counter;
@@ -75,7 +75,7 @@ impl<'a> Actor<'a> {
     /// Set up, with the environments reset. The parameters are read at the first step.
     pub fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
         let count = run.config.actor.environments;
-        let mut environments = run.environments(count)?;
+        let mut environments = run.environments(count, Purpose::Training)?;
         environments.reset(run.seed())?;
         let policy = run.algorithm.policy()?;
         let board = run.segment.parameter_board();

@@ -8,14 +8,15 @@ use crate::algorithms::registry as algorithms;
 use crate::config::Config;
 use crate::environments::film::Film;
 use crate::environments::{
-    EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, VectorEnvironment, delayed, python,
+    EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, Purpose, VectorEnvironment, delayed,
+    python,
 };
 
 /// How long a process may take to set up at least, however short the time that it may be silent afterwards: interpreters and
 /// simulators are read from the disk then.
 pub(super) const STARTING_PATIENCE: Duration = Duration::from_mins(1);
 
-/// The environment that the configuration asks for.
+/// The environment that the configuration asks for, to train in.
 pub fn request(config: &Config) -> EnvironmentRequest {
     let environment = &config.environment;
     EnvironmentRequest {
@@ -23,6 +24,7 @@ pub fn request(config: &Config) -> EnvironmentRequest {
         keyword_arguments: environment.keyword_arguments.clone(),
         python: environment.python.clone(),
         search_folders: env::split_paths(&environment.python_path).filter(|folder| !folder.as_os_str().is_empty()).collect(),
+        purpose: Purpose::Training,
         patience: Duration::from_secs_f64(config.machine.hang_timeout_s).max(STARTING_PATIENCE),
     }
 }
@@ -36,14 +38,14 @@ pub fn observation_options(config: &Config) -> ObservationOptions {
     }
 }
 
-/// `count` environments, as the configuration describes them, not yet reset.
-pub fn make(config: &Config, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
-    make_filmed(config, count, None)
+/// `count` environments for `purpose`, as the configuration describes them, not yet reset.
+pub fn make(config: &Config, count: usize, purpose: Purpose) -> Result<VectorEnvironment, EnvironmentError> {
+    make_filmed(config, count, purpose, None)
 }
 
 /// As [`make`]; `film` is that of the first one's next episode.
-pub fn make_filmed(config: &Config, count: usize, film: Option<&Film>) -> Result<VectorEnvironment, EnvironmentError> {
-    let request = request(config);
+pub fn make_filmed(config: &Config, count: usize, purpose: Purpose, film: Option<&Film>) -> Result<VectorEnvironment, EnvironmentError> {
+    let request = EnvironmentRequest { purpose, ..request(config) };
     let options = observation_options(config);
     let make = |index: usize| {
         let environment = delayed(request.make()?, config.environment.step_delay_us);

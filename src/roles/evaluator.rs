@@ -16,7 +16,7 @@ use super::run::{RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::checkpoint::{self, Keeper, Unsaved, WeightsEvaluation, WeightsMetadata};
 use crate::config::Config;
-use crate::environments::{VectorEnvironment, derive_seed};
+use crate::environments::{Purpose, VectorEnvironment, derive_seed};
 use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use crate::segment::system;
@@ -142,7 +142,7 @@ impl<'a> Evaluator<'a> {
     /// be beaten. That one made `attempts` to confirm the goal.
     pub fn new(run: &'a Run<'a>, best_path: std::path::PathBuf, attempts: u64) -> Result<Self, RoleError> {
         Ok(Self {
-            environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS))?,
+            environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS), Purpose::Evaluation)?,
             policy: run.algorithm.policy()?,
             parameters: vec![0.0; run.segment.parameter_board().len()],
             evaluated_version: 0,

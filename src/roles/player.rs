@@ -12,8 +12,8 @@ use super::{environments, evaluator};
 use crate::algorithms::{AlgorithmError, registry as algorithms};
 use crate::checkpoint::{Policy, WeightsError, WeightsEvaluation};
 use crate::config::{Config, ConfigErrors};
-use crate::environments::EnvironmentError;
 use crate::environments::film::{Film, FilmError, FinishedFilm};
+use crate::environments::{EnvironmentError, Purpose};
 use crate::telemetry::{Evaluation, RunFolder, Statistics, TelemetryError};
 
 /// Which weights of a run.
@@ -143,7 +143,7 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64, film: Option<
     config.network.dueling = saved.spec.is_dueling();
     config.algorithm.normalise_observations = saved.metadata.input_scaling.is_some();
     let episodes = episodes.max(1);
-    let mut environments = environments::make_filmed(&config, episodes.min(MOST_ENVIRONMENTS), film.as_ref())?;
+    let mut environments = environments::make_filmed(&config, episodes.min(MOST_ENVIRONMENTS), Purpose::Evaluation, film.as_ref())?;
     let algorithm = algorithms::build(&config, environments.spec())?;
     let expected = algorithm.network().parameter_count();
     if saved.parameters.len() != expected {

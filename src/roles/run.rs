@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::environments;
 use crate::algorithms::{Algorithm, AlgorithmError, Random};
 use crate::config::Config;
-use crate::environments::{EnvironmentError, EnvironmentSpec, VectorEnvironment};
+use crate::environments::{EnvironmentError, EnvironmentSpec, Purpose, VectorEnvironment};
 use crate::replay::{Replay, StagingArea};
 use crate::segment::control::{Control, RunState};
 use crate::segment::processes::{ProcessSlot, Role};
@@ -102,9 +102,9 @@ impl<'a> Run<'a> {
         mixed ^ mixed >> 31
     }
 
-    /// `count` environments, as the configuration describes them, not yet reset.
-    pub fn environments(&self, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
-        let made = environments::make(self.config, count)?;
+    /// `count` environments for `purpose`, as the configuration describes them, not yet reset.
+    pub fn environments(&self, count: usize, purpose: Purpose) -> Result<VectorEnvironment, EnvironmentError> {
+        let made = environments::make(self.config, count, purpose)?;
         environments::check_unchanged(made.spec(), self.environment)?;
         Ok(made)
     }

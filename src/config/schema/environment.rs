@@ -6,13 +6,15 @@ use crate::config::limits::{Limits, whole};
 table! {
     /// The environment to train in.
     [environment] EnvironmentConfig {
-        /// The environment: a native one by its name (`CartPole-v1`), any of Gymnasium's as `gymnasium:HalfCheetah-v5`, one of your own as
-        /// `python:my_task:MyTask` (module and class) or `python:tasks/my_task.py:MyTask` (file and class).
+        /// The environment: a native one by its name (`CartPole-v1`), a game of the Atari 2600 as `atari:Pong`, any of Gymnasium's as
+        /// `gymnasium:HalfCheetah-v5`, one of your own as `python:my_task:MyTask` (module and class) or
+        /// `python:tasks/my_task.py:MyTask` (file and class).
         id: String = String::new(), Limits::Text { form: "the name of an environment, such as \"CartPole-v1\"", accepts: |id| !id.is_empty() }, "";
-        /// What the environment's constructor is given, as a JSON object: `'{"gravity": 9.8}'`. Native environments take nothing.
+        /// What the environment's constructor is given, as a JSON object: `'{"gravity": 9.8}'`. Native environments take nothing; `docs/atari.md`
+        /// says what games of the Atari 2600 take.
         keyword_arguments: String = "{}".to_owned(), Limits::Text { form: "a JSON object in quotes, such as '{\"gravity\": 9.8}'", accepts: |_| true }, "";
-        /// The Python whose packages `gymnasium:` and `python:` environments use, as the path of its program. Empty: that of `VIRTUAL_ENV`, else
-        /// `.venv` of the checkout, else `python3` on `PATH`.
+        /// The Python whose packages `atari:`, `gymnasium:` and `python:` environments use, as the path of its program. Empty: that of
+        /// `VIRTUAL_ENV`, else `.venv` of the checkout, else `python3` on `PATH`.
         python: String = String::new(), Limits::Text { form: "the path of a Python interpreter, or \"\"", accepts: |_| true }, "";
         /// Folders in which the modules and files of `python:` environments are searched, separated by colons. Empty: the folder of the
         /// configuration file, then the current one.

@@ -17,9 +17,10 @@ from importlib import metadata
 
 # What is installed when nothing of Gymnasium is there; the set-up of a checkout pins the same version.
 GYMNASIUM = "gymnasium[classic-control,box2d,mujoco]==1.4.0"
+ALE = "ale-py==0.12.1"
 # Extras of Gymnasium, and packages, that bring a module of another name.
 EXTRAS = {"Box2D": "box2d", "mujoco": "mujoco", "pygame": "classic-control", "cv2": "other", "moviepy": "other"}
-PACKAGES = {"ale_py": "ale-py", "cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+PACKAGES = {"ale_py": ALE, "cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 # Simulators whose version decides about results.
 SIMULATORS = {"mujoco": "mujoco", "Box2D": "Box2D", "ale_py": "ale-py", "jax": "jax", "pybullet": "pybullet"}
 

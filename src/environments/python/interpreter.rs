@@ -19,6 +19,24 @@ const SETTLE: &str = include_str!("settle.py");
 /// The functions of `bridge.py`.
 static BRIDGE_MODULE: OnceLock<Py<PyModule>> = OnceLock::new();
 
+/// The module `name` with the functions of `source`, which is run once; it may import `shoal_bridge`. `kept` is where it stays.
+pub(in crate::environments) fn module(
+    request: &EnvironmentRequest,
+    kept: &'static OnceLock<Py<PyModule>>,
+    source: &str,
+    name: &str,
+) -> Result<&'static Py<PyModule>, EnvironmentError> {
+    if let Some(module) = kept.get() {
+        return Ok(module);
+    }
+    bridge(request)?;
+    let module = Python::attach(|py| match run(py, source, BRIDGE_NAME, name) {
+        Ok(module) => Ok(module.unbind()),
+        Err(error) => Err(error_of(py, &error, &request.id, Moment::Construction)),
+    })?;
+    Ok(kept.get_or_init(|| module))
+}
+
 /// The functions of `bridge.py`, in an interpreter that is started if this is the first call.
 pub(super) fn bridge(request: &EnvironmentRequest) -> Result<&'static Py<PyModule>, EnvironmentError> {
     if let Some(module) = BRIDGE_MODULE.get() {
@@ -33,22 +51,22 @@ pub(super) fn bridge(request: &EnvironmentRequest) -> Result<&'static Py<PyModul
 }
 
 fn start(py: Python<'_>, chosen: &Chosen) -> PyResult<Py<PyModule>> {
-    let settle = module(py, SETTLE, "<shoal start>", "shoal_settle")?;
+    let settle = run(py, SETTLE, "<shoal start>", "shoal_settle")?;
     let stack_descriptor = process::stack_file().map_or(-1, AsRawFd::as_raw_fd);
     // As strings: Python's `sys` holds no path objects.
     let folders: Vec<_> = chosen.package_folders.iter().map(|folder| folder.as_os_str()).collect();
     settle.call_method1("settle", (chosen.executable.as_os_str(), chosen.prefix.as_os_str(), folders, stack_descriptor))?;
-    Ok(module(py, BRIDGE, BRIDGE_NAME, "shoal_bridge")?.unbind())
+    Ok(run(py, BRIDGE, BRIDGE_NAME, "shoal_bridge")?.unbind())
 }
 
-fn module<'py>(py: Python<'py>, source: &str, file: &str, name: &str) -> PyResult<Bound<'py, PyModule>> {
+fn run<'py>(py: Python<'py>, source: &str, file: &str, name: &str) -> PyResult<Bound<'py, PyModule>> {
     let text = |text: &str| CString::new(text).expect("sources and names hold no zero byte");
     PyModule::from_code(py, &text(source), &text(file), &text(name))
 }
 
 /// What an exception of the environment `id` means, as `report` in `bridge.py` tells it.
 #[cold]
-pub(super) fn error_of(py: Python<'_>, error: &PyErr, id: &str, during: Moment) -> EnvironmentError {
+pub(in crate::environments) fn error_of(py: Python<'_>, error: &PyErr, id: &str, during: Moment) -> EnvironmentError {
     let told = BRIDGE_MODULE.get().map(|bridge| {
         // By value, because only that way the exception carries its traceback.
         let exception = error.clone_ref(py).into_value(py);

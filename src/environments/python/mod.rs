@@ -11,8 +11,8 @@ mod description;
 mod environment;
 mod fault;
 #[cfg(feature = "python")]
-mod interpreter;
-mod probe;
+pub(super) mod interpreter;
+pub(super) mod probe;
 mod process;
 
 pub use process::{become_ready, interpreter_of, prepare, write_stacks_to};

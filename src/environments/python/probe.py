@@ -20,10 +20,14 @@ except BaseException:
 faulthandler.dump_traceback_later(request["patience_s"], exit=True, file=answer)
 bridge = types.ModuleType("shoal_bridge")
 bridge.__file__ = "<shoal>"
-sys.modules["shoal_probe"] = bridge
+sys.modules["shoal_probe"] = sys.modules["shoal_bridge"] = bridge
 try:
     exec(compile(request["bridge"], "<shoal>", "exec"), vars(bridge))
-    result = bridge.examine(request["id"], request["keyword_arguments"], request["search_folders"])
+    examiner = bridge
+    if request["source"] is not None:
+        examiner = types.ModuleType("shoal_examiner")
+        exec(compile(request["source"], "<shoal>", "exec"), vars(examiner))
+    result = examiner.examine(*request["arguments"])
 except BaseException as error:
     result = {"fault": json.loads(bridge.report(error)), "during": bridge.during}
 with os.fdopen(answer, "w") as file:

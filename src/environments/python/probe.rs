@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::process::Stdio;
 
 use serde::Deserialize;
-use serde_json::json;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use super::description::Description;
 use super::fault::Fault;
@@ -18,11 +19,19 @@ const TIMEOUT_MARK: &str = "Timeout (";
 /// Lines of its stack that are not the environment's.
 const OWN_FRAMES: [&str; 2] = ["File \"<shoal", "File \"<string>\""];
 
+/// The answer of `probe.py`.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Answer {
+enum Answer<T> {
     Fault { fault: Fault, during: Tried },
-    Examined { description: Description, software: Vec<(String, String)> },
+    Examined(T),
+}
+
+/// The answer of `examine` in `bridge.py`.
+#[derive(Deserialize)]
+struct Described {
+    description: Description,
+    software: Vec<(String, String)>,
 }
 
 /// What of an examination failed.
@@ -45,9 +54,21 @@ impl Tried {
 }
 
 /// What the requested environment is like, and whether its first reset and step succeed.
+pub(super) fn examine(request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
+    let arguments = json!([request.id, request.keyword_arguments, request.search_folders]);
+    let Described { description, software } = ask(request, None, &arguments)?;
+    let spec = description.into_spec(&request.id).map_err(|reason| EnvironmentError::Unusable { id: request.id.clone(), reason })?;
+    Ok(Examined { spec, software })
+}
+
+/// What the function `examine` of `source`, or else of `bridge.py`, answers to `arguments`.
 ///
 /// What it writes goes to this process's standard error, where warnings of Gymnasium are read once.
-pub(super) fn examine(request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
+pub(in crate::environments) fn ask<T: DeserializeOwned>(
+    request: &EnvironmentRequest,
+    source: Option<&str>,
+    arguments: &Value,
+) -> Result<T, EnvironmentError> {
     let id = &request.id;
     let python = process::interpreter_of(request)?;
     let broken = |error: std::io::Error| {
@@ -57,9 +78,8 @@ pub(super) fn examine(request: &EnvironmentRequest) -> Result<Examined, Environm
 
     let question = json!({
         "bridge": BRIDGE,
-        "id": request.id,
-        "keyword_arguments": request.keyword_arguments,
-        "search_folders": request.search_folders,
+        "source": source,
+        "arguments": arguments,
         "patience_s": request.patience.as_secs_f64(),
     });
     let mut child = python.command().args(["-c", PROBE]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(broken)?;
@@ -74,10 +94,7 @@ pub(super) fn examine(request: &EnvironmentRequest) -> Result<Examined, Environm
     let status = child.wait().map_err(broken)?;
     match serde_json::from_str(&text) {
         Ok(Answer::Fault { fault, during }) => Err(fault.into_error(id, during.moment())),
-        Ok(Answer::Examined { description, software }) => {
-            let spec = description.into_spec(id).map_err(|reason| EnvironmentError::Unusable { id: id.clone(), reason })?;
-            Ok(Examined { spec, software })
-        }
+        Ok(Answer::Examined(answer)) => Ok(answer),
         Err(_) => match text.find(TIMEOUT_MARK) {
             Some(mark) => {
                 let of_the_user = |line: &&str| !OWN_FRAMES.iter().any(|own| line.contains(own));

@@ -162,7 +162,10 @@ fn refuse(error: ConfigError) -> SupervisorError {
 /// An error of the environment, blamed on the key that it is about.
 fn about_environment(loaded: &Loaded, error: &EnvironmentError) -> SupervisorError {
     let key = match error {
-        EnvironmentError::KeywordArguments { .. } | EnvironmentError::TakesNoArguments { .. } => "environment.keyword_arguments",
+        EnvironmentError::KeywordArguments { .. }
+        | EnvironmentError::TakesNoArguments { .. }
+        | EnvironmentError::UnknownArgument { .. }
+        | EnvironmentError::InvalidArgument { .. } => "environment.keyword_arguments",
         EnvironmentError::FramesDoNotDivide { .. } => "environment.frames_per_observation",
         _ => "environment.id",
     };
