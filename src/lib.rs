@@ -16,6 +16,7 @@
 //! ```
 
 pub mod algorithms;
+pub mod catalogue;
 pub mod checkpoint;
 pub mod config;
 pub mod environments;
@@ -23,7 +24,9 @@ pub mod experience;
 pub mod machine;
 pub mod metrics;
 pub mod networks;
+pub mod prelude;
 pub mod presets;
+pub mod program;
 pub mod rendezvous;
 pub mod replay;
 pub mod roles;

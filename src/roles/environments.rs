@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::algorithms::registry as algorithms;
+use crate::catalogue::Catalogue;
 use crate::config::Config;
 use crate::environments::{
     EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, VectorEnvironment, delayed, python,
@@ -27,19 +27,19 @@ pub fn request(config: &Config) -> EnvironmentRequest {
 }
 
 /// How the agent that `config` describes observes the environment.
-pub fn observation_options(config: &Config) -> ObservationOptions {
+pub fn observation_options(catalogue: &Catalogue, config: &Config) -> ObservationOptions {
     ObservationOptions {
         frames_per_observation: config.environment.frames_per_observation,
         frame_stack: config.environment.frame_stack,
-        as_floats: config.algorithm.normalise_observations || !algorithms::learns_from_bytes(&config.algorithm.name),
+        as_floats: config.algorithm.normalise_observations || !catalogue.algorithms().learns_from_bytes(&config.algorithm.name),
     }
 }
 
-/// `count` environments, as the configuration describes them, not yet reset.
-pub fn make(config: &Config, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
+/// `count` environments, as the configuration describes them and `catalogue` knows them, not yet reset.
+pub fn make(catalogue: &Catalogue, config: &Config, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
     let request = request(config);
-    let options = observation_options(config);
-    let make = || options.of(delayed(request.make()?, config.environment.step_delay_us));
+    let options = observation_options(catalogue, config);
+    let make = || options.of(delayed(catalogue.environments().make(&request)?, config.environment.step_delay_us));
     VectorEnvironment::new((0..count).map(|_| make()).collect::<Result<_, EnvironmentError>>()?)
 }
 

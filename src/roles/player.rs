@@ -9,7 +9,8 @@ use thiserror::Error;
 use super::evaluator::MOST_ENVIRONMENTS;
 use super::run::RoleError;
 use super::{environments, evaluator};
-use crate::algorithms::{AlgorithmError, registry as algorithms};
+use crate::algorithms::AlgorithmError;
+use crate::catalogue::Catalogue;
 use crate::checkpoint::{Policy, WeightsError, WeightsEvaluation};
 use crate::config::{Config, ConfigErrors};
 use crate::environments::EnvironmentError;
@@ -121,8 +122,8 @@ pub fn become_ready(path: &Path) -> Result<(), PlayError> {
     Ok(environments::become_ready(&config_at(path)?)?)
 }
 
-/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes.
-pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Outcome, PlayError> {
+/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. What it names is looked up in `catalogue`.
+pub fn play(catalogue: &Catalogue, path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Outcome, PlayError> {
     let (weights, instead_of_best) = weights_at(path, which)?;
     let saved = Policy::load(&weights)?;
     let mut config = config_at(path)?;
@@ -132,8 +133,8 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64) -> Result<Out
     config.network.dueling = saved.spec.is_dueling();
     config.algorithm.normalise_observations = saved.metadata.input_scaling.is_some();
     let episodes = episodes.max(1);
-    let mut environments = environments::make(&config, episodes.min(MOST_ENVIRONMENTS))?;
-    let algorithm = algorithms::build(&config, environments.spec())?;
+    let mut environments = environments::make(catalogue, &config, episodes.min(MOST_ENVIRONMENTS))?;
+    let algorithm = catalogue.algorithms().build(&config, environments.spec())?;
     let expected = algorithm.network().parameter_count();
     if saved.parameters.len() != expected {
         return Err(PlayError::Shape {

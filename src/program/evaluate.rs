@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use shoal::roles::player::{self, Which};
 
 use super::print::print;
+use crate::catalogue::Catalogue;
+use crate::roles::player::{self, Which};
 
 /// What to play, and for how long.
 #[derive(Args)]
@@ -35,13 +36,13 @@ enum Weights {
 }
 
 impl Evaluate {
-    pub(crate) fn run(&self) -> Result<ExitCode, anyhow::Error> {
+    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<ExitCode, anyhow::Error> {
         let which = match self.weights {
             Weights::Best => Which::Best,
             Weights::Last => Which::Last,
         };
         player::become_ready(&self.path)?;
-        print(&player::play(&self.path, which, self.episodes, self.seed)?, self.json)?;
+        print(&player::play(catalogue, &self.path, which, self.episodes, self.seed)?, self.json)?;
         Ok(ExitCode::SUCCESS)
     }
 }
