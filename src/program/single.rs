@@ -12,7 +12,7 @@ use crate::telemetry::Console;
 /// Train an agent: a supervisor, its actors and learners, one shared-memory segment.
 #[derive(Parser)]
 #[command(version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-struct Supervisor {
+struct SupervisorProgram {
     #[command(flatten)]
     train: train::Train,
     #[command(subcommand)]
@@ -25,7 +25,7 @@ enum SupervisorCommand {
     Doctor(doctor::Doctor),
 }
 
-impl Supervisor {
+impl SupervisorProgram {
     fn run(&self) -> Result<ExitCode, anyhow::Error> {
         if let Some(SupervisorCommand::Doctor(doctor)) = &self.command {
             return doctor.run();
@@ -38,7 +38,7 @@ impl Supervisor {
 /// Join actors to a running supervisor. They leave at Ctrl+C, and when the run ends; killing them harms nothing.
 #[derive(Parser)]
 #[command(version)]
-struct Attach {
+struct AttachProgram {
     #[command(flatten)]
     command: super::attach::Attach,
 }
@@ -46,7 +46,7 @@ struct Attach {
 /// List this user's runs, or look into one of them without disturbing it.
 #[derive(Parser)]
 #[command(version)]
-struct Inspect {
+struct InspectProgram {
     #[command(flatten)]
     command: super::inspect::Inspect,
 }
@@ -54,27 +54,27 @@ struct Inspect {
 /// Play a saved policy, greedily, and print the mean return with its standard deviation and 95 % confidence interval.
 #[derive(Parser)]
 #[command(version)]
-struct Evaluate {
+struct EvaluateProgram {
     #[command(flatten)]
     command: super::evaluate::Evaluate,
 }
 
 /// The program `supervisor`.
 pub fn supervisor() -> ExitCode {
-    end(parse::parse::<Supervisor>().run())
+    end(parse::parse::<SupervisorProgram>().run())
 }
 
 /// The program `attach`.
 pub fn attach() -> ExitCode {
-    end(Attach::parse().command.run(&Catalogue::default()))
+    end(AttachProgram::parse().command.run(&Catalogue::default()))
 }
 
 /// The program `inspect`.
 pub fn inspect() -> ExitCode {
-    end(Inspect::parse().command.run())
+    end(InspectProgram::parse().command.run())
 }
 
 /// The program `evaluate`.
 pub fn evaluate() -> ExitCode {
-    end(Evaluate::parse().command.run(&Catalogue::default()))
+    end(EvaluateProgram::parse().command.run(&Catalogue::default()))
 }

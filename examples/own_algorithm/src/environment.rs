@@ -1,4 +1,5 @@
-//! A corridor: walk left or right, or stay. A reward of 1 at the right end, where the episode ends, and -0.01 for every step before.
+//! A corridor with its exit at one end, which the agent sees: walk there, left or right. A reward of 1 at the exit, where the episode
+//! ends, and -0.01 for every step before.
 
 use shoal::prelude::*;
 
@@ -11,11 +12,12 @@ const STEP: f64 = 0.125;
 #[derive(Default)]
 pub struct Corridor {
     position: f64,
+    exit: f64,
 }
 
 impl Corridor {
     fn show(&self, observation: &mut [f32]) {
-        observation[0] = self.position as f32;
+        observation.copy_from_slice(&[self.position as f32, self.exit as f32]);
     }
 }
 
@@ -26,7 +28,7 @@ impl Dynamics for Corridor {
     fn spec() -> EnvironmentSpec {
         EnvironmentSpec {
             id: ID.into(),
-            observation: ObservationSpace::vector([0.0], [1.0]),
+            observation: ObservationSpace::vector([0.0, 0.0], [1.0, 1.0]),
             action: ActionSpace::Discrete { n: 3 },
             time_limit_steps: Some(50),
             reward_threshold: Some(0.95),
@@ -35,7 +37,8 @@ impl Dynamics for Corridor {
     }
 
     fn reset(&mut self, random: &mut Generator, observation: &mut [f32]) {
-        self.position = random.uniform(0.0, 0.5);
+        self.position = random.uniform(0.3, 0.7);
+        self.exit = random.uniform(0.0, 2.0).floor();
         self.show(observation);
     }
 
@@ -46,7 +49,7 @@ impl Dynamics for Corridor {
             _ => self.position,
         };
         self.show(observation);
-        if self.position >= 1.0 { (1.0, true) } else { (-0.01, false) }
+        if self.position == self.exit { (1.0, true) } else { (-0.01, false) }
     }
 }
 
