@@ -168,6 +168,15 @@ fn a_run_of_its_own_is_joined_and_looked_into_and_survives_a_killed_learner() {
 }
 
 #[test]
+fn its_algorithm_learns_from_bytes_in_an_environment_of_the_library() {
+    let changes = ["environment.id=Catch-v0", "run.stop_env_steps=20000", "run.stop_eval_return=\"none\""];
+    let mut run = train(&program(), &changes);
+    assert!(run.wait().success(), "{}", run.output());
+    let report = json(&program(), &run.folder, &["evaluate", "runs/latest", "--weights", "last", "--json"]);
+    assert!(report["return_mean"].as_f64().is_some_and(|mean| mean > 0.0), "better than chance, which loses: {report}");
+}
+
+#[test]
 fn what_is_wrong_with_its_names_and_keys_is_told_before_anything_starts() {
     let (program, folder) = (program(), tempdir().unwrap());
     let file = folders().0.join("corridor.toml").display().to_string();
@@ -176,6 +185,7 @@ fn what_is_wrong_with_its_names_and_keys_is_told_before_anything_starts() {
         ("own.epsilon=1.5", "must be a number from 0 to 1; the default is 0.1"),
         ("own.epsilon=often", "expected a number from 0 to 1, found a string"),
         ("network.dueling=true", "it has no effect on expected_sarsa, only on dqn"),
+        ("network.convolutions=[[8, 3, 1]]", "network.convolutions"),
         ("algorithm.name=expected_sasra", "known are dqn, ddpg, td3, sac, expected_sarsa"),
         ("algorithm.name=dqn", "dqn has no keys of its own; remove it"),
         ("environment.id=Coridor-v0", "did you mean `Corridor-v0`?"),
