@@ -79,6 +79,11 @@ fn plain(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
+/// What to do about a run of which this program does not know a name, as an addition to the error that says so.
+pub(super) fn of_another_program(is_unknown: bool) -> &'static str {
+    if is_unknown { "; if the program that started the run has added that name, use that program" } else { "" }
+}
+
 /// Refuse an environment whose observations or actions have other sizes than those the run was planned for: a file in
 /// Python may have been edited since.
 pub(super) fn check_unchanged(found: &EnvironmentSpec, planned: &EnvironmentSpec) -> Result<(), EnvironmentError> {

@@ -39,10 +39,10 @@ pub enum PlayError {
     #[error(transparent)]
     Config(#[from] ConfigErrors),
     /// The environment is not there.
-    #[error(transparent)]
+    #[error("{0}{}", environments::of_another_program(matches!(.0, EnvironmentError::Unknown { .. })))]
     Environment(#[from] EnvironmentError),
     /// The algorithm is not there.
-    #[error(transparent)]
+    #[error("{0}{}", environments::of_another_program(matches!(.0, AlgorithmError::Unknown { .. })))]
     Algorithm(#[from] AlgorithmError),
     /// Playing failed.
     #[error(transparent)]
