@@ -80,6 +80,11 @@ pub enum AlgorithmError {
 }
 
 impl AlgorithmError {
+    /// Whether nobody knows the algorithm by that name.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown { .. })
+    }
+
     /// The key of the configuration that has to change.
     pub fn key(&self) -> &str {
         match self {

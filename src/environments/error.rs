@@ -237,3 +237,10 @@ pub enum EnvironmentError {
         planned: String,
     },
 }
+
+impl EnvironmentError {
+    /// Whether nobody knows the environment by that id.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown { .. })
+    }
+}

@@ -27,10 +27,10 @@ pub enum AttachError {
     #[error(transparent)]
     Config(#[from] ConfigErrors),
     /// The environment is not there.
-    #[error("{0}{}", environments::of_another_program(matches!(.0, EnvironmentError::Unknown { .. })))]
+    #[error("{}", environments::advised(.0, EnvironmentError::is_unknown))]
     Environment(#[from] EnvironmentError),
     /// The algorithm is not there.
-    #[error("{0}{}", environments::of_another_program(matches!(.0, AlgorithmError::Unknown { .. })))]
+    #[error("{}", environments::advised(.0, AlgorithmError::is_unknown))]
     Algorithm(#[from] AlgorithmError),
     /// Its work failed.
     #[error(transparent)]

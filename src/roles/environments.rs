@@ -1,6 +1,7 @@
 //! From the configuration to environments: what it asks for, where that is found, and many of them at once.
 
 use std::env;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -79,9 +80,10 @@ fn plain(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// What to do about a run of which this program does not know a name, as an addition to the error that says so.
-pub(super) fn of_another_program(is_unknown: bool) -> &'static str {
-    if is_unknown { "; if the program that started the run has added that name, use that program" } else { "" }
+/// An error about a run that another program may have started: what to do where this one does not know a name.
+pub(super) fn advised<E: Display>(error: &E, is_unknown: impl Fn(&E) -> bool) -> String {
+    let advice = if is_unknown(error) { "; if the program that started the run has added that name, use that program" } else { "" };
+    format!("{error}{advice}")
 }
 
 /// Refuse an environment whose observations or actions have other sizes than those the run was planned for: a file in

@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_stage_without_libtorch_does_not_ask_for_its_feature() {
-        for definition in DEFINITIONS.iter().filter(|definition| definition.needs == Needs::Nothing && !definition.name.ends_with("format")) {
+        for definition in DEFINITIONS.iter().filter(|definition| definition.needs == Needs::Nothing && !definition.name.ends_with("format"))
+        {
             assert!(definition.arguments.contains("--no-default-features"), "{}", definition.name);
         }
     }
