@@ -1,8 +1,9 @@
 //! Shoal: deep reinforcement learning that uses a whole Linux machine.
 //!
 //! A supervisor allocates one shared-memory [`segment`] with a prioritized [`replay`] in it and forks actors, learners and
-//! an evaluator ([`roles`]). ARCHITECTURE.md is the map. Most users run the binaries; the rooms of the library can be used
-//! on their own, for instance an environment that equals Gymnasium's:
+//! an evaluator ([`roles`]). ARCHITECTURE.md is the map. Most users run the binaries; who writes an algorithm or an environment
+//! of their own starts at [`prelude`]. The other rooms of the library can be used on their own, for instance an environment
+//! that equals Gymnasium's:
 //!
 //! ```
 //! use shoal::environments::{Action, registry};
@@ -16,6 +17,7 @@
 //! ```
 
 pub mod algorithms;
+pub mod catalogue;
 pub mod checkpoint;
 pub mod config;
 pub mod environments;
@@ -23,7 +25,9 @@ pub mod experience;
 pub mod machine;
 pub mod metrics;
 pub mod networks;
+pub mod prelude;
 pub mod presets;
+pub mod program;
 pub mod rendezvous;
 pub mod replay;
 pub mod roles;

@@ -9,6 +9,7 @@ mod support;
 
 use made_up::{MadeUp, SNAPSHOT_INTERVAL_UPDATES, Stop};
 use rand::RngExt;
+use shoal::catalogue::Catalogue;
 use shoal::config::Config;
 use shoal::environments::registry;
 use shoal::roles::{Run as RoleRun, learner};
@@ -120,6 +121,7 @@ fn learn(run: &Run, number: usize, made_up: MadeUp) {
         config: &config,
         algorithm: &algorithm,
         environment: &registry::spec("CartPole-v1").unwrap(),
+        catalogue: &Catalogue::default(),
         process: run.slot(number),
         role: Role::Learner,
         number,

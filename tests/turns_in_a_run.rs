@@ -10,6 +10,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use shoal::algorithms::registry as algorithms;
+use shoal::catalogue::Catalogue;
 use shoal::config::Config;
 use shoal::environments::registry;
 use shoal::roles::run::{RoleError, Run};
@@ -84,6 +85,7 @@ impl<'scope> Member<'scope> {
                 config,
                 algorithm: &*algorithm,
                 environment: &environment,
+                catalogue: &Catalogue::default(),
                 process,
                 role,
                 number,

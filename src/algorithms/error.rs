@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::config::AlgorithmKeyError;
 use crate::networks::NetworkError;
 
 /// Why an algorithm cannot be used.
@@ -15,6 +16,25 @@ pub enum AlgorithmError {
         name: String,
         /// All names.
         known: String,
+    },
+    /// An algorithm that a program adds under one name, and that says another of itself.
+    #[error("the algorithm that was added as `{name}` calls itself `{other}`: let both names be the same")]
+    Misnamed {
+        /// Under which it was added.
+        name: String,
+        /// What it says.
+        other: &'static str,
+    },
+    /// A key that the algorithm does not know, or a value that it does not take.
+    #[error(transparent)]
+    Key(#[from] AlgorithmKeyError),
+    /// A value that an algorithm of a program's own refuses.
+    #[error("{reason}")]
+    Refused {
+        /// The path of the key, such as `learner.batch_size`.
+        key: &'static str,
+        /// What is wrong, what is allowed, and what to do.
+        reason: String,
     },
     /// The algorithm needs another kind of action.
     #[error(
@@ -60,10 +80,17 @@ pub enum AlgorithmError {
 }
 
 impl AlgorithmError {
+    /// Whether nobody knows the algorithm by that name.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown { .. })
+    }
+
     /// The key of the configuration that has to change.
-    pub fn key(&self) -> &'static str {
+    pub fn key(&self) -> &str {
         match self {
-            Self::Unknown { .. } => "algorithm.name",
+            Self::Unknown { .. } | Self::Misnamed { .. } => "algorithm.name",
+            Self::Key(error) => &error.key,
+            Self::Refused { key, .. } => key,
             Self::ActionSpace { .. } | Self::Unbounded { .. } => "environment.id",
             Self::NoActorErrors { .. } => "replay.initial_priority",
             Self::Network(error) if error.is_about_convolutions() => "network.convolutions",

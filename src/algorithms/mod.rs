@@ -27,7 +27,10 @@ mod v_trace;
 pub use crate::experience::Random;
 pub use action::{ActionBatch, ActionMut};
 pub use error::AlgorithmError;
+pub use state::{StateReader, StateWriter};
 pub use statistics::{Normalisation, RunningStatistics, Statistics};
+pub use temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, bootstrap, take_weighted_mean};
+pub use trained::Trained;
 
 use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};

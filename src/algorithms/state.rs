@@ -7,46 +7,57 @@ pub(super) const COUNT_VALUES: usize = 2;
 const HALF: u64 = 1 << 24;
 
 /// Writes parts one after the other.
-pub(super) struct StateWriter<'a> {
+pub struct StateWriter<'a> {
     rest: &'a mut [f32],
 }
 
 impl<'a> StateWriter<'a> {
-    pub(super) fn new(state: &'a mut [f32]) -> Self {
+    /// Into the whole of `state`.
+    pub fn new(state: &'a mut [f32]) -> Self {
         Self { rest: state }
     }
 
-    pub(super) fn values(&mut self, values: &[f32]) {
+    /// The next values.
+    ///
+    /// # Panics
+    /// When there is no room for them.
+    pub fn values(&mut self, values: &[f32]) {
         let (part, rest) = std::mem::take(&mut self.rest).split_at_mut(values.len());
         part.copy_from_slice(values);
         self.rest = rest;
     }
 
-    /// A count below 2^48.
+    /// A count below 2^48, which takes two values.
     #[expect(clippy::cast_precision_loss, reason = "both halves have 24 bits")]
-    pub(super) fn count(&mut self, count: u64) {
+    pub fn count(&mut self, count: u64) {
         self.values(&[(count / HALF) as f32, (count % HALF) as f32]);
     }
 }
 
 /// Reads parts in the order in which they were written.
-pub(super) struct StateReader<'a> {
+pub struct StateReader<'a> {
     rest: &'a [f32],
 }
 
 impl<'a> StateReader<'a> {
-    pub(super) fn new(state: &'a [f32]) -> Self {
+    /// From the whole of `state`.
+    pub fn new(state: &'a [f32]) -> Self {
         Self { rest: state }
     }
 
-    pub(super) fn values(&mut self, length: usize) -> &'a [f32] {
+    /// The next `length` values.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    pub fn values(&mut self, length: usize) -> &'a [f32] {
         let (part, rest) = self.rest.split_at(length);
         self.rest = rest;
         part
     }
 
+    /// The next count.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both halves are whole and have 24 bits")]
-    pub(super) fn count(&mut self) -> u64 {
+    pub fn count(&mut self) -> u64 {
         let halves = self.values(COUNT_VALUES);
         halves[0] as u64 * HALF + halves[1] as u64
     }

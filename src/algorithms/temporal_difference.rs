@@ -6,17 +6,17 @@ use crate::metrics::{Metric, Share};
 use crate::replay::Batch;
 
 /// Mean weighted loss.
-pub(super) const LOSS: Metric = Metric::mean("loss");
+pub const LOSS: Metric = Metric::mean("loss");
 /// Mean value of the actions that were taken.
-pub(super) const Q_MEAN: Metric = Metric::mean("q_mean");
+pub const Q_MEAN: Metric = Metric::mean("q_mean");
 /// Norm of the gradient before clipping; with critics, the largest of theirs.
-pub(super) const GRADIENT_NORM: Metric = Metric::last("gradient_norm");
+pub const GRADIENT_NORM: Metric = Metric::last("gradient_norm");
 /// Mean loss of the policy, of the updates that move it.
 pub(super) const POLICY_LOSS: Metric = Metric::mean("policy_loss");
 
 impl Loss {
     /// The loss of a temporal-difference error, and its derivative.
-    pub(super) fn at(self, error: f32) -> (f32, f32) {
+    pub fn at(self, error: f32) -> (f32, f32) {
         match self {
             Self::Mse => (0.5 * error * error, error),
             Self::Huber if error.abs() <= 1.0 => (0.5 * error * error, error),
@@ -26,7 +26,7 @@ impl Loss {
 }
 
 /// `targets` = reward + discount * `bootstrap_values`, without the latter where the problem ended.
-pub(super) fn bootstrap(batch: &Batch, bootstrap_values: &[f32], targets: &mut Vec<f32>) {
+pub fn bootstrap(batch: &Batch, bootstrap_values: &[f32], targets: &mut Vec<f32>) {
     let [rewards, discounts] = [REWARD, DISCOUNT].map(|field| batch.column(field).as_f32());
     let flags = batch.column(FLAGS).as_i32();
     targets.clear();
@@ -40,7 +40,7 @@ pub(super) fn bootstrap(batch: &Batch, bootstrap_values: &[f32], targets: &mut V
 
 /// Turn the summed gradient of weighted losses, and their sum, into those of the mean weighted loss.
 #[expect(clippy::cast_possible_truncation, reason = "a scale needs no more than an f32")]
-pub(super) fn take_weighted_mean(gradient: &mut [f32], total: &mut Share) {
+pub fn take_weighted_mean(gradient: &mut [f32], total: &mut Share) {
     let scale = 1.0 / (total.samples * total.largest_weight);
     gradient.iter_mut().for_each(|value| *value *= scale as f32);
     total.tally.amount_mut(LOSS).value /= total.largest_weight;

@@ -5,21 +5,18 @@ use crate::config::schema::LearnerConfig;
 use crate::networks::{Adam, AdamSettings, Network, clip_norm, polyak};
 
 /// A network with its optimizer and its target network.
-pub(super) struct Trained {
-    pub(super) online: Box<dyn Network>,
-    pub(super) target: Option<Box<dyn Network>>,
+pub struct Trained {
+    /// The network that learns.
+    pub online: Box<dyn Network>,
+    /// Its copy that follows.
+    pub target: Option<Box<dyn Network>>,
     adam: Adam,
     max_gradient_norm: f32,
 }
 
 impl Trained {
     /// Train `online` from `parameters` on; `target` is a second network of the same shape.
-    pub(super) fn new(
-        config: &LearnerConfig,
-        mut online: Box<dyn Network>,
-        mut target: Option<Box<dyn Network>>,
-        parameters: &[f32],
-    ) -> Self {
+    pub fn new(config: &LearnerConfig, mut online: Box<dyn Network>, mut target: Option<Box<dyn Network>>, parameters: &[f32]) -> Self {
         online.set_parameters(parameters);
         if let Some(target) = &mut target {
             target.set_parameters(parameters);
@@ -33,18 +30,18 @@ impl Trained {
     }
 
     /// Values of the state of a network of `parameters` parameters.
-    pub(super) fn state_values(parameters: usize, with_target: bool) -> usize {
+    pub fn state_values(parameters: usize, with_target: bool) -> usize {
         parameters * (3 + usize::from(with_target)) + COUNT_VALUES
     }
 
     /// Updates made.
-    pub(super) fn steps(&self) -> u64 {
+    pub fn steps(&self) -> u64 {
         self.adam.steps()
     }
 
     /// One step against `gradient`, which is clipped in place; returns its norm before that. A gradient whose norm is not finite
     /// changes nothing: the caller sees the norm.
-    pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
+    pub fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
         let norm = clip_norm(gradient, self.max_gradient_norm);
         if norm.is_finite() {
             let adam = &mut self.adam;
@@ -54,18 +51,23 @@ impl Trained {
     }
 
     /// Move the target network towards the online one.
-    pub(super) fn follow(&mut self, tau: f32) {
+    pub fn follow(&mut self, tau: f32) {
         if let Some(target) = &mut self.target {
             let online = self.online.parameters();
             target.update_parameters(&mut |target| polyak(target, online, tau));
         }
     }
 
-    pub(super) fn target(&mut self) -> &mut dyn Network {
+    /// The network that targets are computed with.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn target(&mut self) -> &mut dyn Network {
         &mut **self.target.as_mut().expect("whoever asks for targets has made a target network")
     }
 
-    pub(super) fn save(&self, writer: &mut StateWriter<'_>) {
+    /// Write everything into a learner's state: [`Self::state_values`] values.
+    pub fn save(&self, writer: &mut StateWriter<'_>) {
         writer.values(self.online.parameters());
         if let Some(target) = &self.target {
             writer.values(target.parameters());
@@ -75,7 +77,8 @@ impl Trained {
         writer.count(self.adam.steps());
     }
 
-    pub(super) fn restore(&mut self, reader: &mut StateReader<'_>) {
+    /// Go on from what was written.
+    pub fn restore(&mut self, reader: &mut StateReader<'_>) {
         let length = self.len();
         self.online.set_parameters(reader.values(length));
         if let Some(target) = &mut self.target {

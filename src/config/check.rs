@@ -15,19 +15,24 @@ pub(crate) fn check(entry: &Entry) -> Result<&'static Key, ConfigError> {
         let problem = Problem::UnknownKey(suggestion::for_key(table, name));
         return Err(ConfigError { place: entry.key_place.clone(), key: entry.path.clone(), value: None, problem: Box::new(problem) });
     };
-    let problem = if !key.has_type_of(&entry.value) {
-        Problem::WrongType { expected: key.allowed(), found: type_name(&entry.value), advice: advice_on_type(key, &entry.value) }
-    } else if !key.allows(&entry.value) {
-        Problem::NotAllowed { allowed: key.allowed(), advice: advice_on_value(key, &entry.value) }
-    } else {
-        return Ok(key);
-    };
+    let Some(problem) = problem(key, &entry.value, || key.default_value()) else { return Ok(key) };
     Err(ConfigError {
         place: entry.value_place.clone(),
         key: entry.path.clone(),
         value: Some(entry.text.clone()),
         problem: Box::new(problem),
     })
+}
+
+/// What is wrong with `value` as a value of `key`.
+pub(super) fn problem(key: &Key, value: &Value, default: impl Fn() -> Value) -> Option<Problem> {
+    if !key.has_type_of(value) {
+        Some(Problem::WrongType { expected: key.allowed(), found: type_name(value), advice: advice_on_type(key, value) })
+    } else if !key.allows(value) {
+        Some(Problem::NotAllowed { allowed: key.allowed(), advice: advice_on_value(key, value, &default()) })
+    } else {
+        None
+    }
 }
 
 /// How to write a value of the wrong type, where what was meant is plain.
@@ -52,14 +57,14 @@ fn has_meaning(key: &Key, text: &str) -> bool {
 }
 
 /// A value to use instead of one that is not allowed: a word that looks alike, or the default.
-fn advice_on_value(key: &Key, value: &Value) -> String {
+fn advice_on_value(key: &Key, value: &Value, default: &Value) -> String {
     if let (Kind::Choice(choices), Some(typed)) = (key.kind, value.as_str())
         && let Some(word) = suggestion::nearest(typed, choices.iter().map(|choice| choice.word))
     {
         return format!("did you mean {word:?}?");
     }
-    if key.is_required() {
+    if !key.allows(default) {
         return "it has no default".to_owned();
     }
-    format!("the default is {}", key.default_value())
+    format!("the default is {default}")
 }

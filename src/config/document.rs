@@ -4,6 +4,8 @@ use toml::Value;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, Problem};
+use super::key::Table;
+use super::own::OWN;
 use super::place::Place;
 use super::suggestion;
 
@@ -20,6 +22,13 @@ pub(crate) struct Entry {
     pub(crate) key_place: Place,
     /// Where the value is.
     pub(crate) value_place: Place,
+}
+
+impl Entry {
+    /// Whether it is for the algorithm alone to check.
+    pub(super) fn is_own(&self) -> bool {
+        self.path.split('.').next() == Some(OWN)
+    }
 }
 
 /// The entries of a file.
@@ -50,7 +59,7 @@ pub(crate) fn read(text: &str, file: &str, errors: &mut Vec<ConfigError>) -> Doc
         let table = name.get_ref().as_ref();
         let table_place = place(name.span().start);
         match content.get_ref() {
-            DeValue::Table(keys) if super::Table::find(table).is_some() => {
+            DeValue::Table(keys) if is_table(table) => {
                 for (key, value) in keys {
                     document.entries.push(Entry {
                         path: format!("{table}.{}", key.get_ref()),
@@ -68,11 +77,16 @@ pub(crate) fn read(text: &str, file: &str, errors: &mut Vec<ConfigError>) -> Doc
     document
 }
 
+/// Whether a table has that name: one that the schema declares, or the one of keys that it does not know.
+pub(super) fn is_table(name: &str) -> bool {
+    name == OWN || Table::find(name).is_some()
+}
+
 /// The error for what stands at the top level and is no known table.
 fn stray(name: &str, value: &DeValue<'_>, place: Place) -> ConfigError {
     let problem = match value {
         DeValue::Table(_) => Problem::UnknownTable(suggestion::for_table(name)),
-        _ if super::Table::find(name).is_some() => Problem::WrongType {
+        _ if is_table(name) => Problem::WrongType {
             expected: format!("the table [{name}]"),
             found: type_name(&plain(value)),
             advice: format!("; write [{name}] on a line of its own and its keys below"),

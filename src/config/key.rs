@@ -3,7 +3,7 @@
 use toml::Value;
 
 use super::limits::Limits;
-use super::schema::{Config, TABLES};
+use super::schema::{Config, TABLES, TRANSITION_ALGORITHMS};
 use super::setting::{Kind, NONE};
 
 /// One TOML table.
@@ -62,10 +62,19 @@ impl Key {
         format!("{}.{}", self.table, self.name)
     }
 
-    /// Whether it has an effect on `algorithm`. An algorithm that no key names may use all of them.
+    /// Whether it has an effect on `algorithm`. One that no key names may use all of them: what it declares is checked when it is built.
     pub fn is_known_to(&self, algorithm: &str) -> bool {
-        let is_declared = || Key::all().any(|key| key.algorithms.contains(&algorithm));
-        self.algorithms.is_empty() || self.algorithms.contains(&algorithm) || !is_declared()
+        self.algorithms.is_empty() || self.algorithms.contains(&algorithm) || !Self::any_names(algorithm)
+    }
+
+    /// Whether any key names `algorithm`, as keys do with those of this library.
+    pub(crate) fn any_names(algorithm: &str) -> bool {
+        Self::all().any(|key| key.algorithms.contains(&algorithm))
+    }
+
+    /// Whether it has an effect on whatever learns from transitions.
+    pub(crate) fn is_for_transitions(&self) -> bool {
+        self.algorithms.is_empty() || TRANSITION_ALGORITHMS.iter().all(|algorithm| self.algorithms.contains(algorithm))
     }
 
     /// Whether `value` has the type of this key.

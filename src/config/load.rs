@@ -12,6 +12,7 @@ use super::document::{self, Document, Entry};
 use super::error::{ConfigError, ConfigErrors, Problem};
 use super::key::Key;
 use super::overrides;
+use super::own::OWN;
 use super::place::Place;
 use super::rules::RULES;
 use super::schema::Config;
@@ -35,7 +36,7 @@ pub struct Difference {
     pub key: String,
     /// Its value in TOML.
     pub value: String,
-    /// Its default in TOML; `None` for a required key.
+    /// Its default in TOML; `None` for a required key, and for one of `[own]`.
     pub default: Option<String>,
     /// Where the value was set.
     pub place: Place,
@@ -76,8 +77,8 @@ impl Config {
 
         let mut accepted: BTreeMap<String, Entry> = BTreeMap::new();
         for entry in entries {
-            match check(&entry) {
-                Ok(_) => drop(accepted.insert(entry.path.clone(), entry)),
+            match check_unless_own(&entry) {
+                Ok(()) => drop(accepted.insert(entry.path.clone(), entry)),
                 Err(error) => errors.push(error),
             }
         }
@@ -109,12 +110,17 @@ impl Config {
     }
 }
 
+/// What is wrong with an entry by itself. The keys of an algorithm that a program adds are checked when it is built.
+fn check_unless_own(entry: &Entry) -> Result<(), ConfigError> {
+    if entry.is_own() { Ok(()) } else { check(entry).map(drop) }
+}
+
 /// The defaults with the accepted entries laid over them.
 fn assemble(accepted: &BTreeMap<String, Entry>) -> Config {
     let mut root = toml::Table::try_from(Config::for_environment("")).expect("every default has a spelling in TOML");
     for (path, entry) in accepted {
         let (table, name) = path.split_once('.').expect("entries have the path table.key");
-        root[table][name] = entry.value.clone();
+        root[table].as_table_mut().expect("every table is one").insert(name.to_owned(), entry.value.clone());
     }
     Config::deserialize(Value::Table(root)).expect("accepted entries have the types of the fields")
 }
@@ -133,15 +139,14 @@ fn missing_keys(accepted: &BTreeMap<String, Entry>, refused: &BTreeSet<String>, 
 
 /// The entries that the chosen algorithm does not know.
 fn without_effect(algorithm: &str, accepted: &BTreeMap<String, Entry>) -> Vec<ConfigError> {
-    let key = |entry: &Entry| Key::find(&entry.path).expect("accepted entries are keys");
-    accepted
-        .values()
-        .filter(|entry| !key(entry).is_known_to(algorithm))
-        .map(|entry| ConfigError {
+    let with_keys = accepted.values().filter_map(|entry| Some((entry, Key::find(&entry.path)?)));
+    with_keys
+        .filter(|(_, key)| !key.is_known_to(algorithm))
+        .map(|(entry, key)| ConfigError {
             place: entry.key_place.clone(),
             key: entry.path.clone(),
             value: None,
-            problem: Box::new(Problem::WithoutEffect { algorithm: algorithm.to_owned(), known_to: key(entry).algorithms }),
+            problem: Box::new(Problem::WithoutEffect { algorithm: algorithm.to_owned(), known_to: key.algorithms }),
         })
         .collect()
 }
@@ -168,17 +173,20 @@ fn contradictions(config: &Config, refused: &BTreeSet<String>, places: &Places) 
 
 fn differences(config: &Config, places: &Places) -> Vec<Difference> {
     let values = toml::Table::try_from(config).expect("every value has a spelling in TOML");
-    Key::all()
-        .filter_map(|key| {
-            let (value, default) = (&values[key.table][key.name], key.default_value());
-            (*value != default).then(|| Difference {
-                key: key.path(),
-                value: value.to_string(),
-                default: (!key.is_required()).then(|| default.to_string()),
-                place: places.of(&key.path()),
-            })
+    let declared = Key::all().filter_map(|key| {
+        let (value, default) = (&values[key.table][key.name], key.default_value());
+        (*value != default).then(|| Difference {
+            key: key.path(),
+            value: value.to_string(),
+            default: (!key.is_required()).then(|| default.to_string()),
+            place: places.of(&key.path()),
         })
-        .collect()
+    });
+    let own = config.own.lines().map(|(name, value)| {
+        let key = format!("{OWN}.{name}");
+        Difference { value: value.to_string(), default: None, place: places.of(&key), key }
+    });
+    declared.chain(own).collect()
 }
 
 impl Places {

@@ -5,7 +5,7 @@
 use toml::Value;
 use toml::de::DeValue;
 
-use super::document::{Entry, plain};
+use super::document::{Entry, is_table, plain};
 use super::error::{ConfigError, Problem};
 use super::key::Key;
 use super::place::Place;
@@ -34,7 +34,7 @@ fn entry(text: &str, place: &Place) -> Result<Entry, (String, Problem)> {
     let Some((table, _)) = path.split_once('.') else {
         return Err((path.to_owned(), Problem::UnknownKey(suggestion::for_bare_key(path))));
     };
-    if super::Table::find(table).is_none() {
+    if !is_table(table) {
         return Err((path.to_owned(), Problem::UnknownTable(suggestion::for_table(table))));
     }
     let parsed = parse(value, Key::find(path)).map_err(|problem| (path.to_owned(), problem))?;

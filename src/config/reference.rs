@@ -19,12 +19,20 @@ This page is made from the declarations in `src/config/schema`.
 After a change there, run `SHOAL_REWRITE=1 cargo test --lib configuration_page`.
 ";
 
+const OF_ONES_OWN: &str = "
+## [own]
+
+The keys of an algorithm of your own ([own.md](own.md)), which declares their names, types, limits and defaults.
+They are refused on every other algorithm.
+";
+
 /// All keys with default, allowed values, unit and meaning, and the conditions between keys, as Markdown.
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
     for table in TABLES {
         write_table(&mut page, table);
     }
+    page.push_str(OF_ONES_OWN);
     page.push_str("\n## Conditions between keys\n\n");
     for rule in RULES {
         line(&mut page, format_args!("- {}", rule.doc));

@@ -1,6 +1,7 @@
 //! "Did you mean": the known name nearest to what was typed.
 
 use super::key::Key;
+use super::own::OWN;
 use super::schema::TABLES;
 
 /// The candidate nearest to `typed`, if it is near enough to be a slip of the fingers: one edit for every three letters.
@@ -16,9 +17,10 @@ pub(crate) fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a 
 
 /// What to write instead of the unknown table `[typed]`.
 pub(crate) fn for_table(typed: &str) -> String {
-    match nearest(typed, TABLES.iter().map(|table| table.name)) {
+    let names = || TABLES.iter().map(|table| table.name).chain([OWN]);
+    match nearest(typed, names()) {
         Some(name) => format!("did you mean [{name}]?"),
-        None => format!("the tables are {}", list(TABLES.iter().map(|table| format!("[{}]", table.name)))),
+        None => format!("the tables are {}", list(names().map(|name| format!("[{name}]")))),
     }
 }
 

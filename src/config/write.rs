@@ -1,6 +1,7 @@
 //! The resolved configuration as TOML, which a run keeps in its folder and which starts the same run again.
 
 use super::key::Table;
+use super::own::OWN;
 use super::schema::{Config, TABLES};
 
 impl Config {
@@ -12,7 +13,9 @@ impl Config {
             let lines = known.map(|key| format!("{} = {}\n", key.name, values[key.table][key.name]));
             format!("[{}]\n{}", table.name, lines.collect::<String>())
         };
-        TABLES.iter().map(table_text).collect::<Vec<_>>().join("\n")
+        let own: String = self.own.lines().map(|(name, value)| format!("{name} = {value}\n")).collect();
+        let own = (!own.is_empty()).then(|| format!("[{OWN}]\n{own}"));
+        TABLES.iter().map(table_text).chain(own).collect::<Vec<_>>().join("\n")
     }
 }
 

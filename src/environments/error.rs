@@ -248,6 +248,14 @@ pub enum EnvironmentError {
         /// What was going on.
         during: Moment,
     },
+    /// An environment that a program adds under one id, and that says another of itself.
+    #[error("the environment that was added as `{id}` calls itself `{other}`: let its spec have the id `{id}`")]
+    Misnamed {
+        /// Under which it was added.
+        id: String,
+        /// What its spec says.
+        other: String,
+    },
     /// The environment is not what it was when the run was planned.
     #[error("`{id}` has changed since the run was planned: it now has {found}, and the run was made for {planned}; start a new run")]
     Changed {
@@ -258,4 +266,11 @@ pub enum EnvironmentError {
         /// What it had.
         planned: String,
     },
+}
+
+impl EnvironmentError {
+    /// Whether nobody knows the environment by that id.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown { .. })
+    }
 }

@@ -1,13 +1,13 @@
 //! What `gymnasium.make` puts around the equations of a task: seeding, order of calls, validation of actions and the time limit.
 //!
-//! A task implements [`Dynamics`]; [`Native`] makes it an [`Environment`].
+//! A task implements [`Dynamics`]; [`Native`] makes it an [`Environment`]. So may a task of a program's own.
 
 use super::progress::Progress;
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Generator, Picture, Step};
 use crate::values::{Value, ValuesMut};
 
 /// The equations of one task.
-pub(super) trait Dynamics {
+pub trait Dynamics {
     /// What it takes, already validated.
     type Action: NativeAction;
     /// What it shows: floats or bytes.
@@ -16,10 +16,11 @@ pub(super) trait Dynamics {
     /// What is fixed about it.
     fn spec() -> EnvironmentSpec;
 
-    /// Draw an initial state and show it.
+    /// Draw an initial state and show it: write its observation, which has as many values as the spec says.
     fn reset(&mut self, random: &mut Generator, observation: &mut [Self::Value]);
 
-    /// Advance by one step and show the new state. The result is the reward, and whether the episode terminated.
+    /// Advance by one step and show the new state. The result is the reward, and whether the episode terminated; that it ends at the
+    /// time limit is not the task's concern.
     fn step(&mut self, action: Self::Action, observation: &mut [Self::Value]) -> (f64, bool);
 
     /// Draw the state.
@@ -27,7 +28,8 @@ pub(super) trait Dynamics {
 }
 
 /// How a task reads an action that its space accepts.
-pub(super) trait NativeAction: Sized {
+pub trait NativeAction: Sized {
+    /// The action, if it is of this kind.
     fn read(action: Action<'_>) -> Option<Self>;
 }
 
@@ -61,8 +63,9 @@ impl<const ACTIONS: usize> NativeAction for [f32; ACTIONS] {
     }
 }
 
-/// A task with everything that makes it an environment.
-pub(super) struct Native<D> {
+/// A task with everything that makes it an environment: random numbers from seeds, the order of calls, the check of every action
+/// against its space, and the time limit of its spec.
+pub struct Native<D> {
     spec: EnvironmentSpec,
     time_limit_steps: u32,
     dynamics: D,
@@ -71,7 +74,8 @@ pub(super) struct Native<D> {
 }
 
 impl<D: Dynamics> Native<D> {
-    pub(super) fn new(dynamics: D) -> Self {
+    /// Before its first reset.
+    pub fn new(dynamics: D) -> Self {
         let spec = D::spec();
         let time_limit_steps = spec.time_limit_steps.unwrap_or(u32::MAX);
         Self { spec, time_limit_steps, dynamics, random: None, progress: Progress::BeforeFirstReset }

@@ -1,4 +1,7 @@
-//! From an id to the environment: native ones by their bare names, others by the prefix before the colon.
+//! From an id to the environment: native ones and those that a program adds by their bare names, others by the prefix
+//! before the colon.
+
+use std::sync::Arc;
 
 use super::acrobot::Acrobot;
 use super::atari::{self, AtariGames};
@@ -57,12 +60,26 @@ static ENTRIES: [Entry; 7] = [
     native::<Rally>("Rally-v0"),
 ];
 
+/// An environment that a program adds.
+#[derive(Clone)]
+struct Own {
+    id: String,
+    make: Arc<dyn Fn() -> Result<Box<dyn Environment>, EnvironmentError> + Send + Sync>,
+}
+
+/// The environments that a program knows: those of this library, and those that it adds
+/// ([`Catalogue::add_environment`](crate::catalogue::Catalogue::add_environment)).
+#[derive(Clone, Default)]
+pub struct Environments {
+    own: Vec<Own>,
+}
+
 /// All entries of this build.
 fn entries() -> impl Iterator<Item = &'static Entry> {
     ENTRIES.iter().chain(&mujoco::ENTRIES)
 }
 
-/// The names of all environments of this build that need no Python, in alphabetical order.
+/// The names of all environments of this library that need no Python, in alphabetical order.
 pub fn names() -> impl Iterator<Item = &'static str> {
     entries().map(|entry| entry.id)
 }
@@ -83,48 +100,97 @@ pub fn spec(id: &str) -> Result<EnvironmentSpec, EnvironmentError> {
     EnvironmentRequest::new(id).examine().map(|examined| examined.spec)
 }
 
-/// Who makes the requested environment.
-pub(super) fn origin_of(request: &EnvironmentRequest) -> Result<&'static dyn Origin, EnvironmentError> {
-    let id = &request.id;
-    if let Some((_, origin)) = PREFIXES.iter().find(|(prefix, _)| id.starts_with(prefix)) {
-        return Ok(*origin);
+impl Environments {
+    /// The names of all that need no Python: those of this library, then those that were added.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        entries().map(|entry| entry.id).chain(self.own.iter().map(|own| own.id.as_str()))
     }
-    entries().find(|entry| entry.id == id).map(|entry| entry as &dyn Origin).ok_or_else(|| {
+
+    /// Know one more. Whether it may have that id is for the catalogue to say.
+    pub(crate) fn add<E: Environment + 'static>(
+        &mut self,
+        id: &str,
+        make: impl Fn() -> Result<E, EnvironmentError> + Send + Sync + 'static,
+    ) {
+        self.own.push(Own { id: id.into(), make: Arc::new(move || Ok(Box::new(make()?))) });
+    }
+
+    /// As [`EnvironmentRequest::make`], of all that are known.
+    ///
+    /// # Errors
+    /// As there, and [`EnvironmentError::Misnamed`] where an environment that was added calls itself otherwise.
+    pub fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
+        self.origin_of(request)?.make(request)
+    }
+
+    /// As [`EnvironmentRequest::examine`], of all that are known.
+    ///
+    /// # Errors
+    /// As [`Self::make`].
+    pub fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
+        self.origin_of(request)?.examine(request)
+    }
+
+    /// Who makes the requested environment.
+    pub(super) fn origin_of(&self, request: &EnvironmentRequest) -> Result<&dyn Origin, EnvironmentError> {
+        let id = &request.id;
+        if let Some((_, origin)) = PREFIXES.iter().find(|(prefix, _)| id.starts_with(prefix)) {
+            return Ok(*origin);
+        }
+        let native = entries().find(|entry| entry.id == id).map(|entry| entry as &dyn Origin);
+        let own = || self.own.iter().find(|own| own.id == *id).map(|own| own as &dyn Origin);
+        native.or_else(own).ok_or_else(|| self.unknown(id))
+    }
+
+    fn unknown(&self, id: &str) -> EnvironmentError {
         if id.starts_with(mujoco::PREFIX) && mujoco::ENTRIES.is_empty() {
             return EnvironmentError::NotBuilt { id: id.to_owned(), feature: "mujoco" };
         }
         let versioned = || id.rsplit_once("-v").is_some_and(|(_, version)| version.parse::<u32>().is_ok()) && !id.contains(':');
-        let suggestion = match nearest(id) {
+        let suggestion = match nearest(id, self.names()) {
             Some(name) => format!(" (did you mean `{name}`?)"),
             None if versioned() => format!("; if it is one of Gymnasium's, write `gymnasium:{id}`"),
             None => String::new(),
         };
         let prefixes = PREFIXES.iter().map(|(prefix, _)| format!("{prefix}..."));
-        let known = names().map(str::to_owned).chain(prefixes).collect::<Vec<_>>().join(", ");
+        let known = self.names().map(str::to_owned).chain(prefixes).collect::<Vec<_>>().join(", ");
         EnvironmentError::Unknown { id: id.to_owned(), suggestion, known }
-    })
+    }
+}
+
+impl Origin for Own {
+    fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
+        takes_no_arguments(&self.id, request)?;
+        let made = (self.make)()?;
+        match made.spec().id.as_str() {
+            id if id == self.id => Ok(made),
+            other => Err(EnvironmentError::Misnamed { id: self.id.clone(), other: other.to_owned() }),
+        }
+    }
+
+    fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
+        Ok(Examined { spec: self.make(request)?.spec().clone(), software: Vec::new() })
+    }
 }
 
 impl Origin for Entry {
     fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
-        self.check(request)?;
+        takes_no_arguments(self.id, request)?;
         (self.make)()
     }
 
     fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
-        self.check(request)?;
+        takes_no_arguments(self.id, request)?;
         let software = self.software.iter().map(|&(name, version)| (name.to_owned(), version.to_owned())).collect();
         Ok(Examined { spec: (self.spec)()?, software })
     }
 }
 
-impl Entry {
-    fn check(&self, request: &EnvironmentRequest) -> Result<(), EnvironmentError> {
-        if request.arguments()?.is_empty() {
-            return Ok(());
-        }
-        Err(EnvironmentError::TakesNoArguments { id: self.id.into(), given: request.keyword_arguments.clone() })
+fn takes_no_arguments(id: &str, request: &EnvironmentRequest) -> Result<(), EnvironmentError> {
+    if request.arguments()?.is_empty() {
+        return Ok(());
     }
+    Err(EnvironmentError::TakesNoArguments { id: id.into(), given: request.keyword_arguments.clone() })
 }
 
 /// The name most like `asked`, if one is like it.
@@ -137,11 +203,11 @@ pub(super) fn most_similar<'a>(asked: &str, names: impl IntoIterator<Item = &'a 
         .map(|(_, name)| name)
 }
 
-fn nearest(id: &str) -> Option<&'static str> {
+fn nearest<'a>(id: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // The prefix says where an environment comes from; which one was meant shows in the rest.
     let task = |id: &str| id.rsplit(':').next().unwrap_or(id).to_lowercase();
     let asked = task(id);
-    names()
+    names
         .map(|name| (strsim::jaro_winkler(&asked, &task(name)), name))
         .filter(|(similarity, _)| *similarity >= SUGGESTION_SIMILARITY)
         .max_by(|(left, _), (right, _)| left.total_cmp(right))

@@ -4,7 +4,8 @@ use thiserror::Error;
 
 use super::run::{RoleError, Run, catch_panic};
 use super::{actor, environments};
-use crate::algorithms::{AlgorithmError, registry as algorithms};
+use crate::algorithms::AlgorithmError;
+use crate::catalogue::Catalogue;
 use crate::config::{Config, ConfigErrors};
 use crate::environments::EnvironmentError;
 use crate::rendezvous::handshake::{JoinError, Visitor};
@@ -26,10 +27,10 @@ pub enum AttachError {
     #[error(transparent)]
     Config(#[from] ConfigErrors),
     /// The environment is not there.
-    #[error(transparent)]
+    #[error("{}", environments::advised(.0, EnvironmentError::is_unknown))]
     Environment(#[from] EnvironmentError),
     /// The algorithm is not there.
-    #[error(transparent)]
+    #[error("{}", environments::advised(.0, AlgorithmError::is_unknown))]
     Algorithm(#[from] AlgorithmError),
     /// Its work failed.
     #[error(transparent)]
@@ -58,14 +59,15 @@ pub fn become_ready(registry: &Registry, pid: u32) -> Result<(), AttachError> {
 }
 
 /// Join the run of the supervisor `pid` and act in it until the run ends, the supervisor is gone, or this process is
-/// asked to leave. `joined` is called once the place has been taken.
-pub fn run(registry: &Registry, pid: u32, joined: impl FnOnce(usize)) -> Result<(), AttachError> {
+/// asked to leave. What the run names is looked up in `catalogue`; `joined` is called once the place has been taken.
+pub fn run(registry: &Registry, catalogue: &Catalogue, pid: u32, joined: impl FnOnce(usize)) -> Result<(), AttachError> {
     let attachment = attach(registry, pid, Visitor::Actor)?;
     let segment = attachment.open_segment()?;
     let description = segment.description()?;
     let config = Config::parse(&description.config_toml, "the run's configuration", &[])?.config;
-    let environment = environments::observation_options(&config).spec(environments::request(&config).make()?.spec())?;
-    let algorithm = algorithms::build(&config, &environment)?;
+    let found = catalogue.environments().make(&environments::request(&config))?;
+    let environment = environments::observation_options(catalogue, &config).spec(found.spec())?;
+    let algorithm = catalogue.algorithms().build(&config, &environment)?;
     let slot = segment.processes().slot(attachment.slot);
     if !slot.occupy(std::process::id(), attachment.generation) {
         return Err(AttachError::Expired);
@@ -76,6 +78,7 @@ pub fn run(registry: &Registry, pid: u32, joined: impl FnOnce(usize)) -> Result<
         config: &config,
         algorithm: &*algorithm,
         environment: &environment,
+        catalogue,
         process: slot,
         role: Role::AttachedActor,
         number: attachment.number,

@@ -1,10 +1,11 @@
 //! From the configuration to environments: what it asks for, where that is found, and many of them at once.
 
 use std::env;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::algorithms::registry as algorithms;
+use crate::catalogue::Catalogue;
 use crate::config::Config;
 use crate::environments::film::Film;
 use crate::environments::{
@@ -30,25 +31,31 @@ pub fn request(config: &Config) -> EnvironmentRequest {
 }
 
 /// How the agent that `config` describes observes the environment.
-pub fn observation_options(config: &Config) -> ObservationOptions {
+pub fn observation_options(catalogue: &Catalogue, config: &Config) -> ObservationOptions {
     ObservationOptions {
         frames_per_observation: config.environment.frames_per_observation,
         frame_stack: config.environment.frame_stack,
-        as_floats: config.algorithm.normalise_observations || !algorithms::learns_from_bytes(&config.algorithm.name),
+        as_floats: config.algorithm.normalise_observations || !catalogue.algorithms().learns_from_bytes(&config.algorithm.name),
     }
 }
 
-/// `count` environments for `purpose`, as the configuration describes them, not yet reset.
-pub fn make(config: &Config, count: usize, purpose: Purpose) -> Result<VectorEnvironment, EnvironmentError> {
-    make_filmed(config, count, purpose, None)
+/// `count` environments for `purpose`, as the configuration describes them and `catalogue` knows them, not yet reset.
+pub fn make(catalogue: &Catalogue, config: &Config, count: usize, purpose: Purpose) -> Result<VectorEnvironment, EnvironmentError> {
+    make_filmed(catalogue, config, count, purpose, None)
 }
 
 /// As [`make`]; `film` is that of the first one's next episode.
-pub fn make_filmed(config: &Config, count: usize, purpose: Purpose, film: Option<&Film>) -> Result<VectorEnvironment, EnvironmentError> {
+pub fn make_filmed(
+    catalogue: &Catalogue,
+    config: &Config,
+    count: usize,
+    purpose: Purpose,
+    film: Option<&Film>,
+) -> Result<VectorEnvironment, EnvironmentError> {
     let request = EnvironmentRequest { purpose, ..request(config) };
-    let options = observation_options(config);
+    let options = observation_options(catalogue, config);
     let make = |index: usize| {
-        let environment = delayed(request.make()?, config.environment.step_delay_us);
+        let environment = delayed(catalogue.environments().make(&request)?, config.environment.step_delay_us);
         options.of(match film {
             Some(film) if index == 0 => film.of(environment)?,
             _ => environment,
@@ -91,6 +98,12 @@ pub fn resolve(config: &mut Config, source: &Path) -> Result<(), EnvironmentErro
 /// `path` without the `.` and the closing slash that joining may leave.
 fn plain(path: &Path) -> PathBuf {
     path.components().collect()
+}
+
+/// An error about a run that another program may have started: what to do where this one does not know a name.
+pub(super) fn advised<E: Display>(error: &E, is_unknown: impl Fn(&E) -> bool) -> String {
+    let advice = if is_unknown(error) { "; if the program that started the run has added that name, use that program" } else { "" };
+    format!("{error}{advice}")
 }
 
 /// Refuse an environment whose observations or actions have other sizes than those the run was planned for: a file in

@@ -9,7 +9,8 @@ use thiserror::Error;
 use super::evaluator::MOST_ENVIRONMENTS;
 use super::run::RoleError;
 use super::{environments, evaluator};
-use crate::algorithms::{AlgorithmError, registry as algorithms};
+use crate::algorithms::AlgorithmError;
+use crate::catalogue::Catalogue;
 use crate::checkpoint::{Policy, WeightsError, WeightsEvaluation};
 use crate::config::{Config, ConfigErrors};
 use crate::environments::film::{Film, FilmError, FinishedFilm};
@@ -39,10 +40,10 @@ pub enum PlayError {
     #[error(transparent)]
     Config(#[from] ConfigErrors),
     /// The environment is not there.
-    #[error(transparent)]
+    #[error("{}", environments::advised(.0, EnvironmentError::is_unknown))]
     Environment(#[from] EnvironmentError),
     /// The algorithm is not there.
-    #[error(transparent)]
+    #[error("{}", environments::advised(.0, AlgorithmError::is_unknown))]
     Algorithm(#[from] AlgorithmError),
     /// Playing failed.
     #[error(transparent)]
@@ -132,8 +133,16 @@ pub fn become_ready(path: &Path) -> Result<(), PlayError> {
     Ok(environments::become_ready(&config_at(path)?)?)
 }
 
-/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. A film of the first one changes none of them.
-pub fn play(path: &Path, which: Which, episodes: usize, seed: u64, film: Option<Film>) -> Result<Outcome, PlayError> {
+/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. What it names is looked up in `catalogue`; a film of
+/// the first one changes none of them.
+pub fn play(
+    catalogue: &Catalogue,
+    path: &Path,
+    which: Which,
+    episodes: usize,
+    seed: u64,
+    film: Option<Film>,
+) -> Result<Outcome, PlayError> {
     let (weights, instead_of_best) = weights_at(path, which)?;
     let saved = Policy::load(&weights)?;
     let mut config = config_at(path)?;
@@ -143,8 +152,9 @@ pub fn play(path: &Path, which: Which, episodes: usize, seed: u64, film: Option<
     config.network.dueling = saved.spec.is_dueling();
     config.algorithm.normalise_observations = saved.metadata.input_scaling.is_some();
     let episodes = episodes.max(1);
-    let mut environments = environments::make_filmed(&config, episodes.min(MOST_ENVIRONMENTS), Purpose::Evaluation, film.as_ref())?;
-    let algorithm = algorithms::build(&config, environments.spec())?;
+    let most = episodes.min(MOST_ENVIRONMENTS);
+    let mut environments = environments::make_filmed(catalogue, &config, most, Purpose::Evaluation, film.as_ref())?;
+    let algorithm = catalogue.algorithms().build(&config, environments.spec())?;
     let expected = algorithm.network().parameter_count();
     if saved.parameters.len() != expected {
         return Err(PlayError::Shape {

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::environments;
 use crate::algorithms::{Algorithm, AlgorithmError, Random};
+use crate::catalogue::Catalogue;
 use crate::config::Config;
 use crate::environments::{EnvironmentError, EnvironmentSpec, Purpose, VectorEnvironment};
 use crate::replay::{Replay, StagingArea};
@@ -61,6 +62,8 @@ pub struct Run<'a> {
     pub algorithm: &'a dyn Algorithm,
     /// The environment's facts.
     pub environment: &'a EnvironmentSpec,
+    /// What the program knows by name.
+    pub catalogue: &'a Catalogue,
     /// This process's slot.
     pub process: ProcessSlot<'a>,
     /// What this process does.
@@ -104,7 +107,7 @@ impl<'a> Run<'a> {
 
     /// `count` environments for `purpose`, as the configuration describes them, not yet reset.
     pub fn environments(&self, count: usize, purpose: Purpose) -> Result<VectorEnvironment, EnvironmentError> {
-        let made = environments::make(self.config, count, purpose)?;
+        let made = environments::make(self.catalogue, self.config, count, purpose)?;
         environments::check_unchanged(made.spec(), self.environment)?;
         Ok(made)
     }

@@ -3,8 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The program that has all commands.
-const ALL: &str = "shoal";
+/// The program that trains and has no other command.
+const TRAIN: &str = "supervisor";
 /// The command that plays, and the program that does nothing else.
 const PLAY: &str = "evaluate";
 
@@ -34,8 +34,9 @@ impl Program {
 
     /// The command that plays the run in `folder`; `None` where the program for it is not installed.
     pub(super) fn play(&self, folder: &Path) -> Option<String> {
-        // Whoever started a run with `shoal` plays it with that.
-        let (name, command) = if self.executable.ends_with(ALL) { (ALL, format!(" {PLAY}")) } else { (PLAY, String::new()) };
+        // Whoever started a run with a program that has all commands plays it with that: `shoal`, or one of a user's own.
+        let trainer = self.executable.file_name().and_then(|name| name.to_str()).unwrap_or(TRAIN);
+        let (name, command) = if trainer == TRAIN { (PLAY, String::new()) } else { (trainer, format!(" {PLAY}")) };
         let player = match &self.workspace {
             Some(workspace) => self.through_cargo(workspace, name),
             None => self.neighbour(name)?,
@@ -136,7 +137,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let programs = folder.path().join("target/release");
         std::fs::create_dir_all(&programs).unwrap();
-        let shoal = programs.join(ALL);
+        let shoal = programs.join("shoal");
         std::fs::write(&shoal, "").unwrap();
         let play = |typed: &str| program(typed, &shoal, folder.path()).play(Path::new("runs/one")).unwrap();
         assert_eq!(play("shoal"), "shoal evaluate runs/one");

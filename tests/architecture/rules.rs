@@ -98,6 +98,16 @@ pub(crate) fn prints(source: &Source) -> Vec<String> {
     tokens.windows(2).filter(printing).map(|pair| format!("{}:{}: `{}!`", source.path, source.line(pair[0].0), pair[0].1)).collect()
 }
 
+/// Paths into one of `packages` in a file that is not below `room`.
+pub(crate) fn packages_outside(source: &Source, room: &str, packages: &[&str]) -> Vec<String> {
+    if source.path.starts_with(room) {
+        return Vec::new();
+    }
+    let tokens = tokens(&source.code);
+    let naming = |pair: &&[(usize, &str)]| packages.contains(&pair[0].1) && pair[1].1 == "::";
+    tokens.windows(2).filter(naming).map(|pair| format!("{}:{}: `{}`", source.path, source.line(pair[0].0), pair[0].1)).collect()
+}
+
 pub(crate) fn no_opening_comment(source: &Source) -> Vec<String> {
     if source.text.starts_with("//! ") { Vec::new() } else { vec![source.path.clone()] }
 }
@@ -183,6 +193,14 @@ mod tests {
         let text = "//! println!\nfn f() {\n    eprintln!(\"x\");\n    writeln!(out, \"println!\");\n}";
         assert_eq!(prints(&source("src/replay/mod.rs", text)), ["src/replay/mod.rs:3: `eprintln!`"]);
         assert_eq!(prints(&source("src/telemetry/progress.rs", text)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_package_of_one_room_is_found_elsewhere() {
+        let text = "//! clap::Parser\nuse clap::Parser;\nfn f(clap: u32) -> anyhow::Error { todo!() }";
+        let found = |path: &str| packages_outside(&source(path, text), "src/program/", &["clap", "anyhow"]);
+        assert_eq!(found("src/roles/actor.rs"), ["src/roles/actor.rs:2: `clap`", "src/roles/actor.rs:3: `anyhow`"]);
+        assert!(found("src/program/train.rs").is_empty());
     }
 
     #[test]

@@ -35,8 +35,9 @@ const fn package(name: &'static str, program: &'static str, arguments: &'static 
 }
 
 /// The cheap stages come first, so that a slip is told in seconds.
-const DEFINITIONS: [Definition; 13] = [
+const DEFINITIONS: [Definition; 14] = [
     stage("format", false, "fmt --all --check"),
+    stage("example-format", false, "fmt --manifest-path examples/own_algorithm/Cargo.toml --check"),
     stage("lints-without-libtorch", false, "clippy --workspace --all-targets --no-default-features -- -D warnings"),
     stage("tests-without-libtorch", false, "nextest run --no-fail-fast --workspace --no-default-features"),
     // What is killed after every instruction are the instructions that the compiler chose, and a release has others.
@@ -158,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_stage_without_libtorch_does_not_ask_for_its_feature() {
-        for definition in DEFINITIONS.iter().filter(|definition| definition.needs == Needs::Nothing && definition.name != "format") {
+        for definition in DEFINITIONS.iter().filter(|definition| definition.needs == Needs::Nothing && !definition.name.ends_with("format"))
+        {
             assert!(definition.arguments.contains("--no-default-features"), "{}", definition.name);
         }
     }

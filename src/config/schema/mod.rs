@@ -28,6 +28,7 @@ pub use replay::{InitialPriority, ReplayConfig};
 pub use run::RunConfig;
 
 use super::key::Table;
+use super::own::OwnConfig;
 
 /// The algorithms that learn from transitions, drawn from the replay again and again.
 pub(crate) const TRANSITION_ALGORITHMS: [&str; 4] = ["dqn", "ddpg", "td3", "sac"];
@@ -67,9 +68,12 @@ pub struct Config {
     /// How the machine is used.
     #[serde(default)]
     pub machine: MachineConfig,
+    /// The keys of an algorithm that a program adds.
+    #[serde(default)]
+    pub own: OwnConfig,
 }
 
-/// Every table, in the order of the reference and of [`Config::to_toml`].
+/// Every table that is declared here, in the order of the reference and of [`Config::to_toml`].
 pub(crate) const TABLES: &[Table] = &[
     RunConfig::TABLE,
     EnvironmentConfig::TABLE,
@@ -97,6 +101,7 @@ impl Config {
             fragments: FragmentsConfig::default(),
             evaluator: EvaluatorConfig::default(),
             machine: MachineConfig::default(),
+            own: OwnConfig::default(),
         }
     }
 }

@@ -7,6 +7,7 @@ use ipc_channel::ipc::IpcSender;
 
 use super::plan::PlannedProcess;
 use crate::algorithms::Algorithm;
+use crate::catalogue::Catalogue;
 use crate::config::Config;
 use crate::environments::{EnvironmentSpec, python};
 use crate::machine::affinity;
@@ -29,6 +30,8 @@ pub(super) struct Child<'a> {
     pub(super) algorithm: &'a dyn Algorithm,
     /// The environment's facts.
     pub(super) environment: &'a EnvironmentSpec,
+    /// What the program knows by name.
+    pub(super) catalogue: &'a Catalogue,
     /// Where the best policy is kept.
     pub(super) best_weights: PathBuf,
     /// How often confirming the goal was tried.
@@ -71,6 +74,7 @@ impl Child<'_> {
             config: self.config,
             algorithm: self.algorithm,
             environment: self.environment,
+            catalogue: self.catalogue,
             process: slot,
             role: planned.role,
             number: planned.number,

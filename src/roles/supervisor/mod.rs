@@ -29,7 +29,8 @@ use std::time::Instant;
 
 use thiserror::Error;
 
-use crate::algorithms::{Algorithm, registry as algorithms};
+use crate::algorithms::{Algorithm, AlgorithmError};
+use crate::catalogue::Catalogue;
 use crate::config::{ConfigError, ConfigErrors, Loaded};
 use crate::environments::{EnvironmentError, EnvironmentSpec};
 use crate::machine::Machine;
@@ -97,6 +98,8 @@ impl Outcome {
 pub struct Prepared {
     /// The configuration.
     pub loaded: Loaded,
+    /// What the program knows by name.
+    pub catalogue: Catalogue,
     /// The environment's facts.
     pub environment: EnvironmentSpec,
     /// Names and versions of the software that the environment runs on; nothing for native ones.
@@ -110,8 +113,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Look up what `loaded` names. What is wrong is reported with its place in the file.
-    pub fn new(mut loaded: Loaded) -> Result<Self, SupervisorError> {
+    /// Look up in `catalogue` what `loaded` names. What is wrong is reported with its place in the file.
+    pub fn new(mut loaded: Loaded, catalogue: &Catalogue) -> Result<Self, SupervisorError> {
         let started = Instant::now();
         let source = loaded.source.clone();
         // What starts from the resolved configuration later keeps the name.
@@ -119,12 +122,13 @@ impl Prepared {
             loaded.config.run.name = stem.to_string_lossy().into_owned();
         }
         environments::resolve(&mut loaded.config, &source).map_err(|error| about_environment(&loaded, &error))?;
-        let examined = environments::request(&loaded.config).examine().map_err(|error| about_environment(&loaded, &error))?;
-        let environment = environments::observation_options(&loaded.config).spec(&examined.spec);
+        let examined =
+            catalogue.environments().examine(&environments::request(&loaded.config)).map_err(|error| about_environment(&loaded, &error))?;
+        catalogue.algorithms().resolve(&mut loaded.config).map_err(|error| about_algorithm(&loaded, &error))?;
+        let environment = environments::observation_options(catalogue, &loaded.config).spec(&examined.spec);
         let (environment, software) = (environment.map_err(|error| about_environment(&loaded, &error))?, examined.software);
-        let algorithm =
-            algorithms::build(&loaded.config, &environment).map_err(|error| refuse(loaded.error_at(error.key(), error.to_string())))?;
-        Ok(Self { loaded, environment, software, algorithm, machine: Machine::detect(), started })
+        let algorithm = catalogue.algorithms().build(&loaded.config, &environment).map_err(|error| about_algorithm(&loaded, &error))?;
+        Ok(Self { loaded, catalogue: catalogue.clone(), environment, software, algorithm, machine: Machine::detect(), started })
     }
 
     /// Let this process run what `loaded` names: its children inherit what an environment in Python needs. May start the
@@ -157,6 +161,11 @@ impl Prepared {
 
 fn refuse(error: ConfigError) -> SupervisorError {
     SupervisorError::Config(ConfigErrors(vec![error]))
+}
+
+/// An error of the algorithm, blamed on the key that it is about.
+fn about_algorithm(loaded: &Loaded, error: &AlgorithmError) -> SupervisorError {
+    refuse(loaded.error_at(error.key(), error.to_string()))
 }
 
 /// An error of the environment, blamed on the key that it is about.

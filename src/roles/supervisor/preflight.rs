@@ -89,7 +89,7 @@ impl Prepared {
             return Ok(());
         }
         let try_out = || -> Result<(), EnvironmentError> {
-            let mut made = request.make()?;
+            let mut made = self.catalogue.environments().make(&request)?;
             let spec = made.spec().clone();
             let mut observation = spec.observation.zeros();
             made.reset(Some(self.loaded.config.run.seed), observation.values_mut())?;

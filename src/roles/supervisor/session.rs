@@ -168,6 +168,7 @@ impl Session {
             config: self.config(),
             algorithm: &*self.prepared.algorithm,
             environment: &self.prepared.environment,
+            catalogue: &self.prepared.catalogue,
             best_weights: self.sinks.folder().best_weights(),
             attempts: self.sinks.unconfirmed(),
             stack_file: stack_descriptor,

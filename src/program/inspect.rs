@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use shoal::rendezvous::Registry;
-use shoal::roles::inspector::{Cleaned, Ending, FolderReport, Inspection, RunList, watch};
-use shoal::roles::run_name::{RunName, RunNameError};
 
 use super::print::print;
+use crate::rendezvous::Registry;
+use crate::roles::inspector::{Cleaned, Ending, FolderReport, Inspection, RunList, watch};
+use crate::roles::run_name::{RunName, RunNameError};
 
 /// Which run, and what of it.
 #[derive(Args)]

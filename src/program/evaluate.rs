@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::environments::film::Film;
 use clap::{Args, ValueEnum};
-use shoal::environments::film::Film;
-use shoal::roles::player::{self, Which};
 
 use super::print::print;
+use crate::catalogue::Catalogue;
+use crate::roles::player::{self, Which};
 
 /// What to play, and for how long.
 #[derive(Args)]
@@ -42,14 +43,14 @@ enum Weights {
 }
 
 impl Evaluate {
-    pub(crate) fn run(&self) -> Result<ExitCode, anyhow::Error> {
+    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<ExitCode, anyhow::Error> {
         let which = match self.weights {
             Weights::Best => Which::Best,
             Weights::Last => Which::Last,
         };
         player::become_ready(&self.path)?;
         let film = self.video.as_deref().map(|path| Film::prepare(path, self.video_speed)).transpose()?;
-        print(&player::play(&self.path, which, self.episodes, self.seed, film)?, self.json)?;
+        print(&player::play(catalogue, &self.path, which, self.episodes, self.seed, film)?, self.json)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use shoal::config::Loaded;
-use shoal::presets::Preset;
-use shoal::roles::supervisor::SupervisorError;
-use shoal::telemetry::Console;
 
 use super::seeds::Seeds;
 use super::train::Train;
+use crate::catalogue::Catalogue;
+use crate::config::Loaded;
+use crate::presets::Preset;
+use crate::roles::supervisor::SupervisorError;
+use crate::telemetry::Console;
 
 /// What a run is made from, and with which seeds.
 #[derive(Args)]
@@ -21,10 +22,10 @@ pub(crate) struct TrainPreset {
 }
 
 impl TrainPreset {
-    pub(crate) fn run(&self) -> Result<ExitCode, anyhow::Error> {
+    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<ExitCode, anyhow::Error> {
         let console = Console::stderr()?;
         let loaded = self.load(&console)?;
-        self.seeds.run(&self.train, &loaded).unwrap_or_else(|| self.train.run(loaded, console))
+        self.seeds.run(&self.train, &loaded).unwrap_or_else(|| self.train.run(loaded, catalogue, console))
     }
 
     /// The configuration in the file that was named, or else the preset of that name, or else the first of the environment of that name.

@@ -5,10 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use shoal::config::{Config, Loaded};
-use shoal::presets::Preset;
-use shoal::roles::supervisor::{Prepared, SupervisorError};
-use shoal::telemetry::Console;
+
+use crate::catalogue::Catalogue;
+use crate::config::{Config, Loaded};
+use crate::presets::Preset;
+use crate::roles::supervisor::{Prepared, SupervisorError};
+use crate::telemetry::Console;
 
 /// What a run is made from.
 #[derive(Args)]
@@ -50,9 +52,9 @@ impl Train {
     }
 
     /// Train as `loaded` says, or say how that would go.
-    pub(crate) fn run(&self, loaded: Loaded, console: Console) -> Result<ExitCode, anyhow::Error> {
+    pub(crate) fn run(&self, loaded: Loaded, catalogue: &Catalogue, console: Console) -> Result<ExitCode, anyhow::Error> {
         Prepared::become_ready(&loaded)?;
-        let prepared = Prepared::new(loaded)?;
+        let prepared = Prepared::new(loaded, catalogue)?;
         let plan = prepared.plan()?;
         if self.check {
             prepared.check()?;

@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use shoal::rendezvous::{Registry, RunRecord};
-use shoal::roles::attached;
-use shoal::roles::run_name::RunName;
-use shoal::segment::system;
 
 use super::end::say;
+use crate::catalogue::Catalogue;
+use crate::rendezvous::{Registry, RunRecord};
+use crate::roles::attached;
+use crate::roles::run_name::RunName;
+use crate::segment::system;
 
 /// Which run, and how many actors.
 #[derive(Args)]
@@ -27,7 +28,7 @@ pub(crate) struct Attach {
 }
 
 impl Attach {
-    pub(crate) fn run(&self) -> Result<ExitCode, anyhow::Error> {
+    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<ExitCode, anyhow::Error> {
         let registry = Registry::open()?;
         let pid = match (&self.config, &self.run) {
             (Some(path), _) => pid_in(path)?,
@@ -36,8 +37,8 @@ impl Attach {
         // What is certain to fail is refused once, and not once per actor.
         attached::become_ready(&registry, pid)?;
         system::handle_stop_signals()?;
-        let actor = || match attached::run(&registry, pid, |number| say(&format!("actor {number} has joined the run of supervisor {pid}")))
-        {
+        let joined = |number| say(&format!("actor {number} has joined the run of supervisor {pid}"));
+        let actor = || match attached::run(&registry, catalogue, pid, joined) {
             Ok(()) => 0,
             Err(error) => {
                 say(&format!("error: {error}"));

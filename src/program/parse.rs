@@ -2,7 +2,8 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Error, Parser};
-use shoal::config::suggestion_for_option;
+
+use crate::config::suggestion_for_option;
 
 /// The arguments, or the end of the program with what is wrong with them.
 pub(crate) fn parse<T: Parser>() -> T {

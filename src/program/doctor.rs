@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use shoal::machine::{Machine, PythonSurvey, doctor};
 
 use super::print::print;
+use crate::machine::{Machine, PythonSurvey, doctor};
 
 /// How the findings are shown.
 #[derive(Args)]

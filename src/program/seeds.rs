@@ -4,14 +4,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use shoal::config::Loaded;
-use shoal::roles::supervisor::Outcome;
-use shoal::seeds::{Launch, Report, SeedList};
-use shoal::segment::system;
 
 use super::end::say;
 use super::print::print;
 use super::train::Train;
+use crate::config::Loaded;
+use crate::roles::supervisor::Outcome;
+use crate::seeds::{Launch, Report, SeedList};
+use crate::segment::system;
 
 /// Which seeds, and how many at a time.
 #[derive(Args)]

@@ -1,0 +1,202 @@
+//! The catalogue: what a program knows by name, algorithms and environments of this library and those that it adds.
+//!
+//! It is a value that whoever starts, joins or replays a run hands on; nothing in here is global.
+
+use thiserror::Error;
+
+use crate::algorithms::registry::{Algorithms, Declaration};
+use crate::algorithms::{Algorithm, AlgorithmError};
+use crate::config::Config;
+use crate::environments::{Environment, EnvironmentError, EnvironmentSpec, Environments};
+
+/// Longest name, in bytes.
+const LONGEST_NAME: usize = 100;
+
+/// What a program knows by name. By default, what is in this library.
+#[derive(Clone, Default)]
+pub struct Catalogue {
+    algorithms: Algorithms,
+    environments: Environments,
+}
+
+/// Why something could not be added.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CatalogueError {
+    /// The name means something already.
+    #[error("there is an {what} `{name}` already; add yours under another name than {known}")]
+    Taken {
+        /// `algorithm` or `environment`.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// The name could not be written in a configuration, or would mean something else there.
+    #[error("{name:?} cannot be the name of an {what}: it has to be {form}, of at most {LONGEST_NAME} characters")]
+    Form {
+        /// `algorithm` or `environment`.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// What names look like.
+        form: &'static str,
+    },
+}
+
+impl Catalogue {
+    /// Let the name in `declaration` mean what `build` makes, in `algorithm.name`.
+    ///
+    /// # Errors
+    /// The name is taken, or not made of small letters, digits and `_`.
+    pub fn add_algorithm<A: Algorithm + 'static>(
+        &mut self,
+        declaration: Declaration,
+        build: impl Fn(&Config, &EnvironmentSpec) -> Result<A, AlgorithmError> + Send + Sync + 'static,
+    ) -> Result<(), CatalogueError> {
+        let is_meant = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
+        check(
+            "algorithm",
+            declaration.name,
+            "small letters, digits and `_`, such as \"expected_sarsa\"",
+            is_meant,
+            self.algorithms.names(),
+        )?;
+        self.algorithms.add(declaration, build);
+        Ok(())
+    }
+
+    /// Let `environment.id = id` mean what `make` makes, which has that id in its spec. One type of environment may be added under
+    /// several ids.
+    ///
+    /// # Errors
+    /// The id is taken, or not made of letters, digits, `_`, `-` and `.`: what stands before a colon says where an environment comes from.
+    pub fn add_environment<E: Environment + 'static>(
+        &mut self,
+        id: &str,
+        make: impl Fn() -> Result<E, EnvironmentError> + Send + Sync + 'static,
+    ) -> Result<(), CatalogueError> {
+        let is_meant = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
+        check("environment", id, "letters, digits, `_`, `-` and `.`, such as \"Corridor-v0\"", is_meant, self.environments.names())?;
+        self.environments.add(id, make);
+        Ok(())
+    }
+
+    /// The algorithms.
+    pub fn algorithms(&self) -> &Algorithms {
+        &self.algorithms
+    }
+
+    /// The environments.
+    pub fn environments(&self) -> &Environments {
+        &self.environments
+    }
+}
+
+fn check<'a>(
+    what: &'static str,
+    name: &str,
+    form: &'static str,
+    is_meant: impl Fn(char) -> bool,
+    known: impl Iterator<Item = &'a str>,
+) -> Result<(), CatalogueError> {
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_meant) {
+        return Err(CatalogueError::Form { what, name: name.to_owned(), form });
+    }
+    let known: Vec<_> = known.collect();
+    if known.contains(&name) {
+        return Err(CatalogueError::Taken { what, name: name.to_owned(), known: known.join(", ") });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::dqn::Dqn;
+    use crate::environments::{Action, EnvironmentRequest, Step, make, spec};
+    use crate::values::ValuesMut;
+
+    fn declared(name: &'static str) -> Declaration {
+        Declaration { name, keys: &[], learns_from_bytes: false }
+    }
+
+    /// CartPole under another id.
+    struct Renamed {
+        inner: Box<dyn Environment>,
+        spec: EnvironmentSpec,
+    }
+
+    impl Renamed {
+        fn new(id: &str) -> Result<Self, EnvironmentError> {
+            Ok(Self { inner: make("CartPole-v1")?, spec: EnvironmentSpec { id: id.into(), ..spec("CartPole-v1")? } })
+        }
+    }
+
+    impl Environment for Renamed {
+        fn spec(&self) -> &EnvironmentSpec {
+            &self.spec
+        }
+
+        fn reset(&mut self, seed: Option<u64>, observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
+            self.inner.reset(seed, observation)
+        }
+
+        fn step(&mut self, action: Action<'_>, observation: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
+            self.inner.step(action, observation)
+        }
+    }
+
+    #[test]
+    fn what_was_added_is_made_by_its_name_and_unknown_to_other_catalogues() {
+        let mut catalogue = Catalogue::default();
+        catalogue.add_environment("Pole-v0", || Renamed::new("Pole-v0")).unwrap();
+        let request = EnvironmentRequest::new("Pole-v0");
+        assert_eq!(catalogue.environments().make(&request).unwrap().spec().id, "Pole-v0");
+        assert_eq!(catalogue.environments().examine(&request).unwrap().spec.id, "Pole-v0");
+        let unknown = Catalogue::default().environments().make(&request).err().expect("nobody has added it").to_string();
+        assert!(unknown.contains("unknown environment `Pole-v0`"), "{unknown}");
+        let misspelt = catalogue.environments().make(&EnvironmentRequest::new("Polle-v0")).err().expect("it is misspelt").to_string();
+        assert!(misspelt.contains("did you mean `Pole-v0`?"), "{misspelt}");
+    }
+
+    #[test]
+    fn no_name_is_given_twice() {
+        let mut catalogue = Catalogue::default();
+        catalogue.add_environment("Pole-v0", || Renamed::new("Pole-v0")).unwrap();
+        for id in ["Pole-v0", "CartPole-v1"] {
+            let error = catalogue.add_environment(id, || Renamed::new("Pole-v0")).unwrap_err();
+            assert!(matches!(&error, CatalogueError::Taken { what: "environment", name, .. } if name == id), "{error}");
+        }
+        let error = catalogue.add_algorithm(declared("sac"), Dqn::new).unwrap_err();
+        assert!(error.to_string().contains("there is an algorithm `sac` already"), "{error}");
+    }
+
+    #[test]
+    fn a_name_has_to_be_one_that_a_configuration_can_hold() {
+        let mut catalogue = Catalogue::default();
+        let long: &str = "x".repeat(LONGEST_NAME + 1).leak();
+        for name in ["", "Mine", "my algorithm", "my.own", long] {
+            let error = catalogue.add_algorithm(declared(name), Dqn::new).unwrap_err();
+            assert!(matches!(error, CatalogueError::Form { what: "algorithm", .. }), "{error}");
+        }
+        for id in ["", "gymnasium:Pole-v0", "Pole v0", "Pole/v0", long] {
+            let error = catalogue.add_environment(id, || Renamed::new("Pole-v0")).unwrap_err();
+            assert!(matches!(error, CatalogueError::Form { what: "environment", .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_calls_itself_otherwise_is_refused() {
+        let mut catalogue = Catalogue::default();
+        catalogue.add_environment("Pole-v0", || Renamed::new("Stick-v0")).unwrap();
+        let error = catalogue.environments().make(&EnvironmentRequest::new("Pole-v0")).err().expect("the names differ").to_string();
+        assert!(error.contains("`Pole-v0`") && error.contains("`Stick-v0`"), "{error}");
+        catalogue.add_algorithm(declared("mine"), Dqn::new).unwrap();
+        let mut config = Config::for_environment("CartPole-v1");
+        config.algorithm.name = "mine".into();
+        let error = catalogue.algorithms().build(&config, &spec("CartPole-v1").unwrap()).err().expect("the names differ").to_string();
+        assert!(error.contains("`mine`") && error.contains("`dqn`"), "{error}");
+    }
+}

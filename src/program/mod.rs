@@ -1,0 +1,90 @@
+//! The command line: what the programs of this package do, and what a program with algorithms or environments of its own does.
+//!
+//! Such a program is `shoal` that knows more names:
+//!
+//! ```no_run
+//! # use shoal::prelude::{Action, Environment, EnvironmentError, EnvironmentSpec, Step, ValuesMut};
+//! # struct Corridor;
+//! # impl Corridor {
+//! #     fn new() -> Self { Self }
+//! # }
+//! # impl Environment for Corridor {
+//! #     fn spec(&self) -> &EnvironmentSpec { unimplemented!() }
+//! #     fn reset(&mut self, _: Option<u64>, _: ValuesMut<'_>) -> Result<(), EnvironmentError> { unimplemented!() }
+//! #     fn step(&mut self, _: Action<'_>, _: ValuesMut<'_>) -> Result<Step, EnvironmentError> { unimplemented!() }
+//! # }
+//! fn main() -> std::process::ExitCode {
+//!     shoal::program::main(|catalogue| catalogue.add_environment("Corridor-v0", || Ok(Corridor::new())))
+//! }
+//! ```
+//!
+//! The only room that parses arguments; nothing in the library uses it.
+
+mod attach;
+mod doctor;
+mod end;
+mod evaluate;
+mod inspect;
+mod parse;
+mod preset;
+mod print;
+mod seeds;
+mod single;
+mod train;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::catalogue::{Catalogue, CatalogueError};
+use crate::presets::Listing;
+
+pub use single::{attach, evaluate, inspect, supervisor};
+
+/// Deep reinforcement learning that uses a whole Linux machine.
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train an agent, with a configuration file, a preset (`cartpole_dqn`), or the preset of an environment (`CartPole-v1`).
+    Train(preset::TrainPreset),
+    /// Join actors to a run. They leave at Ctrl+C, and when the run ends; killing them harms nothing.
+    Attach(attach::Attach),
+    /// List this user's runs, or look into one of them without disturbing it.
+    Inspect(inspect::Inspect),
+    /// Play a saved policy, greedily, and print the mean return with its standard deviation and 95 % confidence interval.
+    Evaluate(evaluate::Evaluate),
+    /// Print what the machine offers, what is missing, and the commands that fix it.
+    Doctor(doctor::Doctor),
+    /// List the presets: environment, algorithm, goal, and what was measured.
+    Presets {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// The program `shoal` with what `add` adds to its catalogue: all commands, from the arguments of this process to its exit code.
+///
+/// To be called first in a `main`, before threads are started: it forks, and for environments in Python it may start the program anew.
+pub fn main(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> ExitCode {
+    end::end(run(add))
+}
+
+fn run(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> Result<ExitCode, anyhow::Error> {
+    let mut catalogue = Catalogue::default();
+    add(&mut catalogue)?;
+    match parse::parse::<Arguments>().command {
+        Command::Train(command) => command.run(&catalogue),
+        Command::Attach(command) => command.run(&catalogue),
+        Command::Inspect(command) => command.run(),
+        Command::Evaluate(command) => command.run(&catalogue),
+        Command::Doctor(command) => command.run(),
+        Command::Presets { json } => print::print(&Listing::of_all(), json).map(|()| ExitCode::SUCCESS),
+    }
+}

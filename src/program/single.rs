@@ -1,0 +1,80 @@
+//! The programs that have one command each, for what is in this library.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use super::end::end;
+use super::{doctor, parse, train};
+use crate::catalogue::Catalogue;
+use crate::telemetry::Console;
+
+/// Train an agent: a supervisor, its actors and learners, one shared-memory segment.
+#[derive(Parser)]
+#[command(version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+struct SupervisorProgram {
+    #[command(flatten)]
+    train: train::Train,
+    #[command(subcommand)]
+    command: Option<SupervisorCommand>,
+}
+
+#[derive(Subcommand)]
+enum SupervisorCommand {
+    /// Print what the machine offers, what is missing, and the commands that fix it.
+    Doctor(doctor::Doctor),
+}
+
+impl SupervisorProgram {
+    fn run(&self) -> Result<ExitCode, anyhow::Error> {
+        if let Some(SupervisorCommand::Doctor(doctor)) = &self.command {
+            return doctor.run();
+        }
+        let console = Console::stderr()?;
+        self.train.run(self.train.load_file()?, &Catalogue::default(), console)
+    }
+}
+
+/// Join actors to a running supervisor. They leave at Ctrl+C, and when the run ends; killing them harms nothing.
+#[derive(Parser)]
+#[command(version)]
+struct AttachProgram {
+    #[command(flatten)]
+    command: super::attach::Attach,
+}
+
+/// List this user's runs, or look into one of them without disturbing it.
+#[derive(Parser)]
+#[command(version)]
+struct InspectProgram {
+    #[command(flatten)]
+    command: super::inspect::Inspect,
+}
+
+/// Play a saved policy, greedily, and print the mean return with its standard deviation and 95 % confidence interval.
+#[derive(Parser)]
+#[command(version)]
+struct EvaluateProgram {
+    #[command(flatten)]
+    command: super::evaluate::Evaluate,
+}
+
+/// The program `supervisor`.
+pub fn supervisor() -> ExitCode {
+    end(parse::parse::<SupervisorProgram>().run())
+}
+
+/// The program `attach`.
+pub fn attach() -> ExitCode {
+    end(AttachProgram::parse().command.run(&Catalogue::default()))
+}
+
+/// The program `inspect`.
+pub fn inspect() -> ExitCode {
+    end(InspectProgram::parse().command.run())
+}
+
+/// The program `evaluate`.
+pub fn evaluate() -> ExitCode {
+    end(EvaluateProgram::parse().command.run(&Catalogue::default()))
+}

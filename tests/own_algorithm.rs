@@ -1,0 +1,206 @@
+//! The example crate with an algorithm and an environment of its own, compiled as a crate outside of this workspace: its program
+//! trains by the ordinary supervisor, and attaches to its runs, inspects and evaluates them.
+
+mod run_support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use nix::sys::signal::Signal;
+use run_support::{Supervised, kill};
+use serde_json::Value;
+use tempfile::{TempDir, tempdir};
+
+/// A watchdog over compiling the library once more, in seconds.
+const COMPILING_S: &str = "1200";
+/// A watchdog over a command of the program, in seconds.
+const COMMAND_S: &str = "120";
+/// Long enough to join and look into; whoever started it ends it.
+const WITHOUT_END: &[&str] = &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\"", "run.metrics_interval_s=0.1"];
+
+/// Folders of the build that the test belongs to: for the copy of the example, and for everything that is compiled.
+fn folders() -> (PathBuf, PathBuf) {
+    let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    (temporary.join("own_algorithm"), temporary.parent().expect("it lies in the folder of the build").to_owned())
+}
+
+/// A copy of the example that names this library by its path. Always at the same place, so that what was compiled is found again.
+fn copy() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (folder, example) = (folders().0, root.join("examples/own_algorithm"));
+    fs::create_dir_all(folder.join("src")).unwrap();
+    for file in ["corridor.toml", "src/main.rs", "src/algorithm.rs", "src/environment.rs"] {
+        place(&folder.join(file), &fs::read_to_string(example.join(file)).unwrap());
+    }
+    let manifest = fs::read_to_string(example.join("Cargo.toml")).unwrap();
+    let named = manifest.replace("path = \"../..\"", &format!("path = {:?}", root.display().to_string()));
+    assert_ne!(named, manifest);
+    place(&folder.join("Cargo.toml"), &named);
+    if !folder.join("Cargo.lock").exists() {
+        // The versions that everything else is tested with.
+        place(&folder.join("Cargo.lock"), &fs::read_to_string(root.join("Cargo.lock")).unwrap());
+    }
+    folder
+}
+
+/// Write in one step, and nothing where nothing changes: tests in other processes may do the same, and compile from it.
+fn place(path: &Path, text: &str) {
+    if fs::read_to_string(path).is_ok_and(|present| present == text) {
+        return;
+    }
+    let unfinished = tempfile::NamedTempFile::new_in(path.parent().unwrap()).unwrap();
+    fs::write(unfinished.path(), text).unwrap();
+    unfinished.persist(path).unwrap();
+}
+
+/// Cargo on the copy, as its owner would call it: from elsewhere, so that no setting of this repository counts, and offline. It shares
+/// the folder of this build, where most of what it needs has been compiled.
+fn cargo(command: &str) {
+    let (manifest, elsewhere) = (copy().join("Cargo.toml"), tempdir().unwrap());
+    let mut cargo = Command::new("timeout");
+    cargo.args([COMPILING_S, env!("CARGO"), command, "--offline", "--quiet", "--manifest-path"]).arg(manifest);
+    let output = cargo.env("CARGO_TARGET_DIR", folders().1).current_dir(elsewhere.path()).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+/// The example's program, compiled.
+fn program() -> PathBuf {
+    cargo("build");
+    folders().1.join("debug/own_algorithm")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// A command of the program at `path`, as if from a shell in `folder`, which has its runs and its registry.
+fn command(path: &Path, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(path);
+    command.args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder);
+    // What cargo tells this test is not for the program.
+    command.env_remove("CARGO_PKG_NAME").env_remove("CARGO_MANIFEST_DIR");
+    command
+}
+
+/// Whether a command that ends by itself succeeded, and what it said.
+fn run(path: &Path, folder: &Path, arguments: &[&str]) -> (bool, String) {
+    let all: Vec<&str> = [COMMAND_S, path.to_str().unwrap()].iter().chain(arguments).copied().collect();
+    let output = command(Path::new("timeout"), folder, &all).output().unwrap();
+    (output.status.success(), said(&output))
+}
+
+/// A run of the corridor with these changes, in a folder of its own.
+fn train(path: &Path, changes: &[&str]) -> Supervised {
+    let folder = tempdir().unwrap();
+    let mut arguments = vec!["train".to_owned(), folders().0.join("corridor.toml").display().to_string()];
+    arguments.extend(["machine.affinity=false"].iter().chain(changes).flat_map(|change| ["--set".to_owned(), (*change).to_owned()]));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut command = command(path, folder.path(), &arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    Supervised::spawn(command, folder)
+}
+
+fn json(path: &Path, folder: &TempDir, arguments: &[&str]) -> Value {
+    let (success, text) = run(path, folder.path(), arguments);
+    assert!(success, "{arguments:?}: {text}");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
+}
+
+#[test]
+fn a_crate_of_its_own_solves_its_own_environment_with_its_own_algorithm() {
+    let program = program();
+    let mut solved = train(&program, &[]);
+    let (status, output) = (solved.wait(), solved.output());
+    assert!(status.success() && output.contains("solved"), "{output}");
+    assert!(output.contains(&format!("{} evaluate runs/", program.display())), "how to play it: {output}");
+    let confirmed = solved.evaluations().into_iter().filter(|line| line["kind"] == "confirmation");
+    let best = confirmed.filter_map(|line| line["return_mean"].as_f64()).fold(f64::MIN, f64::max);
+    assert!(best >= 0.95, "fresh episodes confirmed {best}: {:?}", solved.evaluations());
+    let last = solved.metrics().pop().unwrap();
+    assert!(last["largest_error"].as_f64().is_some_and(|error| error > 0.0) && last["loss"].is_number(), "{last}");
+    assert!(last.get("policy_loss").is_none(), "what the algorithm does not declare: {last}");
+
+    let played = json(&program, &solved.folder, &["evaluate", "runs/latest", "--episodes", "50", "--json"]);
+    assert_eq!((&played["algorithm"], &played["environment"]), (&"expected_sarsa".into(), &"Corridor-v0".into()));
+    // Of the shortest ways: 3 to 6 steps, all but the last of which cost 0.01. Weights that have learned nothing find one exit at most.
+    let [least, most] = ["return_min", "return_max"].map(|key| played[key].as_f64().unwrap());
+    assert!(least > 0.95 - 1e-6 && most < 0.98 + 1e-6, "{played}");
+    let weights = solved.run_folder().join("weights/best.safetensors");
+    let alone = json(&program, &solved.folder, &["evaluate", weights.to_str().unwrap(), "--episodes", "50", "--json"]);
+    assert_eq!(alone["returns"], played["returns"], "a weights file alone is played alike");
+
+    let report = json(&program, &solved.folder, &["inspect", "runs/latest", "--json"]);
+    assert_eq!(report["metrics"]["largest_error"], last["largest_error"]);
+    for stranger in [env!("CARGO_BIN_EXE_evaluate"), env!("CARGO_BIN_EXE_attach")] {
+        let (success, text) = run(Path::new(stranger), solved.folder.path(), &["runs/latest"]);
+        assert!(!success, "{text}");
+        // Joining is refused first because the run is over.
+        assert!(stranger.ends_with("attach") || text.contains("unknown environment `Corridor-v0`"), "{text}");
+    }
+    solved.assert_nothing_left();
+}
+
+#[test]
+fn a_run_of_its_own_is_joined_and_looked_into_and_survives_a_killed_learner() {
+    let program = program();
+    let mut run_of_its_own = train(&program, WITHOUT_END);
+    let updates = |line: &Value| line["updates"].as_u64().unwrap_or(0);
+    run_of_its_own.wait_for("the first updates", |line| updates(line) > 100);
+    let folder = run_of_its_own.folder.path().to_owned();
+
+    let (success, text) = run(Path::new(env!("CARGO_BIN_EXE_attach")), &folder, &["runs/latest"]);
+    assert!(!success && text.contains("unknown environment `Corridor-v0`") && text.contains("use that program"), "{text}");
+    let mut attached: Child = command(&program, &folder, &["attach", "runs/latest", "--actors", "2"]).spawn().unwrap();
+    run_of_its_own.wait_for("two attached actors", |line| line["attached"] == 2 && line["actors"] == 3);
+    let pid = run_of_its_own.pid().to_string();
+    let report = json(&program, &run_of_its_own.folder, &["inspect", &pid, "--json"]);
+    let metrics = report["metrics"].as_array().unwrap();
+    assert!(metrics.iter().any(|metric| metric["name"] == "largest_error" && metric["value"].is_number()), "{metrics:?}");
+
+    kill(run_of_its_own.wait_for_process("learner"), Signal::SIGKILL);
+    run_of_its_own.wait_for("a replacement", |line| line["restarts"] == 1);
+    let before = updates(&run_of_its_own.metrics().pop().unwrap());
+    run_of_its_own.wait_for("its updates", |line| updates(line) > before + 100);
+    kill(attached.id(), Signal::SIGINT);
+    assert!(attached.wait().unwrap().success());
+    run_of_its_own.end_by(Signal::SIGTERM);
+    run_of_its_own.assert_nothing_left();
+}
+
+#[test]
+fn its_algorithm_learns_from_bytes_in_an_environment_of_the_library() {
+    let changes = ["environment.id=Catch-v0", "run.stop_env_steps=20000", "run.stop_eval_return=\"none\""];
+    let mut run = train(&program(), &changes);
+    assert!(run.wait().success(), "{}", run.output());
+    let report = json(&program(), &run.folder, &["evaluate", "runs/latest", "--weights", "last", "--json"]);
+    assert!(report["return_mean"].as_f64().is_some_and(|mean| mean > 0.0), "better than chance, which loses: {report}");
+}
+
+#[test]
+fn what_is_wrong_with_its_names_and_keys_is_told_before_anything_starts() {
+    let (program, folder) = (program(), tempdir().unwrap());
+    let file = folders().0.join("corridor.toml").display().to_string();
+    for (change, told) in [
+        ("own.epsilom=0.2", "own.epsilom = 0.2: unknown key; did you mean `epsilon`?"),
+        ("own.epsilon=1.5", "must be a number from 0 to 1; the default is 0.1"),
+        ("own.epsilon=often", "expected a number from 0 to 1, found a string"),
+        ("network.dueling=true", "it has no effect on expected_sarsa, only on dqn"),
+        ("network.convolutions=[[8, 3, 1]]", "network.convolutions"),
+        ("algorithm.name=expected_sasra", "known are dqn, ddpg, td3, sac, expected_sarsa"),
+        ("algorithm.name=dqn", "dqn has no keys of its own; remove it"),
+        ("environment.id=Coridor-v0", "did you mean `Corridor-v0`?"),
+        ("environment.id=Pendulum-v1", "expected_sarsa needs discrete actions"),
+    ] {
+        let (success, text) = run(&program, folder.path(), &["train", &file, "--check", "--set", change]);
+        assert!(!success && text.contains(told), "{change}: {text}");
+    }
+    let (success, text) = run(&program, folder.path(), &["train", &file, "--check", "--set", "own.epsilon=0.5"]);
+    assert!(success && text.contains("expected_sarsa on Corridor-v0"), "{text}");
+    assert!(!folder.path().join("runs").exists());
+}
+
+#[test]
+fn its_own_tests_pass() {
+    cargo("test");
+}
