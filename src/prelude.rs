@@ -87,7 +87,8 @@ pub use crate::catalogue::{Catalogue, CatalogueError};
 pub use crate::config::schema::{AlgorithmConfig, Engine, Loss};
 pub use crate::config::{AlgorithmKey, Config};
 pub use crate::environments::{
-    Action, ActionSpace, Dynamics, Environment, EnvironmentError, EnvironmentSpec, Generator, Native, ObservationSpace, Step, conformance,
+    Action, ActionSpace, Dynamics, Environment, EnvironmentError, EnvironmentSpec, Generator, Native, ObservationSpace, Picture, Step,
+    conformance,
 };
 pub use crate::experience::{Choice, Experience, Recorder, Source, Transitions, transition};
 pub use crate::metrics::{Metric, Share};

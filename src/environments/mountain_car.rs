@@ -61,7 +61,7 @@ impl Dynamics for MountainCar {
         (-1.0, terminated)
     }
 
-    fn picture(&self) -> Picture {
-        drawing::mountain_car(self.position, GOAL_POSITION)
+    fn picture(&self) -> Option<Picture> {
+        Some(drawing::mountain_car(self.position, GOAL_POSITION))
     }
 }

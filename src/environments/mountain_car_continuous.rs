@@ -115,11 +115,11 @@ impl Dynamics for MountainCarContinuous {
         (goal_reward - action * action * 0.1, terminated)
     }
 
-    fn picture(&self) -> Picture {
+    fn picture(&self) -> Option<Picture> {
         let position = match self.state {
             State::AfterReset { position } => position,
             State::Running { position, .. } => f64::from(position),
         };
-        drawing::mountain_car(position, GOAL_POSITION)
+        Some(drawing::mountain_car(position, GOAL_POSITION))
     }
 }

@@ -23,8 +23,10 @@ pub trait Dynamics {
     /// time limit is not the task's concern.
     fn step(&mut self, action: Self::Action, observation: &mut [Self::Value]) -> (f64, bool);
 
-    /// Draw the state.
-    fn picture(&self) -> Picture;
+    /// Draw the state, for people to look at; `None` where nobody has written how.
+    fn picture(&self) -> Option<Picture> {
+        None
+    }
 }
 
 /// How a task reads an action that its space accepts.
@@ -110,6 +112,6 @@ impl<D: Dynamics> Environment for Native<D> {
     }
 
     fn picture(&self) -> Result<Picture, EnvironmentError> {
-        Ok(self.dynamics.picture())
+        self.dynamics.picture().ok_or_else(|| EnvironmentError::NoPicture { id: self.spec.id.clone() })
     }
 }

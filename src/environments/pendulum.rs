@@ -71,7 +71,7 @@ impl Dynamics for Pendulum {
         (-cost, false)
     }
 
-    fn picture(&self) -> Picture {
-        drawing::pendulum(self.angle)
+    fn picture(&self) -> Option<Picture> {
+        Some(drawing::pendulum(self.angle))
     }
 }

@@ -249,7 +249,7 @@ impl Dynamics for Rally {
         (point, self.game.is_over())
     }
 
-    fn picture(&self) -> Picture {
+    fn picture(&self) -> Option<Picture> {
         let Game { ball, agent, opponent, .. } = self.game;
         let block = |column: usize, top: f64, width: usize, height: usize| Block {
             column: column as f64,
@@ -260,7 +260,7 @@ impl Dynamics for Rally {
         let points = |columns: &dyn Fn(usize) -> usize, count: usize| -> Vec<Block> {
             (0..count).map(|point| block(columns(point), 0.5 - COURT_TOP as f64, 1, 1)).collect()
         };
-        RallyScene {
+        let scene = RallyScene {
             screen: SCREEN as u32,
             court_top: COURT_TOP as f64,
             ball: block(ball.column, ball.top, BALL_SIZE, BALL_SIZE),
@@ -268,7 +268,7 @@ impl Dynamics for Rally {
             opponent: block(OPPONENT.column, opponent.top, PADDLE_WIDTH, opponent.height),
             agent_points: points(&agent_point_column, self.game.agent_points),
             opponent_points: points(&opponent_point_column, self.game.opponent_points),
-        }
-        .draw()
+        };
+        Some(scene.draw())
     }
 }

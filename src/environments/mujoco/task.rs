@@ -90,8 +90,8 @@ impl<T: Task<ACTIONS>, const ACTIONS: usize> Dynamics for Simulated<T, ACTIONS> 
         result
     }
 
-    fn picture(&self) -> Picture {
-        drawing::draw(&self.simulation, T::ELEVATION_DEGREES)
+    fn picture(&self) -> Option<Picture> {
+        Some(drawing::draw(&self.simulation, T::ELEVATION_DEGREES))
     }
 }
 
