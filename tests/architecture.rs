@@ -34,7 +34,7 @@ const MAY_IMPORT: [(&str, &[&str]); 20] = [
     ("seeds", &["segment", "telemetry"]),
     ("catalogue", &["algorithms", "environments", "config", "values"]),
     ("prelude", &["algorithms", "catalogue", "config", "environments", "experience", "metrics", "networks", "replay", "values"]),
-    ("program", &["catalogue", "config", "machine", "presets", "rendezvous", "roles", "seeds", "segment", "telemetry"]),
+    ("program", &["catalogue", "config", "environments", "machine", "presets", "rendezvous", "roles", "seeds", "segment", "telemetry"]),
 ];
 
 /// What the roles share. A role may name these and what `roles/mod.rs` defines.
