@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTIONS = [0, 2, 3]
-SECONDS = 5.0
+SECONDS = 3.0
 
 
 def timed(step):

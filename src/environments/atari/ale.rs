@@ -11,6 +11,7 @@ use super::super::{EnvironmentError, EnvironmentRequest, Moment};
 use super::CONSOLE;
 use super::emulator::{Emulator, Ending, Input};
 use super::options::Options;
+use super::shades::Shades;
 
 /// The functions of `console.py`.
 static CONSOLE_MODULE: OnceLock<Py<PyModule>> = OnceLock::new();
@@ -23,7 +24,8 @@ pub(super) struct Ale {
     game_over: Py<PyAny>,
     game_truncated: Py<PyAny>,
     lives: Py<PyAny>,
-    show: Py<PyAny>,
+    colours_of: Py<PyAny>,
+    shades_of: Py<PyAny>,
     nothing: Py<PyAny>,
     fire: Py<PyAny>,
     has_fire: bool,
@@ -32,6 +34,9 @@ pub(super) struct Ale {
     screen: Py<PyAny>,
     pixels: PyBuffer<u8>,
     screen_size: [usize; 2],
+    /// The last screen, as numbers of colours.
+    colours: Vec<u8>,
+    shades: Shades,
 }
 
 impl Ale {
@@ -49,6 +54,7 @@ impl Ale {
         let ale = console.getattr("ale")?;
         let method = |name: &str| ale.getattr(name).map(Bound::unbind);
         let screen = console.getattr("screen")?;
+        let screen_size: [usize; 2] = screen.getattr("shape")?.extract()?;
         Ok(Self {
             load: console.getattr("load")?.unbind(),
             start: method("reset_game")?,
@@ -56,14 +62,17 @@ impl Ale {
             game_over: method("game_over")?,
             game_truncated: method("game_truncated")?,
             lives: method("lives")?,
-            show: method("getScreenGrayscale")?,
+            colours_of: method("getScreen")?,
+            shades_of: method("getScreenGrayscale")?,
             nothing: console.getattr("nothing")?.unbind(),
             fire: console.getattr("fire")?.unbind(),
             has_fire: console.getattr("has_fire")?.extract()?,
             actions: console.getattr("actions")?.extract()?,
             pixels: PyBuffer::get(&screen)?,
-            screen_size: screen.getattr("shape")?.extract()?,
             screen: screen.unbind(),
+            colours: vec![0; screen_size.iter().product()],
+            shades: Shades::new(),
+            screen_size,
         })
     }
 }
@@ -117,10 +126,16 @@ impl Emulator for Ale {
         Python::attach(|py| self.lives.call0(py)?.extract(py))
     }
 
-    fn show(&self, screen: &mut [u8]) -> PyResult<()> {
+    fn show(&mut self, screen: &mut [u8]) -> PyResult<()> {
         Python::attach(|py| {
-            self.show.call1(py, (&self.screen,))?;
-            self.pixels.copy_to_slice(py, screen)
+            self.colours_of.call1(py, (&self.screen,))?;
+            self.pixels.copy_to_slice(py, &mut self.colours)?;
+            if !self.shades.write(&self.colours, self.screen_size[1], screen) {
+                self.shades_of.call1(py, (&self.screen,))?;
+                self.pixels.copy_to_slice(py, screen)?;
+                self.shades.learn(&self.colours, screen);
+            }
+            Ok(())
         })
     }
 

@@ -58,7 +58,7 @@ pub(super) trait Emulator {
     fn lives(&self) -> Result<u32, Self::Fault>;
 
     /// Write the screen in shades of grey, rows x columns.
-    fn show(&self, screen: &mut [u8]) -> Result<(), Self::Fault>;
+    fn show(&mut self, screen: &mut [u8]) -> Result<(), Self::Fault>;
 
     /// `fault` in words for the user of the environment `id`.
     fn error(fault: Self::Fault, id: &str, during: Moment) -> EnvironmentError;

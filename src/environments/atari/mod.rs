@@ -18,6 +18,8 @@ mod options;
 #[cfg(test)]
 mod scripted;
 #[cfg(any(feature = "python", test))]
+mod shades;
+#[cfg(any(feature = "python", test))]
 mod starts;
 
 use serde::Deserialize;

@@ -83,7 +83,7 @@ impl Emulator for Scripted {
         Ok(if self.frame >= self.terminates_at { 0 } else { LIVES - lost })
     }
 
-    fn show(&self, screen: &mut [u8]) -> Result<(), Infallible> {
+    fn show(&mut self, screen: &mut [u8]) -> Result<(), Infallible> {
         screen.fill(Self::shade(self.frame));
         Ok(())
     }
