@@ -48,7 +48,9 @@ fn ends(key: &Key) -> Vec<String> {
 /// The plan of `algorithm` with `overrides`, or the message that a user reads.
 fn plan(algorithm: &str, overrides: &[String]) -> Result<Plan, String> {
     let id = if algorithm == "dqn" { "CartPole-v1" } else { "Pendulum-v1" };
-    let text = format!("environment.id = {id:?}\nalgorithm.name = {algorithm:?}\n");
+    // Whole fragments, where the algorithm learns from those.
+    let batch = if algorithm == "appo" { "learner.batch_size = 100\n" } else { "" };
+    let text = format!("environment.id = {id:?}\nalgorithm.name = {algorithm:?}\n{batch}");
     let loaded = Config::parse(&text, "limits.toml", overrides).map_err(|errors| errors.0[0].to_string())?;
     let environment = environments::spec(id).unwrap();
     let algorithm =
