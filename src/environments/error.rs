@@ -114,7 +114,9 @@ pub enum EnvironmentError {
         found: String,
     },
     /// An environment that nobody has drawn.
-    #[error("there are no pictures of `{id}`: only native environments can be drawn")]
+    #[error(
+        "there are no pictures of `{id}`: native environments and games of the Atari 2600 are drawn, and what implements Environment::picture"
+    )]
     NoPicture {
         /// Environment.
         id: String,

@@ -130,7 +130,7 @@ pub trait Environment {
     /// Draw the state that it is in, for people to look at. All pictures of an environment have one size.
     ///
     /// # Errors
-    /// [`EnvironmentError::NoPicture`] unless it is overridden: all native environments are drawn.
+    /// [`EnvironmentError::NoPicture`] unless it is overridden, as in all native environments.
     fn picture(&self) -> Result<Picture, EnvironmentError> {
         Err(EnvironmentError::NoPicture { id: self.spec().id.clone() })
     }

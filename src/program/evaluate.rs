@@ -25,10 +25,11 @@ pub(crate) struct Evaluate {
     /// Which weights of a run folder; the last ones where there are no best ones.
     #[arg(long, value_enum, default_value_t = Weights::Best)]
     weights: Weights,
-    /// Make a film of the first episode, an animated GIF: `--video first.gif`. Native environments can be drawn.
+    /// Make a film of the first episode, an animated GIF: `--video first.gif`. Native environments and games of the Atari
+    /// 2600 can be drawn.
     #[arg(long, value_name = "FILE")]
     video: Option<PathBuf>,
-    /// Steps of the film that are seen in a second, from 1 to 50: 30 for most, 5 for Catch-v0.
+    /// Steps of the film that are seen in a second, from 1 to 50: 30 for most, 5 for Catch-v0, 15 for Atari's.
     #[arg(long, value_name = "STEPS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=50), requires = "video")]
     video_speed: u16,
     /// As JSON, with every return.

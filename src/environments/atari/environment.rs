@@ -3,14 +3,18 @@
 //! In training a learner may see less than the game: rewards within -1 and 1, and episodes that end with a life. What the game then
 //! came to is told by [`outcome`](Environment::outcome). An evaluation plays whole games for their points.
 
+use super::super::drawing;
 use super::super::progress::Progress;
 use super::super::request::Purpose;
-use super::super::{Action, Environment, EnvironmentError, EnvironmentSpec, Moment, Outcome, Step};
+use super::super::{Action, Environment, EnvironmentError, EnvironmentSpec, Moment, Outcome, Picture, Step};
 use super::emulator::{Emulator, Input};
 use super::game::Game;
 use super::options::Options;
 use super::spec;
 use crate::values::{Value, ValuesMut};
+
+/// How many rows and columns of a picture a pixel of the screen has: on a television it was wider than high.
+const PICTURE_SCALE: [usize; 2] = [2, 3];
 
 /// A game of the Atari 2600.
 pub(super) struct Atari<E> {
@@ -111,6 +115,12 @@ impl<E: Emulator> Environment for Atari<E> {
         Ok(step)
     }
 
+    /// The screen from which the last frame was made, before it was shrunk.
+    fn picture(&self) -> Result<Picture, EnvironmentError> {
+        let (shades, [rows, columns]) = self.game.screen();
+        Ok(drawing::screen(shades, [rows, columns], PICTURE_SCALE))
+    }
+
     fn outcome(&self) -> Outcome {
         self.outcome
     }
@@ -122,6 +132,7 @@ mod tests {
     use super::super::super::{ObservationOptions, VectorEnvironment, delayed};
     use super::super::scripted::{Call, LIVES, Scripted};
     use super::*;
+    use crate::values::ValueBuffer;
 
     /// Games of three lives that end with frame 40, of 3 points per frame, without a wait at their start.
     fn emulator() -> Scripted {
@@ -236,5 +247,21 @@ mod tests {
             games.extend(vector.finished_episodes().iter().map(|game| (game.episode_return, game.length_steps)));
         }
         assert_eq!((ends, games), (6, vec![(120.0, 8); 2]));
+    }
+
+    #[test]
+    fn a_picture_is_the_screen_of_which_the_frame_was_made() {
+        let mut environment = atari(&options(), Purpose::Evaluation);
+        let mut frame = environment.spec().observation.zeros();
+        environment.reset(Some(1), frame.values_mut()).unwrap();
+        for _ in 0..3 {
+            let step = environment.step(Action::Discrete(0), frame.values_mut()).unwrap();
+            assert!(!step.ended());
+            let picture = environment.picture().unwrap();
+            assert_eq!((picture.width, picture.height), (480, 420));
+            // All pixels of this screen have one shade, and so has the frame.
+            let ValueBuffer::U8(frame) = &frame else { panic!("frames are bytes") };
+            assert!(picture.bytes.iter().all(|&byte| byte == frame[0]), "{} in a picture of {}", picture.bytes[0], frame[0]);
+        }
     }
 }

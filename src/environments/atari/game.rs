@@ -77,6 +77,11 @@ impl<E: Emulator> Game<E> {
         self.emulator.lives()
     }
 
+    /// What the last frame was made of: rows x columns in shades of grey.
+    pub(super) fn screen(&self) -> (&[u8], [usize; 2]) {
+        (&self.brighter, self.emulator.screen_size())
+    }
+
     /// A fresh machine for a seed, and a fresh game.
     fn begin(&mut self, seed: Option<u64>) -> Result<(), E::Fault> {
         if let Some(seed) = seed.or_else(|| self.starts.is_none().then(rand::random)) {
