@@ -73,8 +73,7 @@ mod tests {
         let value = |at: usize| f64::from(steps.get(at).map_or(bootstrap, |step| step.value));
         let target = |start: usize| {
             let (mut sum, mut factor) = (value(start), 1.0);
-            for at in start..steps.len() {
-                let step = steps[at];
+            for (at, step) in steps.iter().enumerate().skip(start) {
                 let [rho, c] =
                     [settings.max_importance_weight, settings.max_trace_weight].map(|most| f64::from(step.importance_weight.min(most)));
                 sum += factor * rho * (f64::from(step.reward) + f64::from(step.discount) * value(at + 1) - value(at));

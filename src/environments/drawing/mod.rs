@@ -1,7 +1,7 @@
 //! Pictures of environments, for people to look at: what an agent does is told faster by a film than by a return.
 //!
-//! Each native environment, and each game of the Atari 2600, draws its state when asked ([`Environment::picture`](super::Environment::picture)), and stepping costs
-//! nothing for it. A file here draws one kind of task from the part of its state that can be seen; [`canvas`] knows the library
+//! Each native environment, and each game of the Atari 2600, draws its state when asked
+//! ([`Environment::picture`](super::Environment::picture)), and stepping costs nothing for it. A file here draws one kind of task from the part of its state that can be seen; [`canvas`] knows the library
 //! that turns shapes into pixels.
 
 mod acrobot;
@@ -13,6 +13,7 @@ mod mountain_car;
 mod pendulum;
 mod picture;
 mod rally;
+#[cfg(any(feature = "python", test))]
 mod screen;
 
 pub(super) use acrobot::acrobot;
@@ -23,4 +24,5 @@ pub(super) use mountain_car::mountain_car;
 pub(super) use pendulum::pendulum;
 pub use picture::Picture;
 pub(super) use rally::{Block, Scene as RallyScene};
+#[cfg(any(feature = "python", test))]
 pub(super) use screen::screen;
