@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::neighbours::Neighbour;
 use super::remarks::{counted, remarks};
 use crate::algorithms::Algorithm;
-use crate::config::Config;
+use crate::config::{Config, Rows};
 use crate::environments::ObservationSpace;
 use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::memory::{Budget, OverBudget};
@@ -73,6 +73,8 @@ pub struct Plan {
     pub processes: Vec<PlannedProcess>,
     /// First slot for attached actors, and how many.
     pub attach_slots: std::ops::Range<usize>,
+    /// The key that the number of rows follows from.
+    capacity_key: &'static str,
     warning: Option<String>,
     cores: usize,
     placed: String,
@@ -142,6 +144,7 @@ impl Plan {
             layout,
             processes,
             attach_slots: actors..actors + attach,
+            capacity_key: if config.rows() == Rows::Fragments { "fragments.capacity" } else { "replay.capacity" },
             warning: None,
             cores: cores.len(),
             placed,
@@ -184,7 +187,7 @@ impl Plan {
         let available = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
         let parameters = self.layout.parameters();
         let advice = match parameters.largest_capacity(available) {
-            Some(capacity) => format!("lower replay.capacity from {} to {capacity}, the largest that fits", parameters.capacity),
+            Some(capacity) => format!("lower {} from {} to {capacity}, the largest that fits", self.capacity_key, parameters.capacity),
             None => self.advice_beyond_the_replay(),
         };
         let advice = self.warning.iter().fold(advice, |advice, warning| format!("{advice}; {warning}"));
