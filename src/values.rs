@@ -146,19 +146,6 @@ pub enum ValuesMut<'a> {
 }
 
 impl ValuesMut<'_> {
-    /// How many.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::F32(values) => values.len(),
-            Self::U8(values) => values.len(),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The same numbers, lent out for a shorter time.
     pub fn reborrow(&mut self) -> ValuesMut<'_> {
         match self {

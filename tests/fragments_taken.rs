@@ -10,17 +10,15 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use rand::RngExt;
 use shoal::config::Config;
-use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace, registry};
 use shoal::experience::fragment::{ACTIONS, AGES, FLAGS, FRAMES, LENGTH, LOG_PROBABILITIES, REWARDS};
 use shoal::experience::transition::is_terminated;
 use shoal::experience::{Choice, Experience, Fragments, Recorder, Steps};
-use shoal::replay::{Batch, Replay, ReplayView, StagingArea, repair};
-use shoal::segment::processes::{ProcessSlot, Role};
-use shoal::segment::{Layout, LayoutParameters, Region, Segment, system};
+use shoal::replay::{Batch, Replay, StagingArea};
 use shoal::sync::Ordering;
 use shoal::values::Values;
+use support::recorded::{Recorded, stacked_environment};
 use support::traced::{Traced, report, sweep};
-use support::{Run, Sizes, random, wait_until};
+use support::{random, wait_until};
 
 const STACK: usize = 3;
 const SIDE: usize = 5;
@@ -28,90 +26,23 @@ const STEPS: usize = 4;
 const PROCESSES: usize = 4;
 
 /// A replay of fragments.
-struct Queue {
-    fragments: Fragments,
-    segment: Segment,
-    /// Holds the watchdog, and keeps other tests of this program from forking meanwhile.
-    run: Run,
+type Queue = Recorded<Fragments>;
+
+fn queue(capacity: usize) -> Queue {
+    let mut config = Config::for_environment("CartPole-v1");
+    config.algorithm.name = "appo".into();
+    config.fragments.length_steps = STEPS;
+    Recorded::new(Fragments::new(&config, &stacked_environment(STACK, SIDE)), capacity, 0, PROCESSES, 4)
 }
 
-impl Queue {
-    fn new(capacity: usize) -> Self {
-        let run = Run::new(Sizes::default());
-        let observation = ObservationSpace { stack: STACK, ..ObservationSpace::bytes(&[STACK, SIDE, SIDE]) };
-        let environment =
-            EnvironmentSpec { observation, action: ActionSpace::Discrete { n: 3 }, ..registry::spec("CartPole-v1").expect("it is native") };
-        let mut config = Config::for_environment("CartPole-v1");
-        config.algorithm.name = "appo".into();
-        config.fragments.length_steps = STEPS;
-        let fragments = Fragments::new(&config, &environment);
-        let schema = fragments.schema();
-        let layout = Layout::new(LayoutParameters {
-            processes: PROCESSES,
-            stagers: PROCESSES,
-            staged_transitions: 4,
-            capacity,
-            fanout: 16,
-            transition_words: schema.words(),
-            published_values: 1,
-            learned_parameters: 1,
-            learner_state_values: 4,
-            statistics_values: 0,
-            learners: 1,
-            frames: 0,
-            frame_bytes: 0,
-            description_bytes: 4_096,
-        });
-        let segment = Segment::create(layout.expect("sizes within their limits"), &support::run::description(&schema), false);
-        Self { fragments, segment: segment.expect("memory"), run }
-    }
+fn actor(queue: &Queue, slot: usize, life: u8) -> Acting<'_> {
+    Acting { replay: queue.replay(slot), recorder: queue.experience.recorder(1), area: queue.area(slot), life, step: 0 }
+}
 
-    fn slot(&self, slot: usize) -> ProcessSlot<'_> {
-        self.segment.processes().slot(slot)
-    }
-
-    fn area(&self, slot: usize) -> StagingArea<'_> {
-        StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), slot)
-    }
-
-    fn replay(&self, slot: usize) -> Replay<'_> {
-        Replay::new(&self.segment, self.fragments.schema(), self.slot(slot))
-    }
-
-    fn view(&self) -> ReplayView<'_> {
-        ReplayView::new(&self.segment, self.fragments.schema())
-    }
-
-    fn join(&self, slot: usize) {
-        let generation = self.slot(slot).reserve(Role::Actor, slot).expect("its slot is free");
-        assert!(self.slot(slot).occupy(std::process::id(), generation));
-    }
-
-    fn actor(&self, slot: usize, life: u8) -> Acting<'_> {
-        let recorder = self.fragments.recorder(1);
-        Acting { replay: self.replay(slot), recorder, area: self.area(slot), life, step: 0 }
-    }
-
-    fn start(&self, slot: usize, body: impl FnOnce()) -> Pid {
-        let generation = self.slot(slot).reserve(Role::Actor, slot).expect("its slot is free");
-        let child = system::fork_child(|| {
-            assert!(self.slot(slot).occupy(std::process::id(), generation));
-            body();
-            0
-        });
-        child.expect("fork")
-    }
-
-    fn repair(&self, slot: usize) {
-        wait_until(|| repair(&self.segment, &self.fragments.schema(), self.slot(slot)).stuck.is_empty());
-        self.slot(slot).release();
-    }
-
-    /// Take everything, as process `slot`; the fragments' names in the order in which they were taken.
-    fn drain(&self, slot: usize) -> Vec<(u8, u32)> {
-        let (mut replay, mut batch) = (self.replay(slot), Batch::new(&self.fragments.schema(), 1));
-        std::iter::from_fn(|| replay.take(&mut batch, 0).then(|| verify(&batch))).collect()
-    }
+/// Take everything, as process `slot`; the fragments' names in the order in which they were taken.
+fn drain(queue: &Queue, slot: usize) -> Vec<(u8, u32)> {
+    let (mut replay, mut batch) = (queue.replay(slot), Batch::new(&queue.schema(), 1));
+    std::iter::from_fn(|| replay.take(&mut batch, 0).then(|| verify(&batch))).collect()
 }
 
 /// Length of episode number `number`: some are shorter than a fragment, some longer.
@@ -219,14 +150,14 @@ fn verify(batch: &Batch) -> (u8, u32) {
 
 #[test]
 fn fragments_are_taken_in_order_whole_and_once_and_their_observations_can_be_put_together() {
-    let queue = Queue::new(64);
+    let queue = queue(64);
     queue.join(0);
-    let mut actor = queue.actor(0, 1);
+    let mut actor = actor(&queue, 0, 1);
     let mut expected = 0;
     for round in 0..30 {
         (0..3 + round % 5).for_each(|_| actor.complete_one());
         assert_eq!(queue.view().fresh(), 3 + round % 5);
-        for (life, first) in queue.drain(0) {
+        for (life, first) in drain(&queue, 0) {
             assert_eq!((life, first), (1, expected));
             // Whole fragments, and what a truncation cut short: none is missing.
             let cut = (first..first + STEPS as u32).find(|&step| matches!(place_of(step), (episode, _, true) if is_cut_off(episode)));
@@ -238,25 +169,25 @@ fn fragments_are_taken_in_order_whole_and_once_and_their_observations_can_be_put
 
 #[test]
 fn fragments_that_were_overwritten_are_gone_and_those_after_them_are_taken_in_order() {
-    let queue = Queue::new(64);
+    let queue = queue(64);
     queue.join(0);
-    let mut actor = queue.actor(0, 1);
+    let mut actor = actor(&queue, 0, 1);
     (0..150).for_each(|_| actor.complete_one());
     assert_eq!(queue.view().fresh(), 64);
-    let taken = queue.drain(0);
+    let taken = drain(&queue, 0);
     assert!(taken.len() == 64 && taken.is_sorted(), "{taken:?}");
 }
 
 #[test]
 fn several_learners_take_each_fragment_once_while_actors_and_learners_are_killed() {
     let kills = support::count_from_environment("SHOAL_TEST_FRAGMENT_KILLS", 60);
-    let queue = Queue::new(4_096);
+    let queue = queue(4_096);
     let (actors, learner) = ([0, 1], 2);
     queue.join(3);
     let mut random = random(3);
     let act = |slot: usize, life: u8| {
         queue.start(slot, || {
-            let mut actor = queue.actor(slot, life);
+            let mut actor = actor(&queue, slot, life);
             // Never more than wait for learners, so that nothing is overwritten.
             loop {
                 wait_until(|| queue.view().fresh() < 3_000);
@@ -267,7 +198,7 @@ fn several_learners_take_each_fragment_once_while_actors_and_learners_are_killed
     // What the other learner took, per life: a count, since it dies with what it knows.
     let takes = |slot: usize| {
         queue.start(slot, || {
-            let (mut replay, mut batch) = (queue.replay(slot), Batch::new(&queue.fragments.schema(), 1));
+            let (mut replay, mut batch) = (queue.replay(slot), Batch::new(&queue.schema(), 1));
             loop {
                 if replay.take(&mut batch, 0) {
                     verify(&batch);
@@ -280,7 +211,7 @@ fn several_learners_take_each_fragment_once_while_actors_and_learners_are_killed
     children.insert(learner, takes(learner));
     let mut seen: BTreeMap<(u8, u32), usize> = BTreeMap::new();
     let mut lives = 3;
-    let (mut replay, mut batch) = (queue.replay(3), Batch::new(&queue.fragments.schema(), 1));
+    let (mut replay, mut batch) = (queue.replay(3), Batch::new(&queue.schema(), 1));
     for _ in 0..kills {
         for _ in 0..random.random_range(1..200) {
             if replay.take(&mut batch, 0) {
@@ -317,25 +248,24 @@ fn several_learners_take_each_fragment_once_while_actors_and_learners_are_killed
 
 #[test]
 fn a_learner_killed_after_any_instruction_of_taking_leaves_every_other_fragment_to_be_taken_once() {
-    let queue = Queue::new(64);
+    let queue = queue(64);
     queue.join(1);
-    let mut actor = queue.actor(1, 1);
+    let mut actor = actor(&queue, 1, 1);
     (0..6).for_each(|_| actor.complete_one());
-    let generation = queue.slot(0).reserve(Role::Learner, 0).expect("a free slot");
+    let occupy = queue.promised(0);
     let traced = Traced::start(|| {
-        assert!(queue.slot(0).occupy(std::process::id(), generation));
-        let (mut replay, mut batch) = (queue.replay(0), Batch::new(&queue.fragments.schema(), 1));
+        occupy();
+        let (mut replay, mut batch) = (queue.replay(0), Batch::new(&queue.schema(), 1));
         // What grows on first use has grown.
         assert!(replay.take(&mut batch, 0));
         move || assert!(replay.take(&mut batch, 0))
     });
     let (instructions, states) = sweep(&queue.segment, &traced, |instruction| {
         traced.bury(&queue.segment);
-        let repaired = repair(&queue.segment, &queue.fragments.schema(), queue.slot(0));
-        assert!(repaired.stuck.is_empty() && repaired.exact, "killed after instruction {instruction}: {repaired:?}");
-        let left = queue.drain(1);
+        queue.repair_once(0, instruction);
+        let left = drain(&queue, 1);
         assert!((4..=5).contains(&left.len()) && left.is_sorted(), "killed after instruction {instruction}: {left:?}");
-        assert!(queue.view().tree().expect("a tree").audit().is_exact(), "killed after instruction {instruction}");
+        queue.assert_exact(instruction);
     });
     assert!(instructions > 300 && states > 5, "{instructions} instructions, {states} states");
     report(&format!("taking: {instructions} instructions, {states} different states, all repaired"));
@@ -343,12 +273,12 @@ fn a_learner_killed_after_any_instruction_of_taking_leaves_every_other_fragment_
 
 #[test]
 fn an_actor_killed_after_any_instruction_of_completing_a_fragment_leaves_it_once_or_not_at_all() {
-    let queue = Queue::new(64);
+    let queue = queue(64);
     queue.join(1);
-    let generation = queue.slot(0).reserve(Role::Actor, 0).expect("a free slot");
+    let occupy = queue.promised(0);
     let traced = Traced::start(|| {
-        assert!(queue.slot(0).occupy(std::process::id(), generation));
-        let mut actor = queue.actor(0, 9);
+        occupy();
+        let mut actor = actor(&queue, 0, 9);
         actor.complete_one();
         // All but the last step of the next one.
         (0..STEPS - 1).for_each(|_| assert!(!actor.record()));
@@ -358,13 +288,12 @@ fn an_actor_killed_after_any_instruction_of_completing_a_fragment_leaves_it_once
     let mut most = 0;
     let (instructions, states) = sweep(&queue.segment, &traced, |instruction| {
         traced.bury(&queue.segment);
-        let repaired = repair(&queue.segment, &queue.fragments.schema(), queue.slot(0));
-        assert!(repaired.stuck.is_empty() && repaired.exact, "killed after instruction {instruction}: {repaired:?}");
-        let left = queue.drain(1);
+        queue.repair_once(0, instruction);
+        let left = drain(&queue, 1);
         assert!((1..=2).contains(&left.len()), "killed after instruction {instruction}: {left:?}");
         assert!(left.len() >= most, "killed after instruction {instruction}: a fragment that was complete is gone");
         most = left.len();
-        assert!(queue.view().tree().expect("a tree").audit().is_exact(), "killed after instruction {instruction}");
+        queue.assert_exact(instruction);
     });
     assert_eq!(most, 2);
     assert!(instructions > 300 && states > 5, "{instructions} instructions, {states} states");

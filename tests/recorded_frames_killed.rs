@@ -9,15 +9,15 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use rand::RngExt;
 use shoal::config::Config;
-use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace, registry};
 use shoal::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
 use shoal::experience::{Choice, Experience, Recorder, Steps, Transitions};
-use shoal::replay::{Batch, Replay, ReplayView, Sampler, Schema, StagingArea, repair};
-use shoal::segment::processes::{ProcessSlot, Role};
-use shoal::segment::{Layout, LayoutParameters, Region, Segment, system};
+use shoal::replay::{Batch, Replay, Sampler, StagingArea};
+use shoal::segment::Region;
+use shoal::sync::Ordering;
 use shoal::values::Values;
+use support::recorded::{Recorded, stacked_environment};
 use support::traced::{Traced, report, sweep};
-use support::{Run, Sizes, random, wait_until};
+use support::{random, wait_until};
 
 const STACK: usize = 4;
 const ACTORS: usize = 2;
@@ -25,63 +25,19 @@ const FLUSH: usize = 8;
 
 /// A replay of stacked frames of `side` x `side` bytes.
 struct Frames {
-    transitions: Transitions,
-    segment: Segment,
+    recorded: Recorded<Transitions>,
     side: usize,
-    /// Holds the watchdog, and keeps other tests of this program from forking meanwhile.
-    _run: Run,
 }
 
 impl Frames {
     fn new(side: usize, capacity: usize, frames: usize) -> Self {
-        let run = Run::new(Sizes::default());
-        let observation = ObservationSpace { stack: STACK, ..ObservationSpace::bytes(&[STACK, side, side]) };
-        let environment =
-            EnvironmentSpec { observation, action: ActionSpace::Discrete { n: 3 }, ..registry::spec("CartPole-v1").expect("it is native") };
-        let transitions = Transitions::new(&Config::for_environment("CartPole-v1"), &environment);
-        let schema = transitions.schema();
-        let layout = Layout::new(LayoutParameters {
-            processes: ACTORS,
-            stagers: ACTORS,
-            staged_transitions: FLUSH + 2,
-            capacity,
-            fanout: 16,
-            transition_words: schema.words(),
-            published_values: 1,
-            learned_parameters: 1,
-            learner_state_values: 4,
-            statistics_values: 0,
-            learners: 1,
-            frames,
-            frame_bytes: schema.frame_bytes(),
-            description_bytes: 4_096,
-        });
-        let description = support::run::description(&schema);
-        let segment = Segment::create(layout.expect("sizes within their limits"), &description, false).expect("memory");
-        Self { transitions, segment, side, _run: run }
-    }
-
-    fn schema(&self) -> Schema {
-        self.transitions.schema()
-    }
-
-    fn slot(&self, slot: usize) -> ProcessSlot<'_> {
-        self.segment.processes().slot(slot)
-    }
-
-    fn area(&self, slot: usize) -> StagingArea<'_> {
-        StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), slot)
+        let transitions = Transitions::new(&Config::for_environment("CartPole-v1"), &stacked_environment(STACK, side));
+        Self { recorded: Recorded::new(transitions, capacity, frames, ACTORS, FLUSH + 2), side }
     }
 
     fn actor(&self, slot: usize, life: u32) -> Acting<'_> {
-        Acting {
-            frames: self,
-            replay: Replay::new(&self.segment, self.schema(), self.slot(slot)),
-            recorder: self.transitions.recorder(1),
-            area: self.area(slot),
-            life,
-            step: 0,
-        }
+        let recorder = self.recorded.experience.recorder(1);
+        Acting { frames: self, replay: self.recorded.replay(slot), recorder, area: self.recorded.area(slot), life, step: 0 }
     }
 
     /// Frame number `step` of life `life`: its name, then bytes that follow from it.
@@ -158,21 +114,19 @@ fn rows_of_stacked_frames_are_never_torn_however_often_their_actors_are_killed()
     // Fewer frames than the rows name, so that some vanish under the reader.
     let frames = Frames::new(42, 1_000, 900);
     let mut lives = 0;
-    let start = |slot: usize, life: u32| -> Pid {
-        let generation = frames.slot(slot).reserve(Role::Actor, slot).expect("its slot is free");
-        let child = system::fork_child(|| {
-            assert!(frames.slot(slot).occupy(std::process::id(), generation));
+    let replay = &frames.recorded;
+    let start = |slot: usize, life: u32| {
+        replay.start(slot, || {
             let mut actor = frames.actor(slot, life);
             loop {
                 actor.record();
             }
-        });
-        child.expect("fork")
+        })
     };
     let mut children: Vec<Pid> = (0..ACTORS).map(|slot| start(slot, u32::try_from(slot).expect("few"))).collect();
-    let (mut random, mut batch) = (random(5), Batch::new(&frames.schema(), 50));
-    let mut sampler = Sampler::new(&frames.segment, frames.schema());
-    let view = ReplayView::new(&frames.segment, frames.schema());
+    let (mut random, mut batch) = (random(5), Batch::new(&replay.schema(), 50));
+    let mut sampler = Sampler::new(&replay.segment, replay.schema());
+    let view = replay.view();
     wait_until(|| view.len() >= 200);
     let mut drawn = 0;
     while drawn < wanted {
@@ -184,8 +138,7 @@ fn rows_of_stacked_frames_are_never_torn_however_often_their_actors_are_killed()
         let slot = random.random_range(0..ACTORS);
         kill(children[slot], Signal::SIGKILL).expect("kill");
         waitpid(children[slot], None).expect("waitpid");
-        wait_until(|| repair(&frames.segment, &frames.schema(), frames.slot(slot)).stuck.is_empty());
-        frames.slot(slot).release();
+        replay.repair(slot);
         lives += 1;
         children[slot] = start(slot, lives + ACTORS as u32);
     }
@@ -199,27 +152,25 @@ fn rows_of_stacked_frames_are_never_torn_however_often_their_actors_are_killed()
 #[test]
 fn an_actor_killed_after_any_instruction_of_recording_frames_leaves_whole_rows_and_no_frame_half_written() {
     let frames = Frames::new(9, 40, 60);
-    let survivor = 1;
-    let generation = frames.slot(survivor).reserve(Role::Actor, survivor).expect("a free slot");
-    assert!(frames.slot(survivor).occupy(std::process::id(), generation));
+    let (replay, survivor) = (&frames.recorded, 1);
+    replay.join(survivor);
     let mut other = frames.actor(survivor, 7);
     (0..50).for_each(|_| other.record());
-    let generation = frames.slot(0).reserve(Role::Actor, 0).expect("a free slot");
+    let occupy = replay.promised(0);
     let traced = Traced::start(|| {
-        assert!(frames.slot(0).occupy(std::process::id(), generation));
+        occupy();
         let mut actor = frames.actor(0, 1);
         // All but one row of a flush, so that the operation stages one, writes a frame for it and flushes.
         (0..FLUSH - 1).for_each(|_| actor.record());
         let [before, after] = [actor.step, actor.step + 1].map(|step| frames.stack(1, step));
         move || actor.record_between(&before, &after)
     });
-    let mut batch = Batch::new(&frames.schema(), 1);
-    let (instructions, states) = sweep(&frames.segment, &traced, |instruction| {
-        traced.bury(&frames.segment);
-        let repaired = repair(&frames.segment, &frames.schema(), frames.slot(0));
-        assert!(repaired.stuck.is_empty() && repaired.exact, "killed after instruction {instruction}: {repaired:?}");
-        assert_eq!(frames.area(0).pending(), 0);
-        let view = ReplayView::new(&frames.segment, frames.schema());
+    let mut batch = Batch::new(&replay.schema(), 1);
+    let (instructions, states) = sweep(&replay.segment, &traced, |instruction| {
+        traced.bury(&replay.segment);
+        replay.repair_once(0, instruction);
+        assert_eq!(replay.area(0).pending(), 0);
+        let view = replay.view();
         let mut of_the_dead = 0;
         for slot in 0..view.store().capacity() {
             if view.reader().read(slot, &mut batch.as_rows(), 0, &mut Vec::new()).is_ok() {
@@ -231,10 +182,10 @@ fn an_actor_killed_after_any_instruction_of_recording_frames_leaves_whole_rows_a
         // Every frame slot can be written again: none is left to the dead.
         let mut next = frames.actor(survivor, 8);
         (0..70).for_each(|_| next.record());
-        assert!(view.tree().is_none_or(|tree| tree.audit().is_exact()), "killed after instruction {instruction}");
-        let frame_words = frames.segment.layout().parameters().frame_slot_words();
-        let writing = frames.segment.words(Region::Frames).iter().step_by(frame_words);
-        let left = writing.filter(|word| word.load(shoal::sync::Ordering::Relaxed) >> 20 & 0xf == 1).count();
+        replay.assert_exact(instruction);
+        let frame_words = replay.segment.layout().parameters().frame_slot_words();
+        let writing = replay.segment.words(Region::Frames).iter().step_by(frame_words);
+        let left = writing.filter(|word| word.load(Ordering::Relaxed) >> 20 & 0xf == 1).count();
         assert_eq!(left, 0, "killed after instruction {instruction}: a frame is being written for ever");
     });
     assert!(instructions > 1_000 && states > 50, "{instructions} instructions, {states} states");

@@ -88,6 +88,17 @@ impl ActionBatch {
     }
 }
 
+/// Index of the largest value; the first of equals.
+pub(super) fn greedy(values: &[f32]) -> usize {
+    let mut best = 0;
+    for (index, value) in values.iter().enumerate() {
+        if *value > values[best] {
+            best = index;
+        }
+    }
+    best
+}
+
 /// A continuous action, every element uniform in [-1, 1].
 pub(super) fn uniform(random: &mut Random, action: &mut [f32]) {
     for value in action {

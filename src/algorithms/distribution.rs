@@ -6,6 +6,7 @@ use std::f32::consts::{E, PI};
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
+use super::action::greedy;
 use super::{ActionMut, Random};
 use crate::environments::ActionSpace;
 
@@ -83,10 +84,7 @@ impl Distribution {
     /// Take the most likely action.
     pub(super) fn take_most_likely(self, outputs: &[f32], action: ActionMut<'_>) {
         match action {
-            ActionMut::Discrete(action) => {
-                let best = (0..outputs.len()).fold(0, |best, index| if outputs[index] > outputs[best] { index } else { best });
-                *action = i32::try_from(best).unwrap_or(0);
-            }
+            ActionMut::Discrete(action) => *action = i32::try_from(greedy(outputs)).unwrap_or(0),
             ActionMut::Continuous(action) => action.copy_from_slice(&outputs[..action.len()]),
         }
     }

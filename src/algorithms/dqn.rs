@@ -12,6 +12,7 @@
 
 use rand::RngExt;
 
+use super::action::greedy;
 use super::state::{StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, take_weighted_mean};
 use super::trained::Trained;
@@ -142,17 +143,6 @@ fn take(index: usize, outputs: &[f32], action: ActionMut<'_>) -> Choice {
         *action = i32::try_from(index).unwrap_or(0);
     }
     Choice::of_value(outputs[index])
-}
-
-/// Index of the largest value; the first of equals.
-fn greedy(values: &[f32]) -> usize {
-    let mut best = 0;
-    for (index, value) in values.iter().enumerate() {
-        if *value > values[best] {
-            best = index;
-        }
-    }
-    best
 }
 
 /// The learner's side of DQN.

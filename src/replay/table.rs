@@ -70,11 +70,6 @@ impl<'a> Replay<'a> {
         begin(self.segment, &self.view, self.process)
     }
 
-    /// The run-wide words.
-    pub(super) fn control(&self) -> Control<'a> {
-        self.segment.control()
-    }
-
     /// Let the row in `slot` be taken by this process; `false` when another has taken it, or it is there no more.
     pub(super) fn mark_taken(&mut self, slot: usize, generation: u64) -> bool {
         let operation = self.begin();

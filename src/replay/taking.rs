@@ -39,9 +39,7 @@ impl ReplayView<'_> {
         let next = usize::try_from(self.control.claimed().load(Ordering::Relaxed) % capacity as u64).unwrap_or(0);
         (next..capacity).chain(0..next).find(|&slot| tree.raw_priority(slot) != Priority::NEVER)
     }
-}
 
-impl ReplayView<'_> {
     /// Wait until so many rows are there that nobody has taken. `false` when the run ends first, or when `idle`, which is called before every
     /// sleep, says so.
     pub fn wait_for_fresh(&self, count: u64, idle: &mut dyn FnMut() -> bool) -> bool {
@@ -71,9 +69,8 @@ impl Replay<'_> {
             if self.mark_taken(slot, generation) {
                 (batch.slots[at], batch.generations[at], batch.weights[at]) = (slot, generation, 1.0);
                 self.count(Counter::Sampled, 1);
-                let control = self.control();
-                control.sampled().fetch_add(1, Ordering::Relaxed);
-                control.signal_progress();
+                self.control.sampled().fetch_add(1, Ordering::Relaxed);
+                self.control.signal_progress();
                 return true;
             }
         }

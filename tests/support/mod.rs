@@ -5,6 +5,7 @@
 pub mod family;
 pub mod operations;
 pub mod payload;
+pub mod recorded;
 pub mod run;
 pub mod shared;
 pub mod traced;

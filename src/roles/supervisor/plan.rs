@@ -24,6 +24,8 @@ use crate::values::ValueType;
 const DESCRIPTION_BYTES: usize = 64 << 10;
 /// One part in so many of the frame store is beyond what one frame per transition would take.
 const SPARE_FRAMES_PART: usize = 16;
+/// The key that the number of fragments follows from.
+const FRAGMENTS: &str = "fragments.capacity";
 /// Smaller images are as well off with dense layers.
 const LEAST_IMAGE_BYTES: usize = 256;
 
@@ -144,7 +146,7 @@ impl Plan {
             layout,
             processes,
             attach_slots: actors..actors + attach,
-            capacity_key: if config.rows() == Rows::Fragments { "fragments.capacity" } else { "replay.capacity" },
+            capacity_key: if config.rows() == Rows::Fragments { FRAGMENTS } else { "replay.capacity" },
             warning: None,
             cores: cores.len(),
             placed,
@@ -238,6 +240,9 @@ impl Plan {
         let others = self.layout.sections().iter().filter(|section| !matches!(section.region, Region::Tree | Region::Store));
         let largest = others.max_by_key(|section| section.length_bytes).expect("a layout has regions");
         let keys = match largest.region {
+            Region::Staging if self.capacity_key == FRAGMENTS => {
+                "actor.count, actor.attach_slots, actor.environments or fragments.length_steps"
+            }
             Region::Staging => "actor.count, actor.attach_slots, actor.environments, actor.flush_transitions or algorithm.n_step",
             Region::Gradients => "network.hidden or learner.count",
             Region::Parameters | Region::LearnerState => "network.hidden",
