@@ -111,8 +111,8 @@ impl Acting<'_> {
 fn rows_of_stacked_frames_are_never_torn_however_often_their_actors_are_killed() {
     // 10^6 by hand: SHOAL_TEST_FRAME_ROWS=1000000, in release.
     let wanted = support::count_from_environment("SHOAL_TEST_FRAME_ROWS", 20_000);
-    // Fewer frames than the rows name, so that some vanish under the reader.
-    let frames = Frames::new(42, 1_000, 900);
+    // So small that frames are overwritten all the time while the reader copies them, and fewer than the rows name, so that some vanish.
+    let frames = Frames::new(42, 96, 80);
     let mut lives = 0;
     let replay = &frames.recorded;
     let start = |slot: usize, life: u32| {
@@ -127,7 +127,7 @@ fn rows_of_stacked_frames_are_never_torn_however_often_their_actors_are_killed()
     let (mut random, mut batch) = (random(5), Batch::new(&replay.schema(), 50));
     let mut sampler = Sampler::new(&replay.segment, replay.schema());
     let view = replay.view();
-    wait_until(|| view.len() >= 200);
+    wait_until(|| view.len() >= 96);
     let mut drawn = 0;
     while drawn < wanted {
         for _ in 0..20 {
