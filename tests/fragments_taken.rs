@@ -32,6 +32,8 @@ fn queue(capacity: usize) -> Queue {
     let mut config = Config::for_environment("CartPole-v1");
     config.algorithm.name = "appo".into();
     config.fragments.length_steps = STEPS;
+    // So few that the smallest queue, of 64, is large enough.
+    (config.actor.environments, config.actor.attach_slots) = (1, 0);
     Recorded::new(Fragments::new(&config, &stacked_environment(STACK, SIDE)), capacity, 0, PROCESSES, 4)
 }
 
@@ -271,20 +273,24 @@ fn a_learner_killed_after_any_instruction_of_taking_leaves_every_other_fragment_
     report(&format!("taking: {instructions} instructions, {states} different states, all repaired"));
 }
 
+/// An actor in slot 0 that has completed a fragment, and is about to take the last step of the next one.
+fn about_to_complete(queue: &Queue) -> Traced {
+    let occupy = queue.promised(0);
+    Traced::start(|| {
+        occupy();
+        let mut actor = actor(queue, 0, 9);
+        actor.complete_one();
+        (0..STEPS - 1).for_each(|_| assert!(!actor.record()));
+        let (before, after, terminated, truncated) = actor.around(actor.step);
+        move || assert!(actor.record_between(&before, &after, terminated, truncated))
+    })
+}
+
 #[test]
 fn an_actor_killed_after_any_instruction_of_completing_a_fragment_leaves_it_once_or_not_at_all() {
     let queue = queue(64);
     queue.join(1);
-    let occupy = queue.promised(0);
-    let traced = Traced::start(|| {
-        occupy();
-        let mut actor = actor(&queue, 0, 9);
-        actor.complete_one();
-        // All but the last step of the next one.
-        (0..STEPS - 1).for_each(|_| assert!(!actor.record()));
-        let (before, after, terminated, truncated) = actor.around(actor.step);
-        move || assert!(actor.record_between(&before, &after, terminated, truncated))
-    });
+    let traced = about_to_complete(&queue);
     let mut most = 0;
     let (instructions, states) = sweep(&queue.segment, &traced, |instruction| {
         traced.bury(&queue.segment);
@@ -298,4 +304,59 @@ fn an_actor_killed_after_any_instruction_of_completing_a_fragment_leaves_it_once
     assert_eq!(most, 2);
     assert!(instructions > 300 && states > 5, "{instructions} instructions, {states} states");
     report(&format!("completing a fragment: {instructions} instructions, {states} different states, all repaired"));
+}
+
+#[test]
+fn what_was_taken_from_an_actor_that_stood_still_is_not_there_again_once_it_was_killed_and_repaired_after() {
+    let queue = queue(64);
+    queue.join(1);
+    let traced = about_to_complete(&queue);
+    let mut early = 0;
+    sweep(&queue.segment, &traced, |instruction| {
+        let before = drain(&queue, 1);
+        traced.bury(&queue.segment);
+        queue.repair_once(0, instruction);
+        let after = drain(&queue, 1);
+        let all: Vec<_> = before.iter().chain(&after).collect();
+        assert!(all.is_sorted_by(|one, next| one < next), "killed after instruction {instruction}: {before:?}, then {after:?}");
+        assert!((1..=2).contains(&all.len()), "killed after instruction {instruction}: {all:?}");
+        early += usize::from(before.len() == 2 && instruction > 0);
+        queue.assert_exact(instruction);
+    });
+    assert!(early > 3, "the second fragment was taken before the repair in {early} states");
+}
+
+#[test]
+fn an_actor_that_stands_still_after_any_instruction_holds_up_one_fragment_at_most() {
+    const CAPACITY: usize = 64;
+    let queue = queue(CAPACITY);
+    queue.join(1);
+    let traced = about_to_complete(&queue);
+    let mut other = actor(&queue, 1, 3);
+    // Every slot has a fragment that nobody has taken: the next insertion overwrites the oldest.
+    (0..CAPACITY).for_each(|_| other.complete_one());
+    sweep(&queue.segment, &traced, |instruction| {
+        let taken = drain(&queue, 1).len();
+        assert!(taken >= CAPACITY - 1, "stopped after instruction {instruction}: {taken} can be taken");
+    });
+}
+
+#[test]
+fn actors_wait_for_fragments_that_nobody_has_taken_whatever_the_counts_of_a_death_say() {
+    let queue = queue(64);
+    queue.join(0);
+    queue.join(1);
+    let limiter = queue.experience.limiter();
+    let may_insert = || limiter.turn(&queue.segment, queue.slot(1)).has_come();
+    let mut actor = actor(&queue, 0, 1);
+    // As killed learners and actors leave it: inserted, and never counted as taken.
+    queue.segment.control().inserted().fetch_add(1_000, Ordering::SeqCst);
+    let band = limiter.error_band as usize;
+    for fragment in 0..=band {
+        assert!(may_insert(), "with {fragment} of {band} waiting");
+        actor.complete_one();
+    }
+    assert!(!may_insert());
+    assert_eq!(drain(&queue, 0).len(), band + 1);
+    assert!(may_insert());
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, WATCHDOG, kill, segments_of, start};
+use run_support::{Supervised, WATCHDOG, kill, segments_of, start, start_preset};
 use shoal::rendezvous::handshake::Visitor;
 use shoal::rendezvous::{Attachment, Registry, attach};
 use shoal::replay::{Schema, StagingArea};
@@ -39,6 +39,21 @@ fn guest(run: &Supervised) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "play_a_guest", "--nocapture"]).env(SUPERVISOR, run.pid().to_string());
     command.env("XDG_RUNTIME_DIR", run.folder.path()).stdout(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn a_guest_of_a_run_that_learns_from_fragments_is_told_that_there_is_nothing_for_it_and_leaves_no_place_taken() {
+    let mut run = start_preset("cartpole_appo", &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\""]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    for _ in 0..3 {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "play_a_guest", "--nocapture"]).env(SUPERVISOR, run.pid().to_string());
+        let refused = command.env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned() + &String::from_utf8_lossy(&refused.stdout);
+        assert!(!refused.status.success() && said.contains("fragments of trajectories (appo)"), "{said}");
+    }
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
 }
 
 fn slot_of(segment: &Segment, pid: u32) -> ProcessSlot<'_> {

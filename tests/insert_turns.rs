@@ -12,7 +12,7 @@ use shoal::segment::processes::{Place, Role};
 use shoal::sync::Ordering;
 use support::{Family, Identity, Run, Sizes, wait_until};
 
-const LIMITER: RateLimiter = RateLimiter { min_size: 1, samples_per_insert: Some(1.0), error_band: 100.0 };
+const LIMITER: RateLimiter = RateLimiter { min_size: 1, samples_per_insert: Some(1.0), takes_once: false, error_band: 100.0 };
 /// What each process inserts at once: the first would always find room before the last.
 const FLUSHES: [usize; 3] = [8, 9, 60];
 /// What a process inserts to find no more room afterwards.
@@ -306,7 +306,7 @@ fn whatever_the_sizes_one_side_can_always_move_and_one_step_at_most_leaves_the_b
     let control = run.segment.control();
     let steps = prop::collection::vec((any::<bool>(), 1u64..2_000, 1u64..600), 1..300);
     proptest!(|(ratio in 0.01f64..100.0, band in 0.0f64..5_000.0, steps in steps)| {
-        let limiter = RateLimiter { min_size: 50, samples_per_insert: Some(ratio), error_band: band };
+        let limiter = RateLimiter { min_size: 50, samples_per_insert: Some(ratio), takes_once: false, error_band: band };
         let [mut inserted, mut sampled] = [0, 0];
         for (prefers_insert, flush, batch) in steps {
             control.inserted().store(inserted, Ordering::Relaxed);

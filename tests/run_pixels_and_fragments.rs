@@ -76,11 +76,27 @@ fn actors_and_learners_of_a_run_from_fragments_may_be_killed() {
         run.wait_for("the run to go on", |line| number(line, "restarts") == restarts && number(line, "updates") > before + 100);
     }
     let last = run.metrics().pop().unwrap();
-    // Killed learners took some with them; nobody was too late for the others.
-    assert_eq!(number(&last, "dropped_fragments"), 0, "{last}");
+    // Nobody was too late for any, and nothing was overwritten; a death may leave the counts off by one.
+    assert!(number(&last, "dropped_fragments") <= 4, "{last}");
     assert!(number(&last, "sampled") <= number(&last, "inserted"), "{last}");
     for metric in ["policy_loss", "value_loss", "entropy", "kl", "clipped_share", "importance_weight"] {
         assert!(last[metric].is_number(), "{metric} is missing in {last}");
+    }
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+}
+
+#[test]
+fn fragments_are_not_taken_for_old_because_the_only_learner_was_killed() {
+    // A killed learner's updates since its last state are gone: what acts then is behind the count of before.
+    let all: Vec<&str> = ENDLESS.iter().chain(&["fragments.max_policy_lag_updates=5"]).copied().collect();
+    let mut run = start_preset("cartpole_appo", &all);
+    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    for restarts in 1..=4 {
+        kill(run.wait_for_process("learner"), Signal::SIGKILL);
+        run.wait_for("the replacement", |line| number(line, "restarts") == restarts);
+        let before = number(&run.metrics().pop().unwrap(), "updates");
+        run.wait_for("the run to go on", |line| number(line, "updates") > before + 150);
     }
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();

@@ -64,7 +64,8 @@ impl Config {
         (self.fragments_per_batch() + self.most_fragments_in_flight()).max(64)
     }
 
-    /// Fragments that wait at most: as set, or else two batches and what the actors complete at once.
+    /// Fragments that wait at most: as set, or else two batches and what the actors complete at once. More would be older when they are
+    /// taken.
     pub fn fragment_capacity(&self) -> usize {
         let chosen = self.least_fragments().max(2 * self.fragments_per_batch() + self.most_fragments_in_flight());
         self.fragments.capacity.unwrap_or(chosen)

@@ -211,4 +211,20 @@ pub(crate) const RULES: &[Rule] = &[
             })
         },
     },
+    Rule {
+        keys: &["fragments.max_policy_lag_updates", "learner.publish_interval_updates"],
+        doc: "`fragments.max_policy_lag_updates` is at least `learner.publish_interval_updates - 1`, or all fragments would be too old \
+              before the next parameters are published.",
+        learning_from: Some(Rows::Fragments),
+        violation: |config| {
+            let (lag, interval) = (config.fragments.max_policy_lag_updates, config.learner.publish_interval_updates);
+            (lag.saturating_add(1) < interval).then(|| {
+                format!(
+                    "with a fragments.max_policy_lag_updates of {lag} all fragments would be too old before the next parameters are published, \
+                     every {interval} updates (learner.publish_interval_updates); use at least {}",
+                    interval - 1
+                )
+            })
+        },
+    },
 ];

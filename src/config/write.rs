@@ -112,6 +112,9 @@ mod tests {
             config.fragments.length_steps = config.fragments.length_steps.min(64);
             let step = config.fragments.length_steps * config.learner.count;
             config.learner.batch_size = config.learner.batch_size.min(512).next_multiple_of(step);
+            let least_lag = config.learner.publish_interval_updates - 1;
+            config.fragments.max_policy_lag_updates = config.fragments.max_policy_lag_updates.max(least_lag.min(1_000_000_000));
+            config.learner.publish_interval_updates = config.learner.publish_interval_updates.min(1_000_000_000);
             config.fragments.capacity = config.fragments.capacity.map(|capacity| capacity.max(config.least_fragments()));
             config.evaluator.enabled |= config.run.stop_eval_return.is_some();
             if config.learner.device != "cpu" {

@@ -1,5 +1,6 @@
 //! A thread that draws the next batch while the current one trains.
 
+use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
@@ -64,11 +65,54 @@ impl<'a> Ahead<'a> {
         self.is_drawing = false;
         let Ok(drawn) = self.drawn.recv() else {
             // A panic that nobody has asked for would end the scope with another, and hide what it said.
-            let _ = self.thread.take().map(ScopedJoinHandle::join);
+            if let Some(Err(panic)) = self.thread.take().map(ScopedJoinHandle::join) {
+                resume_unwind(panic);
+            }
             return Err(SourceError::ThreadEnded);
         };
         let drawn = drawn?;
         self.spare = Some(std::mem::replace(batch, drawn));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::replay::{Element, Field};
+    use crate::segment::{Description, Layout, LayoutParameters};
+
+    #[test]
+    fn what_the_thread_said_when_it_panicked_is_what_the_learner_says() {
+        let schema = Schema::new(vec![Field::new("number", Element::I32, 1)]);
+        let layout = Layout::new(LayoutParameters {
+            processes: 1,
+            stagers: 1,
+            staged_transitions: 1,
+            capacity: 64,
+            fanout: 16,
+            transition_words: schema.words(),
+            published_values: 1,
+            learned_parameters: 1,
+            learner_state_values: 1,
+            statistics_values: 0,
+            learners: 1,
+            frames: 0,
+            frame_bytes: 0,
+            description_bytes: 4_096,
+        });
+        let segment = Segment::create_private(layout.unwrap(), &Description::default()).unwrap();
+        // Rows of other fields than those of the replay: the thread refuses to write them.
+        let other = Batch::new(&Schema::new(vec![Field::new("number", Element::F64, 1)]), 4);
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            std::thread::scope(|threads| {
+                let mut ahead = Ahead::start(threads, &segment, &schema, 1, other.clone()).unwrap();
+                ahead.take(&mut other.clone(), 1.0).map(drop)
+            })
+        }));
+        let said = panic.expect_err("the thread panicked");
+        assert!(said.downcast_ref::<String>().is_some_and(|said| said.contains("bytes of field `number`")), "another panic came through");
     }
 }

@@ -55,6 +55,8 @@ impl Experience for Fragments {
         RateLimiter {
             min_size: 0,
             samples_per_insert: (self.config.fragments.on_full == OnFull::Wait).then_some(1.0),
+            // What nobody learns from because they run free is no surplus that anybody waits for.
+            takes_once: self.config.fragments.on_full == OnFull::Wait,
             error_band: (self.config.fragment_capacity() - self.config.most_fragments_in_flight()) as f64,
         }
     }

@@ -31,6 +31,7 @@ pub(super) struct InOrder<'a> {
 
 struct Kept {
     batch: Batch,
+    /// One is gone with each update that begins, one that a change of the learners' view cuts short included.
     uses_left: usize,
 }
 

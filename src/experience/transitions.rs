@@ -56,6 +56,7 @@ impl Experience for Transitions {
         RateLimiter {
             min_size: self.config.replay.min_size as u64,
             samples_per_insert: self.config.replay.samples_per_insert,
+            takes_once: false,
             error_band: self.config.effective_error_band().unwrap_or(f64::INFINITY),
         }
     }

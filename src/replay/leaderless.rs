@@ -29,12 +29,13 @@ const REST_NS: u64 = 5_000_000_000;
 /// has been emptied.
 pub fn sweep(segment: &Segment, schema: &Schema) -> Vec<usize> {
     let control = segment.control();
-    let was_left = was_left(control);
-    if !was_left && !segment.processes().iter().any(|slot| slot.dead_owner().is_some()) {
+    if !was_left(control) && !segment.processes().iter().any(|slot| slot.dead_owner().is_some()) {
         return Vec::new();
     }
     let Some(turn) = Turn::take(segment) else { return Vec::new() };
-    turn.repair_after_the_dead(segment, schema, was_left || !rests(control)).0
+    // A gate that is closed although nobody repairs now was closed by a repairer that died, perhaps with its work half done.
+    let is_closed = control.gate().load(Ordering::SeqCst) != 0;
+    turn.repair_after_the_dead(segment, schema, is_closed || !rests(control)).0
 }
 
 /// Whether a repair was put off lately.

@@ -21,6 +21,9 @@ pub struct RateLimiter {
     pub min_size: u64,
     /// Samples per insert to hold; `None` lets both sides run free.
     pub samples_per_insert: Option<f64>,
+    /// Whether each row is taken once: the surplus is then the rows that nobody has taken. A death may leave the counts off by a few, for
+    /// ever, and who waits for them might wait for ever.
+    pub takes_once: bool,
     /// How far the sample count may be from `samples_per_insert` times the inserts after the minimum, in samples, before the
     /// side that is ahead waits.
     pub error_band: f64,
@@ -83,7 +86,7 @@ impl RateLimiter {
 mod tests {
     use super::*;
 
-    const LIMITER: RateLimiter = RateLimiter { min_size: 100, samples_per_insert: Some(8.0), error_band: 640.0 };
+    const LIMITER: RateLimiter = RateLimiter { min_size: 100, samples_per_insert: Some(8.0), takes_once: false, error_band: 640.0 };
 
     #[test]
     fn nothing_is_sampled_before_the_minimum_and_inserts_up_to_it_call_for_no_samples() {

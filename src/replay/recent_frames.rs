@@ -12,9 +12,6 @@ use super::{Replay, Target};
 
 /// Most frames remembered: those of a few hundred environments.
 const REMEMBERED: usize = 8_192;
-/// Part of the frame store's ring within which a frame may be shown again: one found near its end would soon be lost,
-/// and the transition with it.
-const YOUNG_PART: u64 = 16;
 
 #[derive(Debug, Clone, Copy)]
 struct Known {
@@ -38,6 +35,10 @@ impl Default for RecentFrames {
 }
 
 impl RecentFrames {
+    /// A frame may be shown again while it is within the newest one part in so many of the frame store's ring: one found near the ring's end
+    /// would soon be lost, and the transition with it.
+    pub const YOUNG_PART: usize = 16;
+
     /// The name of a frame with this content: of one written lately, or of a new one.
     ///
     /// # Panics
@@ -46,7 +47,7 @@ impl RecentFrames {
         let frames = replay.frames().expect("a schema with frames has a frame store");
         let hash = XxHash3_128::oneshot(frame);
         let now = frames.written();
-        let young = frames.capacity() as u64 / YOUNG_PART;
+        let young = (frames.capacity() / Self::YOUNG_PART) as u64;
         if let Some(known) = self.known.get(&hash)
             && now.saturating_sub(known.number) <= young
             && frames.holds(known.name)

@@ -137,16 +137,25 @@ impl<'a> Repairing<'a> {
     /// Finish the insertion of one staged transition whose slot the dead process had claimed.
     fn finish(&mut self, area: StagingArea<'_>, index: usize, target: Target) {
         let Target { slot, generation } = target;
-        let store = self.view.store();
+        // The leaf is handed over before a row is published, here as in an insertion: if it belongs to nobody afterwards, the row was taken.
+        let is_taken = |tree: &SumTree<'_>| tree.priority(slot, generation).is_none();
+        if !(self.view.store().word(slot).is_ready() && self.view.tree().is_some_and(is_taken)) {
+            self.insert(area, index, target);
+        }
+        self.view.control.inserted().fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn insert(&mut self, area: StagingArea<'_>, index: usize, Target { slot, generation }: Target) {
+        let (store, differences) = (self.view.store(), &mut self.work.differences);
+        if let Some(tree) = self.view.tree() {
+            tree.clear(&[(slot, generation)], differences);
+        }
         store.write(slot, area.row(index));
         store.publish(slot, generation, self.owner);
         if let Some(tree) = self.view.tree() {
-            let largest = self.view.largest_priority();
-            tree.clear(&[(slot, generation)], &mut self.work.differences);
-            let priority = area.priority(index).unwrap_or(largest);
-            tree.update(std::iter::once((slot, generation, priority)), &mut self.work.differences);
+            let priority = area.priority(index).unwrap_or_else(|| self.view.largest_priority());
+            tree.update(std::iter::once((slot, generation, priority)), differences);
         }
-        self.view.control.inserted().fetch_add(1, Ordering::Relaxed);
     }
 }
 

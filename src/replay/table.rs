@@ -75,7 +75,14 @@ impl<'a> Replay<'a> {
         let operation = self.begin();
         let tree = self.view.tree.as_ref().expect("rows are taken from a replay with a tree");
         let taken = tree.take(slot, generation, &mut self.scratch.insertion.differences);
+        if taken {
+            self.view.control.sampled().fetch_add(1, Ordering::Relaxed);
+        }
         drop(operation);
+        if taken {
+            self.count(Counter::Sampled, 1);
+            self.view.control.signal_progress();
+        }
         taken
     }
 

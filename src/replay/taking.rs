@@ -1,9 +1,11 @@
 //! Taking rows in order, each once: for who learns from trajectories.
 //!
-//! The sum tree tells what is fresh: a row is inserted with a priority, and whoever takes it sets the priority to zero, by a compare-and-swap
+//! The sum tree tells what is fresh: a row is inserted with a priority, and whoever takes it hands the leaf to nobody, by a compare-and-swap
 //! that one process alone succeeds in. So there is no cursor that a death could leave astray: the oldest fresh row is the first with a
 //! priority behind the place where the next one will be written, and the root says how many there are. What repairs a flush and makes the
-//! tree exact again serves these rows as it serves all others.
+//! tree exact again serves these rows as it serves all others; it finds a leaf that belongs to nobody under a published row, and leaves
+//! what was taken alone. (A row may be learned from twice all the same, one for each actor that dies: when it was inserted, taken and
+//! overwritten while its actor stood still before noting the insertion, and that actor is then killed.)
 
 use super::batch::Batch;
 use super::limiter::PATIENCE;
@@ -12,14 +14,10 @@ use super::sum_tree::SumTree;
 use super::table::Replay;
 use super::view::ReplayView;
 use crate::segment::control::RunState;
-use crate::segment::counters::Counter;
 use crate::sync::Ordering;
 
 /// The priority of a row that nobody has taken.
 pub const FRESH: Priority = Priority::ONE;
-
-/// Rows looked at before a call gives up for now: so many were taken by others, or changed, while it looked.
-const LOOKS: usize = 64;
 
 /// Rows that nobody has taken yet, of rows inserted with [`FRESH`].
 pub fn fresh_rows(tree: &SumTree<'_>) -> u64 {
@@ -32,12 +30,11 @@ impl ReplayView<'_> {
         self.tree.as_ref().map_or(0, fresh_rows)
     }
 
-    /// The slot of the oldest row that nobody has taken.
-    fn oldest_fresh(&self) -> Option<usize> {
-        let tree = self.tree.as_ref()?;
+    /// All slots, from the one that will be written next: the oldest row first.
+    fn oldest_first(&self) -> impl Iterator<Item = usize> + use<> {
         let capacity = self.store().capacity();
         let next = usize::try_from(self.control.claimed().load(Ordering::Relaxed) % capacity as u64).unwrap_or(0);
-        (next..capacity).chain(0..next).find(|&slot| tree.raw_priority(slot) != Priority::NEVER)
+        (next..capacity).chain(0..next)
     }
 
     /// Wait until so many rows are there that nobody has taken. `false` when the run ends first, or when `idle`, which is called before every
@@ -56,21 +53,20 @@ impl ReplayView<'_> {
 
 impl Replay<'_> {
     /// Copy the oldest row that nobody has taken into row `at` of `batch` and take it: no other process will. `false` when there is none
-    /// now.
+    /// now. A row that somebody is just overwriting, perhaps for long, holds up none of those behind it.
     ///
     /// # Panics
     /// When the replay has no tree, or `batch` not so many rows.
     pub fn take(&mut self, batch: &mut Batch, at: usize) -> bool {
         let mut names = Vec::new();
-        for _ in 0..LOOKS {
-            let Some(slot) = self.oldest_fresh() else { return false };
+        for slot in self.oldest_first() {
+            if self.tree().is_none_or(|tree| tree.raw_priority(slot) == Priority::NEVER) {
+                continue;
+            }
             // Copied before it is taken: who has taken it has it whole, whatever overwrites it afterwards.
             let Ok(generation) = self.reader().read(slot, &mut batch.as_rows(), at, &mut names) else { continue };
             if self.mark_taken(slot, generation) {
                 (batch.slots[at], batch.generations[at], batch.weights[at]) = (slot, generation, 1.0);
-                self.count(Counter::Sampled, 1);
-                self.control.sampled().fetch_add(1, Ordering::Relaxed);
-                self.control.signal_progress();
                 return true;
             }
         }

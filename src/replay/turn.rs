@@ -19,9 +19,11 @@
 //! over it: it holds up nobody until it moves again, and is first again. Counts decide this, not a clock.
 
 use super::limiter::{PATIENCE, RateLimiter};
-use crate::segment::Segment;
+use super::sum_tree::SumTree;
+use super::taking::fresh_rows;
 use crate::segment::control::{Control, RunState};
 use crate::segment::processes::{Place, ProcessSlot, ProcessTable};
+use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
 
 /// Looks at a first in line that may insert and does not, after which it is passed over: mostly about half a second, so that
@@ -32,6 +34,8 @@ const LOOKS: u32 = 500;
 pub struct Turn<'a> {
     limiter: RateLimiter,
     control: Control<'a>,
+    /// The tree, where the surplus is what it holds.
+    taken_from: Option<SumTree<'a>>,
     processes: ProcessTable<'a>,
     /// Processes that insert have the first slots of the table.
     inserters: usize,
@@ -49,9 +53,10 @@ pub struct Turn<'a> {
 impl<'a> Turn<'a> {
     pub(super) fn new(limiter: RateLimiter, segment: &'a Segment, process: ProcessSlot<'a>) -> Self {
         let inserters = segment.layout().parameters().stagers;
-        let (control, processes) = (segment.control(), segment.processes());
+        let (control, processes, layout) = (segment.control(), segment.processes(), segment.layout().parameters());
+        let taken_from = limiter.takes_once.then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
         let (number, wants_progress, first_seen, looks, has_come) = (0, false, None, 0, false);
-        Self { limiter, control, processes, inserters, process, number, wants_progress, first_seen, looks, has_come }
+        Self { limiter, control, taken_from, processes, inserters, process, number, wants_progress, first_seen, looks, has_come }
     }
 
     /// Whether it comes before `samples` more are drawn, if everybody in front inserts as many transitions as this process
@@ -60,7 +65,10 @@ impl<'a> Turn<'a> {
         let Some(surplus) = self.surplus().filter(|&surplus| surplus > 0.0) else { return true };
         self.stand_in_line(false);
         let insert = self.limiter.samples_for(transitions);
-        let distance = surplus - self.limiter.error_band + self.in_front().count() as f64 * insert - samples as f64;
+        // Whoever takes rows once takes none while there are less than it wants. So nobody may wait for those in front before it has made what
+        // it inserts: they may stand still, and who is ready passes over them.
+        let in_front = if self.taken_from.is_some() { 0 } else { self.in_front().count() };
+        let distance = surplus - self.limiter.error_band + in_front as f64 * insert - samples as f64;
         self.wants_progress = distance <= insert;
         distance <= 0.0
     }
@@ -132,6 +140,9 @@ impl<'a> Turn<'a> {
     }
 
     fn surplus(&self) -> Option<f64> {
+        if let Some(tree) = &self.taken_from {
+            return Some(fresh_rows(tree) as f64);
+        }
         // Relaxed: two processes that look at once may both go on, whatever the ordering.
         let [inserted, sampled] = [self.control.inserted(), self.control.sampled()].map(|word| word.load(Ordering::Relaxed));
         self.limiter.surplus(inserted, sampled)

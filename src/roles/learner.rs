@@ -28,6 +28,8 @@ const SNAPSHOT_INTERVAL_UPDATES: u64 = 100;
 const REPORT_INTERVAL_UPDATES: u64 = 16;
 /// Updates between two looks at the actors' statistics, where something is normalised.
 const OBSERVE_INTERVAL_UPDATES: u64 = 16;
+/// Time between two attempts of a learner that was promised a batch and found none.
+const NO_BATCH_PAUSE: Duration = Duration::from_micros(200);
 /// Looks at the other learners between two looks at the run.
 const SPINS: u32 = 64;
 
@@ -181,6 +183,9 @@ impl<'a> Learner<'a> {
             // Whoever published it is dead, or it would lead: nobody publishes another meanwhile.
             self.load_state(None);
         }
+        // What was counted after that state is gone with those who knew it. A count ahead of all parameters would make experience look
+        // older than it is, for as long as nothing but older experience comes.
+        self.run.control().updates().store(self.updates, Ordering::Relaxed);
         self.publish_state(view);
         self.publish_parameters();
         true
@@ -307,7 +312,14 @@ fn learning_rate(config: &Config, env_steps: u64) -> f32 {
 pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
     thread::scope(|threads| {
         let mut learner = Learner::new(run, Some(threads))?;
-        while !run.is_over() && learner.update()? != Attempt::RunEnded {}
+        while !run.is_over() {
+            match learner.update()? {
+                Attempt::RunEnded => break,
+                // What was to be had, others took: they need the core more.
+                Attempt::NoBatch => thread::sleep(NO_BATCH_PAUSE),
+                Attempt::Updated | Attempt::ViewChanged => {}
+            }
+        }
         run.process.enter(Phase::Leaving);
         learner.leave();
         Ok(())

@@ -29,7 +29,7 @@ pub use options::{FieldOptions, MAX_PARTICIPANTS, Options, Schedule, StepOptions
 pub use patience::Patience;
 pub use tree::StandaloneTree;
 
-use crate::config::Config;
+use crate::config::{Config, Rows};
 use crate::rendezvous::handshake::Visitor;
 use crate::rendezvous::{Registry, attach, remove_dead_replays};
 use crate::replay::{Batch, Priority, RateLimiter, Replay, ReplayView, Schema, Scratch, leaderless};
@@ -131,6 +131,15 @@ impl Standalone {
     fn described(segment: &Segment) -> Result<(Options, Schema), StandaloneError> {
         let description = segment.description()?;
         let config = Config::parse(&description.config_toml, "the run's configuration", &[])?.config;
+        if config.rows() == Rows::Fragments {
+            return Err(StandaloneError::Options {
+                reason: format!(
+                    "the run learns from fragments of trajectories ({}), each of which is taken once by one of its learners: there is nothing that \
+                     a program from outside could do to them; attach to a run that learns from transitions",
+                    config.algorithm.name
+                ),
+            });
+        }
         let unknown = || StandaloneError::Options { reason: "the run's fields have unknown types".into() };
         let schema = Schema::from_description(&description.fields).ok_or_else(unknown)?;
         let replay = &config.replay;

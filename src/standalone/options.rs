@@ -155,7 +155,7 @@ impl Options {
 
     /// When inserting and sampling may go on.
     pub(super) fn limiter(&self) -> RateLimiter {
-        RateLimiter { min_size: self.min_size, samples_per_insert: self.samples_per_insert, error_band: self.error_band }
+        RateLimiter { min_size: self.min_size, samples_per_insert: self.samples_per_insert, takes_once: false, error_band: self.error_band }
     }
 
     fn check(&self, schema: &Schema) -> Result<(), StandaloneError> {

@@ -84,7 +84,7 @@ impl Experience for Rows {
     }
 
     fn limiter(&self) -> RateLimiter {
-        RateLimiter { min_size: 1, samples_per_insert: None, error_band: f64::INFINITY }
+        RateLimiter { min_size: 1, samples_per_insert: None, takes_once: false, error_band: f64::INFINITY }
     }
 
     fn recorder(&self, _: usize) -> Box<dyn Recorder> {

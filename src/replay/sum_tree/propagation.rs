@@ -61,14 +61,14 @@ impl SumTree<'_> {
         })
     }
 
-    /// Set a priority that is not zero to zero, if the leaf still belongs to `generation`. Of several callers at once one alone is told
-    /// `true`.
+    /// Take a priority that is not zero, if the leaf still belongs to `generation`: it belongs to nobody afterwards. Of several callers at
+    /// once one alone is told `true`.
     pub fn take(&self, slot: usize, generation: u64, differences: &mut Differences) -> bool {
         let refused = self.change(std::iter::once((slot, generation)), differences, |leaf, generation| {
             let mut old = leaf.load(Ordering::Relaxed);
             while old >> PRIORITY_BITS == generation & TAG_MASK && old & PRIORITY_MASK != 0 {
                 // Relaxed: the row was read under its slot word, and nothing else is handed over here.
-                match leaf.compare_exchange_weak(old, leaf_word(generation, 0), Ordering::Relaxed, Ordering::Relaxed) {
+                match leaf.compare_exchange_weak(old, leaf_word(Self::NOBODYS_TAG, 0), Ordering::Relaxed, Ordering::Relaxed) {
                     Ok(_) => return Some((old & PRIORITY_MASK).wrapping_neg()),
                     Err(now) => old = now,
                 }

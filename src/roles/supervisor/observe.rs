@@ -222,14 +222,16 @@ fn shares(segment: &Segment) -> Shares {
     Shares(inserted.collect())
 }
 
-/// Whether there is one exploration rate to tell of.
-/// Fragments that were overwritten before anybody took them: neither taken nor there. A look at three numbers that change meanwhile.
+/// Fragments that were overwritten before anybody took them: neither taken nor there. The three numbers change meanwhile; in this order
+/// what is on its way is rather missed than counted. A death may leave the counts off by a few.
 fn overwritten(segment: &Segment) -> u64 {
-    let layout = segment.layout().parameters();
-    let tree = SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout);
-    let [sampled, inserted] = [segment.control().sampled(), segment.control().inserted()].map(|word| word.load(Ordering::Relaxed));
-    inserted.saturating_sub(sampled).saturating_sub(fresh_rows(&tree))
+    let (control, layout) = (segment.control(), segment.layout().parameters());
+    let inserted = control.inserted().load(Ordering::Acquire);
+    let fresh = fresh_rows(&SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
+    inserted.saturating_sub(fresh).saturating_sub(control.sampled().load(Ordering::Relaxed))
 }
+
+/// Whether there is one exploration rate to tell of.
 
 fn anneals_epsilon(config: &Config) -> bool {
     config.algorithm.name == "dqn" && config.algorithm.exploration == Exploration::Global

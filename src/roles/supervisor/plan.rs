@@ -14,7 +14,7 @@ use crate::environments::ObservationSpace;
 use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::memory::{Budget, OverBudget};
 use crate::machine::readable_bytes;
-use crate::replay::RateLimiter;
+use crate::replay::{RateLimiter, RecentFrames};
 use crate::segment::layout::{LEAST_FRAMES, MAX_CAPACITY};
 use crate::segment::processes::Role;
 use crate::segment::{Layout, LayoutError, LayoutParameters, Region};
@@ -99,6 +99,7 @@ impl Plan {
         let evaluators = usize::from(config.evaluator.enabled && !synchronous);
         let (sizes, schema, storage) = (algorithm.sizes(), algorithm.schema(), algorithm.experience().storage());
         let frame_bytes = schema.frame_bytes();
+        let stack = schema.fields().iter().map(|field| field.stack).max().unwrap_or(0);
         let layout = Layout::new(LayoutParameters {
             processes: actors + attach + learners + evaluators,
             stagers: actors + attach,
@@ -111,7 +112,7 @@ impl Plan {
             learner_state_values: sizes.state,
             statistics_values: sizes.statistics,
             learners: config.learner.count,
-            frames: if frame_bytes > 0 { frames_for(storage.capacity) } else { 0 },
+            frames: if frame_bytes > 0 { frames_for(storage.capacity, (actors + attach) * config.actor.environments, stack) } else { 0 },
             frame_bytes,
             description_bytes: DESCRIPTION_BYTES,
         })?;
@@ -197,10 +198,12 @@ impl Plan {
     }
 }
 
-/// Frames for a replay of so many transitions: one for each, and some for the first ones of episodes and for those that stay in use longer
-/// because they are shown again.
-fn frames_for(capacity: usize) -> usize {
-    (capacity + capacity / SPARE_FRAMES_PART).clamp(LEAST_FRAMES, MAX_CAPACITY)
+/// Frames for a replay of so many transitions, of so many environments that show `stack` frames at once: one for each transition, and some
+/// for the first ones of episodes and for those that stay in use longer because they are shown again. A frame has to be known for as
+/// long as it is shown, or it is stored again.
+fn frames_for(capacity: usize, environments: usize, stack: usize) -> usize {
+    let known = RecentFrames::YOUNG_PART * environments * stack;
+    (capacity + capacity / SPARE_FRAMES_PART).max(known).clamp(LEAST_FRAMES, MAX_CAPACITY)
 }
 
 /// Divides the cores, and says how for the plan.
@@ -375,6 +378,15 @@ mod tests {
         config.replay.capacity = capacity.split(',').next().unwrap().parse().unwrap();
         let observation = ObservationSpace { stack: 4, ..ObservationSpace::bytes(&[4, 84, 84]) };
         assert!(plan_for(&config, observation).check(&budget).is_ok(), "{refused}");
+    }
+
+    #[test]
+    fn many_environments_have_frames_enough_to_store_each_once() {
+        assert_eq!(frames_for(1_000_000, 72, 4), 1_062_500);
+        // Each of 320 environments shows its newest four frames: all of them have to be young.
+        let frames = frames_for(10_000, 320, 4);
+        assert!(frames / RecentFrames::YOUNG_PART >= 320 * 4, "{frames}");
+        assert_eq!((frames_for(100, 1, 1), frames_for(MAX_CAPACITY, 1, 1)), (LEAST_FRAMES, MAX_CAPACITY));
     }
 
     #[test]
