@@ -232,7 +232,6 @@ fn overwritten(segment: &Segment) -> u64 {
 }
 
 /// Whether there is one exploration rate to tell of.
-
 fn anneals_epsilon(config: &Config) -> bool {
     config.algorithm.name == "dqn" && config.algorithm.exploration == Exploration::Global
 }
