@@ -16,24 +16,23 @@
 use std::ops::Range;
 
 use super::distribution::{Distribution, Slopes};
+use super::policy_and_value::PolicyAndValue;
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
 use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
 use super::trained::Trained;
 use super::v_trace::{Traced, TracedStep, VTrace};
-use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, action::uniform};
+use super::{Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
 use crate::config::Config;
 use crate::config::schedule::linear;
-use crate::config::schema::{AlgorithmConfig, Engine};
+use crate::config::schema::{AlgorithmConfig, FragmentsConfig, OnFull};
 use crate::environments::EnvironmentSpec;
-use crate::experience::fragment::{ACTIONS, AGES, FLAGS, FRAMES, FragmentShape, LENGTH, LOG_PROBABILITIES, REWARDS};
-use crate::experience::transition::is_terminated;
-use crate::experience::{Choice, Experience, Fragments};
+use crate::experience::fragment::FragmentShape;
+use crate::experience::{Experience, FragmentBatch, Fragments, Reuse};
 use crate::metrics::{Metric, Share};
-use crate::networks::{Device, Head, InputSpec, NamedHead, Network, NetworkSpec, build};
+use crate::networks::NetworkSpec;
 use crate::replay::Batch;
-use crate::values::{ValueBuffer, Values};
-use rand::RngExt;
+use crate::values::ValueBuffer;
 
 const NAME: &str = "appo";
 const VALUE_LOSS: Metric = Metric::mean("value_loss");
@@ -43,11 +42,6 @@ const CLIPPED: Metric = Metric::mean("clipped_share");
 const IMPORTANCE_WEIGHT: Metric = Metric::mean("importance_weight");
 const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT, GRADIENT_NORM];
 
-/// Heads of the network.
-const POLICY: &str = "policy";
-const VALUE: &str = "value";
-/// What the first parameters of the policy's output layer are multiplied by.
-const FIRST_POLICY_SCALE: f32 = 0.01;
 /// Rows that go through the network at once: as many as stay in the caches.
 const BLOCK_ROWS: usize = 256;
 /// Smallest and largest weight that the divergence's penalty adapts to.
@@ -55,30 +49,19 @@ const PENALTY: std::ops::RangeInclusive<f32> = 1e-4..=1e2;
 
 /// APPO in one environment.
 pub(super) struct Appo {
-    config: Config,
+    settings: AlgorithmConfig,
     fragments: Fragments,
-    network: NetworkSpec,
-    distribution: Distribution,
-    device: Device,
+    network: PolicyAndValue,
 }
 
 impl Appo {
     pub(super) fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
-        let distribution = Distribution::of(&environment.action);
-        let input = InputSpec { element: environment.observation.element, shape: environment.observation.shape.clone() };
-        let heads = [(POLICY, distribution.outputs()), (VALUE, 1)].map(|(name, outputs)| NamedHead { name: name.into(), outputs });
-        let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, Head::Named(heads.into()));
-        network.validate()?;
-        let fragments = Fragments::new(config, environment);
-        Ok(Self { config: config.clone(), fragments, network, distribution, device: config.learner.device.parse()? })
-    }
-
-    fn first_parameters(&self, seed: u64) -> Vec<f32> {
-        let mut parameters = self.network.initialise(seed);
-        for tensor in self.network.tensors().iter().filter(|tensor| tensor.name.starts_with(POLICY)) {
-            parameters[tensor.range()].iter_mut().for_each(|value| *value *= FIRST_POLICY_SCALE);
-        }
-        parameters
+        let FragmentsConfig { kept_batches, uses, max_policy_lag_updates, on_full, .. } = config.fragments;
+        // What all actors complete next must overwrite none that waits.
+        let most_waiting = (on_full == OnFull::Wait).then(|| config.fragment_capacity() - config.most_fragments_in_flight());
+        let reuse = Reuse { kept_batches, uses, max_policy_lag_updates: Some(max_policy_lag_updates), most_waiting };
+        let fragments = Fragments::new(config, environment, reuse);
+        Ok(Self { settings: config.algorithm.clone(), fragments, network: PolicyAndValue::new(config, environment)? })
     }
 }
 
@@ -92,11 +75,11 @@ impl Algorithm for Appo {
     }
 
     fn network(&self) -> &NetworkSpec {
-        &self.network
+        self.network.network()
     }
 
     fn sizes(&self) -> Sizes {
-        let parameters = self.network.parameter_count();
+        let parameters = self.network().parameter_count();
         let state = Trained::state_values(parameters, true) + 1;
         Sizes { published: parameters, learned: parameters, state, statistics: 0 }
     }
@@ -111,71 +94,12 @@ impl Algorithm for Appo {
     }
 
     fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
-        // Actors act on the CPU, with the engine that starts fastest and takes the least memory.
-        let network = build(self.network.clone(), Engine::Cpu, Device::Cpu, 1)?;
-        Ok(Box::new(DrawnPolicy { network, distribution: self.distribution }))
+        self.network.policy()
     }
 
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
-        let network = || build(self.network.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
-        let network = Trained::new(&self.config.learner, network()?, Some(network()?), &self.first_parameters(seed));
-        Ok(Box::new(AppoLearning::new(&self.config.algorithm, self.fragments.shape(), self.distribution, network)))
-    }
-}
-
-/// A policy that draws its actions, and a value.
-struct DrawnPolicy {
-    network: Box<dyn Network>,
-    distribution: Distribution,
-}
-
-impl DrawnPolicy {
-    fn choice(&self, outputs: &[f32], log_probability: f32) -> Choice {
-        Choice { value: self.state_value(outputs), log_probability }
-    }
-}
-
-impl Policy for DrawnPolicy {
-    fn set_parameters(&mut self, published: &[f32]) {
-        self.network.set_parameters(published);
-    }
-
-    fn outputs(&self) -> usize {
-        self.distribution.outputs() + 1
-    }
-
-    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
-        self.network.infer(observations, rows, outputs);
-    }
-
-    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
-        let of_policy = &outputs[..self.distribution.outputs()];
-        if exploration > 0.0 {
-            let log_probability = self.distribution.draw(of_policy, random, action);
-            return self.choice(outputs, log_probability);
-        }
-        self.distribution.take_most_likely(of_policy, action);
-        self.choice(outputs, 0.0)
-    }
-
-    fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> Choice {
-        let log_probability = match action {
-            ActionMut::Discrete(action) => {
-                let actions = self.distribution.outputs();
-                *action = i32::try_from(random.random_range(0..actions)).unwrap_or(0);
-                -(actions as f32).ln()
-            }
-            ActionMut::Continuous(action) => {
-                uniform(random, action);
-                // Each element from -1 to 1.
-                -(action.len() as f32) * 2.0f32.ln()
-            }
-        };
-        self.choice(outputs, log_probability)
-    }
-
-    fn state_value(&self, outputs: &[f32]) -> f32 {
-        outputs[self.distribution.outputs()]
+        let network = self.network.trained(seed, true)?;
+        Ok(Box::new(AppoLearning::new(&self.settings, self.fragments.shape(), self.network.distribution(), network)))
     }
 }
 
@@ -187,6 +111,9 @@ struct AppoLearning {
     distribution: Distribution,
     network: Trained,
     target_interval_updates: u64,
+    clip_ratio: f32,
+    value_coefficient: f32,
+    normalise_advantages: bool,
     entropy_coefficient: f32,
     /// Weight of the divergence, where there is a target for it.
     penalty: f32,
@@ -214,7 +141,7 @@ impl AppoLearning {
         let trace = VTrace {
             max_importance_weight: settings.max_importance_weight as f32,
             max_trace_weight: settings.max_trace_weight as f32,
-            decay: settings.trace_decay as f32,
+            decay: settings.trace_decay.unwrap_or(1.0) as f32,
         };
         Self {
             trace,
@@ -223,6 +150,9 @@ impl AppoLearning {
             part: vec![0.0; network.len()],
             network,
             target_interval_updates: settings.target_interval_updates.unwrap_or(16),
+            clip_ratio: settings.clip_ratio.unwrap_or(0.3) as f32,
+            value_coefficient: settings.value_coefficient.unwrap_or(1.0) as f32,
+            normalise_advantages: settings.normalise_advantages.unwrap_or(false),
             entropy_coefficient: settings.entropy_start as f32,
             penalty: if settings.kl_target.is_some() { 1.0 } else { 0.0 },
             block: Block::default(),
@@ -236,14 +166,13 @@ impl AppoLearning {
 
     /// Put the observations of the fragments in `range` together, and ask both networks about them.
     fn evaluate(&mut self, batch: &Batch, range: Range<usize>) {
-        let (frames, lengths, ages) = (batch.column(FRAMES).as_values(), batch.column(LENGTH).as_i32(), batch.column(AGES).as_i32());
-        let flags = batch.column(FLAGS).as_i32();
+        let of = FragmentBatch::new(batch, &self.shape);
         let (shape, outputs) = (&self.shape, self.distribution.outputs() + 1);
         let block = &mut self.block;
         block.fragments.clear();
         block.rows = 0;
         for fragment in range {
-            let length = usize::try_from(lengths[fragment]).unwrap_or(0).clamp(1, shape.steps);
+            let length = of.length(fragment);
             block.fragments.push((fragment, block.rows, length));
             block.rows += length + 1;
         }
@@ -251,13 +180,8 @@ impl AppoLearning {
         let inputs = block.inputs.get_or_insert_with(|| ValueBuffer::zeros(shape.element, 0));
         inputs.grow(most_rows * shape.observation_length());
         for &(fragment, first, length) in &block.fragments {
-            let frames = frames.row(fragment, shape.frames() * shape.frame_length);
             for step in 0..=length {
-                let at = fragment * shape.steps + step;
-                // Where the last step led is one step older, or the beginning of another episode, whose value nobody asks for.
-                let age = if step < length { ages[at] } else { ages[at - 1] + i32::from(!is_terminated(flags[at - 1])) };
-                let age = usize::try_from(age).unwrap_or(0);
-                shape.observe(frames, step, age, inputs.row_mut(first + step, shape.observation_length()));
+                of.observe(fragment, step, inputs.row_mut(first + step, shape.observation_length()));
             }
         }
         for buffer in [&mut block.outputs, &mut block.target_outputs, &mut block.output_gradient] {
@@ -271,29 +195,27 @@ impl AppoLearning {
     /// Targets and advantages of the block's steps, a row for each row of the network.
     fn trace(&mut self, batch: &Batch) {
         let outputs = self.outputs();
-        let (rewards, flags) = (batch.column(REWARDS).as_f32(), batch.column(FLAGS).as_i32());
-        let acted = batch.column(LOG_PROBABILITIES).as_f32();
+        let of = FragmentBatch::new(batch, &self.shape);
         let gamma = self.settings.gamma as f32;
-        let actions = Actions::of(batch, &self.shape);
         let Block { fragments, rows, outputs: online, target_outputs, steps, traced, .. } = &mut self.block;
         traced.clear();
         traced.resize(*rows, Traced::default());
         for &(fragment, first, length) in &*fragments {
             steps.clear();
             for step in 0..length {
-                let (at, row) = (fragment * self.shape.steps + step, (first + step) * outputs);
-                let of_target = self.distribution.log_probability(&target_outputs[row..row + outputs - 1], actions.at(fragment, step));
+                let row = (first + step) * outputs;
+                let of_target = self.distribution.log_probability(&target_outputs[row..row + outputs - 1], of.action(fragment, step));
                 steps.push(TracedStep {
-                    reward: rewards[at],
-                    discount: if is_terminated(flags[at]) { 0.0 } else { gamma },
+                    reward: of.reward(fragment, step),
+                    discount: if of.is_terminated(fragment, step) { 0.0 } else { gamma },
                     value: online[row + outputs - 1],
-                    importance_weight: (of_target - acted[at]).exp(),
+                    importance_weight: (of_target - of.log_probability(fragment, step)).exp(),
                 });
             }
             let bootstrap_value = online[(first + length) * outputs + outputs - 1];
             self.trace.trace(steps, bootstrap_value, &mut traced[first..first + length]);
         }
-        if self.settings.normalise_advantages {
+        if self.normalise_advantages {
             normalise(fragments, traced);
         }
     }
@@ -301,9 +223,8 @@ impl AppoLearning {
     /// The gradient of the block's losses with respect to the network's outputs; the metrics go to `share`.
     fn lose(&mut self, batch: &Batch, share: &mut Share) {
         let outputs = self.outputs();
-        let acted = batch.column(LOG_PROBABILITIES).as_f32();
-        let actions = Actions::of(batch, &self.shape);
-        let (clip_ratio, value_coefficient) = (self.settings.clip_ratio as f32, self.settings.value_coefficient as f32);
+        let of = FragmentBatch::new(batch, &self.shape);
+        let (clip_ratio, value_coefficient) = (self.clip_ratio, self.value_coefficient);
         let mut sums = [0.0f64; 6];
         let Block { fragments, outputs: online, target_outputs, output_gradient, traced, .. } = &mut self.block;
         output_gradient.fill(0.0);
@@ -311,14 +232,14 @@ impl AppoLearning {
         for &(fragment, first, length) in &*fragments {
             steps += length;
             for step in 0..length {
-                let (at, row) = (fragment * self.shape.steps + step, (first + step) * outputs);
+                let row = (first + step) * outputs;
                 let (policy, value) = (row..row + outputs - 1, row + outputs - 1);
                 let (of_online, of_target) = (&online[policy.clone()], &target_outputs[policy.clone()]);
-                let (action, Traced { target, advantage }) = (actions.at(fragment, step), traced[first + step]);
+                let (action, Traced { target, advantage }) = (of.action(fragment, step), traced[first + step]);
                 let log_probabilities = LogProbabilities {
                     online: self.distribution.log_probability(of_online, action),
                     target: self.distribution.log_probability(of_target, action),
-                    acted: acted[at],
+                    acted: of.log_probability(fragment, step),
                 };
                 let of_policy = self.settings.surrogate.at(log_probabilities, advantage, clip_ratio);
                 let error = online[value] - target;
@@ -353,23 +274,6 @@ impl AppoLearning {
     }
 }
 
-/// The actions of a batch of fragments.
-struct Actions<'b> {
-    lanes: &'b [u32],
-    steps: usize,
-    lanes_per_action: usize,
-}
-
-impl<'b> Actions<'b> {
-    fn of(batch: &'b Batch, shape: &FragmentShape) -> Self {
-        Self { lanes: bytemuck::cast_slice(batch.column(ACTIONS).bytes()), steps: shape.steps, lanes_per_action: shape.action_lanes }
-    }
-
-    fn at(&self, fragment: usize, step: usize) -> &'b [u32] {
-        &self.lanes[(fragment * self.steps + step) * self.lanes_per_action..][..self.lanes_per_action]
-    }
-}
-
 /// Scale the advantages of all steps to mean 0 and variance 1.
 fn normalise(fragments: &[(usize, usize, usize)], traced: &mut [Traced]) {
     let rows = || fragments.iter().flat_map(|&(_, first, length)| first..first + length);
@@ -396,7 +300,7 @@ impl Learning for AppoLearning {
         let mut share = Share { largest_weight: 1.0, ..Share::new(METRICS) };
         let fragments = batch.rows();
         // Advantages are scaled together.
-        let at_once = if self.settings.normalise_advantages { fragments } else { (BLOCK_ROWS / (self.shape.steps + 1)).max(1) };
+        let at_once = if self.normalise_advantages { fragments } else { (BLOCK_ROWS / (self.shape.steps + 1)).max(1) };
         gradient.fill(0.0);
         for first in (0..fragments).step_by(at_once) {
             self.evaluate(batch, first..(first + at_once).min(fragments));

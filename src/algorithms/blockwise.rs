@@ -30,7 +30,7 @@ impl Learning for Blockwise {
         self.inner.published()
     }
 
-    fn prepare(&self, batch: &mut Batch) {
+    fn prepare(&mut self, batch: &mut Batch) {
         self.inner.prepare(batch);
     }
 

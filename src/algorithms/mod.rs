@@ -13,6 +13,8 @@ pub mod dqn;
 mod error;
 pub mod exploration;
 mod normalised;
+mod policy_and_value;
+mod ppo;
 pub mod registry;
 mod sac;
 mod squashed_gaussian;
@@ -117,7 +119,7 @@ pub trait Learning {
 
     /// Change a batch in place as learning needs it: scale it, for instance. Once for each batch that was drawn, however
     /// often it is learned from.
-    fn prepare(&self, _batch: &mut Batch) {}
+    fn prepare(&mut self, _batch: &mut Batch) {}
 
     /// The run has taken so many environment steps: for what changes with them. Before each gradient.
     fn schedule(&mut self, _env_steps: u64) {}

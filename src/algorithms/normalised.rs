@@ -137,7 +137,7 @@ impl Learning for NormalisedLearning {
         &self.published
     }
 
-    fn prepare(&self, batch: &mut Batch) {
+    fn prepare(&mut self, batch: &mut Batch) {
         if self.normalisation.observations {
             for &field in self.observation_fields {
                 self.scaling.apply(batch.column_mut(field).as_f32_mut());

@@ -6,13 +6,14 @@ use super::appo::Appo;
 use super::deterministic::Deterministic;
 use super::dqn::Dqn;
 use super::normalised::Normalised;
+use super::ppo::Ppo;
 use super::sac::Sac;
 use super::{Algorithm, AlgorithmError, Normalisation, ddpg, td3};
 use crate::config::{AlgorithmKey, Config};
 use crate::environments::EnvironmentSpec;
 
 /// The names of this library's own.
-pub const NAMES: &[&str] = &["dqn", "ddpg", "td3", "sac", "appo"];
+pub const NAMES: &[&str] = &["dqn", "ddpg", "td3", "sac", "appo", "ppo"];
 
 /// What is said of an algorithm before one is built.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +59,7 @@ impl Algorithms {
 
     /// Whether the algorithm of that name learns from bytes as they are; the others are shown floats.
     pub fn learns_from_bytes(&self, name: &str) -> bool {
-        matches!(name, "dqn" | "appo") || self.own(name).is_some_and(|own| own.declaration.learns_from_bytes)
+        matches!(name, "dqn" | "appo" | "ppo") || self.own(name).is_some_and(|own| own.declaration.learns_from_bytes)
     }
 
     /// Check the keys that only the algorithm which `config` names knows, and fill in their defaults.
@@ -92,6 +93,7 @@ impl Algorithms {
             "td3" => Box::new(Deterministic::new(&config, environment, td3::settings(&config))?),
             "sac" => Box::new(Sac::new(&config, environment)?),
             "appo" => Box::new(Appo::new(&config, environment)?),
+            "ppo" => Box::new(Ppo::new(&config, environment)?),
             _ => (self.own(name).expect("its keys were resolved").build)(&config, environment)?,
         };
         if algorithm.name() != name {

@@ -1,6 +1,7 @@
 //! The checks that concern several keys at once, each with the sentence that documents it.
 
 use super::flow::Rows;
+use super::key::Key;
 use super::schema::{Config, Engine, Exploration};
 
 /// One condition between keys.
@@ -13,6 +14,13 @@ pub(crate) struct Rule {
     pub(crate) learning_from: Option<Rows>,
     /// What is wrong and what to do, if the condition does not hold.
     pub(crate) violation: fn(&Config) -> Option<String>,
+}
+
+impl Rule {
+    /// Whether `algorithm` knows all its keys.
+    pub(crate) fn is_about(&self, algorithm: &str) -> bool {
+        self.keys.iter().filter_map(|path| Key::find(path)).all(|key| key.is_known_to(algorithm))
+    }
 }
 
 /// Every condition between keys.
@@ -223,6 +231,21 @@ pub(crate) const RULES: &[Rule] = &[
                     "with a fragments.max_policy_lag_updates of {lag} all fragments would be too old before the next parameters are published, \
                      every {interval} updates (learner.publish_interval_updates); use at least {}",
                     interval - 1
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &["algorithm.minibatches", "learner.batch_size", "learner.count"],
+        doc: "`algorithm.minibatches` is at most the steps of a learner's part of a batch, `learner.batch_size / learner.count`: each part of \
+              it has one at least.",
+        learning_from: Some(Rows::Fragments),
+        violation: |config| {
+            let (parts, steps) = (config.algorithm.minibatches, config.learner.batch_size / config.learner.count);
+            (parts > steps).then(|| {
+                format!(
+                    "{parts} algorithm.minibatches cannot be made of the {steps} steps that each learner has of a batch \
+                     (learner.batch_size / learner.count); use at most {steps}"
                 )
             })
         },

@@ -6,7 +6,6 @@ use super::in_order::InOrder;
 use super::transition::flags;
 use super::{Experience, Recorder, Seat, Source, SourceError, Steps, Storage};
 use crate::config::Config;
-use crate::config::schema::OnFull;
 use crate::environments::EnvironmentSpec;
 use crate::replay::{FRESH, RateLimiter, Replay, Schema, StagingArea};
 
@@ -14,12 +13,26 @@ use crate::replay::{FRESH, RateLimiter, Replay, Schema, StagingArea};
 pub struct Fragments {
     config: Config,
     shape: FragmentShape,
+    reuse: Reuse,
+}
+
+/// What an algorithm makes of its batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reuse {
+    /// Batches that a learner keeps; an update takes any of them.
+    pub kept_batches: usize,
+    /// Updates from each batch.
+    pub uses: usize,
+    /// Updates between the parameters that made a fragment and the newest ones, beyond which it is dropped; `None` keeps all.
+    pub max_policy_lag_updates: Option<u64>,
+    /// Fragments beyond which actors wait; `None` lets them run free, and overwrite what nobody took.
+    pub most_waiting: Option<usize>,
 }
 
 impl Fragments {
     /// Fragments of `environment`.
-    pub fn new(config: &Config, environment: &EnvironmentSpec) -> Self {
-        Self { config: config.clone(), shape: FragmentShape::new(config.fragments.length_steps, environment) }
+    pub fn new(config: &Config, environment: &EnvironmentSpec, reuse: Reuse) -> Self {
+        Self { config: config.clone(), shape: FragmentShape::new(config.fragments.length_steps, environment), reuse }
     }
 
     /// Their sizes.
@@ -50,14 +63,14 @@ impl Experience for Fragments {
         }
     }
 
-    /// Actors wait while so many fragments wait that what all of them complete next would overwrite one.
     fn limiter(&self) -> RateLimiter {
+        let waits = self.reuse.most_waiting.is_some();
         RateLimiter {
             min_size: 0,
-            samples_per_insert: (self.config.fragments.on_full == OnFull::Wait).then_some(1.0),
+            samples_per_insert: waits.then_some(1.0),
             // What nobody learns from because they run free is no surplus that anybody waits for.
-            takes_once: self.config.fragments.on_full == OnFull::Wait,
-            error_band: (self.config.fragment_capacity() - self.config.most_fragments_in_flight()) as f64,
+            takes_once: waits,
+            error_band: self.reuse.most_waiting.unwrap_or(0) as f64,
         }
     }
 
@@ -67,7 +80,7 @@ impl Experience for Fragments {
     }
 
     fn source<'a>(&self, seat: Seat<'a, '_>) -> Result<Box<dyn Source + 'a>, SourceError> {
-        Ok(Box::new(InOrder::new(&self.config, &self.schema(), &seat)))
+        Ok(Box::new(InOrder::new(self.reuse, self.config.fragments_per_batch() / self.config.learner.count, &self.schema(), &seat)))
     }
 }
 

@@ -4,9 +4,8 @@
 use rand::RngExt;
 
 use super::fragment::PARAMETER_UPDATES;
+use super::fragments::Reuse;
 use super::{Drawn, Random, Seat, Source, SourceError};
-use crate::config::Config;
-use crate::config::schema::FragmentsConfig;
 use crate::replay::{Batch, Replay, Schema};
 use crate::segment::control::Control;
 use crate::segment::counters::Counter;
@@ -15,7 +14,7 @@ use crate::sync::Ordering;
 
 /// A learner's part of batch after batch.
 pub(super) struct InOrder<'a> {
-    config: FragmentsConfig,
+    reuse: Reuse,
     control: Control<'a>,
     process: ProcessSlot<'a>,
     replay: Replay<'a>,
@@ -36,13 +35,14 @@ struct Kept {
 }
 
 impl<'a> InOrder<'a> {
-    pub(super) fn new(config: &Config, schema: &Schema, seat: &Seat<'a, '_>) -> Self {
+    /// Batches of `fragments` each.
+    pub(super) fn new(reuse: Reuse, fragments: usize, schema: &Schema, seat: &Seat<'a, '_>) -> Self {
         Self {
-            config: config.fragments.clone(),
+            reuse,
             control: seat.segment.control(),
             process: seat.process,
             replay: Replay::new(seat.segment, schema.clone(), seat.process),
-            next: Batch::new(schema, config.fragments_per_batch() / config.learner.count),
+            next: Batch::new(schema, fragments),
             filled: 0,
             kept: Vec::new(),
             spare: Vec::new(),
@@ -59,7 +59,8 @@ impl<'a> InOrder<'a> {
     fn fill(&mut self) -> bool {
         let updates = self.control.updates().load(Ordering::Relaxed);
         while self.filled < self.next.rows() && self.replay.take(&mut self.next, self.filled) {
-            if updates.saturating_sub(self.updates_of(self.filled)) > self.config.max_policy_lag_updates {
+            let lag_updates = updates.saturating_sub(self.updates_of(self.filled));
+            if self.reuse.max_policy_lag_updates.is_some_and(|most| lag_updates > most) {
                 self.process.counters().add(Counter::DroppedRows, 1);
             } else {
                 self.filled += 1;
@@ -78,7 +79,7 @@ impl<'a> InOrder<'a> {
     fn keep(&mut self) {
         let room = self.spare.pop().unwrap_or_else(|| self.next.clone());
         let batch = std::mem::replace(&mut self.next, room);
-        self.kept.push(Kept { batch, uses_left: self.config.uses });
+        self.kept.push(Kept { batch, uses_left: self.reuse.uses });
         self.filled = 0;
     }
 }
@@ -97,7 +98,7 @@ impl Source for InOrder<'_> {
         if self.kept.get(self.last).is_some_and(|kept| kept.uses_left == 0) {
             self.spare.push(self.kept.swap_remove(self.last).batch);
         }
-        while self.kept.len() < self.config.kept_batches && self.fill() {
+        while self.kept.len() < self.reuse.kept_batches && self.fill() {
             self.keep();
         }
         if self.kept.is_empty() {
@@ -106,7 +107,7 @@ impl Source for InOrder<'_> {
         }
         self.last = random.random_range(0..self.kept.len());
         let kept = &mut self.kept[self.last];
-        let is_new = kept.uses_left == self.config.uses;
+        let is_new = kept.uses_left == self.reuse.uses;
         kept.uses_left -= 1;
         Ok(Drawn { batch: Some(&mut kept.batch), is_new })
     }

@@ -6,6 +6,7 @@
 
 mod ahead;
 pub mod fragment;
+mod fragment_batch;
 mod fragments;
 mod in_order;
 pub mod n_step;
@@ -13,7 +14,8 @@ pub mod prioritized;
 pub mod transition;
 mod transitions;
 
-pub use fragments::Fragments;
+pub use fragment_batch::FragmentBatch;
+pub use fragments::{Fragments, Reuse};
 pub use prioritized::Prioritized;
 pub use transitions::Transitions;
 

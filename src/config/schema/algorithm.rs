@@ -1,13 +1,13 @@
 //! Table `[algorithm]`.
 
-use super::TRANSITION_ALGORITHMS;
+use super::{FRAGMENT_ALGORITHMS, TRANSITION_ALGORITHMS};
 use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, above, above_up_to, at_least, between, finite, whole};
 
 table! {
     /// The algorithm and its settings. A key that the named algorithm does not know is refused where it is set.
     [algorithm] AlgorithmConfig {
-        /// Name in the registry of algorithms: `dqn` for discrete actions; `ddpg`, `td3` and `sac` for continuous ones; `appo` for both.
+        /// Name in the registry of algorithms: `dqn` for discrete actions; `ddpg`, `td3` and `sac` for continuous ones; `appo` and `ppo` for both.
         name: String = "dqn".into(), Limits::Text { form: "the name of an algorithm, such as \"dqn\"", accepts: |name| !name.is_empty() }, "";
         /// Discount factor, per environment step.
         gamma: f64 = 0.99, between(0.0, 1.0), "";
@@ -17,7 +17,7 @@ table! {
         loss: Option<Loss> = None, Limits::Any, "", only TRANSITION_ALGORITHMS;
         /// Updates between two changes of the target networks; `"none"` takes 100 for DQN, the policy's delay for TD3, 16 for APPO, and 1
         /// for the others.
-        target_interval_updates: Option<u64> = None, at_least(1), "updates";
+        target_interval_updates: Option<u64> = None, at_least(1), "updates", only ["dqn", "ddpg", "td3", "sac", "appo"];
         /// Weight of the learned networks in each change: 1 copies them (hard), below 1 averages (soft, Polyak); `"none"` takes 1 for DQN
         /// and 0.005 for the others.
         target_tau: Option<f64> = None, above_up_to(0.0, 1.0), "", only TRANSITION_ALGORITHMS;
@@ -53,26 +53,32 @@ table! {
         policy_learning_rate: Option<f64> = None, above_up_to(0.0, 1.0), "", only ["ddpg", "td3", "sac"];
         /// What the policy's loss is made from.
         surrogate: Surrogate = Surrogate::Clipped, Limits::Any, "", only ["appo"];
-        /// How far the probability of an action may move from that of the target network before it is not followed any more, as a ratio.
-        clip_ratio: f64 = 0.3, above_up_to(0.0, 10.0), "", only ["appo"];
-        /// Weight of longer returns in a value's target: lambda of V-trace.
-        trace_decay: f64 = 1.0, between(0.0, 1.0), "", only ["appo"];
+        /// How far the probability of an action may move before it is not followed any more, as a ratio to that of the target network
+        /// (APPO) or of the policy that acted (PPO); `"none"` takes 0.3 for APPO and 0.2 for PPO.
+        clip_ratio: Option<f64> = None, above_up_to(0.0, 10.0), "", only FRAGMENT_ALGORITHMS;
+        /// Weight of longer returns: lambda of V-trace (APPO) and of generalized advantage estimation (PPO); `"none"` takes 1 for APPO and
+        /// 0.95 for PPO.
+        trace_decay: Option<f64> = None, between(0.0, 1.0), "", only FRAGMENT_ALGORITHMS;
         /// Largest importance weight of a temporal difference in V-trace: rho bar, for values and for the policy.
         max_importance_weight: f64 = 1.0, above_up_to(0.0, 1_000.0), "", only ["appo"];
         /// Largest importance weight that carries a difference to earlier steps in V-trace: c bar.
         max_trace_weight: f64 = 1.0, above_up_to(0.0, 1_000.0), "", only ["appo"];
-        /// Weight of the value's loss.
-        value_coefficient: f64 = 1.0, between(0.0, 1_000.0), "", only ["appo"];
+        /// Weight of the value's loss; `"none"` takes 1 for APPO and 0.5 for PPO.
+        value_coefficient: Option<f64> = None, between(0.0, 1_000.0), "", only FRAGMENT_ALGORITHMS;
         /// Weight of the policy's entropy at the beginning.
-        entropy_start: f64 = 0.01, between(0.0, 100.0), "", only ["appo"];
+        entropy_start: f64 = 0.01, between(0.0, 100.0), "", only FRAGMENT_ALGORITHMS;
         /// Weight of the policy's entropy at the end of the schedule.
-        entropy_end: f64 = 0.0, between(0.0, 100.0), "", only ["appo"];
+        entropy_end: f64 = 0.0, between(0.0, 100.0), "", only FRAGMENT_ALGORITHMS;
         /// Environment steps over which that weight falls linearly.
-        entropy_anneal_steps: u64 = 3_000_000, at_least(1), "environment steps", only ["appo"];
+        entropy_anneal_steps: u64 = 3_000_000, at_least(1), "environment steps", only FRAGMENT_ALGORITHMS;
         /// Divergence between target network and policy to hold, by a penalty whose weight adapts; `"none"` has no penalty.
         kl_target: Option<f64> = None, above_up_to(0.0, 100.0), "nats", only ["appo"];
-        /// Scale the advantages of a learner's part of a batch to mean 0 and variance 1.
-        normalise_advantages: bool = false, Limits::Any, "", only ["appo"];
+        /// Scale the advantages of a learner's part of an update to mean 0 and variance 1; `"none"` does so for PPO and not for APPO.
+        normalise_advantages: Option<bool> = None, Limits::Any, "", only FRAGMENT_ALGORITHMS;
+        /// Passes over each batch.
+        epochs: usize = 4, whole(1, 1_000), "", only ["ppo"];
+        /// Parts that a batch is learned from in, in each pass: an update each.
+        minibatches: usize = 4, whole(1, 100_000), "updates", only ["ppo"];
         /// Scale observations to mean 0 and variance 1, with statistics of all actors.
         normalise_observations: bool = false, Limits::Any, "";
         /// Divide rewards by the standard deviation of the discounted return, with statistics of all actors.
@@ -93,7 +99,7 @@ choice! {
 choice! {
     /// What the loss of a policy is made from.
     Surrogate {
-        /// The clipped ratio of probabilities (Schulman et al. 2017), against the target network.
+        /// The clipped ratio of probabilities (Schulman et al. 2017).
         Clipped = "clipped",
         /// The logarithm of the probability, as in IMPALA (Espeholt et al. 2018).
         PolicyGradient = "policy_gradient",

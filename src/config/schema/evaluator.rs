@@ -14,7 +14,7 @@ table! {
         /// weights: they decide whether the run is solved, and whether the weights are the best. Two are the least that have a spread.
         confirm_episodes: usize = 100, whole(2, 10_000), "episodes";
         /// Play the action that the policy takes for the most likely one; `false` draws from it, as actors do.
-        greedy: bool = true, Limits::Any, "", only ["sac", "appo"];
+        greedy: bool = true, Limits::Any, "", only ["sac", "appo", "ppo"];
         /// Shortest time between the starts of two evaluations.
         interval_ms: u64 = 500, whole(0, 86_400_000), "milliseconds";
         /// Environment steps between two evaluations where `actor.count` is 0, since a reproducible run must not look at the clock.

@@ -10,15 +10,15 @@ table! {
         /// Steps of one fragment. Where an episode is cut off by its time limit, its last fragment is shorter.
         length_steps: usize = 50, whole(1, 4_096), "environment steps", only FRAGMENT_ALGORITHMS;
         /// Fragments that wait for learners at most; `"none"` takes two batches, and what all actors complete at once.
-        capacity: Option<usize> = None, whole(1, 1 << 20), "fragments", only FRAGMENT_ALGORITHMS;
+        capacity: Option<usize> = None, whole(1, 1 << 20), "fragments", only ["appo"];
         /// What actors do when so many wait.
-        on_full: OnFull = OnFull::Wait, Limits::Any, "", only FRAGMENT_ALGORITHMS;
+        on_full: OnFull = OnFull::Wait, Limits::Any, "", only ["appo"];
         /// Fragments whose parameters are older than this are dropped, and counted.
-        max_policy_lag_updates: u64 = 100, whole(0, 1_000_000_000), "updates", only FRAGMENT_ALGORITHMS;
+        max_policy_lag_updates: u64 = 100, whole(0, 1_000_000_000), "updates", only ["appo"];
         /// Batches that a learner keeps, to learn from each several times; an update takes any of them.
-        kept_batches: usize = 4, whole(1, 1_024), "batches", only FRAGMENT_ALGORITHMS;
+        kept_batches: usize = 4, whole(1, 1_024), "batches", only ["appo"];
         /// Updates from each batch.
-        uses: usize = 2, whole(1, 1_024), "updates", only FRAGMENT_ALGORITHMS;
+        uses: usize = 2, whole(1, 1_024), "updates", only ["appo"];
     }
 }
 

@@ -33,7 +33,7 @@ use super::own::OwnConfig;
 /// The algorithms that learn from transitions, drawn from the replay again and again.
 pub(crate) const TRANSITION_ALGORITHMS: [&str; 4] = ["dqn", "ddpg", "td3", "sac"];
 /// The algorithms that learn from fragments of trajectories, each taken once.
-pub(crate) const FRAGMENT_ALGORITHMS: [&str; 1] = ["appo"];
+pub(crate) const FRAGMENT_ALGORITHMS: [&str; 2] = ["appo", "ppo"];
 
 /// A whole run: the file `configs/*.toml` and what `--set` changes in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ table! {
     /// The network that the algorithm trains.
     [network] NetworkConfig {
         /// Convolutions before the hidden layers, each as `[channels, kernel, stride]`, without padding and with ReLU; only for observations of three dimensions (channels, height, width).
-        convolutions: Vec<[usize; 3]> = Vec::new(), Limits::Triples { longest: 16, least: 1, most: 1_024 }, "", only ["dqn", "appo"];
+        convolutions: Vec<[usize; 3]> = Vec::new(), Limits::Triples { longest: 16, least: 1, most: 1_024 }, "", only ["dqn", "appo", "ppo"];
         /// Units of each hidden layer.
         hidden: Vec<usize> = vec![256, 256], Limits::List { longest: 64, least: 1, most: 65_536 }, "units";
         /// Separate value and advantage streams after the last hidden layer (dueling).

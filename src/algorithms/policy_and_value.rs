@@ -1,0 +1,124 @@
+//! A network whose outputs describe a distribution over actions, and the value of the state: what policy gradients are made with.
+
+use rand::RngExt;
+
+use super::distribution::Distribution;
+use super::trained::Trained;
+use super::{ActionMut, AlgorithmError, Policy, Random, action::uniform};
+use crate::config::Config;
+use crate::config::schema::Engine;
+use crate::environments::EnvironmentSpec;
+use crate::experience::Choice;
+use crate::networks::{Device, Head, InputSpec, NamedHead, Network, NetworkSpec, build};
+use crate::values::Values;
+
+/// Heads of the network; the policy's outputs come first.
+const POLICY: &str = "policy";
+const VALUE: &str = "value";
+/// What the first parameters of the policy's output layer are multiplied by.
+const FIRST_POLICY_SCALE: f32 = 0.01;
+
+/// Policy and value in one environment, as a configuration describes them.
+pub(super) struct PolicyAndValue {
+    config: Config,
+    network: NetworkSpec,
+    distribution: Distribution,
+    device: Device,
+}
+
+impl PolicyAndValue {
+    pub(super) fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
+        let distribution = Distribution::of(&environment.action);
+        let input = InputSpec { element: environment.observation.element, shape: environment.observation.shape.clone() };
+        let heads = [(POLICY, distribution.outputs()), (VALUE, 1)].map(|(name, outputs)| NamedHead { name: name.into(), outputs });
+        let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, Head::Named(heads.into()));
+        network.validate()?;
+        Ok(Self { config: config.clone(), network, distribution, device: config.learner.device.parse()? })
+    }
+
+    pub(super) fn network(&self) -> &NetworkSpec {
+        &self.network
+    }
+
+    pub(super) fn distribution(&self) -> Distribution {
+        self.distribution
+    }
+
+    /// What actors draw their actions with.
+    pub(super) fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
+        // Actors act on the CPU, with the engine that starts fastest and takes the least memory.
+        let network = build(self.network.clone(), Engine::Cpu, Device::Cpu, 1)?;
+        Ok(Box::new(DrawnPolicy { network, distribution: self.distribution }))
+    }
+
+    /// The network under training, with or without a target network.
+    pub(super) fn trained(&self, seed: u64, with_target: bool) -> Result<Trained, AlgorithmError> {
+        let network = || build(self.network.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
+        let target = with_target.then(network).transpose()?;
+        Ok(Trained::new(&self.config.learner, network()?, target, &self.first_parameters(seed)))
+    }
+
+    fn first_parameters(&self, seed: u64) -> Vec<f32> {
+        let mut parameters = self.network.initialise(seed);
+        for tensor in self.network.tensors().iter().filter(|tensor| tensor.name.starts_with(POLICY)) {
+            parameters[tensor.range()].iter_mut().for_each(|value| *value *= FIRST_POLICY_SCALE);
+        }
+        parameters
+    }
+}
+
+/// A policy that draws its actions, and a value.
+struct DrawnPolicy {
+    network: Box<dyn Network>,
+    distribution: Distribution,
+}
+
+impl DrawnPolicy {
+    fn choice(&self, outputs: &[f32], log_probability: f32) -> Choice {
+        Choice { value: self.state_value(outputs), log_probability }
+    }
+}
+
+impl Policy for DrawnPolicy {
+    fn set_parameters(&mut self, published: &[f32]) {
+        self.network.set_parameters(published);
+    }
+
+    fn outputs(&self) -> usize {
+        self.distribution.outputs() + 1
+    }
+
+    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
+        self.network.infer(observations, rows, outputs);
+    }
+
+    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
+        let of_policy = &outputs[..self.distribution.outputs()];
+        if exploration > 0.0 {
+            let log_probability = self.distribution.draw(of_policy, random, action);
+            return self.choice(outputs, log_probability);
+        }
+        self.distribution.take_most_likely(of_policy, action);
+        self.choice(outputs, 0.0)
+    }
+
+    fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> Choice {
+        let log_probability = match action {
+            ActionMut::Discrete(action) => {
+                let actions = self.distribution.outputs();
+                *action = i32::try_from(random.random_range(0..actions)).unwrap_or(0);
+                -(actions as f32).ln()
+            }
+            ActionMut::Continuous(action) => {
+                uniform(random, action);
+                // Each element from -1 to 1.
+                -(action.len() as f32) * 2.0f32.ln()
+            }
+        };
+        self.choice(outputs, log_probability)
+    }
+
+    fn state_value(&self, outputs: &[f32]) -> f32 {
+        outputs[self.distribution.outputs()]
+    }
+}

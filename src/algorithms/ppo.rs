@@ -1,0 +1,331 @@
+//! PPO: proximal policy optimization (Schulman et al. 2017, algorithm 1), the synchronous original of which APPO is the asynchronous heir.
+//!
+//! A batch of fragments is learned from in several passes, each in another order and in parts that are an update each. Before the first pass
+//! values and advantages are estimated once, by generalized advantage estimation (Schulman et al. 2016, equation 16). Per step, with the
+//! policy mu that acted, the advantage A and the return v, the loss is
+//! `-min(A R, A clip(R, 1 - eps, 1 + eps)) + c_v (V - v)^2 / 2 - c_e entropy` with `R = pi(a) / mu(a)`.
+//!
+//! Choices, beside what the configuration offers, are those of APPO about network, first policy and continuous actions; and:
+//! - actors go on while a batch is learned from, and wait once another is complete, so what is learned from is one batch old at most. With
+//!   `actor.count = 0` nobody acts meanwhile, as in the original;
+//! - values are not clipped, and no divergence ends the passes early.
+//!
+//! docs/ppo.md has the measured scores.
+
+use rand::seq::SliceRandom;
+
+use super::distribution::{Distribution, Slopes};
+use super::policy_and_value::PolicyAndValue;
+use super::state::{StateReader, StateWriter};
+use super::surrogate::LogProbabilities;
+use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
+use super::trained::Trained;
+use super::v_trace::{Traced, TracedStep, VTrace};
+use super::{Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
+use crate::config::Config;
+use crate::config::schedule::linear;
+use crate::config::schema::{AlgorithmConfig, Surrogate};
+use crate::environments::EnvironmentSpec;
+use crate::experience::fragment::FragmentShape;
+use crate::experience::{Experience, FragmentBatch, Fragments, Reuse};
+use crate::metrics::{Metric, Share};
+use crate::networks::NetworkSpec;
+use crate::replay::Batch;
+use crate::values::ValueBuffer;
+
+const NAME: &str = "ppo";
+const VALUE_LOSS: Metric = Metric::mean("value_loss");
+const ENTROPY: Metric = Metric::mean("entropy");
+const DIVERGENCE: Metric = Metric::mean("kl");
+const CLIPPED: Metric = Metric::mean("clipped_share");
+const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, GRADIENT_NORM];
+
+/// Rows that go through the network at once: as many as stay in the caches.
+const BLOCK_ROWS: usize = 256;
+
+/// PPO in one environment.
+pub(super) struct Ppo {
+    settings: AlgorithmConfig,
+    fragments: Fragments,
+    network: PolicyAndValue,
+}
+
+impl Ppo {
+    pub(super) fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
+        let reuse = Reuse {
+            kept_batches: 1,
+            uses: config.algorithm.epochs * config.algorithm.minibatches,
+            max_policy_lag_updates: None,
+            // Nobody begins a second batch while one waits.
+            most_waiting: Some(config.fragments_per_batch() - 1),
+        };
+        let fragments = Fragments::new(config, environment, reuse);
+        Ok(Self { settings: config.algorithm.clone(), fragments, network: PolicyAndValue::new(config, environment)? })
+    }
+}
+
+impl Algorithm for Ppo {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn experience(&self) -> &dyn Experience {
+        &self.fragments
+    }
+
+    fn network(&self) -> &NetworkSpec {
+        self.network.network()
+    }
+
+    fn sizes(&self) -> Sizes {
+        let parameters = self.network().parameter_count();
+        Sizes { published: parameters, learned: parameters, state: Trained::state_values(parameters, false), statistics: 0 }
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    /// The policy explores by itself: 1 draws from it, 0 takes its most likely action.
+    fn exploration(&self, _environment: usize, _of: usize, _env_steps: u64) -> f32 {
+        1.0
+    }
+
+    fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
+        self.network.policy()
+    }
+
+    fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
+        let network = self.network.trained(seed, false)?;
+        Ok(Box::new(PpoLearning::new(&self.settings, self.fragments.shape(), self.network.distribution(), network)))
+    }
+}
+
+/// The learner's side of PPO.
+struct PpoLearning {
+    settings: AlgorithmConfig,
+    /// With weights of one, V-trace is generalized advantage estimation.
+    estimation: VTrace,
+    clip_ratio: f32,
+    value_coefficient: f32,
+    normalise_advantages: bool,
+    entropy_coefficient: f32,
+    shape: FragmentShape,
+    distribution: Distribution,
+    network: Trained,
+    /// The steps of the batch, in the order of this pass.
+    steps: Vec<Step>,
+    /// Parts of this pass that were learned from.
+    parts_done: usize,
+    block: Block,
+    part: Vec<f32>,
+}
+
+/// A step of the batch, and what was estimated of it.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    fragment: usize,
+    step: usize,
+    advantage: f32,
+    /// What the value should be.
+    target: f32,
+}
+
+/// Steps on their way through the network.
+struct Block {
+    inputs: ValueBuffer,
+    outputs: Vec<f32>,
+    output_gradient: Vec<f32>,
+}
+
+impl Block {
+    /// Put together what was seen before `steps`, each named by fragment and place, with room for `outputs` numbers about each.
+    fn observe(
+        &mut self,
+        of: FragmentBatch<'_>,
+        shape: &FragmentShape,
+        steps: impl ExactSizeIterator<Item = (usize, usize)>,
+        outputs: usize,
+    ) {
+        let (rows, length) = (steps.len(), shape.observation_length());
+        self.outputs.resize(rows * outputs, 0.0);
+        self.output_gradient.resize(rows * outputs, 0.0);
+        self.inputs.grow(rows * length);
+        for (row, (fragment, step)) in steps.enumerate() {
+            of.observe(fragment, step, self.inputs.row_mut(row, length));
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
+impl PpoLearning {
+    fn new(settings: &AlgorithmConfig, shape: &FragmentShape, distribution: Distribution, network: Trained) -> Self {
+        Self {
+            estimation: VTrace { max_importance_weight: 1.0, max_trace_weight: 1.0, decay: settings.trace_decay.unwrap_or(0.95) as f32 },
+            clip_ratio: settings.clip_ratio.unwrap_or(0.2) as f32,
+            value_coefficient: settings.value_coefficient.unwrap_or(0.5) as f32,
+            normalise_advantages: settings.normalise_advantages.unwrap_or(true),
+            entropy_coefficient: settings.entropy_start as f32,
+            shape: shape.clone(),
+            distribution,
+            part: vec![0.0; network.len()],
+            network,
+            steps: Vec::new(),
+            parts_done: 0,
+            block: Block { inputs: ValueBuffer::zeros(shape.element, 0), outputs: Vec::new(), output_gradient: Vec::new() },
+            settings: settings.clone(),
+        }
+    }
+
+    fn outputs(&self) -> usize {
+        self.distribution.outputs() + 1
+    }
+
+    /// Values of what was seen before each step of a fragment and after its last one, into `values`.
+    fn value(&mut self, of: FragmentBatch<'_>, fragment: usize, values: &mut Vec<f32>) {
+        let (rows, outputs, block) = (of.length(fragment) + 1, self.outputs(), &mut self.block);
+        block.observe(of, &self.shape, (0..rows).map(|step| (fragment, step)), outputs);
+        let inputs = block.inputs.values().first(rows * self.shape.observation_length());
+        self.network.online.infer(inputs, rows, &mut block.outputs);
+        values.clear();
+        values.extend(block.outputs.chunks_exact(outputs).map(|outputs| outputs[outputs.len() - 1]));
+    }
+
+    /// The steps of the next part of this pass, or of another pass in another order.
+    fn next_part(&mut self, random: &mut Random) -> std::ops::Range<usize> {
+        let (steps, parts) = (self.steps.len(), self.settings.minibatches);
+        if self.parts_done == parts {
+            self.parts_done = 0;
+        }
+        if self.parts_done == 0 {
+            self.steps.shuffle(random);
+        }
+        let first = steps * self.parts_done / parts;
+        self.parts_done += 1;
+        // Of fewer steps than parts some are learned from more often.
+        first..(steps * self.parts_done / parts).max(first + 1)
+    }
+
+    /// The gradient of the losses of `steps` with respect to the network's outputs; the metrics go to `share`.
+    fn lose(&mut self, of: FragmentBatch<'_>, steps: &[Step], share: &mut Share) {
+        let outputs = self.outputs();
+        let Block { outputs: online, output_gradient, .. } = &mut self.block;
+        output_gradient.fill(0.0);
+        let rows = online.chunks_exact(outputs).zip(output_gradient.chunks_exact_mut(outputs));
+        let mut sums = [0.0f64; 5];
+        for (&Step { fragment, step, advantage, target }, (outputs, gradient)) in steps.iter().zip(rows) {
+            let ((policy, value), (policy_gradient, value_gradient)) =
+                (outputs.split_at(outputs.len() - 1), gradient.split_at_mut(outputs.len() - 1));
+            let (action, acted) = (of.action(fragment, step), of.log_probability(fragment, step));
+            let log_ratio = self.distribution.log_probability(policy, action) - acted;
+            // Here the policy that acted stands for the target network.
+            let log_probabilities = LogProbabilities { online: acted + log_ratio, target: acted, acted };
+            let of_policy = Surrogate::Clipped.at(log_probabilities, advantage, self.clip_ratio);
+            let error = value[0] - target;
+            value_gradient[0] = self.value_coefficient * error;
+            let slopes = Slopes { log_probability: of_policy.slope, entropy: -self.entropy_coefficient, divergence: 0.0 };
+            self.distribution.add_gradient(policy, action, policy, slopes, policy_gradient);
+            let values = [
+                of_policy.loss,
+                0.5 * error * error,
+                self.distribution.entropy(policy),
+                // An estimate of KL(mu || pi) that is never negative (Schulman 2020, "Approximating KL Divergence").
+                log_ratio.exp() - 1.0 - log_ratio,
+                if of_policy.is_clipped { 1.0 } else { 0.0 },
+            ];
+            sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += f64::from(value));
+        }
+        share.samples += steps.len() as f64;
+        let metrics = [POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED];
+        metrics.into_iter().zip(sums).for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps.len() as f64));
+    }
+}
+
+/// Scale the advantages of `steps` to mean 0 and variance 1.
+fn normalise(steps: &mut [Step]) {
+    let count = steps.len() as f32;
+    let mean = steps.iter().map(|step| step.advantage).sum::<f32>() / count;
+    let variance = steps.iter().map(|step| (step.advantage - mean).powi(2)).sum::<f32>() / count;
+    steps.iter_mut().for_each(|step| step.advantage = (step.advantage - mean) / (variance.sqrt() + 1e-8));
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a weight needs no more than an f32")]
+impl Learning for PpoLearning {
+    fn published(&mut self) -> &[f32] {
+        self.network.online.parameters()
+    }
+
+    fn prepare(&mut self, batch: &mut Batch) {
+        let shape = self.shape.clone();
+        let (of, gamma) = (FragmentBatch::new(batch, &shape), self.settings.gamma as f32);
+        let (mut values, mut consecutive, mut traced) = (Vec::new(), Vec::new(), Vec::new());
+        self.steps.clear();
+        self.parts_done = 0;
+        for fragment in 0..batch.rows() {
+            self.value(of, fragment, &mut values);
+            let length = of.length(fragment);
+            consecutive.clear();
+            consecutive.extend((0..length).map(|step| TracedStep {
+                reward: of.reward(fragment, step),
+                discount: if of.is_terminated(fragment, step) { 0.0 } else { gamma },
+                value: values[step],
+                importance_weight: 1.0,
+            }));
+            traced.clear();
+            traced.resize(length, Traced::default());
+            self.estimation.trace(&consecutive, values[length], &mut traced);
+            self.steps.extend(traced.iter().enumerate().map(|(step, &Traced { target, .. })| Step {
+                fragment,
+                step,
+                advantage: target - values[step],
+                target,
+            }));
+        }
+    }
+
+    fn schedule(&mut self, env_steps: u64) {
+        let AlgorithmConfig { entropy_start, entropy_end, entropy_anneal_steps, .. } = self.settings;
+        self.entropy_coefficient = linear(entropy_start, entropy_end, env_steps, entropy_anneal_steps) as f32;
+    }
+
+    fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share {
+        let mut share = Share { largest_weight: 1.0, ..Share::new(METRICS) };
+        let shape = self.shape.clone();
+        let (of, outputs) = (FragmentBatch::new(batch, &shape), self.outputs());
+        let part = self.next_part(random);
+        let mut steps = self.steps[part].to_vec();
+        if self.normalise_advantages {
+            normalise(&mut steps);
+        }
+        gradient.fill(0.0);
+        for steps in steps.chunks(BLOCK_ROWS) {
+            let block = &mut self.block;
+            block.observe(of, &shape, steps.iter().map(|step| (step.fragment, step.step)), outputs);
+            let inputs = block.inputs.values().first(steps.len() * shape.observation_length());
+            self.network.online.forward(inputs, steps.len(), &mut block.outputs);
+            self.lose(of, steps, &mut share);
+            self.network.online.backward(&self.block.output_gradient, Some(&mut self.part), None);
+            gradient.iter_mut().zip(&self.part).for_each(|(sum, part)| *sum += part);
+        }
+        share
+    }
+
+    fn errors(&self) -> &[f32] {
+        &[]
+    }
+
+    fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
+        take_mean(gradient, total);
+        let norm = self.network.step(gradient, learning_rate);
+        total.tally.add(GRADIENT_NORM, f64::from(norm));
+        norm
+    }
+
+    fn save(&self, state: &mut [f32]) {
+        self.network.save(&mut StateWriter::new(state));
+    }
+
+    fn restore(&mut self, state: &[f32]) {
+        self.network.restore(&mut StateReader::new(state));
+    }
+}
