@@ -35,6 +35,7 @@ pub const PRESETS: &[Preset] = presets![
     "acrobot_dqn",
     "mountaincar_dqn",
     "cartpole_appo",
+    "cartpole_ppo",
     "catch_dqn",
     "catch_appo",
     "rally_dqn",
@@ -43,12 +44,15 @@ pub const PRESETS: &[Preset] = presets![
     "pendulum_td3",
     "pendulum_ddpg",
     "pendulum_appo",
+    "pendulum_ppo",
     "lunarlander_dqn",
+    "lunarlander_ppo",
     "lunarlandercontinuous_sac",
     "lunarlandercontinuous_td3",
     "halfcheetah_sac",
     "halfcheetah_td3",
     "halfcheetah_ddpg",
+    "halfcheetah_ppo",
     "hopper_td3",
     "hopper_sac",
     "hopper_ddpg",
@@ -183,8 +187,8 @@ mod tests {
     fn a_preset_is_found_by_its_name_and_by_its_environment() {
         let names = |asked: &str| Preset::find(asked).iter().map(|preset| preset.name).collect::<Vec<_>>();
         assert_eq!(names("cartpole_dqn"), ["cartpole_dqn"]);
-        assert_eq!(names("cartpole-v1"), ["cartpole_dqn", "cartpole_appo"]);
-        assert_eq!(names("LunarLander-v3"), ["lunarlander_dqn"]);
+        assert_eq!(names("cartpole-v1"), ["cartpole_dqn", "cartpole_appo", "cartpole_ppo"]);
+        assert_eq!(names("LunarLander-v3"), ["lunarlander_dqn", "lunarlander_ppo"]);
         assert_eq!(names("mujoco:Hopper-v5"), ["hopper_td3", "hopper_sac", "hopper_ddpg"]);
         assert!(names("gymnasium:Hopper-v5").is_empty() && names("Zaxxon").is_empty() && names("configs/cartpole_dqn.toml").is_empty());
     }

@@ -12,7 +12,7 @@ use rand::RngExt;
 use shoal::config::Config;
 use shoal::experience::fragment::{ACTIONS, AGES, FLAGS, FRAMES, LENGTH, LOG_PROBABILITIES, REWARDS};
 use shoal::experience::transition::is_terminated;
-use shoal::experience::{Choice, Experience, Fragments, Recorder, Steps};
+use shoal::experience::{Choice, Experience, Fragments, Recorder, Reuse, Steps};
 use shoal::replay::{Batch, Replay, StagingArea};
 use shoal::sync::Ordering;
 use shoal::values::Values;
@@ -25,6 +25,9 @@ const SIDE: usize = 5;
 const STEPS: usize = 4;
 const PROCESSES: usize = 4;
 
+/// Nothing waits for anything, and nothing is dropped, unless a test says so.
+const REUSE: Reuse = Reuse { kept_batches: 1, uses: 1, max_policy_lag_updates: None, most_waiting: Some(63) };
+
 /// A replay of fragments.
 type Queue = Recorded<Fragments>;
 
@@ -34,7 +37,7 @@ fn queue(capacity: usize) -> Queue {
     config.fragments.length_steps = STEPS;
     // So few that the smallest queue, of 64, is large enough.
     (config.actor.environments, config.actor.attach_slots) = (1, 0);
-    Recorded::new(Fragments::new(&config, &stacked_environment(STACK, SIDE)), capacity, 0, PROCESSES, 4)
+    Recorded::new(Fragments::new(&config, &stacked_environment(STACK, SIDE), REUSE), capacity, 0, PROCESSES, 4)
 }
 
 fn actor(queue: &Queue, slot: usize, life: u8) -> Acting<'_> {

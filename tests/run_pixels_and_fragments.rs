@@ -46,29 +46,31 @@ fn catch_is_learned_from_its_pixels_by_dqn_with_convolutions() {
 #[test]
 fn catch_and_cartpole_are_learned_from_fragments() {
     solves("catch_appo", &[]);
+    solves("cartpole_ppo", &["run.stop_eval_return=400.0"]);
     solves("cartpole_appo", &["run.stop_eval_return=150.0"]);
 }
 
 #[test]
-fn a_synchronous_run_from_fragments_is_reproduced_bit_for_bit() {
-    let train = |seed: &str| {
+fn synchronous_runs_from_fragments_are_reproduced_bit_for_bit() {
+    let train = |preset: &str, seed: &str| {
         let fixed = ["run.stop_env_steps=6000", "run.stop_eval_return=\"none\"", seed];
         let all: Vec<&str> = SYNCHRONOUS.iter().chain(&fixed).copied().collect();
-        let mut run = start_preset("catch_appo", &all);
+        let mut run = start_preset(preset, &all);
         assert!(run.wait().success(), "{}", run.output());
         let policy = Policy::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
         assert!(policy.metadata.updates > 50, "{:?}", policy.metadata);
         policy.parameters.iter().map(|value| value.to_bits()).collect::<Vec<u32>>()
     };
-    let first = train("run.seed=5");
-    assert_eq!(first, train("run.seed=5"));
-    assert_ne!(first, train("run.seed=6"));
+    for preset in ["catch_appo", "cartpole_ppo"] {
+        let first = train(preset, "run.seed=5");
+        assert_eq!(first, train(preset, "run.seed=5"));
+        assert_ne!(first, train(preset, "run.seed=6"));
+    }
 }
 
-#[test]
-fn actors_and_learners_of_a_run_from_fragments_may_be_killed() {
+fn survives_kills(preset: &str, metrics: &[&str]) {
     let all: Vec<&str> = ENDLESS.iter().chain(&["actor.count=2", "learner.count=2"]).copied().collect();
-    let mut run = start_preset("cartpole_appo", &all);
+    let mut run = start_preset(preset, &all);
     run.wait_for("the first updates", |line| number(line, "updates") > 100);
     for (restarts, role) in (1..).zip(["actor", "learner", "actor", "learner"]) {
         kill(run.wait_for_process(role), Signal::SIGKILL);
@@ -79,11 +81,18 @@ fn actors_and_learners_of_a_run_from_fragments_may_be_killed() {
     // Nobody was too late for any, and nothing was overwritten; a death may leave the counts off by one.
     assert!(number(&last, "dropped_fragments") <= 4, "{last}");
     assert!(number(&last, "sampled") <= number(&last, "inserted"), "{last}");
-    for metric in ["policy_loss", "value_loss", "entropy", "kl", "clipped_share", "importance_weight"] {
+    for metric in metrics {
         assert!(last[metric].is_number(), "{metric} is missing in {last}");
     }
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
+}
+
+#[test]
+fn actors_and_learners_of_a_run_from_fragments_may_be_killed() {
+    let of_both = ["policy_loss", "value_loss", "entropy", "kl", "clipped_share"];
+    survives_kills("cartpole_appo", &[&of_both[..], &["importance_weight"]].concat());
+    survives_kills("cartpole_ppo", &of_both);
 }
 
 #[test]

@@ -163,18 +163,18 @@ fn generic(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
     class.ok().map(|class| class.bind(py))
 }
 
-/// The values of all fields, and for how many transitions; `None` for a single one without a leading dimension. The field
+/// The values of all fields, whose names and types are `known`, and for how many transitions; `None` for a single one without a leading dimension. The field
 /// `filled`, a `float32`, may be missing, since the replay fills it.
 pub(crate) fn columns<'py>(
     fields: &[FieldOptions],
-    names: &[Py<pyo3::types::PyString>],
+    known: &[(Py<pyo3::types::PyString>, Element)],
     filled: Option<&str>,
     transitions: &Bound<'py, PyAny>,
 ) -> PyResult<(Vec<Input<'py>>, Option<usize>)> {
     let dictionary = transitions.cast::<PyDict>().ok();
     let mut inputs = Vec::with_capacity(fields.len());
     let (mut rows, mut later): (Option<Option<usize>>, Option<usize>) = (None, None);
-    for (field, name) in fields.iter().zip(names) {
+    for (field, (name, element)) in fields.iter().zip(known) {
         let value = match dictionary {
             Some(dictionary) => dictionary.get_item(name)?,
             None => transitions.get_item(name).ok(),
@@ -186,8 +186,7 @@ pub(crate) fn columns<'py>(
         }
         let value =
             value.ok_or_else(|| PyValueError::new_err(format!("field `{}` is missing; a transition has {}", field.name, all(fields))))?;
-        let element = field.element().ok_or_else(|| PyTypeError::new_err("unknown dtype"))?;
-        let input = Input::of(&value, element, &field.name)?;
+        let input = Input::of(&value, *element, &field.name)?;
         let found = leading(field, input.shape())?;
         if *rows.get_or_insert(found) != found {
             let say = |rows: Option<usize>| {

@@ -30,7 +30,8 @@ const LARGEST_BATCH: usize = MAX_CAPACITY;
 #[pyclass(module = "shoal", frozen)]
 pub(crate) struct Replay {
     held: Mutex<Option<Arc<Standalone>>>,
-    names: Vec<Py<PyString>>,
+    /// Name and type of each field.
+    known: Vec<(Py<PyString>, Element)>,
     /// The batches made last, to be filled again once nobody else holds them: while one is in use the next is drawn. Memory
     /// that is at hand saves the kernel's handing it out page by page.
     spares: Mutex<Spares>,
@@ -41,8 +42,12 @@ type Spares = [Option<Py<Batch>>; 2];
 impl Replay {
     fn of(py: Python<'_>, made: Result<Standalone, StandaloneError>) -> PyResult<Self> {
         let held = made.map_err(|error| exception(py, &error))?;
-        let names = held.options().fields.iter().map(|field| PyString::intern(py, &field.name).unbind()).collect();
-        Ok(Self { held: Mutex::new(Some(Arc::new(held))), names, spares: Mutex::default() })
+        let fields = held.options().fields.iter();
+        let known = fields.filter_map(|field| Some((PyString::intern(py, &field.name).unbind(), field.element()?))).collect::<Vec<_>>();
+        if known.len() < held.options().fields.len() {
+            return Err(named(py, "ReplayError", "the replay has a field of an unknown type".into()));
+        }
+        Ok(Self { held: Mutex::new(Some(Arc::new(held))), known, spares: Mutex::default() })
     }
 
     fn held(&self, py: Python<'_>) -> PyResult<Arc<Standalone>> {
@@ -153,7 +158,7 @@ impl Replay {
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let held = self.held(py)?;
         let filled = held.options().steps.as_ref().and_then(|steps| steps.discount.as_deref());
-        let (inputs, rows) = columns(&held.options().fields, &self.names, filled, transitions)?;
+        let (inputs, rows) = columns(&held.options().fields, &self.known, filled, transitions)?;
         let rows = rows.unwrap_or(1);
         let per_row = |value: Option<&Bound<'py, PyAny>>, element: Element, what: &str| {
             let input = value.map(|value| flat(value, element, what)).transpose()?;

@@ -58,10 +58,16 @@ impl PolicyAndValue {
         Ok(Trained::new(&self.config.learner, network()?, target, &self.first_parameters(seed)))
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
     fn first_parameters(&self, seed: u64) -> Vec<f32> {
         let mut parameters = self.network.initialise(seed);
         for tensor in self.network.tensors().iter().filter(|tensor| tensor.name.starts_with(POLICY)) {
             parameters[tensor.range()].iter_mut().for_each(|value| *value *= FIRST_POLICY_SCALE);
+            if let (Distribution::Gaussian { elements }, &[outputs]) = (self.distribution, tensor.shape.as_slice()) {
+                // The biases of what says the logarithms of the deviations.
+                let log_deviation = self.config.algorithm.initial_action_std.ln() as f32;
+                parameters[tensor.range()][outputs - elements..].fill(log_deviation);
+            }
         }
         parameters
     }

@@ -108,6 +108,25 @@ mod tests {
     }
 
     #[test]
+    fn with_weights_of_one_a_target_less_the_value_is_generalized_advantage_estimation() {
+        let mut random = Random::seed_from_u64(4);
+        for decay in [0.0, 0.9, 1.0] {
+            let (steps, bootstrap_value) = (random_steps(&mut random, true), 0.7);
+            let traced = trace(VTrace { decay, ..ON_POLICY }, &steps, bootstrap_value);
+            for first in 0..steps.len() {
+                // The discounted sum of all temporal differences that follow (Schulman et al. 2016, equation 16).
+                let (mut advantage, mut weight) = (0.0, 1.0);
+                for (index, step) in steps.iter().enumerate().skip(first) {
+                    let next_value = steps.get(index + 1).map_or(bootstrap_value, |step| step.value);
+                    advantage += weight * (step.reward + step.discount * next_value - step.value);
+                    weight *= decay * step.discount;
+                }
+                assert!((traced[first].target - steps[first].value - advantage).abs() < 1e-5);
+            }
+        }
+    }
+
+    #[test]
     fn with_weights_of_one_a_target_is_the_return_up_to_the_bootstrap_and_ends_where_the_problem_ended() {
         let mut random = Random::seed_from_u64(5);
         for _ in 0..50 {

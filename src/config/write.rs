@@ -84,7 +84,7 @@ mod tests {
     fn valid_configuration() -> impl Strategy<Value = Config> {
         let keys: Vec<&'static Key> = Key::all().filter(|key| key.path() != "algorithm.name").collect();
         let values: Vec<BoxedStrategy<Value>> = keys.iter().copied().map(allowed_value).collect();
-        let algorithms = prop::sample::select(vec!["dqn", "ddpg", "td3", "sac", "appo", "one of one's own"]);
+        let algorithms = prop::sample::select(vec!["dqn", "ddpg", "td3", "sac", "appo", "ppo", "one of one's own"]);
         (algorithms, values).prop_map(move |(algorithm, values)| {
             let mut root = toml::Table::from_iter([(
                 "algorithm".to_owned(),
@@ -112,9 +112,13 @@ mod tests {
             config.fragments.length_steps = config.fragments.length_steps.min(64);
             let step = config.fragments.length_steps * config.learner.count;
             config.learner.batch_size = config.learner.batch_size.min(512).next_multiple_of(step);
-            let least_lag = config.learner.publish_interval_updates - 1;
-            config.fragments.max_policy_lag_updates = config.fragments.max_policy_lag_updates.max(least_lag.min(1_000_000_000));
             config.learner.publish_interval_updates = config.learner.publish_interval_updates.min(1_000_000_000);
+            if config.algorithm.name == "appo" {
+                let least_lag = config.learner.publish_interval_updates - 1;
+                config.fragments.max_policy_lag_updates = config.fragments.max_policy_lag_updates.max(least_lag);
+            } else {
+                config.algorithm.minibatches = config.algorithm.minibatches.min(config.learner.batch_size / config.learner.count);
+            }
             config.fragments.capacity = config.fragments.capacity.map(|capacity| capacity.max(config.least_fragments()));
             config.evaluator.enabled |= config.run.stop_eval_return.is_some();
             if config.learner.device != "cpu" {

@@ -30,8 +30,9 @@ impl Priority {
         if !value.is_finite() || value < 0.0 {
             return None;
         }
+        // Rounds as `round` does, which would be a call: what an `f32` has behind the point is exact in an `f64`, with the half too.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "finite and not negative; the cast saturates")]
-        let fixed = (f64::from(value) * f64::from(1u32 << FRACTION_BITS)).round() as u64;
+        let fixed = (f64::from(value) * f64::from(1u32 << FRACTION_BITS) + 0.5) as u64;
         Some(Self(fixed.clamp(1, LARGEST)))
     }
 
@@ -76,6 +77,16 @@ mod tests {
     fn what_is_not_a_priority_is_refused() {
         for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1.0, -1e-30] {
             assert_eq!(Priority::from_f32(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn values_are_rounded_to_the_nearest_priority() {
+        let scale = f64::from(1u32 << FRACTION_BITS);
+        for bits in (0..0x4900_0000u32).step_by(4_099) {
+            let value = f32::from_bits(bits);
+            let nearest = (f64::from(value) * scale).round().max(1.0);
+            assert_eq!(Priority::from_f32(value).unwrap().to_f64() * scale, nearest, "{value}");
         }
     }
 

@@ -72,10 +72,12 @@ impl StandaloneTree {
     /// Set leaves; where one is named twice, the last counts. Zero makes a leaf one that is never found; anything else is kept
     /// to a millionth, and at least that. Everything is checked before anything is changed.
     pub fn update(&self, leaves: &[i64], priorities: &[f32]) -> Result<(), StandaloneError> {
-        check_errors(priorities)?;
         let most = Priority::LARGEST.to_f64() as f32;
-        if let Some(&value) = priorities.iter().find(|&&priority| priority > most) {
-            return Err(StandaloneError::OutOfRange { what: "a priority", value: value.into(), least: 0.0, most: most.into() });
+        // One look at each value, which the compiler vectorizes; NaN fails it too.
+        if !priorities.iter().all(|priority| (0.0..=most).contains(priority)) {
+            check_errors(priorities)?;
+            let value = priorities.iter().copied().fold(0.0, f32::max).into();
+            return Err(StandaloneError::OutOfRange { what: "a priority", value, least: 0.0, most: most.into() });
         }
         self.check(leaves)?;
         let priority = |&value: &f32| if value == 0.0 { Some(Priority::NEVER) } else { Priority::from_f32(value) };

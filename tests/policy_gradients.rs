@@ -1,0 +1,9 @@
+//! The gradients of the whole losses of APPO and PPO, from fragments to parameters: against differences of the losses that they report,
+//! whole or in parts.
+
+#[path = "policy_gradients/appo.rs"]
+mod appo;
+#[path = "policy_gradients/case.rs"]
+mod case;
+#[path = "policy_gradients/ppo.rs"]
+mod ppo;

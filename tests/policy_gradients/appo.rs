@@ -1,0 +1,113 @@
+//! APPO.
+
+use rand::RngExt;
+use shoal::config::schema::Surrogate;
+use shoal::environments::ActionSpace;
+use shoal::experience::fragment::{FRAMES, LENGTH, LOG_PROBABILITIES, REWARDS};
+use shoal::metrics::Share;
+use shoal::replay::Batch;
+
+use crate::case::{Case, OBSERVATION, STEPS, kinds, metric};
+
+/// With a penalty on the divergence, whose weight is one at first.
+fn penalised(actions: ActionSpace, change: impl FnOnce(&mut shoal::config::Config)) -> Case {
+    Case::new("appo", actions, |config| {
+        config.algorithm.kl_target = Some(0.01);
+        change(config);
+    })
+}
+
+#[test]
+fn the_policys_gradient_is_the_slope_of_surrogate_entropy_and_divergence() {
+    for actions in kinds() {
+        for surrogate in [Surrogate::Clipped, Surrogate::PolicyGradient] {
+            // A clip that no ratio reaches: at its edge a difference has no slope.
+            let mut case =
+                penalised(actions.clone(), |config| (config.algorithm.surrogate, config.algorithm.clip_ratio) = (surrogate, Some(9.0)));
+            let batch = case.batch(6, |random| (random.random_bool(0.2), random.random_bool(0.2)));
+            // The value does not depend on the policy's head, so targets and advantages stay where they are.
+            let entropy = case.settings.entropy_start;
+            case.assert_slopes(&batch, "policy", |share| {
+                metric(share, "policy_loss") - entropy * metric(share, "entropy") + metric(share, "kl")
+            });
+        }
+    }
+}
+
+#[test]
+fn the_values_gradient_is_the_slope_of_its_error_with_targets_that_stand_still() {
+    for actions in kinds() {
+        let mut case = penalised(actions, |config| config.algorithm.value_coefficient = Some(0.7));
+        // Nothing follows any step and every importance weight is at its largest, one: a step's target is its reward, whatever the values.
+        let mut batch = case.batch(6, |_| (true, false));
+        batch.column_mut(LOG_PROBABILITIES).as_f32_mut().fill(-30.0);
+        case.assert_slopes(&batch, "value", |share| 0.7 * metric(share, "value_loss"));
+    }
+}
+
+#[test]
+fn a_batch_has_the_gradient_of_its_parts_together() {
+    for actions in kinds() {
+        let mut case = penalised(actions, |_| ());
+        let batch = case.batch(8, |random| (random.random_bool(0.2), random.random_bool(0.2)));
+        let (whole, share) = case.gradient(&batch);
+        let (mut sum, mut total) = (vec![0.0f32; whole.len()], None::<Share>);
+        for part in [0..3, 3..8] {
+            let mut rows = Batch::new(&case.algorithm.schema(), part.len());
+            rows.copy_rows(&batch, part);
+            let (gradient, share) = case.gradient(&rows);
+            sum.iter_mut().zip(gradient).for_each(|(sum, part)| *sum += part);
+            match &mut total {
+                None => total = Some(share),
+                Some(total) => total.merge(&share),
+            }
+        }
+        let total = total.unwrap();
+        assert_eq!(total.samples, share.samples);
+        for (metric, value) in share.tally.known() {
+            let parts = total.tally.get(metric.name).unwrap();
+            assert!((parts - value).abs() < 1e-4 * (1.0 + value.abs()), "{}: {parts} and {value}", metric.name);
+        }
+        for (whole, sum) in whole.iter().zip(sum) {
+            assert!((whole - sum).abs() < 1e-4 * (1.0 + whole.abs()), "{whole} and {sum}");
+        }
+    }
+}
+
+#[test]
+fn steps_behind_the_end_of_a_fragment_change_nothing() {
+    let mut case = penalised(ActionSpace::Discrete { n: 4 }, |_| ());
+    let mut batch = case.batch(6, |_| (false, false));
+    batch.column_mut(LENGTH).as_i32_mut().fill(2);
+    let (before, share) = case.gradient(&batch);
+    assert_eq!(share.samples, 12.0);
+    for (index, reward) in batch.column_mut(REWARDS).as_f32_mut().iter_mut().enumerate() {
+        *reward += if index % STEPS >= 2 { 50.0 } else { 0.0 };
+    }
+    for (index, value) in batch.column_mut(FRAMES).as_f32_mut().iter_mut().enumerate() {
+        *value += if index / OBSERVATION % (STEPS + 1) > 2 { 50.0 } else { 0.0 };
+    }
+    assert_eq!(case.gradient(&batch).0, before);
+    batch.column_mut(REWARDS).as_f32_mut()[1] += 1.0;
+    assert_ne!(case.gradient(&batch).0, before);
+}
+
+#[test]
+fn the_target_network_is_copied_at_its_interval_and_the_penalty_follows_the_divergence() {
+    let mut case = penalised(ActionSpace::Discrete { n: 4 }, |config| {
+        config.algorithm.target_interval_updates = Some(3);
+        config.algorithm.kl_target = Some(1e-9);
+    });
+    let batch = case.batch(6, |_| (false, false));
+    let parameters = case.algorithm.sizes().learned;
+    let (mut targets, mut penalties) = (Vec::new(), Vec::new());
+    for _ in 0..6 {
+        let (mut gradient, mut share) = case.gradient(&batch);
+        case.learning.apply(&mut gradient, &mut share, 1e-2);
+        let state = case.state();
+        targets.push(state[..parameters] == state[parameters..2 * parameters]);
+        penalties.push(*state.last().unwrap());
+    }
+    assert_eq!(targets, [false, false, true, false, false, true]);
+    assert_eq!(penalties, [1.0, 1.0, 1.5, 1.5, 1.5, 2.25], "it follows the divergence before each copy");
+}

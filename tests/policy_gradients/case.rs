@@ -1,0 +1,122 @@
+//! An algorithm that learns from fragments, with made-up ones.
+
+use rand::{RngExt, SeedableRng};
+use shoal::algorithms::{Algorithm, Learning, Random, registry};
+use shoal::config::Config;
+use shoal::config::schema::AlgorithmConfig;
+use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace, registry as environments};
+use shoal::experience::fragment::{ACTIONS, AGES, FLAGS, FRAMES, LENGTH, LOG_PROBABILITIES, REWARDS};
+use shoal::experience::transition::flags;
+use shoal::metrics::Share;
+use shoal::replay::Batch;
+
+pub(crate) const STEPS: usize = 5;
+pub(crate) const OBSERVATION: usize = 3;
+
+pub(crate) struct Case {
+    pub(crate) algorithm: Box<dyn Algorithm>,
+    pub(crate) settings: AlgorithmConfig,
+    pub(crate) learning: Box<dyn Learning>,
+    actions: ActionSpace,
+}
+
+impl Case {
+    pub(crate) fn new(algorithm: &str, actions: ActionSpace, change: impl FnOnce(&mut Config)) -> Self {
+        let environment = EnvironmentSpec {
+            observation: ObservationSpace::symmetric([9.0; OBSERVATION]),
+            action: actions.clone(),
+            ..environments::spec("CartPole-v1").unwrap()
+        };
+        let mut config = Config::for_environment("made-up");
+        config.algorithm.name = algorithm.into();
+        config.algorithm.gamma = 0.9;
+        config.network.hidden = vec![7];
+        config.fragments.length_steps = STEPS;
+        config.learner.batch_size = 4 * STEPS;
+        change(&mut config);
+        let algorithm = registry::build(&config, &environment).unwrap();
+        let mut case = Self { learning: algorithm.learning(1).unwrap(), algorithm, settings: config.algorithm, actions };
+        // Far enough from the beginning that a target network differs from the policy, and that this one is not uniform.
+        let mut random = Random::seed_from_u64(9);
+        let networks = if case.settings.name == "appo" { 2 } else { 1 };
+        let values = networks * case.algorithm.sizes().learned;
+        let mut state = case.state();
+        state[..values].iter_mut().for_each(|value| *value += random.random_range(-0.3..0.3));
+        case.learning.restore(&state);
+        case
+    }
+
+    pub(crate) fn state(&self) -> Vec<f32> {
+        let mut state = vec![0.0; self.algorithm.sizes().state];
+        self.learning.save(&mut state);
+        state
+    }
+
+    /// Random fragments, of any length, with `ended` saying how their steps end.
+    pub(crate) fn batch(&self, fragments: usize, ended: impl Fn(&mut Random) -> (bool, bool)) -> Batch {
+        let mut batch = Batch::new(&self.algorithm.schema(), fragments);
+        let mut random = Random::seed_from_u64(4);
+        let floats = |batch: &mut Batch, field: usize, random: &mut Random, low: f32, high: f32| {
+            batch.column_mut(field).as_f32_mut().iter_mut().for_each(|value| *value = random.random_range(low..high));
+        };
+        floats(&mut batch, FRAMES, &mut random, -1.0, 1.0);
+        floats(&mut batch, REWARDS, &mut random, -1.0, 1.0);
+        floats(&mut batch, LOG_PROBABILITIES, &mut random, -1.6, -0.8);
+        match &self.actions {
+            ActionSpace::Discrete { n } => {
+                let n = i32::try_from(*n).unwrap();
+                batch.column_mut(ACTIONS).as_i32_mut().iter_mut().for_each(|action| *action = random.random_range(0..n));
+            }
+            ActionSpace::Box { .. } => floats(&mut batch, ACTIONS, &mut random, -1.0, 1.0),
+        }
+        batch.column_mut(FLAGS).as_i32_mut().iter_mut().for_each(|word| {
+            let (terminated, truncated) = ended(&mut random);
+            *word = flags(terminated, truncated);
+        });
+        batch.column_mut(AGES).as_i32_mut().fill(3);
+        batch.column_mut(LENGTH).as_i32_mut().iter_mut().for_each(|length| *length = random.random_range(1..=STEPS as i32));
+        batch
+    }
+
+    pub(crate) fn gradient(&mut self, batch: &Batch) -> (Vec<f32>, Share) {
+        let mut gradient = vec![0.0; self.algorithm.sizes().learned];
+        let share = self.learning.gradient(batch, &mut Random::seed_from_u64(1), &mut gradient);
+        (gradient, share)
+    }
+
+    /// What `loss` makes of the metrics at these parameters, summed over the steps.
+    fn loss_at(&mut self, state: &[f32], batch: &Batch, loss: &impl Fn(&Share) -> f64) -> f64 {
+        self.learning.restore(state);
+        let (_, share) = self.gradient(batch);
+        loss(&share) * share.samples
+    }
+
+    /// Compare the gradient with differences of `loss`, for the parameters of the head called `head`.
+    pub(crate) fn assert_slopes(&mut self, batch: &Batch, head: &str, loss: impl Fn(&Share) -> f64) {
+        let (gradient, _) = self.gradient(batch);
+        let state = self.state();
+        let tensors = self.algorithm.network().tensors();
+        let mut compared = 0;
+        for index in tensors.iter().filter(|tensor| tensor.name.starts_with(head)).flat_map(|tensor| tensor.range()) {
+            let mut at = |by: f32| {
+                let mut moved = state.clone();
+                moved[index] += by;
+                self.loss_at(&moved, batch, &loss)
+            };
+            let numeric = (at(1e-2) - at(-1e-2)) / 2e-2;
+            let analytic = f64::from(gradient[index]);
+            assert!((analytic - numeric).abs() < 0.02 * (1.0 + numeric.abs()), "{head} {index}: {analytic} and {numeric}");
+            compared += 1;
+        }
+        assert!(compared > 7, "{head} has {compared} parameters");
+        self.learning.restore(&state);
+    }
+}
+
+pub(crate) fn metric(share: &Share, name: &str) -> f64 {
+    share.tally.get(name).unwrap()
+}
+
+pub(crate) fn kinds() -> [ActionSpace; 2] {
+    [ActionSpace::Discrete { n: 4 }, ActionSpace::Box { low: vec![-1.0; 2], high: vec![1.0; 2] }]
+}

@@ -1,0 +1,106 @@
+//! PPO.
+
+use rand::{RngExt, SeedableRng};
+use shoal::algorithms::Random;
+use shoal::config::Config;
+use shoal::environments::ActionSpace;
+use shoal::experience::fragment::{FRAMES, LENGTH, REWARDS};
+use shoal::replay::Batch;
+
+use crate::case::{Case, OBSERVATION, STEPS, kinds, metric};
+
+/// A case that has estimated the advantages of a batch, and the batch: its gradients are those of all steps at once.
+fn prepared(actions: ActionSpace, change: impl FnOnce(&mut Config)) -> (Case, Batch) {
+    let mut case = Case::new("ppo", actions, |config| {
+        config.algorithm.minibatches = 1;
+        change(config);
+    });
+    let mut batch = case.batch(6, |random| (random.random_bool(0.2), random.random_bool(0.2)));
+    case.learning.prepare(&mut batch);
+    (case, batch)
+}
+
+#[test]
+fn the_policys_gradient_is_the_slope_of_surrogate_and_entropy() {
+    for actions in kinds() {
+        for normalise in [false, true] {
+            // A clip that no ratio reaches: at its edge a difference has no slope.
+            let (mut case, batch) = prepared(actions.clone(), |config| {
+                (config.algorithm.clip_ratio, config.algorithm.normalise_advantages) = (Some(9.0), Some(normalise));
+            });
+            let entropy = case.settings.entropy_start;
+            case.assert_slopes(&batch, "policy", |share| metric(share, "policy_loss") - entropy * metric(share, "entropy"));
+        }
+    }
+}
+
+#[test]
+fn the_values_gradient_is_the_slope_of_its_error_with_the_returns_of_the_first_pass() {
+    for actions in kinds() {
+        let (mut case, batch) = prepared(actions, |config| config.algorithm.value_coefficient = Some(0.7));
+        case.assert_slopes(&batch, "value", |share| 0.7 * metric(share, "value_loss"));
+    }
+}
+
+#[test]
+fn the_parts_of_a_pass_have_each_step_once_and_each_pass_another_order() {
+    for parts in [3, 7] {
+        let plain = |config: &mut Config| config.algorithm.normalise_advantages = Some(false);
+        let (mut whole, batch) = prepared(ActionSpace::Discrete { n: 4 }, plain);
+        let (gradient, share) = whole.gradient(&batch);
+        let (mut case, batch) = prepared(ActionSpace::Discrete { n: 4 }, |config| {
+            plain(config);
+            config.algorithm.minibatches = parts;
+        });
+        let mut random = Random::seed_from_u64(5);
+        let mut pass = || {
+            let (mut sum, mut samples, mut first) = (vec![0.0f32; gradient.len()], 0.0, None);
+            for _ in 0..parts {
+                let mut part = vec![0.0; gradient.len()];
+                samples += case.learning.gradient(&batch, &mut random, &mut part).samples;
+                sum.iter_mut().zip(&part).for_each(|(sum, part)| *sum += part);
+                first.get_or_insert(part);
+            }
+            assert_eq!(samples, share.samples);
+            for (sum, whole) in sum.iter().zip(&gradient) {
+                assert!((sum - whole).abs() < 1e-4 * (1.0 + whole.abs()), "{sum} and {whole}");
+            }
+            first
+        };
+        assert_ne!(pass(), pass(), "the first parts of two passes");
+    }
+}
+
+#[test]
+fn of_fewer_steps_than_parts_every_part_has_one() {
+    let mut case = Case::new("ppo", ActionSpace::Discrete { n: 4 }, |config| config.algorithm.minibatches = 20);
+    let mut batch = case.batch(4, |_| (false, false));
+    batch.column_mut(LENGTH).as_i32_mut().fill(1);
+    case.learning.prepare(&mut batch);
+    for _ in 0..40 {
+        let (gradient, share) = case.gradient(&batch);
+        assert!(share.samples == 1.0 && gradient.iter().all(|value| value.is_finite()));
+    }
+}
+
+#[test]
+fn steps_behind_the_end_of_a_fragment_change_nothing() {
+    let (mut case, mut batch) = prepared(ActionSpace::Discrete { n: 4 }, |_| ());
+    batch.column_mut(LENGTH).as_i32_mut().fill(2);
+    let mut gradient = |batch: &mut Batch| {
+        case.learning.prepare(batch);
+        let (gradient, share) = case.gradient(batch);
+        assert_eq!(share.samples, 12.0);
+        gradient
+    };
+    let before = gradient(&mut batch);
+    for (index, reward) in batch.column_mut(REWARDS).as_f32_mut().iter_mut().enumerate() {
+        *reward += if index % STEPS >= 2 { 50.0 } else { 0.0 };
+    }
+    for (index, value) in batch.column_mut(FRAMES).as_f32_mut().iter_mut().enumerate() {
+        *value += if index / OBSERVATION % (STEPS + 1) > 2 { 50.0 } else { 0.0 };
+    }
+    assert_eq!(gradient(&mut batch), before);
+    batch.column_mut(REWARDS).as_f32_mut()[1] += 1.0;
+    assert_ne!(gradient(&mut batch), before);
+}
