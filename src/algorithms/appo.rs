@@ -16,7 +16,7 @@
 use std::ops::Range;
 
 use super::distribution::{Distribution, Slopes};
-use super::policy_and_value::PolicyAndValue;
+use super::policy_and_value::{CLIPPED, DIVERGENCE, ENTROPY, PolicyAndValue, VALUE_LOSS, mean_and_deviation};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
 use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
@@ -35,10 +35,6 @@ use crate::replay::Batch;
 use crate::values::ValueBuffer;
 
 const NAME: &str = "appo";
-const VALUE_LOSS: Metric = Metric::mean("value_loss");
-const ENTROPY: Metric = Metric::mean("entropy");
-const DIVERGENCE: Metric = Metric::mean("kl");
-const CLIPPED: Metric = Metric::mean("clipped_share");
 const IMPORTANCE_WEIGHT: Metric = Metric::mean("importance_weight");
 const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT, GRADIENT_NORM];
 
@@ -216,7 +212,9 @@ impl AppoLearning {
             self.trace.trace(steps, bootstrap_value, &mut traced[first..first + length]);
         }
         if self.normalise_advantages {
-            normalise(fragments, traced);
+            let rows: Vec<usize> = fragments.iter().flat_map(|&(_, first, length)| first..first + length).collect();
+            let (mean, deviation) = mean_and_deviation(rows.iter().map(|&row| traced[row].advantage));
+            rows.iter().for_each(|&row| traced[row].advantage = (traced[row].advantage - mean) / deviation);
         }
     }
 
@@ -271,17 +269,6 @@ impl AppoLearning {
             self.penalty *= 0.5;
         }
         self.penalty = self.penalty.clamp(*PENALTY.start(), *PENALTY.end());
-    }
-}
-
-/// Scale the advantages of all steps to mean 0 and variance 1.
-fn normalise(fragments: &[(usize, usize, usize)], traced: &mut [Traced]) {
-    let rows = || fragments.iter().flat_map(|&(_, first, length)| first..first + length);
-    let count = rows().count() as f32;
-    let mean = rows().map(|row| traced[row].advantage).sum::<f32>() / count;
-    let variance = rows().map(|row| (traced[row].advantage - mean).powi(2)).sum::<f32>() / count;
-    for row in rows() {
-        traced[row].advantage = (traced[row].advantage - mean) / (variance.sqrt() + 1e-8);
     }
 }
 

@@ -9,8 +9,18 @@ use crate::config::Config;
 use crate::config::schema::Engine;
 use crate::environments::EnvironmentSpec;
 use crate::experience::Choice;
+use crate::metrics::Metric;
 use crate::networks::{Device, Head, InputSpec, NamedHead, Network, NetworkSpec, build};
 use crate::values::Values;
+
+/// Half the squared error of the values.
+pub(super) const VALUE_LOSS: Metric = Metric::mean("value_loss");
+/// Entropy of the policy.
+pub(super) const ENTROPY: Metric = Metric::mean("entropy");
+/// Divergence of the policy from the one that it is compared with.
+pub(super) const DIVERGENCE: Metric = Metric::mean("kl");
+/// Steps whose ratio was beyond the clip.
+pub(super) const CLIPPED: Metric = Metric::mean("clipped_share");
 
 /// Heads of the network; the policy's outputs come first.
 const POLICY: &str = "policy";
@@ -71,6 +81,14 @@ impl PolicyAndValue {
         }
         parameters
     }
+}
+
+/// What to take from advantages and divide them by, so that they have mean 0 and variance 1.
+pub(super) fn mean_and_deviation(advantages: impl ExactSizeIterator<Item = f32> + Clone) -> (f32, f32) {
+    let count = advantages.len() as f32;
+    let mean = advantages.clone().sum::<f32>() / count;
+    let variance = advantages.map(|advantage| (advantage - mean).powi(2)).sum::<f32>() / count;
+    (mean, variance.sqrt() + 1e-8)
 }
 
 /// A policy that draws its actions, and a value.

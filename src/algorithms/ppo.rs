@@ -15,7 +15,7 @@
 use rand::seq::SliceRandom;
 
 use super::distribution::{Distribution, Slopes};
-use super::policy_and_value::PolicyAndValue;
+use super::policy_and_value::{CLIPPED, DIVERGENCE, ENTROPY, PolicyAndValue, VALUE_LOSS, mean_and_deviation};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
 use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
@@ -34,10 +34,6 @@ use crate::replay::Batch;
 use crate::values::ValueBuffer;
 
 const NAME: &str = "ppo";
-const VALUE_LOSS: Metric = Metric::mean("value_loss");
-const ENTROPY: Metric = Metric::mean("entropy");
-const DIVERGENCE: Metric = Metric::mean("kl");
-const CLIPPED: Metric = Metric::mean("clipped_share");
 const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, GRADIENT_NORM];
 
 /// Rows that go through the network at once: as many as stay in the caches.
@@ -241,14 +237,6 @@ impl PpoLearning {
     }
 }
 
-/// Scale the advantages of `steps` to mean 0 and variance 1.
-fn normalise(steps: &mut [Step]) {
-    let count = steps.len() as f32;
-    let mean = steps.iter().map(|step| step.advantage).sum::<f32>() / count;
-    let variance = steps.iter().map(|step| (step.advantage - mean).powi(2)).sum::<f32>() / count;
-    steps.iter_mut().for_each(|step| step.advantage = (step.advantage - mean) / (variance.sqrt() + 1e-8));
-}
-
 #[expect(clippy::cast_possible_truncation, reason = "a weight needs no more than an f32")]
 impl Learning for PpoLearning {
     fn published(&mut self) -> &[f32] {
@@ -295,7 +283,8 @@ impl Learning for PpoLearning {
         let part = self.next_part(random);
         let mut steps = self.steps[part].to_vec();
         if self.normalise_advantages {
-            normalise(&mut steps);
+            let (mean, deviation) = mean_and_deviation(steps.iter().map(|step| step.advantage));
+            steps.iter_mut().for_each(|step| step.advantage = (step.advantage - mean) / deviation);
         }
         gradient.fill(0.0);
         for steps in steps.chunks(BLOCK_ROWS) {

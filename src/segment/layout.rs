@@ -229,10 +229,12 @@ impl LayoutParameters {
     }
 
     /// Transitions that one operation may move at most: so few that all writers together cannot hold every slot, and
-    /// so few that a repair waits for it but shortly.
+    /// so few, in number and in bytes, that a repair waits for it but shortly.
     pub fn chunk(&self) -> usize {
-        const LONGEST: usize = 64;
-        (self.capacity.saturating_sub(1) / self.stagers.max(1)).clamp(1, LONGEST)
+        const MOST_ROWS: usize = 64;
+        const MOST_BYTES: usize = 1 << 20;
+        let most_rows = (MOST_BYTES / (8 * self.transition_words.max(1))).clamp(1, MOST_ROWS);
+        (self.capacity.saturating_sub(1) / self.stagers.max(1)).clamp(1, most_rows)
     }
 
     /// Words between two transitions in the store: slot word and transition, a whole number of cache lines.
@@ -337,6 +339,13 @@ mod tests {
             end += section.length_bytes;
         }
         assert_eq!(layout.total_bytes(), end);
+    }
+
+    #[test]
+    fn an_operation_moves_few_transitions_few_bytes_and_never_so_many_that_writers_hold_every_slot() {
+        let chunk = |transition_words, capacity| LayoutParameters { transition_words, capacity, ..cartpole() }.chunk();
+        assert_eq!([8, 2_000, 13_000, 1 << 20].map(|words| chunk(words, 100_000)), [64, 64, 10, 1]);
+        assert_eq!([10, 91, 1_000].map(|capacity| chunk(8, capacity)), [1, 10, 64]);
     }
 
     #[test]

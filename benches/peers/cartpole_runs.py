@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shoal's DQN beside Stable-Baselines3's on CartPole-v1: wall time to the same confirmed score, on the same machine.
+"""Shoal's DQN or PPO beside Stable-Baselines3's on CartPole-v1: wall time to the same confirmed score, on the same machine.
 
 Stable-Baselines3 runs with the tuned settings of rl-baselines3-zoo and is judged as Shoal is: when 20 greedy episodes
 average 475, 100 fresh ones with the same weights have to confirm it (confirmation.py), which ends the run. Its imports and
@@ -23,15 +23,39 @@ import peers  # noqa: E402
 import runs  # noqa: E402
 
 GOAL, EPISODES = 475.0, 20
+# Three times the zoo's budget.
+MOST_STEPS = {"dqn": 150_000, "ppo": 300_000}
 
 
-def peer(seed, threads, most_steps):
+def dqn(seed, most_steps):
+    import gymnasium
+    from stable_baselines3 import DQN
+
+    return DQN(
+        "MlpPolicy", gymnasium.make("CartPole-v1"), seed=seed, device="cpu", learning_rate=2.3e-3, batch_size=64, buffer_size=100_000,
+        learning_starts=1000, gamma=0.99, target_update_interval=10, train_freq=256, gradient_steps=128,
+        exploration_fraction=0.16 * 50_000 / most_steps, exploration_final_eps=0.04, policy_kwargs={"net_arch": [256, 256]},
+    )
+
+
+def ppo(seed, most_steps):
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_util import make_vec_env
+
+    # Step size and clip fall as over the zoo's 100,000 steps, and stay small after them.
+    left = lambda remaining: max(0.02, 1.0 - (1.0 - remaining) * most_steps / 100_000)  # noqa: E731
+    return PPO(
+        "MlpPolicy", make_vec_env("CartPole-v1", n_envs=8, seed=seed), seed=seed, device="cpu", n_steps=32, batch_size=256, gae_lambda=0.8,
+        gamma=0.98, n_epochs=20, ent_coef=0.0, learning_rate=lambda remaining: 1e-3 * left(remaining), clip_range=lambda remaining: 0.2 * left(remaining),
+    )
+
+
+def peer(algorithm, seed, threads, most_steps):
     """One run of Stable-Baselines3, in the virtual environment."""
     import time
 
     import gymnasium
     import torch
-    from stable_baselines3 import DQN
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.evaluation import evaluate_policy
     from confirmation import Confirmation
@@ -39,7 +63,7 @@ def peer(seed, threads, most_steps):
     torch.set_num_threads(threads)
 
     class UntilSolved(BaseCallback):
-        """Evaluates after every training phase (256 steps), confirms what reached the goal, and keeps both times apart."""
+        """Evaluates after every training phase (256 steps with both), confirms what reached the goal, and keeps both times apart."""
 
         def __init__(self):
             super().__init__()
@@ -55,11 +79,7 @@ def peer(seed, threads, most_steps):
             self.spent_s += time.perf_counter() - started
             return mean < GOAL or not self.confirmation(self.model)
 
-    model = DQN(
-        "MlpPolicy", gymnasium.make("CartPole-v1"), seed=seed, device="cpu", learning_rate=2.3e-3, batch_size=64, buffer_size=100_000,
-        learning_starts=1000, gamma=0.99, target_update_interval=10, train_freq=256, gradient_steps=128,
-        exploration_fraction=0.16 * 50_000 / most_steps, exploration_final_eps=0.04, policy_kwargs={"net_arch": [256, 256]},
-    )
+    model = {"dqn": dqn, "ppo": ppo}[algorithm](seed, most_steps)
     until_solved = UntilSolved()
     started = time.perf_counter()
     model.learn(most_steps, callback=until_solved)
@@ -82,21 +102,25 @@ def ours(arguments, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--algorithm", choices=MOST_STEPS, default="dqn", help="of Stable-Baselines3")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1, help="torch threads of Stable-Baselines3")
-    parser.add_argument("--most-steps", type=int, default=150_000, help="three times the zoo's budget")
-    parser.add_argument("--config", default=runs.ROOT / "configs/cartpole_dqn.toml")
+    parser.add_argument("--most-steps", type=int, help="default: three times the zoo's budget")
+    parser.add_argument("--config", help="default: cartpole_ALGORITHM.toml")
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
     parser.add_argument("--python", help="a Python that has requirements.txt, instead of the virtual environment")
     parser.add_argument("--out")
     parser.add_argument("--peer", type=int, metavar="SEED", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    arguments.most_steps = arguments.most_steps or MOST_STEPS[arguments.algorithm]
+    arguments.config = arguments.config or runs.ROOT / f"configs/cartpole_{arguments.algorithm}.toml"
     if arguments.peer is not None:
-        return peer(arguments.peer, arguments.threads, arguments.most_steps)
+        return peer(arguments.algorithm, arguments.peer, arguments.threads, arguments.most_steps)
     interpreter = arguments.python or peers.python()
     machine, rows = runs.machine(), []
     for seed in range(1, arguments.seeds + 1):
-        command = [interpreter, __file__, "--peer", str(seed), "--threads", str(arguments.threads), "--most-steps", str(arguments.most_steps)]
+        command = [interpreter, __file__, "--peer", seed, "--algorithm", arguments.algorithm, "--threads", arguments.threads, "--most-steps", arguments.most_steps]
+        command = [str(word) for word in command]
         other = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
         own = ours(arguments, seed)
         rows.append({
