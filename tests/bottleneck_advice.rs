@@ -96,8 +96,8 @@ fn follow(settings: &[&str], bottleneck: &str, key: &str, times: f64, rate: impl
     assert_rises(&settings, &advised(&verdict, key), times, rate);
 }
 
-/// Whether a run does more than `times` as much with `changes` as one without does at the same time, by what `rate` tells. Where other
-/// programs want the cores too, the two do not get the same of them in so short a time: then they may try again.
+/// A run has to do more than `times` as much with `changes` as one without does at the same time, by what `rate` tells. Where other programs
+/// want the cores too, the two do not get the same of them in so short a time: then they try again.
 fn assert_rises(settings: &[String], changes: &[String], times: f64, rate: impl Fn(&Rates) -> f64) {
     let changed = [settings, changes].concat();
     let mut gains = Vec::new();

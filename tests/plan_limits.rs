@@ -49,7 +49,7 @@ fn ends(key: &Key) -> Vec<String> {
 fn plan(algorithm: &str, overrides: &[String]) -> Result<Plan, String> {
     let id = if algorithm == "dqn" { "CartPole-v1" } else { "Pendulum-v1" };
     // Whole fragments, where the algorithm learns from those.
-    let batch = if ["appo", "ppo"].contains(&algorithm) { "learner.batch_size = 100\n" } else { "" };
+    let batch = if ["appo", "ppo"].contains(&algorithm) { "learner.batch_size = 400\n" } else { "" };
     let text = format!("environment.id = {id:?}\nalgorithm.name = {algorithm:?}\n{batch}");
     let loaded = Config::parse(&text, "limits.toml", overrides).map_err(|errors| errors.0[0].to_string())?;
     let environment = environments::spec(id).unwrap();
@@ -68,14 +68,14 @@ fn names_a_limit(text: &str, value: &str) -> bool {
 #[test]
 fn every_key_at_both_of_its_limits_is_planned_or_refused_by_its_name_value_and_limit() {
     for key in Key::all() {
-        for value in ends(key) {
+        let algorithms = if key.algorithms.is_empty() { &["dqn", "ppo"] } else { key.algorithms };
+        for (value, algorithm) in ends(key).iter().flat_map(|value| algorithms.iter().map(move |algorithm| (value, algorithm))) {
             let path = key.path();
-            let algorithm = key.algorithms.first().unwrap_or(&"dqn");
             let Err(refusal) = plan(algorithm, &[format!("{path}={value}")]) else { continue };
             let rest = refusal.replace(&format!("--set {path}={value}"), "").replace("limits.toml", "");
-            assert!(refusal.contains(&path) && refusal.contains(&value), "{path} = {value}: {refusal}");
-            assert!(names_a_limit(&rest, &value), "{path} = {value}: {refusal}");
-            assert!(!refusal.contains("header") && !refusal.contains("damaged"), "{path} = {value}: {refusal}");
+            assert!(refusal.contains(&path) && refusal.contains(value), "{algorithm}, {path} = {value}: {refusal}");
+            assert!(names_a_limit(&rest, value), "{algorithm}, {path} = {value}: {refusal}");
+            assert!(!refusal.contains("header") && !refusal.contains("damaged"), "{algorithm}, {path} = {value}: {refusal}");
         }
     }
 }

@@ -163,8 +163,8 @@ fn generic(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
     class.ok().map(|class| class.bind(py))
 }
 
-/// The values of all fields, whose names and types are `known`, and for how many transitions; `None` for a single one without a leading dimension. The field
-/// `filled`, a `float32`, may be missing, since the replay fills it.
+/// The values of all fields, whose names and types are `known`, and for how many transitions; `None` for a single one without
+/// a leading dimension. The field `filled`, a `float32`, may be missing, since the replay fills it.
 pub(crate) fn columns<'py>(
     fields: &[FieldOptions],
     known: &[(Py<pyo3::types::PyString>, Element)],

@@ -6,7 +6,7 @@
 //! `-min(A R, A clip(R, 1 - eps, 1 + eps)) + c_v (V - v)^2 / 2 - c_e entropy` with `R = pi(a) / mu(a)`.
 //!
 //! Choices, beside what the configuration offers, are those of APPO about network, first policy and continuous actions; and:
-//! - actors go on while a batch is learned from, and wait once another is complete, so what is learned from is one batch old at most. With
+//! - actors go on while a batch is learned from, and wait once another is complete, so what is learned from is about one batch old. With
 //!   `actor.count = 0` nobody acts meanwhile, as in the original;
 //! - values are not clipped, and no divergence ends the passes early.
 //!
@@ -52,8 +52,8 @@ impl Ppo {
             kept_batches: 1,
             uses: config.algorithm.epochs * config.algorithm.minibatches,
             max_policy_lag_updates: None,
-            // Nobody begins a second batch while one waits.
-            most_waiting: Some(config.fragments_per_batch() - 1),
+            // Actors wait while a whole batch does.
+            most_waiting: Some(config.fragments_per_batch().saturating_sub(1)),
         };
         let fragments = Fragments::new(config, environment, reuse);
         Ok(Self { settings: config.algorithm.clone(), fragments, network: PolicyAndValue::new(config, environment)? })
@@ -213,23 +213,23 @@ impl PpoLearning {
             let ((policy, value), (policy_gradient, value_gradient)) =
                 (outputs.split_at(outputs.len() - 1), gradient.split_at_mut(outputs.len() - 1));
             let (action, acted) = (of.action(fragment, step), of.log_probability(fragment, step));
-            let log_ratio = self.distribution.log_probability(policy, action) - acted;
             // Here the policy that acted stands for the target network.
-            let log_probabilities = LogProbabilities { online: acted + log_ratio, target: acted, acted };
+            let log_probabilities = LogProbabilities { online: self.distribution.log_probability(policy, action), target: acted, acted };
+            let log_ratio = f64::from(log_probabilities.online - acted);
             let of_policy = Surrogate::Clipped.at(log_probabilities, advantage, self.clip_ratio);
             let error = value[0] - target;
             value_gradient[0] = self.value_coefficient * error;
             let slopes = Slopes { log_probability: of_policy.slope, entropy: -self.entropy_coefficient, divergence: 0.0 };
             self.distribution.add_gradient(policy, action, policy, slopes, policy_gradient);
             let values = [
-                of_policy.loss,
-                0.5 * error * error,
-                self.distribution.entropy(policy),
+                f64::from(of_policy.loss),
+                f64::from(0.5 * error * error),
+                f64::from(self.distribution.entropy(policy)),
                 // An estimate of KL(mu || pi) that is never negative (Schulman 2020, "Approximating KL Divergence").
-                log_ratio.exp() - 1.0 - log_ratio,
+                log_ratio.exp_m1() - log_ratio,
                 if of_policy.is_clipped { 1.0 } else { 0.0 },
             ];
-            sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += f64::from(value));
+            sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
         }
         share.samples += steps.len() as f64;
         let metrics = [POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED];
@@ -282,7 +282,8 @@ impl Learning for PpoLearning {
         let (of, outputs) = (FragmentBatch::new(batch, &shape), self.outputs());
         let part = self.next_part(random);
         let mut steps = self.steps[part].to_vec();
-        if self.normalise_advantages {
+        // A single step would always have an advantage of zero.
+        if self.normalise_advantages && steps.len() > 1 {
             let (mean, deviation) = mean_and_deviation(steps.iter().map(|step| step.advantage));
             steps.iter_mut().for_each(|step| step.advantage = (step.advantage - mean) / deviation);
         }

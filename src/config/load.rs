@@ -155,7 +155,7 @@ fn without_effect(algorithm: &str, accepted: &BTreeMap<String, Entry>) -> Vec<Co
 fn contradictions(config: &Config, refused: &BTreeSet<String>, places: &Places) -> Vec<ConfigError> {
     let sound_rules = RULES.iter().filter(|rule| !rule.keys.iter().any(|&key| refused.contains(key)));
     sound_rules
-        .filter(|rule| rule.learning_from.is_none_or(|rows| rows == config.rows()) && rule.is_about(&config.algorithm.name))
+        .filter(|rule| rule.concerns(&config.algorithm.name))
         .filter_map(|rule| {
             let message = (rule.violation)(config)?;
             let written = || rule.keys.iter().filter(|&&key| places.keys.contains_key(key));

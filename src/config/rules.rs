@@ -1,8 +1,7 @@
 //! The checks that concern several keys at once, each with the sentence that documents it.
 
-use super::flow::Rows;
 use super::key::Key;
-use super::schema::{Config, Engine, Exploration};
+use super::schema::{Config, Engine, Exploration, FRAGMENT_ALGORITHMS, TRANSITION_ALGORITHMS};
 
 /// One condition between keys.
 pub(crate) struct Rule {
@@ -10,16 +9,17 @@ pub(crate) struct Rule {
     pub(crate) keys: &'static [&'static str],
     /// The condition, for the reference.
     pub(crate) doc: &'static str,
-    /// What an algorithm learns from for which it has to hold; `None` for all.
-    pub(crate) learning_from: Option<Rows>,
+    /// The algorithms for which it has to hold; empty for all. One of a program's own is taken to learn from transitions.
+    pub(crate) algorithms: &'static [&'static str],
     /// What is wrong and what to do, if the condition does not hold.
     pub(crate) violation: fn(&Config) -> Option<String>,
 }
 
 impl Rule {
-    /// Whether `algorithm` knows all its keys.
-    pub(crate) fn is_about(&self, algorithm: &str) -> bool {
-        self.keys.iter().filter_map(|path| Key::find(path)).all(|key| key.is_known_to(algorithm))
+    /// Whether it has to hold for `algorithm`.
+    pub(crate) fn concerns(&self, algorithm: &str) -> bool {
+        let is_own = !Key::any_names(algorithm);
+        self.algorithms.is_empty() || self.algorithms.contains(&algorithm) || is_own && self.algorithms == TRANSITION_ALGORITHMS
     }
 }
 
@@ -28,7 +28,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["replay.min_size", "replay.capacity"],
         doc: "`replay.min_size` is at most `replay.capacity`, or sampling would never begin.",
-        learning_from: Some(Rows::Transitions),
+        algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (min_size, capacity) = (config.replay.min_size, config.replay.capacity);
             (min_size > capacity).then(|| {
@@ -42,7 +42,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["learner.batch_size", "replay.min_size"],
         doc: "`learner.batch_size` is at most `replay.min_size`, so that the first batch need not repeat transitions.",
-        learning_from: Some(Rows::Transitions),
+        algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (batch_size, min_size) = (config.learner.batch_size, config.replay.min_size);
             (batch_size > min_size).then(|| {
@@ -56,7 +56,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["learner.batch_size", "learner.count"],
         doc: "`learner.batch_size` is a multiple of `learner.count`: every learner draws the same share.",
-        learning_from: None,
+        algorithms: &[],
         violation: |config| {
             let (batch_size, count) = (config.learner.batch_size, config.learner.count);
             let next = batch_size.next_multiple_of(count);
@@ -68,7 +68,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["replay.beta_start", "replay.beta_end"],
         doc: "`replay.beta_start` is at most `replay.beta_end`.",
-        learning_from: Some(Rows::Transitions),
+        algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (start, end) = (config.replay.beta_start, config.replay.beta_end);
             (start > end).then(|| {
@@ -91,7 +91,7 @@ pub(crate) const RULES: &[Rule] = &[
         doc: "`replay.error_band` is at least `learner.batch_size`, and at least `replay.samples_per_insert` times the largest flush, which \
               is `actor.flush_transitions - 1 + actor.environments * algorithm.n_step` transitions. With less, a single batch or flush \
               would leave it.",
-        learning_from: Some(Rows::Transitions),
+        algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (band, least) = (config.replay.error_band?, config.least_error_band()?);
             let flush = config.largest_flush_transitions();
@@ -115,7 +115,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
         doc: "`replay.capacity` is at least the largest flush times `actor.count + actor.attach_slots`, so that no two \
               flushes in flight share a slot.",
-        learning_from: Some(Rows::Transitions),
+        algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (capacity, flight) = (config.replay.capacity, config.most_transitions_in_flight());
             let actor = &config.actor;
@@ -137,7 +137,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["learner.count", "actor.count"],
         doc: "With `actor.count = 0` everything runs in one process, so `learner.count` is 1.",
-        learning_from: None,
+        algorithms: &[],
         violation: |config| {
             let count = config.learner.count;
             (config.actor.count == 0 && count > 1).then(|| {
@@ -151,7 +151,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["network.engine", "learner.device"],
         doc: "`network.engine = \"cpu\"` computes on the CPU, so `learner.device` is `\"cpu\"`.",
-        learning_from: None,
+        algorithms: &[],
         violation: |config| {
             let device = &config.learner.device;
             (config.network.engine == Engine::Cpu && device != "cpu").then(|| {
@@ -165,7 +165,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["run.stop_eval_return", "evaluator.enabled"],
         doc: "`run.stop_eval_return` needs `evaluator.enabled`.",
-        learning_from: None,
+        algorithms: &[],
         violation: |config| {
             let target = config.run.stop_eval_return?;
             (!config.evaluator.enabled).then(|| {
@@ -179,7 +179,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["algorithm.epsilon_end", "algorithm.exploration"],
         doc: "`algorithm.exploration = \"ape_x\"` needs an `algorithm.epsilon_end` above 0: it is the base of every rate.",
-        learning_from: None,
+        algorithms: &[],
         violation: |config| {
             let algorithm = &config.algorithm;
             let never_explores = algorithm.exploration == Exploration::ApeX && algorithm.epsilon_end == 0.0;
@@ -193,7 +193,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["learner.batch_size", "fragments.length_steps", "learner.count"],
         doc: "`learner.batch_size` is a multiple of `fragments.length_steps` times `learner.count`: every learner takes as many whole fragments.",
-        learning_from: Some(Rows::Fragments),
+        algorithms: &FRAGMENT_ALGORITHMS,
         violation: |config| {
             let (batch_size, length, count) = (config.learner.batch_size, config.fragments.length_steps, config.learner.count);
             let next = batch_size.next_multiple_of(length * count);
@@ -208,7 +208,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["fragments.capacity", "learner.batch_size", "actor.count", "actor.environments", "actor.attach_slots"],
         doc: "`fragments.capacity` is at least one batch and what all actors can complete at once, so that neither side waits for ever.",
-        learning_from: Some(Rows::Fragments),
+        algorithms: &["appo"],
         violation: |config| {
             let (capacity, least) = (config.fragments.capacity?, config.least_fragments());
             (capacity < least).then(|| {
@@ -223,7 +223,7 @@ pub(crate) const RULES: &[Rule] = &[
         keys: &["fragments.max_policy_lag_updates", "learner.publish_interval_updates"],
         doc: "`fragments.max_policy_lag_updates` is at least `learner.publish_interval_updates - 1`, or all fragments would be too old \
               before the next parameters are published.",
-        learning_from: Some(Rows::Fragments),
+        algorithms: &["appo"],
         violation: |config| {
             let (lag, interval) = (config.fragments.max_policy_lag_updates, config.learner.publish_interval_updates);
             (lag.saturating_add(1) < interval).then(|| {
@@ -239,13 +239,46 @@ pub(crate) const RULES: &[Rule] = &[
         keys: &["algorithm.minibatches", "learner.batch_size", "learner.count"],
         doc: "`algorithm.minibatches` is at most the steps of a learner's part of a batch, `learner.batch_size / learner.count`: each part of \
               it has one at least.",
-        learning_from: Some(Rows::Fragments),
+        algorithms: &["ppo"],
         violation: |config| {
             let (parts, steps) = (config.algorithm.minibatches, config.learner.batch_size / config.learner.count);
             (parts > steps).then(|| {
                 format!(
                     "{parts} algorithm.minibatches cannot be made of the {steps} steps that each learner has of a batch \
                      (learner.batch_size / learner.count); use at most {steps}"
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &["learner.batch_size", "fragments.length_steps", "actor.environments", "actor.count"],
+        doc: "`learner.batch_size` is at least `fragments.length_steps * actor.environments * actor.count`: a fragment of each environment. With \
+              less, one step of the actors could complete several batches, and the last would be learned from late.",
+        algorithms: &["ppo"],
+        violation: |config| {
+            let (fragments, actors) = (config.fragments_per_batch(), config.actor.count.max(1));
+            let (environments, length) = (actors * config.actor.environments, config.fragments.length_steps);
+            (fragments < environments).then(|| {
+                let least = (environments * length).next_multiple_of(length * config.learner.count);
+                format!(
+                    "a learner.batch_size of {} steps is {fragments} fragments of {length} (fragments.length_steps), fewer than the {environments} \
+                     environments (actor.environments of {} in {actors} actors, actor.count); use at least {least}, or fewer environments",
+                    config.learner.batch_size, config.actor.environments,
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &["learner.publish_interval_updates", "algorithm.epochs", "algorithm.minibatches"],
+        doc: "`learner.publish_interval_updates` divides `algorithm.epochs * algorithm.minibatches`, so that what a batch has taught is published \
+              before the next one is drawn.",
+        algorithms: &["ppo"],
+        violation: |config| {
+            let (interval, updates) = (config.learner.publish_interval_updates, config.algorithm.epochs * config.algorithm.minibatches);
+            (!(updates as u64).is_multiple_of(interval)).then(|| {
+                format!(
+                    "a learner.publish_interval_updates of {interval} does not divide the {updates} updates from a batch (algorithm.epochs times \
+                     algorithm.minibatches), so that the last of them would be published late; use 1, or {updates}"
                 )
             })
         },

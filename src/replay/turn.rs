@@ -68,6 +68,8 @@ impl<'a> Turn<'a> {
         // Whoever takes rows once takes none while there are less than it wants. So nobody may wait for those in front before it has made what
         // it inserts: they may stand still, and who is ready passes over them.
         let in_front = if self.taken_from.is_some() { 0 } else { self.in_front().count() };
+        // And it takes many at once, after which many are made: what was taken meanwhile last time says nothing of this one.
+        let samples = if self.taken_from.is_some() { 0 } else { samples };
         let distance = surplus - self.limiter.error_band + in_front as f64 * insert - samples as f64;
         self.wants_progress = distance <= insert;
         distance <= 0.0

@@ -5,8 +5,11 @@
 //! of the step, serves three purposes: the next choice of actions, the values behind the steps that the recorder may need
 //! (behind truncated ones too), and nothing is computed twice. Only environments that were reset need a second, small one.
 
+use std::time::Duration;
+
 use super::run::{Laps, RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random, RunningStatistics};
+use crate::config::Rows;
 use crate::environments::{Purpose, VectorEnvironment};
 use crate::experience::{Choice, Recorder, Steps};
 use crate::replay::{Replay, StagingArea, Turn};
@@ -16,6 +19,9 @@ use crate::segment::parameters::ParameterBoard;
 use crate::segment::processes::Phase;
 use crate::sync::Ordering;
 use crate::values::ValueBuffer;
+
+/// Time between two looks for the first parameters.
+const NO_PARAMETERS_PAUSE: Duration = Duration::from_millis(1);
 
 /// An actor between two steps.
 pub struct Actor<'a> {
@@ -109,6 +115,9 @@ impl<'a> Actor<'a> {
     /// Take one step in every environment and stage the rows that it completes. Flushes when the area is full enough or its
     /// content old enough; `false` when the run ended while it waited.
     pub fn step(&mut self) -> Result<bool, RoleError> {
+        if self.parameters.version == 0 && self.run.config.rows() == Rows::Fragments && !self.wait_for_parameters() {
+            return Ok(false);
+        }
         if self.turn.is_none() && !self.begin() {
             return Ok(false);
         }
@@ -134,6 +143,18 @@ impl<'a> Actor<'a> {
         let alive = !self.wants_flush() || self.flush();
         self.count(Counter::InsertNs);
         Ok(alive)
+    }
+
+    /// Wait until there are any: where the probabilities of actions are learned from, no others than the policy's are taken. `false` when the
+    /// run ended first.
+    fn wait_for_parameters(&mut self) -> bool {
+        while self.parameters.board.version() == 0 {
+            if !idle(self.run) {
+                return false;
+            }
+            std::thread::sleep(NO_PARAMETERS_PAUSE);
+        }
+        true
     }
 
     fn count(&mut self, counter: Counter) {

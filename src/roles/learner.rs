@@ -56,6 +56,8 @@ pub struct Learner<'a> {
     exchange: GradientExchange<'a>,
     view: View,
     updates: u64,
+    /// Updates from which on the actors' statistics are looked at again.
+    next_look: u64,
     gradient: Vec<f32>,
     state: Vec<f32>,
     random: Random,
@@ -78,6 +80,7 @@ impl<'a> Learner<'a> {
             exchange: run.segment.gradient_exchange(),
             view: View::default(),
             updates: 0,
+            next_look: 0,
             gradient: vec![0.0; sizes.learned],
             state: vec![0.0; sizes.state],
             random: run.random(),
@@ -100,6 +103,11 @@ impl<'a> Learner<'a> {
         self.updates
     }
 
+    /// Publish the first parameters, where this learner is to.
+    pub fn join(&mut self) -> bool {
+        self.join_view()
+    }
+
     /// Whether this learner may have its batch now.
     pub fn may_update(&self) -> bool {
         self.source.is_ready()
@@ -114,9 +122,6 @@ impl<'a> Learner<'a> {
             return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
         }
         self.run.process.enter(Phase::Sample);
-        if self.updates.is_multiple_of(OBSERVE_INTERVAL_UPDATES) {
-            self.observe();
-        }
         let env_steps = self.run.env_steps();
         let drawn = self.source.next(env_steps, &mut self.random)?;
         self.run.process.counters().add(Counter::ReplayNs, self.laps.lap());
@@ -124,6 +129,11 @@ impl<'a> Learner<'a> {
 
         self.run.process.enter(Phase::Compute);
         if drawn.is_new {
+            // Never while a batch is in use: it was scaled once.
+            if self.updates >= self.next_look {
+                observe(self.run, &mut *self.learning);
+                self.next_look = self.updates + OBSERVE_INTERVAL_UPDATES;
+            }
             self.learning.prepare(batch);
         }
         self.learning.schedule(env_steps);
@@ -207,7 +217,8 @@ impl<'a> Learner<'a> {
         self.updates = updates;
         // A state is without the statistics: without a look at them, this learner would train and publish unscaled
         // until its next one.
-        self.observe();
+        observe(self.run, &mut *self.learning);
+        self.next_look = self.updates + OBSERVE_INTERVAL_UPDATES;
         true
     }
 
@@ -219,22 +230,6 @@ impl<'a> Learner<'a> {
     fn publish_parameters(&mut self) {
         let notes: [u64; NOTES] = [self.updates, self.run.env_steps(), monotonic_ns(), 0];
         self.board.publish(&[self.learning.published()], notes);
-    }
-
-    /// Normalise with what all actors have seen up to now.
-    fn observe(&mut self) {
-        if !self.run.algorithm.normalisation().is_needed() {
-            return;
-        }
-        let mut statistics = Statistics::new(self.run.environment.observation.len());
-        for slot in 0..self.run.segment.layout().parameters().stagers {
-            let Some(board) = self.run.segment.statistics_board(slot) else { continue };
-            let mut values = vec![0.0; board.len()];
-            if let Some((_, [observations, returns, ..])) = board.read(&mut values) {
-                statistics.merge(&values, [observations, returns]);
-            }
-        }
-        self.learning.observe(&statistics);
     }
 
     fn wait_for_batch(&mut self) -> bool {
@@ -299,6 +294,22 @@ impl<'a> Learner<'a> {
             self.publish_state(self.view);
         }
     }
+}
+
+/// Let `learning` normalise with what all actors have seen up to now.
+fn observe(run: &Run<'_>, learning: &mut dyn Learning) {
+    if !run.algorithm.normalisation().is_needed() {
+        return;
+    }
+    let mut statistics = Statistics::new(run.environment.observation.len());
+    for slot in 0..run.segment.layout().parameters().stagers {
+        let Some(board) = run.segment.statistics_board(slot) else { continue };
+        let mut values = vec![0.0; board.len()];
+        if let Some((_, [observations, returns, ..])) = board.read(&mut values) {
+            statistics.merge(&values, [observations, returns]);
+        }
+    }
+    learning.observe(&statistics);
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a step size needs no more than an f32")]

@@ -4,7 +4,8 @@ use rand::{RngExt, SeedableRng};
 use shoal::algorithms::Random;
 use shoal::config::Config;
 use shoal::environments::ActionSpace;
-use shoal::experience::fragment::{FRAMES, LENGTH, REWARDS};
+use shoal::experience::fragment::{ACTIONS, FLAGS, FRAMES, LENGTH, LOG_PROBABILITIES, REWARDS};
+use shoal::experience::transition::flags;
 use shoal::replay::Batch;
 
 use crate::case::{Case, OBSERVATION, STEPS, kinds, metric};
@@ -40,6 +41,53 @@ fn the_values_gradient_is_the_slope_of_its_error_with_the_returns_of_the_first_p
         let (mut case, batch) = prepared(actions, |config| config.algorithm.value_coefficient = Some(0.7));
         case.assert_slopes(&batch, "value", |share| 0.7 * metric(share, "value_loss"));
     }
+}
+
+#[test]
+fn advantages_are_estimated_up_to_terminations_and_with_the_value_behind_a_cut() {
+    let mut case = Case::new("ppo", ActionSpace::Discrete { n: 4 }, |config| {
+        (config.algorithm.minibatches, config.algorithm.normalise_advantages) = (1, Some(false));
+        (config.algorithm.gamma, config.algorithm.trace_decay) = (0.9, Some(0.8));
+    });
+    let mut batch = case.batch(1, |_| (false, false));
+    let [first, second, third] = [0.4, -0.7, 0.9];
+    batch.column_mut(LENGTH).as_i32_mut()[0] = 3;
+    batch.column_mut(REWARDS).as_f32_mut()[..3].copy_from_slice(&[first, second, third]);
+    // The second step ends an episode, and the third, which begins another, is the last before a time limit.
+    batch.column_mut(FLAGS).as_i32_mut()[..3].copy_from_slice(&[flags(false, false), flags(true, false), flags(false, true)]);
+    let mut policy = case.algorithm.policy().unwrap();
+    policy.set_parameters(case.learning.published());
+    let mut outputs = vec![0.0; 4 * policy.outputs()];
+    policy.infer((&batch.column(FRAMES).as_f32()[..4 * OBSERVATION]).into(), 4, &mut outputs);
+    let values: Vec<f32> = outputs.chunks_exact(policy.outputs()).map(|outputs| policy.state_value(outputs)).collect();
+    // With the probabilities of the learned policy itself every ratio is one.
+    for (step, logits) in outputs.chunks_exact(policy.outputs()).take(3).map(|outputs| &outputs[..4]).enumerate() {
+        let action = usize::try_from(batch.column(ACTIONS).as_i32()[step]).unwrap();
+        let normaliser = logits.iter().map(|logit| logit.exp()).sum::<f32>().ln();
+        batch.column_mut(LOG_PROBABILITIES).as_f32_mut()[step] = logits[action] - normaliser;
+    }
+    case.learning.prepare(&mut batch);
+    let (_, share) = case.gradient(&batch);
+    let ended = second - values[1];
+    let advantages = [first + 0.9 * values[1] - values[0] + 0.9 * 0.8 * ended, ended, third + 0.9 * values[3] - values[2]].map(f64::from);
+    let close = |name: &str, expected: f64| assert!((metric(&share, name) - expected).abs() < 1e-5, "{name}: {share:?}, not {expected}");
+    close("policy_loss", -advantages.iter().sum::<f64>() / 3.0);
+    close("value_loss", advantages.iter().map(|advantage| 0.5 * advantage * advantage).sum::<f64>() / 3.0);
+    close("kl", 0.0);
+}
+
+#[test]
+fn a_part_of_one_step_moves_the_policy_too() {
+    let mut case = Case::new("ppo", ActionSpace::Discrete { n: 4 }, |config| {
+        (config.algorithm.minibatches, config.algorithm.entropy_start) = (4, 0.0);
+    });
+    let mut batch = case.batch(4, |_| (false, false));
+    batch.column_mut(LENGTH).as_i32_mut().fill(1);
+    case.learning.prepare(&mut batch);
+    let (gradient, _) = case.gradient(&batch);
+    let tensors = case.algorithm.network().tensors();
+    let mut of_policy = tensors.iter().filter(|tensor| tensor.name.starts_with("policy")).flat_map(|tensor| &gradient[tensor.range()]);
+    assert!(of_policy.any(|&value| value != 0.0));
 }
 
 #[test]

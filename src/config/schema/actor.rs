@@ -21,7 +21,7 @@ table! {
         /// Transitions staged before a flush.
         flush_transitions: usize = 64, whole(1, 65_536), "transitions", only TRANSITION_ALGORITHMS;
         /// Longest time a staged transition waits for its flush.
-        flush_interval_ms: u64 = 50, whole(1, 60_000), "milliseconds";
+        flush_interval_ms: u64 = 50, whole(1, 60_000), "milliseconds", only TRANSITION_ALGORITHMS;
         /// Environment steps taken at random, summed over all actors, before the policy is used.
         random_steps: u64 = 1_000, at_least(0), "environment steps", only TRANSITION_ALGORITHMS;
         /// Slots kept for actors that join with `attach`.

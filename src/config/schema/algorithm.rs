@@ -76,7 +76,7 @@ table! {
         /// Scale the advantages of a learner's part of an update to mean 0 and variance 1; `"none"` does so for PPO and not for APPO.
         normalise_advantages: Option<bool> = None, Limits::Any, "", only FRAGMENT_ALGORITHMS;
         /// Standard deviation that a continuous policy starts with.
-        initial_action_std: f64 = 1.0, between(0.01, 7.0), "action units", only FRAGMENT_ALGORITHMS;
+        initial_action_std: f64 = 1.0, between(0.01, 7.0), "half the action range", only FRAGMENT_ALGORITHMS;
         /// Passes over each batch.
         epochs: usize = 4, whole(1, 1_000), "", only ["ppo"];
         /// Parts that a batch is learned from in, in each pass: an update each.

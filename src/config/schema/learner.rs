@@ -1,5 +1,6 @@
 //! Table `[learner]`.
 
+use super::TRANSITION_ALGORITHMS;
 use crate::config::define::table;
 use crate::config::limits::{Limits, above, above_up_to, at_least, below, between, whole};
 use crate::segment::membership::MOST_LEARNERS;
@@ -27,7 +28,7 @@ table! {
         publish_interval_updates: u64 = 4, at_least(1), "updates";
         /// Draw the next batch in a thread of its own while the current one trains: worth a core where sampling takes long beside an
         /// update. Priorities are then one update older when a batch is drawn.
-        prefetch: bool = false, Limits::Any, "";
+        prefetch: bool = false, Limits::Any, "", only TRANSITION_ALGORITHMS;
         /// Where the gradients are computed.
         device: String = "cpu".into(), Limits::Text { form: "\"cpu\" or \"cuda:N\" with the number of a GPU", accepts: is_device }, "";
     }

@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::neighbours::Neighbour;
 use super::remarks::{counted, remarks};
 use crate::algorithms::Algorithm;
-use crate::config::{Config, Rows};
+use crate::config::{Config, Key, Rows};
 use crate::environments::ObservationSpace;
 use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::memory::{Budget, OverBudget};
@@ -24,8 +24,9 @@ use crate::values::ValueType;
 const DESCRIPTION_BYTES: usize = 64 << 10;
 /// One part in so many of the frame store is beyond what one frame per transition would take.
 const SPARE_FRAMES_PART: usize = 16;
-/// The key that the number of fragments follows from.
+/// The keys of capacities.
 const FRAGMENTS: &str = "fragments.capacity";
+const TRANSITIONS: &str = "replay.capacity";
 /// Smaller images are as well off with dense layers.
 const LEAST_IMAGE_BYTES: usize = 256;
 
@@ -75,8 +76,9 @@ pub struct Plan {
     pub processes: Vec<PlannedProcess>,
     /// First slot for attached actors, and how many.
     pub attach_slots: std::ops::Range<usize>,
-    /// The key that the number of rows follows from.
-    capacity_key: &'static str,
+    /// The key that the number of rows follows from, where there is one.
+    capacity_key: Option<&'static str>,
+    rows: Rows,
     warning: Option<String>,
     cores: usize,
     placed: String,
@@ -147,7 +149,9 @@ impl Plan {
             layout,
             processes,
             attach_slots: actors..actors + attach,
-            capacity_key: if config.rows() == Rows::Fragments { FRAGMENTS } else { "replay.capacity" },
+            capacity_key: Some(if config.rows() == Rows::Fragments { FRAGMENTS } else { TRANSITIONS })
+                .filter(|path| Key::find(path).is_some_and(|key| key.is_known_to(algorithm.name()))),
+            rows: config.rows(),
             warning: None,
             cores: cores.len(),
             placed,
@@ -173,7 +177,9 @@ impl Plan {
         let sections = [Region::Store, Region::Frames].map(|region| self.layout.section(region).length_bytes as u64);
         let advice = match observation.element {
             ValueType::U8 => "set network.convolutions".to_owned(),
-            ValueType::F32 => format!("only \"dqn\" has convolutions yet, and \"{}\" is shown floats", config.algorithm.name),
+            ValueType::F32 => {
+                format!("only \"dqn\", \"ppo\" and \"appo\" have convolutions, and \"{}\" is shown floats", config.algorithm.name)
+            }
         };
         self.warning = Some(format!(
             "observations are images of {} bytes, and dense layers alone take them as {} separate numbers: the replay's transitions take {}, \
@@ -189,9 +195,10 @@ impl Plan {
         let Err(over) = budget.check(self.layout.total_bytes() as u64) else { return Ok(()) };
         let available = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
         let parameters = self.layout.parameters();
-        let advice = match parameters.largest_capacity(available) {
-            Some(capacity) => format!("lower {} from {} to {capacity}, the largest that fits", self.capacity_key, parameters.capacity),
-            None => self.advice_beyond_the_replay(),
+        let advice = match (parameters.largest_capacity(available), self.capacity_key) {
+            (Some(capacity), Some(key)) => format!("lower {key} from {} to {capacity}, the largest that fits", parameters.capacity),
+            (Some(_), None) => "lower learner.batch_size, actor.environments, actor.count or actor.attach_slots".to_owned(),
+            (None, _) => self.advice_beyond_the_replay(),
         };
         let advice = self.warning.iter().fold(advice, |advice, warning| format!("{advice}; {warning}"));
         Err(PlanError::Memory { over, advice })
@@ -243,7 +250,7 @@ impl Plan {
         let others = self.layout.sections().iter().filter(|section| !matches!(section.region, Region::Tree | Region::Store));
         let largest = others.max_by_key(|section| section.length_bytes).expect("a layout has regions");
         let keys = match largest.region {
-            Region::Staging if self.capacity_key == FRAGMENTS => {
+            Region::Staging if self.rows == Rows::Fragments => {
                 "actor.count, actor.attach_slots, actor.environments or fragments.length_steps"
             }
             Region::Staging => "actor.count, actor.attach_slots, actor.environments, actor.flush_transitions or algorithm.n_step",

@@ -17,7 +17,7 @@ use self::period::Period;
 use super::Snapshot;
 use super::units::{clock, percent, short};
 use crate::config::schema::OnFull;
-use crate::config::{Config, Key, Rows};
+use crate::config::{Config, Rows};
 
 /// A side that waits for less of its time than this is busy.
 const WAITING_FROM: f64 = 0.2;
@@ -109,9 +109,11 @@ pub fn verdict_since(started: Option<&Snapshot>, now: &Snapshot, context: &Conte
         (_, Some(ratio)) => limited(&period, ratio, context),
         (_, None) => free_running(&period, context),
     };
-    let algorithm = &context.config.algorithm.name;
-    let is_known = |setting: &Setting| Key::find(setting.key).is_some_and(|key| key.is_known_to(algorithm));
-    verdict.advice.retain(|advice| advice.set.iter().all(is_known));
+    // What the algorithm does not know, or contradicts other keys, helps nobody.
+    let written = context.config.to_toml();
+    let override_of = |setting: &Setting| format!("{}={}", setting.key, setting.to);
+    let is_allowed = |advice: &Advice| Config::parse(&written, "", &advice.set.iter().map(override_of).collect::<Vec<_>>()).is_ok();
+    verdict.advice.retain(is_allowed);
     verdict
 }
 
