@@ -111,7 +111,7 @@ def main():
     configs = runs.ROOT / "configs"
     presets = arguments.preset or [
         [configs / f"{file}_{algorithm}.toml", goal, every]
-        for file, goal, every in (("pendulum", -160, 500), ("halfcheetah", 1500, 2500))
+        for file, goal, every in (("pendulum", -200, 500), ("halfcheetah", 1500, 2500))
         for algorithm in ("sac", "td3")
     ]
     interpreter, rows, versions = peers.python(), [], {}
