@@ -251,24 +251,6 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        keys: &["learner.batch_size", "fragments.length_steps", "actor.environments", "actor.count"],
-        doc: "`learner.batch_size` is at least `fragments.length_steps * actor.environments * actor.count`: a fragment of each environment. With \
-              less, one step of the actors could complete several batches, and the last would be learned from late.",
-        algorithms: &["ppo"],
-        violation: |config| {
-            let (fragments, actors) = (config.fragments_per_batch(), config.actor.count.max(1));
-            let (environments, length) = (actors * config.actor.environments, config.fragments.length_steps);
-            (fragments < environments).then(|| {
-                let least = (environments * length).next_multiple_of(length * config.learner.count);
-                format!(
-                    "a learner.batch_size of {} steps is {fragments} fragments of {length} (fragments.length_steps), fewer than the {environments} \
-                     environments (actor.environments of {} in {actors} actors, actor.count); use at least {least}, or fewer environments",
-                    config.learner.batch_size, config.actor.environments,
-                )
-            })
-        },
-    },
-    Rule {
         keys: &["learner.publish_interval_updates", "algorithm.epochs", "algorithm.minibatches"],
         doc: "`learner.publish_interval_updates` divides `algorithm.epochs * algorithm.minibatches`, so that what a batch has taught is published \
               before the next one is drawn.",

@@ -117,8 +117,6 @@ mod tests {
                 let least_lag = config.learner.publish_interval_updates - 1;
                 config.fragments.max_policy_lag_updates = config.fragments.max_policy_lag_updates.max(least_lag);
             } else {
-                let least = config.fragments.length_steps * config.actor.environments * config.actor.count.max(1);
-                config.learner.batch_size = config.learner.batch_size.max(least).next_multiple_of(step);
                 config.algorithm.minibatches = config.algorithm.minibatches.min(config.learner.batch_size / config.learner.count);
                 config.learner.publish_interval_updates = 1;
             }

@@ -79,7 +79,7 @@ fn advantages_are_estimated_up_to_terminations_and_with_the_value_behind_a_cut()
 #[test]
 fn a_part_of_one_step_moves_the_policy_too() {
     let mut case = Case::new("ppo", ActionSpace::Discrete { n: 4 }, |config| {
-        (config.algorithm.minibatches, config.algorithm.entropy_start) = (4, 0.0);
+        (config.algorithm.minibatches, config.algorithm.entropy_start, config.algorithm.clip_ratio) = (4, 0.0, Some(9.0));
     });
     let mut batch = case.batch(4, |_| (false, false));
     batch.column_mut(LENGTH).as_i32_mut().fill(1);

@@ -7,6 +7,15 @@ use crate::machine::affinity::LEAST_TRANSITIONS_PER_LEARNER;
 pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
     let (actors, learners) = (config.actor.count, config.learner.count);
     let mut remarks = Vec::new();
+    let (environments, fragments) = (actors.max(1) * config.actor.environments, config.fragments_per_batch());
+    if config.algorithm.name == "ppo" && environments > fragments {
+        remarks.push(format!(
+            "{environments} environments complete more than the {} of a batch, so that some are learned from a batch later; raise \
+             learner.batch_size to {}, or lower actor.environments or actor.count",
+            counted(fragments, "fragment"),
+            environments * config.fragments.length_steps
+        ));
+    }
     if actors == 0 {
         return remarks;
     }
@@ -63,6 +72,20 @@ mod tests {
         assert_eq!(about(|config| config.learner.count = 2), "");
         assert_eq!(about(|config| config.actor.count = 2), "");
         assert_eq!(about(|config| (config.actor.count, config.learner.count) = (0, 2)), "", "one process computes, whatever the keys say");
+    }
+
+    #[test]
+    fn environments_that_complete_more_than_a_batch_of_ppo_are_named() {
+        let ppo = |environments| {
+            about(|config| {
+                config.algorithm.name = "ppo".into();
+                (config.fragments.length_steps, config.learner.batch_size) = (32, 256);
+                (config.actor.count, config.actor.environments) = (2, environments);
+            })
+        };
+        assert_eq!(ppo(4), "");
+        let late = ppo(8);
+        assert!(late.contains("16 environments") && late.contains("8 fragments") && late.contains("batch_size to 512"), "{late}");
     }
 
     #[test]
