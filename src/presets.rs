@@ -75,6 +75,11 @@ impl Preset {
         format!("configs/{}.toml", self.name)
     }
 
+    /// The algorithm that it is for.
+    pub fn algorithm(&self) -> String {
+        self.config().algorithm.name
+    }
+
     /// The configuration with `overrides`.
     ///
     /// # Errors

@@ -124,6 +124,28 @@ fn training_finds_a_preset_by_its_environment_and_carries_the_name_into_what_is_
 }
 
 #[test]
+fn the_algorithm_that_is_asked_for_chooses_among_the_presets_of_an_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = shoal(folder.path(), &["train", "CartPole-v1", "--set", "algorithm.name=ppo", "--check"]);
+    assert!(output.status.success() && said(&output).contains("cartpole_ppo"), "{}", said(&output));
+}
+
+#[test]
+fn a_name_that_means_nothing_is_told_what_may_have_been_meant() {
+    let folder = tempfile::tempdir().unwrap();
+    let refusal = |asked: &str| {
+        let output = shoal(folder.path(), &["train", asked]);
+        assert!(!output.status.success(), "{}", said(&output));
+        said(&output)
+    };
+    assert!(refusal("cartpol_ppo").contains("did you mean `cartpole_ppo`?"), "{}", refusal("cartpol_ppo"));
+    assert!(refusal("zaxxon").contains("`shoal presets` lists them"), "{}", refusal("zaxxon"));
+    let without = refusal("MountainCarContinuous-v0");
+    assert!(without.contains("no preset for MountainCarContinuous-v0") && without.contains("environment.id"), "{without}");
+    assert!(refusal("configs/absent.toml").contains("cannot be read"), "{}", refusal("configs/absent.toml"));
+}
+
+#[test]
 fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["train", "CartPole-v1", "--seeds", "3,1-2", "--jobs", "2", "--name", "trio"];

@@ -71,7 +71,8 @@ fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled
     }
     let metadata = WeightsMetadata { algorithm: algorithm.into(), environment: environment.into(), ..WeightsMetadata::default() };
     let said = |said: bool, word: &'static str| if said { word } else { "" };
-    let name = format!("{algorithm}{}{}{}", said(dueling, ", dueling"), said(scaled, ", scaled"), said(shows_images, ", images"));
+    let name =
+        format!("{algorithm}, {environment}{}{}{}", said(dueling, ", dueling"), said(scaled, ", scaled"), said(shows_images, ", images"));
     let path = folder.join(format!("{name}.safetensors"));
     Policy::new(built.network().clone(), &published, metadata).save(&path).unwrap();
 
@@ -90,7 +91,8 @@ fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled
         ActionSpace::Box { low, .. } => {
             let mut action = vec![0.0; low.len()];
             policy.choose(outputs, 0.0, &mut nothing_random, ActionMut::Continuous(&mut action));
-            action.into_iter().map(f64::from).collect()
+            // As the environment gets it.
+            action.into_iter().map(|element| f64::from(element.clamp(-1.0, 1.0))).collect()
         }
     });
     let actions = actions.collect();
@@ -123,7 +125,8 @@ fn the_programs_of_the_page_choose_the_actions_that_shoal_chooses() {
     let mut cases = Vec::new();
     for scaled in [false, true] {
         cases.extend([false, true].map(|dueling| case(folder.path(), "dqn", "CartPole-v1", dueling, scaled, false)));
-        cases.extend(["ddpg", "td3", "sac"].map(|name| case(folder.path(), name, "Pendulum-v1", false, scaled, false)));
+        cases.extend(["ppo", "appo"].map(|name| case(folder.path(), name, "CartPole-v1", false, scaled, false)));
+        cases.extend(["ddpg", "td3", "sac", "ppo", "appo"].map(|name| case(folder.path(), name, "Pendulum-v1", false, scaled, false)));
     }
     let images = [false, true].map(|dueling| case(folder.path(), "dqn", "CartPole-v1", dueling, false, true));
     for (modules, program) in programs() {

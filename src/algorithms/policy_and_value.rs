@@ -22,10 +22,13 @@ pub(super) const DIVERGENCE: Metric = Metric::mean("kl");
 /// Steps whose ratio was beyond the clip.
 pub(super) const CLIPPED: Metric = Metric::mean("clipped_share");
 
-/// Heads of the network; the policy's outputs come first.
+/// Heads of the network, in the order of its outputs: those of the policy come first. The policy is one head of logits, or two of means
+/// and of logarithms of standard deviations.
 const POLICY: &str = "policy";
+const MEAN: &str = "mean";
+const LOG_DEVIATION: &str = "log_deviation";
 const VALUE: &str = "value";
-/// What the first parameters of the policy's output layer are multiplied by.
+/// What the first parameters of the policy's output layers are multiplied by.
 const FIRST_POLICY_SCALE: f32 = 0.01;
 
 /// Policy and value in one environment, as a configuration describes them.
@@ -40,8 +43,13 @@ impl PolicyAndValue {
     pub(super) fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
         let distribution = Distribution::of(&environment.action);
         let input = InputSpec { element: environment.observation.element, shape: environment.observation.shape.clone() };
-        let heads = [(POLICY, distribution.outputs()), (VALUE, 1)].map(|(name, outputs)| NamedHead { name: name.into(), outputs });
-        let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, Head::Named(heads.into()));
+        let head = |name: &str, outputs| NamedHead { name: name.into(), outputs };
+        let mut heads = match distribution {
+            Distribution::Categorical { actions } => vec![head(POLICY, actions)],
+            Distribution::Gaussian { elements } => vec![head(MEAN, elements), head(LOG_DEVIATION, elements)],
+        };
+        heads.push(head(VALUE, 1));
+        let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, Head::Named(heads));
         network.validate()?;
         Ok(Self { config: config.clone(), network, distribution, device: config.learner.device.parse()? })
     }
@@ -71,12 +79,13 @@ impl PolicyAndValue {
     #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
     fn first_parameters(&self, seed: u64) -> Vec<f32> {
         let mut parameters = self.network.initialise(seed);
-        for tensor in self.network.tensors().iter().filter(|tensor| tensor.name.starts_with(POLICY)) {
-            parameters[tensor.range()].iter_mut().for_each(|value| *value *= FIRST_POLICY_SCALE);
-            if let (Distribution::Gaussian { elements }, &[outputs]) = (self.distribution, tensor.shape.as_slice()) {
-                // The biases of what says the logarithms of the deviations.
-                let log_deviation = self.config.algorithm.initial_action_std.ln() as f32;
-                parameters[tensor.range()][outputs - elements..].fill(log_deviation);
+        for tensor in self.network.tensors() {
+            let (head, kind) = tensor.name.split_once('.').unwrap_or_default();
+            if [POLICY, MEAN, LOG_DEVIATION].contains(&head) {
+                parameters[tensor.range()].iter_mut().for_each(|value| *value *= FIRST_POLICY_SCALE);
+            }
+            if (head, kind) == (LOG_DEVIATION, "bias") {
+                parameters[tensor.range()].fill(self.config.algorithm.initial_action_std.ln() as f32);
             }
         }
         parameters

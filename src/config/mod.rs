@@ -33,3 +33,4 @@ pub use reference::reference;
 pub use schema::Config;
 pub use setting::{Choice, Kind, Setting};
 pub use suggestion::for_option as suggestion_for_option;
+pub(crate) use suggestion::nearest;

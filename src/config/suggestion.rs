@@ -4,6 +4,32 @@ use super::key::Key;
 use super::own::OWN;
 use super::schema::TABLES;
 
+/// What other libraries call some of the keys.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("lr", "learner.learning_rate"),
+    ("buffer_size", "replay.capacity"),
+    ("learning_starts", "replay.min_size"),
+    ("tau", "algorithm.target_tau"),
+    ("target_update_interval", "algorithm.target_interval_updates"),
+    ("exploration_fraction", "algorithm.epsilon_anneal_steps"),
+    ("exploration_final_eps", "algorithm.epsilon_end"),
+    ("max_grad_norm", "learner.max_gradient_norm"),
+    ("n_envs", "actor.environments"),
+    ("num_envs", "actor.environments"),
+    ("n_steps", "fragments.length_steps"),
+    ("num_steps", "fragments.length_steps"),
+    ("n_epochs", "algorithm.epochs"),
+    ("update_epochs", "algorithm.epochs"),
+    ("num_minibatches", "algorithm.minibatches"),
+    ("gae_lambda", "algorithm.trace_decay"),
+    ("clip_range", "algorithm.clip_ratio"),
+    ("clip_coef", "algorithm.clip_ratio"),
+    ("ent_coef", "algorithm.entropy_start"),
+    ("vf_coef", "algorithm.value_coefficient"),
+    ("vf_coeff", "algorithm.value_coefficient"),
+    ("net_arch", "network.hidden"),
+];
+
 /// The candidate nearest to `typed`, if it is near enough to be a slip of the fingers: one edit for every three letters.
 pub(crate) fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most_edits = (typed.chars().count() / 3).max(1);
@@ -27,8 +53,8 @@ pub(crate) fn for_table(typed: &str) -> String {
 /// What to write instead of the unknown key `typed` in the known table `table`.
 pub(crate) fn for_key(table: &str, typed: &str) -> String {
     let own_keys = || Key::all().filter(|key| key.table == table);
-    if let Some(elsewhere) = belonging(typed) {
-        return elsewhere;
+    if let Some(other) = belonging(typed).or_else(|| elsewhere(typed)) {
+        return other;
     }
     if let Some(name) = nearest(typed, own_keys().map(|key| key.name)) {
         return format!("did you mean `{name}`?");
@@ -43,7 +69,7 @@ pub(crate) fn for_key(table: &str, typed: &str) -> String {
 /// What to write instead of `typed` outside all tables.
 pub(crate) fn for_bare_key(typed: &str) -> String {
     let near = || nearest(typed, Key::all().map(|key| key.name)).and_then(belonging);
-    belonging(typed).or_else(near).unwrap_or_else(|| for_table(typed))
+    belonging(typed).or_else(|| elsewhere(typed)).or_else(near).unwrap_or_else(|| for_table(typed))
 }
 
 /// How to change the key that was typed as an option of the command line, `--learning_rate 1e-3`, if there is one of nearly that name.
@@ -55,6 +81,12 @@ pub fn for_option(option: &str, value: Option<&str>) -> Option<String> {
     let keys: Vec<_> = if exact().next().is_some() { exact().collect() } else { Key::all().filter(|key| near == Some(key.name)).collect() };
     let spelled = |key: &&Key| format!("--set {}={}", key.path(), value.unwrap_or("VALUE"));
     (!keys.is_empty()).then(|| keys.iter().map(spelled).collect::<Vec<_>>().join(" or "))
+}
+
+/// The key that other libraries call so.
+fn elsewhere(name: &str) -> Option<String> {
+    let (_, path) = ELSEWHERE.iter().find(|&&(other, _)| other == name)?;
+    Some(format!("here it is `{path}`"))
 }
 
 /// In which tables a key of exactly this name is.
@@ -84,6 +116,14 @@ mod tests {
         assert_eq!(for_bare_key("batch_sise"), "`batch_size` belongs to [learner]");
         assert_eq!(for_bare_key("count"), "`count` belongs to [actor] and [learner]");
         assert_eq!(for_bare_key("lerner"), "did you mean [learner]?");
+    }
+
+    #[test]
+    fn a_name_of_another_library_is_translated() {
+        assert_eq!(for_key("algorithm", "gae_lambda"), "here it is `algorithm.trace_decay`");
+        assert_eq!(for_bare_key("n_steps"), "here it is `fragments.length_steps`");
+        assert!(ELSEWHERE.iter().all(|(_, path)| Key::find(path).is_some()));
+        assert!(ELSEWHERE.iter().all(|(other, _)| belonging(other).is_none()), "a key of that name is meant first");
     }
 
     #[test]

@@ -215,10 +215,10 @@ impl<'a> Learner<'a> {
         }
         self.learning.restore(&self.state);
         self.updates = updates;
-        // A state is without the statistics: without a look at them, this learner would train and publish unscaled
-        // until its next one.
+        // A state is without the statistics: without a look at them, this learner would publish unscaled until its next one. That comes with
+        // its next batch: there may be no statistics yet, and a batch that is used often is scaled once.
         observe(self.run, &mut *self.learning);
-        self.next_look = self.updates + OBSERVE_INTERVAL_UPDATES;
+        self.next_look = self.updates;
         true
     }
 

@@ -97,7 +97,7 @@ impl Case {
         let state = self.state();
         let tensors = self.algorithm.network().tensors();
         let mut compared = 0;
-        for index in tensors.iter().filter(|tensor| tensor.name.starts_with(head)).flat_map(|tensor| tensor.range()) {
+        for index in tensors.iter().filter(|tensor| of_head(&tensor.name, head)).flat_map(|tensor| tensor.range()) {
             let mut at = |by: f32| {
                 let mut moved = state.clone();
                 moved[index] += by;
@@ -111,6 +111,12 @@ impl Case {
         assert!(compared > 7, "{head} has {compared} parameters");
         self.learning.restore(&state);
     }
+}
+
+/// Whether the tensor of this name is one of the value's head, or of those that the policy has.
+fn of_head(tensor: &str, head: &str) -> bool {
+    let of_value = tensor.starts_with("value");
+    if head == "value" { of_value } else { !of_value && !tensor.starts_with("layers") }
 }
 
 pub(crate) fn metric(share: &Share, name: &str) -> f64 {

@@ -25,10 +25,11 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
             counted(cores, "core")
         ));
     }
-    let each = config.learner.batch_size / learners;
+    let parts = if config.algorithm.name == "ppo" { config.algorithm.minibatches } else { 1 };
+    let each = config.learner.batch_size / parts / learners;
     if learners > 1 && each < LEAST_TRANSITIONS_PER_LEARNER {
         remarks.push(format!(
-            "each of {learners} learners computes {each} transitions of a batch; with less than {LEAST_TRANSITIONS_PER_LEARNER} they hardly \
+            "each of {learners} learners computes {each} transitions of an update; with less than {LEAST_TRANSITIONS_PER_LEARNER} they hardly \
              do more updates than one: set learner.count=1, or raise learner.batch_size to learn from more at once"
         ));
     }

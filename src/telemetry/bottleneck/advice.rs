@@ -92,7 +92,10 @@ fn fewer_learners(config: &Config, period: &Period) -> Advice {
 fn more_learners(config: &Config, idle_cores: f64) -> Option<usize> {
     let (now, batch) = (config.learner.count, config.learner.batch_size);
     let most = now + if idle_cores >= IDLE_FROM { rounded(idle_cores) } else { 0 };
-    (now + 1..=most).find(|&count| batch.is_multiple_of(count * unit(config)) && batch / count >= LEAST_TRANSITIONS_PER_LEARNER)
+    // An update is made from a part of the batch where each is learned from in parts.
+    let parts = if config.algorithm.name == "ppo" { config.algorithm.minibatches } else { 1 };
+    let is_worth_it = |count: usize| batch / parts / count >= LEAST_TRANSITIONS_PER_LEARNER;
+    (now + 1..=most).find(|&count| batch.is_multiple_of(count * unit(config)) && is_worth_it(count))
 }
 
 /// What cannot be divided between learners.
@@ -150,6 +153,17 @@ fn smaller_network(config: &Config) -> Advice {
 pub(super) fn fewer_samples(ratio: f64) -> Advice {
     let why = "more environment steps for the same updates; each transition is learned from less often, which changes what is learned";
     advice("replay.samples_per_insert", ratio, ratio / 2.0, why)
+}
+
+/// The same, where each batch is learned from several times.
+pub(super) fn fewer_uses(config: &Config) -> Option<Advice> {
+    let (key, now) = match config.algorithm.name.as_str() {
+        "ppo" => ("algorithm.epochs", config.algorithm.epochs),
+        "appo" => ("fragments.uses", config.fragments.uses),
+        _ => return None,
+    };
+    let why = "each step is learned from less often, which changes what is learned";
+    (now > 1).then(|| advice(key, now, now / 2, why))
 }
 
 /// The learners have time: give them more to do.

@@ -146,11 +146,16 @@ fn limited(period: &Period, ratio: f64, context: &Context) -> Verdict {
     let actors_wait = share(period.actor.limiter_wait_s, period.actor.total_s());
     let learners_wait = share(period.learner.limiter_wait_s, period.learner.total_s());
     let (actors_waited, learners_waited) = (percent(actors_wait), percent(learners_wait));
+    let (actors_wait_for, learners_wait_for) = match context.config.rows() {
+        Rows::Transitions => ("the rate limiter", "new transitions"),
+        Rows::Fragments => ("learners to take a batch", "new fragments"),
+    };
     if actors_wait >= WAITING_FROM && actors_wait >= CLEARLY_MORE * learners_wait {
         let mut advice = advice::faster_learners(period, context);
         advice.push(advice::fewer_samples(ratio));
+        advice.extend(advice::fewer_uses(&context.config));
         let evidence = format!(
-            "actors waited {actors_waited} of their time for the rate limiter, learners {learners_waited} ({})",
+            "actors waited {actors_waited} of their time for {actors_wait_for}, learners {learners_waited} ({})",
             period.learner_work()
         );
         return Verdict { bottleneck: Bottleneck::Learners, evidence, advice };
@@ -159,7 +164,7 @@ fn limited(period: &Period, ratio: f64, context: &Context) -> Verdict {
         let mut advice = advice::faster_actors(period, context);
         advice.push(advice::more_samples(ratio));
         let evidence = format!(
-            "learners waited {learners_waited} of their time for new transitions, actors {actors_waited} ({})",
+            "learners waited {learners_waited} of their time for {learners_wait_for}, actors {actors_waited} ({})",
             period.actor_work()
         );
         return Verdict { bottleneck: Bottleneck::Actors, evidence, advice };

@@ -195,3 +195,14 @@ fn the_time_before_learning_does_not_count() {
     assert_eq!(judge(&end, &context()).bottleneck, Bottleneck::RateLimiter);
     assert_eq!(verdict_since(Some(&filling), &end, &context()).bottleneck, Bottleneck::Learners);
 }
+
+#[test]
+fn ppo_is_advised_of_its_own_keys_and_of_no_learner_that_would_not_pay() {
+    let ppo = with(|config| {
+        config.algorithm.name = "ppo".into();
+        (config.algorithm.epochs, config.algorithm.minibatches, config.fragments.length_steps) = (16, 4, 32);
+    });
+    let verdict = judge(&run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]), &ppo);
+    assert_eq!(settings(&verdict), ["network.hidden=[128, 128]", "algorithm.epochs=8"]);
+    assert!(verdict.to_string().contains("for learners to take a batch"), "{verdict}");
+}
