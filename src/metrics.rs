@@ -196,6 +196,8 @@ pub struct Share {
     /// Largest importance weight, not yet divided by anything: the largest of all parts is only known once all learners
     /// have spoken. 1 where samples have no weights.
     pub largest_weight: f64,
+    /// Environment steps of the run when it was made: of all parts the largest, so that all learners apply the same schedules.
+    pub env_steps: u64,
     /// The metrics.
     pub tally: Tally,
 }
@@ -203,13 +205,14 @@ pub struct Share {
 impl Share {
     /// Nothing yet.
     pub fn new(metrics: &'static [Metric]) -> Self {
-        Self { samples: 0.0, largest_weight: 0.0, tally: Tally::new(metrics) }
+        Self { samples: 0.0, largest_weight: 0.0, env_steps: 0, tally: Tally::new(metrics) }
     }
 
     /// Add another part of the same batch.
     pub fn merge(&mut self, other: &Self) {
         self.samples += other.samples;
         self.largest_weight = self.largest_weight.max(other.largest_weight);
+        self.env_steps = self.env_steps.max(other.env_steps);
         self.tally.merge(&other.tally);
     }
 }

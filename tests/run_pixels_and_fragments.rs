@@ -109,6 +109,33 @@ fn every_learner_scales_the_rewards_of_its_first_batch() {
 }
 
 #[test]
+fn two_learners_learn_as_one_does_where_everything_is_normalised() {
+    // Where each scaled its part of a batch by what it had seen last, two of three seeds never left the smallest return.
+    let acrobot = [
+        "environment.id=Acrobot-v1",
+        "algorithm.gamma=0.99",
+        "algorithm.trace_decay=0.94",
+        "algorithm.epochs=4",
+        "algorithm.minibatches=64",
+        "algorithm.normalise_observations=true",
+        "algorithm.normalise_rewards=true",
+        "actor.environments=16",
+        "learner.batch_size=4096",
+        "learner.learning_rate=3e-4",
+        "fragments.length_steps=256",
+        "run.stop_env_steps=400000",
+        "run.stop_eval_return=-100",
+        "learner.count=2",
+    ];
+    for seed in ["run.seed=1", "run.seed=2"] {
+        let mut run = start_preset("cartpole_ppo", &[&acrobot[..], &[seed]].concat());
+        assert!(run.wait().success(), "{}", run.output());
+        assert!(run.output().contains("fresh episodes, confirmed with the same weights"), "{}", run.output());
+        run.assert_nothing_left();
+    }
+}
+
+#[test]
 fn fragments_are_not_taken_for_old_because_the_only_learner_was_killed() {
     // A killed learner's updates since its last state are gone: what acts then is behind the count of before.
     let all: Vec<&str> = ENDLESS.iter().chain(&["fragments.max_policy_lag_updates=5"]).copied().collect();

@@ -113,17 +113,21 @@ impl RunningStatistics {
     }
 
     /// What to publish: means and variances of the observations, mean and variance of the returns; and how many of each.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the moments are published as f32; counts are whole")]
     pub fn publish(&self, values: &mut [f32]) -> [u64; 2] {
-        let length = self.observations.len();
-        for (index, moments) in self.observations.iter().enumerate() {
-            values[index] = moments.mean as f32;
-            values[length + index] = moments.variance() as f32;
-        }
-        values[2 * length] = self.returns.mean as f32;
-        values[2 * length + 1] = self.returns.variance() as f32;
-        [self.observations.first().map_or(0, |moments| moments.count as u64), self.returns.count as u64]
+        publish(&self.observations, &self.returns, values)
     }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the moments are published as f32; counts are whole")]
+fn publish(observations: &[Moments], returns: &Moments, values: &mut [f32]) -> [u64; 2] {
+    let length = observations.len();
+    for (index, moments) in observations.iter().enumerate() {
+        values[index] = moments.mean as f32;
+        values[length + index] = moments.variance() as f32;
+    }
+    values[2 * length] = returns.mean as f32;
+    values[2 * length + 1] = returns.variance() as f32;
+    [observations.first().map_or(0, |moments| moments.count as u64), returns.count as u64]
 }
 
 /// What all actors together have seen.
@@ -137,6 +141,11 @@ impl Statistics {
     /// Nothing seen yet, of observations of `length` elements.
     pub fn new(length: usize) -> Self {
         Self { observations: vec![Moments::default(); length], returns: Moments::default() }
+    }
+
+    /// What to publish, as [`RunningStatistics::publish`].
+    pub fn publish(&self, values: &mut [f32]) -> [u64; 2] {
+        publish(&self.observations, &self.returns, values)
     }
 
     /// Add what one actor has published; see [`RunningStatistics::publish`].

@@ -276,10 +276,11 @@ impl<'a> Actor<'a> {
         let lag = run.control().updates().load(Ordering::Relaxed).saturating_sub(self.parameters.updates);
         run.process.counters().add(Counter::PolicyLagSum, lag * pending);
         run.process.counters().raise(Counter::PolicyLagMax, lag);
-        self.replay.flush(self.area);
+        // First: whoever learns from these rows scales them with what was seen in them.
         if let Some(statistics) = &mut self.statistics {
             statistics.publish();
         }
+        self.replay.flush(self.area);
         // Everything is counted: the next one's turn.
         self.turn = None;
         true

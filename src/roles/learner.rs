@@ -56,8 +56,8 @@ pub struct Learner<'a> {
     exchange: GradientExchange<'a>,
     view: View,
     updates: u64,
-    /// Updates from which on the actors' statistics are looked at again.
-    next_look: u64,
+    /// What the next batch is normalised with, where that has changed.
+    statistics: Option<Statistics>,
     gradient: Vec<f32>,
     state: Vec<f32>,
     random: Random,
@@ -80,7 +80,7 @@ impl<'a> Learner<'a> {
             exchange: run.segment.gradient_exchange(),
             view: View::default(),
             updates: 0,
-            next_look: 0,
+            statistics: None,
             gradient: vec![0.0; sizes.learned],
             state: vec![0.0; sizes.state],
             random: run.random(),
@@ -121,6 +121,9 @@ impl<'a> Learner<'a> {
         if !self.wait_for_batch() {
             return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
         }
+        if !self.settle_statistics() {
+            return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
+        }
         self.run.process.enter(Phase::Sample);
         let env_steps = self.run.env_steps();
         let drawn = self.source.next(env_steps, &mut self.random)?;
@@ -130,19 +133,20 @@ impl<'a> Learner<'a> {
         self.run.process.enter(Phase::Compute);
         if drawn.is_new {
             // Never while a batch is in use: it was scaled once.
-            if self.updates >= self.next_look {
-                observe(self.run, &mut *self.learning);
-                self.next_look = self.updates + OBSERVE_INTERVAL_UPDATES;
+            if let Some(statistics) = self.statistics.take() {
+                self.learning.observe(&statistics);
             }
             self.learning.prepare(batch);
         }
         self.learning.schedule(env_steps);
         let mut share = self.learning.gradient(batch, &mut self.random, &mut self.gradient);
+        share.env_steps = env_steps;
         self.count(Counter::ComputeNs);
         if !self.add_up(&mut share) {
             return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
         }
-        let norm = self.learning.apply(&mut self.gradient, &mut share, learning_rate(self.run.config, env_steps));
+        let learning_rate = learning_rate(self.run.config, share.env_steps);
+        let norm = self.learning.apply(&mut self.gradient, &mut share, learning_rate);
         if !norm.is_finite() {
             return Err(RoleError::Diverged { update: self.updates + 1, metrics: share.tally.to_string() });
         }
@@ -215,10 +219,10 @@ impl<'a> Learner<'a> {
         }
         self.learning.restore(&self.state);
         self.updates = updates;
-        // A state is without the statistics: without a look at them, this learner would publish unscaled until its next one. That comes with
-        // its next batch: there may be no statistics yet, and a batch that is used often is scaled once.
-        observe(self.run, &mut *self.learning);
-        self.next_look = self.updates;
+        // A state is without the statistics: without a look at them, this learner would publish unscaled until its next one.
+        if self.run.algorithm.normalisation().is_needed() {
+            self.learning.observe(&seen_by_actors(self.run));
+        }
         true
     }
 
@@ -230,6 +234,39 @@ impl<'a> Learner<'a> {
     fn publish_parameters(&mut self) {
         let notes: [u64; NOTES] = [self.updates, self.run.env_steps(), monotonic_ns(), 0];
         self.board.publish(&[self.learning.published()], notes);
+    }
+
+    /// Now and then, settle with the other learners what the next batches are normalised with. The leader says it: parts of an update that were
+    /// scaled differently would contradict each other. `false` when the view changed or the run ended meanwhile.
+    ///
+    /// Nobody misses what the leader says. It says the next only updates later, and no update is complete before all members have gone on
+    /// from here.
+    fn settle_statistics(&mut self) -> bool {
+        let (run, view) = (self.run, self.view);
+        let Some(board) = run.segment.settled_statistics().filter(|_| self.updates.is_multiple_of(OBSERVE_INTERVAL_UPDATES)) else {
+            return true;
+        };
+        let (mut values, settled) = (vec![0.0; board.len()], [self.updates, u64::from(view.epoch)]);
+        // Once for an update, however often it is attempted: others may have heard it.
+        if self.leads() && board.read(&mut values).is_none_or(|(_, [.., updates, epoch])| [updates, epoch] != settled) {
+            let [observations, returns] = seen_by_actors(run).publish(&mut values);
+            board.publish(&[&values], [observations, returns, settled[0], settled[1]]);
+        }
+        loop {
+            if let Some((_, [observations, returns, updates, epoch])) = board.read(&mut values)
+                && [updates, epoch] == settled
+            {
+                let mut statistics = Statistics::new(run.environment.observation.len());
+                statistics.merge(&values, [observations, returns]);
+                self.statistics = Some(statistics);
+                return true;
+            }
+            run.process.enter(Phase::Exchange);
+            if View::load(run.control().membership()) != view || run.is_over() {
+                return false;
+            }
+            std::thread::sleep(NO_BATCH_PAUSE);
+        }
     }
 
     fn wait_for_batch(&mut self) -> bool {
@@ -296,11 +333,8 @@ impl<'a> Learner<'a> {
     }
 }
 
-/// Let `learning` normalise with what all actors have seen up to now.
-fn observe(run: &Run<'_>, learning: &mut dyn Learning) {
-    if !run.algorithm.normalisation().is_needed() {
-        return;
-    }
+/// What all actors together have seen up to now.
+fn seen_by_actors(run: &Run<'_>) -> Statistics {
     let mut statistics = Statistics::new(run.environment.observation.len());
     for slot in 0..run.segment.layout().parameters().stagers {
         let Some(board) = run.segment.statistics_board(slot) else { continue };
@@ -309,7 +343,7 @@ fn observe(run: &Run<'_>, learning: &mut dyn Learning) {
             statistics.merge(&values, [observations, returns]);
         }
     }
-    learning.observe(&statistics);
+    statistics
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a step size needs no more than an f32")]

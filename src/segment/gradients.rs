@@ -17,8 +17,8 @@ use crate::metrics::{Amount, MOST_METRICS, Share};
 use crate::sync::{AtomicU64, Ordering, fence};
 
 const ARRIVAL_WORDS: usize = 16;
-/// Words before the amounts of the metrics: samples and the largest weight.
-const NOTES: usize = 2;
+/// Words before the amounts of the metrics: samples, the largest weight, and the environment steps.
+const NOTES: usize = 3;
 /// Whole cache lines, with room for the metrics of any algorithm.
 const SHARE_HEADER_WORDS: usize = (NOTES + 2 * MOST_METRICS).next_multiple_of(8);
 /// Numbers of all shares that are added up before the next ones are read: few enough to stay in the nearest cache.
@@ -69,7 +69,8 @@ impl<'a> GradientExchange<'a> {
         // `add_up`.
         fence(Ordering::Release);
         let amounts = share.tally.amounts().iter().flat_map(|amount| [amount.value, amount.count]);
-        for (word, note) in words.iter().zip([share.samples, share.largest_weight].into_iter().chain(amounts)) {
+        let notes = [share.samples, share.largest_weight, share.env_steps as f64];
+        for (word, note) in words.iter().zip(notes.into_iter().chain(amounts)) {
             word.store(note.to_bits(), Ordering::Relaxed);
         }
         store_f32(&words[SHARE_HEADER_WORDS..], gradient);
@@ -98,6 +99,7 @@ impl<'a> GradientExchange<'a> {
             let note = |index: usize| f64::from_bits(words[index].load(Ordering::Relaxed));
             share.samples += note(0);
             share.largest_weight = share.largest_weight.max(note(1));
+            share.env_steps = share.env_steps.max(note(2) as u64);
             for index in 0..share.tally.metrics().len() {
                 let at = NOTES + 2 * index;
                 share.tally.merge_at(index, Amount { value: note(at), count: note(at + 1) });
@@ -130,7 +132,7 @@ mod tests {
     const METRICS: &[Metric] = &[Metric::mean("loss"), Metric::max("worst")];
 
     fn share(weight: f64) -> Share {
-        let mut share = Share { samples: 8.0, largest_weight: weight, ..Share::new(METRICS) };
+        let mut share = Share { samples: 8.0, largest_weight: weight, env_steps: (100.0 * weight) as u64, ..Share::new(METRICS) };
         share.tally.add_all(METRICS[0], 2.0, 8.0);
         share.tally.add(METRICS[1], weight);
         share
@@ -151,7 +153,7 @@ mod tests {
         let (mut total, mut sum) = (share(77.0), [9.0; 5]);
         exchange.add_up(view, 1, &mut total, &mut sum);
         assert_eq!(sum, [3.0; 5]);
-        assert_eq!((total.samples, total.largest_weight), (16.0, 0.75));
+        assert_eq!((total.samples, total.largest_weight, total.env_steps), (16.0, 0.75, 75));
         assert_eq!((total.tally.get("loss"), total.tally.get("worst")), (Some(0.25), Some(0.75)));
     }
 

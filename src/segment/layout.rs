@@ -217,7 +217,8 @@ impl LayoutParameters {
             Region::LearnerState => board_words(self.learner_state_values),
             Region::Gradients => exchange_words(self.learners, self.learned_parameters),
             Region::Metrics => self.processes * RING_WORDS,
-            Region::Statistics => self.stagers * self.statistics_words(),
+            // Those of each, and those that learners have settled on.
+            Region::Statistics => (self.stagers + 1) * self.statistics_words(),
             Region::Frames => self.frames * self.frame_slot_words(),
         };
         words * 8
@@ -252,7 +253,7 @@ impl LayoutParameters {
         2 + self.transition_words
     }
 
-    /// Words of one staging process's statistics.
+    /// Words of one board of statistics.
     pub fn statistics_words(&self) -> usize {
         if self.statistics_values == 0 { 0 } else { board_words(self.statistics_values) }
     }

@@ -199,11 +199,19 @@ impl Segment {
 
     /// What the process in staging slot `slot` says of what it has seen; `None` when nothing is normalised.
     pub fn statistics_board(&self, slot: usize) -> Option<ParameterBoard<'_>> {
+        (slot < self.layout.parameters().stagers).then(|| self.board_of_statistics(slot)).flatten()
+    }
+
+    /// What the leader of the learners says that all of them normalise with; `None` when nothing is normalised.
+    pub fn settled_statistics(&self) -> Option<ParameterBoard<'_>> {
+        self.board_of_statistics(self.layout.parameters().stagers)
+    }
+
+    fn board_of_statistics(&self, index: usize) -> Option<ParameterBoard<'_>> {
         let parameters = self.layout.parameters();
         let length = parameters.statistics_words();
         let words = self.words(Region::Statistics);
-        (length > 0 && slot < parameters.stagers)
-            .then(|| ParameterBoard::new(&words[slot * length..][..length], parameters.statistics_values))
+        (length > 0).then(|| ParameterBoard::new(&words[index * length..][..length], parameters.statistics_values))
     }
 
     /// All words of a region.
