@@ -16,7 +16,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("max_grad_norm", "learner.max_gradient_norm"),
     ("n_envs", "actor.environments"),
     ("num_envs", "actor.environments"),
-    ("n_steps", "fragments.length_steps"),
     ("num_steps", "fragments.length_steps"),
     ("n_epochs", "algorithm.epochs"),
     ("update_epochs", "algorithm.epochs"),
@@ -121,7 +120,7 @@ mod tests {
     #[test]
     fn a_name_of_another_library_is_translated() {
         assert_eq!(for_key("algorithm", "gae_lambda"), "here it is `algorithm.trace_decay`");
-        assert_eq!(for_bare_key("n_steps"), "here it is `fragments.length_steps`");
+        assert_eq!(for_bare_key("num_steps"), "here it is `fragments.length_steps`");
         assert!(ELSEWHERE.iter().all(|(_, path)| Key::find(path).is_some()));
         assert!(ELSEWHERE.iter().all(|(other, _)| belonging(other).is_none()), "a key of that name is meant first");
     }
