@@ -96,19 +96,6 @@ fn actors_and_learners_of_a_run_from_fragments_may_be_killed() {
 }
 
 #[test]
-fn every_learner_scales_the_rewards_of_its_first_batch() {
-    // The first batch is used to the end of the test. Returns reach hundreds as they are, and about one when they are scaled; learners that
-    // disagree about that have a large error for ever.
-    let settings = ["learner.count=2", "algorithm.epochs=1000", "learner.learning_rate_end=\"none\""];
-    let all: Vec<&str> = ENDLESS.iter().chain(&settings).copied().collect();
-    let mut run = start_preset("pendulum_ppo", &all);
-    let line = run.wait_for("updates from the first batch", |line| number(line, "updates") > 200 && line["value_loss"].is_number());
-    assert!(line["value_loss"].as_f64().unwrap() < 30.0, "{line}");
-    run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
-}
-
-#[test]
 fn two_learners_learn_as_one_does_where_everything_is_normalised() {
     // Where each scaled its part of a batch by what it had seen last, two of three seeds never left the smallest return.
     let acrobot = [
