@@ -37,22 +37,7 @@ fn cases() -> impl Iterator<Item = (Config, Box<dyn Algorithm>)> {
 
 /// A replay of this process alone, with one staging area.
 fn segment(algorithm: &dyn Algorithm) -> Segment {
-    let layout = Layout::new(LayoutParameters {
-        processes: 1,
-        stagers: 1,
-        staged_transitions: 64,
-        capacity: 1_024,
-        fanout: 16,
-        transition_words: algorithm.schema().words(),
-        published_values: 1,
-        learned_parameters: 1,
-        learner_state_values: 1,
-        statistics_values: 0,
-        learners: 1,
-        frames: 0,
-        frame_bytes: 0,
-        description_bytes: 4_096,
-    });
+    let layout = Layout::new(LayoutParameters { staged_transitions: 64, ..LayoutParameters::of_rows(algorithm.schema().words(), 1_024) });
     Segment::create_private(layout.unwrap(), &Description::default()).unwrap()
 }
 

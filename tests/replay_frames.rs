@@ -30,17 +30,10 @@ fn segment(capacity: usize, frames: usize, fanout: usize) -> Segment {
         processes: 2,
         stagers: 2,
         staged_transitions: STAGED,
-        capacity,
         fanout,
-        transition_words: schema.words(),
-        published_values: 1,
-        learned_parameters: 1,
-        learner_state_values: 4,
-        statistics_values: 0,
-        learners: 1,
         frames,
         frame_bytes: FRAME_BYTES,
-        description_bytes: 4096,
+        ..LayoutParameters::of_rows(schema.words(), capacity)
     });
     let description = Description { fields: schema.describe(), ..Description::default() };
     Segment::create_private(layout.expect("sizes within their limits"), &description).expect("memory")

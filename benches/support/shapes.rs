@@ -75,17 +75,10 @@ impl Shape {
             processes: PROCESSES,
             stagers: PROCESSES,
             staged_transitions: STAGED,
-            capacity: self.capacity,
             fanout,
-            transition_words: schema.words(),
-            published_values: 1,
-            learned_parameters: 1,
-            learner_state_values: 4,
-            statistics_values: 0,
-            learners: 1,
             frames: if observation.stack == 0 { 0 } else { self.capacity + self.capacity / 16 },
             frame_bytes: observation.frame_bytes(),
-            description_bytes: 4096,
+            ..LayoutParameters::of_rows(schema.words(), self.capacity)
         });
         let description = Description { environment: self.name.into(), fields: schema.describe(), ..Description::default() };
         (layout.expect("sizes within their limits"), description)

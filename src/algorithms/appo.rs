@@ -16,86 +16,41 @@
 use std::ops::Range;
 
 use super::distribution::{Distribution, Slopes};
-use super::policy_and_value::{CLIPPED, DIVERGENCE, ENTROPY, PolicyAndValue, VALUE_LOSS, mean_and_deviation};
+use super::policy_and_value::{CLIPPED, DIVERGENCE, ENTROPY, VALUE_LOSS, mean_and_deviation};
+use super::policy_gradient::{BLOCK_ROWS, Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
 use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
 use super::trained::Trained;
 use super::v_trace::{Traced, TracedStep, VTrace};
-use super::{Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
+use super::{Learning, Random};
 use crate::config::Config;
-use crate::config::schedule::linear;
 use crate::config::schema::{AlgorithmConfig, FragmentsConfig, OnFull};
-use crate::environments::EnvironmentSpec;
 use crate::experience::fragment::FragmentShape;
-use crate::experience::{Experience, FragmentBatch, Fragments, Reuse};
+use crate::experience::{FragmentBatch, Reuse};
 use crate::metrics::{Metric, Share};
-use crate::networks::NetworkSpec;
 use crate::replay::Batch;
 use crate::values::ValueBuffer;
 
-const NAME: &str = "appo";
 const IMPORTANCE_WEIGHT: Metric = Metric::mean("importance_weight");
 const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT, GRADIENT_NORM];
 
-/// Rows that go through the network at once: as many as stay in the caches.
-const BLOCK_ROWS: usize = 256;
 /// Smallest and largest weight that the divergence's penalty adapts to.
 const PENALTY: std::ops::RangeInclusive<f32> = 1e-4..=1e2;
 
-/// APPO in one environment.
-pub(super) struct Appo {
-    settings: AlgorithmConfig,
-    fragments: Fragments,
-    network: PolicyAndValue,
-}
-
-impl Appo {
-    pub(super) fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
-        let FragmentsConfig { kept_batches, uses, max_policy_lag_updates, on_full, .. } = config.fragments;
-        // What all actors complete next must overwrite none that waits.
-        let most_waiting = (on_full == OnFull::Wait).then(|| config.fragment_capacity() - config.most_fragments_in_flight());
-        let reuse = Reuse { kept_batches, uses, max_policy_lag_updates: Some(max_policy_lag_updates), most_waiting };
-        let fragments = Fragments::new(config, environment, reuse);
-        Ok(Self { settings: config.algorithm.clone(), fragments, network: PolicyAndValue::new(config, environment)? })
-    }
-}
-
-impl Algorithm for Appo {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn experience(&self) -> &dyn Experience {
-        &self.fragments
-    }
-
-    fn network(&self) -> &NetworkSpec {
-        self.network.network()
-    }
-
-    fn sizes(&self) -> Sizes {
-        let parameters = self.network().parameter_count();
-        let state = Trained::state_values(parameters, true) + 1;
-        Sizes { published: parameters, learned: parameters, state, statistics: 0 }
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    /// The policy explores by itself: 1 draws from it, 0 takes its most likely action.
-    fn exploration(&self, _environment: usize, _of: usize, _env_steps: u64) -> f32 {
-        1.0
-    }
-
-    fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
-        self.network.policy()
-    }
-
-    fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
-        let network = self.network.trained(seed, true)?;
-        Ok(Box::new(AppoLearning::new(&self.settings, self.fragments.shape(), self.network.distribution(), network)))
+/// What APPO is, as `config` describes it.
+pub(super) fn kind(config: &Config) -> Kind {
+    let FragmentsConfig { kept_batches, uses, max_policy_lag_updates, on_full, .. } = config.fragments;
+    // What all actors complete next must overwrite none that waits.
+    let most_waiting = (on_full == OnFull::Wait).then(|| config.fragment_capacity() - config.most_fragments_in_flight());
+    Kind {
+        name: "appo",
+        metrics: METRICS,
+        reuse: Reuse { kept_batches, uses, max_policy_lag_updates: Some(max_policy_lag_updates), most_waiting },
+        has_target_network: true,
+        // The penalty.
+        further_state_values: 1,
+        learning: |settings, shape, distribution, network| Box::new(AppoLearning::new(settings, shape, distribution, network)),
     }
 }
 
@@ -272,15 +227,13 @@ impl AppoLearning {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a weight needs no more than an f32")]
 impl Learning for AppoLearning {
     fn published(&mut self) -> &[f32] {
         self.network.online.parameters()
     }
 
     fn schedule(&mut self, env_steps: u64) {
-        let AlgorithmConfig { entropy_start, entropy_end, entropy_anneal_steps, .. } = self.settings;
-        self.entropy_coefficient = linear(entropy_start, entropy_end, env_steps, entropy_anneal_steps) as f32;
+        self.entropy_coefficient = entropy_coefficient(&self.settings, env_steps);
     }
 
     fn gradient(&mut self, batch: &Batch, _random: &mut Random, gradient: &mut [f32]) -> Share {

@@ -14,6 +14,7 @@ mod error;
 pub mod exploration;
 mod normalised;
 mod policy_and_value;
+mod policy_gradient;
 mod ppo;
 pub mod registry;
 mod sac;

@@ -15,85 +15,39 @@
 use rand::seq::SliceRandom;
 
 use super::distribution::{Distribution, Slopes};
-use super::policy_and_value::{CLIPPED, DIVERGENCE, ENTROPY, PolicyAndValue, VALUE_LOSS, mean_and_deviation};
+use super::policy_and_value::{CLIPPED, DIVERGENCE, ENTROPY, VALUE_LOSS, mean_and_deviation};
+use super::policy_gradient::{BLOCK_ROWS, Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
 use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
 use super::trained::Trained;
 use super::v_trace::{Traced, TracedStep, VTrace};
-use super::{Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
+use super::{Learning, Random};
 use crate::config::Config;
-use crate::config::schedule::linear;
 use crate::config::schema::{AlgorithmConfig, Surrogate};
-use crate::environments::EnvironmentSpec;
 use crate::experience::fragment::FragmentShape;
-use crate::experience::{Experience, FragmentBatch, Fragments, Reuse};
+use crate::experience::{FragmentBatch, Reuse};
 use crate::metrics::{Metric, Share};
-use crate::networks::NetworkSpec;
 use crate::replay::Batch;
 use crate::values::ValueBuffer;
 
-const NAME: &str = "ppo";
 const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, GRADIENT_NORM];
 
-/// Rows that go through the network at once: as many as stay in the caches.
-const BLOCK_ROWS: usize = 256;
-
-/// PPO in one environment.
-pub(super) struct Ppo {
-    settings: AlgorithmConfig,
-    fragments: Fragments,
-    network: PolicyAndValue,
-}
-
-impl Ppo {
-    pub(super) fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
-        let reuse = Reuse {
+/// What PPO is, as `config` describes it.
+pub(super) fn kind(config: &Config) -> Kind {
+    Kind {
+        name: "ppo",
+        metrics: METRICS,
+        reuse: Reuse {
             kept_batches: 1,
             uses: config.algorithm.epochs * config.algorithm.minibatches,
             max_policy_lag_updates: None,
             // Actors wait while a whole batch does.
             most_waiting: Some(config.fragments_per_batch().saturating_sub(1)),
-        };
-        let fragments = Fragments::new(config, environment, reuse);
-        Ok(Self { settings: config.algorithm.clone(), fragments, network: PolicyAndValue::new(config, environment)? })
-    }
-}
-
-impl Algorithm for Ppo {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn experience(&self) -> &dyn Experience {
-        &self.fragments
-    }
-
-    fn network(&self) -> &NetworkSpec {
-        self.network.network()
-    }
-
-    fn sizes(&self) -> Sizes {
-        let parameters = self.network().parameter_count();
-        Sizes { published: parameters, learned: parameters, state: Trained::state_values(parameters, false), statistics: 0 }
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    /// The policy explores by itself: 1 draws from it, 0 takes its most likely action.
-    fn exploration(&self, _environment: usize, _of: usize, _env_steps: u64) -> f32 {
-        1.0
-    }
-
-    fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
-        self.network.policy()
-    }
-
-    fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
-        let network = self.network.trained(seed, false)?;
-        Ok(Box::new(PpoLearning::new(&self.settings, self.fragments.shape(), self.network.distribution(), network)))
+        },
+        has_target_network: false,
+        further_state_values: 0,
+        learning: |settings, shape, distribution, network| Box::new(PpoLearning::new(settings, shape, distribution, network)),
     }
 }
 
@@ -237,7 +191,7 @@ impl PpoLearning {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a weight needs no more than an f32")]
+#[expect(clippy::cast_possible_truncation, reason = "a discount needs no more than an f32")]
 impl Learning for PpoLearning {
     fn published(&mut self) -> &[f32] {
         self.network.online.parameters()
@@ -272,8 +226,7 @@ impl Learning for PpoLearning {
     }
 
     fn schedule(&mut self, env_steps: u64) {
-        let AlgorithmConfig { entropy_start, entropy_end, entropy_anneal_steps, .. } = self.settings;
-        self.entropy_coefficient = linear(entropy_start, entropy_end, env_steps, entropy_anneal_steps) as f32;
+        self.entropy_coefficient = entropy_coefficient(&self.settings, env_steps);
     }
 
     fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share {

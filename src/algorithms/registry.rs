@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::appo::Appo;
 use super::deterministic::Deterministic;
 use super::dqn::Dqn;
 use super::normalised::Normalised;
-use super::ppo::Ppo;
+use super::policy_gradient::PolicyGradient;
 use super::sac::Sac;
-use super::{Algorithm, AlgorithmError, Normalisation, ddpg, td3};
+use super::{Algorithm, AlgorithmError, Normalisation, appo, ddpg, ppo, td3};
 use crate::config::{AlgorithmKey, Config};
 use crate::environments::EnvironmentSpec;
 
@@ -92,8 +91,8 @@ impl Algorithms {
             "ddpg" => Box::new(Deterministic::new(&config, environment, ddpg::settings(&config))?),
             "td3" => Box::new(Deterministic::new(&config, environment, td3::settings(&config))?),
             "sac" => Box::new(Sac::new(&config, environment)?),
-            "appo" => Box::new(Appo::new(&config, environment)?),
-            "ppo" => Box::new(Ppo::new(&config, environment)?),
+            "appo" => Box::new(PolicyGradient::new(&config, environment, appo::kind(&config))?),
+            "ppo" => Box::new(PolicyGradient::new(&config, environment, ppo::kind(&config))?),
             _ => (self.own(name).expect("its keys were resolved").build)(&config, environment)?,
         };
         if algorithm.name() != name {

@@ -87,22 +87,7 @@ mod tests {
     #[test]
     fn what_the_thread_said_when_it_panicked_is_what_the_learner_says() {
         let schema = Schema::new(vec![Field::new("number", Element::I32, 1)]);
-        let layout = Layout::new(LayoutParameters {
-            processes: 1,
-            stagers: 1,
-            staged_transitions: 1,
-            capacity: 64,
-            fanout: 16,
-            transition_words: schema.words(),
-            published_values: 1,
-            learned_parameters: 1,
-            learner_state_values: 1,
-            statistics_values: 0,
-            learners: 1,
-            frames: 0,
-            frame_bytes: 0,
-            description_bytes: 4_096,
-        });
+        let layout = Layout::new(LayoutParameters::of_rows(schema.words(), 64));
         let segment = Segment::create_private(layout.unwrap(), &Description::default()).unwrap();
         // Rows of other fields than those of the replay: the thread refuses to write them.
         let other = Batch::new(&Schema::new(vec![Field::new("number", Element::F64, 1)]), 4);

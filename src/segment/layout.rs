@@ -229,6 +229,26 @@ impl LayoutParameters {
         self.stagers.saturating_add(1)
     }
 
+    /// Of rows alone: one process that stages them one at a time, and learners that share next to nothing.
+    pub fn of_rows(transition_words: usize, capacity: usize) -> Self {
+        Self {
+            processes: 1,
+            stagers: 1,
+            staged_transitions: 1,
+            capacity,
+            fanout: 16,
+            transition_words,
+            published_values: 1,
+            learned_parameters: 1,
+            learner_state_values: 1,
+            statistics_values: 0,
+            learners: 1,
+            frames: 0,
+            frame_bytes: 0,
+            description_bytes: 4_096,
+        }
+    }
+
     /// Transitions that one operation may move at most: so few that all writers together cannot hold every slot, and
     /// so few, in number and in bytes, that a repair waits for it but shortly.
     pub fn chunk(&self) -> usize {

@@ -120,17 +120,11 @@ impl Options {
             processes: 2 * self.participants,
             stagers: self.participants,
             staged_transitions: STAGED_TRANSITIONS,
-            capacity: self.capacity,
             fanout: if self.prioritized { FANOUT } else { 0 },
-            transition_words: schema.words(),
-            published_values: 1,
-            learned_parameters: 1,
-            learner_state_values: 1,
-            statistics_values: 0,
-            learners: 1,
             frames: self.frames,
             frame_bytes: schema.frame_bytes(),
             description_bytes: DESCRIPTION_BYTES,
+            ..LayoutParameters::of_rows(schema.words(), self.capacity)
         })?;
         Ok((schema, layout))
     }

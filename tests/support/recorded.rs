@@ -34,17 +34,9 @@ impl<E: Experience> Recorded<E> {
             processes,
             stagers: processes,
             staged_transitions: staged,
-            capacity,
-            fanout: 16,
-            transition_words: schema.words(),
-            published_values: 1,
-            learned_parameters: 1,
-            learner_state_values: 4,
-            statistics_values: 0,
-            learners: 1,
             frames,
             frame_bytes: schema.frame_bytes(),
-            description_bytes: 4_096,
+            ..LayoutParameters::of_rows(schema.words(), capacity)
         });
         let segment = Segment::create(layout.expect("sizes within their limits"), &super::run::description(&schema), false);
         Self { experience, segment: segment.expect("memory"), run }

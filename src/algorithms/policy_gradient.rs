@@ -1,0 +1,87 @@
+//! What the algorithms have in common that learn a policy and a value from fragments: everything but the learner's side.
+
+use super::distribution::Distribution;
+use super::policy_and_value::PolicyAndValue;
+use super::trained::Trained;
+use super::{Algorithm, AlgorithmError, Learning, Policy, Sizes};
+use crate::config::Config;
+use crate::config::schedule::linear;
+use crate::config::schema::AlgorithmConfig;
+use crate::environments::EnvironmentSpec;
+use crate::experience::fragment::FragmentShape;
+use crate::experience::{Experience, Fragments, Reuse};
+use crate::metrics::Metric;
+use crate::networks::NetworkSpec;
+
+/// Rows that go through the network at once: as many as stay in the caches.
+pub(super) const BLOCK_ROWS: usize = 256;
+
+/// What tells one of these algorithms from another.
+pub(super) struct Kind {
+    pub(super) name: &'static str,
+    pub(super) metrics: &'static [Metric],
+    pub(super) reuse: Reuse,
+    pub(super) has_target_network: bool,
+    /// Values of a learner's state beside those of its networks.
+    pub(super) further_state_values: usize,
+    pub(super) learning: fn(&AlgorithmConfig, &FragmentShape, Distribution, Trained) -> Box<dyn Learning>,
+}
+
+/// One of them, in one environment.
+pub(super) struct PolicyGradient {
+    kind: Kind,
+    settings: AlgorithmConfig,
+    fragments: Fragments,
+    network: PolicyAndValue,
+}
+
+impl PolicyGradient {
+    pub(super) fn new(config: &Config, environment: &EnvironmentSpec, kind: Kind) -> Result<Self, AlgorithmError> {
+        let fragments = Fragments::new(config, environment, kind.reuse);
+        Ok(Self { kind, settings: config.algorithm.clone(), fragments, network: PolicyAndValue::new(config, environment)? })
+    }
+}
+
+impl Algorithm for PolicyGradient {
+    fn name(&self) -> &'static str {
+        self.kind.name
+    }
+
+    fn experience(&self) -> &dyn Experience {
+        &self.fragments
+    }
+
+    fn network(&self) -> &NetworkSpec {
+        self.network.network()
+    }
+
+    fn sizes(&self) -> Sizes {
+        let parameters = self.network().parameter_count();
+        let state = Trained::state_values(parameters, self.kind.has_target_network) + self.kind.further_state_values;
+        Sizes { published: parameters, learned: parameters, state, statistics: 0 }
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        self.kind.metrics
+    }
+
+    /// The policy explores by itself: 1 draws from it, 0 takes its most likely action.
+    fn exploration(&self, _environment: usize, _of: usize, _env_steps: u64) -> f32 {
+        1.0
+    }
+
+    fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
+        self.network.policy()
+    }
+
+    fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
+        let network = self.network.trained(seed, self.kind.has_target_network)?;
+        Ok((self.kind.learning)(&self.settings, self.fragments.shape(), self.network.distribution(), network))
+    }
+}
+
+/// Weight of the policy's entropy after `env_steps`.
+#[expect(clippy::cast_possible_truncation, reason = "a weight needs no more than an f32")]
+pub(super) fn entropy_coefficient(settings: &AlgorithmConfig, env_steps: u64) -> f32 {
+    linear(settings.entropy_start, settings.entropy_end, env_steps, settings.entropy_anneal_steps) as f32
+}
