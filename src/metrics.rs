@@ -196,7 +196,7 @@ pub struct Share {
     /// Largest importance weight, not yet divided by anything: the largest of all parts is only known once all learners
     /// have spoken. 1 where samples have no weights.
     pub largest_weight: f64,
-    /// Environment steps of the run when it was made: of all parts the largest, so that all learners apply the same schedules.
+    /// Environment steps of the run when it was made: of all parts the largest, so that all learners take the same step.
     pub env_steps: u64,
     /// The metrics.
     pub tally: Tally,

@@ -93,6 +93,8 @@ fn actors_and_learners_of_a_run_from_fragments_may_be_killed() {
     let of_both = ["policy_loss", "value_loss", "entropy", "kl", "clipped_share"];
     survives_kills("cartpole_appo", &[&of_both[..], &["importance_weight"]].concat());
     survives_kills("cartpole_ppo", &of_both);
+    // Learners settle on statistics here.
+    survives_kills("pendulum_ppo", &of_both);
 }
 
 #[test]

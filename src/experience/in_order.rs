@@ -113,4 +113,50 @@ impl Source for InOrder<'_> {
     }
 
     fn learned(&mut self, _errors: &[f32]) {}
+
+    fn begin_anew(&mut self) {
+        // Of several batches each learner takes any: there is no step to keep.
+        if self.reuse.kept_batches == 1 {
+            self.spare.extend(self.kept.drain(..).map(|kept| kept.batch));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::environments::registry;
+    use crate::experience::fragment::FragmentShape;
+    use crate::replay::{FRESH, StagingArea};
+    use crate::segment::processes::Role;
+    use crate::segment::{Description, Layout, LayoutParameters, Region, Segment};
+
+    #[test]
+    fn a_batch_is_handed_out_so_often_and_no_more_once_learners_begin_anew() {
+        let schema = FragmentShape::new(4, &registry::spec("CartPole-v1").unwrap()).schema();
+        let layout = Layout::new(LayoutParameters { processes: 2, ..LayoutParameters::of_rows(schema.words(), 64) }).unwrap();
+        let segment = Segment::create_private(layout, &Description::default()).unwrap();
+        let process = segment.processes().slot(0);
+        assert!(process.reserve(Role::Learner, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
+        let mut replay = Replay::new(&segment, schema.clone(), process);
+        for _ in 0..8 {
+            let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), 0);
+            area.write(&schema).commit(Some(FRESH));
+            replay.flush(area);
+        }
+        let reuse = Reuse { kept_batches: 1, uses: 3, max_policy_lag_updates: None, most_waiting: None };
+        let mut source = InOrder::new(reuse, 2, &schema, &Seat { segment: &segment, process, seed: 1, threads: None });
+        let mut random = Random::seed_from_u64(1);
+        let mut is_new = |source: &mut InOrder<'_>| {
+            let drawn = source.next(0, &mut random).unwrap();
+            drawn.batch.is_some().then_some(drawn.is_new)
+        };
+        assert_eq!([(); 4].map(|()| is_new(&mut source)), [Some(true), Some(false), Some(false), Some(true)]);
+        source.begin_anew();
+        assert_eq!([(); 2].map(|()| is_new(&mut source)), [Some(true), Some(false)]);
+        source.begin_anew();
+        assert_eq!([(); 4].map(|()| is_new(&mut source)), [Some(true), Some(false), Some(false), None], "all eight were handed out");
+    }
 }

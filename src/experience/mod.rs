@@ -129,6 +129,9 @@ pub trait Source {
 
     /// The absolute errors that the learner found in the batch handed out last, in its order.
     fn learned(&mut self, errors: &[f32]);
+
+    /// Other learners take part from now on: hand out a new batch next, if all are to learn from theirs in step.
+    fn begin_anew(&mut self) {}
 }
 
 /// A batch, lent out by a [`Source`].

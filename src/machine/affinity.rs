@@ -5,6 +5,7 @@
 //! kernel shares them out better than any plan: it sees who waits for the rate limiter and whose core is idle.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -92,13 +93,15 @@ pub fn bind_current_process(cores: &[usize]) -> Result<(), AffinityError> {
 
 /// Most looks at the threads of a process, if it starts more all the time.
 const MOST_LOOKS: u32 = 10;
+/// A thread has the cores of the one that starts it some moments before it can be seen.
+const UNSEEN: Duration = Duration::from_millis(1);
 
 /// Lets every thread of the process `pid`, and those that it will start, run on all of `cores`.
 ///
 /// # Errors
 /// As [`bind_current_process`]; a thread that has ended meanwhile is none.
 pub fn bind_process(pid: Pid, cores: &[usize]) -> Result<(), AffinityError> {
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut looks_without_new) = (BTreeSet::new(), 0);
     for _ in 0..MOST_LOOKS {
         let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Ok(()) };
         let threads = threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok());
@@ -109,10 +112,12 @@ pub fn bind_process(pid: Pid, cores: &[usize]) -> Result<(), AffinityError> {
                 Err(error) => return Err(error),
             }
         }
-        // Else one of them may have started another before it was bound, on the cores of before.
-        if new.is_empty() {
+        // Any of them may have started another before it was bound, on the cores of before.
+        looks_without_new = if new.is_empty() { looks_without_new + 1 } else { 0 };
+        if looks_without_new == 2 {
             break;
         }
+        std::thread::sleep(UNSEEN);
     }
     Ok(())
 }

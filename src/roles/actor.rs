@@ -276,7 +276,7 @@ impl<'a> Actor<'a> {
         let lag = run.control().updates().load(Ordering::Relaxed).saturating_sub(self.parameters.updates);
         run.process.counters().add(Counter::PolicyLagSum, lag * pending);
         run.process.counters().raise(Counter::PolicyLagMax, lag);
-        // First: whoever learns from these rows scales them with what was seen in them.
+        // First: whoever takes these rows should scale them with what was seen in them.
         if let Some(statistics) = &mut self.statistics {
             statistics.publish();
         }

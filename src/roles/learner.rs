@@ -58,6 +58,8 @@ pub struct Learner<'a> {
     updates: u64,
     /// What the next batch is normalised with, where that has changed.
     statistics: Option<Statistics>,
+    /// Epoch of the view in which statistics were settled on last.
+    settled_in: Option<u32>,
     gradient: Vec<f32>,
     state: Vec<f32>,
     random: Random,
@@ -81,6 +83,7 @@ impl<'a> Learner<'a> {
             view: View::default(),
             updates: 0,
             statistics: None,
+            settled_in: None,
             gradient: vec![0.0; sizes.learned],
             state: vec![0.0; sizes.state],
             random: run.random(),
@@ -180,6 +183,8 @@ impl<'a> Learner<'a> {
             }
             if view.contains(self.run.number) && (self.lead_on(view) || self.follow(view)) {
                 self.view = view;
+                // Members begin together, with batches too: what is scaled, and when, is the same for all.
+                self.source.begin_anew();
                 return true;
             }
             self.run.process.enter(Phase::Exchange);
@@ -219,8 +224,9 @@ impl<'a> Learner<'a> {
         }
         self.learning.restore(&self.state);
         self.updates = updates;
-        // A state is without the statistics: without a look at them, this learner would publish unscaled until its next one.
-        if self.run.algorithm.normalisation().is_needed() {
+        self.statistics = None;
+        // A state is without the statistics: without a look at them, a leader would publish unscaled until it has settled on some.
+        if epoch.is_none() && self.run.algorithm.normalisation().is_needed() {
             self.learning.observe(&seen_by_actors(self.run));
         }
         true
@@ -236,37 +242,39 @@ impl<'a> Learner<'a> {
         self.board.publish(&[self.learning.published()], notes);
     }
 
-    /// Now and then, settle with the other learners what the next batches are normalised with. The leader says it: parts of an update that were
-    /// scaled differently would contradict each other. `false` when the view changed or the run ended meanwhile.
+    /// Now and then, and first of all under each view, settle with the other learners what the next batches are normalised with. The leader
+    /// says it: parts of an update that were scaled differently would contradict each other. `false` when the view changed or the run ended meanwhile.
     ///
     /// Nobody misses what the leader says. It says the next only updates later, and no update is complete before all members have gone on
     /// from here.
     fn settle_statistics(&mut self) -> bool {
         let (run, view) = (self.run, self.view);
-        let Some(board) = run.segment.settled_statistics().filter(|_| self.updates.is_multiple_of(OBSERVE_INTERVAL_UPDATES)) else {
-            return true;
-        };
+        let is_time = self.settled_in != Some(view.epoch) || self.updates.is_multiple_of(OBSERVE_INTERVAL_UPDATES);
+        let Some(board) = run.segment.settled_statistics().filter(|_| is_time) else { return true };
         let (mut values, settled) = (vec![0.0; board.len()], [self.updates, u64::from(view.epoch)]);
         // Once for an update, however often it is attempted: others may have heard it.
         if self.leads() && board.read(&mut values).is_none_or(|(_, [.., updates, epoch])| [updates, epoch] != settled) {
             let [observations, returns] = seen_by_actors(run).publish(&mut values);
             board.publish(&[&values], [observations, returns, settled[0], settled[1]]);
         }
-        loop {
+        for looks in 1.. {
             if let Some((_, [observations, returns, updates, epoch])) = board.read(&mut values)
                 && [updates, epoch] == settled
             {
                 let mut statistics = Statistics::new(run.environment.observation.len());
                 statistics.merge(&values, [observations, returns]);
-                self.statistics = Some(statistics);
-                return true;
+                (self.statistics, self.settled_in) = (Some(statistics), Some(view.epoch));
+                break;
             }
             run.process.enter(Phase::Exchange);
             if View::load(run.control().membership()) != view || run.is_over() {
                 return false;
             }
-            std::thread::sleep(NO_BATCH_PAUSE);
+            // The leader is seldom far behind.
+            if looks < SPINS { std::thread::yield_now() } else { std::thread::sleep(NO_BATCH_PAUSE) }
         }
+        self.count(Counter::ExchangeNs);
+        true
     }
 
     fn wait_for_batch(&mut self) -> bool {
