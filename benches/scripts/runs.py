@@ -72,6 +72,9 @@ class Run:
         return lines
 
     def metrics(self):
+        """What it wrote so far; an error once it has failed, so that nobody waits for more."""
+        if self.process.poll() not in (None, 0):
+            raise RuntimeError(f"the supervisor failed:\n{self.process.stderr.read()}")
         return self.lines("metrics.jsonl")
 
     def summary(self):

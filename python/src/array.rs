@@ -38,35 +38,69 @@ pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
     object.get_refcnt()
 }
 
+/// Most bytes of an array that is copied. NumPy's bookkeeping of who reads what costs as much as copying these.
+const SMALL_BYTES: usize = 2_048;
+
+/// An array in C order, and how its values are read.
+pub(crate) struct Values<'py, T: NumpyElement> {
+    array: Bound<'py, PyArrayDyn<T>>,
+    held: Held<'py, T>,
+}
+
+/// A small array's values are copied, a larger one's are borrowed.
+enum Held<'py, T: NumpyElement> {
+    Copied(Vec<T>),
+    Borrowed(PyReadonlyArrayDyn<'py, T>),
+}
+
+impl<'py, T: NumpyElement> Values<'py, T> {
+    fn of(value: &Bound<'py, PyAny>) -> Option<Self> {
+        let array = value.cast::<PyArrayDyn<T>>().ok()?;
+        let held = if array.len() * size_of::<T>() <= SMALL_BYTES {
+            if !array.is_c_contiguous() {
+                return None;
+            }
+            Held::Copied(array.to_vec().ok()?)
+        } else {
+            Held::Borrowed(array.try_readonly().ok().filter(|array| array.is_c_contiguous())?)
+        };
+        Some(Self { array: array.clone(), held })
+    }
+
+    fn slice(&self) -> &[T] {
+        match &self.held {
+            Held::Copied(values) => values,
+            Held::Borrowed(array) => array.as_slice().unwrap_or(&[]),
+        }
+    }
+}
+
 macro_rules! arrays {
     ($($variant:ident $type:ty, $read:expr);* $(;)?) => {
         /// An array that is read, in C order.
         pub(crate) enum ReadArray<'py> {
-            $($variant(PyReadonlyArrayDyn<'py, $type>),)*
+            $($variant(Values<'py, $type>),)*
         }
 
         impl<'py> ReadArray<'py> {
             /// `value`, if it is an array of this type in C order.
             pub(crate) fn of(value: &Bound<'py, PyAny>, element: Element) -> Option<Self> {
                 match element {
-                    $(Element::$variant => {
-                        let array = value.cast::<PyArrayDyn<$type>>().ok()?;
-                        array.is_c_contiguous().then(|| array.try_readonly().ok()).flatten().map(Self::$variant)
-                    })*
+                    $(Element::$variant => Values::of(value).map(Self::$variant),)*
                 }
             }
 
             /// Its shape.
             pub(crate) fn shape(&self) -> &[usize] {
                 match self {
-                    $(Self::$variant(array) => array.shape(),)*
+                    $(Self::$variant(values) => values.array.shape(),)*
                 }
             }
 
             /// Its values' bytes.
             pub(crate) fn bytes(&self) -> &[u8] {
                 match self {
-                    $(Self::$variant(array) => array.as_slice().map_or(&[], $read),)*
+                    $(Self::$variant(values) => $read(values.slice()),)*
                 }
             }
         }
@@ -74,18 +108,18 @@ macro_rules! arrays {
 }
 
 arrays! {
-    Bool bool, |values| cast_slice(values);
-    I8 i8, |values| cast_slice(values);
-    U8 u8, |values| values;
-    I16 i16, |values| cast_slice(values);
-    U16 u16, |values| cast_slice(values);
-    F16 f16, |values| cast_slice(values);
-    I32 i32, |values| cast_slice(values);
-    U32 u32, |values| cast_slice(values);
-    F32 f32, |values| cast_slice(values);
-    I64 i64, |values| cast_slice(values);
-    U64 u64, |values| cast_slice(values);
-    F64 f64, |values| cast_slice(values);
+    Bool bool, cast_slice;
+    I8 i8, cast_slice;
+    U8 u8, std::convert::identity;
+    I16 i16, cast_slice;
+    U16 u16, cast_slice;
+    F16 f16, cast_slice;
+    I32 i32, cast_slice;
+    U32 u32, cast_slice;
+    F32 f32, cast_slice;
+    I64 i64, cast_slice;
+    U64 u64, cast_slice;
+    F64 f64, cast_slice;
 }
 
 /// An array that this package made, to be filled. Truth values are filled as the bytes that they are.

@@ -120,8 +120,11 @@ pub(crate) fn flat<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str)
 
 /// A plain number of Python or NumPy, which would take an array a microsecond.
 fn number<'py>(value: &Bound<'py, PyAny>, element: Element) -> Option<Input<'py>> {
+    let plain = |value: &Bound<'py, PyAny>| {
+        value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyBool>()
+    };
     let scalar;
-    let value = if value.is_instance(generic(value.py())?).ok()? {
+    let value = if !plain(value) && value.is_instance(generic(value.py())?).ok()? {
         scalar = value.call_method0(intern!(value.py(), "item")).ok()?;
         &scalar
     } else {

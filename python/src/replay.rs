@@ -186,7 +186,7 @@ impl Replay {
             });
             let mut slots = Vec::with_capacity(rows);
             released(py, timeout, |patience| held.add(&columns, rows, errors, &copies.slots, patience, &mut slots))?;
-            Ok(slots.into_pyarray(py))
+            Ok(PyArray1::from_slice(py, &slots))
         })
     }
 

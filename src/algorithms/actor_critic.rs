@@ -84,7 +84,7 @@ impl ActorCritic {
     }
 
     /// `learning` in the form that suits the device: a CPU takes a large batch in blocks.
-    pub(super) fn suited(&self, learning: impl Learning + 'static) -> Box<dyn Learning> {
+    pub(super) fn for_device(&self, learning: impl Learning + 'static) -> Box<dyn Learning> {
         let learning = Box::new(learning);
         if self.device == Device::Cpu { Box::new(Blockwise::new(learning)) } else { learning }
     }

@@ -24,7 +24,7 @@ pub(super) struct Critics {
 
 /// Which critic the policy climbs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Climb {
+pub(super) enum PolicyObjective {
     /// The first (DDPG, TD3).
     First,
     /// In every state the one that values the action less (SAC).
@@ -106,10 +106,10 @@ impl Critics {
     }
 
     /// Values of each row of `input`, and their derivative with respect to the input (rows x input).
-    pub(super) fn climb(&mut self, input: &[f32], rows: usize, climb: Climb) -> (&[f32], &[f32]) {
-        let climbed = match climb {
-            Climb::First => 1,
-            Climb::Smallest => self.networks.len(),
+    pub(super) fn action_gradient(&mut self, input: &[f32], rows: usize, objective: PolicyObjective) -> (&[f32], &[f32]) {
+        let climbed = match objective {
+            PolicyObjective::First => 1,
+            PolicyObjective::Smallest => self.networks.len(),
         };
         for (network, values) in self.networks[..climbed].iter_mut().zip(&mut self.values) {
             values.resize(rows, 0.0);

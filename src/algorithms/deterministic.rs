@@ -6,7 +6,7 @@ use rand_distr::StandardNormal;
 
 use super::action::uniform;
 use super::actor_critic::ActorCritic;
-use super::critics::{Climb, Critics, join};
+use super::critics::{Critics, PolicyObjective, join};
 use super::state::{StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean};
 use super::trained::Trained;
@@ -80,7 +80,7 @@ impl Algorithm for Deterministic {
     }
 
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
-        Ok(self.shared.suited(DeterministicLearning::new(&self.shared, self.settings, seed)?))
+        Ok(self.shared.for_device(DeterministicLearning::new(&self.shared, self.settings, seed)?))
     }
 }
 
@@ -178,8 +178,8 @@ impl DeterministicLearning {
             }
         }
         join(next_observations, &self.actions, rows, &mut self.joined);
-        let following = self.critics.target_values(&self.joined, rows);
-        bootstrap(batch, following, &mut self.targets);
+        let bootstrap_values = self.critics.target_values(&self.joined, rows);
+        bootstrap(batch, bootstrap_values, &mut self.targets);
     }
 
     /// The gradient of minus the value of the policy's actions; returns the sum of that loss.
@@ -187,7 +187,7 @@ impl DeterministicLearning {
         self.policy.online.forward(observations.into(), rows, &mut self.actions);
         squash(&mut self.actions);
         join(observations, &self.actions, rows, &mut self.joined);
-        let (values, slopes) = self.critics.climb(&self.joined, rows, Climb::First);
+        let (values, slopes) = self.critics.action_gradient(&self.joined, rows, PolicyObjective::First);
         let (width, length) = (slopes.len() / rows, self.actions.len() / rows);
         self.action_gradient.clear();
         for (slopes, actions) in slopes.chunks_exact(width).zip(self.actions.chunks_exact(length)) {

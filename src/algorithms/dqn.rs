@@ -217,10 +217,10 @@ impl Learning for DqnLearning {
             let range = row * actions..(row + 1) * actions;
             let next_target = &buffers.next_target_values[range.clone()];
             let chooser = if self.double { &buffers.next_values[range.clone()] } else { next_target };
-            let following = if is_terminated(flags[row]) { 0.0 } else { discounts[row] * next_target[greedy(chooser)] };
+            let bootstrap_value = if is_terminated(flags[row]) { 0.0 } else { discounts[row] * next_target[greedy(chooser)] };
             let action = usize::try_from(taken[row]).unwrap_or(0).min(actions - 1);
             let value = buffers.values[range.start + action];
-            let error = value - (rewards[row] + following);
+            let error = value - (rewards[row] + bootstrap_value);
             let (loss, slope) = self.loss.at(error);
             let weight = batch.weights[row];
             buffers.output_gradient[range.start + action] = weight * slope;

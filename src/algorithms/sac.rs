@@ -12,7 +12,7 @@
 
 use super::action::uniform;
 use super::actor_critic::ActorCritic;
-use super::critics::{Climb, Critics, join};
+use super::critics::{Critics, PolicyObjective, join};
 use super::squashed_gaussian::{Draws, draw_one, most_likely};
 use super::state::{COUNT_VALUES, StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean};
@@ -73,7 +73,7 @@ impl Algorithm for Sac {
     }
 
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
-        Ok(self.shared.suited(SacLearning::new(&self.shared, seed)?))
+        Ok(self.shared.for_device(SacLearning::new(&self.shared, seed)?))
     }
 }
 
@@ -182,7 +182,7 @@ struct SacLearning {
     output_gradient: Vec<f32>,
     draws: Draws,
     targets: Vec<f32>,
-    following: Vec<f32>,
+    bootstrap_values: Vec<f32>,
     joined: Vec<f32>,
 }
 
@@ -200,7 +200,7 @@ impl SacLearning {
             output_gradient: Vec::new(),
             draws: Draws::default(),
             targets: Vec::new(),
-            following: Vec::new(),
+            bootstrap_values: Vec::new(),
             joined: Vec::new(),
         })
     }
@@ -213,9 +213,10 @@ impl SacLearning {
         self.draws.draw(&self.outputs, self.action_elements, random);
         join(next_observations, &self.draws.actions, rows, &mut self.joined);
         let (values, temperature) = (self.critics.target_values(&self.joined, rows), self.temperature.value());
-        self.following.clear();
-        self.following.extend(values.iter().zip(&self.draws.log_densities).map(|(value, log_density)| value - temperature * log_density));
-        bootstrap(batch, &self.following, &mut self.targets);
+        self.bootstrap_values.clear();
+        self.bootstrap_values
+            .extend(values.iter().zip(&self.draws.log_densities).map(|(value, log_density)| value - temperature * log_density));
+        bootstrap(batch, &self.bootstrap_values, &mut self.targets);
     }
 
     /// The gradient of `temperature * log density - value`; returns the sum of that loss.
@@ -224,7 +225,7 @@ impl SacLearning {
         self.draws.draw(&self.outputs, self.action_elements, random);
         join(observations, &self.draws.actions, rows, &mut self.joined);
         let temperature = self.temperature.value();
-        let (values, slopes) = self.critics.climb(&self.joined, rows, Climb::Smallest);
+        let (values, slopes) = self.critics.action_gradient(&self.joined, rows, PolicyObjective::Smallest);
         self.draws.policy_gradient(&self.outputs, slopes, temperature, &mut self.output_gradient);
         let losses = values.iter().zip(&self.draws.log_densities).map(|(value, log_density)| temperature * log_density - value);
         let loss = losses.map(f64::from).sum();

@@ -23,6 +23,7 @@ mod mujoco;
 mod native;
 mod normal;
 mod observed;
+mod origin;
 mod pendulum;
 mod power;
 mod progress;

@@ -11,40 +11,15 @@ use super::mountain_car::MountainCar;
 use super::mountain_car_continuous::MountainCarContinuous;
 use super::mujoco;
 use super::native::{Dynamics, Native};
+use super::origin::{Entry, Origin, SUGGESTION_SIMILARITY, takes_no_arguments};
 use super::pendulum::Pendulum;
 use super::python::InPython;
 use super::rally::Rally;
 use super::request::{EnvironmentRequest, Examined};
 use super::{Environment, EnvironmentError, EnvironmentSpec};
 
-/// Similarity (0 to 1, Jaro-Winkler) from which a name is taken for a misspelling of another.
-const SUGGESTION_SIMILARITY: f64 = 0.8;
-
-/// Where environments come from.
-pub(super) trait Origin: Sync {
-    /// As [`EnvironmentRequest::make`].
-    fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError>;
-
-    /// As [`EnvironmentRequest::examine`].
-    fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError>;
-
-    /// As [`EnvironmentRequest::needs_python`].
-    fn needs_python(&self) -> bool {
-        false
-    }
-}
-
 /// Origins by the prefix of their ids.
 const PREFIXES: [(&str, &dyn Origin); 3] = [(atari::PREFIX, &AtariGames), ("gymnasium:", &InPython), ("python:", &InPython)];
-
-/// An environment that is part of this program.
-pub(super) struct Entry {
-    pub(super) id: &'static str,
-    /// Names and versions of what it runs on, besides this program.
-    pub(super) software: &'static [(&'static str, &'static str)],
-    pub(super) spec: fn() -> Result<EnvironmentSpec, EnvironmentError>,
-    pub(super) make: fn() -> Result<Box<dyn Environment>, EnvironmentError>,
-}
 
 const fn native<D: Dynamics + Default + 'static>(id: &'static str) -> Entry {
     Entry { id, software: &[], spec: || Ok(D::spec()), make: || Ok(Box::new(Native::new(D::default()))) }
@@ -98,6 +73,33 @@ pub fn make(id: &str) -> Result<Box<dyn Environment>, EnvironmentError> {
 /// As there.
 pub fn spec(id: &str) -> Result<EnvironmentSpec, EnvironmentError> {
     EnvironmentRequest::new(id).examine().map(|examined| examined.spec)
+}
+
+/// Of the environments of this library.
+impl EnvironmentRequest {
+    /// Make one of this library; it has to be reset before its first step. [`Environments::make`] knows those of a program too.
+    ///
+    /// # Errors
+    /// [`EnvironmentError::Unknown`], with the nearest name if one is near; for a MuJoCo environment
+    /// [`EnvironmentError::NotBuilt`], [`EnvironmentError::Model`] or [`EnvironmentError::LibraryVersion`]; for an environment in Python whatever its
+    /// constructor raises, and [`EnvironmentError::NotPrepared`] in a process that was not prepared for Python.
+    pub fn make(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
+        Environments::default().make(self)
+    }
+
+    /// What is fixed about it and what it runs on; an environment in Python is reset and stepped once for it. Runs no Python in this
+    /// process, so that it may fork afterwards.
+    ///
+    /// # Errors
+    /// As [`make`](Self::make), without the need to be prepared.
+    pub fn examine(&self) -> Result<Examined, EnvironmentError> {
+        Environments::default().examine(self)
+    }
+
+    /// Whether it is stepped by Python, so that the process must be prepared.
+    pub fn needs_python(&self) -> bool {
+        Environments::default().origin_of(self).is_ok_and(|origin| origin.needs_python())
+    }
 }
 
 impl Environments {
@@ -171,36 +173,6 @@ impl Origin for Own {
     fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
         Ok(Examined { spec: self.make(request)?.spec().clone(), software: Vec::new() })
     }
-}
-
-impl Origin for Entry {
-    fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
-        takes_no_arguments(self.id, request)?;
-        (self.make)()
-    }
-
-    fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
-        takes_no_arguments(self.id, request)?;
-        let software = self.software.iter().map(|&(name, version)| (name.to_owned(), version.to_owned())).collect();
-        Ok(Examined { spec: (self.spec)()?, software })
-    }
-}
-
-fn takes_no_arguments(id: &str, request: &EnvironmentRequest) -> Result<(), EnvironmentError> {
-    if request.arguments()?.is_empty() {
-        return Ok(());
-    }
-    Err(EnvironmentError::TakesNoArguments { id: id.into(), given: request.keyword_arguments.clone() })
-}
-
-/// The name most like `asked`, if one is like it.
-pub(super) fn most_similar<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    names
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(asked, name), name))
-        .filter(|(similarity, _)| *similarity >= SUGGESTION_SIMILARITY)
-        .max_by(|(left, _), (right, _)| left.total_cmp(right))
-        .map(|(_, name)| name)
 }
 
 fn nearest<'a>(id: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {

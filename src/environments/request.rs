@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::registry::Environments;
-use super::{Environment, EnvironmentError, EnvironmentSpec};
+use super::{EnvironmentError, EnvironmentSpec};
 
 /// How long an environment may take to be made, unless somebody says otherwise.
 const DEFAULT_PATIENCE: Duration = Duration::from_mins(1);
@@ -55,30 +54,6 @@ impl EnvironmentRequest {
             purpose: Purpose::Evaluation,
             patience: DEFAULT_PATIENCE,
         }
-    }
-
-    /// Make one of this library; it has to be reset before its first step. [`Environments::make`] knows those of a program too.
-    ///
-    /// # Errors
-    /// [`EnvironmentError::Unknown`], with the nearest name if one is near; for a MuJoCo environment
-    /// [`EnvironmentError::NotBuilt`], [`EnvironmentError::Model`] or [`EnvironmentError::LibraryVersion`]; for an environment in Python whatever its
-    /// constructor raises, and [`EnvironmentError::NotPrepared`] in a process that was not prepared for Python.
-    pub fn make(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
-        Environments::default().make(self)
-    }
-
-    /// What is fixed about it and what it runs on; an environment in Python is reset and stepped once for it. Runs no Python in this
-    /// process, so that it may fork afterwards.
-    ///
-    /// # Errors
-    /// As [`make`](Self::make), without the need to be prepared.
-    pub fn examine(&self) -> Result<Examined, EnvironmentError> {
-        Environments::default().examine(self)
-    }
-
-    /// Whether it is stepped by Python, so that the process must be prepared.
-    pub fn needs_python(&self) -> bool {
-        Environments::default().origin_of(self).is_ok_and(|origin| origin.needs_python())
     }
 
     /// The keyword arguments, if they are what they should be.

@@ -9,7 +9,6 @@ pub mod fragment;
 mod fragment_batch;
 mod fragments;
 mod in_order;
-pub mod n_step;
 pub mod prioritized;
 pub mod transition;
 mod transitions;

@@ -1,6 +1,5 @@
 //! Experience as n-step transitions in a prioritized table: what off-policy algorithms learn from.
 
-use super::n_step::{NStep, Ready, Taken};
 use super::prioritized::Prioritized;
 use super::transition::{
     ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, OBSERVATIONS, REWARD, REWARDS, continuous, discrete, flags,
@@ -9,7 +8,7 @@ use super::{Experience, Recorder, Seat, Source, SourceError, Steps, Storage};
 use crate::config::Config;
 use crate::config::schema::InitialPriority;
 use crate::environments::{ActionSpace, EnvironmentSpec};
-use crate::replay::{Field, Priority, RateLimiter, RecentFrames, Replay, Schema, StagingArea};
+use crate::replay::{Field, NStep, Priority, RateLimiter, RecentFrames, Replay, Return, Schema, StagingArea};
 use crate::values::Values;
 
 /// Transitions of one environment, as a configuration describes them.
@@ -73,13 +72,31 @@ impl Experience for Transitions {
 /// Forms n-step transitions and stages them, each with its first priority.
 struct TransitionRecorder {
     schema: Schema,
-    memories: Vec<NStep>,
+    memories: Vec<NStep<Start>>,
     /// Where observations are made of frames.
     frames: Option<RecentFrames>,
     /// Names of the frames of the observations where a step starts, and where it leads.
     names: [Vec<u64>; 2],
     /// Epsilon and alpha of priorities by temporal-difference errors; without them new transitions count as the most urgent.
     by_error: Option<(f32, f32)>,
+}
+
+/// The step in which a transition starts.
+#[derive(Clone, Default)]
+struct Start {
+    /// Bytes as they will lie in a row: of the observation's values, or of the names of its frames.
+    observation: Vec<u8>,
+    /// In 32-bit lanes.
+    action: Vec<u32>,
+    /// Value that the actor gave to the action.
+    value: f32,
+}
+
+/// The step in which it ends.
+struct End<'a> {
+    observation: &'a [u8],
+    terminated: bool,
+    truncated: bool,
 }
 
 impl TransitionRecorder {
@@ -108,24 +125,27 @@ impl Recorder for TransitionRecorder {
         let Self { schema, memories, frames, names: [names, next_names], by_error } = self;
         let (length, lanes) = (steps.observations.len() / count, steps.actions.len() / count);
         for (index, memory) in memories.iter_mut().enumerate() {
-            let step = Taken {
-                observation: part(steps.observations.row(index, length), &schema.fields()[OBSERVATION], replay, frames, names),
-                action: &steps.actions[index * lanes..][..lanes],
-                value: steps.choices[index].value,
-                reward: steps.rewards[index],
-                next_observation: part(
-                    steps.next_observations.row(index, length),
-                    &schema.fields()[NEXT_OBSERVATION],
-                    replay,
-                    frames,
-                    next_names,
-                ),
+            let fields = schema.fields();
+            let observation = part(steps.observations.row(index, length), &fields[OBSERVATION], replay, frames, names);
+            let end = End {
+                observation: part(steps.next_observations.row(index, length), &fields[NEXT_OBSERVATION], replay, frames, next_names),
                 terminated: steps.terminated[index],
                 truncated: steps.truncated[index],
             };
-            memory.push(step, |ready| {
-                let priority = by_error.and_then(|(epsilon, alpha)| priority(&ready, steps.next_values[index], epsilon, alpha));
-                write(area, schema, &ready, priority);
+            let remember = |start: &mut Start| {
+                start.observation.clear();
+                start.observation.extend_from_slice(observation);
+                start.action.clear();
+                start.action.extend_from_slice(&steps.actions[index * lanes..][..lanes]);
+                start.value = steps.choices[index].value;
+            };
+            memory.push(steps.rewards[index].into(), end.terminated || end.truncated, remember, |start, rewards| {
+                // By its error under the actor's own parameters (Ape-X). What follows what ended inside the problem is worth nothing.
+                let bootstrap_value = if end.terminated { 0.0 } else { steps.next_values[index] };
+                let priority = by_error.and_then(|(epsilon, alpha)| {
+                    Priority::from_error(rewards.reward as f32 + rewards.discount * bootstrap_value - start.value, epsilon, alpha)
+                });
+                write(area, schema, start, rewards, &end, priority);
             });
         }
     }
@@ -146,20 +166,14 @@ fn part<'a>(
     bytemuck::cast_slice(names)
 }
 
-/// Priority of a new transition under the actor's own parameters (Ape-X); `bootstrap_value` is the value of where it ends.
-fn priority(ready: &Ready<'_>, bootstrap_value: f32, epsilon: f32, alpha: f32) -> Option<Priority> {
-    let following = if ready.terminated { 0.0 } else { ready.discount * bootstrap_value };
-    Priority::from_error(ready.reward + following - ready.value, epsilon, alpha)
-}
-
-fn write(area: StagingArea<'_>, schema: &Schema, ready: &Ready<'_>, priority: Option<Priority>) {
+fn write(area: StagingArea<'_>, schema: &Schema, start: &Start, rewards: Return, end: &End<'_>, priority: Option<Priority>) {
     let mut writer = area.write(schema);
     writer
-        .part(OBSERVATION, ready.observation)
-        .lanes(ACTION, ready.action)
-        .f32(REWARD, &[ready.reward])
-        .f32(DISCOUNT, &[ready.discount])
-        .i32(FLAGS, &[flags(ready.terminated, ready.truncated)])
-        .part(NEXT_OBSERVATION, ready.next_observation);
+        .part(OBSERVATION, &start.observation)
+        .lanes(ACTION, &start.action)
+        .f32(REWARD, &[rewards.reward as f32])
+        .f32(DISCOUNT, &[rewards.discount])
+        .i32(FLAGS, &[flags(end.terminated, end.truncated)])
+        .part(NEXT_OBSERVATION, end.observation);
     writer.commit(priority);
 }

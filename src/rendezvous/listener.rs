@@ -69,7 +69,7 @@ impl Listener {
     }
 
     /// Whether somebody has connected and not yet spoken.
-    pub fn has_company(&self) -> bool {
+    pub fn has_connections(&self) -> bool {
         !self.silent.is_empty()
     }
 
@@ -94,7 +94,7 @@ impl Listener {
                 }
                 Heard::Request(request) => joined.extend(admit(visitor.connection, &request, &mut decide)),
                 Heard::Garbage => refuse(&visitor.connection, Refusal::Garbled),
-                Heard::Goodbye => {}
+                Heard::Closed => {}
             }
         }
         joined
@@ -120,7 +120,7 @@ enum Heard {
     Nothing,
     Request(Request),
     Garbage,
-    Goodbye,
+    Closed,
 }
 
 impl Silent {
@@ -128,11 +128,11 @@ impl Silent {
         let mut buffer = [0; 512];
         loop {
             match self.connection.read(&mut buffer) {
-                Ok(0) => return Heard::Goodbye,
+                Ok(0) => return Heard::Closed,
                 Ok(count) => self.received.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return Heard::Goodbye,
+                Err(_) => return Heard::Closed,
             }
             if self.received.len() > super::handshake::LIMIT_BYTES {
                 return Heard::Garbage;

@@ -162,7 +162,7 @@ fn take_over_if_left(segment: &Segment, schema: &Schema) {
 ///
 /// # Panics
 /// When it was the supervisor of a run and that is dead: nobody will open the gate any more.
-pub(super) fn relieve(segment: &Segment, schema: &Schema) {
+pub(super) fn take_over_from_the_dead(segment: &Segment, schema: &Schema) {
     if !segment.has_supervisor() {
         return take_over_if_left(segment, schema);
     }

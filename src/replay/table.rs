@@ -6,7 +6,7 @@ use rand::Rng;
 
 use super::batch::{Batch, Rows};
 use super::insertion::Insertion;
-use super::leaderless::relieve;
+use super::leaderless::take_over_from_the_dead;
 use super::priority::Priority;
 use super::sampling::{Drawing, SampleError};
 use super::schema::Schema;
@@ -197,7 +197,7 @@ impl<'a> Replay<'a> {
 
 /// Announce an operation of `process`.
 fn begin<'a>(segment: &'a Segment, view: &ReplayView<'_>, process: ProcessSlot<'a>) -> Operation<'a> {
-    process.begin_operation(segment.control(), || relieve(segment, view.schema()))
+    process.begin_operation(segment.control(), || take_over_from_the_dead(segment, view.schema()))
 }
 
 fn count(process: ProcessSlot<'_>, counter: Counter, amount: u64) {

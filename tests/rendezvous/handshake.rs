@@ -265,11 +265,11 @@ fn the_silent_are_turned_away_in_time_and_hold_up_nobody() {
     // They are waited for while this one joins.
     let (result, _) = door.ask(|door| Ok(door.grant()));
     assert_eq!(result.unwrap().slot, 3);
-    assert!(door.listener.has_company());
+    assert!(door.listener.has_connections());
     for stream in silent.iter_mut().chain([&mut half]) {
         door.rest_of(stream);
     }
-    assert!(!door.listener.has_company());
+    assert!(!door.listener.has_connections());
 }
 
 #[test]

@@ -25,8 +25,8 @@ mod starts;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::origin::Origin;
 use super::python::probe;
-use super::registry::Origin;
 use super::request::{EnvironmentRequest, Examined};
 use super::{ActionSpace, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace};
 use options::{FRAME_SKIP, Options};

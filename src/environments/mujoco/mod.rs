@@ -23,7 +23,7 @@ mod total_mass;
 mod walker2d;
 
 use super::native::Native;
-use super::registry::Entry;
+use super::origin::Entry;
 use task::{Simulated, Task};
 
 /// Begins the name of every environment in this folder.

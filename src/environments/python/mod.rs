@@ -17,7 +17,7 @@ mod process;
 
 pub use process::{become_ready, interpreter_of, prepare, write_stacks_to};
 
-use super::registry::Origin;
+use super::origin::Origin;
 use super::request::{EnvironmentRequest, Examined};
 use super::{Environment, EnvironmentError};
 

@@ -38,8 +38,8 @@ impl Attachments {
     }
 
     /// Whether somebody is at the door and has not spoken yet, so that the next look should be soon.
-    pub(super) fn has_company(&self) -> bool {
-        self.listener.has_company()
+    pub(super) fn has_connections(&self) -> bool {
+        self.listener.has_connections()
     }
 
     /// Let in who knocks. Returns a line for each.

@@ -138,9 +138,9 @@ impl Session {
     pub fn run(mut self) -> Result<Outcome, SupervisorError> {
         while self.reason.is_none() {
             self.sleep();
-            self.see_to_the_dead()?;
+            self.reap_children()?;
             self.start_replacements()?;
-            self.see_to_visitors()?;
+            self.serve_attachments()?;
             self.make_provisional_sums_exact();
             self.receive_evaluations();
             self.watch_for_silence();
@@ -203,7 +203,7 @@ impl Session {
     }
 
     fn sleep(&self) {
-        let tick = if self.attachments.has_company() { Duration::from_millis(5) } else { TICK };
+        let tick = if self.attachments.has_connections() { Duration::from_millis(5) } else { TICK };
         let timeout = tick.min(self.next_snapshot.saturating_duration_since(Instant::now())).max(Duration::from_millis(1));
         let living = self.watched.iter().filter_map(|watched| watched.living.as_ref());
         let mut descriptors: Vec<PollFd<'_>> = living.map(|living| PollFd::new(&living.descriptor, PollFlags::IN)).collect();
@@ -212,17 +212,17 @@ impl Session {
         let _ = poll(&mut descriptors, Timespec::try_from(timeout).ok().as_ref());
     }
 
-    fn see_to_the_dead(&mut self) -> Result<(), SupervisorError> {
+    fn reap_children(&mut self) -> Result<(), SupervisorError> {
         for index in 0..self.watched.len() {
             if let Some(death) = self.watched[index].reap() {
-                self.bury(index, &death)?;
+                self.handle_exit(index, &death)?;
             }
         }
         Ok(())
     }
 
     /// Repair what a dead process left, say so, and arrange its replacement.
-    fn bury(&mut self, index: usize, death: &Death) -> Result<(), SupervisorError> {
+    fn handle_exit(&mut self, index: usize, death: &Death) -> Result<(), SupervisorError> {
         let planned = self.watched[index].planned.clone();
         if planned.role == Role::Learner {
             // Its end has been waited for: from here on another may lead.
@@ -331,14 +331,14 @@ impl Session {
         let who = self.watched[index].planned.name();
         self.sinks.event(&format!("{who} is stuck in the middle of an operation: killing it"));
         self.watched[index].signal(Signal::SIGKILL);
-        // The kernel reports its end within moments; `see_to_the_dead` takes it from there.
+        // The kernel reports its end within moments; `reap_children` takes it from there.
         while self.watched[index].living.as_ref().is_some_and(|living| !has_ended(&living.descriptor)) {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
     /// See off who left, and let in who knocks: what a visitor had staged is kept like anybody's.
-    fn see_to_visitors(&mut self) -> Result<(), SupervisorError> {
+    fn serve_attachments(&mut self) -> Result<(), SupervisorError> {
         // One at a time: a guest that said goodbye in the middle of an operation is one still while another is repaired after.
         while let Some(left) = self.attachments.take_left(&self.segment) {
             let repaired = self.repair(left.slot)?;
@@ -478,8 +478,8 @@ impl Session {
                 self.attachments.kill_actors(&self.segment, None);
             }
             self.sleep();
-            self.see_to_the_dead()?;
-            self.see_to_visitors()?;
+            self.reap_children()?;
+            self.serve_attachments()?;
             self.receive_evaluations();
             self.observe();
         }

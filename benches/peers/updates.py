@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Updates per processor-second of SAC and TD3 with the shapes of HalfCheetah: Shoal beside Stable-Baselines3 and sbx.
+"""Updates per processor-second beside Stable-Baselines3 and sbx: SAC and TD3 with the shapes of HalfCheetah, DQN with those of
+Atari (four frames of 84 x 84 bytes, six actions).
 
-Equal networks (256-256), equal batches, nothing but updates: sampling from a filled replay, losses, gradients, Adam, target
-networks. Shoal's figure is that of a whole learner (sampling, priorities and publication included) whose actor steps once
-per thousand updates. Time is that of the processor, over all threads of the process; every library is bound to one core.
-Libraries take turns, batch size by batch size.
+Equal networks (256-256; for DQN the convolutions of Mnih et al. 2015 and 512), equal batches, nothing but updates: sampling
+from a filled replay, losses, gradients, Adam, target networks. Shoal's figure is that of a whole learner (sampling, priorities
+and publication included) whose actor steps once per thousand updates. Time is that of the processor, over all threads of the
+process; every library is bound to one core. Libraries take turns, batch size by batch size. DQN is compared with
+Stable-Baselines3 alone: sbx has no convolutions for it.
 
 The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
 """
@@ -23,10 +25,27 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "scripts")]
 import peers  # noqa: E402
 import runs  # noqa: E402
 
-OBSERVATIONS, ACTIONS, CAPACITY = 17, 6, 10_000
+OBSERVATIONS, ACTIONS, FRAMES = 17, 6, (4, 84, 84)
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
+
+
+class Case:
+    """What is compared of an algorithm."""
+
+    def __init__(self, config, capacity, overrides=(), libraries=("sb3", "sbx")):
+        self.config, self.capacity, self.overrides, self.libraries = runs.ROOT / "configs" / config, capacity, overrides, libraries
+
+
+CASES = {
+    "td3": Case("halfcheetah_sac.toml", 10_000),
+    "sac": Case("halfcheetah_sac.toml", 10_000),
+    "dqn": Case("rally_dqn.toml", 4_000, [
+        'environment.id="atari:Pong"', "network.convolutions=[[32,8,4],[64,4,2],[64,3,1]]", "network.hidden=[512]",
+        "network.dueling=false", "algorithm.double=false",
+    ], ["sb3"]),
 }
 
 
@@ -37,15 +56,20 @@ def peer(library, name, batch_size, seconds):
     import gymnasium
     import numpy
 
+    pixels, capacity = name == "dqn", CASES[name].capacity
+
     class Shaped(gymnasium.Env):
-        observation_space = gymnasium.spaces.Box(-numpy.inf, numpy.inf, (OBSERVATIONS,), numpy.float32)
-        action_space = gymnasium.spaces.Box(-1, 1, (ACTIONS,), numpy.float32)
+        if pixels:
+            observation_space, action_space = gymnasium.spaces.Box(0, 255, FRAMES, numpy.uint8), gymnasium.spaces.Discrete(ACTIONS)
+        else:
+            observation_space = gymnasium.spaces.Box(-numpy.inf, numpy.inf, (OBSERVATIONS,), numpy.float32)
+            action_space = gymnasium.spaces.Box(-1, 1, (ACTIONS,), numpy.float32)
 
         def reset(self, *, seed=None, options=None):
-            return numpy.zeros(OBSERVATIONS, numpy.float32), {}
+            return numpy.zeros(self.observation_space.shape, self.observation_space.dtype), {}
 
         def step(self, action):
-            return numpy.zeros(OBSERVATIONS, numpy.float32), 0.0, False, False, {}
+            return self.reset()[0], 0.0, False, False, {}
 
     if library == "sb3":
         import stable_baselines3
@@ -57,17 +81,23 @@ def peer(library, name, batch_size, seconds):
         import sbx
 
         version, algorithms, extra = sbx.__version__, sbx, {}
+    # The network of Stable-Baselines3's CnnPolicy has the convolutions and the 512 units already.
+    shape = {"policy_kwargs": {"net_arch": []}} if pixels else {"policy_kwargs": {"net_arch": [256, 256]}}
     model = getattr(algorithms, name.upper())(
-        "MlpPolicy", Shaped(), batch_size=batch_size, buffer_size=CAPACITY, learning_rate=3e-4, seed=1,
-        policy_kwargs={"net_arch": [256, 256]}, **extra,
+        "CnnPolicy" if pixels else "MlpPolicy", Shaped(), batch_size=batch_size, buffer_size=capacity, learning_rate=3e-4, seed=1,
+        **shape, **extra,
     )
     model._setup_learn(1)
     random = numpy.random.default_rng(1)
-    for _ in range(CAPACITY):
-        observation, following = random.normal(size=(2, 1, OBSERVATIONS)).astype(numpy.float32)
-        action = random.uniform(-1, 1, (1, ACTIONS)).astype(numpy.float32)
+    for _ in range(capacity):
+        if pixels:
+            observation, following = random.integers(0, 256, (2, 1, *FRAMES), numpy.uint8)
+            action = random.integers(0, ACTIONS, (1, 1))
+        else:
+            observation, following = random.normal(size=(2, 1, OBSERVATIONS)).astype(numpy.float32)
+            action = random.uniform(-1, 1, (1, ACTIONS)).astype(numpy.float32)
         model.replay_buffer.add(observation, following, action, random.normal(size=1), numpy.zeros(1), [{}])
-    steps = max(8, 2048 // batch_size)
+    steps = 8 if pixels else max(8, 2048 // batch_size)
     for _ in range(2):
         model.train(steps, batch_size)
     updates, cpu, wall = 0, time.process_time(), time.perf_counter()
@@ -81,12 +111,14 @@ def peer(library, name, batch_size, seconds):
 
 def ours(arguments, name, batch_size, seconds):
     """Updates of a learner per second of its processor time; its actor steps once per thousand updates."""
+    case = CASES[name]
     overrides = [
-        f"algorithm.name={name}", f"learner.batch_size={batch_size}", f"replay.capacity={CAPACITY}", f"replay.min_size={CAPACITY // 2}",
-        f"replay.samples_per_insert={1000 * batch_size}", "replay.error_band=none", f"actor.random_steps={CAPACITY // 2}",
+        f"algorithm.name={name}", f"learner.batch_size={batch_size}", f"replay.capacity={case.capacity}",
+        f"replay.min_size={case.capacity // 2}", f"replay.samples_per_insert={1000 * batch_size}", "replay.error_band=none",
+        f"actor.random_steps={case.capacity // 2}", *case.overrides,
         "evaluator.enabled=false", "run.stop_env_steps=1000000000", "run.stop_eval_return=none", "run.metrics_interval_s=0.1",
     ]
-    with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
+    with runs.Run(arguments.supervisor, case.config, overrides) as run:
         while not any(line["updates"] > 16 for line in run.metrics()):
             time.sleep(0.05)
         rate, cpu = runs.watch(run, seconds)
@@ -95,11 +127,10 @@ def ours(arguments, name, batch_size, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--algorithms", nargs="*", default=["td3", "sac"])
-    parser.add_argument("--batches", type=int, nargs="*", default=[64, 256, 1024, 4096])
+    parser.add_argument("--algorithms", nargs="*", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--batches", type=int, nargs="*", help="default: 64 256 1024 4096, and 32 64 128 256 of pixels")
     parser.add_argument("--seconds", type=float, default=6, help="per measurement")
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--config", default=runs.ROOT / "configs/halfcheetah_sac.toml")
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
     parser.add_argument("--out")
     parser.add_argument("--peer", nargs=4, help=argparse.SUPPRESS)
@@ -117,17 +148,18 @@ def main():
         return found
 
     for name in arguments.algorithms:
-        for batch_size in arguments.batches:
-            found = {"Shoal": [], "sb3": [], "sbx": []}
+        libraries = CASES[name].libraries
+        for batch_size in arguments.batches or ([32, 64, 128, 256] if name == "dqn" else [64, 256, 1024, 4096]):
+            found = {who: [] for who in ("Shoal", *libraries)}
             for _ in range(arguments.repetitions):
                 found["Shoal"].append(ours(arguments, name, batch_size, arguments.seconds))
-                for library in ("sb3", "sbx"):
+                for library in libraries:
                     found[library].append(other(library, name, batch_size))
             median = {who: statistics.median(one["per_cpu_s"] for one in all_of) for who, all_of in found.items()}
-            best = max(median["sb3"], median["sbx"])
+            best = max(median[library] for library in libraries)
             rows.append({
                 "algorithm": name, "batch": batch_size, **{who: round(value, 1) for who, value in median.items()},
-                "ratio to the better": round(median["Shoal"] / best, 2),
+                "ratio to the best": round(median["Shoal"] / best, 2),
             })
             print(runs.table([rows[-1]]), flush=True)
     print(f"\nupdates per processor-second, medians of {arguments.repetitions}\n{runs.table(rows)}\n{versions} {runs.machine()}")
