@@ -26,7 +26,7 @@ const STEPS: usize = 4;
 const PROCESSES: usize = 4;
 
 /// Nothing waits for anything, and nothing is dropped, unless a test says so.
-const REUSE: Reuse = Reuse { kept_batches: 1, uses: 1, max_policy_lag_updates: None, most_waiting: Some(63) };
+const REUSE: Reuse = Reuse { kept_batches: 1, uses: 1, max_policy_lag_updates: None, most_waiting: Some(63), replayed: 0, retained: 0 };
 
 /// A replay of fragments.
 type Queue = Recorded<Fragments>;

@@ -150,6 +150,27 @@ fn actors_that_do_not_wait_overwrite_fragments_and_those_are_counted() {
 }
 
 #[test]
+fn a_share_of_each_batch_is_replayed_whoever_is_killed() {
+    let all: Vec<&str> = ENDLESS
+        .iter()
+        .chain(&["fragments.replay_share=0.5", "fragments.max_policy_lag_updates=1000000", "learner.count=2"])
+        .copied()
+        .collect();
+    let mut run = start_preset("cartpole_appo", &all);
+    for restarts in 1..=2 {
+        run.wait_for("replayed fragments", |line| {
+            let (replayed, taken) = (number(line, "replayed_fragments"), number(line, "sampled"));
+            // As many as are new, once the first batches are over.
+            number(line, "restarts") == restarts - 1 && taken > 400 && 5 * replayed > 4 * taken && 5 * replayed < 6 * taken
+        });
+        kill(run.wait_for_process("learner"), Signal::SIGKILL);
+        run.wait_for("the replacement", |line| number(line, "restarts") == restarts);
+    }
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+}
+
+#[test]
 fn a_run_with_frames_is_joined_looked_into_and_survives_kills() {
     let small = [
         "network.convolutions=[[4, 6, 4]]",

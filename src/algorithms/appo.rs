@@ -46,7 +46,14 @@ pub(super) fn kind(config: &Config) -> Kind {
     Kind {
         name: "appo",
         metrics: METRICS,
-        reuse: Reuse { kept_batches, uses, max_policy_lag_updates: Some(max_policy_lag_updates), most_waiting },
+        reuse: Reuse {
+            kept_batches,
+            uses,
+            max_policy_lag_updates: Some(max_policy_lag_updates),
+            most_waiting,
+            replayed: config.replayed_fragments(),
+            retained: config.retained_fragments(),
+        },
         has_target_network: true,
         // The penalty.
         further_state_values: 1,

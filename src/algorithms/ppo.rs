@@ -44,6 +44,8 @@ pub(super) fn kind(config: &Config) -> Kind {
             max_policy_lag_updates: None,
             // Actors wait while a whole batch does.
             most_waiting: Some(config.fragments_per_batch().saturating_sub(1)),
+            replayed: 0,
+            retained: 0,
         },
         has_target_network: false,
         further_state_values: 0,

@@ -71,6 +71,17 @@ impl Config {
         self.fragments.capacity.unwrap_or(chosen)
     }
 
+    /// Fragments of one learner's part of a batch that were taken before: at least one is new.
+    pub fn replayed_fragments(&self) -> usize {
+        let part = self.fragments_per_batch() / self.learner.count;
+        ((self.fragments.replay_share * part as f64).round() as usize).min(part.saturating_sub(1))
+    }
+
+    /// Fragments that stay after they were taken, as set or else eight batches; none where none is replayed.
+    pub fn retained_fragments(&self) -> usize {
+        if self.replayed_fragments() == 0 { 0 } else { self.fragments.retained.unwrap_or(8 * self.fragments_per_batch()) }
+    }
+
     /// The most transitions that are being written at once, by all actors and all that may attach.
     pub fn most_transitions_in_flight(&self) -> usize {
         (self.actor.count.max(1) + self.actor.attach_slots) * self.largest_flush_transitions()

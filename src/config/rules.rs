@@ -220,6 +220,36 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        keys: &["fragments.replay_share", "learner.batch_size", "fragments.length_steps", "learner.count"],
+        doc: "`fragments.replay_share` is 0, or so large that one fragment at least of each learner's part of a batch is replayed, and one is not.",
+        algorithms: &["appo"],
+        violation: |config| {
+            let (share, part) = (config.fragments.replay_share, config.fragments_per_batch() / config.learner.count);
+            (share > 0.0 && config.replayed_fragments() == 0).then(|| match part {
+                0 | 1 => format!(
+                    "with a fragments.replay_share of {share} and a single fragment for each learner nothing could be replayed; raise \
+                     learner.batch_size to {}, or set fragments.replay_share to 0",
+                    2 * config.fragments.length_steps * config.learner.count
+                ),
+                part => format!(
+                    "a fragments.replay_share of {share} of {part} fragments for each learner is none; use at least {:.3}, or 0",
+                    1.0 / part as f64
+                ),
+            })
+        },
+    },
+    Rule {
+        keys: &["fragments.retained", "fragments.replay_share"],
+        doc: "`fragments.retained` is only set where `fragments.replay_share` lets fragments be replayed.",
+        algorithms: &["appo"],
+        violation: |config| {
+            let idle = config.fragments.retained.filter(|_| config.fragments.replay_share == 0.0);
+            idle.map(|retained| {
+                format!("a fragments.retained of {retained} keeps what nobody replays; set fragments.replay_share above 0, or leave it out")
+            })
+        },
+    },
+    Rule {
         keys: &["fragments.max_policy_lag_updates", "learner.publish_interval_updates"],
         doc: "`fragments.max_policy_lag_updates` is at least `learner.publish_interval_updates - 1`, or all fragments would be too old \
               before the next parameters are published.",

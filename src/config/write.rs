@@ -120,6 +120,9 @@ mod tests {
                 config.algorithm.minibatches = config.algorithm.minibatches.min(config.learner.batch_size / config.learner.count);
                 config.learner.publish_interval_updates = 1;
             }
+            if config.replayed_fragments() == 0 {
+                (config.fragments.replay_share, config.fragments.retained) = (0.0, None);
+            }
             config.fragments.capacity = config.fragments.capacity.map(|capacity| capacity.max(config.least_fragments()));
             config.evaluator.enabled |= config.run.stop_eval_return.is_some();
             if config.learner.device != "cpu" {

@@ -1,5 +1,5 @@
 //! Experience as fragments of trajectories, each taken once and in order: what on-policy algorithms learn from, as in IMPALA
-//! (Espeholt et al. 2018).
+//! (Espeholt et al. 2018), some of them again later.
 
 use super::fragment::{ACTIONS, AGES, FLAGS, FRAMES, FragmentShape, LENGTH, LOG_PROBABILITIES, PARAMETER_UPDATES, REWARDS};
 use super::in_order::InOrder;
@@ -27,6 +27,10 @@ pub struct Reuse {
     pub max_policy_lag_updates: Option<u64>,
     /// Fragments beyond which actors wait; `None` lets them run free, and overwrite what nobody took.
     pub most_waiting: Option<usize>,
+    /// Fragments of a learner's part of a batch that are drawn from those that were taken before.
+    pub replayed: usize,
+    /// Fragments that stay for that after they were taken.
+    pub retained: usize,
 }
 
 impl Fragments {
@@ -56,7 +60,7 @@ impl Experience for Fragments {
 
     fn storage(&self) -> Storage {
         Storage {
-            capacity: self.config.fragment_capacity(),
+            capacity: self.config.fragment_capacity() + self.reuse.retained,
             fanout: self.config.replay.fanout,
             flush_rows: 1,
             largest_flush_rows: self.config.actor.environments,

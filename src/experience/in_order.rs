@@ -1,5 +1,5 @@
 //! Fragments in the order in which they were inserted, each taken by one learner, as batches that are used several times: the circular buffer
-//! of IMPACT (Luo et al. 2020).
+//! of IMPACT (Luo et al. 2020). A part of each batch may be replayed: drawn at random from fragments that were taken before.
 
 use rand::RngExt;
 
@@ -11,6 +11,9 @@ use crate::segment::control::Control;
 use crate::segment::counters::Counter;
 use crate::segment::processes::ProcessSlot;
 use crate::sync::Ordering;
+
+/// Draws for each fragment to be replayed: some find one that is too old, or that nobody has taken yet.
+const REPLAY_ATTEMPTS: usize = 16;
 
 /// A learner's part of batch after batch.
 pub(super) struct InOrder<'a> {
@@ -50,23 +53,45 @@ impl<'a> InOrder<'a> {
         }
     }
 
-    /// Fragments missing in the batch that is being put together.
+    /// New fragments missing in the batch that is being put together, which begins with those that are replayed.
     fn missing(&self) -> u64 {
-        (self.next.rows() - self.filled) as u64
+        let replayed = if self.filled == 0 { self.reuse.replayed } else { 0 };
+        (self.next.rows() - self.filled - replayed) as u64
     }
 
     /// Take what there is for the next batch; whether it is complete.
-    fn fill(&mut self) -> bool {
-        let updates = self.control.updates().load(Ordering::Relaxed);
+    fn fill(&mut self, random: &mut Random) -> bool {
+        if self.filled == 0 {
+            self.replay_some(random);
+        }
         while self.filled < self.next.rows() && self.replay.take(&mut self.next, self.filled) {
-            let lag_updates = updates.saturating_sub(self.updates_of(self.filled));
-            if self.reuse.max_policy_lag_updates.is_some_and(|most| lag_updates > most) {
+            if self.is_too_old(self.filled) {
                 self.process.counters().add(Counter::DroppedRows, 1);
             } else {
                 self.filled += 1;
             }
         }
         self.filled == self.next.rows()
+    }
+
+    /// Begin the next batch with fragments that were taken before. What is not found, as at the beginning of a run, new ones make up for.
+    fn replay_some(&mut self, random: &mut Random) {
+        for _ in 0..self.reuse.replayed * REPLAY_ATTEMPTS {
+            if self.filled == self.reuse.replayed {
+                break;
+            }
+            if self.replay.draw_taken(&mut self.next, self.filled, random) && !self.is_too_old(self.filled) {
+                self.filled += 1;
+            }
+        }
+        self.process.counters().add(Counter::ReplayedRows, self.filled as u64);
+    }
+
+    /// Whether fragment number `row` of the next batch was made by parameters of too long ago.
+    fn is_too_old(&self, row: usize) -> bool {
+        let updates = self.control.updates().load(Ordering::Relaxed);
+        let lag_updates = updates.saturating_sub(self.updates_of(row));
+        self.reuse.max_policy_lag_updates.is_some_and(|most| lag_updates > most)
     }
 
     /// Updates in the parameters that made fragment number `row` of the next batch.
@@ -98,7 +123,7 @@ impl Source for InOrder<'_> {
         if self.kept.get(self.last).is_some_and(|kept| kept.uses_left == 0) {
             self.spare.push(self.kept.swap_remove(self.last).batch);
         }
-        while self.kept.len() < self.reuse.kept_batches && self.fill() {
+        while self.kept.len() < self.reuse.kept_batches && self.fill(random) {
             self.keep();
         }
         if self.kept.is_empty() {
@@ -128,25 +153,57 @@ mod tests {
 
     use super::*;
     use crate::environments::registry;
-    use crate::experience::fragment::FragmentShape;
+    use crate::experience::fragment::{FragmentShape, REWARDS};
     use crate::replay::{FRESH, StagingArea};
     use crate::segment::processes::Role;
     use crate::segment::{Description, Layout, LayoutParameters, Region, Segment};
 
-    #[test]
-    fn a_batch_is_handed_out_so_often_and_no_more_once_learners_begin_anew() {
-        let schema = FragmentShape::new(4, &registry::spec("CartPole-v1").unwrap()).schema();
+    /// A segment with eight fragments, whose first reward is their number.
+    fn eight_fragments(schema: &Schema) -> Segment {
         let layout = Layout::new(LayoutParameters { processes: 2, ..LayoutParameters::of_rows(schema.words(), 64) }).unwrap();
         let segment = Segment::create_private(layout, &Description::default()).unwrap();
         let process = segment.processes().slot(0);
         assert!(process.reserve(Role::Learner, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
         let mut replay = Replay::new(&segment, schema.clone(), process);
-        for _ in 0..8 {
+        for number in 0..8 {
             let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), 0);
-            area.write(&schema).commit(Some(FRESH));
+            let mut writer = area.write(schema);
+            writer.f32(REWARDS, &[number as f32; 4]);
+            writer.commit(Some(FRESH));
             replay.flush(area);
         }
-        let reuse = Reuse { kept_batches: 1, uses: 3, max_policy_lag_updates: None, most_waiting: None };
+        drop(replay);
+        segment
+    }
+
+    #[test]
+    fn a_part_of_a_batch_is_replayed_from_what_was_taken_and_the_rest_is_new_and_in_order() {
+        let schema = FragmentShape::new(4, &registry::spec("CartPole-v1").unwrap()).schema();
+        let segment = eight_fragments(&schema);
+        let process = segment.processes().slot(0);
+        let reuse = Reuse { kept_batches: 1, uses: 1, max_policy_lag_updates: None, most_waiting: None, replayed: 2, retained: 8 };
+        let mut source = InOrder::new(reuse, 4, &schema, &Seat { segment: &segment, process, seed: 1, threads: None });
+        let mut random = Random::seed_from_u64(1);
+        let mut next = |source: &mut InOrder<'_>| {
+            let drawn = source.next(0, &mut random).unwrap();
+            drawn.batch.map(|batch| batch.column(REWARDS).as_f32().chunks(4).map(|rewards| rewards[0] as usize).collect::<Vec<_>>())
+        };
+        assert_eq!(next(&mut source), Some(vec![0, 1, 2, 3]), "nothing was taken before");
+        for taken in [4, 6] {
+            let batch = next(&mut source).unwrap();
+            assert!(batch[..2].iter().all(|&replayed| replayed < taken), "{batch:?}");
+            assert_eq!(batch[2..], [taken, taken + 1]);
+        }
+        assert_eq!(next(&mut source), None, "all eight were taken, and a batch is not of old ones alone");
+        assert_eq!(process.counters().get(Counter::ReplayedRows), 6);
+    }
+
+    #[test]
+    fn a_batch_is_handed_out_so_often_and_no_more_once_learners_begin_anew() {
+        let schema = FragmentShape::new(4, &registry::spec("CartPole-v1").unwrap()).schema();
+        let segment = eight_fragments(&schema);
+        let process = segment.processes().slot(0);
+        let reuse = Reuse { kept_batches: 1, uses: 3, max_policy_lag_updates: None, most_waiting: None, replayed: 0, retained: 0 };
         let mut source = InOrder::new(reuse, 2, &schema, &Seat { segment: &segment, process, seed: 1, threads: None });
         let mut random = Random::seed_from_u64(1);
         let mut is_new = |source: &mut InOrder<'_>| {

@@ -7,6 +7,8 @@
 //! what was taken alone. (A row may be learned from twice all the same, one for each actor that dies: when it was inserted, taken and
 //! overwritten while its actor stood still before noting the insertion, and that actor is then killed.)
 
+use rand::{Rng, RngExt};
+
 use super::batch::Batch;
 use super::limiter::PATIENCE;
 use super::priority::Priority;
@@ -47,6 +49,27 @@ impl ReplayView<'_> {
             }
             self.control.wait_for_progress(PATIENCE, || self.fresh() >= count || ended());
         }
+        true
+    }
+}
+
+impl ReplayView<'_> {
+    /// Copy a row that was taken, drawn at random, into row `at` of `batch`. `false` when the draw found none: the row there waits to be
+    /// taken, or is being written. One that is just being inserted may be found before it can be taken.
+    ///
+    /// # Panics
+    /// When the replay has no tree, or `batch` not so many rows.
+    pub fn draw_taken(&self, batch: &mut Batch, at: usize, random: &mut impl Rng) -> bool {
+        let rows = self.len();
+        if rows == 0 {
+            return false;
+        }
+        let slot = random.random_range(0..rows);
+        if self.tree().is_none_or(|tree| tree.raw_priority(slot) != Priority::NEVER) {
+            return false;
+        }
+        let Ok(generation) = self.reader().read(slot, &mut batch.as_rows(), at, &mut Vec::new()) else { return false };
+        (batch.slots[at], batch.generations[at], batch.weights[at]) = (slot, generation, 1.0);
         true
     }
 }

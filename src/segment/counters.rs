@@ -59,6 +59,8 @@ counters! {
     SaturatedPriorities = 19,
     /// Rows that were taken and not learned from, because they were too old.
     DroppedRows = 20,
+    /// Rows learned from again after they had been taken.
+    ReplayedRows = 21,
 }
 
 /// Words that the counters of one process take.

@@ -37,6 +37,8 @@ pub struct Snapshot {
     pub saturated_priorities: u64,
     /// Fragments that nobody learned from: too old when they were taken, or overwritten before.
     pub dropped_fragments: u64,
+    /// Fragments that were put into a batch again after they had been taken.
+    pub replayed_fragments: u64,
     /// Transitions now in the replay.
     pub replay_size: u64,
     /// Transitions that fit into the replay.

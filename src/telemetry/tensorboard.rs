@@ -60,6 +60,7 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(Cow<'static, str>, f64)> {
         ("replay/stale_priorities", snapshot.stale_priorities as f64),
         ("replay/saturated_priorities", snapshot.saturated_priorities as f64),
         ("replay/dropped_fragments", snapshot.dropped_fragments as f64),
+        ("replay/replayed_fragments", snapshot.replayed_fragments as f64),
         ("time/wall_s", snapshot.wall_s),
         ("time/training_s", snapshot.training_s),
         ("time/env_steps_per_s", snapshot.env_steps_per_s),

@@ -47,6 +47,7 @@ fn everything() -> Snapshot {
         stale_priorities: 1,
         saturated_priorities: 0,
         dropped_fragments: 0,
+        replayed_fragments: 0,
         replay_size: 1,
         replay_capacity: 1,
         env_steps_per_s: 1.0,

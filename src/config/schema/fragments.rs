@@ -2,7 +2,7 @@
 
 use super::FRAGMENT_ALGORITHMS;
 use crate::config::define::{choice, table};
-use crate::config::limits::{Limits, whole};
+use crate::config::limits::{Limits, between, whole};
 
 table! {
     /// The fragments of trajectories that actors hand to learners, in order.
@@ -19,6 +19,10 @@ table! {
         kept_batches: usize = 4, whole(1, 1_024), "batches", only ["appo"];
         /// Updates from each batch.
         uses: usize = 2, whole(1, 1_024), "updates", only ["appo"];
+        /// Part of a batch that is drawn at random from fragments that were taken before.
+        replay_share: f64 = 0.0, between(0.0, 0.9), "", only ["appo"];
+        /// Fragments that stay for that after they were taken; `"none"` keeps eight batches.
+        retained: Option<usize> = None, whole(1, 1 << 20), "fragments", only ["appo"];
     }
 }
 

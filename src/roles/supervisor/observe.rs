@@ -109,6 +109,7 @@ impl Observer {
             stale_priorities: total(Counter::StalePriorities),
             saturated_priorities: total(Counter::SaturatedPriorities),
             dropped_fragments: if config.rows() == Rows::Fragments { total(Counter::DroppedRows) + overwritten(segment) } else { 0 },
+            replayed_fragments: total(Counter::ReplayedRows),
             replay_size: inserted.min(capacity),
             replay_capacity: capacity,
             train_return_mean: training.map(|training| training.return_mean),

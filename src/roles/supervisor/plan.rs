@@ -26,6 +26,7 @@ const DESCRIPTION_BYTES: usize = 64 << 10;
 const SPARE_FRAMES_PART: usize = 16;
 /// The keys of capacities.
 const FRAGMENTS: &str = "fragments.capacity";
+const RETAINED: &str = "fragments.retained";
 const TRANSITIONS: &str = "replay.capacity";
 /// Smaller images are as well off with dense layers.
 const LEAST_IMAGE_BYTES: usize = 256;
@@ -76,8 +77,8 @@ pub struct Plan {
     pub processes: Vec<PlannedProcess>,
     /// First slot for attached actors, and how many.
     pub attach_slots: std::ops::Range<usize>,
-    /// The key that the number of rows follows from, where there is one.
-    capacity_key: Option<&'static str>,
+    /// The key that the number of rows follows from, where there is one, and the rows beside those that it asks for.
+    capacity_key: Option<(&'static str, usize)>,
     rows: Rows,
     warning: Option<String>,
     cores: usize,
@@ -149,8 +150,12 @@ impl Plan {
             layout,
             processes,
             attach_slots: actors..actors + attach,
-            capacity_key: Some(if config.rows() == Rows::Fragments { FRAGMENTS } else { TRANSITIONS })
-                .filter(|path| Key::find(path).is_some_and(|key| key.is_known_to(algorithm.name()))),
+            capacity_key: Some(match config.rows() {
+                Rows::Transitions => (TRANSITIONS, 0),
+                Rows::Fragments if config.retained_fragments() > 0 => (RETAINED, config.fragment_capacity()),
+                Rows::Fragments => (FRAGMENTS, 0),
+            })
+            .filter(|(path, _)| Key::find(path).is_some_and(|key| key.is_known_to(algorithm.name()))),
             rows: config.rows(),
             warning: None,
             cores: cores.len(),
@@ -196,8 +201,10 @@ impl Plan {
         let available = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
         let parameters = self.layout.parameters();
         let advice = match (parameters.largest_capacity(available), self.capacity_key) {
-            (Some(capacity), Some(key)) => format!("lower {key} from {} to {capacity}, the largest that fits", parameters.capacity),
-            (Some(_), None) => "lower learner.batch_size, actor.environments, actor.count or actor.attach_slots".to_owned(),
+            (Some(capacity), Some((key, others))) if capacity > others => {
+                format!("lower {key} from {} to {}, the largest that fits", parameters.capacity - others, capacity - others)
+            }
+            (Some(_), _) => "lower learner.batch_size, actor.environments, actor.count or actor.attach_slots".to_owned(),
             (None, _) => self.advice_beyond_the_replay(),
         };
         let advice = self.warning.iter().fold(advice, |advice, warning| format!("{advice}; {warning}"));
