@@ -25,6 +25,9 @@ pub const LENGTH: usize = 6;
 /// Updates in the parameters that chose the first action.
 pub const PARAMETER_UPDATES: usize = 7;
 
+/// Their names, in that order.
+pub const FIELDS: [&str; 8] = ["frames", "actions", "rewards", "flags", "log_probabilities", "ages", "length", "parameter_updates"];
+
 /// Sizes of the fragments of one environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FragmentShape {
@@ -34,6 +37,8 @@ pub struct FragmentShape {
     pub element: ValueType,
     /// Numbers of one frame.
     pub frame_length: usize,
+    /// Lengths of a frame's dimensions.
+    frame_shape: Vec<usize>,
     /// Frames of one observation.
     pub stack: usize,
     /// 32-bit lanes of one action.
@@ -52,7 +57,11 @@ impl FragmentShape {
             ActionSpace::Discrete { .. } => (Element::I32, 1),
             ActionSpace::Box { low, .. } => (Element::F32, low.len()),
         };
-        Self { steps, element: observation.element, frame_length: observation.len() / stack, stack, action_lanes, action }
+        let mut frame_shape = observation.shape.clone();
+        if let Some(first) = frame_shape.first_mut() {
+            *first /= stack;
+        }
+        Self { steps, element: observation.element, frame_length: observation.len() / stack, frame_shape, stack, action_lanes, action }
     }
 
     /// The fields of a row.
@@ -61,15 +70,17 @@ impl FragmentShape {
             ValueType::F32 => Element::F32,
             ValueType::U8 => Element::U8,
         };
+        let shape: Vec<usize> = [self.frames()].into_iter().chain(self.frame_shape.iter().copied()).collect();
+        let numbers = |position: usize, element, length| Field::new(FIELDS[position], element, length);
         Schema::new(vec![
-            Field::new("frames", element, self.frames() * self.frame_length),
-            Field::new("actions", self.action, self.steps * self.action_lanes),
-            Field::new("rewards", Element::F32, self.steps),
-            Field::new("flags", Element::I32, self.steps),
-            Field::new("log_probabilities", Element::F32, self.steps),
-            Field::new("ages", Element::I32, self.steps),
-            Field::new("length", Element::I32, 1),
-            Field::new("parameter_updates", Element::I64, 1),
+            numbers(FRAMES, element, self.frames() * self.frame_length).shaped(&shape),
+            numbers(ACTIONS, self.action, self.steps * self.action_lanes).shaped(&[self.steps, self.action_lanes]),
+            numbers(REWARDS, Element::F32, self.steps),
+            numbers(FLAGS, Element::I32, self.steps),
+            numbers(LOG_PROBABILITIES, Element::F32, self.steps),
+            numbers(AGES, Element::I32, self.steps),
+            numbers(LENGTH, Element::I32, 1),
+            numbers(PARAMETER_UPDATES, Element::I64, 1),
         ])
     }
 

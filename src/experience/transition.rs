@@ -47,8 +47,8 @@ fn schema(observation: &ObservationSpace, action: Field) -> Schema {
     // Even a single frame is shown by two transitions: stored once, it pays for its names as soon as it is large.
     let is_shared = stack > 1 || element == Element::U8 && length >= LEAST_FRAME_BYTES;
     let field = |name| match is_shared {
-        false => Field::new(name, element, length),
-        true => Field::stacked(name, element, length / stack, stack),
+        false => Field::new(name, element, length).shaped(&observation.shape),
+        true => Field::stacked(name, element, length / stack, stack).shaped(&observation.shape),
     };
     Schema::new(vec![
         field("observation"),
@@ -63,6 +63,11 @@ fn schema(observation: &ObservationSpace, action: Field) -> Schema {
 /// Terminated in bit 0, truncated in bit 1: two facts to the very end.
 pub fn flags(terminated: bool, truncated: bool) -> i32 {
     (i32::from(terminated) * TERMINATED) | (i32::from(truncated) * TRUNCATED)
+}
+
+/// Whether the episode was cut off after the transition.
+pub fn is_truncated(flags: i32) -> bool {
+    flags & TRUNCATED != 0
 }
 
 /// Whether the problem ended with the transition, so that nothing follows. A truncated one is followed by more.

@@ -85,6 +85,8 @@ pub struct Field {
     pub element: Element,
     /// Elements, as readers see them.
     pub length: usize,
+    /// Lengths of their dimensions; one, unless somebody says more ([`Self::shaped`]).
+    pub shape: Vec<usize>,
     /// Frames stacked in it, each stored once; 0 for a field that lies in the row itself.
     pub stack: usize,
     /// First lane in the row.
@@ -99,12 +101,21 @@ impl Field {
     /// A field of `length` elements.
     pub fn new(name: &str, element: Element, length: usize) -> Self {
         let size_bytes = length * element.size_bytes();
-        Self { name: name.into(), element, length, stack: 0, lane: 0, size_bytes, is_wide: size_bytes > LANE_BYTES }
+        Self { name: name.into(), element, length, shape: vec![length], stack: 0, lane: 0, size_bytes, is_wide: size_bytes > LANE_BYTES }
     }
 
     /// A field of `stack` frames of `frame_length` elements each.
     pub fn stacked(name: &str, element: Element, frame_length: usize, stack: usize) -> Self {
         Self { stack, is_wide: true, ..Self::new(name, element, frame_length * stack) }
+    }
+
+    /// The field with its elements in these dimensions.
+    ///
+    /// # Panics
+    /// When those are not as many elements.
+    pub fn shaped(self, shape: &[usize]) -> Self {
+        assert_eq!(shape.iter().product::<usize>(), self.length, "elements of field `{}`", self.name);
+        Self { shape: shape.to_vec(), ..self }
     }
 
     /// Bytes of the field's values, as readers see them.
@@ -174,6 +185,7 @@ impl Schema {
             name: field.name.clone(),
             element: field.element.name().into(),
             length: field.length,
+            shape: field.shape.clone(),
             stack: field.stack,
         };
         self.fields.iter().map(describe).collect()
@@ -184,9 +196,13 @@ impl Schema {
         let fields = fields.iter().map(|field| {
             let element = Element::from_name(&field.element)?;
             let whole = field.stack == 0 || field.length.is_multiple_of(field.stack);
-            whole.then(|| match field.stack {
-                0 => Field::new(&field.name, element, field.length),
-                stack => Field::stacked(&field.name, element, field.length / stack, stack),
+            let as_many = field.shape.iter().try_fold(1_usize, |product, &length| product.checked_mul(length)) == Some(field.length);
+            (whole && as_many).then(|| {
+                let flat = match field.stack {
+                    0 => Field::new(&field.name, element, field.length),
+                    stack => Field::stacked(&field.name, element, field.length / stack, stack),
+                };
+                flat.shaped(&field.shape)
             })
         });
         Some(Self::new(fields.collect::<Option<_>>()?))

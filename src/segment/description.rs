@@ -51,6 +51,8 @@ pub struct FieldDescription {
     pub element: String,
     /// Elements, as readers see them.
     pub length: usize,
+    /// Lengths of their dimensions; images are rows and columns last.
+    pub shape: Vec<usize>,
     /// Frames stacked in it, each stored once in the frame store; 0 for a field that lies in the row.
     pub stack: usize,
 }

@@ -138,11 +138,11 @@ impl Options {
             let length = field.shape.iter().try_fold(1usize, |product, &axis| product.checked_mul(axis));
             let length =
                 length.filter(|&length| (1..1 << 26).contains(&length)).ok_or_else(|| invalid("its shape holds no value, or too many"))?;
-            Ok(if field.stack == 0 {
-                Field::new(&field.name, element, length)
-            } else {
-                Field::stacked(&field.name, element, length, field.stack)
-            })
+            let flat = match field.stack {
+                0 => Field::new(&field.name, element, length),
+                stack => Field::stacked(&field.name, element, length, stack),
+            };
+            Ok(flat.shaped(&field.full_shape()))
         };
         Ok(Schema::new(self.fields.iter().map(field).collect::<Result<_, StandaloneError>>()?))
     }

@@ -142,7 +142,13 @@ fn descriptions_that_contradict_the_store_are_errors() {
     let (world, known) = (World::new(), Known::new());
     let mut description = known.segment.description().unwrap();
     let honest = description.fields.clone();
-    let field = |element: &str, length| FieldDescription { name: "x\x1b[2J".into(), element: element.into(), length, stack: 0 };
+    let field = |element: &str, length| FieldDescription {
+        name: "x\x1b[2J".into(),
+        element: element.into(),
+        length,
+        shape: vec![length],
+        stack: 0,
+    };
     let with = |extra: FieldDescription| honest.iter().cloned().chain([extra]).collect::<Vec<_>>();
     for (fields, expected) in [
         (with(field("f128", 1)), "unknown element type `f128`"),
@@ -150,6 +156,8 @@ fn descriptions_that_contradict_the_store_are_errors() {
         (with(FieldDescription { stack: usize::MAX, ..field("u8", 4) }), "field 5"),
         (with(field("f32", usize::MAX)), "field 5"),
         (with(field("f32", 0)), "field 5"),
+        (with(FieldDescription { shape: vec![2, 3], ..field("f32", 4) }), "4 elements of shape [2, 3]"),
+        (with(FieldDescription { shape: vec![usize::MAX, 2], ..field("f32", 4) }), "field 5"),
         (with(field("f32", 3)), "transitions of"),
         (honest[..2].to_vec(), "transitions of"),
         (Vec::new(), "transitions of"),

@@ -170,7 +170,10 @@ fn every_value_of_a_transition_is_decoded() {
             ("flags", "u8", json!([slot, 255])),
             ("indices", "i32", json!([i32::MIN, slot])),
         ];
-        let truth = truth.map(|(name, element, values)| json!({"name": name, "element": element, "values": values}));
+        let truth = truth.map(|(name, element, values)| {
+            let shape = [values.as_array().unwrap().len()];
+            json!({"name": name, "element": element, "shape": shape, "values": values})
+        });
         assert_eq!(read["fields"], json!(truth));
     }
     let text = world.inspect(&[&known.pid(), "--transition", "3"]).unwrap();

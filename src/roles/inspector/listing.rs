@@ -1,12 +1,11 @@
-//! The smaller answers as plain text: the list of runs, what was cleaned, one transition.
+//! The smaller answers as plain text: the list of runs, and what was cleaned.
 
 use std::fmt::{self, Display, Formatter};
 
 use indicatif::HumanCount;
 
 use super::runs::{Cleaned, RunList};
-use super::transition::{Transition, Values};
-use super::words::{age, line, liveliness};
+use super::words::{age, liveliness};
 use crate::rendezvous::RunState as Liveliness;
 use crate::telemetry::Table;
 
@@ -60,28 +59,5 @@ impl Display for Cleaned {
             writeln!(formatter, "nothing to remove")?;
         }
         Ok(())
-    }
-}
-
-impl Display for Transition {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let role = self.owner.role.map_or("no process of the table", |role| role.name());
-        line(formatter, "slot", &self.slot.to_string())?;
-        line(formatter, "generation", &self.generation.to_string())?;
-        line(formatter, "owner", &format!("process slot {} ({role})", self.owner.slot))?;
-        line(formatter, "priority", &self.priority.map_or_else(|| "none".into(), |priority| priority.to_string()))?;
-        let mut table = Table::new(&["field", "type", "values"], &[0, 1, 2], 0);
-        for field in &self.fields {
-            let values = match &field.values {
-                Values::F32(values) => format!("{values:?}"),
-                Values::I32(values) => format!("{values:?}"),
-                Values::U8(values) => format!("{values:?}"),
-                Values::F64(values) => format!("{values:?}"),
-                Values::I64(values) => format!("{values:?}"),
-                Values::U64(values) => format!("{values:?}"),
-            };
-            table.row(vec![field.name.clone(), field.element.into(), values]);
-        }
-        write!(formatter, "{table}")
     }
 }

@@ -4,6 +4,7 @@
 //! the header is validated before anything else, every index and length from the segment is checked, and no byte
 //! pattern makes it panic. What it finds is plain data, [`Report`], that several renderers share.
 
+mod decoded;
 mod error;
 mod folder;
 mod histogram;

@@ -47,6 +47,8 @@ pub struct FieldValues {
     pub name: String,
     /// Element type.
     pub element: &'static str,
+    /// Lengths of its dimensions; images are rows and columns last.
+    pub shape: Vec<usize>,
     /// Values; in JSON, those that are not finite are null.
     pub values: Values,
 }
@@ -67,6 +69,48 @@ pub enum Values {
     I64(Vec<i64>),
     /// Unsigned integers of the other sizes.
     U64(Vec<u64>),
+}
+
+impl Values {
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::I32(values) => values.len(),
+            Self::U8(values) => values.len(),
+            Self::F64(values) => values.len(),
+            Self::I64(values) => values.len(),
+            Self::U64(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// `count` of them from `first` on, as people read them.
+    pub(super) fn part(&self, first: usize, count: usize) -> String {
+        let range = first..first + count;
+        match self {
+            Self::F32(values) => format!("{:?}", &values[range]),
+            Self::I32(values) => format!("{:?}", &values[range]),
+            Self::U8(values) => format!("{:?}", &values[range]),
+            Self::F64(values) => format!("{:?}", &values[range]),
+            Self::I64(values) => format!("{:?}", &values[range]),
+            Self::U64(values) => format!("{:?}", &values[range]),
+        }
+    }
+
+    /// They, if they are 32-bit floats.
+    pub(super) fn floats(&self) -> Option<&[f32]> {
+        if let Self::F32(values) = self { Some(values) } else { None }
+    }
+
+    /// They, if they are 32-bit integers.
+    pub(super) fn integers(&self) -> Option<&[i32]> {
+        if let Self::I32(values) = self { Some(values) } else { None }
+    }
 }
 
 impl Transition {
@@ -112,6 +156,10 @@ fn schema(description: &Description, layout: &LayoutParameters) -> Result<Schema
         };
         let room = if field.stack == 0 { 8 * stored_words } else { field.stack.saturating_mul(layout.frame_bytes) };
         let fits = field.length.checked_mul(element.size_bytes()).is_some_and(|size_bytes| (1..=room).contains(&size_bytes));
+        let elements = field.shape.iter().try_fold(1_usize, |product, &length| product.checked_mul(length));
+        if elements != Some(field.length) {
+            return Err(impossible(format!("{} elements of shape {:?}", field.length, field.shape)));
+        }
         let frames_fit = field.stack == 0 || field.length * element.size_bytes() == room && field.length.is_multiple_of(field.stack);
         if !fits || !frames_fit {
             return Err(impossible(format!("{} elements in a row of {} bytes", field.length, 8 * stored_words)));
@@ -133,6 +181,7 @@ fn values(schema: &Schema, batch: &Batch) -> Vec<FieldValues> {
     let field = |(position, field): (usize, &crate::replay::Field)| FieldValues {
         name: printable(&field.name),
         element: field.element.name(),
+        shape: field.shape.clone(),
         values: numbers(batch.column(position)),
     };
     schema.fields().iter().enumerate().map(field).collect()
