@@ -40,6 +40,7 @@ pub const PRESETS: &[Preset] = presets![
     "catch_appo",
     "rally_dqn",
     "rally_appo",
+    "pong_dqn",
     "pendulum_sac",
     "pendulum_td3",
     "pendulum_ddpg",

@@ -1,5 +1,7 @@
 //! NumPy arrays of every element type as bytes.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;
 use numpy::{
@@ -41,6 +43,27 @@ pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
 /// Most bytes of an array that is copied. NumPy's bookkeeping of who reads what costs as much as copying these.
 const SMALL_BYTES: usize = 2_048;
 
+/// Threads that fill arrays of this package, having given the interpreter's lock away meanwhile. It changes, and is looked at, only
+/// under that lock, which orders everything.
+static FILLING: AtomicUsize = AtomicUsize::new(0);
+
+/// For as long as a thread fills arrays: nobody may look at them without NumPy's bookkeeping then.
+pub(crate) struct Filling;
+
+impl Filling {
+    /// Begin, under the interpreter's lock.
+    pub(crate) fn begin(_py: Python<'_>) -> Self {
+        FILLING.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        FILLING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// An array in C order, and how its values are read.
 pub(crate) struct Values<'py, T: NumpyElement> {
     array: Bound<'py, PyArrayDyn<T>>,
@@ -56,7 +79,9 @@ enum Held<'py, T: NumpyElement> {
 impl<'py, T: NumpyElement> Values<'py, T> {
     fn of(value: &Bound<'py, PyAny>) -> Option<Self> {
         let array = value.cast::<PyArrayDyn<T>>().ok()?;
-        let held = if array.len() * size_of::<T>() <= SMALL_BYTES {
+        // Whoever is about to fill an array needs the interpreter's lock first, which this thread has.
+        let nobody_fills = FILLING.load(Ordering::Relaxed) == 0;
+        let held = if nobody_fills && array.len() * size_of::<T>() <= SMALL_BYTES {
             if !array.is_c_contiguous() {
                 return None;
             }

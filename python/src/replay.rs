@@ -13,6 +13,7 @@ use shoal::replay::{Element, Rows};
 use shoal::segment::layout::MAX_CAPACITY;
 use shoal::standalone::{MAX_PARTICIPANTS, Options, Patience, Stale, Standalone, StandaloneError};
 
+use crate::array::Filling;
 use crate::batch::Batch;
 use crate::errors::{exception, named};
 use crate::input::{Copies, Input, columns, flat, whole};
@@ -458,6 +459,7 @@ impl Replay {
 
 /// Let `work` fill the arrays of `batch`.
 fn fill(py: Python<'_>, batch: &Batch, work: impl FnOnce(&mut Rows<'_, &mut [u8]>) -> PyResult<()>) -> PyResult<()> {
+    let _filling = Filling::begin(py);
     let mut arrays = batch.fill(py)?;
     let mut columns = arrays.iter_mut().map(|array| array.bytes_mut()).collect::<PyResult<Vec<_>>>()?;
     let mut slots = batch.indices.bind(py).try_readwrite()?;

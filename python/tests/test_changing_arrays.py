@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from transitions import FIELDS, numbered
+from transitions import FIELDS, assert_whole, numbered
 
 import shoal
 
@@ -113,3 +113,33 @@ def test_frames_that_change_while_they_are_added_do_not_change_those_that_look_l
             replay.add({"image": changing})
         slots = np.concatenate([replay.add({"image": image}) for image in pair])
         np.testing.assert_array_equal(replay.get(slots)["image"], np.stack(pair))
+
+
+def test_a_batch_that_is_being_filled_is_not_read():
+    limiter = shoal.RateLimiter(min_size=10, samples_per_insert=1.0, error_band=10.0)
+    replay = shoal.Replay(100, FIELDS, rate_limiter=limiter)
+    replay.add(numbered(0, 10))
+    batch = replay.sample(4)
+    drawn = threading.Event()
+
+    def draw():
+        with contextlib.suppress(shoal.StoppedError):
+            while not drawn.is_set():
+                replay.sample(4, out=batch)
+
+    thread = threading.Thread(target=draw, daemon=True)
+    thread.start()
+    # Sooner or later the rate limiter holds it back, with the batch in its hands.
+    for _ in range(100_000):
+        try:
+            replay.get(batch.indices)
+        except TypeError as error:
+            assert "cannot be read" in str(error)
+            break
+    else:
+        pytest.fail("the batch was read all the time")
+    drawn.set()
+    replay.stop()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert_whole(replay.get(batch.indices))
