@@ -44,7 +44,7 @@ pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
 const SMALL_BYTES: usize = 2_048;
 
 /// Threads that fill arrays of this package, having given the interpreter's lock away meanwhile. It changes, and is looked at, only
-/// under that lock, which orders everything.
+/// under that lock, which orders everything: the module asks for it even where Python could do without.
 static FILLING: AtomicUsize = AtomicUsize::new(0);
 
 /// For as long as a thread fills arrays: nobody may look at them without NumPy's bookkeeping then.
@@ -87,7 +87,7 @@ impl<'py, T: NumpyElement> Values<'py, T> {
             }
             Held::Copied(array.to_vec().ok()?)
         } else {
-            Held::Borrowed(array.try_readonly().ok().filter(|array| array.is_c_contiguous())?)
+            Held::Borrowed(array.try_readonly().ok().filter(|array| array.is_c_contiguous() && array.as_slice().is_ok())?)
         };
         Some(Self { array: array.clone(), held })
     }

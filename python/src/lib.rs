@@ -13,7 +13,7 @@ mod sum_tree;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+#[pymodule(gil_used = true)]
 mod _native {
     use pyo3::prelude::*;
 

@@ -1,7 +1,7 @@
 //! The checks that concern several keys at once, each with the sentence that documents it.
 
 use super::key::Key;
-use super::schema::{Config, Engine, Exploration, FRAGMENT_ALGORITHMS, TRANSITION_ALGORITHMS};
+use super::schema::{Config, Engine, Exploration, FRAGMENT_ALGORITHMS, OnFull, TRANSITION_ALGORITHMS};
 
 /// One condition between keys.
 pub(crate) struct Rule {
@@ -232,9 +232,23 @@ pub(crate) const RULES: &[Rule] = &[
                     2 * config.fragments.length_steps * config.learner.count
                 ),
                 part => format!(
-                    "a fragments.replay_share of {share} of {part} fragments for each learner is none; use at least {:.3}, or 0",
+                    "a fragments.replay_share of {share} of {part} fragments for each learner is none; use at least {:.6}, or 0",
                     1.0 / part as f64
                 ),
+            })
+        },
+    },
+    Rule {
+        keys: &["fragments.replay_share", "fragments.on_full"],
+        doc: "`fragments.replay_share` is 0 with `fragments.on_full = \"drop_oldest\"`: actors that do not wait overwrite what was taken first.",
+        algorithms: &["appo"],
+        violation: |config| {
+            let share = config.fragments.replay_share;
+            (share > 0.0 && config.fragments.on_full == OnFull::DropOldest).then(|| {
+                format!(
+                    "with fragments.on_full \"drop_oldest\" actors overwrite what was taken first, so that little is left for a \
+                     fragments.replay_share of {share}; use \"wait\", or set fragments.replay_share to 0"
+                )
             })
         },
     },

@@ -30,7 +30,7 @@ mod tests {
     use super::super::flow::Rows;
     use super::super::key::Key;
     use super::super::limits::Limits;
-    use super::super::schema::Exploration;
+    use super::super::schema::{Exploration, OnFull};
     use super::super::setting::{Kind, NONE};
     use super::*;
 
@@ -120,7 +120,7 @@ mod tests {
                 config.algorithm.minibatches = config.algorithm.minibatches.min(config.learner.batch_size / config.learner.count);
                 config.learner.publish_interval_updates = 1;
             }
-            if config.replayed_fragments() == 0 {
+            if config.replayed_fragments() == 0 || config.fragments.on_full == OnFull::DropOldest {
                 (config.fragments.replay_share, config.fragments.retained) = (0.0, None);
             }
             config.fragments.capacity = config.fragments.capacity.map(|capacity| capacity.max(config.least_fragments()));

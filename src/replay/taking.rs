@@ -55,20 +55,27 @@ impl ReplayView<'_> {
 
 impl ReplayView<'_> {
     /// Copy a row that was taken, drawn at random, into row `at` of `batch`. `false` when the draw found none: the row there waits to be
-    /// taken, or is being written. One that is just being inserted may be found before it can be taken.
+    /// taken, or is being written.
     ///
     /// # Panics
-    /// When the replay has no tree, or `batch` not so many rows.
+    /// When `batch` has not so many rows.
     pub fn draw_taken(&self, batch: &mut Batch, at: usize, random: &mut impl Rng) -> bool {
         let rows = self.len();
         if rows == 0 {
             return false;
         }
         let slot = random.random_range(0..rows);
-        if self.tree().is_none_or(|tree| tree.raw_priority(slot) != Priority::NEVER) {
+        // The leaf of a row that was taken is nobody's. That of one that is being inserted is its own already, if without a priority.
+        let is_taken = || self.leaf_tag(slot).is_none();
+        if !is_taken() {
             return false;
         }
         let Ok(generation) = self.reader().read(slot, &mut batch.as_rows(), at, &mut Vec::new()) else { return false };
+        // Again, of the row that was read: the slot may have been written anew in between. Its leaf was made its own before it was
+        // published with release, and reading it acquires that.
+        if !is_taken() {
+            return false;
+        }
         (batch.slots[at], batch.generations[at], batch.weights[at]) = (slot, generation, 1.0);
         true
     }

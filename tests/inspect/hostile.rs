@@ -154,6 +154,8 @@ fn descriptions_that_contradict_the_store_are_errors() {
         (with(field("f128", 1)), "unknown element type `f128`"),
         (with(FieldDescription { stack: 4, ..field("u8", 4) }), "field 5"),
         (with(FieldDescription { stack: usize::MAX, ..field("u8", 4) }), "field 5"),
+        (with(FieldDescription { stack: usize::MAX, ..field("u8", usize::MAX) }), "field 5"),
+        (with(FieldDescription { stack: 1 << 61, ..field("u8", 1 << 61) }), "field 5"),
         (with(field("f32", usize::MAX)), "field 5"),
         (with(field("f32", 0)), "field 5"),
         (with(FieldDescription { shape: vec![2, 3], ..field("f32", 4) }), "4 elements of shape [2, 3]"),

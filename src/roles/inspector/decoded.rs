@@ -10,6 +10,9 @@ use crate::telemetry::Table;
 
 /// Rows and columns from which bytes are shown as a picture.
 const SMALLEST_SIDE: usize = 8;
+/// Values of a field that are shown, and dimensions of its shape. JSON has all.
+const MOST_VALUES: usize = 64;
+const MOST_DIMENSIONS: usize = 8;
 /// Characters of the widest picture.
 const WIDEST: usize = 84;
 /// From the darkest to the brightest.
@@ -27,7 +30,7 @@ impl Display for Transition {
         for (position, field) in self.fields.iter().enumerate() {
             let values = match picture_size(field) {
                 _ if steps.is_some() && [ACTIONS, REWARDS, FLAGS, LOG_PROBABILITIES, AGES].contains(&position) => continue,
-                Some(_) => field.shape.iter().map(usize::to_string).collect::<Vec<_>>().join(" x ") + ", the newest below",
+                Some(_) => sizes(&field.shape) + ", the newest below",
                 None => text(&field.values),
             };
             table.row(vec![field.name.clone(), field.element.into(), values]);
@@ -89,7 +92,7 @@ impl<'t> Steps<'t> {
             table.row(vec![
                 step.to_string(),
                 self.ages[step].to_string(),
-                self.actions.values.part(step * lanes, lanes),
+                self.actions.values.part(step * lanes, lanes.min(MOST_VALUES)),
                 self.rewards[step].to_string(),
                 self.log_probabilities[step].to_string(),
                 end.into(),
@@ -125,13 +128,29 @@ fn picture(bytes: &[u8], columns: usize) -> String {
     text
 }
 
+/// Values, or the first of them.
 fn text(values: &Values) -> String {
-    values.part(0, values.len())
+    let (shown, all) = (values.part(0, values.len().min(MOST_VALUES)), values.len());
+    if all <= MOST_VALUES { shown } else { format!("{shown} and {} more", all - MOST_VALUES) }
+}
+
+fn sizes(shape: &[usize]) -> String {
+    let shown = shape.iter().take(MOST_DIMENSIONS).map(usize::to_string).collect::<Vec<_>>().join(" x ");
+    if shape.len() <= MOST_DIMENSIONS { shown } else { shown + " x ..." }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_values_or_dimensions_the_first_are_shown() {
+        // A cell of a table as wide as all of them would be none that can be formatted.
+        let values = text(&Values::F32(vec![0.5; 100_000]));
+        assert!(values.ends_with("0.5] and 99936 more") && values.len() < 500, "{values}");
+        assert_eq!(text(&Values::I32(vec![1, 2])), "[1, 2]");
+        assert_eq!((sizes(&[4, 84, 84]).as_str(), sizes(&[1; 90]).len()), ("4 x 84 x 84", 8 * 4 + 1));
+    }
 
     #[test]
     fn a_picture_is_half_as_high_as_wide_and_dark_where_bytes_are_small() {

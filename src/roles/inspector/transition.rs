@@ -15,6 +15,8 @@ use crate::sync::Ordering;
 /// Looks before a transition counts as torn.
 const ATTEMPTS: u32 = 50;
 const PAUSE: Duration = Duration::from_micros(200);
+/// Dimensions of an impossible shape that are named.
+const SHOWN_DIMENSIONS: usize = 8;
 
 /// A transition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -154,11 +156,16 @@ fn schema(description: &Description, layout: &LayoutParameters) -> Result<Schema
         let Some(element) = Element::from_name(&field.element) else {
             return Err(impossible(format!("unknown element type `{}`", printable(&field.element))));
         };
+        // A row holds the names of its frames, a word each, and all of them are there at once.
+        if field.stack > stored_words.min(layout.frames) {
+            return Err(impossible(format!("{} frames in a row of {stored_words} words, of {} frames", field.stack, layout.frames)));
+        }
         let room = if field.stack == 0 { 8 * stored_words } else { field.stack.saturating_mul(layout.frame_bytes) };
         let fits = field.length.checked_mul(element.size_bytes()).is_some_and(|size_bytes| (1..=room).contains(&size_bytes));
         let elements = field.shape.iter().try_fold(1_usize, |product, &length| product.checked_mul(length));
         if elements != Some(field.length) {
-            return Err(impossible(format!("{} elements of shape {:?}", field.length, field.shape)));
+            let shown = &field.shape[..field.shape.len().min(SHOWN_DIMENSIONS)];
+            return Err(impossible(format!("{} elements of shape {shown:?}", field.length)));
         }
         let frames_fit = field.stack == 0 || field.length * element.size_bytes() == room && field.length.is_multiple_of(field.stack);
         if !fits || !frames_fit {
