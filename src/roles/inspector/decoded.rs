@@ -149,7 +149,7 @@ mod tests {
         let values = text(&Values::F32(vec![0.5; 100_000]));
         assert!(values.ends_with("0.5] and 99936 more") && values.len() < 500, "{values}");
         assert_eq!(text(&Values::I32(vec![1, 2])), "[1, 2]");
-        assert_eq!((sizes(&[4, 84, 84]).as_str(), sizes(&[1; 90]).len()), ("4 x 84 x 84", 8 * 4 + 1));
+        assert_eq!((sizes(&[4, 84, 84]).as_str(), sizes(&[1; 90]).len()), ("4 x 84 x 84", 8 + 7 * 3 + 6));
     }
 
     #[test]
