@@ -78,16 +78,13 @@ enum Held<'py, T: NumpyElement> {
 
 impl<'py, T: NumpyElement> Values<'py, T> {
     fn of(value: &Bound<'py, PyAny>) -> Option<Self> {
-        let array = value.cast::<PyArrayDyn<T>>().ok()?;
+        let array = value.cast::<PyArrayDyn<T>>().ok().filter(|array| array.is_c_contiguous())?;
         // Whoever is about to fill an array needs the interpreter's lock first, which this thread has.
         let nobody_fills = FILLING.load(Ordering::Relaxed) == 0;
         let held = if nobody_fills && array.len() * size_of::<T>() <= SMALL_BYTES {
-            if !array.is_c_contiguous() {
-                return None;
-            }
             Held::Copied(array.to_vec().ok()?)
         } else {
-            Held::Borrowed(array.try_readonly().ok().filter(|array| array.is_c_contiguous() && array.as_slice().is_ok())?)
+            Held::Borrowed(array.try_readonly().ok().filter(|array| array.as_slice().is_ok())?)
         };
         Some(Self { array: array.clone(), held })
     }

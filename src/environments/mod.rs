@@ -34,6 +34,7 @@ mod request;
 mod seed_sequence;
 pub mod spaces;
 mod stacked;
+mod suggestion;
 mod vector;
 
 pub use delayed::delayed;

@@ -3,9 +3,6 @@
 use super::request::{EnvironmentRequest, Examined};
 use super::{Environment, EnvironmentError, EnvironmentSpec};
 
-/// Similarity (0 to 1, Jaro-Winkler) from which a name is taken for a misspelling of another.
-pub(super) const SUGGESTION_SIMILARITY: f64 = 0.8;
-
 /// Where environments come from.
 pub(super) trait Origin: Sync {
     /// As [`EnvironmentRequest::make`].
@@ -48,14 +45,4 @@ pub(super) fn takes_no_arguments(id: &str, request: &EnvironmentRequest) -> Resu
         return Ok(());
     }
     Err(EnvironmentError::TakesNoArguments { id: id.into(), given: request.keyword_arguments.clone() })
-}
-
-/// The name most like `asked`, if one is like it.
-pub(super) fn most_similar<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    names
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(asked, name), name))
-        .filter(|(similarity, _)| *similarity >= SUGGESTION_SIMILARITY)
-        .max_by(|(left, _), (right, _)| left.total_cmp(right))
-        .map(|(_, name)| name)
 }

@@ -11,11 +11,12 @@ use super::mountain_car::MountainCar;
 use super::mountain_car_continuous::MountainCarContinuous;
 use super::mujoco;
 use super::native::{Dynamics, Native};
-use super::origin::{Entry, Origin, SUGGESTION_SIMILARITY, takes_no_arguments};
+use super::origin::{Entry, Origin, takes_no_arguments};
 use super::pendulum::Pendulum;
 use super::python::InPython;
 use super::rally::Rally;
 use super::request::{EnvironmentRequest, Examined};
+use super::suggestion::most_similar_id;
 use super::{Environment, EnvironmentError, EnvironmentSpec};
 
 /// Origins by the prefix of their ids.
@@ -149,7 +150,7 @@ impl Environments {
             return EnvironmentError::NotBuilt { id: id.to_owned(), feature: "mujoco" };
         }
         let versioned = || id.rsplit_once("-v").is_some_and(|(_, version)| version.parse::<u32>().is_ok()) && !id.contains(':');
-        let suggestion = match nearest(id, self.names()) {
+        let suggestion = match most_similar_id(id, self.names()) {
             Some(name) => format!(" (did you mean `{name}`?)"),
             None if versioned() => format!("; if it is one of Gymnasium's, write `gymnasium:{id}`"),
             None => String::new(),
@@ -173,17 +174,6 @@ impl Origin for Own {
     fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
         Ok(Examined { spec: self.make(request)?.spec().clone(), software: Vec::new() })
     }
-}
-
-fn nearest<'a>(id: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // The prefix says where an environment comes from; which one was meant shows in the rest.
-    let task = |id: &str| id.rsplit(':').next().unwrap_or(id).to_lowercase();
-    let asked = task(id);
-    names
-        .map(|name| (strsim::jaro_winkler(&asked, &task(name)), name))
-        .filter(|(similarity, _)| *similarity >= SUGGESTION_SIMILARITY)
-        .max_by(|(left, _), (right, _)| left.total_cmp(right))
-        .map(|(_, name)| name)
 }
 
 #[cfg(test)]

@@ -158,8 +158,11 @@ mod tests {
     use crate::segment::processes::Role;
     use crate::segment::{Description, Layout, LayoutParameters, Region, Segment};
 
+    const ONCE: Reuse = Reuse { kept_batches: 1, uses: 1, max_policy_lag_updates: None, most_waiting: None, replayed: 0, retained: 0 };
+
     /// A segment with eight fragments, whose first reward is their number.
-    fn eight_fragments(schema: &Schema) -> Segment {
+    fn eight_fragments() -> Segment {
+        let schema = schema();
         let layout = Layout::new(LayoutParameters { processes: 2, ..LayoutParameters::of_rows(schema.words(), 64) }).unwrap();
         let segment = Segment::create_private(layout, &Description::default()).unwrap();
         let process = segment.processes().slot(0);
@@ -167,7 +170,7 @@ mod tests {
         let mut replay = Replay::new(&segment, schema.clone(), process);
         for number in 0..8 {
             let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), 0);
-            let mut writer = area.write(schema);
+            let mut writer = area.write(&schema);
             writer.f32(REWARDS, &[number as f32; 4]);
             writer.commit(Some(FRESH));
             replay.flush(area);
@@ -176,13 +179,19 @@ mod tests {
         segment
     }
 
+    fn schema() -> Schema {
+        FragmentShape::new(4, &registry::spec("CartPole-v1").unwrap()).schema()
+    }
+
+    fn source(segment: &Segment, fragments: usize, reuse: Reuse) -> InOrder<'_> {
+        let seat = Seat { segment, process: segment.processes().slot(0), seed: 1, threads: None };
+        InOrder::new(reuse, fragments, &schema(), &seat)
+    }
+
     #[test]
     fn a_part_of_a_batch_is_replayed_from_what_was_taken_and_the_rest_is_new_and_in_order() {
-        let schema = FragmentShape::new(4, &registry::spec("CartPole-v1").unwrap()).schema();
-        let segment = eight_fragments(&schema);
-        let process = segment.processes().slot(0);
-        let reuse = Reuse { kept_batches: 1, uses: 1, max_policy_lag_updates: None, most_waiting: None, replayed: 2, retained: 8 };
-        let mut source = InOrder::new(reuse, 4, &schema, &Seat { segment: &segment, process, seed: 1, threads: None });
+        let segment = eight_fragments();
+        let mut source = source(&segment, 4, Reuse { replayed: 2, retained: 8, ..ONCE });
         let mut random = Random::seed_from_u64(1);
         let mut next = |source: &mut InOrder<'_>| {
             let drawn = source.next(0, &mut random).unwrap();
@@ -195,16 +204,13 @@ mod tests {
             assert_eq!(batch[2..], [taken, taken + 1]);
         }
         assert_eq!(next(&mut source), None, "all eight were taken, and a batch is not of old ones alone");
-        assert_eq!(process.counters().get(Counter::ReplayedRows), 6);
+        assert_eq!(segment.processes().slot(0).counters().get(Counter::ReplayedRows), 6);
     }
 
     #[test]
     fn a_batch_is_handed_out_so_often_and_no_more_once_learners_begin_anew() {
-        let schema = FragmentShape::new(4, &registry::spec("CartPole-v1").unwrap()).schema();
-        let segment = eight_fragments(&schema);
-        let process = segment.processes().slot(0);
-        let reuse = Reuse { kept_batches: 1, uses: 3, max_policy_lag_updates: None, most_waiting: None, replayed: 0, retained: 0 };
-        let mut source = InOrder::new(reuse, 2, &schema, &Seat { segment: &segment, process, seed: 1, threads: None });
+        let segment = eight_fragments();
+        let mut source = source(&segment, 2, Reuse { uses: 3, ..ONCE });
         let mut random = Random::seed_from_u64(1);
         let mut is_new = |source: &mut InOrder<'_>| {
             let drawn = source.next(0, &mut random).unwrap();

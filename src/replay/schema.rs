@@ -196,8 +196,7 @@ impl Schema {
         let fields = fields.iter().map(|field| {
             let element = Element::from_name(&field.element)?;
             let whole = field.stack == 0 || field.length.is_multiple_of(field.stack);
-            let as_many = field.shape.iter().try_fold(1_usize, |product, &length| product.checked_mul(length)) == Some(field.length);
-            (whole && as_many).then(|| {
+            (whole && field.is_shaped()).then(|| {
                 let flat = match field.stack {
                     0 => Field::new(&field.name, element, field.length),
                     stack => Field::stacked(&field.name, element, field.length / stack, stack),

@@ -57,6 +57,13 @@ pub struct FieldDescription {
     pub stack: usize,
 }
 
+impl FieldDescription {
+    /// Whether its shape has as many elements as it says.
+    pub fn is_shaped(&self) -> bool {
+        self.shape.iter().try_fold(1_usize, |product, &length| product.checked_mul(length)) == Some(self.length)
+    }
+}
+
 impl Description {
     /// As bytes: bincode, so that nothing depends on the order of keys.
     pub fn encode(&self) -> Result<Vec<u8>, SegmentError> {

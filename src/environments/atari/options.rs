@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::super::EnvironmentError;
-use super::super::origin::most_similar;
+use super::super::suggestion::most_similar;
 
 /// Emulated frames of a step.
 pub(super) const FRAME_SKIP: u32 = 4;

@@ -162,8 +162,7 @@ fn schema(description: &Description, layout: &LayoutParameters) -> Result<Schema
         }
         let room = if field.stack == 0 { 8 * stored_words } else { field.stack.saturating_mul(layout.frame_bytes) };
         let fits = field.length.checked_mul(element.size_bytes()).is_some_and(|size_bytes| (1..=room).contains(&size_bytes));
-        let elements = field.shape.iter().try_fold(1_usize, |product, &length| product.checked_mul(length));
-        if elements != Some(field.length) {
+        if !field.is_shaped() {
             let shown = &field.shape[..field.shape.len().min(SHOWN_DIMENSIONS)];
             return Err(impossible(format!("{} elements of shape {shown:?}", field.length)));
         }
