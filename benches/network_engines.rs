@@ -9,8 +9,8 @@ use std::{hint::black_box, time::Duration};
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime};
 use shoal::{
     config::schema::Engine,
-    networks::{self, Adam, AdamSettings, Device, Head, InputSpec, Network, NetworkSpec, clip_norm, polyak},
-    values::ValueType,
+    networks::{self, Adam, AdamSettings, Device, Head, InputSpec, Layer, Network, NetworkSpec, clip_norm, polyak},
+    values::{ValueType, Values},
 };
 use support::ThreadTime;
 
@@ -67,13 +67,23 @@ fn updates(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: u
     }
 }
 
-/// Networks on frames of bytes: the small one of the image games, and that of Mnih et al. 2015.
-fn on_frames() -> [(&'static str, NetworkSpec); 2] {
+/// Networks on frames of bytes: the small one of the image games, that of Mnih et al. 2015, and the decoder of an auto-encoder for the small one.
+fn on_frames() -> [(&'static str, NetworkSpec); 3] {
     let spec = |side, convolutions: &[[usize; 3]], units, outputs| {
         let input = InputSpec { element: ValueType::U8, shape: vec![4, side, side] };
         NetworkSpec::of_input(input, convolutions, &[units], Head::Linear { outputs })
     };
-    [("42x42", spec(42, &[[16, 4, 2], [32, 4, 2]], 256, 11)), ("84x84", spec(84, &[[32, 8, 4], [64, 4, 2], [64, 3, 1]], 512, 6))]
+    let transposed = |channels, kernel| Layer::TransposedConvolution { channels, kernel, stride: 1 };
+    let decoder = NetworkSpec {
+        input: InputSpec::floats(256),
+        layers: vec![Layer::Unflatten { shape: [256, 1, 1] }, transposed(2, 21), Layer::Relu, transposed(4, 22)],
+        head: Head::None,
+    };
+    [
+        ("42x42", spec(42, &[[16, 4, 2], [32, 4, 2]], 256, 11)),
+        ("84x84", spec(84, &[[32, 8, 4], [64, 4, 2], [64, 3, 1]], 512, 6)),
+        ("decoder42", decoder),
+    ]
 }
 
 fn frames(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, name: &str, spec: &NetworkSpec) {
@@ -81,14 +91,16 @@ fn frames(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, name: &str
     network.set_parameters(&spec.initialise(1));
     let mut gradient = vec![0.0; spec.parameter_count()];
     for (rows, trains) in [(8, false), (32, true), (64, true)] {
-        let input: Vec<u8> = numbers(rows * spec.inputs()).into_iter().map(|number| (number * 127.5 + 127.5) as u8).collect();
+        let numbers = numbers(rows * spec.inputs());
+        let bytes: Vec<u8> = numbers.iter().map(|number| (number * 127.5 + 127.5) as u8).collect();
+        let input = if spec.input.element == ValueType::U8 { Values::U8(&bytes) } else { Values::F32(&numbers) };
         let mut output = vec![0.0; rows * spec.outputs()];
         let name = format!("{engine:?}/{name}/batch{rows}").to_lowercase();
         group.throughput(Throughput::Elements(rows as u64));
         if trains {
             group.bench_function(BenchmarkId::new("forward_backward", name), |bencher| {
                 bencher.iter(|| {
-                    network.forward(black_box(&input).into(), rows, &mut output);
+                    network.forward(black_box(input), rows, &mut output);
                     network.backward(&output, Some(&mut gradient), None);
                     // Weights change after every pass, so what engines prepare of them counts.
                     network.update_parameters(&mut |parameters| parameters[0] += 1e-9);
@@ -96,7 +108,7 @@ fn frames(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, name: &str
             });
         } else {
             group.bench_function(BenchmarkId::new("infer", name), |bencher| {
-                bencher.iter(|| network.infer(black_box(&input).into(), rows, &mut output));
+                bencher.iter(|| network.infer(black_box(input), rows, &mut output));
             });
         }
     }

@@ -3,6 +3,8 @@
 
 #[path = "policy_gradients/appo.rs"]
 mod appo;
+#[path = "policy_gradients/auto_encoder.rs"]
+mod auto_encoder;
 #[path = "policy_gradients/case.rs"]
 mod case;
 #[path = "policy_gradients/ppo.rs"]

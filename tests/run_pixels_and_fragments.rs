@@ -50,6 +50,33 @@ fn catch_and_cartpole_are_learned_from_fragments() {
     solves("cartpole_appo", &["run.stop_eval_return=150.0"]);
 }
 
+/// Rally with a small auto-encoder.
+const DRAWN: &[&str] = &[
+    "auto_encoder.coefficient=1",
+    "auto_encoder.latent=32",
+    "network.convolutions=[[8, 4, 2], [8, 4, 2]]",
+    "network.hidden=[32]",
+    "actor.environments=4",
+    "fragments.length_steps=5",
+    "learner.batch_size=20",
+    "learner.learning_rate=2e-3",
+];
+
+#[test]
+fn an_auto_encoder_learns_to_draw_what_a_policy_sees_and_acts_without_its_decoder() {
+    let fixed = ["run.stop_env_steps=2000", "run.stop_eval_return=\"none\"", "evaluator.episodes=1"];
+    let mut run = start_preset("rally_appo", &[SYNCHRONOUS, DRAWN, &fixed].concat());
+    assert!(run.wait().success(), "{}", run.output());
+    let losses: Vec<f64> = run.metrics().iter().filter_map(|line| line["reconstruction_loss"].as_f64()).collect();
+    let (first, last) = (losses[0], *losses.last().unwrap());
+    assert!(last < 0.8 * first, "{losses:?}");
+    let policy = Policy::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
+    let heads: Vec<String> = policy.spec.tensors().into_iter().map(|tensor| tensor.name).collect();
+    assert!(heads.iter().any(|name| name == "latent.weight"), "{heads:?}");
+    assert_eq!(policy.parameters.len(), policy.spec.parameter_count(), "there is more than what acts");
+    run.assert_nothing_left();
+}
+
 #[test]
 fn synchronous_runs_from_fragments_are_reproduced_bit_for_bit() {
     let train = |preset: &str, seed: &str| {
@@ -68,9 +95,8 @@ fn synchronous_runs_from_fragments_are_reproduced_bit_for_bit() {
     }
 }
 
-fn survives_kills(preset: &str, metrics: &[&str]) {
-    let all: Vec<&str> = ENDLESS.iter().chain(&["actor.count=2", "learner.count=2"]).copied().collect();
-    let mut run = start_preset(preset, &all);
+fn survives_kills(preset: &str, overrides: &[&str], metrics: &[&str]) {
+    let mut run = start_preset(preset, &[ENDLESS, &["actor.count=2", "learner.count=2"], overrides].concat());
     run.wait_for("the first updates", |line| number(line, "updates") > 100);
     for (restarts, role) in (1..).zip(["actor", "learner", "actor", "learner"]) {
         kill(run.wait_for_process(role), Signal::SIGKILL);
@@ -91,10 +117,15 @@ fn survives_kills(preset: &str, metrics: &[&str]) {
 #[test]
 fn actors_and_learners_of_a_run_from_fragments_may_be_killed() {
     let of_both = ["policy_loss", "value_loss", "entropy", "kl", "clipped_share"];
-    survives_kills("cartpole_appo", &[&of_both[..], &["importance_weight"]].concat());
-    survives_kills("cartpole_ppo", &of_both);
+    survives_kills("cartpole_appo", &[], &[&of_both[..], &["importance_weight"]].concat());
+    survives_kills("cartpole_ppo", &[], &of_both);
     // Learners settle on statistics here.
-    survives_kills("pendulum_ppo", &of_both);
+    survives_kills("pendulum_ppo", &[], &of_both);
+}
+
+#[test]
+fn learners_of_an_auto_encoder_may_be_killed() {
+    survives_kills("rally_appo", DRAWN, &["value_loss", "reconstruction_loss"]);
 }
 
 #[test]

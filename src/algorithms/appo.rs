@@ -15,13 +15,14 @@
 
 use std::ops::Range;
 
+use super::auto_encoder::RECONSTRUCTION_LOSS;
 use super::distribution::{Distribution, Slopes};
+use super::learned_policy::LearnedPolicy;
 use super::policy_and_value::{CLIPPED, DIVERGENCE, ENTROPY, VALUE_LOSS, mean_and_deviation};
 use super::policy_gradient::{BLOCK_ROWS, Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
 use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
-use super::trained::Trained;
 use super::v_trace::{Traced, TracedStep, VTrace};
 use super::{Learning, Random};
 use crate::config::Config;
@@ -33,7 +34,7 @@ use crate::replay::Batch;
 use crate::values::ValueBuffer;
 
 const IMPORTANCE_WEIGHT: Metric = Metric::mean("importance_weight");
-const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT, GRADIENT_NORM];
+const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT, RECONSTRUCTION_LOSS, GRADIENT_NORM];
 
 /// Smallest and largest weight that the divergence's penalty adapts to.
 const PENALTY: std::ops::RangeInclusive<f32> = 1e-4..=1e2;
@@ -57,7 +58,7 @@ pub(super) fn kind(config: &Config) -> Kind {
         has_target_network: true,
         // The penalty.
         further_state_values: 1,
-        learning: |settings, shape, distribution, network| Box::new(AppoLearning::new(settings, shape, distribution, network)),
+        learning: |settings, shape, distribution, policy| Box::new(AppoLearning::new(settings, shape, distribution, policy)),
     }
 }
 
@@ -67,7 +68,7 @@ struct AppoLearning {
     trace: VTrace,
     shape: FragmentShape,
     distribution: Distribution,
-    network: Trained,
+    policy: LearnedPolicy,
     target_interval_updates: u64,
     clip_ratio: f32,
     value_coefficient: f32,
@@ -76,7 +77,6 @@ struct AppoLearning {
     /// Weight of the divergence, where there is a target for it.
     penalty: f32,
     block: Block,
-    part: Vec<f32>,
 }
 
 /// Some fragments on their way through the network. Each has a row for every step and one for where the last step led.
@@ -85,6 +85,8 @@ struct Block {
     /// Per fragment: its place in the batch, its first row, and its steps.
     fragments: Vec<(usize, usize, usize)>,
     rows: usize,
+    /// The rows of steps.
+    step_rows: Vec<usize>,
     inputs: Option<ValueBuffer>,
     outputs: Vec<f32>,
     target_outputs: Vec<f32>,
@@ -95,7 +97,7 @@ struct Block {
 
 #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
 impl AppoLearning {
-    fn new(settings: &AlgorithmConfig, shape: &FragmentShape, distribution: Distribution, network: Trained) -> Self {
+    fn new(settings: &AlgorithmConfig, shape: &FragmentShape, distribution: Distribution, policy: LearnedPolicy) -> Self {
         let trace = VTrace {
             max_importance_weight: settings.max_importance_weight as f32,
             max_trace_weight: settings.max_trace_weight as f32,
@@ -105,8 +107,7 @@ impl AppoLearning {
             trace,
             shape: shape.clone(),
             distribution,
-            part: vec![0.0; network.len()],
-            network,
+            policy,
             target_interval_updates: settings.target_interval_updates.unwrap_or(16),
             clip_ratio: settings.clip_ratio.unwrap_or(0.3) as f32,
             value_coefficient: settings.value_coefficient.unwrap_or(1.0) as f32,
@@ -118,20 +119,18 @@ impl AppoLearning {
         }
     }
 
-    fn outputs(&self) -> usize {
-        self.distribution.outputs() + 1
-    }
-
     /// Put the observations of the fragments in `range` together, and ask both networks about them.
     fn evaluate(&mut self, batch: &Batch, range: Range<usize>) {
         let of = FragmentBatch::new(batch, &self.shape);
-        let (shape, outputs) = (&self.shape, self.distribution.outputs() + 1);
+        let (shape, outputs) = (&self.shape, self.policy.outputs());
         let block = &mut self.block;
         block.fragments.clear();
+        block.step_rows.clear();
         block.rows = 0;
         for fragment in range {
             let length = of.length(fragment);
             block.fragments.push((fragment, block.rows, length));
+            block.step_rows.extend(block.rows..block.rows + length);
             block.rows += length + 1;
         }
         let most_rows = block.fragments.len() * (shape.steps + 1);
@@ -146,43 +145,42 @@ impl AppoLearning {
             buffer.resize(block.rows * outputs, 0.0);
         }
         let inputs = inputs.values().first(block.rows * shape.observation_length());
-        self.network.target().infer(inputs, block.rows, &mut block.target_outputs);
-        self.network.online.forward(inputs, block.rows, &mut block.outputs);
+        self.policy.target().infer(inputs, block.rows, &mut block.target_outputs);
+        self.policy.forward(inputs, block.rows, &mut block.outputs);
     }
 
     /// Targets and advantages of the block's steps, a row for each row of the network.
     fn trace(&mut self, batch: &Batch) {
-        let outputs = self.outputs();
+        let (outputs, value) = (self.policy.outputs(), self.distribution.outputs());
         let of = FragmentBatch::new(batch, &self.shape);
         let gamma = self.settings.gamma as f32;
-        let Block { fragments, rows, outputs: online, target_outputs, steps, traced, .. } = &mut self.block;
+        let Block { fragments, rows, step_rows, outputs: online, target_outputs, steps, traced, .. } = &mut self.block;
         traced.clear();
         traced.resize(*rows, Traced::default());
         for &(fragment, first, length) in &*fragments {
             steps.clear();
             for step in 0..length {
                 let row = (first + step) * outputs;
-                let of_target = self.distribution.log_probability(&target_outputs[row..row + outputs - 1], of.action(fragment, step));
+                let of_target = self.distribution.log_probability(&target_outputs[row..row + value], of.action(fragment, step));
                 steps.push(TracedStep {
                     reward: of.reward(fragment, step),
                     discount: if of.is_terminated(fragment, step) { 0.0 } else { gamma },
-                    value: online[row + outputs - 1],
+                    value: online[row + value],
                     importance_weight: (of_target - of.log_probability(fragment, step)).exp(),
                 });
             }
-            let bootstrap_value = online[(first + length) * outputs + outputs - 1];
+            let bootstrap_value = online[(first + length) * outputs + value];
             self.trace.trace(steps, bootstrap_value, &mut traced[first..first + length]);
         }
         if self.normalise_advantages {
-            let rows: Vec<usize> = fragments.iter().flat_map(|&(_, first, length)| first..first + length).collect();
-            let (mean, deviation) = mean_and_deviation(rows.iter().map(|&row| traced[row].advantage));
-            rows.iter().for_each(|&row| traced[row].advantage = (traced[row].advantage - mean) / deviation);
+            let (mean, deviation) = mean_and_deviation(step_rows.iter().map(|&row| traced[row].advantage));
+            step_rows.iter().for_each(|&row| traced[row].advantage = (traced[row].advantage - mean) / deviation);
         }
     }
 
     /// The gradient of the block's losses with respect to the network's outputs; the metrics go to `share`.
     fn lose(&mut self, batch: &Batch, share: &mut Share) {
-        let outputs = self.outputs();
+        let outputs = self.policy.outputs();
         let of = FragmentBatch::new(batch, &self.shape);
         let (clip_ratio, value_coefficient) = (self.clip_ratio, self.value_coefficient);
         let mut sums = [0.0f64; 6];
@@ -193,7 +191,8 @@ impl AppoLearning {
             steps += length;
             for step in 0..length {
                 let row = (first + step) * outputs;
-                let (policy, value) = (row..row + outputs - 1, row + outputs - 1);
+                let value = row + self.distribution.outputs();
+                let policy = row..value;
                 let (of_online, of_target) = (&online[policy.clone()], &target_outputs[policy.clone()]);
                 let (action, Traced { target, advantage }) = (of.action(fragment, step), traced[first + step]);
                 let log_probabilities = LogProbabilities {
@@ -222,6 +221,14 @@ impl AppoLearning {
         metrics.into_iter().zip(sums).for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps as f64));
     }
 
+    /// Add the gradient of the block's losses with respect to everything that learns to `gradient`.
+    fn descend(&mut self, gradient: &mut [f32], share: &mut Share) {
+        let Block { rows, step_rows, inputs, outputs, output_gradient, .. } = &mut self.block;
+        let inputs = inputs.as_ref().expect("the block went through the network");
+        let seen = inputs.values().first(*rows * self.shape.observation_length());
+        self.policy.add_gradient(seen, step_rows, outputs, output_gradient, gradient, share);
+    }
+
     /// Let the penalty follow the divergence of an update: up where it is above twice what it should be, down where it is below half.
     fn adapt_penalty(&mut self, total: &Share) {
         let (Some(target), Some(divergence)) = (self.settings.kl_target, total.tally.get(DIVERGENCE.name)) else { return };
@@ -236,7 +243,7 @@ impl AppoLearning {
 
 impl Learning for AppoLearning {
     fn published(&mut self) -> &[f32] {
-        self.network.online.parameters()
+        self.policy.published()
     }
 
     fn schedule(&mut self, env_steps: u64) {
@@ -253,8 +260,7 @@ impl Learning for AppoLearning {
             self.evaluate(batch, first..(first + at_once).min(fragments));
             self.trace(batch);
             self.lose(batch, &mut share);
-            self.network.online.backward(&self.block.output_gradient, Some(&mut self.part), None);
-            gradient.iter_mut().zip(&self.part).for_each(|(sum, part)| *sum += part);
+            self.descend(gradient, &mut share);
         }
         share
     }
@@ -265,11 +271,11 @@ impl Learning for AppoLearning {
 
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
         take_mean(gradient, total);
-        let norm = self.network.step(gradient, learning_rate);
-        if self.network.steps().is_multiple_of(self.target_interval_updates) {
+        let norm = self.policy.step(gradient, learning_rate);
+        if self.policy.steps().is_multiple_of(self.target_interval_updates) {
             // The policy is as far from the target network now as it gets.
             self.adapt_penalty(total);
-            self.network.follow(1.0);
+            self.policy.copy_to_target();
         }
         total.tally.add(GRADIENT_NORM, f64::from(norm));
         norm
@@ -277,13 +283,13 @@ impl Learning for AppoLearning {
 
     fn save(&self, state: &mut [f32]) {
         let mut writer = StateWriter::new(state);
-        self.network.save(&mut writer);
+        self.policy.save(&mut writer);
         writer.values(&[self.penalty]);
     }
 
     fn restore(&mut self, state: &[f32]) {
         let mut reader = StateReader::new(state);
-        self.network.restore(&mut reader);
+        self.policy.restore(&mut reader);
         self.penalty = reader.values(1)[0];
     }
 }

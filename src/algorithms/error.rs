@@ -28,7 +28,7 @@ pub enum AlgorithmError {
     /// A key that the algorithm does not know, or a value that it does not take.
     #[error(transparent)]
     Key(#[from] AlgorithmKeyError),
-    /// A value that an algorithm of a program's own refuses.
+    /// A value that an algorithm refuses for this environment, or that one of a program's own refuses.
     #[error("{reason}")]
     Refused {
         /// The path of the key, such as `learner.batch_size`.

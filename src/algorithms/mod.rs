@@ -4,6 +4,7 @@
 pub mod action;
 mod actor_critic;
 mod appo;
+mod auto_encoder;
 mod blockwise;
 mod critics;
 mod ddpg;
@@ -12,6 +13,7 @@ mod distribution;
 pub mod dqn;
 mod error;
 pub mod exploration;
+mod learned_policy;
 mod normalised;
 mod policy_and_value;
 mod policy_gradient;

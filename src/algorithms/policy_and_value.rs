@@ -2,7 +2,9 @@
 
 use rand::RngExt;
 
+use super::auto_encoder::{AutoEncoder, Decoder};
 use super::distribution::Distribution;
+use super::learned_policy::LearnedPolicy;
 use super::trained::Trained;
 use super::{ActionMut, AlgorithmError, Policy, Random, action::uniform};
 use crate::config::Config;
@@ -23,11 +25,12 @@ pub(super) const DIVERGENCE: Metric = Metric::mean("kl");
 pub(super) const CLIPPED: Metric = Metric::mean("clipped_share");
 
 /// Heads of the network, in the order of its outputs: those of the policy come first. The policy is one head of logits, or two of means
-/// and of logarithms of standard deviations.
+/// and of logarithms of standard deviations. The last is there with an auto-encoder only.
 const POLICY: &str = "policy";
 const MEAN: &str = "mean";
 const LOG_DEVIATION: &str = "log_deviation";
 const VALUE: &str = "value";
+const LATENT: &str = "latent";
 /// What the first parameters of the policy's output layers are multiplied by.
 const FIRST_POLICY_SCALE: f32 = 0.01;
 
@@ -36,6 +39,7 @@ pub(super) struct PolicyAndValue {
     config: Config,
     network: NetworkSpec,
     distribution: Distribution,
+    auto_encoder: Option<AutoEncoder>,
     device: Device,
 }
 
@@ -49,9 +53,11 @@ impl PolicyAndValue {
             Distribution::Gaussian { elements } => vec![head(MEAN, elements), head(LOG_DEVIATION, elements)],
         };
         heads.push(head(VALUE, 1));
+        let auto_encoder = AutoEncoder::of(config, environment)?;
+        heads.extend(auto_encoder.iter().map(|auto_encoder| head(LATENT, auto_encoder.latent)));
         let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, Head::Named(heads));
         network.validate()?;
-        Ok(Self { config: config.clone(), network, distribution, device: config.learner.device.parse()? })
+        Ok(Self { config: config.clone(), network, distribution, auto_encoder, device: config.learner.device.parse()? })
     }
 
     pub(super) fn network(&self) -> &NetworkSpec {
@@ -69,11 +75,32 @@ impl PolicyAndValue {
         Ok(Box::new(DrawnPolicy { network, distribution: self.distribution }))
     }
 
-    /// The network under training, with or without a target network.
-    pub(super) fn trained(&self, seed: u64, with_target: bool) -> Result<Trained, AlgorithmError> {
-        let network = || build(self.network.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
-        let target = with_target.then(network).transpose()?;
-        Ok(Trained::new(&self.config.learner, network()?, target, &self.first_parameters(seed)))
+    /// Parameters of everything that learns.
+    pub(super) fn learned_parameters(&self) -> usize {
+        self.network.parameter_count() + self.decoder_parameters().unwrap_or(0)
+    }
+
+    /// Values of the state of everything that learns.
+    pub(super) fn state_values(&self, with_target: bool) -> usize {
+        let of_decoder = self.decoder_parameters().map_or(0, |parameters| Trained::state_values(parameters, false));
+        Trained::state_values(self.network.parameter_count(), with_target) + of_decoder
+    }
+
+    fn decoder_parameters(&self) -> Option<usize> {
+        self.auto_encoder.as_ref().map(|auto_encoder| auto_encoder.decoder.parameter_count())
+    }
+
+    /// Policy and value under training, with or without a target network.
+    pub(super) fn learned(&self, seed: u64, with_target: bool) -> Result<LearnedPolicy, AlgorithmError> {
+        let build = |spec: &NetworkSpec| build(spec.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
+        let target = with_target.then(|| build(&self.network)).transpose()?;
+        let network = Trained::new(&self.config.learner, build(&self.network)?, target, &self.first_parameters(seed));
+        let decoder = self.auto_encoder.as_ref().map(|AutoEncoder { coefficient, latent, decoder }| {
+            let trained = Trained::new(&self.config.learner, build(decoder)?, None, &decoder.initialise(seed));
+            let outputs = self.network.outputs();
+            Ok::<_, AlgorithmError>(Decoder::new(trained, *coefficient, outputs - latent..outputs))
+        });
+        Ok(LearnedPolicy::new(network, decoder.transpose()?))
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
@@ -118,7 +145,7 @@ impl Policy for DrawnPolicy {
     }
 
     fn outputs(&self) -> usize {
-        self.distribution.outputs() + 1
+        self.network.spec().outputs()
     }
 
     fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {

@@ -1,8 +1,8 @@
 //! What the algorithms have in common that learn a policy and a value from fragments: everything but the learner's side.
 
 use super::distribution::Distribution;
+use super::learned_policy::LearnedPolicy;
 use super::policy_and_value::PolicyAndValue;
-use super::trained::Trained;
 use super::{Algorithm, AlgorithmError, Learning, Policy, Sizes};
 use crate::config::Config;
 use crate::config::schedule::linear;
@@ -24,7 +24,7 @@ pub(super) struct Kind {
     pub(super) has_target_network: bool,
     /// Values of a learner's state beside those of its networks.
     pub(super) further_state_values: usize,
-    pub(super) learning: fn(&AlgorithmConfig, &FragmentShape, Distribution, Trained) -> Box<dyn Learning>,
+    pub(super) learning: fn(&AlgorithmConfig, &FragmentShape, Distribution, LearnedPolicy) -> Box<dyn Learning>,
 }
 
 /// One of them, in one environment.
@@ -56,9 +56,8 @@ impl Algorithm for PolicyGradient {
     }
 
     fn sizes(&self) -> Sizes {
-        let parameters = self.network().parameter_count();
-        let state = Trained::state_values(parameters, self.kind.has_target_network) + self.kind.further_state_values;
-        Sizes { published: parameters, learned: parameters, state, statistics: 0 }
+        let state = self.network.state_values(self.kind.has_target_network) + self.kind.further_state_values;
+        Sizes { published: self.network().parameter_count(), learned: self.network.learned_parameters(), state, statistics: 0 }
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -75,8 +74,8 @@ impl Algorithm for PolicyGradient {
     }
 
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
-        let network = self.network.trained(seed, self.kind.has_target_network)?;
-        Ok((self.kind.learning)(&self.settings, self.fragments.shape(), self.network.distribution(), network))
+        let policy = self.network.learned(seed, self.kind.has_target_network)?;
+        Ok((self.kind.learning)(&self.settings, self.fragments.shape(), self.network.distribution(), policy))
     }
 }
 

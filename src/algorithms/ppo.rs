@@ -14,13 +14,14 @@
 
 use rand::seq::SliceRandom;
 
+use super::auto_encoder::RECONSTRUCTION_LOSS;
 use super::distribution::{Distribution, Slopes};
+use super::learned_policy::LearnedPolicy;
 use super::policy_and_value::{CLIPPED, DIVERGENCE, ENTROPY, VALUE_LOSS, mean_and_deviation};
 use super::policy_gradient::{BLOCK_ROWS, Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
 use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
-use super::trained::Trained;
 use super::v_trace::{Traced, TracedStep, VTrace};
 use super::{Learning, Random};
 use crate::config::Config;
@@ -31,7 +32,7 @@ use crate::metrics::{Metric, Share};
 use crate::replay::Batch;
 use crate::values::ValueBuffer;
 
-const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, GRADIENT_NORM];
+const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, RECONSTRUCTION_LOSS, GRADIENT_NORM];
 
 /// What PPO is, as `config` describes it.
 pub(super) fn kind(config: &Config) -> Kind {
@@ -49,7 +50,7 @@ pub(super) fn kind(config: &Config) -> Kind {
         },
         has_target_network: false,
         further_state_values: 0,
-        learning: |settings, shape, distribution, network| Box::new(PpoLearning::new(settings, shape, distribution, network)),
+        learning: |settings, shape, distribution, policy| Box::new(PpoLearning::new(settings, shape, distribution, policy)),
     }
 }
 
@@ -64,13 +65,12 @@ struct PpoLearning {
     entropy_coefficient: f32,
     shape: FragmentShape,
     distribution: Distribution,
-    network: Trained,
+    policy: LearnedPolicy,
     /// The steps of the batch, in the order of this pass.
     steps: Vec<Step>,
     /// Parts of this pass that were learned from.
     parts_done: usize,
     block: Block,
-    part: Vec<f32>,
 }
 
 /// A step of the batch, and what was estimated of it.
@@ -111,7 +111,7 @@ impl Block {
 
 #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
 impl PpoLearning {
-    fn new(settings: &AlgorithmConfig, shape: &FragmentShape, distribution: Distribution, network: Trained) -> Self {
+    fn new(settings: &AlgorithmConfig, shape: &FragmentShape, distribution: Distribution, policy: LearnedPolicy) -> Self {
         Self {
             estimation: VTrace { max_importance_weight: 1.0, max_trace_weight: 1.0, decay: settings.trace_decay.unwrap_or(0.95) as f32 },
             clip_ratio: settings.clip_ratio.unwrap_or(0.2) as f32,
@@ -120,8 +120,7 @@ impl PpoLearning {
             entropy_coefficient: settings.entropy_start as f32,
             shape: shape.clone(),
             distribution,
-            part: vec![0.0; network.len()],
-            network,
+            policy,
             steps: Vec::new(),
             parts_done: 0,
             block: Block { inputs: ValueBuffer::zeros(shape.element, 0), outputs: Vec::new(), output_gradient: Vec::new() },
@@ -129,18 +128,14 @@ impl PpoLearning {
         }
     }
 
-    fn outputs(&self) -> usize {
-        self.distribution.outputs() + 1
-    }
-
     /// Values of what was seen before each step of a fragment and after its last one, into `values`.
     fn value(&mut self, of: FragmentBatch<'_>, fragment: usize, values: &mut Vec<f32>) {
-        let (rows, outputs, block) = (of.length(fragment) + 1, self.outputs(), &mut self.block);
+        let (rows, outputs, block) = (of.length(fragment) + 1, self.policy.outputs(), &mut self.block);
         block.observe(of, &self.shape, (0..rows).map(|step| (fragment, step)), outputs);
         let inputs = block.inputs.values().first(rows * self.shape.observation_length());
-        self.network.online.infer(inputs, rows, &mut block.outputs);
+        self.policy.infer(inputs, rows, &mut block.outputs);
         values.clear();
-        values.extend(block.outputs.chunks_exact(outputs).map(|outputs| outputs[outputs.len() - 1]));
+        values.extend(block.outputs.chunks_exact(outputs).map(|outputs| outputs[self.distribution.outputs()]));
     }
 
     /// The steps of the next part of this pass, or of another pass in another order.
@@ -160,14 +155,13 @@ impl PpoLearning {
 
     /// The gradient of the losses of `steps` with respect to the network's outputs; the metrics go to `share`.
     fn lose(&mut self, of: FragmentBatch<'_>, steps: &[Step], share: &mut Share) {
-        let outputs = self.outputs();
+        let (outputs, of_policy) = (self.policy.outputs(), self.distribution.outputs());
         let Block { outputs: online, output_gradient, .. } = &mut self.block;
         output_gradient.fill(0.0);
         let rows = online.chunks_exact(outputs).zip(output_gradient.chunks_exact_mut(outputs));
         let mut sums = [0.0f64; 5];
         for (&Step { fragment, step, advantage, target }, (outputs, gradient)) in steps.iter().zip(rows) {
-            let ((policy, value), (policy_gradient, value_gradient)) =
-                (outputs.split_at(outputs.len() - 1), gradient.split_at_mut(outputs.len() - 1));
+            let ((policy, value), (policy_gradient, value_gradient)) = (outputs.split_at(of_policy), gradient.split_at_mut(of_policy));
             let (action, acted) = (of.action(fragment, step), of.log_probability(fragment, step));
             // Here the policy that acted stands for the target network.
             let log_probabilities = LogProbabilities { online: self.distribution.log_probability(policy, action), target: acted, acted };
@@ -191,12 +185,20 @@ impl PpoLearning {
         let metrics = [POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED];
         metrics.into_iter().zip(sums).for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps.len() as f64));
     }
+
+    /// Add the gradient of the block's losses with respect to everything that learns to `gradient`.
+    fn descend(&mut self, gradient: &mut [f32], share: &mut Share) {
+        let Block { inputs, outputs, output_gradient } = &mut self.block;
+        let rows: Vec<usize> = (0..outputs.len() / self.policy.outputs()).collect();
+        let seen = inputs.values().first(rows.len() * self.shape.observation_length());
+        self.policy.add_gradient(seen, &rows, outputs, output_gradient, gradient, share);
+    }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a discount needs no more than an f32")]
 impl Learning for PpoLearning {
     fn published(&mut self) -> &[f32] {
-        self.network.online.parameters()
+        self.policy.published()
     }
 
     fn prepare(&mut self, batch: &mut Batch) {
@@ -234,7 +236,7 @@ impl Learning for PpoLearning {
     fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share {
         let mut share = Share { largest_weight: 1.0, ..Share::new(METRICS) };
         let shape = self.shape.clone();
-        let (of, outputs) = (FragmentBatch::new(batch, &shape), self.outputs());
+        let (of, outputs) = (FragmentBatch::new(batch, &shape), self.policy.outputs());
         let part = self.next_part(random);
         let mut steps = self.steps[part].to_vec();
         // A single step would always have an advantage of zero.
@@ -247,10 +249,9 @@ impl Learning for PpoLearning {
             let block = &mut self.block;
             block.observe(of, &shape, steps.iter().map(|step| (step.fragment, step.step)), outputs);
             let inputs = block.inputs.values().first(steps.len() * shape.observation_length());
-            self.network.online.forward(inputs, steps.len(), &mut block.outputs);
+            self.policy.forward(inputs, steps.len(), &mut block.outputs);
             self.lose(of, steps, &mut share);
-            self.network.online.backward(&self.block.output_gradient, Some(&mut self.part), None);
-            gradient.iter_mut().zip(&self.part).for_each(|(sum, part)| *sum += part);
+            self.descend(gradient, &mut share);
         }
         share
     }
@@ -261,16 +262,16 @@ impl Learning for PpoLearning {
 
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
         take_mean(gradient, total);
-        let norm = self.network.step(gradient, learning_rate);
+        let norm = self.policy.step(gradient, learning_rate);
         total.tally.add(GRADIENT_NORM, f64::from(norm));
         norm
     }
 
     fn save(&self, state: &mut [f32]) {
-        self.network.save(&mut StateWriter::new(state));
+        self.policy.save(&mut StateWriter::new(state));
     }
 
     fn restore(&mut self, state: &[f32]) {
-        self.network.restore(&mut StateReader::new(state));
+        self.policy.restore(&mut StateReader::new(state));
     }
 }

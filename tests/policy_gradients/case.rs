@@ -9,6 +9,7 @@ use shoal::experience::fragment::{ACTIONS, AGES, FLAGS, FRAMES, LENGTH, LOG_PROB
 use shoal::experience::transition::flags;
 use shoal::metrics::Share;
 use shoal::replay::Batch;
+use shoal::values::Values;
 
 pub(crate) const STEPS: usize = 5;
 pub(crate) const OBSERVATION: usize = 3;
@@ -22,11 +23,11 @@ pub(crate) struct Case {
 
 impl Case {
     pub(crate) fn new(algorithm: &str, actions: ActionSpace, change: impl FnOnce(&mut Config)) -> Self {
-        let environment = EnvironmentSpec {
-            observation: ObservationSpace::symmetric([9.0; OBSERVATION]),
-            action: actions.clone(),
-            ..environments::spec("CartPole-v1").unwrap()
-        };
+        Self::seeing(ObservationSpace::symmetric([9.0; OBSERVATION]), algorithm, actions, change)
+    }
+
+    pub(crate) fn seeing(observation: ObservationSpace, algorithm: &str, actions: ActionSpace, change: impl FnOnce(&mut Config)) -> Self {
+        let environment = EnvironmentSpec { observation, action: actions.clone(), ..environments::spec("CartPole-v1").unwrap() };
         let mut config = Config::for_environment("made-up");
         config.algorithm.name = algorithm.into();
         config.algorithm.gamma = 0.9;
@@ -39,7 +40,7 @@ impl Case {
         // Far enough from the beginning that a target network differs from the policy, and that this one is not uniform.
         let mut random = Random::seed_from_u64(9);
         let networks = if case.settings.name == "appo" { 2 } else { 1 };
-        let values = networks * case.algorithm.sizes().learned;
+        let values = networks * case.algorithm.sizes().published;
         let mut state = case.state();
         state[..values].iter_mut().for_each(|value| *value += random.random_range(-0.3..0.3));
         case.learning.restore(&state);
@@ -59,7 +60,10 @@ impl Case {
         let floats = |batch: &mut Batch, field: usize, random: &mut Random, low: f32, high: f32| {
             batch.column_mut(field).as_f32_mut().iter_mut().for_each(|value| *value = random.random_range(low..high));
         };
-        floats(&mut batch, FRAMES, &mut random, -1.0, 1.0);
+        match batch.column(FRAMES).as_values() {
+            Values::F32(_) => floats(&mut batch, FRAMES, &mut random, -1.0, 1.0),
+            Values::U8(_) => batch.column_mut(FRAMES).bytes_mut().iter_mut().for_each(|byte| *byte = random.random()),
+        }
         floats(&mut batch, REWARDS, &mut random, -1.0, 1.0);
         floats(&mut batch, LOG_PROBABILITIES, &mut random, -1.6, -0.8);
         match &self.actions {
@@ -94,29 +98,32 @@ impl Case {
     /// Compare the gradient with differences of `loss`, for the parameters of the head called `head`.
     pub(crate) fn assert_slopes(&mut self, batch: &Batch, head: &str, loss: impl Fn(&Share) -> f64) {
         let (gradient, _) = self.gradient(batch);
-        let state = self.state();
         let tensors = self.algorithm.network().tensors();
-        let mut compared = 0;
-        for index in tensors.iter().filter(|tensor| of_head(&tensor.name, head)).flat_map(|tensor| tensor.range()) {
-            let mut at = |by: f32| {
-                let mut moved = state.clone();
-                moved[index] += by;
-                self.loss_at(&moved, batch, &loss)
-            };
-            let numeric = (at(1e-2) - at(-1e-2)) / 2e-2;
-            let analytic = f64::from(gradient[index]);
+        let indices: Vec<usize> = tensors.iter().filter(|tensor| of_head(&tensor.name, head)).flat_map(|tensor| tensor.range()).collect();
+        assert!(indices.len() > 7, "{head} has {} parameters", indices.len());
+        for index in indices {
+            let (analytic, numeric) = (f64::from(gradient[index]), self.slope(batch, index, 1e-2, &loss));
             assert!((analytic - numeric).abs() < 0.02 * (1.0 + numeric.abs()), "{head} {index}: {analytic} and {numeric}");
-            compared += 1;
         }
-        assert!(compared > 7, "{head} has {compared} parameters");
+    }
+
+    /// How `loss` changes with value number `index` of the state, from a difference of twice `step`.
+    pub(crate) fn slope(&mut self, batch: &Batch, index: usize, step: f32, loss: &impl Fn(&Share) -> f64) -> f64 {
+        let state = self.state();
+        let [above, below] = [step, -step].map(|by| {
+            let mut moved = state.clone();
+            moved[index] += by;
+            self.loss_at(&moved, batch, loss)
+        });
         self.learning.restore(&state);
+        (above - below) / f64::from(2.0 * step)
     }
 }
 
 /// Whether the tensor of this name is one of the value's head, or of those that the policy has.
 fn of_head(tensor: &str, head: &str) -> bool {
-    let of_value = tensor.starts_with("value");
-    if head == "value" { of_value } else { !of_value && !tensor.starts_with("layers") }
+    let is_policy = ["policy", "mean", "log_deviation"].iter().any(|name| tensor.starts_with(name));
+    if head == "policy" { is_policy } else { tensor.starts_with(head) }
 }
 
 pub(crate) fn metric(share: &Share, name: &str) -> f64 {

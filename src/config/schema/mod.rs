@@ -5,6 +5,7 @@
 
 mod actor;
 mod algorithm;
+mod auto_encoder;
 mod environment;
 mod evaluator;
 mod fragments;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use actor::ActorConfig;
 pub use algorithm::{AlgorithmConfig, Exploration, Loss, Surrogate};
+pub use auto_encoder::AutoEncoderConfig;
 pub use environment::EnvironmentConfig;
 pub use evaluator::EvaluatorConfig;
 pub use fragments::{FragmentsConfig, OnFull};
@@ -50,6 +52,9 @@ pub struct Config {
     /// The network that the algorithm trains.
     #[serde(default)]
     pub network: NetworkConfig,
+    /// The auto-encoder of a policy that sees images.
+    #[serde(default)]
+    pub auto_encoder: AutoEncoderConfig,
     /// The processes that step environments.
     #[serde(default)]
     pub actor: ActorConfig,
@@ -79,6 +84,7 @@ pub(crate) const TABLES: &[Table] = &[
     EnvironmentConfig::TABLE,
     AlgorithmConfig::TABLE,
     NetworkConfig::TABLE,
+    AutoEncoderConfig::TABLE,
     ActorConfig::TABLE,
     LearnerConfig::TABLE,
     ReplayConfig::TABLE,
@@ -95,6 +101,7 @@ impl Config {
             environment: EnvironmentConfig { id: id.to_owned(), ..EnvironmentConfig::default() },
             algorithm: AlgorithmConfig::default(),
             network: NetworkConfig::default(),
+            auto_encoder: AutoEncoderConfig::default(),
             actor: ActorConfig::default(),
             learner: LearnerConfig::default(),
             replay: ReplayConfig::default(),

@@ -8,7 +8,9 @@
 use pulp::Arch;
 
 use super::super::specification::Window;
+use super::narrow::relu;
 use super::patches::{Accumulate, Lanes, Patches, Product};
+use super::runs::{self, Dots, Spread};
 
 /// A window with its weights, packed for the machine at hand.
 pub(super) struct Convolution {
@@ -17,6 +19,11 @@ pub(super) struct Convolution {
     /// Patches of the image, one for each place.
     patches: Patches,
     matrix: Vec<f32>,
+    /// A row of taps for each channel of the places, where one of the two next is set.
+    taps: Vec<f32>,
+    /// Whether the way to the places goes along the runs, and whether the way back does.
+    along_runs: bool,
+    back_along_runs: bool,
     /// The way back: pixels that have the same remainders by the stride get their values from the same part of the kernel.
     phases: Vec<Phase>,
     /// Rows of zeros around the places that a patch of a phase may reach into: above and left, then height and width with them.
@@ -57,11 +64,32 @@ impl Convolution {
         let margin = kernel.div_ceil(stride) - 1;
         let padded = [(down, height), (across, width)].map(|(places, pixels)| margin + places.max((pixels - 1) / stride + 1));
         let matrix = vec![0.0; patches.packed_length(lanes)];
-        let mut convolution = Self { window, lanes, patches, matrix, phases: Vec::new(), margin, padded };
+        // Long runs, and vectors across the channels that would be half empty.
+        let along_runs = 2 * columns <= lanes && patches.run >= 2 * lanes;
+        let mut convolution = Self {
+            window,
+            lanes,
+            patches,
+            matrix,
+            taps: Vec::new(),
+            along_runs,
+            back_along_runs: false,
+            phases: Vec::new(),
+            margin,
+            padded,
+        };
         convolution.phases = (0..stride.min(height))
             .flat_map(|row| (0..stride.min(width)).map(move |column| (row, column)))
             .map(|(row, column)| convolution.phase(row, column))
             .collect();
+        // What is added along the runs is read and written each time, which sums in registers are not.
+        let across_channels = convolution.phases.iter().map(|phase| phase.patches.targets.len() * phase.matrix.len()).sum::<usize>();
+        let weights = columns * convolution.patches.taps();
+        if 3 * down * across * weights <= across_channels {
+            convolution.back_along_runs = true;
+            convolution.phases.clear();
+        }
+        convolution.taps = vec![0.0; if along_runs || convolution.back_along_runs { weights } else { 0 }];
         convolution
     }
 
@@ -88,6 +116,9 @@ impl Convolution {
 
     /// Packs the weights, `[places, channels of the image, kernel, kernel]`, for [`Self::to_places`].
     pub(super) fn pack_to_places(&mut self, weight: &[f32]) {
+        if self.along_runs {
+            return self.pack_taps(weight);
+        }
         let mut matrix = std::mem::take(&mut self.matrix);
         self.each_weight(|index, tap, column| matrix[self.patches.packed_index(tap, column, self.lanes)] = weight[index]);
         self.matrix = matrix;
@@ -95,6 +126,9 @@ impl Convolution {
 
     /// Packs the weights for [`Self::to_image`].
     pub(super) fn pack_to_image(&mut self, weight: &[f32]) {
+        if self.back_along_runs {
+            return self.pack_taps(weight);
+        }
         let Window { image: [channels, ..], places: [depth, ..], kernel, .. } = self.window;
         for Phase { patches, matrix, kernel_rows, kernel_columns } in &mut self.phases {
             let taps = kernel_rows.iter().flat_map(|row| kernel_columns.iter().map(move |column| row * kernel + column));
@@ -107,6 +141,13 @@ impl Convolution {
                 }
             }
         }
+    }
+
+    /// Packs the weights for the operations along the runs.
+    fn pack_taps(&mut self, weight: &[f32]) {
+        let (mut taps, row) = (std::mem::take(&mut self.taps), self.patches.taps());
+        self.each_weight(|index, tap, column| taps[column * row + tap] = weight[index]);
+        self.taps = taps;
     }
 
     /// Calls `visit` with the index of each weight as PyTorch stores it, and the tap and column of the matrix that it is.
@@ -125,7 +166,11 @@ impl Convolution {
 
     /// One image to the places of the kernel, with a bias for each channel of the places if it is not empty, then ReLU if wanted.
     pub(super) fn to_places(&self, arch: Arch, image: &[f32], bias: &[f32], activate: bool, places: &mut [f32]) {
-        arch.dispatch(Product { patches: &self.patches, matrix: &self.matrix, image, bias, activate, output: places });
+        if self.along_runs {
+            arch.dispatch(Dots { patches: &self.patches, weights: &self.taps, image, bias, activate, places });
+        } else {
+            arch.dispatch(Product { patches: &self.patches, matrix: &self.matrix, image, bias, activate, output: places });
+        }
     }
 
     /// The places of the kernel to one image: every place adds the kernel, times its value.
@@ -138,6 +183,17 @@ impl Convolution {
         image: &mut [f32],
         Scratch { padded, .. }: &mut Scratch,
     ) {
+        if self.back_along_runs {
+            match bias {
+                [] => image.fill(0.0),
+                bias => image.chunks_exact_mut(bias.len()).for_each(|pixel| pixel.copy_from_slice(bias)),
+            }
+            arch.dispatch(Spread { patches: &self.patches, weights: &self.taps, places, image: &mut *image });
+            if activate {
+                arch.dispatch(|| image.iter_mut().for_each(|value| *value = relu(*value)));
+            }
+            return;
+        }
         let [depth, _, across] = self.window.places;
         let [height, width] = self.padded;
         let padded = super::sized(padded, height * width * depth);
@@ -151,14 +207,23 @@ impl Convolution {
         }
     }
 
+    /// Values that the sums of [`Self::accumulate`] take.
+    fn gradient_length(&self) -> usize {
+        if self.along_runs { self.taps.len() } else { self.matrix.len() }
+    }
+
     /// Forgets the sums of [`Self::accumulate`].
     pub(super) fn clear(&self, Scratch { gradient, .. }: &mut Scratch) {
-        super::sized(gradient, self.matrix.len()).fill(0.0);
+        super::sized(gradient, self.gradient_length()).fill(0.0);
     }
 
     /// Adds one image's part of the gradient of the weights, given values of the places and of the image: one of them entered the layer,
     /// the other is the gradient of what left it.
     pub(super) fn accumulate(&self, arch: Arch, image: &[f32], places: &[f32], Scratch { rows, gradient, .. }: &mut Scratch) {
+        let sums = super::sized(gradient, self.gradient_length());
+        if self.along_runs {
+            return arch.dispatch(runs::Accumulate { patches: &self.patches, image, places, gradient: sums });
+        }
         let columns = self.patches.columns;
         let whole = columns.next_multiple_of(self.lanes);
         let rows = if whole == columns {
@@ -171,13 +236,15 @@ impl Convolution {
             }
             padded
         };
-        arch.dispatch(Accumulate { patches: &self.patches, image, rows, gradient: super::sized(gradient, self.matrix.len()) });
+        arch.dispatch(Accumulate { patches: &self.patches, image, rows, gradient: sums });
     }
 
     /// The sums of [`Self::accumulate`] as PyTorch stores the weights.
     pub(super) fn weight_gradient(&self, Scratch { gradient, .. }: &Scratch, weight_gradient: &mut [f32]) {
+        let taps = self.patches.taps();
         self.each_weight(|index, tap, column| {
-            weight_gradient[index] = gradient[self.patches.packed_index(tap, column, self.lanes)];
+            let place = if self.along_runs { column * taps + tap } else { self.patches.packed_index(tap, column, self.lanes) };
+            weight_gradient[index] = gradient[place];
         });
     }
 }
@@ -209,7 +276,11 @@ mod tests {
     #[test]
     fn the_instructions_of_this_machine_give_what_plain_ones_give_up_to_rounding() {
         // Channels that fill no vector, one, and several of every length; a kernel smaller than the stride.
-        for (channels, depth, kernel, stride) in [(4, 16, 4, 2), (3, 5, 3, 1), (16, 64, 4, 2), (33, 97, 2, 3), (1, 1, 5, 4)] {
+        // Few channels for the places, and a kernel nearly as large as the image.
+        let few = [(4, 2, 8, 1), (40, 1, 3, 2), (3, 70, 14, 1), (5, 3, 13, 1)];
+        for (channels, depth, kernel, stride) in
+            [(4, 16, 4, 2), (3, 5, 3, 1), (16, 64, 4, 2), (33, 97, 2, 3), (1, 1, 5, 4)].into_iter().chain(few)
+        {
             let side = |pixels: usize| (pixels - kernel) / stride + 1;
             let window = Window { image: [channels, 17, 14], places: [depth, side(17), side(14)], kernel, stride };
             let expected = results(Arch::Scalar, window);

@@ -13,6 +13,7 @@ mod frames;
 mod linear;
 mod narrow;
 mod patches;
+mod runs;
 
 use pulp::Arch;
 

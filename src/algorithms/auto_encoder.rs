@@ -1,0 +1,144 @@
+//! The auto-encoder in a policy's network: the network gives a latent vector beside policy and value, and a decoder of transposed convolutions
+//! learns to draw from it what was seen. So the layers that both share learn from every pixel, also where there is no reward yet.
+//!
+//! The decoder of frames of 42 x 42 is that of RLlib's first APPO (2018): two channels of a kernel of 21, then one of 22 for each channel of
+//! the observation. Other sizes are halved alike. It is trained by learners alone; nobody publishes it, and actors do not build it.
+
+use std::ops::Range;
+
+use super::AlgorithmError;
+use super::state::{StateReader, StateWriter};
+use super::trained::Trained;
+use crate::config::Config;
+use crate::environments::EnvironmentSpec;
+use crate::metrics::Metric;
+use crate::networks::{Head, InputSpec, Layer, NetworkSpec};
+use crate::values::{BYTE_SCALE, ValueType, Values};
+
+/// Half the squared error of a reconstruction, summed over its pixels.
+pub(super) const RECONSTRUCTION_LOSS: Metric = Metric::mean("reconstruction_loss");
+
+/// Images that are decoded at once: an image takes some hundred times the memory of its latent vector.
+const BLOCK_IMAGES: usize = 32;
+
+/// An auto-encoder as a configuration describes it.
+#[derive(Debug, Clone)]
+pub(super) struct AutoEncoder {
+    /// Weight of the reconstruction's loss.
+    pub(super) coefficient: f32,
+    /// Length of the latent vector.
+    pub(super) latent: usize,
+    /// From a latent vector to an image.
+    pub(super) decoder: NetworkSpec,
+}
+
+impl AutoEncoder {
+    /// That of `config`, if it asks for one.
+    ///
+    /// # Errors
+    /// What is seen is no square image of bytes.
+    #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
+    pub(super) fn of(config: &Config, environment: &EnvironmentSpec) -> Result<Option<Self>, AlgorithmError> {
+        let (coefficient, latent) = (config.auto_encoder.coefficient as f32, config.auto_encoder.latent);
+        if coefficient == 0.0 {
+            return Ok(None);
+        }
+        let observation = &environment.observation;
+        let (ValueType::U8, &[channels, side, width]) = (observation.element, observation.shape.as_slice()) else {
+            return Err(refused(
+                coefficient,
+                &format!("an image of bytes, and it shows {:?} {}", observation.shape, observation.element.name()),
+            ));
+        };
+        if side != width || side < 2 {
+            return Err(refused(coefficient, &format!("a square image, and it shows {side} rows of {width} pixels")));
+        }
+        let layers = vec![
+            Layer::Unflatten { shape: [latent, 1, 1] },
+            Layer::TransposedConvolution { channels: 2, kernel: side / 2, stride: 1 },
+            Layer::Relu,
+            Layer::TransposedConvolution { channels, kernel: side - side / 2 + 1, stride: 1 },
+        ];
+        let decoder = NetworkSpec { input: InputSpec::floats(latent), layers, head: Head::None };
+        decoder.validate()?;
+        Ok(Some(Self { coefficient, latent, decoder }))
+    }
+}
+
+fn refused(coefficient: f32, what: &str) -> AlgorithmError {
+    let reason = format!("an auto_encoder.coefficient of {coefficient} needs an environment that shows {what}; set it to 0");
+    AlgorithmError::Refused { key: "auto_encoder.coefficient", reason }
+}
+
+/// A decoder under training.
+pub(super) struct Decoder {
+    network: Trained,
+    coefficient: f32,
+    /// Where the latent vector is in a row of the policy network's outputs.
+    latent: Range<usize>,
+    latents: Vec<f32>,
+    latent_gradient: Vec<f32>,
+    images: Vec<f32>,
+    part: Vec<f32>,
+}
+
+impl Decoder {
+    /// Train `network` on the columns `latent` of the policy network's outputs.
+    pub(super) fn new(network: Trained, coefficient: f32, latent: Range<usize>) -> Self {
+        let part = vec![0.0; network.len()];
+        Self { network, coefficient, latent, latents: Vec::new(), latent_gradient: Vec::new(), images: Vec::new(), part }
+    }
+
+    /// The reconstruction's loss in each of `rows`: its gradient with respect to the latent vector goes into `output_gradient`, that with
+    /// respect to the decoder's parameters is added to `gradient`. Returns the sum of the losses, without their weight.
+    pub(super) fn lose(
+        &mut self,
+        seen: Values<'_>,
+        rows: &[usize],
+        outputs: &[f32],
+        output_gradient: &mut [f32],
+        gradient: &mut [f32],
+    ) -> f64 {
+        let Values::U8(bytes) = seen else { unreachable!("a decoder is built for bytes alone") };
+        let spec = self.network.online.spec();
+        let (pixels, latent) = (spec.outputs(), spec.inputs());
+        // A row of the policy network's outputs.
+        let columns = outputs.len() / (bytes.len() / pixels);
+        let mut sum = 0.0;
+        for rows in rows.chunks(BLOCK_IMAGES) {
+            self.latents.clear();
+            rows.iter().for_each(|row| self.latents.extend_from_slice(&outputs[row * columns..][self.latent.clone()]));
+            self.latent_gradient.resize(rows.len() * latent, 0.0);
+            self.images.resize(rows.len() * pixels, 0.0);
+            self.network.online.forward(Values::F32(&self.latents), rows.len(), &mut self.images);
+            for (image, row) in self.images.chunks_exact_mut(pixels).zip(rows) {
+                let mut squares = 0.0;
+                for (pixel, &byte) in image.iter_mut().zip(&bytes[row * pixels..][..pixels]) {
+                    let error = *pixel - f32::from(byte) * BYTE_SCALE;
+                    squares += error * error;
+                    *pixel = self.coefficient * error;
+                }
+                sum += f64::from(0.5 * squares);
+            }
+            self.network.online.backward(&self.images, Some(&mut self.part), Some(&mut self.latent_gradient));
+            gradient.iter_mut().zip(&self.part).for_each(|(sum, part)| *sum += part);
+            for (of_latent, row) in self.latent_gradient.chunks_exact(latent).zip(rows) {
+                output_gradient[row * columns..][self.latent.clone()].copy_from_slice(of_latent);
+            }
+        }
+        sum
+    }
+
+    /// One step against `gradient`; returns its norm before it was clipped.
+    pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
+        self.network.step(gradient, learning_rate)
+    }
+
+    pub(super) fn save(&self, writer: &mut StateWriter<'_>) {
+        self.network.save(writer);
+    }
+
+    pub(super) fn restore(&mut self, reader: &mut StateReader<'_>) {
+        self.network.restore(reader);
+    }
+}
