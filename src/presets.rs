@@ -76,6 +76,11 @@ impl Preset {
         format!("configs/{}.toml", self.name)
     }
 
+    /// Whether a file of its name lies in `configs/` here that says something else.
+    pub fn differs_from_file(&self) -> bool {
+        std::fs::read_to_string(self.file()).is_ok_and(|text| text != self.text)
+    }
+
     /// The algorithm that it is for.
     pub fn algorithm(&self) -> String {
         self.config().algorithm.name

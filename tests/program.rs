@@ -124,6 +124,31 @@ fn training_finds_a_preset_by_its_environment_and_carries_the_name_into_what_is_
 }
 
 #[test]
+fn a_file_of_a_presets_name_that_is_not_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("configs")).unwrap();
+    let file = folder.path().join("configs/cartpole_dqn.toml");
+    let preset = || shoal(folder.path(), &["train", "cartpole_dqn", "--check"]);
+    std::fs::copy(preset_file("cartpole_dqn"), &file).unwrap();
+    assert!(!said(&preset()).contains("is not read"), "{}", said(&preset()));
+    std::fs::write(&file, "[environment]\nid = \"Acrobot-v1\"\n").unwrap();
+    assert!(said(&preset()).contains("configs/cartpole_dqn.toml differs and is not read"), "{}", said(&preset()));
+    let path = shoal(folder.path(), &["train", "configs/cartpole_dqn.toml", "--check"]);
+    assert!(said(&path).contains("Acrobot-v1"), "{}", said(&path));
+}
+
+#[test]
+fn a_goal_that_was_written_for_another_environment_is_remarked_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |changes: &[&str]| said(&shoal(folder.path(), &with_changes(&["train", "cartpole_dqn", "--check"], changes)));
+    let remark = check(&["environment.id=Acrobot-v1"]);
+    assert!(remark.contains("the goal of 475 (configs/cartpole_dqn.toml:") && remark.contains("run.stop_eval_return"), "{remark}");
+    for changes in [&["environment.id=Acrobot-v1", "run.stop_eval_return=-100"][..], &["run.seed=3"]] {
+        assert!(!check(changes).contains("written for another environment"), "{}", check(changes));
+    }
+}
+
+#[test]
 fn the_algorithm_that_is_asked_for_chooses_among_the_presets_of_an_environment() {
     let folder = tempfile::tempdir().unwrap();
     let output = shoal(folder.path(), &["train", "CartPole-v1", "--set", "algorithm.name=ppo", "--check"]);

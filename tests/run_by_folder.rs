@@ -19,7 +19,7 @@ fn text(output: &Output) -> String {
 #[test]
 fn a_run_is_inspected_and_joined_by_its_folder_and_its_folder_tells_of_it_later() {
     let mut run = start(&["evaluator.interval_ms=50"]);
-    run.wait_for("an evaluation", |line| line["eval_return_mean"].is_number());
+    run.wait_for("a confirmation", |line| line["best_eval_return"].is_number());
     let folder = run.folder.path().to_owned();
     let inspect = |arguments: &[&str]| program(env!("CARGO_BIN_EXE_inspect"), &folder, arguments);
     let live = text(&inspect(&["runs/latest", "--interval-ms", "1"]));
@@ -36,7 +36,7 @@ fn a_run_is_inspected_and_joined_by_its_folder_and_its_folder_tells_of_it_later(
     let over = inspect(&["runs/latest"]);
     let report = text(&over);
     assert!(over.status.success() && report.contains("interrupted") && report.contains("env steps"), "{report}");
-    assert!(report.contains("best        mean return ") && report.contains("last        mean return "), "{report}");
+    assert!(report.contains("confirmed   mean return ") && report.contains("last        mean return "), "{report}");
     let refused = inspect(&["runs/latest", "--live"]);
     assert!(!refused.status.success() && text(&refused).contains("the run in runs/latest has ended (interrupted)"), "{}", text(&refused));
     let refused = program(env!("CARGO_BIN_EXE_attach"), &folder, &["runs/latest"]);

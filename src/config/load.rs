@@ -199,6 +199,13 @@ impl Places {
 }
 
 impl Loaded {
+    /// Where the goal was written, if it was not for this environment: an override names another one than the file, and leaves its goal alone.
+    pub fn goal_of_another_environment(&self) -> Option<&Place> {
+        let place_of = |key: &str| self.differences.iter().find(|difference| difference.key == key).map(|difference| &difference.place);
+        place_of("environment.id").filter(|place| place.is_override())?;
+        place_of("run.stop_eval_return").filter(|place| !place.is_override())
+    }
+
     /// An error about the value of `key` that another part of Shoal found, such as an environment that no registry knows.
     pub fn error_at(&self, key: &str, message: String) -> ConfigError {
         let values = toml::Table::try_from(&self.config).expect("every value has a spelling in TOML");

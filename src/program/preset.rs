@@ -47,6 +47,9 @@ impl TrainPreset {
         let others: Vec<_> = others.iter().map(|other| other.name).collect();
         let rest = if others.is_empty() { String::new() } else { format!(" (the environment also has {})", others.join(" and ")) };
         console.print(&format!("{:<11} {}{rest}", "preset", preset.name));
+        if preset.differs_from_file() {
+            console.print(&format!("{:<11} {} differs and is not read: give its path to use it", "note", preset.file()));
+        }
         Ok(preset.load(&self.train.changes()).map_err(SupervisorError::Config)?)
     }
 }

@@ -8,6 +8,9 @@ use serde::Deserialize;
 
 use crate::telemetry::Evaluation;
 
+/// Seeds whose mean has an interval: that of two would reach over six times their distance to either side.
+const FEWEST_SEEDS: usize = 3;
+
 /// Points of the mean.
 const POINTS: usize = 200;
 
@@ -18,6 +21,9 @@ pub(super) struct Point {
     pub(super) env_steps: f64,
     /// Mean return.
     pub(super) return_mean: f64,
+    /// Whether fresh episodes confirmed here that the weights are the best so far.
+    #[serde(default)]
+    pub(super) is_best: bool,
 }
 
 /// The mean of all seeds at some number of environment steps.
@@ -27,7 +33,7 @@ pub(super) struct MeanPoint {
     pub(super) env_steps: f64,
     /// Mean over the seeds.
     pub(super) mean: f64,
-    /// Ends of the 95 % interval of the mean; absent with one seed.
+    /// Ends of the 95 % interval of the mean; absent with fewer than [`FEWEST_SEEDS`].
     pub(super) interval: Option<(f64, f64)>,
 }
 
@@ -40,10 +46,11 @@ pub(super) fn read(path: &Path) -> Vec<Point> {
     points
 }
 
-/// Mean over `values` and, from two of them on, the 95 % interval of the mean (Student's t).
+/// Mean over `values` and, from [`FEWEST_SEEDS`] of them on, the 95 % interval of the mean (Student's t).
 pub(super) fn mean_of(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
     let statistics = Evaluation { returns: values.to_vec(), ..Evaluation::default() }.statistics();
-    Some((statistics.return_mean?, statistics.ci95_low.zip(statistics.ci95_high)))
+    let interval = statistics.ci95_low.zip(statistics.ci95_high).filter(|_| values.len() >= FEWEST_SEEDS);
+    Some((statistics.return_mean?, interval))
 }
 
 /// The mean of `curves`, interpolated, over the steps that every one of them covers: beyond, the mean would be one of fewer seeds.
@@ -80,24 +87,27 @@ mod tests {
     use super::*;
 
     fn curve(points: &[(f64, f64)]) -> Vec<Point> {
-        points.iter().map(|&(env_steps, return_mean)| Point { env_steps, return_mean }).collect()
+        points.iter().map(|&(env_steps, return_mean)| Point { env_steps, return_mean, is_best: false }).collect()
     }
 
     #[test]
     fn the_mean_covers_the_steps_that_all_seeds_have_and_interpolates_between_them() {
-        let mean = mean(&[curve(&[(0.0, 0.0), (100.0, 100.0)]), curve(&[(50.0, 10.0), (200.0, 10.0)])]);
+        let mean = mean(&[curve(&[(0.0, 0.0), (100.0, 90.0)]), curve(&[(50.0, 0.0), (200.0, 0.0)]), curve(&[(0.0, 45.0), (100.0, 45.0)])]);
         assert_eq!((mean[0].env_steps, mean[0].mean), (50.0, 30.0));
         let last = mean.last().unwrap();
-        assert_eq!((last.env_steps, last.mean), (100.0, 55.0));
-        // Of two values x and y the half width is t(0.975, 1) * |x - y| / 2 = 12.7062 * 45.
+        assert_eq!((last.env_steps, last.mean), (100.0, 45.0));
+        // Of 90, 0 and 45 the standard deviation is 45, and the half width t(0.975, 2) * 45 / sqrt(3), with t = 4.302653.
         let (low, high) = last.interval.unwrap();
-        assert!((high - low - 2.0 * 12.7062 * 45.0).abs() < 0.01, "{low} {high}");
+        assert!((high - low - 2.0 * 4.302_653 * 45.0 / 3f64.sqrt()).abs() < 0.01, "{low} {high}");
     }
 
     #[test]
-    fn seeds_without_common_steps_have_no_mean_and_one_seed_no_interval() {
+    fn seeds_without_common_steps_have_no_mean_and_fewer_than_three_no_interval() {
         assert!(mean(&[curve(&[(0.0, 1.0), (1.0, 1.0)]), curve(&[(2.0, 1.0)])]).is_empty());
         assert!(mean(&[curve(&[(0.0, 1.0)]), Vec::new()]).is_empty() && mean(&[]).is_empty());
-        assert_eq!(mean(&[curve(&[(0.0, 1.0), (1.0, 3.0)])])[0].interval, None);
+        let one = curve(&[(0.0, 1.0), (1.0, 3.0)]);
+        assert_eq!(mean(std::slice::from_ref(&one))[0].interval, None);
+        assert_eq!(mean(&[one.clone(), one.clone()])[0].interval, None);
+        assert!(mean(&[one.clone(), one.clone(), one])[0].interval.is_some());
     }
 }

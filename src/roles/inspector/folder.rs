@@ -28,8 +28,9 @@ pub struct FolderReport {
     pub metrics: Option<Value>,
     /// Last line of `evaluations.jsonl`.
     pub last_evaluation: Option<Value>,
-    /// The line of `evaluations.jsonl` with the highest mean return.
-    pub best_evaluation: Option<Value>,
+    /// The line of `evaluations.jsonl` in which fresh episodes confirmed the best weights. The highest mean of many routine evaluations would
+    /// be a lucky one.
+    pub confirmation: Option<Value>,
     /// Number of evaluations.
     pub evaluations: usize,
 }
@@ -43,14 +44,13 @@ impl FolderReport {
         let folder = RunFolder::open(path)?;
         let record = folder.record()?;
         let evaluations = lines(&folder.evaluations());
-        let mean = |evaluation: &&Value| evaluation["return_mean"].as_f64().unwrap_or(f64::NEG_INFINITY);
         Ok(Self {
             folder: folder.path().display().to_string(),
             name: printable(&record.name),
             started: record.started.to_string(),
             ended: record.finished.map(|end| (end.at.to_string(), printable(end.reason.lines().next().unwrap_or_default()))),
             metrics: lines(&folder.metrics()).pop(),
-            best_evaluation: evaluations.iter().max_by(|left, right| mean(left).total_cmp(&mean(right))).cloned(),
+            confirmation: evaluations.iter().rfind(|evaluation| evaluation["is_best"] == true).cloned(),
             last_evaluation: evaluations.last().cloned(),
             evaluations: evaluations.len(),
         })
@@ -82,7 +82,10 @@ impl fmt::Display for FolderReport {
                 format!("{} env steps, {} updates after {:.1} s", count("env_steps"), count("updates"), number(metrics, "wall_s"));
             line(formatter, "progress", &progress)?;
         }
-        for (name, evaluation) in [("best", &self.best_evaluation), ("last", &self.last_evaluation)] {
+        if self.confirmation.is_none() && self.evaluations > 0 {
+            line(formatter, "confirmed", "none")?;
+        }
+        for (name, evaluation) in [("confirmed", &self.confirmation), ("last", &self.last_evaluation)] {
             if let Some(evaluation) = evaluation {
                 let mean = significant(number(evaluation, "return_mean"));
                 let steps = HumanCount(evaluation["env_steps"].as_u64().unwrap_or(0));

@@ -147,6 +147,11 @@ impl Prepared {
             PlanError::Layout(_) => refuse(self.loaded.error_at("environment.id", error.to_string())),
             other => other.into(),
         })?;
+        if let (Some(goal), Some(place)) = (self.loaded.config.run.stop_eval_return, self.loaded.goal_of_another_environment()) {
+            plan.remark(format!(
+                "the goal of {goal} ({place}) was written for another environment; set run.stop_eval_return too, or to \"none\""
+            ));
+        }
         plan.warn_of_images(&self.loaded.config, &self.environment.observation);
         plan.check(&Budget::of(&self.machine))?;
         Ok(plan)

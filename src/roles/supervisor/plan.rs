@@ -168,6 +168,11 @@ impl Plan {
         })
     }
 
+    /// Say something more with the plan.
+    pub(super) fn remark(&mut self, remark: String) {
+        self.remarks.push(remark);
+    }
+
     /// Say where the results of the run go.
     pub fn set_run_folder(&mut self, path: &std::path::Path) {
         self.run_folder = path.display().to_string();
