@@ -19,10 +19,12 @@ EPISODES = 100
 
 
 class Confirmation:
-    """Plays `episodes` fresh episodes with the weights of a model, and keeps the time that it took."""
+    """Plays `episodes` fresh episodes with the weights of a model, and keeps the time that it took. `environment` is an id, or environments
+    that were made already."""
 
     def __init__(self, environment, goal, episodes=EPISODES):
-        self.environments, self.goal, self.episodes = make_vec_env(environment, n_envs=ENVIRONMENTS), goal, episodes
+        self.environments = make_vec_env(environment, n_envs=ENVIRONMENTS) if isinstance(environment, str) else environment
+        self.goal, self.episodes = goal, episodes
         self.attempts, self.spent_s, self.mean, self.confirmed = 0, 0.0, None, False
 
     def __call__(self, model):

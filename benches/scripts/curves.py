@@ -4,8 +4,9 @@
     curves.py run configs/pendulum_sac.toml --seeds 5 --out docs/curves/pendulum_sac.json
     curves.py plot docs/curves/pendulum_*.json --out docs/curves/pendulum.svg
 
-A run is the command that a user types. What is kept of each is every evaluation (environment steps, wall seconds, mean
-return), and the return of the last weights over 100 episodes of their own seed. `--jobs` runs several seeds at a time:
+A run is the command that a user types. What is kept of each is every routine evaluation (environment steps, wall seconds,
+mean return), what fresh episodes said of weights that were the best so far, and the return of the last weights over 100
+episodes of their own seed. `--jobs` runs several seeds at a time:
 then curves over steps mean what they say, and wall times do not. Plotting needs matplotlib.
 """
 
@@ -18,6 +19,8 @@ from pathlib import Path
 
 import runs
 
+CONFIRMED = ("env_steps", "wall_s", "episodes", "return_mean", "ci95_low", "ci95_high")
+
 
 def one(arguments, seed):
     overrides = [f"run.seed={seed}", *arguments.set]
@@ -26,11 +29,14 @@ def one(arguments, seed):
     with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
         wall_s = run.wait(arguments.limit_s)
         # Confirmations are of good weights only: a curve is made of the evaluations that come whatever the weights are like.
-        last, evaluations = run.metrics()[-1], [line for line in run.lines("evaluations.jsonl") if line["kind"] == "routine"]
+        lines = run.lines("evaluations.jsonl")
+        last, evaluations = run.metrics()[-1], [line for line in lines if line["kind"] == "routine"]
+        confirmations = [line for line in lines if line["is_best"]]
         played = run.evaluate("last", arguments.episodes, 1)
     return {
         "seed": seed, "wall_s": round(wall_s, 2), "env_steps": last["env_steps"], "updates": last["updates"],
         "last_weights": {"episodes": arguments.episodes, "return_mean": played["return_mean"], "return_std": played["return_std"]},
+        "confirmations": [{key: line[key] for key in CONFIRMED} for line in confirmations],
         "env_steps_at": [line["env_steps"] for line in evaluations],
         "wall_s_at": [round(line["wall_s"], 2) for line in evaluations],
         "return_mean": [round(line["return_mean"], 2) for line in evaluations],
@@ -49,7 +55,7 @@ def run(arguments):
     rows = [
         {
             "seed": one["seed"], "steps": one["env_steps"], "updates": one["updates"], "wall (s)": one["wall_s"],
-            "best evaluation": max(one["return_mean"]), "last evaluation": one["return_mean"][-1],
+            "confirmed": round(one["confirmations"][-1]["return_mean"], 1) if one["confirmations"] else "-", "last evaluation": one["return_mean"][-1],
             f"last weights, {arguments.episodes} episodes": round(one["last_weights"]["return_mean"], 1),
             **({"last weights hold the goal": one["last_weights"]["return_mean"] >= arguments.goal} if arguments.goal is not None else {}),
         }

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Wall time to the same score on Pong from pixels: Shoal's preset of DQN beside Stable-Baselines3's DQN, each with its own settings.
+
+Shoal takes `configs/pong_dqn.toml`; Stable-Baselines3 the settings that rl-baselines3-zoo has for DQN on Atari games. Both play without
+sticky actions. A mean of routine games that reaches the goal proposes, and 100 fresh games with the same weights decide
+(confirmation.py). Stable-Baselines3 is not charged for its imports and its routine evaluations; Shoal is charged for everything.
+
+Shoal runs first; the library gets `--times` its wall time, or `--seconds` with `--library-only`. The first start makes a virtual
+environment beside this file (git-ignored) and installs requirements.txt into it.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "scripts")]
+import peers  # noqa: E402
+import runs  # noqa: E402
+
+PRESET = runs.ROOT / "configs/pong_dqn.toml"
+GAMES = 5
+
+
+def library(seed, goal, limit_s, every):
+    """Stable-Baselines3, until fresh games confirm the goal or the time is over; a line for each evaluation."""
+    import ale_py
+    import gymnasium
+    import stable_baselines3
+    from confirmation import Confirmation
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.env_util import make_atari_env
+    from stable_baselines3.common.evaluation import evaluate_policy
+    from stable_baselines3.common.vec_env import VecFrameStack
+
+    gymnasium.register_envs(ale_py)
+
+    def games(count, first_seed):
+        game = {"frameskip": 1, "repeat_action_probability": 0.0}
+        return VecFrameStack(make_atari_env("ALE/Pong-v5", n_envs=count, seed=first_seed, env_kwargs=game), 4)
+
+    class Watched(BaseCallback):
+        def __init__(self):
+            super().__init__()
+            self.routine, self.confirmation, self.spent_s, self.next = games(GAMES, 10_000), None, 0.0, every
+
+        def _on_step(self):
+            now = time.perf_counter()
+            if now - started - self.spent_s > limit_s:
+                return False
+            if self.num_timesteps < self.next:
+                return True
+            self.next += every
+            mean, _ = evaluate_policy(self.model, self.routine, n_eval_episodes=GAMES, deterministic=True, warn=False)
+            self.spent_s += time.perf_counter() - now
+            if mean >= goal:
+                self.confirmation = self.confirmation or Confirmation(games(20, 20_000), goal)
+                self.confirmation(self.model)
+            confirmed = self.confirmation is not None and self.confirmation.confirmed
+            wall_s = time.perf_counter() - started - self.spent_s
+            answer = {"wall_s": round(wall_s, 1), "env_steps": self.num_timesteps, "updates": self.model._n_updates, "mean": float(mean)}
+            print(json.dumps({"version": stable_baselines3.__version__, "confirmed": confirmed, **answer}), flush=True)
+            return not confirmed
+
+    # rl-baselines3-zoo's hyperparameters of DQN for Atari games.
+    model = stable_baselines3.DQN(
+        "CnnPolicy", games(1, seed), seed=seed, device="cpu", buffer_size=100_000, learning_rate=1e-4, batch_size=32, learning_starts=100_000,
+        target_update_interval=1_000, train_freq=4, gradient_steps=1, exploration_fraction=0.1, exploration_final_eps=0.01,
+    )
+    started = time.perf_counter()
+    model.learn(10_000_000, callback=Watched())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--goal", type=float, default=18.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--times", type=float, default=2.0)
+    parser.add_argument("--every", type=int, default=20_000, help="steps between the library's evaluations")
+    parser.add_argument("--library-only", action="store_true")
+    parser.add_argument("--seconds", type=float, help="with --library-only")
+    parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
+    parser.add_argument("--peer", nargs=4, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.peer:
+        seed, goal, limit_s, every = arguments.peer
+        return library(int(seed), float(goal), float(limit_s), int(every))
+    if arguments.library_only:
+        limit_s = arguments.seconds
+    else:
+        with runs.Run(arguments.supervisor, PRESET, [f"run.seed={arguments.seed}", f"run.stop_eval_return={arguments.goal}"]) as run:
+            wall_s = run.wait(36_000)
+            last, confirmed = run.metrics()[-1], run.summary()["goal"]["confirmed"]
+        print(f"Shoal: {wall_s:.0f} s, {last['env_steps']} steps, {last['updates']} updates, confirmed: {confirmed}", flush=True)
+        limit_s = arguments.times * wall_s
+    command = [peers.python(), __file__, "--peer", arguments.seed, arguments.goal, limit_s, arguments.every]
+    subprocess.run([str(word) for word in command], check=True)
+    print(f"limit {limit_s:.0f} s; {runs.machine()}")
+
+
+if __name__ == "__main__":
+    main()
