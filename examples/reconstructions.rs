@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release --example reconstructions -- reconstructions.gif`
 //!
-//! The layers are those that `auto_encoder.coefficient` gives to APPO and PPO (docs/appo.md).
+//! The decoder's layers are those that `auto_encoder.coefficient` gives to APPO and PPO (docs/appo.md), here for frames of one channel.
 
 #![expect(clippy::print_stdout, reason = "an example says what it does")]
 

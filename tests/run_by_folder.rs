@@ -36,7 +36,12 @@ fn a_run_is_inspected_and_joined_by_its_folder_and_its_folder_tells_of_it_later(
     let over = inspect(&["runs/latest"]);
     let report = text(&over);
     assert!(over.status.success() && report.contains("interrupted") && report.contains("env steps"), "{report}");
-    assert!(report.contains("confirmed   mean return ") && report.contains("last        mean return "), "{report}");
+    assert!(
+        report.contains("best        mean return ")
+            && report.contains("fresh episodes, confirmed")
+            && report.contains("last        mean return "),
+        "{report}"
+    );
     let refused = inspect(&["runs/latest", "--live"]);
     assert!(!refused.status.success() && text(&refused).contains("the run in runs/latest has ended (interrupted)"), "{}", text(&refused));
     let refused = program(env!("CARGO_BIN_EXE_attach"), &folder, &["runs/latest"]);

@@ -74,6 +74,10 @@ fn an_auto_encoder_learns_to_draw_what_a_policy_sees_and_acts_without_its_decode
     let heads: Vec<String> = policy.spec.tensors().into_iter().map(|tensor| tensor.name).collect();
     assert!(heads.iter().any(|name| name == "latent.weight"), "{heads:?}");
     assert_eq!(policy.parameters.len(), policy.spec.parameter_count(), "there is more than what acts");
+    // By its file alone, which says nothing of coefficients.
+    let file = run.run_folder().join("weights/last.safetensors").display().to_string();
+    let played = output_of(&run, env!("CARGO_BIN_EXE_evaluate"), &[&file, "--episodes", "1"]);
+    assert!(played.contains("Rally-v0"), "{played}");
     run.assert_nothing_left();
 }
 

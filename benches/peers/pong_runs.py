@@ -1,9 +1,15 @@
 #!/usr/bin/env python3
 """Wall time to the same score on Pong from pixels: Shoal's preset of DQN beside Stable-Baselines3's DQN, each with its own settings.
 
-Shoal takes `configs/pong_dqn.toml`; Stable-Baselines3 the settings that rl-baselines3-zoo has for DQN on Atari games. Both play without
-sticky actions. A mean of routine games that reaches the goal proposes, and 100 fresh games with the same weights decide
-(confirmation.py). Stable-Baselines3 is not charged for its imports and its routine evaluations; Shoal is charged for everything.
+Shoal takes `configs/pong_dqn.toml`, which is made for Pong: 42 x 42 pixels, exploration that falls within 50,000 steps. Stable-Baselines3
+takes the settings that rl-baselines3-zoo has for DQN on all Atari games: 84 x 84 pixels, 100,000 random steps, exploration that falls within
+a million. So this compares what a user of each gets, not two implementations. `--schedule ours` gives the library our exploration, first
+steps, step size, target network and replay. Both play without sticky actions, and greedily when evaluated: weights then play one of thirty
+games, by the number of frames without an action at the start.
+
+A mean of routine games that reaches the goal proposes, and 100 more with the same weights decide (confirmation.py). Stable-Baselines3 is
+not charged for its imports and its evaluations, and in *training only* not for its confirmations, during which it does not train; Shoal,
+which evaluates beside the training, is charged for everything. Stable-Baselines3 takes torch's default number of threads.
 
 Shoal runs first; the library gets `--times` its wall time, or `--seconds` with `--library-only`. The first start makes a virtual
 environment beside this file (git-ignored) and installs requirements.txt into it.
@@ -25,7 +31,7 @@ PRESET = runs.ROOT / "configs/pong_dqn.toml"
 GAMES = 5
 
 
-def library(seed, goal, limit_s, every):
+def library(seed, goal, limit_s, every, schedule):
     """Stable-Baselines3, until fresh games confirm the goal or the time is over; a line for each evaluation."""
     import ale_py
     import gymnasium
@@ -61,17 +67,24 @@ def library(seed, goal, limit_s, every):
                 self.confirmation(self.model)
             confirmed = self.confirmation is not None and self.confirmation.confirmed
             wall_s = time.perf_counter() - started - self.spent_s
-            answer = {"wall_s": round(wall_s, 1), "env_steps": self.num_timesteps, "updates": self.model._n_updates, "mean": float(mean)}
+            training_s = wall_s - (self.confirmation.spent_s if self.confirmation else 0.0)
+            answer = {"wall_s": round(wall_s, 1), "training_s": round(training_s, 1), "env_steps": self.num_timesteps, "updates": self.model._n_updates, "mean": float(mean)}
             print(json.dumps({"version": stable_baselines3.__version__, "confirmed": confirmed, **answer}), flush=True)
             return not confirmed
 
-    # rl-baselines3-zoo's hyperparameters of DQN for Atari games.
+    steps, settings = 10_000_000, {
+        # rl-baselines3-zoo's hyperparameters of DQN for Atari games.
+        "zoo": {"buffer_size": 100_000, "learning_rate": 1e-4, "learning_starts": 100_000, "target_update_interval": 1_000,
+                "exploration_fraction": 0.1},
+        # Those of our preset; a target network is copied every 500 updates.
+        "ours": {"buffer_size": 300_000, "learning_rate": 2.5e-4, "learning_starts": 10_000, "target_update_interval": 2_000,
+                 "exploration_fraction": 0.005, "n_steps": 5},
+    }[schedule]
     model = stable_baselines3.DQN(
-        "CnnPolicy", games(1, seed), seed=seed, device="cpu", buffer_size=100_000, learning_rate=1e-4, batch_size=32, learning_starts=100_000,
-        target_update_interval=1_000, train_freq=4, gradient_steps=1, exploration_fraction=0.1, exploration_final_eps=0.01,
+        "CnnPolicy", games(1, seed), seed=seed, device="cpu", batch_size=32, train_freq=4, gradient_steps=1, exploration_final_eps=0.01, **settings
     )
     started = time.perf_counter()
-    model.learn(10_000_000, callback=Watched())
+    model.learn(steps, callback=Watched())
 
 
 def main():
@@ -83,12 +96,15 @@ def main():
     parser.add_argument("--library-only", action="store_true")
     parser.add_argument("--seconds", type=float, help="with --library-only")
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
-    parser.add_argument("--peer", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--schedule", choices=["zoo", "ours"], default="zoo")
+    parser.add_argument("--peer", nargs=5, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.peer:
-        seed, goal, limit_s, every = arguments.peer
-        return library(int(seed), float(goal), float(limit_s), int(every))
+        seed, goal, limit_s, every, schedule = arguments.peer
+        return library(int(seed), float(goal), float(limit_s), int(every), schedule)
     if arguments.library_only:
+        if arguments.seconds is None:
+            parser.error("--library-only needs --seconds")
         limit_s = arguments.seconds
     else:
         with runs.Run(arguments.supervisor, PRESET, [f"run.seed={arguments.seed}", f"run.stop_eval_return={arguments.goal}"]) as run:
@@ -96,7 +112,7 @@ def main():
             last, confirmed = run.metrics()[-1], run.summary()["goal"]["confirmed"]
         print(f"Shoal: {wall_s:.0f} s, {last['env_steps']} steps, {last['updates']} updates, confirmed: {confirmed}", flush=True)
         limit_s = arguments.times * wall_s
-    command = [peers.python(), __file__, "--peer", arguments.seed, arguments.goal, limit_s, arguments.every]
+    command = [peers.python(), __file__, "--peer", arguments.seed, arguments.goal, limit_s, arguments.every, arguments.schedule]
     subprocess.run([str(word) for word in command], check=True)
     print(f"limit {limit_s:.0f} s; {runs.machine()}")
 

@@ -11,7 +11,7 @@
 //! - the policy's output layer starts at a hundredth of the usual size, so that the first policy is nearly uniform;
 //! - a continuous action is kept as it was drawn, and the environment gets it within its bounds.
 //!
-//! docs/appo.md has the measured scores.
+//! An auto-encoder (`auto_encoder.rs`) adds its reconstruction to the loss. docs/appo.md has the measured scores.
 
 use std::ops::Range;
 
@@ -191,8 +191,8 @@ impl AppoLearning {
             steps += length;
             for step in 0..length {
                 let row = (first + step) * outputs;
-                let value = row + self.distribution.outputs();
-                let policy = row..value;
+                let policy = row..row + self.distribution.outputs();
+                let value = policy.end;
                 let (of_online, of_target) = (&online[policy.clone()], &target_outputs[policy.clone()]);
                 let (action, Traced { target, advantage }) = (of.action(fragment, step), traced[first + step]);
                 let log_probabilities = LogProbabilities {

@@ -15,6 +15,9 @@ use crate::metrics::Metric;
 use crate::networks::{Head, InputSpec, Layer, NetworkSpec};
 use crate::values::{BYTE_SCALE, ValueType, Values};
 
+/// The head of the latent vector.
+pub(crate) const LATENT: &str = "latent";
+
 /// Half the squared error of a reconstruction, summed over its pixels.
 pub(super) const RECONSTRUCTION_LOSS: Metric = Metric::mean("reconstruction_loss");
 
@@ -43,6 +46,11 @@ impl AutoEncoder {
         if coefficient == 0.0 {
             return Ok(None);
         }
+        if config.algorithm.normalise_observations {
+            let reason = "an auto-encoder draws bytes as they are, and algorithm.normalise_observations makes floats of them; set it to false, or \
+                          auto_encoder.coefficient to 0";
+            return Err(AlgorithmError::Refused { key: "algorithm.normalise_observations", reason: reason.into() });
+        }
         let observation = &environment.observation;
         let (ValueType::U8, &[channels, side, width]) = (observation.element, observation.shape.as_slice()) else {
             return Err(refused(
@@ -60,7 +68,10 @@ impl AutoEncoder {
             Layer::TransposedConvolution { channels, kernel: side - side / 2 + 1, stride: 1 },
         ];
         let decoder = NetworkSpec { input: InputSpec::floats(latent), layers, head: Head::None };
-        decoder.validate()?;
+        decoder.validate().map_err(|error| AlgorithmError::Refused {
+            key: "auto_encoder.latent",
+            reason: format!("with an auto_encoder.latent of {latent} there can be no decoder: {error}"),
+        })?;
         Ok(Some(Self { coefficient, latent, decoder }))
     }
 }
@@ -74,7 +85,8 @@ fn refused(coefficient: f32, what: &str) -> AlgorithmError {
 pub(super) struct Decoder {
     network: Trained,
     coefficient: f32,
-    /// Where the latent vector is in a row of the policy network's outputs.
+    /// Length of a row of the policy network's outputs, and where the latent vector is in it.
+    outputs: usize,
     latent: Range<usize>,
     latents: Vec<f32>,
     latent_gradient: Vec<f32>,
@@ -83,10 +95,10 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Train `network` on the columns `latent` of the policy network's outputs.
-    pub(super) fn new(network: Trained, coefficient: f32, latent: Range<usize>) -> Self {
+    /// Train `network` on the columns `latent` of the policy network's `outputs`.
+    pub(super) fn new(network: Trained, coefficient: f32, outputs: usize, latent: Range<usize>) -> Self {
         let part = vec![0.0; network.len()];
-        Self { network, coefficient, latent, latents: Vec::new(), latent_gradient: Vec::new(), images: Vec::new(), part }
+        Self { network, coefficient, outputs, latent, latents: Vec::new(), latent_gradient: Vec::new(), images: Vec::new(), part }
     }
 
     /// The reconstruction's loss in each of `rows`: its gradient with respect to the latent vector goes into `output_gradient`, that with
@@ -102,8 +114,7 @@ impl Decoder {
         let Values::U8(bytes) = seen else { unreachable!("a decoder is built for bytes alone") };
         let spec = self.network.online.spec();
         let (pixels, latent) = (spec.outputs(), spec.inputs());
-        // A row of the policy network's outputs.
-        let columns = outputs.len() / (bytes.len() / pixels);
+        let columns = self.outputs;
         let mut sum = 0.0;
         for rows in rows.chunks(BLOCK_IMAGES) {
             self.latents.clear();

@@ -2,6 +2,7 @@
 
 use super::auto_encoder::{Decoder, RECONSTRUCTION_LOSS};
 use super::state::{StateReader, StateWriter};
+use super::temporal_difference::finite_or;
 use super::trained::Trained;
 use crate::metrics::Share;
 use crate::networks::Network;
@@ -68,9 +69,8 @@ impl LearnedPolicy {
     /// network's before that; not finite when any part is not.
     pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
         let (of_network, of_decoder) = gradient.split_at_mut(self.part.len());
-        let of_decoder = self.decoder.as_mut().map_or(0.0, |decoder| decoder.step(of_decoder, learning_rate));
-        let norm = self.network.step(of_network, learning_rate);
-        if of_decoder.is_finite() { norm } else { of_decoder }
+        let norm_of_decoder = self.decoder.as_mut().map_or(0.0, |decoder| decoder.step(of_decoder, learning_rate));
+        finite_or(norm_of_decoder, self.network.step(of_network, learning_rate))
     }
 
     /// Updates made.

@@ -31,6 +31,7 @@ mod v_trace;
 
 pub use crate::experience::Random;
 pub use action::{ActionBatch, ActionMut};
+pub(crate) use auto_encoder::LATENT;
 pub use error::AlgorithmError;
 pub use state::{StateReader, StateWriter};
 pub use statistics::{Normalisation, RunningStatistics, Statistics};

@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 
-use super::auto_encoder::{AutoEncoder, Decoder};
+use super::auto_encoder::{AutoEncoder, Decoder, LATENT};
 use super::distribution::Distribution;
 use super::learned_policy::LearnedPolicy;
 use super::trained::Trained;
@@ -30,7 +30,6 @@ const POLICY: &str = "policy";
 const MEAN: &str = "mean";
 const LOG_DEVIATION: &str = "log_deviation";
 const VALUE: &str = "value";
-const LATENT: &str = "latent";
 /// What the first parameters of the policy's output layers are multiplied by.
 const FIRST_POLICY_SCALE: f32 = 0.01;
 
@@ -96,16 +95,17 @@ impl PolicyAndValue {
         let target = with_target.then(|| build(&self.network)).transpose()?;
         let network = Trained::new(&self.config.learner, build(&self.network)?, target, &self.first_parameters(seed));
         let decoder = self.auto_encoder.as_ref().map(|AutoEncoder { coefficient, latent, decoder }| {
-            let trained = Trained::new(&self.config.learner, build(decoder)?, None, &decoder.initialise(seed));
+            let first = decoder.initialise_as(self.config.network.initialisation, seed);
+            let trained = Trained::new(&self.config.learner, build(decoder)?, None, &first);
             let outputs = self.network.outputs();
-            Ok::<_, AlgorithmError>(Decoder::new(trained, *coefficient, outputs - latent..outputs))
+            Ok::<_, AlgorithmError>(Decoder::new(trained, *coefficient, outputs, outputs - latent..outputs))
         });
         Ok(LearnedPolicy::new(network, decoder.transpose()?))
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
     fn first_parameters(&self, seed: u64) -> Vec<f32> {
-        let mut parameters = self.network.initialise(seed);
+        let mut parameters = self.network.initialise_as(self.config.network.initialisation, seed);
         for tensor in self.network.tensors() {
             let (head, kind) = tensor.name.split_once('.').unwrap_or_default();
             if [POLICY, MEAN, LOG_DEVIATION].contains(&head) {

@@ -10,7 +10,7 @@
 //!   `actor.count = 0` nobody acts meanwhile, as in the original;
 //! - values are not clipped, and no divergence ends the passes early.
 //!
-//! docs/ppo.md has the measured scores.
+//! An auto-encoder (`auto_encoder.rs`) adds its reconstruction to the loss. docs/ppo.md has the measured scores.
 
 use rand::seq::SliceRandom;
 
@@ -85,6 +85,8 @@ struct Step {
 
 /// Steps on their way through the network.
 struct Block {
+    /// From 0 on.
+    rows: Vec<usize>,
     inputs: ValueBuffer,
     outputs: Vec<f32>,
     output_gradient: Vec<f32>,
@@ -100,6 +102,8 @@ impl Block {
         outputs: usize,
     ) {
         let (rows, length) = (steps.len(), shape.observation_length());
+        self.rows.clear();
+        self.rows.extend(0..rows);
         self.outputs.resize(rows * outputs, 0.0);
         self.output_gradient.resize(rows * outputs, 0.0);
         self.inputs.grow(rows * length);
@@ -123,7 +127,12 @@ impl PpoLearning {
             policy,
             steps: Vec::new(),
             parts_done: 0,
-            block: Block { inputs: ValueBuffer::zeros(shape.element, 0), outputs: Vec::new(), output_gradient: Vec::new() },
+            block: Block {
+                rows: Vec::new(),
+                inputs: ValueBuffer::zeros(shape.element, 0),
+                outputs: Vec::new(),
+                output_gradient: Vec::new(),
+            },
             settings: settings.clone(),
         }
     }
@@ -188,10 +197,9 @@ impl PpoLearning {
 
     /// Add the gradient of the block's losses with respect to everything that learns to `gradient`.
     fn descend(&mut self, gradient: &mut [f32], share: &mut Share) {
-        let Block { inputs, outputs, output_gradient } = &mut self.block;
-        let rows: Vec<usize> = (0..outputs.len() / self.policy.outputs()).collect();
+        let Block { rows, inputs, outputs, output_gradient } = &mut self.block;
         let seen = inputs.values().first(rows.len() * self.shape.observation_length());
-        self.policy.add_gradient(seen, &rows, outputs, output_gradient, gradient, share);
+        self.policy.add_gradient(seen, rows, outputs, output_gradient, gradient, share);
     }
 }
 

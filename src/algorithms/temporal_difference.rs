@@ -52,7 +52,7 @@ pub(super) fn take_mean(gradient: &mut [f32], total: &Share) {
     gradient.iter_mut().for_each(|value| *value *= (1.0 / total.samples) as f32);
 }
 
-/// The norm of the critics' gradient, or that of the policy's when that one is not finite, so that whoever reads it sees.
-pub(super) fn finite_or(of_policy: f32, of_critics: f32) -> f32 {
-    if of_policy.is_finite() { of_critics } else { of_policy }
+/// The norm `reported`, or the other when that one is not finite, so that whoever reads it sees.
+pub(super) fn finite_or(other: f32, reported: f32) -> f32 {
+    if other.is_finite() { reported } else { other }
 }

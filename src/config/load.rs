@@ -27,6 +27,8 @@ pub struct Loaded {
     /// The keys that differ from their defaults, in the order of the reference.
     pub differences: Vec<Difference>,
     places: Places,
+    /// What the file says of `environment.id`.
+    environment_in_file: Option<Value>,
 }
 
 /// A key that differs from its default.
@@ -73,6 +75,7 @@ impl Config {
     pub fn parse(text: &str, file_name: &str, overrides: &[String]) -> Result<Loaded, ConfigErrors> {
         let mut errors = Vec::new();
         let Document { mut entries, tables, is_broken } = document::read(text, file_name, &mut errors);
+        let environment_in_file = entries.iter().find(|entry| entry.path == "environment.id").map(|entry| entry.value.clone());
         entries.extend(overrides::read(overrides, &mut errors));
 
         let mut accepted: BTreeMap<String, Entry> = BTreeMap::new();
@@ -98,7 +101,7 @@ impl Config {
             return Err(ConfigErrors::sorted(errors));
         }
         let differences = differences(&config, &places);
-        Ok(Loaded { config, source: PathBuf::from(file_name), differences, places })
+        Ok(Loaded { config, source: PathBuf::from(file_name), differences, places, environment_in_file })
     }
 
     /// Checks a configuration that a program made.
@@ -201,9 +204,9 @@ impl Places {
 impl Loaded {
     /// Where the goal was written, if it was not for this environment: an override names another one than the file, and leaves its goal alone.
     pub fn goal_of_another_environment(&self) -> Option<&Place> {
-        let place_of = |key: &str| self.differences.iter().find(|difference| difference.key == key).map(|difference| &difference.place);
-        place_of("environment.id").filter(|place| place.is_override())?;
-        place_of("run.stop_eval_return").filter(|place| !place.is_override())
+        let written_for = self.environment_in_file.as_ref()?.as_str()?;
+        let goal = self.differences.iter().find(|difference| difference.key == "run.stop_eval_return")?;
+        (written_for != self.config.environment.id && !goal.place.is_override()).then_some(&goal.place)
     }
 
     /// An error about the value of `key` that another part of Shoal found, such as an environment that no registry knows.

@@ -9,9 +9,10 @@ use thiserror::Error;
 use super::evaluator::MOST_ENVIRONMENTS;
 use super::run::RoleError;
 use super::{environments, evaluator};
-use crate::algorithms::AlgorithmError;
+use crate::algorithms::{AlgorithmError, LATENT};
 use crate::catalogue::Catalogue;
 use crate::checkpoint::{Policy, WeightsError, WeightsEvaluation};
+use crate::config::schema::AutoEncoderConfig;
 use crate::config::{Config, ConfigErrors};
 use crate::environments::film::{Film, FilmError, FinishedFilm};
 use crate::environments::{EnvironmentError, Purpose};
@@ -20,7 +21,7 @@ use crate::telemetry::{Evaluation, RunFolder, Statistics, TelemetryError};
 /// Which weights of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// Those of the best evaluation; the last ones where no evaluation was finished.
+    /// The best that fresh episodes confirmed; the last ones where none were.
     Best,
     /// The last ones.
     Last,
@@ -150,6 +151,9 @@ pub fn play(
     config.network.convolutions = saved.spec.convolutions();
     config.network.hidden = saved.spec.hidden();
     config.network.dueling = saved.spec.is_dueling();
+    // Any weight: whoever acts has no decoder.
+    config.auto_encoder =
+        saved.spec.head_outputs(LATENT).map_or_else(AutoEncoderConfig::default, |latent| AutoEncoderConfig { coefficient: 1.0, latent });
     config.algorithm.normalise_observations = saved.metadata.input_scaling.is_some();
     let episodes = episodes.max(1);
     let most = episodes.min(MOST_ENVIRONMENTS);

@@ -24,7 +24,7 @@ pub struct SeedResult {
     /// Seconds from start to end.
     pub wall_s: Option<f64>,
     /// Mean return of the best weights, over the fresh episodes that confirmed them.
-    pub confirmed: Option<f64>,
+    pub best_confirmed: Option<f64>,
     /// Mean return of the last evaluation.
     pub last_evaluation: Option<f64>,
     /// Its run folder; absent if it made none.
@@ -94,7 +94,7 @@ impl SeedResult {
             succeeded: ended.succeeded,
             env_steps: figure("env_steps").and_then(|value| value.as_u64()),
             wall_s: figure("wall_s").and_then(|value| value.as_f64()),
-            confirmed: curve.iter().rfind(|point| point.is_best).map(|point| point.return_mean),
+            best_confirmed: curve.iter().rfind(|point| point.is_best).map(|point| point.return_mean),
             last_evaluation: curve.last().map(|point| point.return_mean),
             folder: run.map(|run| run.path().to_path_buf()),
         }
@@ -102,13 +102,13 @@ impl SeedResult {
 
     /// Environment steps, wall time, confirmed and last evaluation.
     fn figures(&self) -> [Option<f64>; 4] {
-        [self.env_steps.map(|steps| steps as f64), self.wall_s, self.confirmed, self.last_evaluation]
+        [self.env_steps.map(|steps| steps as f64), self.wall_s, self.best_confirmed, self.last_evaluation]
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(&["seed", "env steps", "wall time (s)", "confirmed", "last evaluation", "stopped"], &[5], 0);
+        let mut table = Table::new(&["seed", "env steps", "wall time (s)", "best confirmed", "last evaluation", "stopped"], &[5], 0);
         let mut row = |name: String, figures: [Option<f64>; 4], stopped: String| {
             let decimals = [0, 1, 1, 1];
             let text =

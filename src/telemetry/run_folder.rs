@@ -115,7 +115,7 @@ impl RunFolder {
         event_file_path(&self.charts().join(&self.id), self.started.as_second())
     }
 
-    /// The parameters with the best evaluation: `weights/best.safetensors`.
+    /// The best parameters that fresh episodes confirmed: `weights/best.safetensors`.
     pub fn best_weights(&self) -> PathBuf {
         self.path.join("weights/best.safetensors")
     }

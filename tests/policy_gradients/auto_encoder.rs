@@ -116,3 +116,21 @@ fn what_is_no_square_image_of_bytes_is_refused_with_the_key() {
         assert!(refused.to_string().contains(found) && refused.to_string().contains("0.5"), "{refused}");
     }
 }
+
+#[test]
+fn a_decoder_that_cannot_be_and_frames_that_are_scaled_are_refused_with_their_own_keys() {
+    let refusal = |change: fn(&mut Config)| {
+        let mut config = Config::for_environment("made-up");
+        config.algorithm.name = "ppo".into();
+        config.auto_encoder.coefficient = 1.0;
+        change(&mut config);
+        let observation = ObservationSpace::bytes(&[3, 210, 210]);
+        let environment = EnvironmentSpec { observation, ..environments::spec("CartPole-v1").unwrap() };
+        registry::build(&config, &environment).map(drop).unwrap_err()
+    };
+    let scaled = refusal(|config| config.algorithm.normalise_observations = true);
+    assert_eq!(scaled.key(), "algorithm.normalise_observations");
+    let large = refusal(|config| config.auto_encoder.latent = 20_000);
+    assert_eq!(large.key(), "auto_encoder.latent", "{large}");
+    assert!(large.to_string().contains("20000"), "{large}");
+}

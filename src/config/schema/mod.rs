@@ -25,7 +25,7 @@ pub use evaluator::EvaluatorConfig;
 pub use fragments::{FragmentsConfig, OnFull};
 pub use learner::LearnerConfig;
 pub use machine::MachineConfig;
-pub use network::{Engine, NetworkConfig};
+pub use network::{Engine, Initialisation, NetworkConfig};
 pub use replay::{InitialPriority, ReplayConfig};
 pub use run::RunConfig;
 

@@ -1,5 +1,6 @@
 //! Table `[network]`.
 
+use super::FRAGMENT_ALGORITHMS;
 use crate::config::define::{choice, table};
 use crate::config::limits::Limits;
 
@@ -12,8 +13,20 @@ table! {
         hidden: Vec<usize> = vec![256, 256], Limits::List { longest: 64, least: 1, most: 65_536 }, "units";
         /// Separate value and advantage streams after the last hidden layer (dueling).
         dueling: bool = false, Limits::Any, "", only ["dqn"];
+        /// How large the first weights are.
+        initialisation: Initialisation = Initialisation::FanIn, Limits::Any, "", only FRAGMENT_ALGORITHMS;
         /// What computes the learner's gradients.
         engine: Engine = Engine::Auto, Limits::Any, "";
+    }
+}
+
+choice! {
+    /// How large the first weights are.
+    Initialisation {
+        /// PyTorch's default: uniform in ±1/√fan_in, biases too. Each layer with ReLU gives a signal of two fifths of the size of what it was given.
+        FanIn = "fan_in",
+        /// Layers with ReLU uniform in ±√(6/fan_in), without biases, so that a signal keeps its size (He et al. 2015); others as `fan_in`.
+        He = "he",
     }
 }
 

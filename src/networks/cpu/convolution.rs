@@ -10,7 +10,7 @@ use pulp::Arch;
 use super::super::specification::Window;
 use super::narrow::relu;
 use super::patches::{Accumulate, Lanes, Patches, Product};
-use super::runs::{self, Dots, Spread};
+use super::runs::{Dots, Outer, Spread};
 
 /// A window with its weights, packed for the machine at hand.
 pub(super) struct Convolution {
@@ -63,9 +63,9 @@ impl Convolution {
         };
         let margin = kernel.div_ceil(stride) - 1;
         let padded = [(down, height), (across, width)].map(|(places, pixels)| margin + places.max((pixels - 1) / stride + 1));
-        let matrix = vec![0.0; patches.packed_length(lanes)];
         // Long runs, and vectors across the channels that would be half empty.
         let along_runs = 2 * columns <= lanes && patches.run >= 2 * lanes;
+        let matrix = vec![0.0; if along_runs { 0 } else { patches.packed_length(lanes) }];
         let mut convolution = Self {
             window,
             lanes,
@@ -82,18 +82,26 @@ impl Convolution {
             .flat_map(|row| (0..stride.min(width)).map(move |column| (row, column)))
             .map(|(row, column)| convolution.phase(row, column))
             .collect();
+        // Operations on vectors; what is left of a run behind its last whole vector goes value by value.
+        let Patches { runs, run, .. } = &convolution.patches;
+        let of_runs = down * across * columns * runs.len() * (run / lanes + run % lanes);
+        let of_channels: usize =
+            convolution.phases.iter().map(|phase| phase.patches.targets.len() * phase.patches.packed_length(lanes)).sum();
         // What is added along the runs is read and written each time, which sums in registers are not.
-        let across_channels = convolution.phases.iter().map(|phase| phase.patches.targets.len() * phase.matrix.len()).sum::<usize>();
-        let weights = columns * convolution.patches.taps();
-        if 3 * down * across * weights <= across_channels {
-            convolution.back_along_runs = true;
+        convolution.back_along_runs = 3 * of_runs * lanes <= of_channels;
+        if convolution.back_along_runs {
             convolution.phases.clear();
         }
-        convolution.taps = vec![0.0; if along_runs || convolution.back_along_runs { weights } else { 0 }];
+        for Phase { patches, matrix, .. } in &mut convolution.phases {
+            matrix.resize(patches.packed_length(lanes), 0.0);
+        }
+        if along_runs || convolution.back_along_runs {
+            convolution.taps = vec![0.0; columns * convolution.patches.taps()];
+        }
         convolution
     }
 
-    /// The phase of the pixels with these remainders.
+    /// The phase of the pixels with these remainders, still without its matrix.
     fn phase(&self, row: usize, column: usize) -> Phase {
         let Window { image: [channels, height, width], places: [depth, ..], kernel, stride } = self.window;
         // A place that lies further back sees the pixel further down its kernel, so the kernel is read backwards.
@@ -111,7 +119,7 @@ impl Convolution {
             run: kernel_columns.len() * depth,
             columns: channels,
         };
-        Phase { matrix: vec![0.0; patches.packed_length(self.lanes)], patches, kernel_rows, kernel_columns }
+        Phase { matrix: Vec::new(), patches, kernel_rows, kernel_columns }
     }
 
     /// Packs the weights, `[places, channels of the image, kernel, kernel]`, for [`Self::to_places`].
@@ -222,7 +230,7 @@ impl Convolution {
     pub(super) fn accumulate(&self, arch: Arch, image: &[f32], places: &[f32], Scratch { rows, gradient, .. }: &mut Scratch) {
         let sums = super::sized(gradient, self.gradient_length());
         if self.along_runs {
-            return arch.dispatch(runs::Accumulate { patches: &self.patches, image, places, gradient: sums });
+            return arch.dispatch(Outer { patches: &self.patches, image, places, gradient: sums });
         }
         let columns = self.patches.columns;
         let whole = columns.next_multiple_of(self.lanes);

@@ -52,19 +52,19 @@ impl WithSimd for Spread<'_> {
 }
 
 /// Adds each patch of an image, times the values of its place, to the gradient of the weights.
-pub(super) struct Accumulate<'a> {
+pub(super) struct Outer<'a> {
     pub(super) patches: &'a Patches,
     pub(super) image: &'a [f32],
     pub(super) places: &'a [f32],
     pub(super) gradient: &'a mut [f32],
 }
 
-impl WithSimd for Accumulate<'_> {
+impl WithSimd for Outer<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Accumulate { patches, image, places, gradient } = self;
+        let Outer { patches, image, places, gradient } = self;
         for (source, values) in patches.sources.iter().zip(places.chunks_exact(patches.columns)) {
             for (gradient, &value) in gradient.chunks_exact_mut(patches.taps()).zip(values) {
                 for (gradient, offset) in gradient.chunks_exact_mut(patches.run).zip(&patches.runs) {

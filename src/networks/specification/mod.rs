@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use self::shape::Shape;
 pub(crate) use self::stage::{Activation, Operation, Stage, Window};
 use super::NetworkError;
+use crate::config::schema::Initialisation;
 use crate::values::ValueType;
 
 /// Most parameters that a specification may ask for: 1 GiB of `f32`.
@@ -201,6 +202,12 @@ impl NetworkSpec {
         self.layers.iter().filter_map(units).collect()
     }
 
+    /// Columns of the output that the head called `name` gives; `None` without one.
+    pub fn head_outputs(&self, name: &str) -> Option<usize> {
+        let Head::Named(heads) = &self.head else { return None };
+        heads.iter().find(|head| head.name == name).map(|head| head.outputs)
+    }
+
     /// The convolutions, each as `[channels, kernel, stride]`.
     pub fn convolutions(&self) -> Vec<[usize; 3]> {
         let convolution = |layer: &Layer| match *layer {
@@ -278,15 +285,28 @@ impl NetworkSpec {
     /// # Panics
     /// When the specification is impossible, which [`Self::validate`] excludes.
     pub fn initialise(&self, seed: u64) -> Vec<f32> {
+        self.initialise_as(Initialisation::FanIn, seed)
+    }
+
+    /// Fresh parameters of the size that `initialisation` says.
+    ///
+    /// # Panics
+    /// As [`Self::initialise`].
+    pub fn initialise_as(&self, initialisation: Initialisation, seed: u64) -> Vec<f32> {
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut parameters = Vec::with_capacity(self.parameter_count());
         for stage in self.stages().expect("the specification was validated") {
-            let bound = 1.0 / (stage.fan_in() as f32).sqrt();
-            parameters.extend((stage.weight.start..stage.bias.end).map(|_| {
-                // 24 random bits fill the mantissa; drawn here rather than by `rand`, whose sampling may change between releases.
-                let unit = (generator.next_u64() >> 40) as f32 / (1u64 << 24) as f32;
-                (2.0 * unit - 1.0) * bound
-            }));
+            let scale = 1.0 / (stage.fan_in() as f32).sqrt();
+            // Half of what enters a ReLU is lost, and a uniform number has a third of the square of its bound.
+            let keeps_size = initialisation == Initialisation::He && stage.activation == Activation::Relu;
+            let bounds = if keeps_size { [6f32.sqrt() * scale, 0.0] } else { [scale, scale] };
+            for (range, bound) in [stage.weight, stage.bias].into_iter().zip(bounds) {
+                parameters.extend(range.map(|_| {
+                    // 24 random bits fill the mantissa; drawn here rather than by `rand`, whose sampling may change between releases.
+                    let unit = (generator.next_u64() >> 40) as f32 / (1u64 << 24) as f32;
+                    (2.0 * unit - 1.0) * bound
+                }));
+            }
         }
         parameters
     }

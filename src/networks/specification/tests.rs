@@ -109,6 +109,18 @@ fn initialisation_is_uniform_within_the_fan_in_bound_and_repeats_from_its_seed()
 }
 
 #[test]
+fn he_gives_layers_with_relu_a_variance_of_two_by_fan_in_and_leaves_others_alone() {
+    let specification = NetworkSpec::perceptron(16, &[400], Head::Linear { outputs: 2 });
+    let parameters = specification.initialise_as(Initialisation::He, 7);
+    let (weights, rest) = parameters.split_at(16 * 400);
+    let variance = weights.iter().map(|x| x * x).sum::<f32>() / weights.len() as f32;
+    // Uniform on a bound with square 6/16: the square has a standard deviation of 0.298 of it; six standard errors of 6,400 draws.
+    assert!((variance - 2.0 / 16.0).abs() < 6.0 * 0.298 * 0.375 / 80.0, "{variance}");
+    assert!(rest[..400].iter().all(|&bias| bias == 0.0));
+    assert!(rest[400..].iter().all(|x| x.abs() <= 0.05) && rest[400..].iter().any(|x| x.abs() > 0.04));
+}
+
+#[test]
 fn kernels_are_initialised_within_the_bounds_of_pytorch() {
     for (specification, tensor, fan_in) in [
         (nature(), "layers.0.weight", 4 * 8 * 8),

@@ -30,7 +30,7 @@ pub struct FolderReport {
     pub last_evaluation: Option<Value>,
     /// The line of `evaluations.jsonl` in which fresh episodes confirmed the best weights. The highest mean of many routine evaluations would
     /// be a lucky one.
-    pub confirmation: Option<Value>,
+    pub best_confirmed: Option<Value>,
     /// Number of evaluations.
     pub evaluations: usize,
 }
@@ -50,7 +50,7 @@ impl FolderReport {
             started: record.started.to_string(),
             ended: record.finished.map(|end| (end.at.to_string(), printable(end.reason.lines().next().unwrap_or_default()))),
             metrics: lines(&folder.metrics()).pop(),
-            confirmation: evaluations.iter().rfind(|evaluation| evaluation["is_best"] == true).cloned(),
+            best_confirmed: evaluations.iter().rfind(|evaluation| evaluation["is_best"] == true).cloned(),
             last_evaluation: evaluations.last().cloned(),
             evaluations: evaluations.len(),
         })
@@ -82,15 +82,16 @@ impl fmt::Display for FolderReport {
                 format!("{} env steps, {} updates after {:.1} s", count("env_steps"), count("updates"), number(metrics, "wall_s"));
             line(formatter, "progress", &progress)?;
         }
-        if self.confirmation.is_none() && self.evaluations > 0 {
-            line(formatter, "confirmed", "none")?;
+        if self.best_confirmed.is_none() && self.evaluations > 0 {
+            line(formatter, "best", "none confirmed")?;
         }
-        for (name, evaluation) in [("confirmed", &self.confirmation), ("last", &self.last_evaluation)] {
+        for (name, evaluation) in [("best", &self.best_confirmed), ("last", &self.last_evaluation)] {
             if let Some(evaluation) = evaluation {
                 let mean = significant(number(evaluation, "return_mean"));
                 let steps = HumanCount(evaluation["env_steps"].as_u64().unwrap_or(0));
                 let episodes = evaluation["episodes"].as_u64().unwrap_or(0);
-                line(formatter, name, &format!("mean return {mean} over {episodes} episodes, at {steps} env steps"))?;
+                let what = if name == "best" { "fresh episodes, confirmed" } else { "episodes" };
+                line(formatter, name, &format!("mean return {mean} over {episodes} {what}, at {steps} env steps"))?;
             }
         }
         line(formatter, "evaluations", &self.evaluations.to_string())
