@@ -9,7 +9,7 @@ use std::{hint::black_box, time::Duration};
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime};
 use shoal::{
     config::schema::Engine,
-    networks::{self, Adam, AdamSettings, Device, Head, InputSpec, Layer, Network, NetworkSpec, clip_norm, polyak},
+    networks::{self, Adam, AdamSettings, Device, Head, InputSpec, Network, NetworkSpec, clip_norm, polyak},
     values::{ValueType, Values},
 };
 use support::ThreadTime;
@@ -73,16 +73,10 @@ fn on_frames() -> [(&'static str, NetworkSpec); 3] {
         let input = InputSpec { element: ValueType::U8, shape: vec![4, side, side] };
         NetworkSpec::of_input(input, convolutions, &[units], Head::Linear { outputs })
     };
-    let transposed = |channels, kernel| Layer::TransposedConvolution { channels, kernel, stride: 1 };
-    let decoder = NetworkSpec {
-        input: InputSpec::floats(256),
-        layers: vec![Layer::Unflatten { shape: [256, 1, 1] }, transposed(2, 21), Layer::Relu, transposed(4, 22)],
-        head: Head::None,
-    };
     [
         ("42x42", spec(42, &[[16, 4, 2], [32, 4, 2]], 256, 11)),
         ("84x84", spec(84, &[[32, 8, 4], [64, 4, 2], [64, 3, 1]], 512, 6)),
-        ("decoder42", decoder),
+        ("decoder42", NetworkSpec::decoder(256, 4, 42)),
     ]
 }
 

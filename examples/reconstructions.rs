@@ -53,10 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let frames = play(10_000)?;
     let input = InputSpec { element: ValueType::U8, shape: vec![1, SIDE, SIDE] };
     let encoder = NetworkSpec::of_input(input, &[[16, 4, 2], [32, 4, 2]], &[256], Head::Linear { outputs: LATENT });
-    let transposed = |channels, kernel| Layer::TransposedConvolution { channels, kernel, stride: 1 };
-    let layers = vec![Layer::Unflatten { shape: [LATENT, 1, 1] }, transposed(2, 21), Layer::Relu, transposed(1, 22)];
-    let decoder = NetworkSpec { input: InputSpec { element: ValueType::F32, shape: vec![LATENT] }, layers, head: Head::None };
-    let (mut encoder, mut decoder) = (Part::new(encoder, 1)?, Part::new(decoder, 2)?);
+    let (mut encoder, mut decoder) = (Part::new(encoder, 1)?, Part::new(NetworkSpec::decoder(LATENT, 1, SIDE), 2)?);
 
     let mut random = Random::seed_from_u64(1);
     let (mut latents, mut latent_gradient) = (vec![0.0; BATCH * LATENT], vec![0.0; BATCH * LATENT]);

@@ -71,26 +71,15 @@ fn for_networks(cases: usize, test: impl Fn(&NetworkSpec)) {
     }
 }
 
-/// From a row of values to images of `side` x `side`, through kernels of half the image and of the rest: few channels, and much margin.
-fn decoder(side: usize) -> NetworkSpec {
-    let layers = vec![
-        Layer::Unflatten { shape: [9, 1, 1] },
-        Layer::TransposedConvolution { channels: 2, kernel: side / 2, stride: 1 },
-        Layer::Relu,
-        Layer::TransposedConvolution { channels: 3, kernel: side - side / 2 + 1, stride: 1 },
-    ];
-    NetworkSpec { input: InputSpec::floats(9), layers, head: Head::None }
-}
-
 #[test]
 fn gradients_of_a_decoder_are_finite_differences_of_the_definition() {
-    [6, 13].into_iter().for_each(|side| assert_gradients(&decoder(side), 2, 25));
+    [6, 13].into_iter().for_each(|side| assert_gradients(&NetworkSpec::decoder(9, 3, side), 2, 25));
 }
 
 #[cfg(feature = "torch")]
 #[test]
 fn both_engines_give_the_same_outputs_and_gradients_for_a_decoder() {
-    [6, 13, 42].into_iter().for_each(|side| network_support::assert_engines_agree(&decoder(side), 3));
+    [6, 13, 42].into_iter().for_each(|side| network_support::assert_engines_agree(&NetworkSpec::decoder(9, 3, side), 3));
 }
 
 #[test]

@@ -55,7 +55,8 @@ def run(arguments):
     rows = [
         {
             "seed": one["seed"], "steps": one["env_steps"], "updates": one["updates"], "wall (s)": one["wall_s"],
-            "best confirmed": round(one["confirmations"][-1]["return_mean"], 1) if one["confirmations"] else "-", "last evaluation": one["return_mean"][-1],
+            "best confirmed": round(one["confirmations"][-1]["return_mean"], 1) if one["confirmations"] else "-",
+            "last evaluation": one["return_mean"][-1],
             f"last weights, {arguments.episodes} episodes": round(one["last_weights"]["return_mean"], 1),
             **({"last weights hold the goal": one["last_weights"]["return_mean"] >= arguments.goal} if arguments.goal is not None else {}),
         }

@@ -12,7 +12,7 @@ use super::trained::Trained;
 use crate::config::Config;
 use crate::environments::EnvironmentSpec;
 use crate::metrics::Metric;
-use crate::networks::{Head, InputSpec, Layer, NetworkSpec};
+use crate::networks::NetworkSpec;
 use crate::values::{BYTE_SCALE, ValueType, Values};
 
 /// The head of the latent vector.
@@ -61,13 +61,7 @@ impl AutoEncoder {
         if side != width || side < 2 {
             return Err(refused(coefficient, &format!("a square image, and it shows {side} rows of {width} pixels")));
         }
-        let layers = vec![
-            Layer::Unflatten { shape: [latent, 1, 1] },
-            Layer::TransposedConvolution { channels: 2, kernel: side / 2, stride: 1 },
-            Layer::Relu,
-            Layer::TransposedConvolution { channels, kernel: side - side / 2 + 1, stride: 1 },
-        ];
-        let decoder = NetworkSpec { input: InputSpec::floats(latent), layers, head: Head::None };
+        let decoder = NetworkSpec::decoder(latent, channels, side);
         decoder.validate().map_err(|error| AlgorithmError::Refused {
             key: "auto_encoder.latent",
             reason: format!("with an auto_encoder.latent of {latent} there can be no decoder: {error}"),

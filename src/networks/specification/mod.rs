@@ -169,6 +169,16 @@ impl NetworkSpec {
         Self { input, layers, head }
     }
 
+    /// From rows of `latent` values to images of `channels` x `side` x `side`: a transposed convolution of two channels with a kernel of half
+    /// the side, ReLU, and one of `channels` whose kernel gives the rest.
+    pub fn decoder(latent: usize, channels: usize, side: usize) -> Self {
+        let transposed = |channels, kernel| Layer::TransposedConvolution { channels, kernel, stride: 1 };
+        let first = side / 2;
+        let layers =
+            vec![Layer::Unflatten { shape: [latent, 1, 1] }, transposed(2, first), Layer::Relu, transposed(channels, side - first + 1)];
+        Self { input: InputSpec::floats(latent), layers, head: Head::None }
+    }
+
     /// Elements of one row of the input.
     ///
     /// # Panics

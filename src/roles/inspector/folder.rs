@@ -85,13 +85,14 @@ impl fmt::Display for FolderReport {
         if self.best_confirmed.is_none() && self.evaluations > 0 {
             line(formatter, "best", "none confirmed")?;
         }
-        for (name, evaluation) in [("best", &self.best_confirmed), ("last", &self.last_evaluation)] {
+        for (name, evaluation, of) in
+            [("best", &self.best_confirmed, "fresh episodes, confirmed"), ("last", &self.last_evaluation, "episodes")]
+        {
             if let Some(evaluation) = evaluation {
                 let mean = significant(number(evaluation, "return_mean"));
                 let steps = HumanCount(evaluation["env_steps"].as_u64().unwrap_or(0));
                 let episodes = evaluation["episodes"].as_u64().unwrap_or(0);
-                let what = if name == "best" { "fresh episodes, confirmed" } else { "episodes" };
-                line(formatter, name, &format!("mean return {mean} over {episodes} {what}, at {steps} env steps"))?;
+                line(formatter, name, &format!("mean return {mean} over {episodes} {of}, at {steps} env steps"))?;
             }
         }
         line(formatter, "evaluations", &self.evaluations.to_string())
