@@ -11,7 +11,7 @@ A mean of routine games that reaches the goal proposes, and 100 more with the sa
 not charged for its imports and its evaluations, and in *training only* not for its confirmations, during which it does not train; Shoal,
 which evaluates beside the training, is charged for everything. Stable-Baselines3 takes torch's default number of threads.
 
-Shoal runs first; the library gets `--times` its wall time, or `--seconds` with `--library-only`. The first start makes a virtual
+Shoal runs first; the library may train for `--times` its wall time, or for `--seconds` with `--library-only`. The first start makes a virtual
 environment beside this file (git-ignored) and installs requirements.txt into it.
 """
 
@@ -53,9 +53,12 @@ def library(seed, goal, limit_s, every, schedule):
             super().__init__()
             self.routine, self.confirmation, self.spent_s, self.next = games(GAMES, 10_000), None, 0.0, every
 
+        def training_s(self, wall_s):
+            return wall_s - (self.confirmation.spent_s if self.confirmation else 0.0)
+
         def _on_step(self):
             now = time.perf_counter()
-            if now - started - self.spent_s > limit_s:
+            if self.training_s(now - started - self.spent_s) > limit_s:
                 return False
             if self.num_timesteps < self.next:
                 return True
@@ -67,8 +70,7 @@ def library(seed, goal, limit_s, every, schedule):
                 self.confirmation(self.model)
             confirmed = self.confirmation is not None and self.confirmation.confirmed
             wall_s = time.perf_counter() - started - self.spent_s
-            training_s = wall_s - (self.confirmation.spent_s if self.confirmation else 0.0)
-            answer = {"wall_s": round(wall_s, 1), "training_s": round(training_s, 1), "env_steps": self.num_timesteps, "updates": self.model._n_updates, "mean": float(mean)}
+            answer = {"wall_s": round(wall_s, 1), "training_s": round(self.training_s(wall_s), 1), "env_steps": self.num_timesteps, "updates": self.model._n_updates, "mean": float(mean)}
             print(json.dumps({"version": stable_baselines3.__version__, "confirmed": confirmed, **answer}), flush=True)
             return not confirmed
 
