@@ -91,6 +91,21 @@ fn the_record_of_a_run_serves_instead_of_its_process_id() {
 }
 
 #[test]
+fn a_run_that_is_seen_can_be_joined() {
+    for _ in 0..5 {
+        let run = start(&[]);
+        let record = run.folder.path().join(format!("shoal/{}.json", run.pid()));
+        let socket = record.with_extension("socket");
+        // Without a pause: what is looked for is the moment between the two.
+        while !record.exists() {
+            std::thread::yield_now();
+        }
+        UnixStream::connect(&socket).expect("somebody listens");
+        run.signal(Signal::SIGTERM);
+    }
+}
+
+#[test]
 fn a_full_run_and_an_unknown_one_are_named() {
     let mut run = start(&["actor.attach_slots=1"]);
     run.wait_for("the first updates", |line| count(line, "updates") > 20);

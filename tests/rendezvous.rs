@@ -12,7 +12,7 @@ mod registry;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
-use shoal::rendezvous::{Registry, RunRecord};
+use shoal::rendezvous::{Announcement, Registry, RendezvousError, RunRecord};
 use shoal::segment::{Segment, system};
 use support::{Run, Sizes};
 use tempfile::TempDir;
@@ -48,6 +48,13 @@ impl Place {
 
     fn record(&self) -> RunRecord {
         self.record_of(&self.run.segment)
+    }
+
+    /// Show a run to everybody; whether somebody listens is the test's concern.
+    fn announce(&self, record: &RunRecord) -> Result<Announcement, RendezvousError> {
+        let announcement = self.registry.reserve(record)?;
+        announcement.publish(record)?;
+        Ok(announcement)
     }
 
     /// A second segment, of whoever calls this.

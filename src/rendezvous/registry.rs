@@ -103,8 +103,9 @@ impl Registry {
         self.folder.join(format!("{pid}.json"))
     }
 
-    /// Announce a run of this process. The record and the socket disappear with the returned value.
-    pub fn announce(&self, record: &RunRecord) -> Result<Announcement, RendezvousError> {
+    /// Keep a place for a run of this process, which nobody sees before its record is published. Its record and its socket
+    /// disappear with the returned value.
+    pub fn reserve(&self, record: &RunRecord) -> Result<Announcement, RendezvousError> {
         let path = self.record_path(record.identity.supervisor_pid);
         // In another PID namespace a living supervisor may have this process's id.
         if let Some(entry) = read(&path)
@@ -113,14 +114,7 @@ impl Registry {
         {
             return Err(RendezvousError::Taken { pid: record.identity.supervisor_pid, path });
         }
-        let temporary = path.with_extension("new");
-        let write = || -> std::io::Result<()> {
-            let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
-            file.write_all(serde_json::to_string_pretty(record)?.as_bytes())?;
-            fs::rename(&temporary, &path)
-        };
-        write().map_err(RendezvousError::file("announce the run in", &path))?;
-        Ok(Announcement { paths: vec![path, record.socket.clone()] })
+        Ok(Announcement { paths: [path, record.socket.clone()] })
     }
 
     /// All runs, the oldest first. Files that are no records are passed over.
@@ -180,16 +174,29 @@ pub(super) fn state_of(record: &RunRecord) -> RunState {
     if ended { RunState::Dead } else { RunState::Running }
 }
 
-/// An announced run; dropping it withdraws the announcement. A forked child never drops it, because it leaves by `_exit`.
+/// The place of a run in the registry; dropping it gives it back. A forked child never drops it, because it leaves by `_exit`.
 #[derive(Debug)]
 pub struct Announcement {
-    paths: Vec<PathBuf>,
+    /// Of the record and of the socket.
+    paths: [PathBuf; 2],
 }
 
 impl Announcement {
     /// The files to remove, for the process that cleans up after a killed supervisor.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
+    }
+
+    /// Show the run to everybody. Whoever sees it may knock at once, so its supervisor listens before.
+    pub fn publish(&self, record: &RunRecord) -> Result<(), RendezvousError> {
+        let [path, _] = &self.paths;
+        let temporary = path.with_extension("new");
+        let write = || -> std::io::Result<()> {
+            let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
+            file.write_all(serde_json::to_string_pretty(record)?.as_bytes())?;
+            fs::rename(&temporary, path)
+        };
+        write().map_err(RendezvousError::file("announce the run in", path))
     }
 }
 

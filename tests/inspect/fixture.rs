@@ -128,7 +128,9 @@ impl World {
             algorithm: "dqn".into(),
             program_version: "9.9.9".into(),
         };
-        self.registry.announce(&record).unwrap()
+        let announcement = self.registry.reserve(&record).unwrap();
+        announcement.publish(&record).unwrap();
+        announcement
     }
 }
 

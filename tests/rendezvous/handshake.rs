@@ -31,7 +31,7 @@ impl Door {
         let place = Place::new();
         let record = place.record();
         let listener = Listener::bind(&record.socket).unwrap();
-        let announcement = place.registry.announce(&record).unwrap();
+        let announcement = place.announce(&record).unwrap();
         Self { place, listener, _announcement: announcement }
     }
 
@@ -339,7 +339,7 @@ fn stopped_supervisor(place: &Place) -> Child {
         record.identity.supervisor_start_time = start_time(std::process::id()).unwrap();
         record.socket = place.registry.socket_path(std::process::id());
         let _listener = Listener::bind(&record.socket).unwrap();
-        let _announcement = place.registry.announce(&record).unwrap();
+        let _announcement = place.announce(&record).unwrap();
         nix::sys::signal::raise(Signal::SIGSTOP).unwrap();
         sleep_for_ever()
     });
@@ -399,7 +399,7 @@ fn an_attached_actor_sees_the_end_of_its_supervisor() {
         let segment = place.segment();
         let record = place.record_of(&segment);
         let mut listener = Listener::bind(&record.socket).unwrap();
-        let _announcement = place.registry.announce(&record).unwrap();
+        let _announcement = place.announce(&record).unwrap();
         let mut joined = Vec::new();
         loop {
             let grant =

@@ -75,7 +75,7 @@ fn supervisor(place: &Place, heir: impl FnOnce(&Segment)) -> (Child, String) {
         let segment = place.segment();
         let record = place.record_of(&segment);
         let _listener = Listener::bind(&record.socket).unwrap();
-        let _announcement = place.registry.announce(&record).unwrap();
+        let _announcement = place.announce(&record).unwrap();
         heir(&segment);
         writeln!(writer, "{}", segment.name()).unwrap();
         sleep_for_ever()
@@ -136,7 +136,7 @@ fn a_dead_run_is_kept_while_a_process_of_it_lives() {
 #[test]
 fn a_sweep_removes_every_dead_run_and_no_living_one() {
     let place = Place::new();
-    let _announcement = place.registry.announce(&place.record()).unwrap();
+    let _announcement = place.announce(&place.record()).unwrap();
     let (living, kept) = supervisor(&place, |_| ());
     let (mut dead, removed) = supervisor(&place, |_| ());
     dead.signal(Signal::SIGKILL);
@@ -198,7 +198,7 @@ fn a_record_cannot_have_objects_of_others_removed() {
     record.segment = foreign.name();
     record.socket = place.folder.path().join("not-a-socket-of-the-registry");
     fs::write(&record.socket, "").unwrap();
-    std::mem::forget(place.registry.announce(&record).unwrap());
+    std::mem::forget(place.announce(&record).unwrap());
     place.registry.sweep();
     assert!(foreign.exists() && record.socket.exists());
     assert!(place.registry.list().is_empty(), "the record itself is removed");
@@ -211,12 +211,12 @@ fn a_record_that_was_replaced_meanwhile_stays() {
     old.identity.supervisor_start_time += 1;
     old.segment = format!("/{}-1-gone", own_prefix());
     let stale = {
-        let _announcement = place.registry.announce(&old).unwrap();
+        let _announcement = place.announce(&old).unwrap();
         place.registry.find(std::process::id()).unwrap()
     };
     assert_eq!(stale.state, RunState::Dead);
     // The id went to a new supervisor between the look and the cleaning.
-    let _announcement = place.registry.announce(&place.record()).unwrap();
+    let _announcement = place.announce(&place.record()).unwrap();
     fs::write(place.record().socket, "").unwrap();
     assert!(place.registry.clean(&stale));
     assert_eq!(place.registry.find(std::process::id()).unwrap().state, RunState::Running);

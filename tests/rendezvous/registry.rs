@@ -65,7 +65,7 @@ fn a_folder_of_somebody_else_is_refused() {
 fn what_is_announced_is_found_until_the_announcement_is_dropped() {
     let place = Place::new();
     let record = place.record();
-    let announcement = place.registry.announce(&record).unwrap();
+    let announcement = place.announce(&record).unwrap();
     fs::write(&record.socket, "stands for the socket").unwrap();
     let entry = place.registry.find(std::process::id()).unwrap();
     assert_eq!((&entry.record, entry.state), (&record, RunState::Running));
@@ -78,9 +78,20 @@ fn what_is_announced_is_found_until_the_announcement_is_dropped() {
 }
 
 #[test]
+fn a_run_is_seen_once_it_is_published() {
+    let place = Place::new();
+    let record = place.record();
+    let announcement = place.registry.reserve(&record).unwrap();
+    fs::write(&record.socket, "stands for the socket").unwrap();
+    assert_eq!(place.registry.list(), []);
+    announcement.publish(&record).unwrap();
+    assert_eq!(place.registry.list().len(), 1);
+}
+
+#[test]
 fn the_exit_of_a_forked_child_withdraws_nothing() {
     let place = Place::new();
-    let announcement = place.registry.announce(&place.record()).unwrap();
+    let announcement = place.announce(&place.record()).unwrap();
     let before = place.file_names();
     for body in [|| 0, || panic!("a child may panic")] {
         let mut child = Child::fork(|| {
@@ -100,7 +111,7 @@ fn another_start_time_another_boot_and_a_zombie_are_dead() {
     let announce = |change: fn(&mut shoal::rendezvous::RunRecord)| {
         let mut record = place.record();
         change(&mut record);
-        let _announcement = place.registry.announce(&record).unwrap();
+        let _announcement = place.announce(&record).unwrap();
         place.registry.find(record.identity.supervisor_pid).unwrap().state
     };
     assert_eq!(announce(|_| ()), RunState::Running);
@@ -112,7 +123,7 @@ fn another_start_time_another_boot_and_a_zombie_are_dead() {
     let mut record = place.record();
     record.identity.supervisor_pid = child.pid();
     record.identity.supervisor_start_time = shoal::segment::processes::start_time(child.pid()).unwrap();
-    let _announcement = place.registry.announce(&record).unwrap();
+    let _announcement = place.announce(&record).unwrap();
     let state = || place.registry.find(child.pid()).unwrap().state;
     assert_eq!(state(), RunState::Running);
     child.signal(nix::sys::signal::Signal::SIGKILL);
@@ -126,7 +137,7 @@ fn an_unknown_run_is_answered_with_those_that_run() {
     let place = Place::new();
     let error = || place.registry.find(4_000_000).unwrap_err().to_string();
     assert!(error().contains("4000000") && error().contains("nothing is running"), "{}", error());
-    let _announcement = place.registry.announce(&place.record()).unwrap();
+    let _announcement = place.announce(&place.record()).unwrap();
     let running = format!("running now: {} (Test-v0)", std::process::id());
     assert!(error().contains(&running) && error().contains("inspect"), "{}", error());
 }
@@ -135,7 +146,7 @@ fn an_unknown_run_is_answered_with_those_that_run() {
 fn what_is_no_record_is_passed_over() {
     let place = Place::new();
     let record = place.record();
-    let _announcement = place.registry.announce(&record).unwrap();
+    let _announcement = place.announce(&record).unwrap();
     let put = |name: &str, bytes: &[u8]| fs::write(place.registry.folder().join(name), bytes).unwrap();
     let text = serde_json::to_string(&record).unwrap();
     put("1.json", b"");
@@ -162,12 +173,12 @@ fn a_reader_never_sees_half_a_record() {
     let record = place.record();
     let mut other = record.clone();
     other.run_folder = "another/".repeat(1_000);
-    let _announcement = place.registry.announce(&record).unwrap();
+    let _announcement = place.announce(&record).unwrap();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for round in 0..2_000 {
                 // Kept: dropping an announcement would remove the record.
-                std::mem::forget(place.registry.announce(if round % 2 == 0 { &other } else { &record }).unwrap());
+                std::mem::forget(place.announce(if round % 2 == 0 { &other } else { &record }).unwrap());
             }
         });
         while !writer.is_finished() {

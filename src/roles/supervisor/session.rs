@@ -85,9 +85,10 @@ impl Session {
             algorithm: description.algorithm.clone(),
             program_version: description.program_version.clone(),
         };
-        let announcement = registry.announce(&record)?;
+        let announcement = registry.reserve(&record)?;
         let sentinel = Sentinel::fork(&segment, announcement.paths())?;
         let listener = Listener::bind(&record.socket)?;
+        announcement.publish(&record)?;
         let settings = Settings {
             metrics_interval_s: config.run.metrics_interval_s,
             plain_interval_s: 10.0,
