@@ -125,6 +125,7 @@ fn learn(run: &Run, number: usize, made_up: MadeUp) {
         process: run.slot(number),
         role: Role::Learner,
         number,
+        incarnation: run.slot(number).generation(),
         supervisor_alive: &|| true,
     };
     learner::run(&role_run).unwrap();

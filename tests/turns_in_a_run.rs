@@ -89,6 +89,7 @@ impl<'scope> Member<'scope> {
                 process,
                 role,
                 number,
+                incarnation: process.generation(),
                 supervisor_alive: &supervisor_alive,
             };
             if role == Role::Learner { learner::run(&run) } else { actor::run(&run) }

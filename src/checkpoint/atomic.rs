@@ -10,8 +10,13 @@ use std::{
 /// Ending of the file that a save fills before it takes the name; what a killed save leaves behind.
 pub(super) const PARTIAL_SUFFIX: &str = ".partial";
 
-/// Writes `bytes` under `path`: a temporary file in the same folder, flushed to the disk, then renamed.
+/// Writes `bytes` under `path`.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_with(path, |mut file| file.write_all(bytes))
+}
+
+/// Lets `write` fill a temporary file in the folder of `path`, flushes it to the disk, and renames it.
+pub fn replace_with<T>(path: &Path, write: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -19,15 +24,16 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))?;
     let mut prefix = name.to_os_string();
     prefix.push(".");
-    let mut temporary = tempfile::Builder::new()
+    let temporary = tempfile::Builder::new()
         .prefix(&prefix)
         .suffix(PARTIAL_SUFFIX)
         // What any other file would get, less the umask; the default of a temporary file is for its owner only.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)?;
-    temporary.write_all(bytes)?;
+    let written = write(temporary.as_file())?;
     temporary.as_file().sync_all()?;
     temporary.persist(path).map_err(|error| error.error)?;
     // The rename itself is only safe once the folder is on the disk.
-    File::open(folder)?.sync_all()
+    File::open(folder)?.sync_all()?;
+    Ok(written)
 }

@@ -1,9 +1,10 @@
-//! What can be wrong with a weights file.
+//! What can be wrong with a weights file, and with a checkpoint.
 
 use std::{io, path::PathBuf};
 
 use safetensors::SafeTensorError;
 
+use super::replay_file::ReplayFileError;
 use super::weights::METADATA_KEY;
 use crate::networks::{NetworkError, NetworkSpec};
 
@@ -151,4 +152,75 @@ pub enum WeightsError {
         /// The shape asked for.
         expected: Box<NetworkSpec>,
     },
+}
+
+/// Why a checkpoint cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The system would not write it.
+    #[error("no checkpoint could be written in `{}`: {source}; check that the folder is writable and has room", folder.display())]
+    Write {
+        /// The folder of the checkpoints.
+        folder: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The disk is too full for another.
+    #[error(
+        "a checkpoint takes up to {needed} bytes and `{}` has room for {free}: free some, lower checkpoint.keep_last, or set \
+         checkpoint.replay to false",
+        folder.display()
+    )]
+    NoRoom {
+        /// The folder of the checkpoints.
+        folder: PathBuf,
+        /// Bytes that it takes, rather more than less.
+        needed: u64,
+        /// Bytes that there are.
+        free: u64,
+    },
+    /// The run has none.
+    #[error("`{}` has no complete checkpoint: the run ended before it wrote one, or checkpoint.interval_s was \"none\"", folder.display())]
+    NoneYet {
+        /// The folder of the checkpoints.
+        folder: PathBuf,
+    },
+    /// The system would not read it.
+    #[error("cannot read `{}`: {source}; is its folder that of a checkpoint?", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is not what was written.
+    #[error("the checkpoint `{}` is damaged: {problem}", path.display())]
+    Damaged {
+        /// Its folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The newest cannot be used, and an older one can.
+    #[error("{error}; the one before is whole: --from {}", previous.display())]
+    Superseded {
+        /// What is wrong with the newest.
+        error: Box<CheckpointError>,
+        /// The newest that is whole.
+        previous: PathBuf,
+    },
+    /// Another version of the program wrote it.
+    #[error("the checkpoint `{}` has format {found}, and this program reads format {expected}; use the program that wrote it", path.display())]
+    Format {
+        /// Its folder.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The format that is understood.
+        expected: u32,
+    },
+    /// The file of its replay.
+    #[error(transparent)]
+    Replay(#[from] ReplayFileError),
 }

@@ -1,12 +1,21 @@
-//! What outlives a run: parameters in files that are complete or absent, never half written.
+//! What outlives a run: weights, replays, and checkpoints from which it goes on. All are complete or absent, never half written.
 
 mod atomic;
+mod checkpoints;
 mod error;
 pub mod keeper;
 pub mod policy;
+mod replay_file;
+mod run_checkpoint;
+mod segment_state;
+mod summed;
 pub mod weights;
 
-pub use error::WeightsError;
+pub use atomic::replace_with as replace_file;
+pub use checkpoints::{Checkpoints, Retention};
+pub use error::{CheckpointError, WeightsError};
 pub use keeper::{Keeper, Unsaved};
 pub use policy::Policy;
+pub use replay_file::{ReplayFile, ReplayFileError, write as write_replay};
+pub use run_checkpoint::{Content, Manifest, RunCheckpoint};
 pub use weights::{NetworkWeights, Weights, WeightsEvaluation, WeightsMetadata};

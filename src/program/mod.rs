@@ -28,6 +28,7 @@ mod inspect;
 mod parse;
 mod preset;
 mod print;
+mod resume;
 mod seeds;
 mod single;
 mod train;
@@ -53,6 +54,8 @@ struct Arguments {
 enum Command {
     /// Train an agent, with a configuration file, a preset (`cartpole_dqn`), or the preset of an environment (`CartPole-v1`).
     Train(preset::TrainPreset),
+    /// Go on with a run that has ended or was killed, from its newest checkpoint.
+    Resume(resume::ResumeRun),
     /// Join actors to a run. They leave at Ctrl+C, and when the run ends; killing them harms nothing.
     Attach(attach::Attach),
     /// List this user's runs, or look into one of them without disturbing it.
@@ -81,6 +84,7 @@ fn run(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> Result
     add(&mut catalogue)?;
     match parse::parse::<Arguments>().command {
         Command::Train(command) => command.run(&catalogue),
+        Command::Resume(command) => command.run(&catalogue),
         Command::Attach(command) => command.run(&catalogue),
         Command::Inspect(command) => command.run(),
         Command::Evaluate(command) => command.run(&catalogue),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::end::end;
-use super::{doctor, parse, train};
+use super::{doctor, parse, resume, train};
 use crate::catalogue::Catalogue;
 use crate::telemetry::Console;
 
@@ -23,15 +23,20 @@ struct SupervisorProgram {
 enum SupervisorCommand {
     /// Print what the machine offers, what is missing, and the commands that fix it.
     Doctor(doctor::Doctor),
+    /// Go on with a run that has ended or was killed, from its newest checkpoint.
+    Resume(resume::ResumeRun),
 }
 
 impl SupervisorProgram {
     fn run(&self) -> Result<ExitCode, anyhow::Error> {
-        if let Some(SupervisorCommand::Doctor(doctor)) = &self.command {
-            return doctor.run();
+        match &self.command {
+            Some(SupervisorCommand::Doctor(doctor)) => doctor.run(),
+            Some(SupervisorCommand::Resume(resume)) => resume.run(&Catalogue::default()),
+            None => {
+                let console = Console::stderr()?;
+                self.train.run(self.train.load_file()?, &Catalogue::default(), console)
+            }
         }
-        let console = Console::stderr()?;
-        self.train.run(self.train.load_file()?, &Catalogue::default(), console)
     }
 }
 

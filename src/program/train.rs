@@ -9,7 +9,7 @@ use clap::Args;
 use crate::catalogue::Catalogue;
 use crate::config::{Config, Loaded};
 use crate::presets::Preset;
-use crate::roles::supervisor::{Prepared, SupervisorError};
+use crate::roles::supervisor::{Prepared, Resumption, SupervisorError};
 use crate::telemetry::Console;
 
 /// What a run is made from.
@@ -53,14 +53,30 @@ impl Train {
 
     /// Train as `loaded` says, or say how that would go.
     pub(crate) fn run(&self, loaded: Loaded, catalogue: &Catalogue, console: Console) -> Result<ExitCode, anyhow::Error> {
-        Prepared::become_ready(&loaded)?;
-        let prepared = Prepared::new(loaded, catalogue)?;
-        let plan = prepared.plan()?;
-        if self.check {
-            prepared.check()?;
-            console.print(plan.to_string().trim_end());
-            return Ok(ExitCode::SUCCESS);
-        }
-        Ok(ExitCode::from(prepared.train(plan, console)?.exit_code()))
+        start(loaded, catalogue, console, self.check, None)
     }
+}
+
+/// Train as `loaded` says, from the beginning or from where `resumption` goes on; or, if `only_check`, say how that would go.
+pub(super) fn start(
+    loaded: Loaded,
+    catalogue: &Catalogue,
+    console: Console,
+    only_check: bool,
+    resumption: Option<Resumption>,
+) -> Result<ExitCode, anyhow::Error> {
+    Prepared::become_ready(&loaded)?;
+    let prepared = Prepared::new(loaded, catalogue)?;
+    let killed = || Resumption::of_a_killed_run(&prepared.loaded.config).map_err(SupervisorError::from);
+    let resumption = resumption.map_or_else(killed, |resumption| Ok(Some(resumption)))?;
+    let plan = prepared.plan()?;
+    if let Some(resumption) = &resumption {
+        prepared.check_resumption(&plan, resumption)?;
+    }
+    if only_check {
+        prepared.check()?;
+        console.print(plan.to_string().trim_end());
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(ExitCode::from(prepared.train(plan, console, resumption.as_ref())?.exit_code()))
 }

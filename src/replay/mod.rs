@@ -38,7 +38,7 @@ pub use recent_frames::RecentFrames;
 pub use repair::{Repair, is_unfinished, make_sums_again, repair, repair_beside};
 pub use sampling::{SampleError, Sampler};
 pub use schema::{Element, Field, Schema};
-pub use snapshot::{Counts, Record, Restoring};
+pub use snapshot::{Counts, Record, Restoring, Zero};
 pub use staging::StagingArea;
 pub use sum_tree::{Audit, SumTree};
 pub use table::{Replay, Scratch, raise_largest_priority};

@@ -1,5 +1,7 @@
 //! Takes the replay's content out, row by row, and puts it back: what a saved replay is made of.
 
+use serde::{Deserialize, Serialize};
+
 use super::schema::Schema;
 use super::store::{NOBODY, TransitionStore};
 use super::view::ReplayView;
@@ -17,8 +19,18 @@ pub struct Record {
     pub priority: u64,
 }
 
-/// The counts of a replay.
+/// What a priority of zero means in a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Zero {
+    /// That somebody is inserting or overwriting the transition at this moment. Nothing would ever raise it in a saved replay, so it is
+    /// given the priority of a new one.
+    Unfinished,
+    /// That somebody has taken the row, which is there to be taken once. One that is being inserted counts as taken.
+    Taken,
+}
+
+/// The counts of a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// The insert cursor.
     pub claimed: u64,
@@ -34,15 +46,14 @@ pub struct Counts {
 
 impl ReplayView<'_> {
     /// Hand every whole transition to `take`, with the words of its row. Others may write meanwhile: what changes under
-    /// the reader is left out, and what has its row but not yet its priority gets that of a new transition.
-    pub fn for_each_transition<E>(&self, mut take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
+    /// the reader is left out, and what has its row but not yet its priority gets what `zero` says.
+    pub fn for_each_transition<E>(&self, zero: Zero, mut take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
         for_each(self.store(), self.schema().words(), |mut record, words| {
             if let Some(tree) = self.tree() {
                 let slot = usize::try_from(record.slot).unwrap_or(usize::MAX);
                 record.priority = tree.priority(slot, record.generation).map_or(0, |priority| priority.0);
-                // Zero is the priority of what is being inserted or overwritten at this moment, and nothing would ever raise
-                // it in a saved replay. What has lost a frame keeps it.
-                if record.priority == 0 && self.reader().has_its_frames(words) {
+                // What has lost a frame keeps it.
+                if zero == Zero::Unfinished && record.priority == 0 && self.reader().has_its_frames(words) {
                     record.priority = self.largest_priority().0;
                 }
             }

@@ -287,6 +287,16 @@ impl<'a> Actor<'a> {
     }
 }
 
+impl Actor<'_> {
+    /// Insert what was staged, ratio or not, and say what was seen: it is worth keeping.
+    pub fn leave(&mut self) {
+        if let Some(statistics) = &mut self.statistics {
+            statistics.publish();
+        }
+        self.replay.flush(self.area);
+    }
+}
+
 /// Before every sleep in line: whether to wait on.
 fn idle(run: &Run<'_>) -> bool {
     run.process.enter(Phase::LimiterWait);
@@ -333,7 +343,6 @@ pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
     let mut actor = Actor::new(run)?;
     while !run.is_over() && actor.step()? {}
     run.process.enter(Phase::Leaving);
-    // What was staged is worth keeping: at an orderly end it goes into the replay, ratio or not.
-    actor.replay.flush(actor.area);
+    actor.leave();
     Ok(())
 }

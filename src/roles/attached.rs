@@ -82,6 +82,7 @@ pub fn run(registry: &Registry, catalogue: &Catalogue, pid: u32, joined: impl Fn
         process: slot,
         role: Role::AttachedActor,
         number: attachment.number,
+        incarnation: attachment.generation,
         supervisor_alive: &|| attachment.supervisor_alive(),
     };
     let result = catch_panic(slot, || actor::run(&run)).ok_or_else(|| AttachError::Panicked(slot.last_words()))?;

@@ -243,6 +243,11 @@ impl<'a> Evaluator<'a> {
         Ok(Some(confirmation))
     }
 
+    /// Confirmations of evaluations that had reached the goal, up to now.
+    pub fn attempts(&self) -> u64 {
+        self.attempts
+    }
+
     /// Before it leaves: give what could not be saved a last chance. The supervisor finds out whether it was.
     pub fn leave(&mut self) -> Result<(), RoleError> {
         self.keeper.insist(LAST_SAVE_PATIENCE)?;

@@ -70,6 +70,8 @@ pub struct Run<'a> {
     pub role: Role,
     /// Its number among its kind.
     pub number: usize,
+    /// How often somebody has begun to play it: the generation of the slot, or more in a trainer that begins anew by itself.
+    pub incarnation: u64,
     /// Whether the supervisor still lives; only attached processes have to ask.
     pub supervisor_alive: &'a dyn Fn() -> bool,
 }
@@ -97,7 +99,7 @@ impl<'a> Run<'a> {
 
     /// Seed of this process.
     pub fn seed(&self) -> u64 {
-        let mixed = self.config.run.seed ^ (self.role as u64) << 56 ^ (self.number as u64) << 32 ^ self.process.generation() << 16;
+        let mixed = self.config.run.seed ^ (self.role as u64) << 56 ^ (self.number as u64) << 32 ^ self.incarnation << 16;
         // One round of SplitMix64 (Steele et al. 2014) spreads neighbouring seeds.
         let mixed = mixed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

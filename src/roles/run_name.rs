@@ -34,7 +34,10 @@ pub enum RunNameError {
         reason: String,
     },
     /// Its supervisor was killed.
-    #[error("the run in {folder} is gone: its supervisor, process {pid}, was killed before it could note an end")]
+    #[error(
+        "the run in {folder} is gone: its supervisor, process {pid}, was killed before it could note an end; if it \
+         wrote a checkpoint, `shoal resume {folder}` goes on from there"
+    )]
     Killed {
         /// The folder.
         folder: String,

@@ -1,5 +1,11 @@
 //! The synchronous trainer: actor, learner and evaluator in one process, one after the other, never looking at the
 //! clock. From one seed it gives the same parameters, bit for bit. For debugging.
+//!
+//! A checkpoint is where it begins anew, from what the segment holds and nothing else: with new random numbers, environments that
+//! are reset, the state that the learner published. So a run that goes on from a checkpoint does what the run did that had gone on.
+
+use std::path::Path;
+use std::time::Duration;
 
 use ipc_channel::ipc::IpcSender;
 
@@ -9,18 +15,43 @@ use super::learner::{Attempt, Learner};
 use super::run::{RoleError, Run};
 use crate::config::Rows;
 use crate::segment::processes::Phase;
+use crate::sync::Ordering;
 
-/// Train until the run's own conditions end it: since the supervisor looks at the clock, it does not decide here.
-pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
+/// Time between two looks whether the supervisor has written a checkpoint.
+const CHECKPOINT_PAUSE: Duration = Duration::from_millis(1);
+
+/// How the trainer has come to an end.
+enum End {
+    /// With the run.
+    OfRun,
+    /// At a checkpoint, after so many attempts to confirm the goal.
+    AtCheckpoint { attempts: u64 },
+}
+
+/// Train until the run's own conditions end it: since the supervisor looks at the clock, it does not decide here. An earlier life of
+/// the run has made `attempts` to confirm the goal.
+pub fn run(run: &mut Run<'_>, best_path: &Path, mut attempts: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
+    while let End::AtCheckpoint { attempts: so_far } = train(run, best_path, attempts, reports)? {
+        attempts = so_far;
+        wait_for_checkpoint(run);
+        run.incarnation += 1;
+    }
+    Ok(())
+}
+
+/// Train until the run ends or a checkpoint is due.
+fn train(run: &Run<'_>, best_path: &Path, attempts: u64, reports: &IpcSender<EvaluationReport>) -> Result<End, RoleError> {
     let mut actor = Actor::new(run)?;
     let mut learner = Learner::new(run, None)?;
-    let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path, 0)).transpose()?;
+    let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path.into(), attempts)).transpose()?;
     if run.config.rows() == Rows::Fragments {
         // The policy that is learned draws from the first step on: its probabilities count.
         learner.join();
     }
+    let next_multiple = |interval: u64| (run.env_steps() / interval + 1) * interval;
     let interval = run.config.evaluator.synchronous_interval_steps;
-    let mut next_evaluation = interval;
+    let mut next_evaluation = next_multiple(interval);
+    let checkpoint = run.config.checkpoint.synchronous_interval_steps.map(next_multiple);
     while run.env_steps() < run.config.run.stop_env_steps && !run.is_over() {
         actor.step()?;
         // Without a ratio to hold, one update follows each step of the environments.
@@ -32,8 +63,15 @@ pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<Eva
             next_evaluation += interval;
             learner.leave();
             if evaluator.evaluate(reports, || goes_on(run))? {
-                return evaluator.leave();
+                evaluator.leave()?;
+                return Ok(End::OfRun);
             }
+        }
+        if checkpoint.is_some_and(|checkpoint| run.env_steps() >= checkpoint) && !run.is_over() {
+            actor.leave();
+            learner.leave();
+            evaluator.iter_mut().try_for_each(Evaluator::leave)?;
+            return Ok(End::AtCheckpoint { attempts: evaluator.map_or(attempts, |evaluator| evaluator.attempts()) });
         }
     }
     learner.leave();
@@ -41,7 +79,18 @@ pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, reports: &IpcSender<Eva
         evaluator.evaluate(reports, || goes_on(run))?;
         evaluator.leave()?;
     }
-    Ok(())
+    Ok(End::OfRun)
+}
+
+/// Let the supervisor write a checkpoint of this moment.
+fn wait_for_checkpoint(run: &Run<'_>) {
+    let wanted = run.control().checkpoint_wanted();
+    // Release: whoever sees that one is wanted sees all that was done before.
+    wanted.store(run.incarnation, Ordering::Release);
+    while wanted.load(Ordering::Acquire) != 0 && !run.is_over() {
+        run.process.enter(Phase::Idle);
+        std::thread::sleep(CHECKPOINT_PAUSE);
+    }
 }
 
 /// Said between two steps of an evaluation, which may take longer than anybody may be silent.

@@ -7,10 +7,9 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, wait_as, wait_while_equal, wak
 
 /// Bytes between two words: two cache lines, since the processor prefetches lines in pairs.
 const STRIDE_BYTES: usize = 128;
-const WORDS: usize = 17;
+const WORDS: usize = 18;
 /// Longest sleep between two looks at a closed gate.
 const GATE_LOOK: Duration = Duration::from_millis(10);
-/// The last of them.
 const SCORES: usize = 16;
 
 pub(super) const CONTROL_BYTES: usize = STRIDE_BYTES * WORDS;
@@ -145,6 +144,11 @@ impl<'a> Control<'a> {
     /// Not 0 while a replay without a supervisor is being emptied: whoever repairs next finishes that before the gate opens.
     pub fn clearing(self) -> &'a AtomicU64 {
         self.word(15)
+    }
+
+    /// Not 0 while the synchronous trainer waits for a checkpoint of this moment: its number of incarnations so far.
+    pub fn checkpoint_wanted(self) -> &'a AtomicU64 {
+        self.word(17)
     }
 
     /// The newest returns, for whoever looks from outside.

@@ -82,6 +82,22 @@ impl<'a> Counters<'a> {
         self.words[counter as usize].load(Ordering::Relaxed)
     }
 
+    /// All of them, in the order of their numbers.
+    pub fn all(self) -> Vec<u64> {
+        self.words.iter().map(|word| word.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Count what an earlier life of the run has counted, as [`Self::all`] gave it. Only in a table that nobody uses yet.
+    pub fn add_all(self, counted: &[u64]) {
+        for &counter in COUNTERS {
+            match (counter, counted.get(counter as usize)) {
+                (Counter::PolicyLagMax, Some(&most)) => self.raise(counter, most),
+                (_, Some(&amount)) => self.add(counter, amount),
+                (_, None) => {}
+            }
+        }
+    }
+
     /// Add to it. Only the owner writes, so a load and a store do, without a locked instruction.
     pub fn add(self, counter: Counter, amount: u64) {
         let word = &self.words[counter as usize];

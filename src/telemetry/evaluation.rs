@@ -39,7 +39,7 @@ pub struct Evaluation {
 }
 
 /// What the returns of an evaluation say; `None` is what too few episodes cannot say.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Number of episodes.
     pub episodes: u64,

@@ -22,7 +22,7 @@ pub struct Event {
     #[prost(int64, tag = "2")]
     pub step: i64,
     /// What happened.
-    #[prost(oneof = "What", tags = "3, 5")]
+    #[prost(oneof = "What", tags = "3, 5, 7")]
     pub what: Option<What>,
 }
 
@@ -35,6 +35,17 @@ pub enum What {
     /// Values of one moment.
     #[prost(message, tag = "5")]
     Summary(Summary),
+    /// A beginning: readers forget what earlier files say of this step and later ones.
+    #[prost(message, tag = "7")]
+    Session(Session),
+}
+
+/// Beginning of a part of a run.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct Session {
+    /// 1 is a start.
+    #[prost(int32, tag = "1")]
+    pub status: i32,
 }
 
 /// Values of one moment.
@@ -131,6 +142,15 @@ impl EventFile {
         let mut file = Self { file: AppendFile::create(path)? };
         file.append(&Event { wall_time: unix_seconds(), step: 0, what: Some(What::FileVersion("brain.Event:2".into())) })?;
         Ok(file)
+    }
+
+    /// Appends that the run begins anew at `step`: what an earlier life of it has written of later steps is not shown.
+    ///
+    /// # Errors
+    /// The disk is full or failing; the file then still ends with a whole record.
+    pub fn begin_at(&mut self, step: u64) -> Result<(), TelemetryError> {
+        let step = i64::try_from(step).unwrap_or(i64::MAX);
+        self.append(&Event { wall_time: unix_seconds(), step, what: Some(What::Session(Session { status: 1 })) })
     }
 
     /// Appends the scalars of one moment as one event; `step` is the horizontal axis.

@@ -42,8 +42,9 @@ pub(super) struct Goal {
 }
 
 impl Goal {
-    pub(super) fn new(wanted: f64) -> Self {
-        let outcome = GoalOutcome { wanted, confirmed: false, unconfirmed: 0 };
+    /// A goal that evaluations of an earlier life of the run reached `unconfirmed` times without being confirmed.
+    pub(super) fn new(wanted: f64, unconfirmed: u64) -> Self {
+        let outcome = GoalOutcome { wanted, confirmed: false, unconfirmed };
         Self { outcome, proposed: None, untold: 0, next_notice_s: 0.0 }
     }
 
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_goal_that_is_not_confirmed_is_told_once_in_a_while() {
-        let mut goal = Goal::new(475.0);
+        let mut goal = Goal::new(475.0, 0);
         let mut told = Vec::new();
         for second in 0..=40 {
             assert_eq!(goal.observe(&routine(f64::from(second), &[480.0, 500.0])), None);
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_a_goal_that_is_confirmed_or_was_not_reached() {
-        let mut goal = Goal::new(475.0);
+        let mut goal = Goal::new(475.0, 0);
         // Better than before, so confirmed for the best weights' sake.
         assert_eq!(goal.observe(&routine(0.0, &[100.0, 200.0])), None);
         assert_eq!(goal.observe(&confirmation(0.0, &[100.0, 200.0])), None);

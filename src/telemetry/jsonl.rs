@@ -25,6 +25,14 @@ impl JsonLines {
         Ok(Self { file: AppendFile::create(path)? })
     }
 
+    /// Opens the file of an earlier life of the run, to append to it.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn resume(path: &Path) -> Result<Self, TelemetryError> {
+        Ok(Self { file: AppendFile::continue_lines(path)? })
+    }
+
     /// Appends one object as one line, or nothing at all.
     ///
     /// # Errors

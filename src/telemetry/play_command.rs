@@ -1,4 +1,4 @@
-//! The command that plays what a run has learned, as it works for whoever started the run, from where they stand.
+//! The commands that play what a run has learned and that go on with it, as they work for whoever started the run, from where they stand.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 const TRAIN: &str = "supervisor";
 /// The command that plays, and the program that does nothing else.
 const PLAY: &str = "evaluate";
+/// The command of every program that trains which goes on with a run.
+const RESUME: &str = "resume";
 
 /// How the program under way was started.
 #[derive(Debug, Clone)]
@@ -35,13 +37,25 @@ impl Program {
     /// The command that plays the run in `folder`; `None` where the program for it is not installed.
     pub(super) fn play(&self, folder: &Path) -> Option<String> {
         // Whoever started a run with a program that has all commands plays it with that: `shoal`, or one of a user's own.
-        let trainer = self.executable.file_name().and_then(|name| name.to_str()).unwrap_or(TRAIN);
-        let (name, command) = if trainer == TRAIN { (PLAY, String::new()) } else { (trainer, format!(" {PLAY}")) };
-        let player = match &self.workspace {
-            Some(workspace) => self.through_cargo(workspace, name),
-            None => self.neighbour(name)?,
+        let trainer = self.trainer();
+        if trainer == TRAIN { self.command(PLAY, "", folder) } else { self.command(trainer, &format!(" {PLAY}"), folder) }
+    }
+
+    /// The command that goes on with the run in `folder`.
+    pub(super) fn resume(&self, folder: &Path) -> Option<String> {
+        self.command(self.trainer(), &format!(" {RESUME}"), folder)
+    }
+
+    fn trainer(&self) -> &str {
+        self.executable.file_name().and_then(|name| name.to_str()).unwrap_or(TRAIN)
+    }
+
+    fn command(&self, program: &str, command: &str, folder: &Path) -> Option<String> {
+        let program = match &self.workspace {
+            Some(workspace) => self.through_cargo(workspace, program),
+            None => self.neighbour(program)?,
         };
-        Some(format!("{player}{command} {}", word(self.as_called_here(folder))))
+        Some(format!("{program}{command} {}", word(self.as_called_here(folder))))
     }
 
     /// `path` as it is called from the working directory.

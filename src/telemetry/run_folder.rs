@@ -55,6 +55,28 @@ impl RunFolder {
         Ok(folder)
     }
 
+    /// Makes it the folder of this process, in which its run goes on, with another resolved configuration.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn go_on(&mut self, config_toml: &str) -> Result<(), TelemetryError> {
+        let before = self.record()?;
+        let resumptions = before.resumptions + 1;
+        let record = RunRecord { resumptions, ..RunRecord::of_this_process(&self.id, &before.name, before.started) };
+        // Whoever looks into the folder finds the old configuration or the new one, whole.
+        let changed = self.path.join(".config.toml.new");
+        let replaced = fs::write(&changed, config_toml).and_then(|()| fs::rename(&changed, self.config()));
+        replaced.map_err(TelemetryError::file("write", &self.config()))?;
+        run_record::write(&self.record_path(), &record)?;
+        self.started = Timestamp::now();
+        if let Some(root) = self.path.parent()
+            && let Err(reason) = point_latest(root, &self.id)
+        {
+            self.warnings.push(format!("{} does not lead to this run: {reason}", root.join(LATEST).display()));
+        }
+        Ok(())
+    }
+
     /// Opens an existing run folder; symbolic links such as `runs/latest` are followed.
     ///
     /// # Errors
@@ -125,6 +147,18 @@ impl RunFolder {
         self.path.join("weights/last.safetensors")
     }
 
+    /// What the run goes on from: `checkpoints`.
+    pub fn checkpoints(&self) -> PathBuf {
+        self.path.join("checkpoints")
+    }
+
+    /// Whether there is anything from which the run could go on.
+    pub fn has_checkpoint(&self) -> bool {
+        let entries = fs::read_dir(self.checkpoints()).into_iter().flatten().flatten();
+        // Those that begin with a dot are not complete.
+        entries.into_iter().any(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+    }
+
     /// Who ran this and how it ended: `run.json`.
     pub fn record_path(&self) -> PathBuf {
         self.path.join(RECORD)
@@ -146,6 +180,20 @@ impl RunFolder {
         let record = RunRecord { finished: Some(finished), ..self.record()? };
         run_record::write(&self.record_path(), &record)
     }
+}
+
+/// The folders below `root` of the runs that were given `name`, the oldest first.
+pub fn folders_of(root: &Path, name: &str) -> Vec<PathBuf> {
+    let (name, suffix_length) = (plain_name(name), "-0000".len());
+    let is_of_it = |path: &PathBuf| {
+        // The time has two parts; the rest is the name and the suffix.
+        let rest = path.file_name().and_then(|id| id.to_str()).and_then(|id| id.splitn(3, '-').nth(2));
+        rest.and_then(|rest| rest.get(..rest.len().saturating_sub(suffix_length))).is_some_and(|found| found == name)
+    };
+    let entries = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = entries.filter(|path| path.join(RECORD).is_file() && is_of_it(path)).collect();
+    folders.sort();
+    folders
 }
 
 /// Creates a folder with a free name and returns the name: `mkdir` alone decides who owns it.

@@ -28,6 +28,9 @@ pub struct RunRecord {
     pub command_line: Vec<String>,
     /// Folder in which the program was started.
     pub working_directory: String,
+    /// Times that it went on from a checkpoint.
+    #[serde(default)]
+    pub resumptions: u32,
     /// How it ended; absent while it runs, and for ever if it was killed.
     pub finished: Option<Finished>,
 }
@@ -53,6 +56,7 @@ impl RunRecord {
             started,
             command_line: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
             working_directory: std::env::current_dir().unwrap_or_default().display().to_string(),
+            resumptions: 0,
             finished: None,
         }
     }

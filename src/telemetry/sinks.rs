@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::append::AppendFile;
 use super::bottleneck::{self, Context};
@@ -65,19 +66,60 @@ pub struct Sinks {
     goal: Option<Goal>,
 }
 
+/// What a recorder knows of a run, for whoever goes on recording it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// Environment steps of that moment.
+    pub env_steps: u64,
+    /// How many evaluations there were.
+    pub evaluations: EvaluationCounts,
+    /// The best weights.
+    pub best: Option<EvaluatedWeights>,
+    /// The weights that were evaluated last.
+    pub newest: Option<EvaluatedWeights>,
+    /// Evaluations that reached the goal and were not confirmed.
+    pub unconfirmed: u64,
+}
+
 impl Sinks {
+    /// Opens the files of a run that goes on from what an earlier life of it `remembered`, to append to them, and shows the folder's
+    /// warnings.
+    ///
+    /// # Errors
+    /// A file cannot be opened or created.
+    pub fn resume(folder: RunFolder, console: Console, settings: Settings, remembered: &Remembered) -> Result<Self, TelemetryError> {
+        let config = read_config(&folder)?;
+        let files = Files {
+            metrics: JsonLines::resume(&folder.metrics())?,
+            evaluations: JsonLines::resume(&folder.evaluations())?,
+            tensorboard: TensorBoard::resume(&folder.events(), &config, remembered.env_steps)?,
+            log: AppendFile::continue_lines(&folder.log())?,
+        };
+        Ok(Self::with(files, folder, console, settings, remembered))
+    }
+
     /// Creates the files of the run, and shows the folder's warnings.
     ///
     /// # Errors
     /// A file cannot be created: better known before the training than after it.
     pub fn create(folder: RunFolder, console: Console, settings: Settings) -> Result<Self, TelemetryError> {
-        let config = fs::read_to_string(folder.config()).map_err(TelemetryError::file("read", &folder.config()))?;
+        let config = read_config(&folder)?;
+        let files = Files {
+            metrics: JsonLines::create(&folder.metrics())?,
+            evaluations: JsonLines::create(&folder.evaluations())?,
+            tensorboard: TensorBoard::create(&folder.events(), &config)?,
+            log: AppendFile::create(&folder.log())?,
+        };
+        Ok(Self::with(files, folder, console, settings, &Remembered::default()))
+    }
+
+    fn with(files: Files, folder: RunFolder, console: Console, settings: Settings, remembered: &Remembered) -> Self {
         let mut sinks = Self {
             progress: Progress::new(console.clone(), settings.plain_interval_s),
-            metrics: Guarded::new("metrics.jsonl", JsonLines::create(&folder.metrics())?),
-            evaluations: Guarded::new("evaluations.jsonl", JsonLines::create(&folder.evaluations())?),
-            tensorboard: Guarded::new("the TensorBoard events", TensorBoard::create(&folder.events(), &config)?),
-            log: Guarded::new("run.log", AppendFile::create(&folder.log())?),
+            metrics: Guarded::new("metrics.jsonl", files.metrics),
+            evaluations: Guarded::new("evaluations.jsonl", files.evaluations),
+            tensorboard: Guarded::new("the TensorBoard events", files.tensorboard),
+            log: Guarded::new("run.log", files.log),
             console,
             folder,
             metrics_interval_s: settings.metrics_interval_s,
@@ -89,15 +131,26 @@ impl Sinks {
             learning_started: None,
             known_causes: BTreeSet::new(),
             lost: Vec::new(),
-            evaluation_counts: EvaluationCounts::default(),
-            best_evaluation: None,
-            newest_evaluation: None,
-            goal: settings.goal.map(Goal::new),
+            evaluation_counts: remembered.evaluations,
+            best_evaluation: remembered.best,
+            newest_evaluation: remembered.newest,
+            goal: settings.goal.map(|wanted| Goal::new(wanted, remembered.unconfirmed)),
         };
         for warning in sinks.folder.warnings().to_vec() {
             sinks.event(&format!("warning: {warning}"));
         }
-        Ok(sinks)
+        sinks
+    }
+
+    /// What is known of the run, which has taken `env_steps`.
+    pub fn remembered(&self, env_steps: u64) -> Remembered {
+        Remembered {
+            env_steps,
+            evaluations: self.evaluation_counts,
+            best: self.best_evaluation,
+            newest: self.newest_evaluation,
+            unconfirmed: self.unconfirmed(),
+        }
     }
 
     /// The run folder.
@@ -173,6 +226,7 @@ impl Sinks {
         self.progress.finish(snapshot);
         let saved = self.folder.best_weights().is_file() || self.folder.last_weights().is_file();
         let playable = saved && !matches!(reason, StopReason::Failed(_));
+        let may_go_on = self.folder.has_checkpoint() && !matches!(reason, StopReason::Failed(_) | StopReason::Solved);
         let mut summary = Summary {
             reason,
             wall_s: snapshot.wall_s,
@@ -192,6 +246,7 @@ impl Sinks {
             charts: self.folder.charts(),
             losses: self.losses(),
             play: playable.then(|| Program::current().play(self.folder.path())).flatten(),
+            resume: may_go_on.then(|| Program::current().resume(self.folder.path())).flatten(),
         };
         let figures = serde_json::to_value(&summary).unwrap_or_default();
         let finished = Finished { at: Timestamp::now(), reason: summary.reason.to_string(), summary: figures };
@@ -227,6 +282,18 @@ impl Sinks {
         let records = [self.metrics.losses(), self.evaluations.losses(), self.tensorboard.losses(), self.log.losses()];
         self.lost.iter().cloned().chain(records.into_iter().flatten()).collect()
     }
+}
+
+/// The files of a run, open.
+struct Files {
+    metrics: JsonLines,
+    evaluations: JsonLines,
+    tensorboard: TensorBoard,
+    log: AppendFile,
+}
+
+fn read_config(folder: &RunFolder) -> Result<String, TelemetryError> {
+    fs::read_to_string(folder.config()).map_err(TelemetryError::file("read", &folder.config()))
 }
 
 /// A file that may fail for a while.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::Shares;
 use super::bottleneck::Verdict;
@@ -46,7 +46,7 @@ impl Serialize for StopReason {
 }
 
 /// Weights and what their evaluation said.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct EvaluatedWeights {
     /// Version of the parameters.
     pub version: u64,
@@ -84,7 +84,7 @@ impl EvaluatedWeights {
 }
 
 /// How many evaluations a run had.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluationCounts {
     /// Of the newest weights, again and again.
     #[serde(rename = "evaluations")]
@@ -143,6 +143,8 @@ pub struct Summary {
     pub losses: Vec<String>,
     /// The command that plays what was learned; `None` when the run failed or nothing was saved.
     pub play: Option<String>,
+    /// The command that goes on with the run; `None` when it is solved, failed, or has no checkpoint.
+    pub resume: Option<String>,
 }
 
 impl Summary {
@@ -204,6 +206,9 @@ impl fmt::Display for Summary {
         line("charts", format!("tensorboard --logdir {}", word(&self.charts)))?;
         if let Some(command) = &self.play {
             line("play it", command.clone())?;
+        }
+        if let Some(command) = &self.resume {
+            line("go on", command.clone())?;
         }
         Ok(())
     }

@@ -24,6 +24,16 @@ impl TensorBoard {
         Ok(Self { file })
     }
 
+    /// Creates one more event file for a run that goes on from `env_steps`.
+    ///
+    /// # Errors
+    /// The file exists or cannot be written.
+    pub fn resume(path: &Path, config_toml: &str, env_steps: u64) -> Result<Self, TelemetryError> {
+        let mut charts = Self::create(path, config_toml)?;
+        charts.file.begin_at(env_steps)?;
+        Ok(charts)
+    }
+
     /// Writes the scalars of a moment.
     ///
     /// # Errors

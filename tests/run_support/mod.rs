@@ -32,6 +32,7 @@ pub const SMALL: &[&str] = &[
     "run.stop_env_steps=1000000000",
     "run.stop_eval_return=\"none\"",
     "machine.affinity=false",
+    "checkpoint.interval_s=\"none\"",
 ];
 
 /// The preset for CartPole.
@@ -78,10 +79,54 @@ pub fn start_beside(other: &Supervised, overrides: &[&str]) -> Supervised {
     Supervised { child, folder }
 }
 
+/// The complete checkpoints of the run in `folder`, the oldest first.
+pub fn checkpoints_in(folder: &Path) -> Vec<PathBuf> {
+    shoal::checkpoint::Checkpoints::new(folder.join("checkpoints")).list()
+}
+
 impl Supervised {
     /// Start a supervisor that [`command`] made for `folder`.
     pub fn spawn(mut command: Command, folder: tempfile::TempDir) -> Self {
         Self { child: command.spawn().unwrap(), folder }
+    }
+
+    /// Once the run has ended: go on with it, with these arguments after its folder.
+    pub fn resume(&mut self, arguments: &[&str]) {
+        assert!(!self.is_running(), "the run has not ended");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+        command.arg("resume").arg(self.run_folder()).args(arguments);
+        command.env("XDG_RUNTIME_DIR", self.folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+        self.child = command.spawn().unwrap();
+    }
+
+    /// Kill the supervisor, and wait until all that it had forked is gone too.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let deadline = Instant::now() + WATCHDOG;
+        while !self.all_processes().is_empty() {
+            assert!(Instant::now() < deadline, "a process has outlived its killed supervisor");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The complete checkpoints, the oldest first.
+    pub fn checkpoints(&self) -> Vec<PathBuf> {
+        checkpoints_in(&self.run_folder())
+    }
+
+    /// What is said to somebody else who wants to go on with the run.
+    pub fn resume_elsewhere(&self) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+        command.arg("resume").arg(self.run_folder()).env("XDG_RUNTIME_DIR", self.folder.path());
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    }
+
+    /// Once the run has ended: start another with the small configuration and `overrides` in its folder.
+    pub fn start_again(&mut self, overrides: &[&str]) {
+        assert!(!self.is_running(), "the run has not ended");
+        let all: Vec<&str> = SMALL.iter().chain(overrides).copied().collect();
+        self.child = command(self.folder.path(), &all).spawn().unwrap();
     }
 
     /// Whether the supervisor has not ended yet.

@@ -6,6 +6,7 @@
 mod actor;
 mod algorithm;
 mod auto_encoder;
+mod checkpoint;
 mod environment;
 mod evaluator;
 mod fragments;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use actor::ActorConfig;
 pub use algorithm::{AlgorithmConfig, Exploration, Loss, Surrogate};
 pub use auto_encoder::AutoEncoderConfig;
+pub use checkpoint::CheckpointConfig;
 pub use environment::EnvironmentConfig;
 pub use evaluator::EvaluatorConfig;
 pub use fragments::{FragmentsConfig, OnFull};
@@ -27,7 +29,7 @@ pub use learner::LearnerConfig;
 pub use machine::MachineConfig;
 pub use network::{Engine, Initialisation, NetworkConfig};
 pub use replay::{InitialPriority, ReplayConfig};
-pub use run::RunConfig;
+pub use run::{Resume, RunConfig};
 
 use super::key::Table;
 use super::own::OwnConfig;
@@ -70,6 +72,9 @@ pub struct Config {
     /// The process that measures the newest parameters.
     #[serde(default)]
     pub evaluator: EvaluatorConfig,
+    /// What the run goes on from.
+    #[serde(default)]
+    pub checkpoint: CheckpointConfig,
     /// How the machine is used.
     #[serde(default)]
     pub machine: MachineConfig,
@@ -90,6 +95,7 @@ pub(crate) const TABLES: &[Table] = &[
     ReplayConfig::TABLE,
     FragmentsConfig::TABLE,
     EvaluatorConfig::TABLE,
+    CheckpointConfig::TABLE,
     MachineConfig::TABLE,
 ];
 
@@ -107,6 +113,7 @@ impl Config {
             replay: ReplayConfig::default(),
             fragments: FragmentsConfig::default(),
             evaluator: EvaluatorConfig::default(),
+            checkpoint: CheckpointConfig::default(),
             machine: MachineConfig::default(),
             own: OwnConfig::default(),
         }

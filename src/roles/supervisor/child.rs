@@ -69,7 +69,7 @@ impl Child<'_> {
     }
 
     fn play(self, slot: ProcessSlot<'_>, planned: &PlannedProcess) -> i32 {
-        let run = Run {
+        let mut run = Run {
             segment: self.segment,
             config: self.config,
             algorithm: self.algorithm,
@@ -78,6 +78,7 @@ impl Child<'_> {
             process: slot,
             role: planned.role,
             number: planned.number,
+            incarnation: self.generation,
             supervisor_alive: &|| true,
         };
         let reports = || self.reports.as_ref().expect("the supervisor opens a channel for whoever evaluates");
@@ -85,7 +86,7 @@ impl Child<'_> {
             Role::Actor | Role::AttachedActor => actor::run(&run),
             Role::Learner => learner::run(&run),
             Role::Evaluator => evaluator::run(&run, self.best_weights.clone(), self.attempts, reports()),
-            Role::Synchronous => synchronous::run(&run, self.best_weights.clone(), reports()),
+            Role::Synchronous => synchronous::run(&mut run, &self.best_weights, self.attempts, reports()),
             Role::Participant | Role::Guest => unreachable!("a plan has nobody who only uses a replay"),
         };
         match result {

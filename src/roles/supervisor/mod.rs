@@ -2,6 +2,7 @@
 //! takes no lock that a child can hold.
 
 mod attachments;
+mod checkpoint_writer;
 mod child;
 mod contention;
 mod core_times;
@@ -12,6 +13,7 @@ mod observe;
 mod plan;
 mod preflight;
 mod remarks;
+mod resumption;
 mod sentinel;
 mod session;
 mod standstill;
@@ -20,6 +22,7 @@ mod weights;
 
 pub use neighbours::Neighbour;
 pub use plan::{Plan, PlanError};
+pub use resumption::{ResumeError, Resumption};
 pub use session::Session;
 
 use neighbours::neighbours;
@@ -59,6 +62,9 @@ pub enum SupervisorError {
     /// The run could not be announced.
     #[error(transparent)]
     Rendezvous(#[from] crate::rendezvous::RendezvousError),
+    /// The run cannot go on.
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
     /// A call to the system failed.
     #[error("{action} failed: {source}")]
     System {
@@ -157,10 +163,15 @@ impl Prepared {
         Ok(plan)
     }
 
-    /// Train until the run ends. The report has been printed when this returns.
-    pub fn train(self, plan: Plan, console: Console) -> Result<Outcome, SupervisorError> {
+    /// Train until the run ends, from the beginning or where `resumption` goes on. The report has been printed when this returns.
+    pub fn train(self, plan: Plan, console: Console, resumption: Option<&Resumption>) -> Result<Outcome, SupervisorError> {
         self.check_briefly()?;
-        Session::start(self, plan, console)?.run()
+        Session::start(self, plan, console, resumption)?.run()
+    }
+
+    /// Refuse to go on from a checkpoint that does not fit.
+    pub fn check_resumption(&self, plan: &Plan, resumption: &Resumption) -> Result<(), SupervisorError> {
+        Ok(resumption.check(&self.loaded.config, &*self.algorithm, plan.layout.parameters())?)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::segment::processes::{Role, SlotState};
 use crate::segment::scores::{EvaluationScore, Scores, TrainingScore};
 use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
-use crate::telemetry::{ActorTime, Evaluation, Inserted, LearnerTime, Shares, Snapshot};
+use crate::telemetry::{ActorTime, EvaluatedWeights, Evaluation, Inserted, LearnerTime, Remembered, Shares, Snapshot};
 
 /// Training episodes that their means are taken over.
 const EPISODES: usize = 100;
@@ -51,22 +51,46 @@ impl Observer {
         }
     }
 
+    /// Go on observing a run that had taken so many seconds, of training among them, when it was last observed.
+    pub(super) fn resume(&mut self, wall_s: f64, training_s: f64, remembered: &Remembered, segment: &Segment) {
+        self.training_began_s = Some(wall_s - training_s);
+        let control = segment.control();
+        self.last = Snapshot {
+            wall_s: self.wall_s(),
+            training_s,
+            env_steps: control.env_steps().load(Ordering::Relaxed),
+            updates: control.updates().load(Ordering::Relaxed),
+            ..Snapshot::default()
+        };
+        if let Some(newest) = remembered.newest {
+            self.take_in(newest, false);
+        }
+        if let Some(best) = remembered.best {
+            self.last.best_eval_return = best.statistics.return_mean;
+            self.last.best_eval_ci95_low = best.statistics.ci95_low;
+        }
+    }
+
     /// Take in an evaluation.
     pub(super) fn evaluated(&mut self, evaluation: &Evaluation) {
-        let statistics = evaluation.statistics();
+        self.take_in(EvaluatedWeights::from(evaluation), evaluation.is_best);
+    }
+
+    fn take_in(&mut self, evaluated: EvaluatedWeights, is_best: bool) {
+        let EvaluatedWeights { statistics, env_steps, version, .. } = evaluated;
         self.evaluation = statistics.return_mean.map(|return_mean| EvaluationScore {
             return_mean,
             ci95_low: statistics.ci95_low,
             ci95_high: statistics.ci95_high,
             episodes: statistics.episodes,
-            env_steps: evaluation.env_steps,
-            version: evaluation.version,
+            env_steps,
+            version,
         });
         self.last.eval_return_mean = statistics.return_mean;
         self.last.eval_return_std = statistics.return_std;
         self.last.eval_episodes = Some(statistics.episodes);
-        self.last.eval_version = Some(evaluation.version);
-        if evaluation.is_best {
+        self.last.eval_version = Some(version);
+        if is_best {
             self.last.best_eval_return = statistics.return_mean;
             self.last.best_eval_ci95_low = statistics.ci95_low;
         }
@@ -75,6 +99,11 @@ impl Observer {
     /// What the cores did for the processes, as of the last snapshot.
     pub(super) fn core_times(&self) -> &CoreTimes {
         &self.core_times
+    }
+
+    /// Seconds of training, as of the last snapshot.
+    pub(super) fn trained_s(&self) -> f64 {
+        self.last.training_s
     }
 
     /// Seconds since the start.

@@ -1,5 +1,7 @@
 //! A run under way: the supervisor's loop.
 
+mod checkpoints;
+
 use std::time::{Duration, Instant};
 
 use ipc_channel::TryRecvError;
@@ -8,12 +10,14 @@ use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::attachments::Attachments;
+use super::checkpoint_writer::CheckpointWriter;
 use super::child::Child;
 use super::contention::Contention;
 use super::hang::{StackFile, Vigil};
 use super::leaving::Leaving;
 use super::observe::Observer;
 use super::plan::Plan;
+use super::resumption::{Memory, Resumption, run_name};
 use super::sentinel::Sentinel;
 use super::standstill::Standstill;
 use super::watch::{Death, Watched, has_ended};
@@ -45,6 +49,7 @@ pub struct Session {
     watched: Vec<Watched>,
     sinks: Sinks,
     observer: Observer,
+    checkpoints: CheckpointWriter,
     reports: Option<IpcReceiver<EvaluationReport>>,
     membership: Membership,
     vigil: Vigil,
@@ -64,18 +69,35 @@ pub struct Session {
 
 impl Session {
     /// Allocate everything and fork every process of the plan.
-    pub fn start(prepared: Prepared, mut plan: Plan, console: Console) -> Result<Self, SupervisorError> {
+    ///
+    /// A run that goes on has everything put back before its folder is touched.
+    pub fn start(
+        mut prepared: Prepared,
+        mut plan: Plan,
+        console: Console,
+        resumption: Option<&Resumption>,
+    ) -> Result<Self, SupervisorError> {
         system::handle_stop_signals()?;
         system::keep_freed_memory();
+        if let Some(resumption) = resumption {
+            prepared.started = prepared.started.checked_sub(resumption.elapsed()).unwrap_or(prepared.started);
+        }
         let config = &prepared.loaded.config;
         let registry = Registry::open()?;
         let swept = registry.sweep();
-        let name = format!("{}-seed{}", config.run.name, config.run.seed);
-        let folder = RunFolder::create(config.run.folder.as_ref(), &name, &config.to_toml())?;
+        let mut folder = match resumption {
+            None => RunFolder::create(config.run.folder.as_ref(), &run_name(config), &config.to_toml())?,
+            Some(resumption) => RunFolder::open(resumption.folder())?,
+        };
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
         let description = describe(&prepared, folder.path());
         let segment = Segment::create(plan.layout.clone(), &description, config.machine.huge_pages)?;
+        if let Some(resumption) = resumption {
+            resumption.restore(&segment, &*prepared.algorithm, &plan)?;
+            folder.go_on(&config.to_toml())?;
+            resumption.restore_best_weights(&folder)?;
+        }
         let record = RunRecord {
             identity: segment.identity().clone(),
             segment: segment.name().into(),
@@ -95,9 +117,19 @@ impl Session {
             context: Context { config: config.clone(), cores: prepared.machine.cores.usable.len() },
             goal: config.run.stop_eval_return,
         };
+        let mut observer = Observer::new(prepared.started, plan.layout.parameters().processes, prepared.algorithm.metrics());
+        let checkpoints = CheckpointWriter::new(config, &folder);
+        let sinks = match resumption.map(Resumption::memory) {
+            None => Sinks::create(folder, console, settings)?,
+            Some(Memory { wall_s, training_s, remembered }) => {
+                observer.resume(*wall_s, *training_s, remembered, &segment);
+                Sinks::resume(folder, console, settings, remembered)?
+            }
+        };
         let mut session = Self {
-            sinks: Sinks::create(folder, console, settings)?,
-            observer: Observer::new(prepared.started, plan.layout.parameters().processes, prepared.algorithm.metrics()),
+            sinks,
+            observer,
+            checkpoints,
             watched: plan.processes.into_iter().map(Watched::new).collect(),
             segment,
             reports: None,
@@ -120,6 +152,9 @@ impl Session {
             let python = &session.config().environment.python;
             let interpreter = if python.is_empty() { String::new() } else { format!(" ({python})") };
             session.sinks.event(&format!("environments run on {}{interpreter}", versions.join(", ")));
+        }
+        if let Some(resumption) = resumption {
+            session.sinks.event(&resumption.describe(&description));
         }
         for name in swept {
             session.sinks.event(&format!("removed the segment {name} that a dead run had left"));
@@ -146,6 +181,7 @@ impl Session {
             self.receive_evaluations();
             self.watch_for_silence();
             self.observe();
+            self.keep_checkpoints()?;
             self.check_whether_to_stop();
         }
         self.end()
@@ -209,6 +245,7 @@ impl Session {
         let living = self.watched.iter().filter_map(|watched| watched.living.as_ref());
         let mut descriptors: Vec<PollFd<'_>> = living.map(|living| PollFd::new(&living.descriptor, PollFlags::IN)).collect();
         descriptors.extend(self.attachments.descriptors());
+        descriptors.extend(self.checkpoints.descriptor());
         // An interruption by a signal is one more reason to look around.
         let _ = poll(&mut descriptors, Timespec::try_from(timeout).ok().as_ref());
     }
@@ -489,6 +526,7 @@ impl Session {
         if let Some(version) = self.unsaved_best {
             weights::look_for_best(version, &mut self.sinks);
         }
+        self.write_last_checkpoint(&reason)?;
         let snapshot = self.snapshot();
         let outcome = match reason {
             StopReason::Failed(_) => Outcome::Failed,

@@ -1,0 +1,136 @@
+//! The checkpoints of one run: a folder of folders, in the order in which they were written.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::CheckpointError;
+use super::run_checkpoint::{Content, Manifest, RunCheckpoint};
+
+/// Beginning of the names of folders that are being written, or were when their writer was killed.
+const PARTIAL: &str = ".partial-";
+
+/// Which checkpoints are kept once a new one is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// The newest ones, so many.
+    pub last: usize,
+    /// The first that has the best weights.
+    pub best: bool,
+    /// The first of every so many environment steps.
+    pub every_steps: Option<u64>,
+}
+
+/// The checkpoints of a run.
+#[derive(Debug, Clone)]
+pub struct Checkpoints {
+    folder: PathBuf,
+}
+
+impl Checkpoints {
+    /// Those in `folder`, which need not exist.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// The folders of all complete ones, the oldest first.
+    pub fn list(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
+        let folders = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| sequence_of(path).is_some());
+        let mut folders: Vec<PathBuf> = folders.collect();
+        folders.sort_by_key(|path| sequence_of(path));
+        folders
+    }
+
+    /// The newest one.
+    ///
+    /// # Errors
+    /// There is none, or it is damaged; then the error names the one before.
+    pub fn newest(&self) -> Result<RunCheckpoint, CheckpointError> {
+        let mut folders = self.list();
+        let newest = folders.pop().ok_or_else(|| CheckpointError::NoneYet { folder: self.folder.clone() })?;
+        let whole = || folders.iter().rev().find(|path| RunCheckpoint::open(path).is_ok()).cloned();
+        RunCheckpoint::open(&newest).map_err(|error| match whole() {
+            Some(previous) => CheckpointError::Superseded { error: Box::new(error), previous },
+            None => error,
+        })
+    }
+
+    /// Write another, and return its folder and its bytes.
+    ///
+    /// # Errors
+    /// There is no room, or the system would not write it; nothing is left of it then.
+    pub fn write(&self, content: Content<'_>) -> Result<(PathBuf, u64), CheckpointError> {
+        let failed = |source| CheckpointError::Write { folder: self.folder.clone(), source };
+        fs::create_dir_all(&self.folder).map_err(failed)?;
+        self.remove_partial();
+        let (needed, free) = (content.bytes(), free_bytes(&self.folder).map_err(failed)?);
+        if free < needed {
+            return Err(CheckpointError::NoRoom { folder: self.folder.clone(), needed, free });
+        }
+        let sequence = self.list().last().and_then(|path| sequence_of(path)).unwrap_or(0) + 1;
+        let partial = self.folder.join(format!("{PARTIAL}{sequence:06}"));
+        let write = || {
+            fs::create_dir(&partial)?;
+            let (manifest, bytes) = content.write(sequence, &partial)?;
+            File::open(&partial)?.sync_all()?;
+            let path = self.folder.join(format!("{sequence:06}-step{}", manifest.env_steps));
+            fs::rename(&partial, &path)?;
+            // The rename itself is only safe once the folder is on the disk.
+            File::open(&self.folder)?.sync_all()?;
+            Ok((path, bytes))
+        };
+        write().map_err(|source| {
+            let _ = fs::remove_dir_all(&partial);
+            failed(source)
+        })
+    }
+
+    /// Remove what `retention` does not keep. What cannot be removed now is tried again after the next checkpoint.
+    pub fn prune(&self, retention: Retention) {
+        let all: Vec<(PathBuf, Option<Manifest>)> =
+            self.list().into_iter().map(|path| (path.clone(), RunCheckpoint::manifest_in(&path).ok())).collect();
+        let best = all.last().and_then(|(_, manifest)| manifest.as_ref()?.best_env_steps);
+        let (mut has_best, mut period) = (false, None);
+        for (index, (path, manifest)) in all.iter().enumerate() {
+            let is_best = !has_best && best.is_some() && manifest.as_ref().and_then(|manifest| manifest.best_env_steps) == best;
+            has_best |= is_best;
+            let its_period = retention.every_steps.zip(manifest.as_ref()).map(|(steps, manifest)| manifest.env_steps / steps);
+            let is_first = its_period.is_some() && its_period != period;
+            period = its_period.or(period);
+            let is_new = index + retention.last >= all.len();
+            let is_kept = is_new || is_first || is_best && retention.best;
+            if !is_kept {
+                let _ = remove(path);
+            }
+        }
+    }
+
+    /// Remove what killed writers left.
+    pub fn remove_partial(&self) {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PARTIAL)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Remove a checkpoint, so that whoever is killed in the middle leaves none that looks complete.
+fn remove(path: &Path) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let partial = path.with_file_name(format!("{PARTIAL}{name}"));
+    fs::rename(path, &partial)?;
+    fs::remove_dir_all(partial)
+}
+
+/// The number of the checkpoint that a folder's name tells, if it is the name of one.
+fn sequence_of(path: &Path) -> Option<u64> {
+    let (sequence, steps) = path.file_name()?.to_str()?.split_once("-step")?;
+    steps.parse::<u64>().ok()?;
+    sequence.parse().ok()
+}
+
+fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let facts = nix::sys::statvfs::statvfs(folder)?;
+    Ok(facts.blocks_available() * facts.fragment_size())
+}

@@ -1,0 +1,290 @@
+//! A checkpoint of a run: a folder that is complete or absent, from which the run goes on.
+//!
+//! ```text
+//! 000003-step1200000/
+//!     replay.shoal        rows, priorities, frames       (replay_file)
+//!     state.bin           everything else of the segment (segment_state)
+//!     config.toml         the resolved configuration
+//!     best.safetensors    the best weights so far, if there are any
+//!     manifest.json       what is above, with lengths and checksums
+//!     manifest.crc32c     the checksum of that; written last
+//! ```
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::CheckpointError;
+use super::replay_file::{self, ReplayFile};
+use super::segment_state::SegmentState;
+use super::summed::Summed;
+use crate::replay::{ReplayView, Schema, Zero};
+use crate::segment::description::FieldDescription;
+use crate::segment::{LayoutParameters, Region, Segment};
+
+/// Version of the layout of checkpoints.
+pub(super) const FORMAT_VERSION: u32 = 1;
+
+const MANIFEST: &str = "manifest.json";
+const MANIFEST_SUM: &str = "manifest.crc32c";
+const REPLAY: &str = "replay.shoal";
+const STATE: &str = "state.bin";
+const CONFIG: &str = "config.toml";
+const BEST: &str = "best.safetensors";
+/// Largest manifest that is read.
+const MANIFEST_LIMIT_BYTES: u64 = 16 << 20;
+/// Largest state that is read.
+const STATE_LIMIT_BYTES: usize = 64 << 30;
+
+/// What a checkpoint says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this layout.
+    pub format: u32,
+    /// Version of the program.
+    pub program_version: String,
+    /// Which of the run, from 1.
+    pub sequence: u64,
+    /// When it was written, UTC.
+    pub written: Timestamp,
+    /// Environment.
+    pub environment: String,
+    /// Algorithm.
+    pub algorithm: String,
+    /// Environment steps of the run.
+    pub env_steps: u64,
+    /// Updates of the parameters.
+    pub updates: u64,
+    /// Sizes of the segment.
+    pub layout: LayoutParameters,
+    /// Fields of a row.
+    pub fields: Vec<FieldDescription>,
+    /// Environment steps after which the best weights were published, if there are any.
+    pub best_env_steps: Option<u64>,
+    /// What the supervisor remembers of the run.
+    pub memory: Value,
+    files: Vec<FileEntry>,
+}
+
+/// A file of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct FileEntry {
+    name: String,
+    bytes: u64,
+    /// CRC-32C; absent for a file that ends with its own.
+    crc32c: Option<u32>,
+}
+
+/// What a checkpoint is made of.
+pub struct Content<'a> {
+    /// The shared memory; others may use it meanwhile.
+    pub segment: &'a Segment,
+    /// Fields of a row.
+    pub schema: Schema,
+    /// What a priority of zero means in the replay.
+    pub zero: Zero,
+    /// Incarnations of the synchronous trainer so far, if it is one that trains.
+    pub incarnation: Option<u64>,
+    /// Whether rows and frames are to be kept too.
+    pub with_replay: bool,
+    /// The best weights so far, which need not exist.
+    pub best_weights: &'a Path,
+    /// Environment steps after which they were published.
+    pub best_env_steps: Option<u64>,
+    /// What the supervisor remembers of the run.
+    pub memory: Value,
+}
+
+impl Content<'_> {
+    /// Bytes that it takes, rather more than less.
+    pub fn bytes(&self) -> u64 {
+        let layout = self.segment.layout();
+        let length = |region| layout.section(region).length_bytes as u64;
+        let boards = [Region::Parameters, Region::LearnerState, Region::Statistics].map(length).iter().sum::<u64>();
+        let rows = [Region::Store, Region::Frames].map(length).iter().sum::<u64>();
+        boards + if self.with_replay { rows + 24 * (layout.parameters().capacity + layout.parameters().frames) as u64 } else { 0 }
+    }
+
+    /// Fill `folder`, which is empty, and return what is in it and how many bytes that takes.
+    pub(super) fn write(self, sequence: u64, folder: &Path) -> io::Result<(Manifest, u64)> {
+        let description = self.segment.description().map_err(io::Error::other)?;
+        let mut files = Vec::new();
+        if self.with_replay {
+            let file = File::create(folder.join(REPLAY))?;
+            let bytes = replay_file::write(&ReplayView::new(self.segment, self.schema.clone()), self.zero, String::new(), &file)?;
+            file.sync_all()?;
+            files.push(FileEntry { name: REPLAY.into(), bytes, crc32c: None });
+        }
+        // After the rows: a count that is ahead of them makes nothing young that is old.
+        let state = SegmentState::of(self.segment, self.schema, self.incarnation);
+        files.push(write_file(folder, STATE, |mut out| {
+            bincode::serde::encode_into_std_write(&state, &mut out, bincode::config::legacy()).map(drop).map_err(io::Error::other)
+        })?);
+        files.push(write_file(folder, CONFIG, |out| out.write_all(description.config_toml.as_bytes()))?);
+        if self.best_env_steps.is_some() && self.best_weights.is_file() {
+            let mut best = File::open(self.best_weights)?;
+            files.push(write_file(folder, BEST, |out| io::copy(&mut best, out).map(drop))?);
+        }
+        let manifest = Manifest {
+            format: FORMAT_VERSION,
+            program_version: env!("CARGO_PKG_VERSION").into(),
+            sequence,
+            written: Timestamp::now(),
+            environment: description.environment,
+            algorithm: description.algorithm,
+            env_steps: state.env_steps,
+            updates: state.updates,
+            layout: *self.segment.layout().parameters(),
+            fields: description.fields,
+            best_env_steps: self.best_env_steps,
+            memory: self.memory,
+            files,
+        };
+        let text = serde_json::to_string_pretty(&manifest)?;
+        let FileEntry { crc32c, .. } = write_file(folder, MANIFEST, |out| out.write_all(text.as_bytes()))?;
+        write_file(folder, MANIFEST_SUM, |out| writeln!(out, "{:08x}", crc32c.unwrap_or(0)))?;
+        let bytes = manifest.files.iter().map(|file| file.bytes).sum();
+        Ok((manifest, bytes))
+    }
+}
+
+fn write_file(folder: &Path, name: &str, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<FileEntry> {
+    let file = File::create(folder.join(name))?;
+    let mut out = Summed::new(io::BufWriter::with_capacity(1 << 20, &file));
+    fill(&mut out)?;
+    out.flush()?;
+    let (bytes, sum) = (out.bytes(), out.sum());
+    drop(out);
+    file.sync_all()?;
+    Ok(FileEntry { name: name.into(), bytes, crc32c: Some(sum) })
+}
+
+/// A complete checkpoint whose files were checked, those apart that check themselves when they are read.
+#[derive(Debug, Clone)]
+pub struct RunCheckpoint {
+    path: PathBuf,
+    manifest: Manifest,
+}
+
+impl RunCheckpoint {
+    /// Open the checkpoint in the folder `path`.
+    ///
+    /// # Errors
+    /// It is none, is damaged, or was written by a later version.
+    pub fn open(path: &Path) -> Result<Self, CheckpointError> {
+        let damaged = |problem: String| CheckpointError::Damaged { path: path.into(), problem };
+        let manifest = Self::manifest_in(path)?;
+        for FileEntry { name, bytes, crc32c } in &manifest.files {
+            let found = checksum(&path.join(name), crc32c.is_some()).map_err(|error| damaged(format!("`{name}`: {error}")))?;
+            if found.0 != *bytes {
+                return Err(damaged(format!("`{name}` has {} bytes, and had {bytes}", found.0)));
+            }
+            if crc32c.is_some_and(|sum| sum != found.1) {
+                return Err(damaged(format!("`{name}` is not as it was written: its checksum differs")));
+            }
+        }
+        Ok(Self { path: path.into(), manifest })
+    }
+
+    /// What the checkpoint in `path` says of itself; its files are not looked at.
+    pub fn manifest_in(path: &Path) -> Result<Manifest, CheckpointError> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        let file = path.join(MANIFEST);
+        let read = || {
+            let mut text = Vec::new();
+            File::open(&file)?.take(MANIFEST_LIMIT_BYTES).read_to_end(&mut text).map(|_| text)
+        };
+        let text = read().map_err(|source| CheckpointError::Read { path: file.clone(), source })?;
+        let damaged = |problem: String| CheckpointError::Damaged { path: path.into(), problem: format!("`{MANIFEST}`: {problem}") };
+        let sum_file = path.join(MANIFEST_SUM);
+        let sum = fs::read_to_string(&sum_file).map_err(|source| CheckpointError::Read { path: sum_file, source })?;
+        if u32::from_str_radix(sum.trim(), 16) != Ok(crc32c::crc32c(&text)) {
+            return Err(damaged(format!("its checksum is not that in `{MANIFEST_SUM}`")));
+        }
+        let Format { format } = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        if format != FORMAT_VERSION {
+            return Err(CheckpointError::Format { path: path.into(), found: format, expected: FORMAT_VERSION });
+        }
+        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it says of itself.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The configuration of the run when it was written.
+    pub fn config_toml(&self) -> Result<String, CheckpointError> {
+        let path = self.path.join(CONFIG);
+        fs::read_to_string(&path).map_err(|source| CheckpointError::Read { path, source })
+    }
+
+    /// Put everything into `segment`, which nobody uses yet; `planned` as in [`SegmentState::restore`].
+    ///
+    /// # Errors
+    /// A file is damaged, or of another shape than the segment.
+    pub fn restore(
+        &self,
+        segment: &Segment,
+        schema: &Schema,
+        planned: impl Fn(crate::segment::processes::Role, usize, usize) -> Option<usize>,
+    ) -> Result<(), CheckpointError> {
+        let damaged = |problem: String| CheckpointError::Damaged { path: self.path.clone(), problem };
+        let path = self.path.join(STATE);
+        let bytes = fs::read(&path).map_err(|source| CheckpointError::Read { path, source })?;
+        let limited = bincode::config::legacy().with_limit::<STATE_LIMIT_BYTES>();
+        let decoded = bincode::serde::decode_from_slice::<SegmentState, _>(&bytes, limited);
+        let (mut state, _) = decoded.map_err(|error| damaged(format!("`{STATE}` cannot be read ({error})")))?;
+        if !state.fits(segment) {
+            return Err(damaged(format!("what learners had published in `{STATE}` is of another length than this run's")));
+        }
+        if self.has_replay() {
+            ReplayFile::open(&self.path.join(REPLAY))?.fill(segment, schema.clone())?;
+        } else {
+            state.forget_rows();
+        }
+        state.restore(segment, schema.clone(), planned);
+        Ok(())
+    }
+
+    /// Make the best weights of that moment those at `path`, if there were any then; else there are none.
+    pub fn restore_best_weights(&self, path: &Path) -> io::Result<()> {
+        let kept = self.path.join(BEST);
+        if kept.is_file() {
+            let bytes = fs::read(kept)?;
+            return super::atomic::replace(path, &bytes);
+        }
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether rows and frames were kept.
+    pub fn has_replay(&self) -> bool {
+        self.manifest.files.iter().any(|file| file.name == REPLAY)
+    }
+}
+
+/// Length of a file and, if `summed`, its CRC-32C.
+fn checksum(path: &Path, summed: bool) -> io::Result<(u64, u32)> {
+    let file = File::open(path)?;
+    if !summed {
+        return Ok((file.metadata()?.len(), 0));
+    }
+    let mut sum = Summed::new(io::sink());
+    io::copy(&mut BufReader::with_capacity(1 << 20, file), &mut sum)?;
+    Ok((sum.bytes(), sum.sum()))
+}

@@ -1,0 +1,133 @@
+//! What a segment holds beside the rows of its replay: counts, parameters, the learners' state, what was seen.
+//!
+//! Read while the run goes on, after the rows: each part is whole, and together they are no more out of step than what a kill leaves.
+//! A process that starts on them is a replacement like any other, so nothing of a role's own has to be kept.
+
+use serde::{Deserialize, Serialize};
+
+use crate::replay::{Counts, ReplayView, Restoring, Schema};
+use crate::segment::Segment;
+use crate::segment::parameters::{NOTES, ParameterBoard};
+use crate::segment::processes::{ProcessSlot, Role};
+use crate::sync::Ordering;
+
+/// What a segment holds beside rows and frames.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct SegmentState {
+    /// Of the replay.
+    pub counts: Counts,
+    /// Environment steps of all actors.
+    pub env_steps: u64,
+    /// Updates of the parameters.
+    pub updates: u64,
+    processes: Vec<SavedProcess>,
+    parameters: Option<SavedBoard>,
+    learners: Option<SavedBoard>,
+    /// Of each staging process.
+    statistics: Vec<Option<SavedBoard>>,
+    settled_statistics: Option<SavedBoard>,
+}
+
+/// What was published last on a board.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct SavedBoard {
+    version: u64,
+    notes: [u64; NOTES],
+    values: Vec<f32>,
+}
+
+/// What a slot of the process table says of those who had it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct SavedProcess {
+    slot: usize,
+    role: Role,
+    number: usize,
+    generation: u64,
+    restarts: u64,
+    counters: Vec<u64>,
+}
+
+impl SegmentState {
+    /// What `segment` holds now. `incarnation` is that of the synchronous trainer, where it is one that trains: its process does not
+    /// change.
+    pub(super) fn of(segment: &Segment, schema: Schema, incarnation: Option<u64>) -> Self {
+        let control = segment.control();
+        let stagers = segment.layout().parameters().stagers;
+        let processes = segment.processes().iter().filter_map(|slot| SavedProcess::of(slot, incarnation)).collect();
+        Self {
+            // The learners first: what they have drawn is then counted.
+            learners: SavedBoard::of(segment.learner_board()),
+            parameters: SavedBoard::of(segment.parameter_board()),
+            statistics: (0..stagers).map(|slot| segment.statistics_board(slot).and_then(SavedBoard::of)).collect(),
+            settled_statistics: segment.settled_statistics().and_then(SavedBoard::of),
+            processes,
+            counts: ReplayView::new(segment, schema).counts(),
+            env_steps: control.env_steps().load(Ordering::Relaxed),
+            updates: control.updates().load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether its boards have the lengths of those of `segment`.
+    pub(super) fn fits(&self, segment: &Segment) -> bool {
+        let fits = |saved: &Option<SavedBoard>, board: Option<ParameterBoard<'_>>| {
+            saved.as_ref().is_none_or(|saved| board.is_some_and(|board| board.len() == saved.values.len()))
+        };
+        fits(&self.parameters, Some(segment.parameter_board()))
+            && fits(&self.learners, Some(segment.learner_board()))
+            && fits(&self.settled_statistics, segment.settled_statistics())
+            && self.statistics.iter().all(|saved| fits(saved, segment.settled_statistics()))
+    }
+
+    /// Count no row as inserted, because none was kept.
+    pub(super) fn forget_rows(&mut self) {
+        self.counts = Counts { largest_priority: self.counts.largest_priority, claimed: 0, inserted: 0, sampled: 0, frames: 0 };
+    }
+
+    /// Put it into `segment`, which nobody uses yet, which it fits, and whose replay has its rows; `planned` tells the slot of who
+    /// plays the role with the number, which had the slot it is given last.
+    ///
+    /// What a process has counted that will not be there again is counted to the first that stages; what such a process has seen is
+    /// seen no more.
+    pub(super) fn restore(&self, segment: &Segment, schema: Schema, planned: impl Fn(Role, usize, usize) -> Option<usize>) {
+        let control = segment.control();
+        Restoring::new(segment, schema).put_counts(&self.counts);
+        control.env_steps().store(self.env_steps, Ordering::Relaxed);
+        control.updates().store(self.updates, Ordering::Relaxed);
+        for process in &self.processes {
+            let slot = planned(process.role, process.number, process.slot);
+            if let Some(slot) = slot {
+                segment.processes().slot(slot).restore(process.role, process.number, process.generation, process.restarts);
+            }
+            segment.processes().slot(slot.unwrap_or(0)).counters().add_all(&process.counters);
+        }
+        let put = |saved: &Option<SavedBoard>, board: Option<ParameterBoard<'_>>| {
+            if let (Some(SavedBoard { version, notes, values }), Some(board)) = (saved, board) {
+                board.restore(*version, values, *notes);
+            }
+        };
+        put(&self.learners, Some(segment.learner_board()));
+        put(&self.parameters, Some(segment.parameter_board()));
+        put(&self.settled_statistics, segment.settled_statistics());
+        for (slot, saved) in self.statistics.iter().enumerate() {
+            put(saved, segment.statistics_board(slot));
+        }
+    }
+}
+
+impl SavedBoard {
+    fn of(board: ParameterBoard<'_>) -> Option<Self> {
+        let mut values = vec![0.0; board.len()];
+        let (version, notes) = board.read(&mut values)?;
+        Some(Self { version, notes, values })
+    }
+}
+
+impl SavedProcess {
+    /// Nothing of a slot that nobody has had.
+    fn of(slot: ProcessSlot<'_>, incarnation: Option<u64>) -> Option<Self> {
+        let (role, number) = slot.role()?;
+        let generation = incarnation.filter(|_| role == Role::Synchronous).unwrap_or(slot.generation());
+        let (restarts, counters) = (slot.restarts(), slot.counters().all());
+        (generation > 0).then(|| Self { slot: slot.index(), role, number, generation, restarts, counters })
+    }
+}

@@ -1,0 +1,36 @@
+//! Going on with a run that has ended or was killed.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::train;
+use crate::catalogue::Catalogue;
+use crate::roles::supervisor::{Resumption, SupervisorError};
+use crate::telemetry::Console;
+
+/// Which run, from where, and with what changed.
+#[derive(Args)]
+pub(crate) struct ResumeRun {
+    /// The folder of the run, such as runs/latest.
+    run: PathBuf,
+    /// Go on from this checkpoint, a folder in the run's folder `checkpoints`, instead of the newest.
+    #[arg(long, value_name = "FOLDER")]
+    from: Option<PathBuf>,
+    /// Change a key, for instance `--set run.stop_env_steps=2_000_000`; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Plan only: check everything, print the plan, start nothing.
+    #[arg(long)]
+    check: bool,
+}
+
+impl ResumeRun {
+    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<ExitCode, anyhow::Error> {
+        let console = Console::stderr()?;
+        let resumption = Resumption::find(&self.run, self.from.as_deref()).map_err(SupervisorError::from)?;
+        let loaded = resumption.load(&self.overrides).map_err(SupervisorError::from)?.map_err(SupervisorError::Config)?;
+        train::start(loaded, catalogue, console, self.check, Some(resumption))
+    }
+}

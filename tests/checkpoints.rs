@@ -1,0 +1,185 @@
+//! A checkpoint is complete or absent, whenever its writer dies, and what is restored from one is what was there.
+
+mod support;
+
+use std::path::Path;
+
+use serde_json::json;
+use shoal::checkpoint::{CheckpointError, Checkpoints, Content, Retention, RunCheckpoint};
+use shoal::replay::Zero;
+use shoal::segment::counters::Counter;
+use shoal::segment::processes::Role;
+use shoal::segment::{Region, Segment};
+use shoal::sync::Ordering;
+use support::traced::Traced;
+use support::{Identity, Run, Sizes};
+
+const CAPACITY: usize = 64;
+
+/// A run whose process 0 has inserted `rows`, whose learners have published, and which has taken `env_steps`.
+fn run_with(rows: u32, env_steps: u64) -> Run {
+    let run = Run::new(Sizes { capacity: CAPACITY, ..Sizes::default() });
+    let slot = run.slot(0);
+    assert!(slot.reserve(Role::Actor, 0).is_some_and(|generation| slot.occupy(std::process::id(), generation)));
+    for number in 0..rows {
+        run.payload.stage(run.area(0), Identity { life: 1, number }, None);
+        run.replay(0).flush(run.area(0));
+    }
+    slot.counters().add(Counter::EnvSteps, env_steps);
+    slot.count_restart();
+    let control = run.segment.control();
+    control.env_steps().store(env_steps, Ordering::Relaxed);
+    control.updates().store(env_steps / 2, Ordering::Relaxed);
+    for (board, version) in [(run.segment.parameter_board(), 5), (run.segment.learner_board(), 3)] {
+        for version in 1..=version {
+            board.publish(&[&vec![version as f32 + env_steps as f32; board.len()]], [version, 7, 8, 9]);
+        }
+    }
+    run
+}
+
+fn content(run: &Run) -> Content<'_> {
+    Content {
+        segment: &run.segment,
+        schema: run.payload.schema().clone(),
+        zero: Zero::Unfinished,
+        incarnation: None,
+        with_replay: true,
+        best_weights: Path::new("none"),
+        best_env_steps: None,
+        memory: json!({ "wall_s": 1.5 }),
+    }
+}
+
+/// Restored into a segment of its own: the same rows, priorities and counts, bit for bit, and the same publications.
+fn assert_restores(checkpoint: &RunCheckpoint, run: &Run) {
+    let layout = run.segment.layout().clone();
+    let segment = Segment::create_private(layout, &run.segment.description().unwrap()).unwrap();
+    checkpoint.restore(&segment, run.payload.schema(), |_, number, _| Some(number)).unwrap();
+    let words = |segment: &Segment, region| segment.words(region).iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
+    assert_eq!(words(&segment, Region::Tree), words(&run.segment, Region::Tree));
+    let rows = |segment: &Segment| {
+        let replay = shoal::replay::ReplayView::new(segment, run.payload.schema().clone());
+        let mut rows = Vec::new();
+        let taken: Result<(), ()> = replay.for_each_transition(Zero::Unfinished, |record, words| {
+            rows.push((record, words.to_vec()));
+            Ok(())
+        });
+        taken.map(|()| (rows, replay.counts()))
+    };
+    assert_eq!(rows(&segment), rows(&run.segment));
+    for board in [Segment::parameter_board, Segment::learner_board] {
+        let read = |segment| {
+            let mut values = vec![0.0; board(segment).len()];
+            board(segment).read(&mut values).map(|found| (found, values))
+        };
+        assert_eq!(read(&segment), read(&run.segment));
+        assert!(read(&segment).is_some());
+    }
+    let slots = [&segment, &run.segment].map(|segment| segment.processes().slot(0));
+    assert_eq!(slots[0].counters().all(), slots[1].counters().all());
+    assert_eq!((slots[0].restarts(), slots[0].generation()), (slots[1].restarts(), slots[1].generation()));
+    let control = [&segment, &run.segment].map(|segment| segment.control());
+    for word in [shoal::segment::control::Control::env_steps, shoal::segment::control::Control::updates] {
+        assert_eq!(word(control[0]).load(Ordering::Relaxed), word(control[1]).load(Ordering::Relaxed));
+    }
+}
+
+#[test]
+fn what_is_restored_is_what_was_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path().join("checkpoints"));
+    // More than fit, so that slots have been claimed more than once.
+    let run = run_with(3 * CAPACITY as u32 / 2, 100);
+    let (path, bytes) = checkpoints.write(content(&run)).unwrap();
+    let checkpoint = checkpoints.newest().unwrap();
+    assert_eq!(checkpoint.path(), path);
+    assert_eq!((checkpoint.manifest().env_steps, checkpoint.manifest().updates, checkpoint.manifest().sequence), (100, 50, 1));
+    assert_eq!(checkpoint.manifest().memory, json!({ "wall_s": 1.5 }));
+    assert!(bytes > 0 && bytes <= content(&run).bytes() + 4_096, "{bytes} of at most {}", content(&run).bytes());
+    assert_restores(&checkpoint, &run);
+}
+
+#[test]
+fn a_writer_killed_at_any_system_call_leaves_the_checkpoint_before_or_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+    let retention = Retention { last: 1, best: false, every_steps: None };
+    let run = run_with(CAPACITY as u32, 100);
+    checkpoints.write(content(&run)).unwrap();
+    let traced = Traced::start(|| {
+        || {
+            checkpoints.write(content(&run)).expect("a second checkpoint");
+            checkpoints.prune(retention);
+        }
+    });
+    let (mut stops, mut seen) = (0, [false; 3]);
+    while traced.next_system_call() {
+        stops += 1;
+        // What a kill would leave at this moment is what is there: nothing but system calls changes files.
+        let newest = checkpoints.newest().unwrap_or_else(|error| panic!("after {stops} stops: {error}"));
+        assert_restores(&newest, &run);
+        let sequence = newest.manifest().sequence;
+        seen[0] |= sequence == 1;
+        seen[1] |= sequence == 2 && checkpoints.list().len() == 2;
+        seen[2] |= sequence == 2 && checkpoints.list().len() == 1;
+    }
+    assert!(stops > 50 && seen == [true; 3], "{stops} stops, {seen:?}");
+    drop(traced);
+    support::traced::report(&format!("a checkpoint is written: {stops} stops at system calls, a whole checkpoint at each"));
+}
+
+#[test]
+fn what_a_killed_writer_left_is_no_checkpoint_and_goes_with_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+    let run = run_with(8, 100);
+    assert!(matches!(checkpoints.newest(), Err(CheckpointError::NoneYet { .. })));
+    std::fs::create_dir(folder.path().join(".partial-000001")).unwrap();
+    std::fs::write(folder.path().join(".partial-000001/replay.shoal"), "half").unwrap();
+    std::fs::create_dir(folder.path().join("notes")).unwrap();
+    assert!(matches!(checkpoints.newest(), Err(CheckpointError::NoneYet { .. })));
+    checkpoints.write(content(&run)).unwrap();
+    let mut names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["000001-step100", "notes"]);
+}
+
+#[test]
+fn the_newest_the_best_and_the_first_of_each_period_are_kept() {
+    let kept = |retention: Retention| {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+        let run = run_with(8, 0);
+        for (env_steps, best) in [(40, None), (90, Some(80)), (110, Some(80)), (190, Some(150)), (240, Some(150)), (290, Some(150))] {
+            run.segment.control().env_steps().store(env_steps, Ordering::Relaxed);
+            checkpoints.write(Content { best_env_steps: best, ..content(&run) }).unwrap();
+            checkpoints.prune(retention);
+        }
+        let steps = |path: std::path::PathBuf| RunCheckpoint::open(&path).unwrap().manifest().env_steps;
+        checkpoints.list().into_iter().map(steps).collect::<Vec<_>>()
+    };
+    let last = Retention { last: 2, best: false, every_steps: None };
+    assert_eq!(kept(last), [240, 290]);
+    assert_eq!(kept(Retention { best: true, ..last }), [190, 240, 290]);
+    assert_eq!(kept(Retention { every_steps: Some(100), ..last }), [40, 110, 240, 290]);
+}
+
+#[test]
+fn a_checkpoint_of_another_format_or_another_shape_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+    let run = run_with(8, 100);
+    let (path, _) = checkpoints.write(content(&run)).unwrap();
+    let other = Segment::create_private(
+        support::run::layout(Sizes { capacity: CAPACITY, network_parameters: 100, ..Sizes::default() }, run.payload.schema()),
+        &run.segment.description().unwrap(),
+    );
+    let error = checkpoints.newest().unwrap().restore(&other.unwrap(), run.payload.schema(), |_, number, _| Some(number)).unwrap_err();
+    assert!(error.to_string().contains("another length"), "{error}");
+    let manifest = std::fs::read_to_string(path.join("manifest.json")).unwrap().replace("\"format\": 1", "\"format\": 7");
+    std::fs::write(path.join("manifest.crc32c"), format!("{:08x}", crc32c::crc32c(manifest.as_bytes()))).unwrap();
+    std::fs::write(path.join("manifest.json"), manifest).unwrap();
+    let error = checkpoints.newest().unwrap_err().to_string();
+    assert!(error.contains("format 7") && error.contains("format 1"), "{error}");
+}

@@ -1,0 +1,256 @@
+//! A run goes on from a checkpoint, whatever ended it, and says what it cannot go on from. Driven as real binaries.
+
+mod run_support;
+
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+use run_support::{Supervised, checkpoints_in, start, start_preset};
+use serde_json::Value;
+use shoal::checkpoint::{Policy, RunCheckpoint};
+
+fn count(line: &Value, key: &str) -> u64 {
+    line[key].as_u64().unwrap_or(0)
+}
+
+fn bits(folder: &Path) -> Vec<u32> {
+    let policy = Policy::load(&folder.join("weights/last.safetensors")).unwrap();
+    policy.parameters.iter().map(|value| value.to_bits()).collect()
+}
+
+fn steps_of(checkpoint: &Path) -> u64 {
+    RunCheckpoint::open(checkpoint).unwrap().manifest().env_steps
+}
+
+/// What a run that `begin` starts ends with when nobody disturbs it, and when it is killed after a checkpoint and goes on.
+fn undisturbed_and_killed(begin: impl Fn() -> Supervised) -> [(Vec<u32>, Vec<Value>, Value); 2] {
+    [false, true].map(|is_killed| {
+        let mut run = begin();
+        if is_killed {
+            let folder = run.run_folder();
+            run.wait_until("a checkpoint", || !checkpoints_in(&folder).is_empty());
+            run.kill();
+            run.resume(&[]);
+        }
+        assert!(run.wait().success(), "{}", run.output());
+        let kept = |line: &Value| ["env_steps", "version", "kind", "return_mean", "confirms_goal"].map(|key| line[key].clone());
+        let mut evaluations: Vec<Value> = run.evaluations().iter().map(|line| kept(line).into_iter().collect()).collect();
+        // Those after the checkpoint were played twice.
+        evaluations.sort_by_key(|line| line[0].as_u64());
+        evaluations.dedup();
+        let mut last = run.metrics().pop().unwrap();
+        let figures = ["env_steps", "updates", "episodes", "inserted", "sampled", "replay_size", "parameter_version"];
+        last.as_object_mut().unwrap().retain(|key, _| figures.contains(&key.as_str()));
+        (bits(&run.run_folder()), evaluations, last)
+    })
+}
+
+const SYNCHRONOUS: [&str; 3] = ["actor.count=0", "checkpoint.synchronous_interval_steps=1500", "evaluator.synchronous_interval_steps=2000"];
+
+fn assert_same(begin: impl Fn() -> Supervised) {
+    let [undisturbed, killed] = undisturbed_and_killed(begin);
+    assert_eq!(undisturbed.2, killed.2);
+    assert_eq!(undisturbed.1, killed.1);
+    assert!(undisturbed.0 == killed.0, "other parameters");
+}
+
+#[test]
+fn a_synchronous_run_that_was_killed_ends_as_one_that_was_not_bit_for_bit() {
+    let changes = ["run.stop_env_steps=9000", "algorithm.n_step=3", "run.seed=5"];
+    assert_same(|| start(&[&SYNCHRONOUS[..], &changes[..]].concat()));
+}
+
+#[test]
+fn so_does_one_that_learns_from_frames() {
+    let changes = [
+        "run.stop_env_steps=5000",
+        "run.stop_eval_return=\"none\"",
+        "network.convolutions=[[4, 8, 4]]",
+        "network.hidden=[16]",
+        "evaluator.episodes=2",
+        "evaluator.confirm_episodes=2",
+        "replay.capacity=3000",
+        "replay.min_size=500",
+        "learner.batch_size=16",
+        "replay.samples_per_insert=2.0",
+    ];
+    assert_same(|| start_preset("rally_dqn", &[&SYNCHRONOUS[..], &changes[..]].concat()));
+}
+
+#[test]
+fn so_does_one_that_learns_from_fragments_and_normalises_what_it_sees() {
+    let changes = ["run.stop_env_steps=12000", "run.stop_eval_return=\"none\"", "algorithm.normalise_observations=true"];
+    assert_same(|| start_preset("cartpole_ppo", &[&SYNCHRONOUS[..], &changes[..]].concat()));
+}
+
+#[test]
+fn a_killed_run_goes_on_with_its_replay_its_weights_and_its_files() {
+    let mut run = start(&["checkpoint.interval_s=0.3", "checkpoint.keep_last=1"]);
+    run.wait_for_log("checkpoint 000003");
+    run.kill();
+    let before = std::fs::read_to_string(run.run_folder().join("metrics.jsonl")).unwrap();
+    let [newest] = <[_; 1]>::try_from(run.checkpoints()).expect("one is kept");
+    let steps = steps_of(&newest);
+    run.resume(&["--set", "learner.learning_rate=0.0005", "--set", "checkpoint.interval_s=none"]);
+    run.wait_for_log("goes on from checkpoint");
+    let lines = before.lines().count();
+    run.wait_for("the first metrics", |_| true);
+    let file = run.run_folder().join("metrics.jsonl");
+    run.wait_until("more lines", || std::fs::read_to_string(&file).unwrap().lines().count() > lines + 2);
+    let after = run.metrics();
+    let first = &after[lines];
+    let last_before: Value = serde_json::from_str(before.lines().last().unwrap()).unwrap();
+    assert!(count(first, "env_steps") >= steps, "{first}");
+    assert!(count(first, "inserted") > 0 && count(first, "replay_size") >= count(&after[0], "replay_size"));
+    assert!(count(first, "parameter_version") > 10, "the numbers of publications go on: {first}");
+    assert!(first["wall_s"].as_f64() > Some(0.3) && first["wall_s"].as_f64() < last_before["wall_s"].as_f64().map(|s| s + 60.0));
+    assert!(first["env_steps_per_s"].as_f64() < Some(1e6), "what was before is no speed: {first}");
+    let config = std::fs::read_to_string(run.run_folder().join("config.toml")).unwrap();
+    assert!(config.contains("learning_rate = 0.0005"), "{config}");
+    assert!(std::fs::read_to_string(run.run_folder().join("metrics.jsonl")).unwrap().starts_with(&before));
+    let record: Value = serde_json::from_slice(&std::fs::read(run.run_folder().join("run.json")).unwrap()).unwrap();
+    assert_eq!((count(&record, "resumptions"), count(&record, "supervisor_pid")), (1, u64::from(run.pid())));
+    let charts = run.folder.path().join("runs/tensorboard").join(run.run_folder().canonicalize().unwrap().file_name().unwrap());
+    assert_eq!(std::fs::read_dir(charts).unwrap().count(), 2);
+    run.signal(Signal::SIGTERM);
+    run.wait();
+}
+
+#[test]
+fn a_run_that_ended_may_go_on_for_longer() {
+    let mut run = start(&["run.stop_env_steps=3000", "checkpoint.interval_s=600"]);
+    assert!(run.wait().success());
+    let steps = count(&run.metrics().pop().unwrap(), "env_steps");
+    assert_eq!(run.checkpoints().iter().map(|path| steps_of(path)).collect::<Vec<_>>(), [steps]);
+    run.resume(&["--set", "run.stop_env_steps=6000"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let last = run.metrics().pop().unwrap();
+    assert!(count(&last, "env_steps") >= 6000, "{last}");
+    assert_eq!(run.checkpoints().len(), 2);
+}
+
+#[test]
+fn without_its_replay_a_run_goes_on_with_an_empty_one() {
+    let mut run = start(&["run.stop_env_steps=3000", "checkpoint.interval_s=600", "checkpoint.replay=false"]);
+    assert!(run.wait().success());
+    assert!(!run.checkpoints()[0].join("replay.shoal").exists());
+    run.resume(&["--set", "run.stop_env_steps=5000"]);
+    assert!(run.wait().success(), "{}", run.output());
+    assert!(run.log().contains("with an empty replay"), "{}", run.log());
+    let last = run.metrics().pop().unwrap();
+    assert!(count(&last, "env_steps") >= 5000 && count(&last, "replay_size") <= 2100, "{last}");
+}
+
+#[test]
+fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_not_with_one_that_ended() {
+    let auto = ["run.resume=auto", "checkpoint.interval_s=0.3"];
+    let mut run = start(&auto);
+    run.wait_for_log("checkpoint 000001");
+    run.kill();
+    let runs = run.folder.path().join("runs");
+    run.start_again(&auto);
+    run.wait_for_log("goes on from checkpoint");
+    assert_eq!(folders_in(&runs), 1);
+    run.signal(Signal::SIGTERM);
+    run.wait();
+    run.start_again(&auto);
+    run.wait_until("a folder of its own", || folders_in(&runs) == 2);
+    run.signal(Signal::SIGTERM);
+    run.wait();
+}
+
+fn folders_in(runs: &Path) -> usize {
+    let entries = std::fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.join("run.json").is_file() && !path.is_symlink()).count()
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_name_and_nothing_is_changed() {
+    let mut run = start(&["run.stop_env_steps=2000", "checkpoint.interval_s=600"]);
+    assert!(run.wait().success());
+    let before = std::fs::read(run.run_folder().join("run.json")).unwrap();
+    for (change, named) in [
+        ("network.hidden=[64]", "network.hidden"),
+        ("replay.capacity=30000", "replay.capacity"),
+        ("environment.id=Acrobot-v1", "environment.id"),
+        ("algorithm.n_step=2", "algorithm.n_step"),
+    ] {
+        run.resume(&["--set", change]);
+        assert!(!run.wait().success());
+        let said = run.output();
+        assert!(said.contains("cannot go on with another") && said.contains(named), "{said}");
+    }
+    run.resume(&["--set", "learner.learning_rat=1"]);
+    assert!(!run.wait().success());
+    assert!(run.output().contains("did you mean"), "a key is suggested");
+    assert_eq!(std::fs::read(run.run_folder().join("run.json")).unwrap(), before);
+}
+
+#[test]
+fn a_run_under_way_and_one_without_checkpoints_are_refused() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    let refused = run.resume_elsewhere();
+    assert!(refused.contains("is under way") && refused.contains(&run.pid().to_string()), "{refused}");
+    run.signal(Signal::SIGTERM);
+    run.wait();
+    run.resume(&[]);
+    assert!(!run.wait().success());
+    let said = run.output();
+    assert!(said.contains("has no complete checkpoint") && said.contains("checkpoint.interval_s"), "{said}");
+}
+
+#[test]
+fn a_damaged_checkpoint_is_named_and_the_one_before_is_offered() {
+    let mut run = start(&["checkpoint.interval_s=0.2", "checkpoint.keep_last=2"]);
+    run.wait_for_log("checkpoint 000002");
+    run.signal(Signal::SIGTERM);
+    run.wait();
+    let real = |path: std::path::PathBuf| path.canonicalize().unwrap();
+    let [previous, newest] = <[_; 2]>::try_from(run.checkpoints()).expect("two are kept").map(real);
+    for name in ["manifest.json", "state.bin", "replay.shoal", "config.toml"] {
+        let path = newest.join(name);
+        let whole = std::fs::read(&path).unwrap();
+        let mut flipped = whole.clone();
+        flipped[whole.len() / 2] ^= 4;
+        for damaged in [&flipped[..], &whole[..whole.len() - 7], &[]] {
+            std::fs::write(&path, damaged).unwrap();
+            run.resume(&[]);
+            assert!(!run.wait().success(), "{name} is damaged");
+            let said = run.output();
+            assert!(said.contains(newest.file_name().unwrap().to_str().unwrap()), "{name}: {said}");
+            // What checks itself is found damaged when it is read, later.
+            let offered = said.contains(&format!("--from {}", previous.display()));
+            assert!(offered || name == "replay.shoal", "{name}: {said}");
+        }
+        std::fs::write(&path, whole).unwrap();
+    }
+    std::fs::remove_file(newest.join("state.bin")).unwrap();
+    run.resume(&["--from", previous.to_str().unwrap(), "--set", "run.stop_env_steps=1"]);
+    assert!(run.wait().success(), "{}", run.output());
+}
+
+#[test]
+fn a_supervisor_that_is_killed_again_and_again_never_loses_a_complete_checkpoint() {
+    let mut run = start(&["checkpoint.interval_s=0.05"]);
+    let mut steps = 0;
+    for kill in 0..12_u64 {
+        run.wait_for_log("checkpoint 0");
+        let before = run.checkpoints().len();
+        let folder = run.run_folder();
+        run.wait_until("another checkpoint", || checkpoints_in(&folder).len() != before || before == 2);
+        // Anywhere between two checkpoints, and in the middle of one.
+        std::thread::sleep(std::time::Duration::from_millis(7 * kill));
+        run.kill();
+        let newest = steps_of(run.checkpoints().last().expect("a checkpoint"));
+        assert!(newest >= steps, "{newest} after {steps}");
+        steps = newest;
+        run.resume(&[]);
+        let told = format!("{newest} environment steps");
+        run.wait_for_log(&told);
+    }
+    assert!(steps > 0);
+    run.signal(Signal::SIGTERM);
+    run.wait();
+    assert!(run.log().contains("is complete"), "{}", run.log());
+}
