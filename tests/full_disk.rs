@@ -192,3 +192,20 @@ fn weights_that_never_found_room_are_named_as_lost_and_the_run_fails() {
         assert!(!printed.contains("play it"), "{printed}");
     });
 }
+
+#[test]
+fn a_checkpoint_for_which_there_is_no_room_is_said_once_and_written_when_there_is() {
+    in_a_mount_namespace("a_checkpoint_for_which_there_is_no_room_is_said_once_and_written_when_there_is", || {
+        let mut run = OnSmallDisk::start("1m", &["checkpoint.interval_s=0.05"]);
+        run.wait_until_printed("a checkpoint takes up to");
+        let updates = run.segment().control().updates().load(Ordering::Relaxed);
+        run.wait_until("more updates", |run| run.segment().control().updates().load(Ordering::Relaxed) > updates + 200);
+        assert_eq!(run.printed().matches("a checkpoint takes up to").count(), 1, "{}", run.printed());
+        assert_eq!(names(&run.run.run_folder().join("checkpoints")), Vec::<String>::new());
+        run.make_room();
+        run.wait_until_printed("checkpoint 000001");
+        run.run.signal(Signal::SIGTERM);
+        run.run.wait();
+        assert!(run.printed().contains("go on "), "{}", run.printed());
+    });
+}

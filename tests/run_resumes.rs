@@ -5,9 +5,14 @@ mod run_support;
 use std::path::Path;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, checkpoints_in, start, start_preset};
+use run_support::{Supervised, checkpoints_in, segments_of, start, start_preset};
 use serde_json::Value;
+use shoal::algorithms::registry;
 use shoal::checkpoint::{Policy, RunCheckpoint};
+use shoal::config::Config;
+use shoal::environments;
+use shoal::replay::{ReplayView, Zero};
+use shoal::segment::Segment;
 
 fn count(line: &Value, key: &str) -> u64 {
     line[key].as_u64().unwrap_or(0)
@@ -117,21 +122,71 @@ fn a_killed_run_goes_on_with_its_replay_its_weights_and_its_files() {
 }
 
 #[test]
+fn a_killed_supervisor_loses_nothing_that_was_there() {
+    let mut run = start(&["checkpoint.interval_s=600", "actor.count=2"]);
+    run.wait_for("updates", |line| count(line, "updates") > 500);
+    // Its memory stays mapped here when its name is gone.
+    let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
+    run.kill();
+    let [checkpoint] = <[_; 1]>::try_from(run.checkpoints()).expect("the sentinel has written one");
+    assert!(run.log().contains("has all that was there"), "{}", run.log());
+    let checkpoint = RunCheckpoint::open(&checkpoint).unwrap();
+    let config = Config::parse(&checkpoint.config_toml().unwrap(), "config.toml", &[]).unwrap().config;
+    let schema = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap().schema();
+    let restored = Segment::create_private(segment.layout().clone(), &segment.description().unwrap()).unwrap();
+    checkpoint.restore(&restored, &schema, |_, _, slot| Some(slot)).unwrap();
+    let rows = |segment| {
+        let (replay, mut rows) = (ReplayView::new(segment, schema.clone()), Vec::new());
+        let taken: Result<(), ()> = replay.for_each_transition(Zero::Unfinished, |record, words| {
+            rows.push((record, words.to_vec()));
+            Ok(())
+        });
+        taken.map(|()| (rows, replay.counts()))
+    };
+    assert_eq!(rows(&restored), rows(&segment));
+    let [updates, env_steps] =
+        [segment.control().updates(), segment.control().env_steps()].map(|word| word.load(shoal::sync::Ordering::Relaxed));
+    assert_eq!((checkpoint.manifest().updates, checkpoint.manifest().env_steps), (updates, env_steps));
+    let mut state = vec![0.0; restored.learner_board().len()];
+    let (_, [_, published, ..]) = restored.learner_board().read(&mut state).unwrap();
+    assert_eq!(published, updates, "learners have published what they had learned last");
+    run.resume(&["--set", &format!("run.stop_env_steps={}", env_steps + 500)]);
+    assert!(run.wait().success(), "{}", run.output());
+}
+
+#[test]
 fn a_run_that_ended_may_go_on_for_longer() {
+    let always = "checkpoint.replay=always";
+    let mut run = start(&["run.stop_env_steps=3000", "checkpoint.interval_s=0.1", always]);
+    assert!(run.wait().success());
+    let size = |run: &Supervised| count(&run.metrics().pop().unwrap(), "replay_size");
+    let (before, steps) = (size(&run), count(&run.metrics().pop().unwrap(), "env_steps"));
+    assert_eq!(steps_of(run.checkpoints().last().unwrap()), steps);
+    let longer = format!("run.stop_env_steps={}", steps + 3000);
+    run.resume(&["--set", &longer, "--set", "checkpoint.replay=until_completed"]);
+    assert!(run.wait().success(), "{}", run.output());
+    assert!(size(&run) >= before + 2000, "with the replay");
+    // What a completed run leaves is small.
+    let [last] = <[_; 1]>::try_from(run.checkpoints()).expect("one is kept");
+    assert!(!last.join("replay.shoal").exists());
+}
+
+#[test]
+fn a_completed_run_may_go_on_with_an_empty_replay() {
     let mut run = start(&["run.stop_env_steps=3000", "checkpoint.interval_s=600"]);
     assert!(run.wait().success());
     let steps = count(&run.metrics().pop().unwrap(), "env_steps");
     assert_eq!(run.checkpoints().iter().map(|path| steps_of(path)).collect::<Vec<_>>(), [steps]);
-    run.resume(&["--set", "run.stop_env_steps=6000"]);
+    run.resume(&["--set", &format!("run.stop_env_steps={}", steps + 3000)]);
     assert!(run.wait().success(), "{}", run.output());
     let last = run.metrics().pop().unwrap();
-    assert!(count(&last, "env_steps") >= 6000, "{last}");
-    assert_eq!(run.checkpoints().len(), 2);
+    assert!(count(&last, "env_steps") >= steps + 3000, "{last}");
+    assert_eq!(run.checkpoints().len(), 1);
 }
 
 #[test]
 fn without_its_replay_a_run_goes_on_with_an_empty_one() {
-    let mut run = start(&["run.stop_env_steps=3000", "checkpoint.interval_s=600", "checkpoint.replay=false"]);
+    let mut run = start(&["run.stop_env_steps=3000", "checkpoint.interval_s=600", "checkpoint.replay=never"]);
     assert!(run.wait().success());
     assert!(!run.checkpoints()[0].join("replay.shoal").exists());
     run.resume(&["--set", "run.stop_env_steps=5000"]);

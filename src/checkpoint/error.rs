@@ -154,6 +154,17 @@ pub enum WeightsError {
     },
 }
 
+impl CheckpointError {
+    /// What kind of trouble it is, in words that are the same whenever it comes again.
+    pub fn cause(&self) -> String {
+        match self {
+            Self::NoRoom { .. } => io::ErrorKind::StorageFull.to_string(),
+            Self::Write { source, .. } | Self::Read { source, .. } => source.kind().to_string(),
+            other => other.to_string(),
+        }
+    }
+}
+
 /// Why a checkpoint cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -169,7 +180,7 @@ pub enum CheckpointError {
     /// The disk is too full for another.
     #[error(
         "a checkpoint takes up to {needed} bytes and `{}` has room for {free}: free some, lower checkpoint.keep_last, or set \
-         checkpoint.replay to false",
+         checkpoint.replay to \"never\"",
         folder.display()
     )]
     NoRoom {

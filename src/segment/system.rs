@@ -13,9 +13,27 @@ pub use super::object::{is_shared, remove, remove_if_dead};
 /// The child dies with its parent (`PR_SET_PDEATHSIG`), starts with no signal blocked, and leaves with `_exit`, so
 /// that no destructor of the parent runs in it. To be called from a single-threaded process only.
 pub fn fork_child(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
+    fork_follower(AfterParent::Dies, body)
+}
+
+/// What becomes of a child whose parent dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterParent {
+    /// The kernel kills it.
+    Dies,
+    /// The kernel sends it SIGTERM, which it may take as a request to leave.
+    IsAskedToLeave,
+}
+
+/// Fork a child as [`fork_child`] does, of which becomes what `after` says when its parent dies.
+pub fn fork_follower(after: AfterParent, body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     let parent = nix::unistd::getpid();
+    let signal = match after {
+        AfterParent::Dies => rustix::process::Signal::KILL,
+        AfterParent::IsAskedToLeave => rustix::process::Signal::TERM,
+    };
     fork_survivor(|| {
-        let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+        let _ = rustix::process::set_parent_process_death_signal(Some(signal));
         // The parent may have died before the request was registered.
         if getppid() != parent { 1 } else { body() }
     })

@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::append::AppendFile;
 use super::evaluation::Statistics;
-use super::{Evaluation, EvaluationKind, TelemetryError};
+use super::{EvaluatedWeights, Evaluation, EvaluationKind, TelemetryError};
 
 /// A file of JSON objects, one per line and per `write(2)`.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl JsonLines {
 }
 
 /// One line of `evaluations.jsonl`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EvaluationLine {
     wall_s: f64,
     env_steps: u64,
@@ -56,6 +56,23 @@ pub struct EvaluationLine {
     confirms_goal: bool,
     #[serde(flatten)]
     statistics: Statistics,
+}
+
+impl EvaluationLine {
+    /// The weights that were played, and what that said.
+    pub fn weights(&self) -> EvaluatedWeights {
+        EvaluatedWeights { version: self.version, env_steps: self.env_steps, kind: self.kind, statistics: self.statistics }
+    }
+
+    /// Whether it made the weights the best so far.
+    pub fn is_best(&self) -> bool {
+        self.is_best
+    }
+
+    /// Whether it confirmed the goal of the run.
+    pub fn confirms_goal(&self) -> bool {
+        self.confirms_goal
+    }
 }
 
 impl From<&Evaluation> for EvaluationLine {

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::append::AppendFile;
 use super::bottleneck::{self, Context};
@@ -20,7 +19,7 @@ use super::play_command::Program;
 use super::run_record::Finished;
 use super::summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary};
 use super::tensorboard::TensorBoard;
-use super::{Console, Evaluation, Progress, RunFolder, Snapshot, TelemetryError};
+use super::{Console, Evaluation, Progress, Remembered, RunFolder, Snapshot, TelemetryError};
 
 /// How long the end of the program waits for a slow reader of standard error.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
@@ -64,21 +63,6 @@ pub struct Sinks {
     best_evaluation: Option<EvaluatedWeights>,
     newest_evaluation: Option<EvaluatedWeights>,
     goal: Option<Goal>,
-}
-
-/// What a recorder knows of a run, for whoever goes on recording it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Remembered {
-    /// Environment steps of that moment.
-    pub env_steps: u64,
-    /// How many evaluations there were.
-    pub evaluations: EvaluationCounts,
-    /// The best weights.
-    pub best: Option<EvaluatedWeights>,
-    /// The weights that were evaluated last.
-    pub newest: Option<EvaluatedWeights>,
-    /// Evaluations that reached the goal and were not confirmed.
-    pub unconfirmed: u64,
 }
 
 impl Sinks {
@@ -294,6 +278,14 @@ struct Files {
 
 fn read_config(folder: &RunFolder) -> Result<String, TelemetryError> {
     fs::read_to_string(folder.config()).map_err(TelemetryError::file("read", &folder.config()))
+}
+
+/// Notes in the `run.log` of a run that nobody records any more what happened.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn note(folder: &RunFolder, text: &str) -> Result<(), TelemetryError> {
+    AppendFile::continue_lines(&folder.log())?.append(format!("{:.3} {text}\n", Timestamp::now()).as_bytes())
 }
 
 /// A file that may fail for a while.

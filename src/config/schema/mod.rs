@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use actor::ActorConfig;
 pub use algorithm::{AlgorithmConfig, Exploration, Loss, Surrogate};
 pub use auto_encoder::AutoEncoderConfig;
-pub use checkpoint::CheckpointConfig;
+pub use checkpoint::{CheckpointConfig, KeepReplay};
 pub use environment::EnvironmentConfig;
 pub use evaluator::EvaluatorConfig;
 pub use fragments::{FragmentsConfig, OnFull};

@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::SupervisorError;
 use super::watch::has_ended;
-use crate::checkpoint::{Checkpoints, Content, Retention};
+use crate::checkpoint::{CheckpointError, Checkpoints, Content, Retention};
 use crate::config::Config;
+use crate::config::schema::CheckpointConfig;
 use crate::machine::readable_bytes;
 use crate::segment::control::Control;
 use crate::segment::system;
@@ -41,7 +42,7 @@ struct Writing {
     pid: Pid,
     /// Readable once the process has ended.
     descriptor: OwnedFd,
-    outcome: IpcReceiver<Result<Written, String>>,
+    outcome: IpcReceiver<Result<Written, Failed>>,
 }
 
 /// A complete checkpoint.
@@ -55,6 +56,21 @@ pub(super) struct Written {
     pub(super) seconds: f64,
 }
 
+/// Why there is none.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Failed {
+    /// The same words whenever the same trouble comes again.
+    pub(super) cause: String,
+    /// For people.
+    pub(super) message: String,
+}
+
+impl From<&CheckpointConfig> for Retention {
+    fn from(table: &CheckpointConfig) -> Self {
+        Self { last: table.keep_last, best: table.keep_best, every_steps: table.keep_every_steps }
+    }
+}
+
 impl fmt::Display for Written {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, bytes, seconds } = self;
@@ -66,7 +82,7 @@ impl CheckpointWriter {
     /// The writer of a run with this configuration and folder.
     pub(super) fn new(config: &Config, folder: &RunFolder) -> Self {
         let table = &config.checkpoint;
-        let retention = Retention { last: table.keep_last, best: table.keep_best, every_steps: table.keep_every_steps };
+        let retention = Retention::from(table);
         let interval = table.interval_s.filter(|_| config.actor.count > 0).map(Duration::from_secs_f64);
         let next = Instant::now() + interval.unwrap_or_default();
         Self { checkpoints: Checkpoints::new(folder.checkpoints()), retention, interval, next, writing: None }
@@ -100,7 +116,8 @@ impl CheckpointWriter {
             // Whoever ends the run waits for its last checkpoint, and the terminal's Ctrl+C is for the supervisor.
             let _ = system::ignore_signals_of_the_run();
             let _ = nice(POLITENESS);
-            let written = checkpoints.write(content).map_err(|error| error.to_string()).map(|(path, bytes)| Written {
+            let failed = |error: CheckpointError| Failed { cause: error.cause(), message: error.to_string() };
+            let written = checkpoints.write(content).map_err(failed).map(|(path, bytes)| Written {
                 name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
                 bytes,
                 seconds: began.elapsed().as_secs_f64(),
@@ -114,11 +131,12 @@ impl CheckpointWriter {
     }
 
     /// What became of the one under way, once that is known: it is complete, or why it is not.
-    pub(super) fn ended(&mut self) -> Option<Result<Written, String>> {
+    pub(super) fn ended(&mut self) -> Option<Result<Written, Failed>> {
         let Writing { pid, outcome, .. } = self.writing.take_if(|writing| has_ended(&writing.descriptor))?;
         let _ = waitpid(pid, None);
         self.next = Instant::now() + self.interval.unwrap_or_default();
-        let killed = || Err("whoever wrote a checkpoint was killed".into());
+        let message = "whoever wrote a checkpoint was killed".to_owned();
+        let killed = || Err(Failed { cause: message.clone(), message });
         let written = outcome.try_recv().unwrap_or_else(|_| killed());
         if written.is_ok() {
             self.checkpoints.prune(self.retention);
@@ -126,8 +144,13 @@ impl CheckpointWriter {
         Some(written)
     }
 
+    /// Keep the newest alone, but for what is kept for another reason.
+    pub(super) fn keep_one(&self) {
+        self.checkpoints.prune(Retention { last: 1, ..self.retention });
+    }
+
     /// Wait for the end of the one under way.
-    pub(super) fn wait(&mut self) -> Option<Result<Written, String>> {
+    pub(super) fn wait(&mut self) -> Option<Result<Written, Failed>> {
         while self.writing.is_some() {
             if let Some(ended) = self.ended() {
                 return Some(ended);

@@ -14,6 +14,7 @@ mod plan;
 mod preflight;
 mod remarks;
 mod resumption;
+mod salvage;
 mod sentinel;
 mod session;
 mod standstill;

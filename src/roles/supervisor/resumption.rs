@@ -13,8 +13,11 @@ use crate::config::{Config, ConfigErrors, Loaded, Resume, changes_that_do_not_fi
 use crate::rendezvous::Registry;
 use crate::roles::run_name::{RunName, RunNameError};
 use crate::segment::processes::Role;
-use crate::segment::{Description, LayoutParameters, Segment};
+use crate::segment::{Description, LayoutParameters, Segment, system};
 use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};
+
+/// Time between two looks whether a killed run has been salvaged.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Why a run cannot go on.
 #[derive(Debug, Error)]
@@ -82,6 +85,7 @@ impl Resumption {
         if let Some(pid) = supervisor_of(&folder) {
             return Err(ResumeError::Running { folder: folder.path().into(), pid });
         }
+        wait_for_salvage(&folder)?;
         let checkpoint = from.map_or_else(|| Checkpoints::new(folder.checkpoints()).newest(), RunCheckpoint::open)?;
         let memory = serde_json::from_value(checkpoint.manifest().memory.clone());
         let memory = memory.map_err(|error| CheckpointError::Damaged { path: checkpoint.path().into(), problem: error.to_string() })?;
@@ -99,6 +103,9 @@ impl Resumption {
         let Some(newest) = folders_of(config.run.folder.as_ref(), &run_name(config)).pop() else { return Ok(None) };
         let folder = RunFolder::open(&newest)?;
         let was_killed = folder.record()?.finished.is_none() && supervisor_of(&folder).is_none();
+        if was_killed {
+            wait_for_salvage(&folder)?;
+        }
         if !was_killed || Checkpoints::new(folder.checkpoints()).list().is_empty() {
             return Ok(None);
         }
@@ -195,6 +202,17 @@ impl Resumption {
 /// The name under which the folders of the runs of a configuration are found.
 pub(super) fn run_name(config: &Config) -> String {
     format!("{}-seed{}", config.run.name, config.run.seed)
+}
+
+/// Wait until the sentinel of a killed supervisor has written what was there: as long as it does, it is a member of the run.
+fn wait_for_salvage(folder: &RunFolder) -> Result<(), ResumeError> {
+    let pid = folder.record()?.supervisor_pid;
+    let Some(entry) = Registry::existing().and_then(|registry| registry.find(pid).ok()) else { return Ok(()) };
+    let is_of_it = Path::new(&entry.record.run_folder).file_name() == Some(folder.id().as_ref());
+    while is_of_it && system::is_shared(&entry.record.segment) && !system::stop_requested() {
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
 }
 
 /// The supervisor of the run in `folder`, if it lives.

@@ -1,7 +1,7 @@
 //! The sentinel: a tiny process that does nothing until the supervisor is gone, and then removes what is left.
 //!
-//! The kernel kills the supervisor's children with it, but nobody would remove the shared-memory object, the socket and
-//! the registry entry after `kill -9`. The sentinel is in a session of its own, so that a signal to the process group
+//! The kernel ends the supervisor's children with it, but nobody would remove the shared-memory object, the socket and
+//! the registry entry after `kill -9`, nor write what a run with checkpoints goes on from. The sentinel is in a session of its own, so that a signal to the process group
 //! of the run does not reach it.
 
 use std::path::PathBuf;
@@ -13,6 +13,7 @@ use nix::unistd::{Pid, getpid, getppid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
+use super::salvage::Salvage;
 use crate::segment::{Segment, SegmentError, system};
 
 /// How long the children of a dead supervisor may take to disappear.
@@ -23,15 +24,23 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Sentinel(Pid);
 
 impl Sentinel {
-    /// Fork the sentinel of this process. It removes the segment and the files at `paths`.
-    pub(super) fn fork(segment: &Segment, paths: &[PathBuf]) -> Result<Self, SegmentError> {
+    /// Fork the sentinel of this process. It does what `salvage` says, if anything, and removes the segment and the files at `paths`.
+    pub(super) fn fork(segment: &Segment, paths: &[PathBuf], salvage: Option<Salvage<'_>>) -> Result<Self, SegmentError> {
         let supervisor = getpid();
         let name = segment.name().to_owned();
         let sentinel = system::fork_survivor(|| {
-            segment.retire();
+            segment.disown();
+            if salvage.is_none() {
+                segment.retire();
+            }
             let _ = nix::unistd::setsid();
             let _ = system::ignore_signals_of_the_run();
             wait_for_end_of(supervisor);
+            if let Some(salvage) = salvage {
+                salvage.run(segment);
+                // As long as it was a member of the run, nobody took the segment for left behind, and who goes on waited.
+                segment.retire();
+            }
             // Readers may still have it open; live members of the run must not lose its name.
             let deadline = std::time::Instant::now() + PATIENCE;
             while !system::remove_if_dead(&name) && std::time::Instant::now() < deadline {

@@ -2,6 +2,8 @@
 
 mod checkpoints;
 
+pub(super) use checkpoints::checkpoint_content;
+
 use std::time::{Duration, Instant};
 
 use ipc_channel::TryRecvError;
@@ -18,6 +20,7 @@ use super::leaving::Leaving;
 use super::observe::Observer;
 use super::plan::Plan;
 use super::resumption::{Memory, Resumption, run_name};
+use super::salvage::Salvage;
 use super::sentinel::Sentinel;
 use super::standstill::Standstill;
 use super::watch::{Death, Watched, has_ended};
@@ -31,7 +34,8 @@ use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::membership::{Membership, View};
 use crate::segment::processes::{ProcessSlot, Role};
-use crate::segment::{Description, Segment, system};
+use crate::segment::system::{self, AfterParent};
+use crate::segment::{Description, Segment};
 use crate::telemetry::bottleneck::Context;
 use crate::telemetry::{Console, Evaluation, RunFolder, Settings, Sinks, Snapshot, StopReason};
 
@@ -108,7 +112,9 @@ impl Session {
             program_version: description.program_version.clone(),
         };
         let announcement = registry.reserve(&record)?;
-        let sentinel = Sentinel::fork(&segment, announcement.paths())?;
+        let checkpoints = CheckpointWriter::new(config, &folder);
+        let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: &prepared, folder: &folder });
+        let sentinel = Sentinel::fork(&segment, announcement.paths(), salvage)?;
         let listener = Listener::bind(&record.socket)?;
         announcement.publish(&record)?;
         let settings = Settings {
@@ -118,7 +124,6 @@ impl Session {
             goal: config.run.stop_eval_return,
         };
         let mut observer = Observer::new(prepared.started, plan.layout.parameters().processes, prepared.algorithm.metrics());
-        let checkpoints = CheckpointWriter::new(config, &folder);
         let sinks = match resumption.map(Resumption::memory) {
             None => Sinks::create(folder, console, settings)?,
             Some(Memory { wall_s, training_s, remembered }) => {
@@ -212,7 +217,9 @@ impl Session {
             generation,
             reports,
         };
-        let pid = system::fork_child(|| child.run(&planned))?;
+        // Whoever salvages what was there wants to have all of it.
+        let after = if self.checkpoints.is_enabled() { AfterParent::IsAskedToLeave } else { AfterParent::Dies };
+        let pid = system::fork_follower(after, || child.run(&planned))?;
         self.watched[index].started(pid, stack_file).map_err(|error| system("opening a pidfd")(error.into()))
     }
 

@@ -1,0 +1,47 @@
+//! What a recorder knows of a run, for whoever goes on recording it.
+
+use serde::{Deserialize, Serialize};
+
+use super::jsonl::EvaluationLine;
+use super::{EvaluatedWeights, EvaluationCounts, EvaluationKind, RunFolder};
+
+/// What is known of a run at some moment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// Environment steps of that moment.
+    pub env_steps: u64,
+    /// How many evaluations there were.
+    pub evaluations: EvaluationCounts,
+    /// The best weights.
+    pub best: Option<EvaluatedWeights>,
+    /// The weights that were evaluated last.
+    pub newest: Option<EvaluatedWeights>,
+    /// Evaluations that reached the goal and were not confirmed.
+    pub unconfirmed: u64,
+}
+
+impl Remembered {
+    /// What the files in `folder` tell of a run with this `goal` that has taken `env_steps`: all that its recorder knew, but for what it
+    /// could not write.
+    pub fn of_files(folder: &RunFolder, goal: Option<f64>, env_steps: u64) -> Self {
+        let text = std::fs::read_to_string(folder.evaluations()).unwrap_or_default();
+        let mut remembered = Self { env_steps, ..Self::default() };
+        let mut proposed = false;
+        for line in text.lines().filter_map(|line| serde_json::from_str::<EvaluationLine>(line).ok()) {
+            let evaluated = line.weights();
+            remembered.evaluations.count(evaluated.kind);
+            remembered.newest = Some(evaluated);
+            if line.is_best() {
+                remembered.best = remembered.newest;
+            }
+            let reached = evaluated.statistics.return_mean.zip(goal).is_some_and(|(mean, goal)| mean >= goal);
+            match evaluated.kind {
+                EvaluationKind::Routine => proposed = reached,
+                EvaluationKind::Confirmation => {
+                    remembered.unconfirmed += u64::from(std::mem::take(&mut proposed) && !line.confirms_goal());
+                }
+            }
+        }
+        remembered
+    }
+}
