@@ -62,7 +62,10 @@ impl Checkpoints {
     /// There is no room, or the system would not write it; nothing is left of it then.
     pub fn write(&self, content: Content<'_>) -> Result<(PathBuf, u64), CheckpointError> {
         let failed = |source| CheckpointError::Write { folder: self.folder.clone(), source };
-        fs::create_dir_all(&self.folder).map_err(failed)?;
+        // The folder of the run is there, or it was moved away, and is not to be made again in its old place.
+        if !self.folder.is_dir() {
+            fs::create_dir(&self.folder).map_err(failed)?;
+        }
         self.remove_partial();
         let (needed, free) = (content.bytes(), free_bytes(&self.folder).map_err(failed)?);
         if free < needed {

@@ -142,7 +142,7 @@ impl ReplayFile {
         if self.header.frames > 0 && self.header.frame_words != stored {
             return Err(corrupt("its frames have another length than its fields"));
         }
-        let mut words = vec![0; usize::try_from(self.header.frame_words).unwrap_or(0)];
+        let mut words = vec![0; if self.header.frames > 0 { usize::try_from(stored).unwrap_or(0) } else { 0 }];
         for _ in 0..self.header.frames {
             let record = read_record(&mut self.input, &mut words).map_err(failed)?;
             if !replay.put_frame(&record, &words) {

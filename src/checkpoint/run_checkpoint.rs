@@ -112,15 +112,16 @@ impl Content<'_> {
     /// Fill `folder`, which is empty, and return what is in it and how many bytes that takes.
     pub(super) fn write(self, sequence: u64, folder: &Path) -> io::Result<(Manifest, u64)> {
         let description = self.segment.description().map_err(io::Error::other)?;
-        let mut files = Vec::new();
+        let (mut files, mut replay) = (Vec::new(), None);
         if self.with_replay {
             let file = File::create(folder.join(REPLAY))?;
             let bytes = replay_file::write(&ReplayView::new(self.segment, self.schema.clone()), self.zero, String::new(), &file)?;
-            file.sync_all()?;
             files.push(FileEntry { name: REPLAY.into(), bytes, crc32c: None });
+            replay = Some(file);
         }
-        // After the rows: a count that is ahead of them makes nothing young that is old.
+        // After the rows, so that none of them is one that was never counted; and at once, so that little has changed meanwhile.
         let state = SegmentState::of(self.segment, self.schema, self.incarnation);
+        replay.iter().try_for_each(File::sync_all)?;
         files.push(write_file(folder, STATE, |mut out| {
             bincode::serde::encode_into_std_write(&state, &mut out, bincode::config::legacy()).map(drop).map_err(io::Error::other)
         })?);
@@ -231,7 +232,7 @@ impl RunCheckpoint {
         fs::read_to_string(&path).map_err(|source| CheckpointError::Read { path, source })
     }
 
-    /// Put everything into `segment`, which nobody uses yet; `planned` as in [`SegmentState::restore`].
+    /// Put everything into `segment`, which nobody uses yet, or all but the rows; `planned` as in [`SegmentState::restore`].
     ///
     /// # Errors
     /// A file is damaged, or of another shape than the segment.
@@ -239,6 +240,7 @@ impl RunCheckpoint {
         &self,
         segment: &Segment,
         schema: &Schema,
+        with_replay: bool,
         planned: impl Fn(crate::segment::processes::Role, usize, usize) -> Option<usize>,
     ) -> Result<(), CheckpointError> {
         let damaged = |problem: String| CheckpointError::Damaged { path: self.path.clone(), problem };
@@ -250,7 +252,7 @@ impl RunCheckpoint {
         if !state.fits(segment) {
             return Err(damaged(format!("what learners had published in `{STATE}` is of another length than this run's")));
         }
-        if self.has_replay() {
+        if with_replay && self.has_replay() {
             ReplayFile::open(&self.path.join(REPLAY))?.fill(segment, schema.clone())?;
         } else {
             state.forget_rows();

@@ -105,9 +105,11 @@ impl SegmentState {
                 board.restore(*version, values, *notes);
             }
         };
-        put(&self.learners, Some(segment.learner_board()));
+        // What was published under a view of an earlier life is of no view of this one, or a learner could follow a leader that has not
+        // published yet.
+        put(&self.learners.as_ref().map(|saved| saved.without_note(0)), Some(segment.learner_board()));
         put(&self.parameters, Some(segment.parameter_board()));
-        put(&self.settled_statistics, segment.settled_statistics());
+        put(&self.settled_statistics.as_ref().map(|saved| saved.without_note(3)), segment.settled_statistics());
         for (slot, saved) in self.statistics.iter().enumerate() {
             put(saved, segment.statistics_board(slot));
         }
@@ -115,6 +117,13 @@ impl SegmentState {
 }
 
 impl SavedBoard {
+    /// The same with a note of 0, which no view has for its epoch.
+    fn without_note(&self, note: usize) -> Self {
+        let mut saved = self.clone();
+        saved.notes[note] = 0;
+        saved
+    }
+
     fn of(board: ParameterBoard<'_>) -> Option<Self> {
         let mut values = vec![0.0; board.len()];
         let (version, notes) = board.read(&mut values)?;

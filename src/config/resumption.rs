@@ -13,7 +13,9 @@ const FIXED: &[&str] = &[
     "environment.frame_stack",
     "environment.frames_per_observation",
     "algorithm.name",
+    "algorithm.gamma",
     "algorithm.n_step",
+    "algorithm.kl_target",
     "algorithm.entropy_temperature",
     "algorithm.normalise_observations",
     "algorithm.normalise_rewards",
@@ -24,9 +26,9 @@ const FIXED: &[&str] = &[
     "auto_encoder",
     "replay.capacity",
     "replay.prioritized",
+    "replay.min_size",
+    "replay.samples_per_insert",
     "fragments.length_steps",
-    "fragments.capacity",
-    "fragments.retained",
     "own",
 ];
 

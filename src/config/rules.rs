@@ -1,7 +1,7 @@
 //! The checks that concern several keys at once, each with the sentence that documents it.
 
 use super::key::Key;
-use super::schema::{Config, Engine, Exploration, FRAGMENT_ALGORITHMS, OnFull, TRANSITION_ALGORITHMS};
+use super::schema::{Config, Engine, Exploration, FRAGMENT_ALGORITHMS, KeepReplay, OnFull, TRANSITION_ALGORITHMS};
 
 /// One condition between keys.
 pub(crate) struct Rule {
@@ -158,6 +158,20 @@ pub(crate) const RULES: &[Rule] = &[
                 format!(
                     "network.engine \"cpu\" cannot compute on learner.device \"{device}\"; set network.engine to \"torch\" or \
                      learner.device to \"cpu\""
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &["checkpoint.synchronous_interval_steps", "checkpoint.replay"],
+        doc: "`checkpoint.synchronous_interval_steps` needs a `checkpoint.replay` other than `\"never\"`.",
+        algorithms: &[],
+        violation: |config| {
+            let steps = config.checkpoint.synchronous_interval_steps?;
+            (config.checkpoint.replay == KeepReplay::Never).then(|| {
+                format!(
+                    "checkpoints every {steps} steps of a synchronous run are there to go on from bit for bit, which takes the replay; set \
+                     checkpoint.replay to \"until_completed\""
                 )
             })
         },

@@ -30,7 +30,7 @@ mod tests {
     use super::super::flow::Rows;
     use super::super::key::Key;
     use super::super::limits::Limits;
-    use super::super::schema::{Exploration, OnFull};
+    use super::super::schema::{Exploration, KeepReplay, OnFull};
     use super::super::setting::{Kind, NONE};
     use super::*;
 
@@ -102,6 +102,9 @@ mod tests {
     fn keep_conditions(mut config: Config) -> Config {
         if config.actor.count == 0 {
             config.learner.count = 1;
+        }
+        if config.checkpoint.replay == KeepReplay::Never {
+            config.checkpoint.synchronous_interval_steps = None;
         }
         config.actor.count = config.actor.count.min(64);
         config.actor.environments = config.actor.environments.min(64);

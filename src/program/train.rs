@@ -68,9 +68,9 @@ pub(super) fn start(
     Prepared::become_ready(&loaded)?;
     let prepared = Prepared::new(loaded, catalogue)?;
     let killed = || Resumption::of_a_killed_run(&prepared.loaded.config).map_err(SupervisorError::from);
-    let resumption = resumption.map_or_else(killed, |resumption| Ok(Some(resumption)))?;
+    let mut resumption = resumption.map_or_else(killed, |resumption| Ok(Some(resumption)))?;
     let plan = prepared.plan()?;
-    if let Some(resumption) = &resumption {
+    if let Some(resumption) = &mut resumption {
         prepared.check_resumption(&plan, resumption)?;
     }
     if only_check {

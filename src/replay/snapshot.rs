@@ -6,7 +6,7 @@ use super::schema::Schema;
 use super::store::{NOBODY, TransitionStore};
 use super::view::ReplayView;
 use crate::segment::Segment;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 
 /// A slot with what is in it: a transition with its priority, or a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,8 +15,13 @@ pub struct Record {
     pub slot: u64,
     /// How often it had been claimed.
     pub generation: u64,
-    /// Priority, in the tree's fixed point; 0 for what cannot be drawn, and for frames.
+    /// Priority, in the tree's fixed point; 0 for what cannot be drawn, and for frames; [`Record::TAKEN`] for what somebody has taken.
     pub priority: u64,
+}
+
+impl Record {
+    /// Beyond every priority.
+    pub const TAKEN: u64 = u64::MAX;
 }
 
 /// What a priority of zero means in a replay.
@@ -48,7 +53,8 @@ impl ReplayView<'_> {
     /// Hand every whole transition to `take`, with the words of its row. Others may write meanwhile: what changes under
     /// the reader is left out, and what has its row but not yet its priority gets what `zero` says.
     pub fn for_each_transition<E>(&self, zero: Zero, mut take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
-        for_each(self.store(), self.schema().words(), |mut record, words| {
+        // Others overwrite the oldest rows first, and so does this reader read them.
+        for_each(self.store(), self.control.claimed(), self.schema().words(), |mut record, words| {
             if let Some(tree) = self.tree() {
                 let slot = usize::try_from(record.slot).unwrap_or(usize::MAX);
                 record.priority = tree.priority(slot, record.generation).map_or(0, |priority| priority.0);
@@ -57,13 +63,16 @@ impl ReplayView<'_> {
                     record.priority = self.largest_priority().0;
                 }
             }
+            if zero == Zero::Taken && usize::try_from(record.slot).is_ok_and(|slot| self.leaf_tag(slot).is_none()) {
+                record.priority = Record::TAKEN;
+            }
             take(record, words)
         })
     }
 
     /// Hand every whole frame to `take`, with its words.
     pub fn for_each_frame<E>(&self, take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
-        self.frames().map_or(Ok(()), |frames| for_each(frames.slots, frames.slots.row(0).len(), take))
+        self.frames().map_or(Ok(()), |frames| for_each(frames.slots, self.control.claimed_frames(), frames.slots.row(0).len(), take))
     }
 
     /// The counts.
@@ -91,7 +100,11 @@ impl<'a> Restoring<'a> {
     /// `false` when the slot is none of this replay's.
     pub fn put_transition(&self, record: &Record, words: &[u64]) -> bool {
         let placed = put(self.view.store(), record, words);
-        if placed && let (Some(tree), Ok(slot)) = (self.view.tree(), usize::try_from(record.slot)) {
+        // The leaf of what was taken is nobody's, as that of an empty slot.
+        if placed
+            && record.priority != Record::TAKEN
+            && let (Some(tree), Ok(slot)) = (self.view.tree(), usize::try_from(record.slot))
+        {
             tree.place(slot, record.generation, record.priority);
         }
         placed
@@ -120,9 +133,16 @@ impl<'a> Restoring<'a> {
     }
 }
 
-fn for_each<E>(slots: TransitionStore<'_>, words: usize, mut take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
+/// Hand over every whole slot, from the one that `claimed` says is written next.
+fn for_each<E>(
+    slots: TransitionStore<'_>,
+    claimed: &AtomicU64,
+    words: usize,
+    mut take: impl FnMut(Record, &[u64]) -> Result<(), E>,
+) -> Result<(), E> {
     let mut row = vec![0; words];
-    for slot in 0..slots.capacity() {
+    let next = usize::try_from(claimed.load(Ordering::Relaxed) % slots.capacity().max(1) as u64).unwrap_or(0);
+    for slot in (next..slots.capacity()).chain(0..next) {
         let copy = |from: &[crate::sync::AtomicU64]| {
             row.iter_mut().zip(from).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
         };

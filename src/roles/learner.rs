@@ -252,8 +252,10 @@ impl<'a> Learner<'a> {
         let is_time = self.settled_in != Some(view.epoch) || self.updates.is_multiple_of(OBSERVE_INTERVAL_UPDATES);
         let Some(board) = run.segment.settled_statistics().filter(|_| is_time) else { return true };
         let (mut values, settled) = (vec![0.0; board.len()], [self.updates, u64::from(view.epoch)]);
-        // Once for an update, however often it is attempted: others may have heard it.
-        if self.leads() && board.read(&mut values).is_none_or(|(_, [.., updates, epoch])| [updates, epoch] != settled) {
+        // Once for an update, however often it is attempted: others may have heard it. Who begins alone has told nobody.
+        let begins_alone = self.settled_in.is_none() && view.members.count_ones() == 1;
+        let is_news = |found: Option<(u64, [u64; NOTES])>| found.is_none_or(|(_, [.., updates, epoch])| [updates, epoch] != settled);
+        if self.leads() && (begins_alone || is_news(board.read(&mut values))) {
             let [observations, returns] = seen_by_actors(run).publish(&mut values);
             board.publish(&[&values], [observations, returns, settled[0], settled[1]]);
         }

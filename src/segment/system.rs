@@ -130,8 +130,12 @@ pub fn ignore_signals_of_the_run() -> Result<(), SegmentError> {
 /// The first stop signal that arrived; 0 before.
 static STOP: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
 
+/// Stop signals that arrived.
+static STOPS: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
+
 extern "C" fn note_stop(signal: libc::c_int) {
     use crate::sync::Ordering::Relaxed;
+    STOPS.fetch_add(1, Relaxed);
     // Relaxed: the number is all there is to see. The first signal is the reason; later ones change nothing.
     let _ = STOP.compare_exchange(0, signal.unsigned_abs(), Relaxed, Relaxed);
 }
@@ -139,6 +143,11 @@ extern "C" fn note_stop(signal: libc::c_int) {
 /// Whether a stop signal has arrived since [`handle_stop_signals`].
 pub fn stop_requested() -> bool {
     stop_signal().is_some()
+}
+
+/// How many stop signals this process has had.
+pub fn stops() -> u32 {
+    STOPS.load(crate::sync::Ordering::Relaxed)
 }
 
 /// Number of the first stop signal that has arrived since [`handle_stop_signals`].

@@ -3,12 +3,15 @@
 //! Event files for TensorBoard alone lie beside it, in `tensorboard/<id>`: TensorBoard follows links, and what `latest` leads to
 //! would be a second run to it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::TelemetryError;
 use super::run_record::{self, Finished, RunRecord};
@@ -27,6 +30,8 @@ pub struct RunFolder {
     id: String,
     started: Timestamp,
     warnings: Vec<String>,
+    /// The folder itself, open and locked.
+    lock: Option<Arc<File>>,
 }
 
 impl RunFolder {
@@ -42,7 +47,9 @@ impl RunFolder {
         fs::create_dir_all(root).map_err(TelemetryError::file("create", root))?;
         let started = Timestamp::now();
         let id = claim_id(root, name, started)?;
-        let mut folder = Self { path: root.join(&id), id, started, warnings: Vec::new() };
+        let mut folder = Self { path: root.join(&id), id, started, warnings: Vec::new(), lock: None };
+        // Nobody else knows it yet, so a lock that is not to be had is one that its file system does not have.
+        let _ = folder.take();
         let weights = folder.path.join("weights");
         for needed in [weights, folder.charts().join(&folder.id)] {
             fs::create_dir_all(&needed).map_err(TelemetryError::file("create", &needed))?;
@@ -53,6 +60,21 @@ impl RunFolder {
             folder.warnings.push(format!("{} does not lead to this run: {reason}", root.join(LATEST).display()));
         }
         Ok(folder)
+    }
+
+    /// Take the folder for this process and whatever it forks, until the last of them is gone. `false` when others have it.
+    ///
+    /// # Errors
+    /// The folder cannot be opened, or its file system has no locks.
+    pub fn take(&mut self) -> Result<bool, TelemetryError> {
+        let failed = || TelemetryError::file("lock", &self.path);
+        let folder = File::open(&self.path).map_err(failed())?;
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => self.lock = Some(Arc::new(folder)),
+            Err(Errno::WOULDBLOCK) => return Ok(false),
+            Err(error) => return Err(failed()(error.into())),
+        }
+        Ok(true)
     }
 
     /// Makes it the folder of this process, in which its run goes on, with another resolved configuration.
@@ -67,10 +89,13 @@ impl RunFolder {
         let changed = self.path.join(".config.toml.new");
         let replaced = fs::write(&changed, config_toml).and_then(|()| fs::rename(&changed, self.config()));
         replaced.map_err(TelemetryError::file("write", &self.config()))?;
+        // It may have been moved away from the others.
+        let charts = self.charts().join(&self.id);
+        fs::create_dir_all(&charts).map_err(TelemetryError::file("create", &charts))?;
         run_record::write(&self.record_path(), &record)?;
         self.started = Timestamp::now();
-        if let Some(root) = self.path.parent()
-            && let Err(reason) = point_latest(root, &self.id)
+        if let (Some(root), Some(name)) = (self.path.parent(), self.path.file_name().and_then(|name| name.to_str()))
+            && let Err(reason) = point_latest(root, name)
         {
             self.warnings.push(format!("{} does not lead to this run: {reason}", root.join(LATEST).display()));
         }
@@ -89,7 +114,7 @@ impl RunFolder {
             }
         }
         let record = run_record::read(&real.join(RECORD))?;
-        Ok(Self { path: real, id: record.id, started: record.started, warnings: Vec::new() })
+        Ok(Self { path: real, id: record.id, started: record.started, warnings: Vec::new(), lock: None })
     }
 
     /// The folder.

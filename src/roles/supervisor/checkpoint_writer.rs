@@ -8,13 +8,13 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use ipc_channel::ipc::{self, IpcReceiver};
+use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, nice, pidfd_open};
 use serde::{Deserialize, Serialize};
 
-use super::SupervisorError;
 use super::watch::has_ended;
 use crate::checkpoint::{CheckpointError, Checkpoints, Content, Retention};
 use crate::config::Config;
@@ -106,12 +106,18 @@ impl CheckpointWriter {
         self.writing.as_ref().map(|writing| PollFd::new(&writing.descriptor, PollFlags::IN))
     }
 
-    /// Begin to write `content`.
-    pub(super) fn begin(&mut self, content: Content<'_>) -> Result<(), SupervisorError> {
-        let failed = |action| move |source| SupervisorError::System { action, source };
-        let (sender, outcome) = ipc::channel().map_err(failed("opening a channel"))?;
+    /// Begin to write `content`, and keep as many as usual once it is complete, or just `last`. That it cannot begin is no more than
+    /// one checkpoint that is missing.
+    pub(super) fn begin(&mut self, content: Content<'_>, last: Option<usize>) -> Result<(), Failed> {
+        self.next = Instant::now() + self.interval.unwrap_or_default();
+        let failed = |action: &str, error: &dyn fmt::Display| {
+            let cause = format!("{action} failed: {error}");
+            Failed { message: format!("no checkpoint could be written, because {cause}"), cause }
+        };
+        let (sender, outcome) = ipc::channel().map_err(|error| failed("opening a channel", &error))?;
         let (checkpoints, began) = (&self.checkpoints, Instant::now());
-        let pid = system::fork_child(|| {
+        let retention = Retention { last: last.unwrap_or(self.retention.last), ..self.retention };
+        let child = system::fork_child(|| {
             content.segment.disown();
             // Whoever ends the run waits for its last checkpoint, and the terminal's Ctrl+C is for the supervisor.
             let _ = system::ignore_signals_of_the_run();
@@ -122,11 +128,21 @@ impl CheckpointWriter {
                 bytes,
                 seconds: began.elapsed().as_secs_f64(),
             });
+            if written.is_ok() {
+                checkpoints.prune(retention);
+            }
             i32::from(sender.send(written).is_err())
-        })?;
+        });
+        let pid = child.map_err(|error| failed("starting a process", &error))?;
         let raw = rustix::process::Pid::from_raw(pid.as_raw()).expect("a child has an id");
-        let descriptor = pidfd_open(raw, PidfdFlags::empty()).map_err(|error| failed("opening a pidfd")(error.into()))?;
-        self.writing = Some(Writing { pid, descriptor, outcome });
+        match pidfd_open(raw, PidfdFlags::empty()) {
+            Ok(descriptor) => self.writing = Some(Writing { pid, descriptor, outcome }),
+            Err(error) => {
+                let _ = kill(pid, Signal::SIGKILL);
+                let _ = waitpid(pid, None);
+                return Err(failed("opening a pidfd", &error));
+            }
+        }
         Ok(())
     }
 
@@ -134,28 +150,33 @@ impl CheckpointWriter {
     pub(super) fn ended(&mut self) -> Option<Result<Written, Failed>> {
         let Writing { pid, outcome, .. } = self.writing.take_if(|writing| has_ended(&writing.descriptor))?;
         let _ = waitpid(pid, None);
-        self.next = Instant::now() + self.interval.unwrap_or_default();
         let message = "whoever wrote a checkpoint was killed".to_owned();
         let killed = || Err(Failed { cause: message.clone(), message });
-        let written = outcome.try_recv().unwrap_or_else(|_| killed());
-        if written.is_ok() {
-            self.checkpoints.prune(self.retention);
+        Some(outcome.try_recv().unwrap_or_else(|_| killed()))
+    }
+
+    /// Give up the one under way: a later one is about to have all that it would.
+    pub(super) fn abandon(&mut self) {
+        if let Some(Writing { pid, .. }) = self.writing.take() {
+            let _ = kill(pid, Signal::SIGKILL);
+            let _ = waitpid(pid, None);
         }
-        Some(written)
     }
 
-    /// Keep the newest alone, but for what is kept for another reason.
-    pub(super) fn keep_one(&self) {
-        self.checkpoints.prune(Retention { last: 1, ..self.retention });
-    }
-
-    /// Wait for the end of the one under way.
+    /// Wait for the end of the one under way. A stop signal that comes meanwhile ends the waiting, and the one under way with it.
     pub(super) fn wait(&mut self) -> Option<Result<Written, Failed>> {
+        let stops = system::stops();
         while self.writing.is_some() {
             if let Some(ended) = self.ended() {
                 return Some(ended);
             }
-            let _ = poll(&mut self.descriptor().into_iter().collect::<Vec<_>>(), None);
+            if system::stops() != stops {
+                self.abandon();
+                let message = "the last checkpoint was given up after another stop signal; the one before stays".to_owned();
+                return Some(Err(Failed { cause: message.clone(), message }));
+            }
+            let tick = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+            let _ = poll(&mut self.descriptor().into_iter().collect::<Vec<_>>(), Some(&tick));
         }
         None
     }

@@ -171,7 +171,7 @@ impl Prepared {
     }
 
     /// Refuse to go on from a checkpoint that does not fit.
-    pub fn check_resumption(&self, plan: &Plan, resumption: &Resumption) -> Result<(), SupervisorError> {
+    pub fn check_resumption(&self, plan: &Plan, resumption: &mut Resumption) -> Result<(), SupervisorError> {
         Ok(resumption.check(&self.loaded.config, &*self.algorithm, plan.layout.parameters())?)
     }
 }

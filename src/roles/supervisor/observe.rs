@@ -25,8 +25,11 @@ const EPISODES: usize = 100;
 /// Memory between two snapshots.
 pub(super) struct Observer {
     started: Instant,
-    /// Seconds at which nobody had taken a step yet.
+    /// Seconds at which nobody had taken a step yet, in this life of the run.
     training_began_s: Option<f64>,
+    /// Seconds of training and environment steps of its earlier lives.
+    earlier_training_s: f64,
+    earlier_steps: u64,
     positions: Vec<u64>,
     core_times: CoreTimes,
     /// Return and length of each.
@@ -42,6 +45,8 @@ impl Observer {
         Self {
             started,
             training_began_s: None,
+            earlier_training_s: 0.0,
+            earlier_steps: 0,
             positions: vec![0; processes],
             episodes: VecDeque::with_capacity(EPISODES),
             evaluation: None,
@@ -51,9 +56,8 @@ impl Observer {
         }
     }
 
-    /// Go on observing a run that had taken so many seconds, of training among them, when it was last observed.
-    pub(super) fn resume(&mut self, wall_s: f64, training_s: f64, remembered: &Remembered, segment: &Segment) {
-        self.training_began_s = Some(wall_s - training_s);
+    /// Go on observing a run that had taken so many seconds of training when it was last observed.
+    pub(super) fn resume(&mut self, training_s: f64, remembered: &Remembered, segment: &Segment) {
         let control = segment.control();
         self.last = Snapshot {
             wall_s: self.wall_s(),
@@ -62,6 +66,7 @@ impl Observer {
             updates: control.updates().load(Ordering::Relaxed),
             ..Snapshot::default()
         };
+        (self.earlier_training_s, self.earlier_steps) = (training_s, self.last.env_steps);
         if let Some(newest) = remembered.newest {
             self.take_in(newest, false);
         }
@@ -184,11 +189,11 @@ impl Observer {
 
     /// Seconds from the last look before the first step until now, or until the run was told to end.
     fn training_s(&mut self, state: RunState, env_steps: u64, wall_s: f64) -> f64 {
-        if env_steps > 0 && self.training_began_s.is_none() {
+        if env_steps > self.earlier_steps && self.training_began_s.is_none() {
             self.training_began_s = Some(self.last.wall_s);
         }
         match self.training_began_s {
-            Some(began_s) if state == RunState::Running => wall_s - began_s,
+            Some(began_s) if state == RunState::Running => self.earlier_training_s + wall_s - began_s,
             _ => self.last.training_s,
         }
     }

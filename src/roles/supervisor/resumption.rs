@@ -1,7 +1,7 @@
 //! A run that goes on from a checkpoint: which one, what may be changed, and what is put back.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -9,14 +9,14 @@ use thiserror::Error;
 use super::Plan;
 use crate::algorithms::Algorithm;
 use crate::checkpoint::{CheckpointError, Checkpoints, RunCheckpoint};
-use crate::config::{Config, ConfigErrors, Loaded, Resume, changes_that_do_not_fit};
-use crate::rendezvous::Registry;
-use crate::roles::run_name::{RunName, RunNameError};
-use crate::segment::processes::Role;
-use crate::segment::{Description, LayoutParameters, Segment, system};
+use crate::config::{Config, ConfigErrors, Loaded, Resume, Rows, changes_that_do_not_fit};
+use crate::segment::processes::{Role, has_exited};
+use crate::segment::{Description, LayoutParameters, Segment};
 use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};
 
-/// Time between two looks whether a killed run has been salvaged.
+/// How long the sentinel of a killed supervisor may take to write what was there.
+const PATIENCE: Duration = Duration::from_mins(10);
+/// Time between two looks whether it has.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Why a run cannot go on.
@@ -33,6 +33,20 @@ pub enum ResumeError {
         folder: PathBuf,
         /// Its supervisor.
         pid: u32,
+    },
+    /// Others use its folder, though its supervisor is gone.
+    #[error("processes of a killed run have used {} for minutes; look for them with `fuser` and end them", folder.display())]
+    Taken {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A checkpoint of something else was named.
+    #[error("the checkpoint {} is not one of the run in {}; name one in its folder `checkpoints`", path.display(), folder.display())]
+    OfAnotherRun {
+        /// The checkpoint.
+        path: PathBuf,
+        /// The run.
+        folder: PathBuf,
     },
     /// Its checkpoint.
     #[error(transparent)]
@@ -64,15 +78,20 @@ pub(super) struct Memory {
     pub(super) wall_s: f64,
     /// Seconds of training among them.
     pub(super) training_s: f64,
+    /// Processes that were replaced.
+    pub(super) restarts: u64,
     /// What was recorded.
     pub(super) remembered: Remembered,
 }
 
 /// A run that goes on.
 pub struct Resumption {
-    folder: PathBuf,
+    /// Taken for this process.
+    folder: RunFolder,
     checkpoint: RunCheckpoint,
     memory: Memory,
+    /// Whether what the checkpoint has of the replay fits.
+    with_rows: bool,
 }
 
 impl Resumption {
@@ -81,15 +100,20 @@ impl Resumption {
     /// # Errors
     /// It is none or under way, or has no checkpoint that is whole.
     pub fn find(folder: &Path, from: Option<&Path>) -> Result<Self, ResumeError> {
-        let folder = RunFolder::open(folder)?;
-        if let Some(pid) = supervisor_of(&folder) {
-            return Err(ResumeError::Running { folder: folder.path().into(), pid });
+        let mut folder = RunFolder::open(folder)?;
+        take(&mut folder)?;
+        let checkpoints = folder.checkpoints();
+        let checkpoint = match from {
+            None => Checkpoints::new(checkpoints).newest()?,
+            Some(from) => RunCheckpoint::open(from)?,
+        };
+        let lies_in = checkpoint.path().canonicalize().ok().and_then(|path| Some(path.parent()?.to_path_buf()));
+        if lies_in != folder.checkpoints().canonicalize().ok() {
+            return Err(ResumeError::OfAnotherRun { path: checkpoint.path().into(), folder: folder.path().into() });
         }
-        wait_for_salvage(&folder)?;
-        let checkpoint = from.map_or_else(|| Checkpoints::new(folder.checkpoints()).newest(), RunCheckpoint::open)?;
         let memory = serde_json::from_value(checkpoint.manifest().memory.clone());
         let memory = memory.map_err(|error| CheckpointError::Damaged { path: checkpoint.path().into(), problem: error.to_string() })?;
-        Ok(Self { folder: folder.path().into(), checkpoint, memory })
+        Ok(Self { folder, checkpoint, memory, with_rows: true })
     }
 
     /// The newest run of the name and seed of `config`, if that asks for it, the run was killed, and it has a checkpoint.
@@ -101,14 +125,15 @@ impl Resumption {
             return Ok(None);
         }
         let Some(newest) = folders_of(config.run.folder.as_ref(), &run_name(config)).pop() else { return Ok(None) };
-        let folder = RunFolder::open(&newest)?;
-        let was_killed = folder.record()?.finished.is_none() && supervisor_of(&folder).is_none();
+        let mut folder = RunFolder::open(&newest)?;
+        let was_killed = folder.record()?.finished.is_none() && !is_under_way(&folder)?;
         if was_killed {
-            wait_for_salvage(&folder)?;
+            take(&mut folder)?;
         }
         if !was_killed || Checkpoints::new(folder.checkpoints()).list().is_empty() {
             return Ok(None);
         }
+        drop(folder);
         Self::find(&newest, None).map(Some)
     }
 
@@ -117,11 +142,11 @@ impl Resumption {
     /// # Errors
     /// What is wrong with those.
     pub fn load(&self, overrides: &[String]) -> Result<Result<Loaded, ConfigErrors>, ResumeError> {
-        Ok(Config::parse(&self.checkpoint.config_toml()?, &self.folder.join("config.toml").display().to_string(), overrides))
+        Ok(Config::parse(&self.checkpoint.config_toml()?, &self.folder.config().display().to_string(), overrides))
     }
 
     /// Refuse a resolved configuration, and sizes, with which the run cannot go on.
-    pub(super) fn check(&self, config: &Config, algorithm: &dyn Algorithm, layout: &LayoutParameters) -> Result<(), ResumeError> {
+    pub(super) fn check(&mut self, config: &Config, algorithm: &dyn Algorithm, layout: &LayoutParameters) -> Result<(), ResumeError> {
         // What cannot be read any more is a matter for the sizes.
         if let Ok(before) = Config::parse(&self.checkpoint.config_toml()?, "config.toml", &[]) {
             let keys = changes_that_do_not_fit(&before.config, config);
@@ -133,10 +158,13 @@ impl Resumption {
         let other =
             |what, found: String, expected: String| ResumeError::OtherShape { path: self.checkpoint.path().into(), what, found, expected };
         let saved = &manifest.layout;
+        // Fragments are of use for moments only: others may have room for other numbers of them.
+        self.with_rows = config.rows() == Rows::Transitions || saved.capacity == layout.capacity;
+        let capacity = if self.with_rows { saved.capacity } else { layout.capacity };
         for (what, found, expected) in [
-            ("a replay.capacity of", saved.capacity, layout.capacity),
+            ("a replay.capacity of", capacity, layout.capacity),
             ("words in a row:", saved.transition_words, layout.transition_words),
-            ("frames:", saved.frames, layout.frames),
+            ("other actor.environments or numbers of actors, so that its frames are", saved.frames, layout.frames),
             ("bytes in a frame:", saved.frame_bytes, layout.frame_bytes),
             ("published values:", saved.published_values, layout.published_values),
             ("values of the learners' state:", saved.learner_state_values, layout.learner_state_values),
@@ -154,13 +182,22 @@ impl Resumption {
     }
 
     /// The run's folder.
-    pub(super) fn folder(&self) -> &Path {
+    pub(super) fn folder(&self) -> &RunFolder {
         &self.folder
     }
 
-    /// What its supervisor remembered.
+    /// What its supervisor remembered of its processes.
     pub(super) fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    /// What was recorded up to now. A synchronous run repeats what came after the checkpoint; any other learns something else, and what
+    /// the evaluator has found since then stays found.
+    pub(super) fn remembered(&self, config: &Config) -> Remembered {
+        match config.actor.count {
+            0 => self.memory.remembered.clone(),
+            _ => Remembered::of_files(&self.folder, config.run.stop_eval_return, self.checkpoint.manifest().env_steps),
+        }
     }
 
     /// How long the run has taken up to the checkpoint.
@@ -175,19 +212,20 @@ impl Resumption {
             Role::AttachedActor => plan.attach_slots.contains(&slot).then_some(slot),
             _ => plan.processes.iter().find(|planned| planned.role == role && planned.number == number).map(|planned| planned.slot),
         };
-        Ok(self.checkpoint.restore(segment, &algorithm.schema(), slot_of)?)
+        Ok(self.checkpoint.restore(segment, &algorithm.schema(), self.with_rows, slot_of)?)
     }
 
-    /// Make the run's best weights those of that moment: what came later is about to be repeated.
-    pub(super) fn restore_best_weights(&self, folder: &RunFolder) -> Result<(), ResumeError> {
-        let path = folder.best_weights();
-        Ok(self.checkpoint.restore_best_weights(&path).map_err(TelemetryError::file("replace", &path))?)
+    /// Make the best weights of a synchronous run those of that moment: what came later is about to be repeated.
+    pub(super) fn restore_best_weights(&self, config: &Config) -> Result<(), ResumeError> {
+        let path = self.folder.best_weights();
+        let restored = if config.actor.count == 0 { self.checkpoint.restore_best_weights(&path) } else { Ok(()) };
+        Ok(restored.map_err(TelemetryError::file("replace", &path))?)
     }
 
     /// For people: from where the run goes on.
     pub(super) fn describe(&self, description: &Description) -> String {
         let manifest = self.checkpoint.manifest();
-        let replay = if self.checkpoint.has_replay() { "with the replay" } else { "with an empty replay" };
+        let replay = if self.with_rows && self.checkpoint.has_replay() { "with the replay" } else { "with an empty replay" };
         let version = match manifest.program_version == description.program_version {
             true => String::new(),
             false => format!(", written by version {}", manifest.program_version),
@@ -204,20 +242,24 @@ pub(super) fn run_name(config: &Config) -> String {
     format!("{}-seed{}", config.run.name, config.run.seed)
 }
 
-/// Wait until the sentinel of a killed supervisor has written what was there: as long as it does, it is a member of the run.
-fn wait_for_salvage(folder: &RunFolder) -> Result<(), ResumeError> {
-    let pid = folder.record()?.supervisor_pid;
-    let Some(entry) = Registry::existing().and_then(|registry| registry.find(pid).ok()) else { return Ok(()) };
-    let is_of_it = Path::new(&entry.record.run_folder).file_name() == Some(folder.id().as_ref());
-    while is_of_it && system::is_shared(&entry.record.segment) && !system::stop_requested() {
+/// Take the folder of a run that has ended, if need be once the sentinel of its killed supervisor has written what was there.
+fn take(folder: &mut RunFolder) -> Result<(), ResumeError> {
+    let deadline = Instant::now() + PATIENCE;
+    while !folder.take()? {
+        let pid = folder.record()?.supervisor_pid;
+        if !has_exited(pid, 0) {
+            return Err(ResumeError::Running { folder: folder.path().into(), pid });
+        }
+        if Instant::now() >= deadline {
+            return Err(ResumeError::Taken { folder: folder.path().into() });
+        }
         std::thread::sleep(PAUSE);
     }
     Ok(())
 }
 
-/// The supervisor of the run in `folder`, if it lives.
-fn supervisor_of(folder: &RunFolder) -> Option<u32> {
-    let registry = Registry::existing()?;
-    let name = RunName::Folder(folder.path().into());
-    name.supervisor(&registry).map_err(|_: RunNameError| ()).ok()
+/// Whether the supervisor of the run in `folder` lives.
+fn is_under_way(folder: &RunFolder) -> Result<bool, ResumeError> {
+    let mut other = folder.clone();
+    Ok(!other.take()? && !has_exited(folder.record()?.supervisor_pid, 0))
 }

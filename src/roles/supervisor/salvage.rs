@@ -61,7 +61,7 @@ impl Salvage<'_> {
         let wall_s = self.prepared.started.elapsed().as_secs_f64();
         let checkpoints = Checkpoints::new(self.folder.checkpoints());
         let best_weights = self.folder.best_weights();
-        let memory = Memory { wall_s, training_s: wall_s, remembered };
+        let memory = Memory { wall_s, training_s: wall_s, restarts: 0, remembered };
         let (path, _) = checkpoints.write(checkpoint_content(self.prepared, segment, &best_weights, &memory))?;
         RunCheckpoint::open(&path)?;
         checkpoints.prune((&config.checkpoint).into());

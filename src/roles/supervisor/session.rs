@@ -19,7 +19,7 @@ use super::hang::{StackFile, Vigil};
 use super::leaving::Leaving;
 use super::observe::Observer;
 use super::plan::Plan;
-use super::resumption::{Memory, Resumption, run_name};
+use super::resumption::{Resumption, run_name};
 use super::salvage::Salvage;
 use super::sentinel::Sentinel;
 use super::standstill::Standstill;
@@ -56,6 +56,7 @@ pub struct Session {
     checkpoints: CheckpointWriter,
     reports: Option<IpcReceiver<EvaluationReport>>,
     membership: Membership,
+    earlier_restarts: u64,
     vigil: Vigil,
     standstill: Standstill,
     /// The newest version of the best parameters that could not be saved at once.
@@ -91,7 +92,7 @@ impl Session {
         let swept = registry.sweep();
         let mut folder = match resumption {
             None => RunFolder::create(config.run.folder.as_ref(), &run_name(config), &config.to_toml())?,
-            Some(resumption) => RunFolder::open(resumption.folder())?,
+            Some(resumption) => resumption.folder().clone(),
         };
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
@@ -100,7 +101,7 @@ impl Session {
         if let Some(resumption) = resumption {
             resumption.restore(&segment, &*prepared.algorithm, &plan)?;
             folder.go_on(&config.to_toml())?;
-            resumption.restore_best_weights(&folder)?;
+            resumption.restore_best_weights(config)?;
         }
         let record = RunRecord {
             identity: segment.identity().clone(),
@@ -124,11 +125,12 @@ impl Session {
             goal: config.run.stop_eval_return,
         };
         let mut observer = Observer::new(prepared.started, plan.layout.parameters().processes, prepared.algorithm.metrics());
-        let sinks = match resumption.map(Resumption::memory) {
+        let sinks = match resumption {
             None => Sinks::create(folder, console, settings)?,
-            Some(Memory { wall_s, training_s, remembered }) => {
-                observer.resume(*wall_s, *training_s, remembered, &segment);
-                Sinks::resume(folder, console, settings, remembered)?
+            Some(resumption) => {
+                let (memory, remembered) = (resumption.memory(), resumption.remembered(config));
+                observer.resume(memory.training_s, &remembered, &segment);
+                Sinks::resume(folder, console, settings, &remembered)?
             }
         };
         let mut session = Self {
@@ -139,6 +141,7 @@ impl Session {
             segment,
             reports: None,
             membership: Membership::default(),
+            earlier_restarts: resumption.map_or(0, |resumption| resumption.memory().restarts),
             vigil: Vigil::new(Instant::now()),
             standstill: Standstill::new(Duration::from_secs_f64(config.machine.hang_timeout_s), Instant::now()),
             unsaved_best: None,
@@ -186,7 +189,7 @@ impl Session {
             self.receive_evaluations();
             self.watch_for_silence();
             self.observe();
-            self.keep_checkpoints()?;
+            self.keep_checkpoints();
             self.check_whether_to_stop();
         }
         self.end()
@@ -478,8 +481,13 @@ impl Session {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let restarts = self.watched.iter().map(|watched| u64::from(watched.restarts)).sum();
+        let restarts = self.restarts();
         self.observer.snapshot(&self.segment, &self.prepared.loaded.config, restarts)
+    }
+
+    /// Processes that were replaced, in earlier lives of the run too.
+    fn restarts(&self) -> u64 {
+        self.earlier_restarts + self.watched.iter().map(|watched| u64::from(watched.restarts)).sum::<u64>()
     }
 
     fn check_whether_to_stop(&mut self) {
@@ -526,6 +534,7 @@ impl Session {
             self.reap_children()?;
             self.serve_attachments()?;
             self.receive_evaluations();
+            self.notice_checkpoint();
             self.observe();
         }
         self.receive_evaluations();
@@ -533,7 +542,7 @@ impl Session {
         if let Some(version) = self.unsaved_best {
             weights::look_for_best(version, &mut self.sinks);
         }
-        self.write_last_checkpoint(&reason)?;
+        self.write_last_checkpoint(&reason);
         let snapshot = self.snapshot();
         let outcome = match reason {
             StopReason::Failed(_) => Outcome::Failed,

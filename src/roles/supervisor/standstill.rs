@@ -59,7 +59,10 @@ impl Standstill {
         let counts = words.map(|word| word.load(Ordering::Relaxed));
         // Half of the limit: two shorter silences in a row are then within it.
         let patience = self.limit / 2;
-        let is_excused = watched.iter().any(|watched| watched.excuses_silence(segment.processes().slot(watched.planned.slot), patience));
+        // A synchronous trainer that waits for a checkpoint is to wait.
+        let waits_for_checkpoint = control.checkpoint_wanted().load(Ordering::Relaxed) != 0;
+        let is_excused = waits_for_checkpoint
+            || watched.iter().any(|watched| watched.excuses_silence(segment.processes().slot(watched.planned.slot), patience));
         Some(match self.take_note(Instant::now(), counts, is_excused, vigil)? {
             News::StandsStill(silent) => (
                 format!(

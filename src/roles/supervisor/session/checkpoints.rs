@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use super::super::Prepared;
 use super::super::checkpoint_writer::{Failed, Written};
 use super::super::resumption::Memory;
-use super::super::{Prepared, SupervisorError};
 use super::Session;
 use crate::checkpoint::Content;
 use crate::config::Rows;
@@ -16,53 +16,64 @@ use crate::telemetry::StopReason;
 
 impl Session {
     /// Have a checkpoint written when it is time for one, and say what became of the last.
-    pub(super) fn keep_checkpoints(&mut self) -> Result<(), SupervisorError> {
-        let ended = self.checkpoints.ended();
-        self.report_checkpoint(ended);
+    pub(super) fn keep_checkpoints(&mut self) {
+        self.notice_checkpoint();
         if let Some(incarnation) = self.checkpoints.is_due(self.segment.control()) {
             // What the trainer has reported before it waited belongs to this moment.
             self.receive_evaluations();
-            self.begin_checkpoint(incarnation, self.config().checkpoint.replay != KeepReplay::Never)?;
+            let began = self.begin_checkpoint(incarnation, self.config().checkpoint.replay != KeepReplay::Never, None);
+            if let Err(failed) = began {
+                self.report_checkpoint(&Err(failed));
+            }
         }
-        Ok(())
     }
 
-    fn begin_checkpoint(&mut self, incarnation: Option<u64>, with_replay: bool) -> Result<(), SupervisorError> {
+    /// Say what became of the one under way, if it has ended.
+    pub(super) fn notice_checkpoint(&mut self) {
+        if let Some(ended) = self.checkpoints.ended() {
+            self.report_checkpoint(&ended);
+        }
+    }
+
+    fn begin_checkpoint(&mut self, incarnation: Option<u64>, with_replay: bool, last: Option<usize>) -> Result<(), Failed> {
         let env_steps = self.segment.control().env_steps().load(Ordering::Relaxed);
         let remembered = self.sinks.remembered(env_steps);
-        let memory = Memory { wall_s: self.observer.wall_s(), training_s: self.observer.trained_s(), remembered };
+        let (wall_s, training_s) = (self.observer.wall_s(), self.observer.trained_s());
+        let memory = Memory { wall_s, training_s, restarts: self.restarts(), remembered };
         let best_weights = self.sinks.folder().best_weights();
         let content = checkpoint_content(&self.prepared, &self.segment, &best_weights, &memory);
-        self.checkpoints.begin(Content { incarnation, with_replay, ..content })
+        self.checkpoints.begin(Content { incarnation, with_replay, ..content }, last)
     }
 
-    fn report_checkpoint(&mut self, ended: Option<Result<Written, Failed>>) {
+    fn report_checkpoint(&mut self, ended: &Result<Written, Failed>) {
         match ended {
-            None => return,
-            Some(Ok(written)) => self.sinks.event(&written.to_string()),
-            Some(Err(Failed { cause, message })) => self.sinks.trouble(cause, &message),
+            Ok(written) => self.sinks.event(&written.to_string()),
+            Err(Failed { cause, message }) => self.sinks.trouble(cause.clone(), message),
         }
         // The trainer goes on, with or without.
         self.segment.control().checkpoint_wanted().store(0, Ordering::Release);
     }
 
     /// After everybody has left: nothing changes any more. A run that could not go on would not from here either.
-    pub(super) fn write_last_checkpoint(&mut self, reason: &StopReason) -> Result<(), SupervisorError> {
-        let ended = self.checkpoints.wait();
-        self.report_checkpoint(ended);
-        if self.checkpoints.is_enabled() && !matches!(reason, StopReason::Failed(_)) {
-            let is_completed = matches!(reason, StopReason::Solved | StopReason::StepLimit);
-            let keep = self.config().checkpoint.replay;
-            self.begin_checkpoint(None, keep == KeepReplay::Always || keep == KeepReplay::UntilCompleted && !is_completed)?;
-            let ended = self.checkpoints.wait();
-            let is_written = matches!(ended, Some(Ok(_)));
-            self.report_checkpoint(ended);
-            if is_written && is_completed && keep == KeepReplay::UntilCompleted {
-                // Those with the replay are not wanted any more.
-                self.checkpoints.keep_one();
-            }
+    pub(super) fn write_last_checkpoint(&mut self, reason: &StopReason) {
+        self.checkpoints.abandon();
+        if !self.checkpoints.is_enabled() || matches!(reason, StopReason::Failed(_)) {
+            return;
         }
-        Ok(())
+        let is_completed = matches!(reason, StopReason::Solved | StopReason::StepLimit);
+        let keep = self.config().checkpoint.replay;
+        let with_replay = keep == KeepReplay::Always || keep == KeepReplay::UntilCompleted && !is_completed;
+        // Once a run is completed, checkpoints with the replay are not wanted any more.
+        let last = (is_completed && keep == KeepReplay::UntilCompleted).then_some(1);
+        let ended = match self.begin_checkpoint(None, with_replay, last) {
+            Ok(()) => self.checkpoints.wait(),
+            Err(failed) => Some(Err(failed)),
+        };
+        match ended {
+            Some(Err(Failed { message, .. })) => self.sinks.lose(format!("the last checkpoint: {message}")),
+            Some(Ok(written)) => self.sinks.event(&written.to_string()),
+            None => {}
+        }
     }
 }
 
