@@ -135,6 +135,9 @@ fn a_killed_supervisor_loses_nothing_that_was_there() {
     let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
     run.kill();
     let [checkpoint] = <[_; 1]>::try_from(run.checkpoints()).expect("the sentinel has written one");
+    let inspected = std::process::Command::new(env!("CARGO_BIN_EXE_inspect")).arg(run.run_folder()).output().unwrap();
+    let inspected = String::from_utf8(inspected.stdout).unwrap();
+    assert!(inspected.contains(checkpoint.file_name().unwrap().to_str().unwrap()) && inspected.contains("resume"), "{inspected}");
     assert!(run.log().contains("has all that was there"), "{}", run.log());
     let checkpoint = RunCheckpoint::open(&checkpoint).unwrap();
     let config = Config::parse(&checkpoint.config_toml().unwrap(), "config.toml", &[]).unwrap().config;

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::printable::printable;
 use super::words::{line, significant};
+use crate::checkpoint::Checkpoints;
 use crate::telemetry::{RunFolder, TelemetryError};
 
 /// A run by its folder.
@@ -33,6 +34,8 @@ pub struct FolderReport {
     pub best_confirmed: Option<Value>,
     /// Number of evaluations.
     pub evaluations: usize,
+    /// Names of the complete checkpoints, the oldest first.
+    pub checkpoints: Vec<String>,
 }
 
 impl FolderReport {
@@ -53,8 +56,13 @@ impl FolderReport {
             best_confirmed: evaluations.iter().rfind(|evaluation| evaluation["is_best"] == true).cloned(),
             last_evaluation: evaluations.last().cloned(),
             evaluations: evaluations.len(),
+            checkpoints: Checkpoints::new(folder.checkpoints()).list().iter().map(|path| name_of(path)).collect(),
         })
     }
+}
+
+fn name_of(path: &Path) -> String {
+    printable(&path.file_name().unwrap_or_default().to_string_lossy())
 }
 
 /// The objects of a file with one per line; none if it cannot be read.
@@ -95,7 +103,11 @@ impl fmt::Display for FolderReport {
                 line(formatter, name, &format!("mean return {mean} over {episodes} {of}, at {steps} env steps"))?;
             }
         }
-        line(formatter, "evaluations", &self.evaluations.to_string())
+        line(formatter, "evaluations", &self.evaluations.to_string())?;
+        match self.checkpoints.as_slice() {
+            [] => Ok(()),
+            all => line(formatter, "checkpoints", &format!("{}; `shoal resume {}` goes on from the last", all.join(", "), self.folder)),
+        }
     }
 }
 
