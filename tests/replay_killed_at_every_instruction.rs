@@ -54,9 +54,7 @@ fn real_kills_after_single_instructions_are_repaired_like_the_states_they_leave(
             start.put_back(&run.segment);
             let instruction = usize::try_from(kill).expect("small") * instructions / usize::try_from(kills).expect("small");
             let traced = case.start(&run, 0);
-            for _ in 0..instruction {
-                traced.step();
-            }
+            traced.take_steps(instruction);
             drop(traced);
             repair_and_check(&run, case, &[0], before, &format!("{} killed for real after instruction {instruction}", case.name));
         }
@@ -139,9 +137,7 @@ fn a_process_that_others_overtake_after_any_instruction_goes_on_correctly() {
         for instruction in instructions {
             start.put_back(&run.segment);
             let traced = case.start(&run, 0);
-            for _ in 0..instruction {
-                traced.step();
-            }
+            traced.take_steps(instruction);
             let overtaken = drawable(&run, case);
             lap(&run);
             traced.finish();

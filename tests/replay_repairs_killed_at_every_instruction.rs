@@ -149,7 +149,7 @@ fn real_kills_of_a_repairer_are_repaired_like_the_states_they_leave() {
             start.put_back(&run.segment);
             let instruction = usize::try_from(kill).expect("small") * instructions / usize::try_from(kills).expect("small");
             let repairer = repairer(&run);
-            (0..instruction).for_each(|_| _ = repairer.step());
+            repairer.take_steps(instruction);
             drop(repairer);
             repair_after_the_dead(&run);
             case.assert_repaired(&run, &[0], 2, before, &format!("{death}, its repairer for real after instruction {instruction}"));

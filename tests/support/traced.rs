@@ -48,6 +48,11 @@ impl Traced {
         }
     }
 
+    /// Take so many instructions, or all that there are: an operation that looks at a clock takes more of them one time than another.
+    pub fn take_steps(&self, count: usize) {
+        let _ = (0..count).all(|_| self.step());
+    }
+
     /// Let it go on until the operation is over.
     pub fn finish(&self) {
         ptrace::cont(self.child, None).expect("letting the child go on");
