@@ -146,7 +146,7 @@ fn what_a_killed_writer_left_is_no_checkpoint_and_goes_with_the_next() {
     checkpoints.write(content(&run)).unwrap();
     let mut names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["000001-step100", "notes"]);
+    assert_eq!(names, [".lock", "000001-step100", "notes"]);
 }
 
 #[test]

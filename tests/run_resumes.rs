@@ -135,6 +135,8 @@ fn a_killed_supervisor_loses_nothing_that_was_there() {
     let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
     run.kill();
     let [checkpoint] = <[_; 1]>::try_from(run.checkpoints()).expect("the sentinel has written one");
+    let lock = std::fs::metadata(run.run_folder().join(".lock")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&lock.permissions()) & 0o777, 0o600, "nobody else may hold up `resume`");
     let inspected = std::process::Command::new(env!("CARGO_BIN_EXE_inspect")).arg(run.run_folder()).output().unwrap();
     let inspected = String::from_utf8(inspected.stdout).unwrap();
     assert!(inspected.contains(checkpoint.file_name().unwrap().to_str().unwrap()) && inspected.contains("resume"), "{inspected}");
@@ -359,4 +361,18 @@ fn a_supervisor_that_is_killed_again_and_again_never_loses_a_complete_checkpoint
     run.signal(Signal::SIGTERM);
     run.wait();
     assert!(run.log().contains("is complete"), "{}", run.log());
+}
+
+#[test]
+fn a_stopped_process_does_not_keep_what_a_killed_supervisor_had() {
+    let mut run = start(&["checkpoint.interval_s=600", "actor.count=2"]);
+    run.wait_for("updates", |line| count(line, "updates") > 100);
+    let actor = run.processes("actor")[0];
+    run_support::kill(actor, Signal::SIGSTOP);
+    run.kill();
+    assert_eq!(run.checkpoints().len(), 1, "{}", run.log());
+    run.resume(&["--set", "checkpoint.interval_s=none"]);
+    run.wait_for_log("with the replay");
+    run.signal(Signal::SIGTERM);
+    run.wait();
 }

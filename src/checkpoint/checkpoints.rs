@@ -2,13 +2,25 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::CheckpointError;
 use super::run_checkpoint::{Content, Manifest, RunCheckpoint};
 
 /// Beginning of the names of folders that are being written, or were when their writer was killed.
 const PARTIAL: &str = ".partial-";
+
+/// What whoever writes has locked.
+const LOCK: &str = ".lock";
+/// How long another writer may take.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Time between two looks at it.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Which checkpoints are kept once a new one is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +78,8 @@ impl Checkpoints {
         if !self.folder.is_dir() {
             fs::create_dir(&self.folder).map_err(failed)?;
         }
+        // One that is being killed may still have its last words with the disk.
+        let _only_writer = self.lock().map_err(failed)?;
         self.remove_partial();
         let (needed, free) = (content.bytes(), free_bytes(&self.folder).map_err(failed)?);
         if free < needed {
@@ -87,6 +101,20 @@ impl Checkpoints {
             let _ = fs::remove_dir_all(&partial);
             failed(source)
         })
+    }
+
+    /// Wait until nobody else writes, or for a minute.
+    fn lock(&self) -> io::Result<File> {
+        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(self.folder.join(LOCK))?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+                Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::ResourceBusy.into()),
+                // A file system without locks is one without a second writer.
+                _ => return Ok(file),
+            }
+        }
     }
 
     /// Remove what `retention` does not keep. What cannot be removed now is tried again after the next checkpoint.

@@ -67,7 +67,7 @@ pub(super) fn start(
 ) -> Result<ExitCode, anyhow::Error> {
     Prepared::become_ready(&loaded)?;
     let prepared = Prepared::new(loaded, catalogue)?;
-    let killed = || Resumption::of_a_killed_run(&prepared.loaded.config).map_err(SupervisorError::from);
+    let killed = || Resumption::of_a_killed_run(&prepared.loaded.config, &|text| console.print(text)).map_err(SupervisorError::from);
     let mut resumption = resumption.map_or_else(killed, |resumption| Ok(Some(resumption)))?;
     let plan = prepared.plan()?;
     if let Some(resumption) = &mut resumption {

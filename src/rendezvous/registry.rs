@@ -182,9 +182,18 @@ pub struct Announcement {
 }
 
 impl Announcement {
-    /// The files to remove, for the process that cleans up after a killed supervisor.
-    pub fn paths(&self) -> &[PathBuf] {
-        &self.paths
+    /// Remove the record and the socket after the killed supervisor that was `identity`, unless another has its process id, and its place,
+    /// by now.
+    pub fn withdraw(&self, identity: &Identity) {
+        if read(&self.paths[0]).is_none_or(|found| found.record.identity == *identity) {
+            self.remove();
+        }
+    }
+
+    fn remove(&self) {
+        for path in &self.paths {
+            let _ = fs::remove_file(path);
+        }
     }
 
     /// Show the run to everybody. Whoever sees it may knock at once, so its supervisor listens before.
@@ -202,9 +211,7 @@ impl Announcement {
 
 impl Drop for Announcement {
     fn drop(&mut self) {
-        for path in &self.paths {
-            let _ = fs::remove_file(path);
-        }
+        self.remove();
     }
 }
 

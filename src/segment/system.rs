@@ -46,6 +46,8 @@ pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     match unsafe { fork() }.map_err(|error| SegmentError::System { action: "fork", source: error.into() })? {
         ForkResult::Parent { child } => Ok(child),
         ForkResult::Child => {
+            // What the parent was asked to do is not the child's business; what the child is asked from here on, is.
+            STOP.store(0, crate::sync::Ordering::Relaxed);
             let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(PANIC_EXIT_CODE);
             exit_now(code)
@@ -102,7 +104,6 @@ pub fn handle_stop_signals() -> Result<(), SegmentError> {
 
 /// Let SIGTERM set the flag that [`stop_requested`] reads, in a child whose parent takes care of SIGINT.
 pub fn handle_stop_signals_of_child() -> Result<(), SegmentError> {
-    STOP.store(0, crate::sync::Ordering::Relaxed);
     note_signals(&[Signal::SIGTERM])
 }
 

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +22,7 @@ const LATEST: &str = "latest";
 const CHARTS: &str = "tensorboard";
 const CONFIG: &str = "config.toml";
 const RECORD: &str = "run.json";
+const LOCK: &str = ".lock";
 
 /// An existing run folder.
 #[derive(Debug, Clone)]
@@ -30,7 +31,7 @@ pub struct RunFolder {
     id: String,
     started: Timestamp,
     warnings: Vec<String>,
-    /// The folder itself, open and locked.
+    /// What says that the folder is in use: open and locked.
     lock: Option<Arc<File>>,
 }
 
@@ -67,14 +68,24 @@ impl RunFolder {
     /// # Errors
     /// The folder cannot be opened, or its file system has no locks.
     pub fn take(&mut self) -> Result<bool, TelemetryError> {
-        let failed = || TelemetryError::file("lock", &self.path);
-        let folder = File::open(&self.path).map_err(failed())?;
-        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => self.lock = Some(Arc::new(folder)),
+        let path = self.path.join(LOCK);
+        let failed = || TelemetryError::file("lock", &path);
+        // Whoever may open it may lock it, so nobody else may.
+        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(failed())?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => self.lock = Some(Arc::new(file)),
             Err(Errno::WOULDBLOCK) => return Ok(false),
             Err(error) => return Err(failed()(error.into())),
         }
         Ok(true)
+    }
+
+    /// Give the folder back, for all that have it from whoever took it: processes that environments have started may live longer than
+    /// the run.
+    pub fn give_back(&self) {
+        if let Some(lock) = &self.lock {
+            let _ = flock(lock, FlockOperation::Unlock);
+        }
     }
 
     /// Makes it the folder of this process, in which its run goes on, with another resolved configuration.

@@ -316,8 +316,12 @@ impl<T> Guarded<T> {
 fn files_in(folder: &Path) -> Vec<String> {
     let list = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let relative = |path: PathBuf| path.strip_prefix(folder).map(|path| path.display().to_string()).ok();
-    let mut files: Vec<String> =
-        list(folder.to_path_buf()).chain(list(folder.join("weights"))).filter(|path| path.is_file()).filter_map(relative).collect();
+    let mut files: Vec<String> = list(folder.to_path_buf())
+        .chain(list(folder.join("weights")))
+        .filter(|path| path.is_file())
+        .filter_map(relative)
+        .filter(|name| !name.starts_with('.'))
+        .collect();
     files.sort();
     files
 }

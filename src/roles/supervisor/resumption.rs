@@ -35,7 +35,11 @@ pub enum ResumeError {
         pid: u32,
     },
     /// Others use its folder, though its supervisor is gone.
-    #[error("processes of a killed run have used {} for minutes; look for them with `fuser` and end them", folder.display())]
+    #[error(
+        "{} has been in use for ten minutes, though its supervisor is no process here: if no checkpoint is being written there, end what \
+         the run has left (`fuser` names it)",
+        folder.display()
+    )]
     Taken {
         /// The folder.
         folder: PathBuf,
@@ -95,13 +99,13 @@ pub struct Resumption {
 }
 
 impl Resumption {
-    /// The run in `folder`, from its newest checkpoint or the one in the folder `from`.
+    /// The run in `folder`, from its newest checkpoint or the one in the folder `from`. `say` is told what is waited for.
     ///
     /// # Errors
     /// It is none or under way, or has no checkpoint that is whole.
-    pub fn find(folder: &Path, from: Option<&Path>) -> Result<Self, ResumeError> {
+    pub fn find(folder: &Path, from: Option<&Path>, say: &dyn Fn(&str)) -> Result<Self, ResumeError> {
         let mut folder = RunFolder::open(folder)?;
-        take(&mut folder)?;
+        take(&mut folder, say)?;
         let checkpoints = folder.checkpoints();
         let checkpoint = match from {
             None => Checkpoints::new(checkpoints).newest()?,
@@ -120,7 +124,7 @@ impl Resumption {
     ///
     /// # Errors
     /// Its newest checkpoint is damaged.
-    pub fn of_a_killed_run(config: &Config) -> Result<Option<Self>, ResumeError> {
+    pub fn of_a_killed_run(config: &Config, say: &dyn Fn(&str)) -> Result<Option<Self>, ResumeError> {
         if config.run.resume == Resume::Never {
             return Ok(None);
         }
@@ -128,13 +132,17 @@ impl Resumption {
         let mut folder = RunFolder::open(&newest)?;
         let was_killed = folder.record()?.finished.is_none() && !is_under_way(&folder)?;
         if was_killed {
-            take(&mut folder)?;
+            take(&mut folder, say)?;
         }
         if !was_killed || Checkpoints::new(folder.checkpoints()).list().is_empty() {
             return Ok(None);
         }
         drop(folder);
-        Self::find(&newest, None).map(Some)
+        match Self::find(&newest, None, say) {
+            // Somebody else was quicker.
+            Err(ResumeError::Running { .. }) => Ok(None),
+            found => found.map(Some),
+        }
     }
 
     /// The configuration of the run with the changes in `overrides`.
@@ -243,8 +251,8 @@ pub(super) fn run_name(config: &Config) -> String {
 }
 
 /// Take the folder of a run that has ended, if need be once the sentinel of its killed supervisor has written what was there.
-fn take(folder: &mut RunFolder) -> Result<(), ResumeError> {
-    let deadline = Instant::now() + PATIENCE;
+fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
+    let (deadline, mut has_said) = (Instant::now() + PATIENCE, false);
     while !folder.take()? {
         let pid = folder.record()?.supervisor_pid;
         if !has_exited(pid, 0) {
@@ -252,6 +260,9 @@ fn take(folder: &mut RunFolder) -> Result<(), ResumeError> {
         }
         if Instant::now() >= deadline {
             return Err(ResumeError::Taken { folder: folder.path().into() });
+        }
+        if !std::mem::replace(&mut has_said, true) {
+            say("its supervisor was killed: waiting for what was there to be on the disk");
         }
         std::thread::sleep(PAUSE);
     }

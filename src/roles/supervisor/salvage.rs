@@ -5,8 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::Prepared;
 use super::resumption::Memory;
@@ -14,7 +13,8 @@ use super::session::checkpoint_content;
 use crate::checkpoint::{CheckpointError, Checkpoints, RunCheckpoint};
 use crate::replay::repair_beside;
 use crate::segment::Segment;
-use crate::segment::processes::{ProcessSlot, Role, SlotState, has_exited};
+use crate::segment::control::RunState;
+use crate::segment::processes::{ProcessSlot, Role, SlotState, start_time};
 use crate::sync::Ordering;
 use crate::telemetry::{Remembered, RunFolder, note};
 
@@ -34,24 +34,41 @@ pub(super) struct Salvage<'a> {
 impl Salvage<'_> {
     /// Wait until nobody uses the segment any more, repair after everybody, write a checkpoint, and note in `run.log` what became of it.
     pub(super) fn run(self, segment: &Segment) {
+        let control = segment.control();
+        match control.run_state() {
+            // Nobody has done anything, or nobody may go on from what is there.
+            RunState::Starting | RunState::Poisoned => return,
+            // Guests are told too, and whoever has missed the signal.
+            RunState::Running | RunState::Stopping => control.set_run_state(RunState::Stopping),
+        }
+        for slot in segment.processes().iter().filter(|slot| slot.state() == SlotState::Reserved) {
+            // Whoever was about to come finds its place taken back.
+            slot.dead_owner().map(|owner| slot.release_from(owner));
+        }
+        if control.gate().load(Ordering::SeqCst) != 0 {
+            // The supervisor died during a repair, and others wait behind its gate.
+            self.repair(segment);
+        }
         wait_for_everybody(segment);
-        self.repair(segment);
-        let said = match self.write(segment) {
-            Ok(name) => format!("the supervisor was killed; checkpoint {name} has all that was there"),
-            Err(error) => format!("the supervisor was killed, and what was there is lost: {error}"),
+        let said = match self.repair(segment).then(|| self.write(segment)) {
+            Some(Ok(name)) => format!("the supervisor was killed; checkpoint {name} has all that was there"),
+            Some(Err(error)) => format!("the supervisor was killed, and what was there is lost: {error}"),
+            None => "the supervisor was killed, and what was there is lost: a process stands still in the middle of it".into(),
         };
         // Nobody is left who could be told otherwise.
         let _ = note(self.folder, &said);
     }
 
-    /// As the supervisor does after a death.
-    fn repair(&self, segment: &Segment) {
-        let guests: Vec<usize> = living(segment).map(|slot| slot.index()).collect();
-        for slot in segment.processes().iter().filter(|slot| slot.dead_owner().is_some()) {
+    /// As the supervisor does after a death. Whether that was possible after each.
+    fn repair(&self, segment: &Segment) -> bool {
+        let is_guest = |slot: &ProcessSlot<'_>| slot.role().is_some_and(|(role, _)| role == Role::Guest);
+        let guests: Vec<usize> = living(segment).filter(is_guest).map(|slot| slot.index()).collect();
+        let dead = segment.processes().iter().filter_map(|slot| Some((slot, slot.dead_owner()?)));
+        dead.fold(true, |all, (slot, owner)| {
             let repaired = repair_beside(segment, &self.prepared.algorithm.schema(), slot, &guests);
-            debug_assert!(repaired.stuck.is_empty(), "everybody else is gone");
-            slot.release();
-        }
+            let done = repaired.stuck.is_empty() && (repaired.exact || repaired.provisional);
+            all & (done && slot.release_from(owner))
+        })
     }
 
     fn write(&self, segment: &Segment) -> Result<String, CheckpointError> {
@@ -61,7 +78,8 @@ impl Salvage<'_> {
         let wall_s = self.prepared.started.elapsed().as_secs_f64();
         let checkpoints = Checkpoints::new(self.folder.checkpoints());
         let best_weights = self.folder.best_weights();
-        let memory = Memory { wall_s, training_s: wall_s, restarts: 0, remembered };
+        let restarts = segment.processes().iter().map(ProcessSlot::restarts).sum();
+        let memory = Memory { wall_s, training_s: last_training_s(self.folder).unwrap_or(wall_s), restarts, remembered };
         let (path, _) = checkpoints.write(checkpoint_content(self.prepared, segment, &best_weights, &memory))?;
         RunCheckpoint::open(&path)?;
         checkpoints.prune((&config.checkpoint).into());
@@ -69,9 +87,10 @@ impl Salvage<'_> {
     }
 }
 
-/// Slots whose process lives, in the kernel's words.
+/// Slots whose process lives, in the kernel's words. An id that no process has is a damaged one.
 fn living(segment: &Segment) -> impl Iterator<Item = ProcessSlot<'_>> {
-    segment.processes().iter().filter(|slot| slot.state() == SlotState::Live && slot.dead_owner().is_none())
+    let is_possible = |slot: &ProcessSlot<'_>| i32::try_from(slot.pid()).is_ok_and(|pid| pid > 0);
+    segment.processes().iter().filter(move |slot| slot.state() == SlotState::Live && is_possible(slot) && slot.dead_owner().is_none())
 }
 
 /// Wait for the processes of the run; those that take too long are killed. Guests are nobody's to kill, and nobody's to wait for.
@@ -84,11 +103,23 @@ fn wait_for_everybody(segment: &Segment) {
         }
     };
     wait();
-    for slot in ours() {
-        // The id was this process's a moment ago, and is looked at once more.
-        if !has_exited(slot.pid(), slot.start_time()) {
-            let _ = kill(Pid::from_raw(slot.pid().cast_signed()), Signal::SIGKILL);
-        }
-    }
+    ours().for_each(kill_owner);
     wait();
+}
+
+/// Kill the process that the slot names, if it is still that one.
+fn kill_owner(slot: ProcessSlot<'_>) {
+    let id = i32::try_from(slot.pid()).ok().and_then(Pid::from_raw);
+    let Some(Ok(descriptor)) = id.map(|id| pidfd_open(id, PidfdFlags::empty())) else { return };
+    // Asked after the descriptor was opened, so that it cannot be that of a later process with the same number.
+    if start_time(slot.pid()) == Some(slot.start_time()) {
+        let _ = pidfd_send_signal(&descriptor, Signal::KILL);
+    }
+}
+
+/// Seconds of training, as the last line of the metrics says it.
+fn last_training_s(folder: &RunFolder) -> Option<f64> {
+    let text = std::fs::read_to_string(folder.metrics()).ok()?;
+    let last = text.lines().rev().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())?;
+    last["training_s"].as_f64()
 }

@@ -4,7 +4,7 @@
 //! the registry entry after `kill -9`, nor write what a run with checkpoints goes on from. The sentinel is in a session of its own, so that a signal to the process group
 //! of the run does not reach it.
 
-use std::path::PathBuf;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -14,21 +14,33 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::salvage::Salvage;
+use crate::rendezvous::Announcement;
 use crate::segment::{Segment, SegmentError, system};
+use crate::telemetry::RunFolder;
 
+/// Time between two looks at the supervisor, where the kernel gives no descriptor.
+const PAUSE: Duration = Duration::from_millis(100);
 /// How long the children of a dead supervisor may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The sentinel of this process; dropping it ends it. Drop it last: as long as anything is there to be removed, a kill
-/// can leave it behind.
-pub(super) struct Sentinel(Pid);
+/// The sentinel of this process. Drop it last: as long as anything is there to be removed, a kill can leave it behind.
+pub(super) struct Sentinel {
+    pid: Pid,
+    is_dismissed: bool,
+}
 
 impl Sentinel {
-    /// Fork the sentinel of this process. It does what `salvage` says, if anything, and removes the segment and the files at `paths`.
-    pub(super) fn fork(segment: &Segment, paths: &[PathBuf], salvage: Option<Salvage<'_>>) -> Result<Self, SegmentError> {
+    /// Fork the sentinel of this process. Once this process is gone it does what `salvage` says, if anything, and removes the segment,
+    /// the announcement and its hold on `folder`.
+    pub(super) fn fork(
+        segment: &Segment,
+        announcement: &Announcement,
+        folder: &RunFolder,
+        salvage: Option<Salvage<'_>>,
+    ) -> Result<Self, SegmentError> {
         let supervisor = getpid();
         let name = segment.name().to_owned();
-        let sentinel = system::fork_survivor(|| {
+        let pid = system::fork_survivor(|| {
             segment.disown();
             if salvage.is_none() {
                 segment.retire();
@@ -37,8 +49,9 @@ impl Sentinel {
             let _ = system::ignore_signals_of_the_run();
             wait_for_end_of(supervisor);
             if let Some(salvage) = salvage {
-                salvage.run(segment);
-                // As long as it was a member of the run, nobody took the segment for left behind, and who goes on waited.
+                // Whatever happens there, the rest is to be removed.
+                let _ = catch_unwind(AssertUnwindSafe(|| salvage.run(segment)));
+                // As long as it was a member of the run, nobody took the segment for left behind.
                 segment.retire();
             }
             // Readers may still have it open; live members of the run must not lose its name.
@@ -47,27 +60,36 @@ impl Sentinel {
                 std::thread::sleep(Duration::from_millis(10));
             }
             system::remove(&name);
-            for path in paths {
-                let _ = std::fs::remove_file(path);
-            }
+            announcement.withdraw(segment.identity());
+            folder.give_back();
             0
         })?;
-        Ok(Self(sentinel))
+        Ok(Self { pid, is_dismissed: false })
+    }
+
+    /// There is nothing left to do for it once it is dropped. Of a supervisor that ends by an error or a panic it sees to everything, as
+    /// of one that was killed.
+    pub(super) fn dismiss(&mut self) {
+        self.is_dismissed = true;
     }
 }
 
 impl Drop for Sentinel {
     fn drop(&mut self) {
-        let _ = kill(self.0, Signal::SIGKILL);
-        let _ = waitpid(self.0, None);
+        if self.is_dismissed {
+            let _ = kill(self.pid, Signal::SIGKILL);
+            let _ = waitpid(self.pid, None);
+        }
     }
 }
 
 fn wait_for_end_of(supervisor: Pid) {
-    let Some(pid) = rustix::process::Pid::from_raw(supervisor.as_raw()) else { return };
-    let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    let descriptor = rustix::process::Pid::from_raw(supervisor.as_raw()).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     // The descriptor could be that of a later process with the same number: then ours is no longer the parent.
     while getppid() == supervisor {
-        let _ = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], None);
+        match &descriptor {
+            Some(descriptor) => drop(poll(&mut [PollFd::new(descriptor, PollFlags::IN)], None)),
+            None => std::thread::sleep(PAUSE),
+        }
     }
 }

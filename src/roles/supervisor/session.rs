@@ -69,7 +69,7 @@ pub struct Session {
     provisional: bool,
     _announcement: Announcement,
     // The last to go: see there.
-    _sentinel: Sentinel,
+    sentinel: Sentinel,
 }
 
 impl Session {
@@ -115,7 +115,7 @@ impl Session {
         let announcement = registry.reserve(&record)?;
         let checkpoints = CheckpointWriter::new(config, &folder);
         let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: &prepared, folder: &folder });
-        let sentinel = Sentinel::fork(&segment, announcement.paths(), salvage)?;
+        let sentinel = Sentinel::fork(&segment, &announcement, &folder, salvage)?;
         let listener = Listener::bind(&record.socket)?;
         announcement.publish(&record)?;
         let settings = Settings {
@@ -151,7 +151,7 @@ impl Session {
             contention: Contention::default(),
             provisional: false,
             _announcement: announcement,
-            _sentinel: sentinel,
+            sentinel,
             prepared,
         };
         if !session.prepared.software.is_empty() {
@@ -550,7 +550,11 @@ impl Session {
             StopReason::Interrupted => Outcome::Interrupted { signal: system::stop_signal().unwrap_or(Signal::SIGINT as u32) },
             _ => Outcome::Completed,
         };
+        let folder = self.sinks.folder().clone();
         self.sinks.finish(reason, &snapshot);
+        // Whoever goes on with the run need not wait for what environments may have started and left behind.
+        folder.give_back();
+        self.sentinel.dismiss();
         Ok(outcome)
     }
 }
