@@ -41,6 +41,15 @@ pub(crate) enum Task {
         #[arg(long)]
         clean: bool,
     },
+    /// Kill and stop processes of a run at random, and see whether it goes on
+    Chaos {
+        /// Kills
+        #[arg(long, default_value_t = 1_000)]
+        kills: u64,
+        /// Seed of the choice of victims
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Say what is missing on this machine, and the command that installs it
     Doctor,
 }

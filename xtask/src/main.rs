@@ -4,6 +4,7 @@
 //! packages. Each command first makes sure that the right ones are there, and only then builds.
 
 mod arguments;
+mod chaos;
 mod distribution;
 mod libtorch;
 mod lock;
@@ -49,6 +50,7 @@ fn run(task: Task) -> Result<()> {
         Task::Test { fast, only } => test::test(fast, only.as_deref()),
         Task::Setup { clean: true } => libtorch::remove().and_then(|()| python::remove()),
         Task::Setup { clean: false } => set_up(),
+        Task::Chaos { kills, seed } => chaos::chaos(kills, seed),
         Task::Doctor => prerequisites::doctor(),
     }
 }

@@ -1,0 +1,176 @@
+//! Whatever of a run is killed or stopped, at random and again and again, it goes on, and its sum tree stays exact.
+//!
+//! `cargo xtask chaos --kills N --seed S` makes it longer and prints what it measured. A seed gives the same victims in the same order;
+//! the moments depend on the machine.
+
+mod run_support;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use rand::{RngExt, SeedableRng};
+use run_support::{Supervised, WATCHDOG, kill, start};
+use serde_json::Value;
+use shoal::experience::Random;
+
+/// Who may be hit, and how often beside the others.
+const VICTIMS: [(&str, u32); 5] = [("actor", 5), ("learner", 4), ("evaluator", 2), ("attached actor", 2), ("supervisor", 1)];
+/// Longest pause between two blows.
+const LONGEST_PAUSE_MS: u64 = 40;
+/// One blow in so many stops a process for a while instead of killing it.
+const STOPS: u32 = 5;
+/// Blows between two audits.
+const AUDIT_INTERVAL: u64 = 10;
+
+fn from_environment(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+}
+
+/// What was seen of it.
+#[derive(Default)]
+struct Report {
+    kills: u64,
+    stops: u64,
+    supervisors: u64,
+    audits: u64,
+    exact: u64,
+    /// From a kill until the process table names another process.
+    replaced_ms: Vec<f64>,
+    /// From the kill of a supervisor until the run goes on.
+    resumed_ms: Vec<f64>,
+}
+
+fn quantiles(times: &mut [f64]) -> String {
+    if times.is_empty() {
+        return "none".into();
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    format!("p50 {:.1}, p99 {:.1}, most {:.1} ms", at(0.5), at(0.99), at(1.0))
+}
+
+fn attach(run: &Supervised) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_attach"));
+    command.arg(run.pid().to_string()).env("XDG_RUNTIME_DIR", run.folder.path());
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// The verdict of an audit from outside.
+fn audit(run: &Supervised) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_inspect"));
+    command.args([&run.pid().to_string(), "--json", "--interval-ms", "1"]).env("XDG_RUNTIME_DIR", run.folder.path());
+    let output = command.output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    report["tree"]["verdict"].as_str().unwrap_or("none").to_owned()
+}
+
+fn env_steps(run: &Supervised) -> u64 {
+    let folder = run.run_folder();
+    let text = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap_or_default();
+    let last = text.lines().rev().find_map(|line| serde_json::from_str::<Value>(line).ok());
+    last.and_then(|line| line["env_steps"].as_u64()).unwrap_or(0)
+}
+
+/// Wait until `condition` holds, as long as a watchdog waits, and return the milliseconds.
+fn until(what: &str, run: &Supervised, mut condition: impl FnMut() -> bool) -> f64 {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < WATCHDOG, "gave up waiting for {what}; the log:\n{}", run.log());
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    began.elapsed().as_secs_f64() * 1e3
+}
+
+fn says(folder: &Path, text: &str) -> usize {
+    std::fs::read_to_string(folder.join("run.log")).unwrap_or_default().matches(text).count()
+}
+
+/// Kill the supervisor, and go on with the run.
+fn kill_supervisor(run: &mut Supervised, report: &mut Report) {
+    let (folder, began) = (run.run_folder().canonicalize().unwrap(), Instant::now());
+    let before = says(&folder, "goes on from checkpoint");
+    run.kill();
+    run.resume(&[]);
+    until("the run to go on", run, || says(&folder, "goes on from checkpoint") > before);
+    until("actors", run, || !run.processes("actor").is_empty());
+    report.resumed_ms.push(began.elapsed().as_secs_f64() * 1e3);
+    report.supervisors += 1;
+}
+
+#[test]
+fn a_run_survives_random_kills_and_stops_of_everything() {
+    let (kills, seed) = (from_environment("SHOAL_CHAOS_KILLS", 60), from_environment("SHOAL_CHAOS_SEED", 1));
+    let mut random = Random::seed_from_u64(seed);
+    let (mut report, began) = (Report::default(), Instant::now());
+    let mut run = start(&[
+        "actor.count=3",
+        "learner.count=2",
+        "evaluator.interval_ms=0",
+        "machine.max_restarts=1000000",
+        "checkpoint.interval_s=0.3",
+    ]);
+    run.wait_for("updates", |line| line["updates"].as_u64() > Some(50));
+    let mut attached = attach(&run);
+    let mut blows = 0;
+    while report.kills < kills {
+        blows += 1;
+        std::thread::sleep(Duration::from_millis(random.random_range(0..=LONGEST_PAUSE_MS)));
+        let mut choice = random.random_range(0..VICTIMS.iter().map(|(_, weight)| weight).sum());
+        let (role, _) = VICTIMS.iter().find(|(_, weight)| choice.checked_sub(*weight).map(|rest| choice = rest).is_none()).unwrap();
+        let is_stop = random.random_range(0..STOPS) == 0;
+        let (pick, pause_ms) = (random.random_range(0..64_usize), random.random_range(1..=60));
+        if *role == "supervisor" {
+            kill_supervisor(&mut run, &mut report);
+            let _ = attached.kill();
+            attached.wait().unwrap();
+            attached = attach(&run);
+            report.kills += 1;
+            continue;
+        }
+        let found = run.processes(role);
+        // Whoever waits for its replacement cannot be hit; somebody else is next.
+        let Some(&victim) = found.get(pick % found.len().max(1)) else { continue };
+        if is_stop {
+            kill(victim, Signal::SIGSTOP);
+            std::thread::sleep(Duration::from_millis(pause_ms));
+            kill(victim, Signal::SIGCONT);
+            report.stops += 1;
+        } else {
+            kill(victim, Signal::SIGKILL);
+            report.kills += 1;
+            let gone = until("a death to be noticed", &run, || !run.processes(role).contains(&victim));
+            report.replaced_ms.push(gone);
+            if *role == "attached actor" {
+                attached.wait().unwrap();
+                attached = attach(&run);
+            }
+        }
+        if blows % AUDIT_INTERVAL == 0 {
+            let verdict = audit(&run);
+            assert!(verdict == "exact" || verdict == "in_motion", "after {} kills: {verdict}\n{}", report.kills, run.log());
+            (report.audits, report.exact) = (report.audits + 1, report.exact + u64::from(verdict == "exact"));
+        }
+        assert!(run.is_running(), "after {} kills: {}", report.kills, run.output());
+    }
+    let steps = env_steps(&run);
+    until("another step after all that", &run, || env_steps(&run) > steps);
+    kill_supervisor(&mut run, &mut report);
+    let steps = env_steps(&run);
+    run.signal(Signal::SIGTERM);
+    run.wait();
+    let _ = attached.kill();
+    attached.wait().unwrap();
+    assert!(!run.log().contains("failed its audit"), "{}", run.log());
+    let Report { kills, stops, supervisors, audits, exact, mut replaced_ms, mut resumed_ms } = report;
+    let _ = writeln!(
+        std::io::stderr(),
+        "chaos: seed {seed}, {kills} kills ({supervisors} of the supervisor) and {stops} stops in {:.0} s, {steps} environment steps; \
+         {audits} audits, {exact} exact and none inconsistent\n  a death is noticed and repaired after: {}\n  a killed run goes on after: {}",
+        began.elapsed().as_secs_f64(),
+        quantiles(&mut replaced_ms),
+        quantiles(&mut resumed_ms)
+    );
+}
