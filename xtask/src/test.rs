@@ -46,7 +46,7 @@ const DEFINITIONS: [Definition; 14] = [
         false,
         "nextest run --no-fail-fast --release --no-default-features --test replay_killed --test replay_killed_at_every_instruction \
          --test replay_repairs_killed_at_every_instruction --test participants_killed_at_every_instruction --test shared_replay \
-         --test boards_killed_at_every_instruction --test recorded_frames_killed --test fragments_taken --test checkpoints",
+         --test boards_killed_at_every_instruction --test recorded_frames_killed --test fragments_taken",
     ),
     stage("lints", true, "clippy --workspace --all-targets -- -D warnings"),
     stage("tests", true, "nextest run --no-fail-fast --workspace"),
