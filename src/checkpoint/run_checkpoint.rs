@@ -232,7 +232,8 @@ impl RunCheckpoint {
         fs::read_to_string(&path).map_err(|source| CheckpointError::Read { path, source })
     }
 
-    /// Put everything into `segment`, which nobody uses yet, or all but the rows; `planned` as in [`SegmentState::restore`].
+    /// Put everything into `segment`, which nobody uses yet, or all but the rows. `planned` tells the slot of who plays a role with a number,
+    /// which had the slot it is given last; what those have counted who will not be there again is counted to the first slot.
     ///
     /// # Errors
     /// A file is damaged, or of another shape than the segment.
