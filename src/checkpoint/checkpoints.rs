@@ -1,20 +1,16 @@
 //! The checkpoints of one run: a folder of folders, in the order in which they were written.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use super::CheckpointError;
 use super::run_checkpoint::{Content, Manifest, RunCheckpoint};
 
 /// Beginning of the names of folders that are being written, or were when their writer was killed.
 const PARTIAL: &str = ".partial-";
-
 /// What whoever writes has locked.
 const LOCK: &str = ".lock";
 /// How long another writer may take.
@@ -108,9 +104,9 @@ impl Checkpoints {
         let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(self.folder.join(LOCK))?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-                Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::ResourceBusy.into()),
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::ResourceBusy.into()),
                 // A file system without locks is one without a second writer.
                 _ => return Ok(file),
             }

@@ -154,17 +154,6 @@ pub enum WeightsError {
     },
 }
 
-impl CheckpointError {
-    /// What kind of trouble it is, in words that are the same whenever it comes again.
-    pub fn cause(&self) -> String {
-        match self {
-            Self::NoRoom { .. } => io::ErrorKind::StorageFull.to_string(),
-            Self::Write { source, .. } | Self::Read { source, .. } => source.kind().to_string(),
-            other => other.to_string(),
-        }
-    }
-}
-
 /// Why a checkpoint cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -234,4 +223,15 @@ pub enum CheckpointError {
     /// The file of its replay.
     #[error(transparent)]
     Replay(#[from] ReplayFileError),
+}
+
+impl CheckpointError {
+    /// What kind of trouble it is, in words that are the same whenever it comes again.
+    pub fn cause(&self) -> String {
+        match self {
+            Self::NoRoom { .. } => io::ErrorKind::StorageFull.to_string(),
+            Self::Write { source, .. } | Self::Read { source, .. } => source.kind().to_string(),
+            other => other.to_string(),
+        }
+    }
 }

@@ -123,33 +123,33 @@ impl ReplayFile {
     }
 
     /// Put everything into the replay in `segment`, which nobody uses yet and whose rows follow `schema`.
-    pub fn fill(mut self, segment: &Segment, schema: Schema) -> Result<(), ReplayFileError> {
-        let path = std::mem::take(&mut self.path);
+    pub fn fill(self, segment: &Segment, schema: Schema) -> Result<(), ReplayFileError> {
+        let Self { path, mut input, header } = self;
         let failed = |source| ReplayFileError::Read { path: path.clone(), source };
         let corrupt = |problem: &str| ReplayFileError::Corrupt { path: path.clone(), problem: problem.into() };
         let mut words = vec![0; schema.words()];
-        if self.header.transition_words != words.len() as u64 {
+        if header.transition_words != words.len() as u64 {
             return Err(corrupt("its rows have another length than its fields"));
         }
         let replay = Restoring::new(segment, schema);
-        for _ in 0..self.header.transitions {
-            let record = read_record(&mut self.input, &mut words).map_err(failed)?;
+        for _ in 0..header.transitions {
+            let record = read_record(&mut input, &mut words).map_err(failed)?;
             if !replay.put_transition(&record, &words) {
                 return Err(corrupt("a transition lies beyond the capacity"));
             }
         }
         let stored = segment.layout().parameters().frame_slot_words() as u64 - 1;
-        if self.header.frames > 0 && self.header.frame_words != stored {
+        if header.frames > 0 && header.frame_words != stored {
             return Err(corrupt("its frames have another length than its fields"));
         }
-        let mut words = vec![0; if self.header.frames > 0 { usize::try_from(stored).unwrap_or(0) } else { 0 }];
-        for _ in 0..self.header.frames {
-            let record = read_record(&mut self.input, &mut words).map_err(failed)?;
+        let mut words = vec![0; if header.frames > 0 { usize::try_from(stored).unwrap_or(0) } else { 0 }];
+        for _ in 0..header.frames {
+            let record = read_record(&mut input, &mut words).map_err(failed)?;
             if !replay.put_frame(&record, &words) {
                 return Err(corrupt("a frame lies beyond the capacity"));
             }
         }
-        let [claimed, inserted, sampled, largest_priority, frames] = self.header.counts;
+        let [claimed, inserted, sampled, largest_priority, frames] = header.counts;
         replay.put_counts(&Counts { claimed, inserted, sampled, largest_priority, frames });
         Ok(())
     }

@@ -24,6 +24,7 @@ use super::segment_state::SegmentState;
 use super::summed::Summed;
 use crate::replay::{ReplayView, Schema, Zero};
 use crate::segment::description::FieldDescription;
+use crate::segment::processes::Role;
 use crate::segment::{LayoutParameters, Region, Segment};
 
 /// Version of the layout of checkpoints.
@@ -242,7 +243,7 @@ impl RunCheckpoint {
         segment: &Segment,
         schema: &Schema,
         with_replay: bool,
-        planned: impl Fn(crate::segment::processes::Role, usize, usize) -> Option<usize>,
+        planned: impl Fn(Role, usize, usize) -> Option<usize>,
     ) -> Result<(), CheckpointError> {
         let damaged = |problem: String| CheckpointError::Damaged { path: self.path.clone(), problem };
         let path = self.path.join(STATE);

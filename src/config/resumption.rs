@@ -1,5 +1,7 @@
 //! Which keys may change when a run goes on from a checkpoint.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use toml::Value;
 
 use super::schema::Config;
@@ -34,22 +36,19 @@ const FIXED: &[&str] = &[
 
 /// The paths of the keys in which `after` differs from `before` and a run that goes on must not.
 pub fn changes_that_do_not_fit(before: &Config, after: &Config) -> Vec<String> {
-    let [before, after] = [before, after].map(|config| Value::try_from(config).expect("every configuration has a spelling in TOML"));
-    let (Value::Table(before), Value::Table(after)) = (before, after) else { return Vec::new() };
-    let mut changed = Vec::new();
-    for (table, keys) in &after {
-        let names = keys.as_table().into_iter().flatten().map(|(name, _)| name);
-        let missing = before.get(table).and_then(Value::as_table).into_iter().flatten().map(|(name, _)| name);
-        for name in names.chain(missing) {
-            let value = |config: &toml::Table| config.get(table).and_then(|keys| keys.get(name)).cloned();
-            let path = format!("{table}.{name}");
-            let is_fixed = FIXED.contains(&table.as_str()) || FIXED.contains(&path.as_str());
-            if is_fixed && value(&before) != value(&after) && !changed.contains(&path) {
-                changed.push(path);
-            }
-        }
-    }
-    changed
+    let (before, after) = (fixed_keys(before), fixed_keys(after));
+    let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    paths.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
+}
+
+fn fixed_keys(config: &Config) -> BTreeMap<String, Value> {
+    let tables = toml::Table::try_from(config).expect("every configuration has a spelling in TOML");
+    let is_fixed = |table: &str, path: &str| FIXED.contains(&table) || FIXED.contains(&path);
+    let keys = tables.into_iter().filter_map(|(table, keys)| match keys {
+        Value::Table(keys) => Some(keys.into_iter().map(move |(name, value)| (table.clone(), format!("{table}.{name}"), value))),
+        _ => None,
+    });
+    keys.flatten().filter(|(table, path, _)| is_fixed(table, path)).map(|(_, path, value)| (path, value)).collect()
 }
 
 #[cfg(test)]

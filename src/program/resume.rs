@@ -30,7 +30,7 @@ impl ResumeRun {
     pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<ExitCode, anyhow::Error> {
         let console = Console::stderr()?;
         let resumption = Resumption::find(&self.run, self.from.as_deref(), &|text| console.print(text)).map_err(SupervisorError::from)?;
-        let loaded = resumption.load(&self.overrides).map_err(SupervisorError::from)?.map_err(SupervisorError::Config)?;
+        let loaded = resumption.load(&self.overrides)?;
         train::start(loaded, catalogue, console, self.check, Some(resumption))
     }
 }

@@ -182,6 +182,18 @@ pub struct Announcement {
 }
 
 impl Announcement {
+    /// Show the run to everybody. Whoever sees it may knock at once, so its supervisor listens before.
+    pub fn publish(&self, record: &RunRecord) -> Result<(), RendezvousError> {
+        let [path, _] = &self.paths;
+        let temporary = path.with_extension("new");
+        let write = || -> std::io::Result<()> {
+            let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
+            file.write_all(serde_json::to_string_pretty(record)?.as_bytes())?;
+            fs::rename(&temporary, path)
+        };
+        write().map_err(RendezvousError::file("announce the run in", path))
+    }
+
     /// Remove the record and the socket after the killed supervisor that was `identity`, unless another has its process id, and its place,
     /// by now.
     pub fn withdraw(&self, identity: &Identity) {
@@ -194,18 +206,6 @@ impl Announcement {
         for path in &self.paths {
             let _ = fs::remove_file(path);
         }
-    }
-
-    /// Show the run to everybody. Whoever sees it may knock at once, so its supervisor listens before.
-    pub fn publish(&self, record: &RunRecord) -> Result<(), RendezvousError> {
-        let [path, _] = &self.paths;
-        let temporary = path.with_extension("new");
-        let write = || -> std::io::Result<()> {
-            let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
-            file.write_all(serde_json::to_string_pretty(record)?.as_bytes())?;
-            fs::rename(&temporary, path)
-        };
-        write().map_err(RendezvousError::file("announce the run in", path))
     }
 }
 

@@ -112,6 +112,14 @@ impl<'a> Actor<'a> {
         })
     }
 
+    /// Insert what was staged, ratio or not, and say what was seen: it is worth keeping.
+    pub fn leave(&mut self) {
+        if let Some(statistics) = &mut self.statistics {
+            statistics.publish();
+        }
+        self.replay.flush(self.area);
+    }
+
     /// Take one step in every environment and stage the rows that it completes. Flushes when the area is full enough or its
     /// content old enough; `false` when the run ended while it waited.
     pub fn step(&mut self) -> Result<bool, RoleError> {
@@ -284,16 +292,6 @@ impl<'a> Actor<'a> {
         // Everything is counted: the next one's turn.
         self.turn = None;
         true
-    }
-}
-
-impl Actor<'_> {
-    /// Insert what was staged, ratio or not, and say what was seen: it is worth keeping.
-    pub fn leave(&mut self) {
-        if let Some(statistics) = &mut self.statistics {
-            statistics.publish();
-        }
-        self.replay.flush(self.area);
     }
 }
 

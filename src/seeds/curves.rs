@@ -1,12 +1,10 @@
 //! Learning curves of several seeds, and their mean with its interval.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::telemetry::Evaluation;
+use crate::telemetry::{Evaluation, jsonl};
 
 /// Seeds whose mean has an interval: that of two would reach over six times their distance to either side.
 const FEWEST_SEEDS: usize = 3;
@@ -39,9 +37,7 @@ pub(super) struct MeanPoint {
 
 /// The evaluations that a run wrote, in the order of their steps.
 pub(super) fn read(path: &Path) -> Vec<Point> {
-    let Ok(file) = File::open(path) else { return Vec::new() };
-    let lines = BufReader::new(file).lines().map_while(Result::ok);
-    let mut points: Vec<Point> = lines.filter_map(|line| serde_json::from_str(&line).ok()).collect();
+    let mut points: Vec<Point> = jsonl::read(path).collect();
     points.sort_by(|left, right| left.env_steps.total_cmp(&right.env_steps));
     points
 }

@@ -2,8 +2,11 @@
 //!
 //! JSON has no infinities and no NaN: such numbers are written as `null`.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::append::AppendFile;
@@ -42,6 +45,12 @@ impl JsonLines {
         line.push(b'\n');
         self.file.append(&line)
     }
+}
+
+/// The objects in a file, those that are none of this kind passed over; none if it cannot be read.
+pub fn read<T: DeserializeOwned>(path: &Path) -> impl Iterator<Item = T> + use<T> {
+    let lines = File::open(path).ok().map(|file| BufReader::new(file).lines());
+    lines.into_iter().flatten().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok())
 }
 
 /// One line of `evaluations.jsonl`.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::jsonl::EvaluationLine;
+use super::jsonl::{self, EvaluationLine};
 use super::{EvaluatedWeights, EvaluationCounts, EvaluationKind, RunFolder};
 
 /// What is known of a run at some moment.
@@ -24,10 +24,9 @@ impl Remembered {
     /// What the files in `folder` tell of a run with this `goal` that has taken `env_steps`: all that its recorder knew, but for what it
     /// could not write.
     pub fn of_files(folder: &RunFolder, goal: Option<f64>, env_steps: u64) -> Self {
-        let text = std::fs::read_to_string(folder.evaluations()).unwrap_or_default();
         let mut remembered = Self { env_steps, ..Self::default() };
         let mut proposed = false;
-        for line in text.lines().filter_map(|line| serde_json::from_str::<EvaluationLine>(line).ok()) {
+        for line in jsonl::read::<EvaluationLine>(&folder.evaluations()) {
             let evaluated = line.weights();
             remembered.evaluations.count(evaluated.kind);
             remembered.newest = Some(evaluated);

@@ -3,15 +3,13 @@
 //! Event files for TensorBoard alone lie beside it, in `tensorboard/<id>`: TensorBoard follows links, and what `latest` leads to
 //! would be a second run to it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use super::TelemetryError;
 use super::run_record::{self, Finished, RunRecord};
@@ -72,10 +70,10 @@ impl RunFolder {
         let failed = || TelemetryError::file("lock", &path);
         // Whoever may open it may lock it, so nobody else may.
         let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(failed())?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        match file.try_lock() {
             Ok(()) => self.lock = Some(Arc::new(file)),
-            Err(Errno::WOULDBLOCK) => return Ok(false),
-            Err(error) => return Err(failed()(error.into())),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(error)) => return Err(failed()(error)),
         }
         Ok(true)
     }
@@ -84,7 +82,7 @@ impl RunFolder {
     /// the run.
     pub fn give_back(&self) {
         if let Some(lock) = &self.lock {
-            let _ = flock(lock, FlockOperation::Unlock);
+            let _ = lock.unlock();
         }
     }
 

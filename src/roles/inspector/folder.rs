@@ -1,8 +1,6 @@
 //! What the folder of a run says of it: all that is left of one that is over.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use indicatif::HumanCount;
@@ -12,7 +10,7 @@ use serde_json::Value;
 use super::printable::printable;
 use super::words::{line, significant};
 use crate::checkpoint::Checkpoints;
-use crate::telemetry::{RunFolder, TelemetryError};
+use crate::telemetry::{RunFolder, TelemetryError, jsonl};
 
 /// A run by its folder.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,13 +44,13 @@ impl FolderReport {
     pub fn read(path: &Path) -> Result<Self, TelemetryError> {
         let folder = RunFolder::open(path)?;
         let record = folder.record()?;
-        let evaluations = lines(&folder.evaluations());
+        let evaluations: Vec<Value> = jsonl::read(&folder.evaluations()).collect();
         Ok(Self {
             folder: folder.path().display().to_string(),
             name: printable(&record.name),
             started: record.started.to_string(),
             ended: record.finished.map(|end| (end.at.to_string(), printable(end.reason.lines().next().unwrap_or_default()))),
-            metrics: lines(&folder.metrics()).pop(),
+            metrics: jsonl::read(&folder.metrics()).last(),
             best_confirmed: evaluations.iter().rfind(|evaluation| evaluation["is_best"] == true).cloned(),
             last_evaluation: evaluations.last().cloned(),
             evaluations: evaluations.len(),
@@ -63,12 +61,6 @@ impl FolderReport {
 
 fn name_of(path: &Path) -> String {
     printable(&path.file_name().unwrap_or_default().to_string_lossy())
-}
-
-/// The objects of a file with one per line; none if it cannot be read.
-fn lines(path: &Path) -> Vec<Value> {
-    let Ok(file) = File::open(path) else { return Vec::new() };
-    BufReader::new(file).lines().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()).collect()
 }
 
 impl fmt::Display for FolderReport {

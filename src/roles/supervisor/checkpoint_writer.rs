@@ -45,6 +45,15 @@ struct Writing {
     outcome: IpcReceiver<Result<Written, Failed>>,
 }
 
+/// Why it is time for a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The last was written long enough ago.
+    AsTimePasses,
+    /// The synchronous trainer waits for it, in this incarnation.
+    ForTrainer { incarnation: u64 },
+}
+
 /// A complete checkpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Written {
@@ -88,17 +97,21 @@ impl CheckpointWriter {
         Self { checkpoints: Checkpoints::new(folder.checkpoints()), retention, interval, next, writing: None }
     }
 
-    /// Whether a run without a trainer of its own clock has checkpoints.
+    /// Whether checkpoints are written as time passes, at the end of the run, and by its sentinel.
     pub(super) fn is_enabled(&self) -> bool {
         self.interval.is_some()
     }
 
-    /// Whether it is time for another, and the incarnation of the synchronous trainer if that waits for it.
-    pub(super) fn is_due(&self, control: Control<'_>) -> Option<Option<u64>> {
+    /// Whether it is time for another.
+    pub(super) fn is_due(&self, control: Control<'_>) -> Option<Due> {
+        if self.writing.is_some() {
+            return None;
+        }
         // Acquire: pairs with the Release of the trainer.
-        let wanted = control.checkpoint_wanted().load(Ordering::Acquire);
-        let is_time = wanted != 0 || self.interval.is_some() && Instant::now() >= self.next;
-        (is_time && self.writing.is_none()).then_some((wanted != 0).then_some(wanted))
+        match control.checkpoint_wanted().load(Ordering::Acquire) {
+            0 => (self.is_enabled() && Instant::now() >= self.next).then_some(Due::AsTimePasses),
+            incarnation => Some(Due::ForTrainer { incarnation }),
+        }
     }
 
     /// To be polled for reading while one is under way.

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::Plan;
+use super::{Plan, SupervisorError};
 use crate::algorithms::Algorithm;
 use crate::checkpoint::{CheckpointError, Checkpoints, RunCheckpoint};
-use crate::config::{Config, ConfigErrors, Loaded, Resume, Rows, changes_that_do_not_fit};
+use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit};
 use crate::segment::processes::{Role, has_exited};
 use crate::segment::{Description, LayoutParameters, Segment};
 use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};
@@ -129,18 +129,12 @@ impl Resumption {
             return Ok(None);
         }
         let Some(newest) = folders_of(config.run.folder.as_ref(), &run_name(config)).pop() else { return Ok(None) };
-        let mut folder = RunFolder::open(&newest)?;
-        let was_killed = folder.record()?.finished.is_none() && !is_under_way(&folder)?;
-        if was_killed {
-            take(&mut folder, say)?;
-        }
-        if !was_killed || Checkpoints::new(folder.checkpoints()).list().is_empty() {
+        if RunFolder::open(&newest)?.record()?.finished.is_some() {
             return Ok(None);
         }
-        drop(folder);
         match Self::find(&newest, None, say) {
-            // Somebody else was quicker.
-            Err(ResumeError::Running { .. }) => Ok(None),
+            // It was not killed, or nothing is left of it.
+            Err(ResumeError::Running { .. } | ResumeError::Checkpoint(CheckpointError::NoneYet { .. })) => Ok(None),
             found => found.map(Some),
         }
     }
@@ -149,8 +143,9 @@ impl Resumption {
     ///
     /// # Errors
     /// What is wrong with those.
-    pub fn load(&self, overrides: &[String]) -> Result<Result<Loaded, ConfigErrors>, ResumeError> {
-        Ok(Config::parse(&self.checkpoint.config_toml()?, &self.folder.config().display().to_string(), overrides))
+    pub fn load(&self, overrides: &[String]) -> Result<Loaded, SupervisorError> {
+        let text = self.checkpoint.config_toml().map_err(ResumeError::from)?;
+        Ok(Config::parse(&text, &self.folder.config().display().to_string(), overrides)?)
     }
 
     /// Refuse a resolved configuration, and sizes, with which the run cannot go on.
@@ -267,10 +262,4 @@ fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
         std::thread::sleep(PAUSE);
     }
     Ok(())
-}
-
-/// Whether the supervisor of the run in `folder` lives.
-fn is_under_way(folder: &RunFolder) -> Result<bool, ResumeError> {
-    let mut other = folder.clone();
-    Ok(!other.take()? && !has_exited(folder.record()?.supervisor_pid, 0))
 }

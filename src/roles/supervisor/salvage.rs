@@ -16,7 +16,7 @@ use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::processes::{ProcessSlot, Role, SlotState, start_time};
 use crate::sync::Ordering;
-use crate::telemetry::{Remembered, RunFolder, note};
+use crate::telemetry::{Remembered, RunFolder, jsonl, note};
 
 /// How long the processes of the run may take to leave, and to disappear once they were killed.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -51,9 +51,9 @@ impl Salvage<'_> {
         }
         wait_for_everybody(segment);
         let said = match self.repair(segment).then(|| self.write(segment)) {
-            Some(Ok(name)) => format!("the supervisor was killed; checkpoint {name} has all that was there"),
-            Some(Err(error)) => format!("the supervisor was killed, and what was there is lost: {error}"),
-            None => "the supervisor was killed, and what was there is lost: a process stands still in the middle of it".into(),
+            Some(Ok(name)) => format!("the supervisor is gone; checkpoint {name} has all that was there"),
+            Some(Err(error)) => format!("the supervisor is gone, and what was there is lost: {error}"),
+            None => "the supervisor is gone, and what was there is lost: a process stands still in the middle of it".into(),
         };
         // Nobody is left who could be told otherwise.
         let _ = note(self.folder, &said);
@@ -119,7 +119,5 @@ fn kill_owner(slot: ProcessSlot<'_>) {
 
 /// Seconds of training, as the last line of the metrics says it.
 fn last_training_s(folder: &RunFolder) -> Option<f64> {
-    let text = std::fs::read_to_string(folder.metrics()).ok()?;
-    let last = text.lines().rev().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())?;
-    last["training_s"].as_f64()
+    jsonl::read::<serde_json::Value>(&folder.metrics()).last()?["training_s"].as_f64()
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::super::Prepared;
-use super::super::checkpoint_writer::{Failed, Written};
+use super::super::checkpoint_writer::{Due, Failed, Written};
 use super::super::resumption::Memory;
 use super::Session;
 use crate::checkpoint::Content;
@@ -18,7 +18,11 @@ impl Session {
     /// Have a checkpoint written when it is time for one, and say what became of the last.
     pub(super) fn keep_checkpoints(&mut self) {
         self.notice_checkpoint();
-        if let Some(incarnation) = self.checkpoints.is_due(self.segment.control()) {
+        if let Some(due) = self.checkpoints.is_due(self.segment.control()) {
+            let incarnation = match due {
+                Due::AsTimePasses => None,
+                Due::ForTrainer { incarnation } => Some(incarnation),
+            };
             // What the trainer has reported before it waited belongs to this moment.
             self.receive_evaluations();
             let began = self.begin_checkpoint(incarnation, self.config().checkpoint.replay != KeepReplay::Never, None);
