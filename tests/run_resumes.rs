@@ -376,3 +376,39 @@ fn a_stopped_process_does_not_keep_what_a_killed_supervisor_had() {
     run.signal(Signal::SIGTERM);
     run.wait();
 }
+
+#[test]
+fn another_stop_signal_gives_the_last_checkpoint_up_and_the_one_before_stays() {
+    let mut run = start(&["checkpoint.interval_s=0.1"]);
+    run.wait_for_log("checkpoint 000001");
+    // As long as somebody else has this lock, no checkpoint is written.
+    let lock = std::fs::File::open(run.run_folder().join("checkpoints/.lock")).unwrap();
+    lock.lock().unwrap();
+    let before = run.checkpoints();
+    run.signal(Signal::SIGTERM);
+    run.wait_until_left();
+    // One that comes before the run waits for its last checkpoint is no more than the first one again.
+    while run.is_running() {
+        run.signal(Signal::SIGTERM);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let said = run.output();
+    assert!(said.contains("given up after another stop signal"), "{said}");
+    assert_eq!(run.checkpoints(), before);
+    RunCheckpoint::open(before.last().unwrap()).unwrap();
+}
+
+#[test]
+fn a_supervisor_that_ends_by_an_error_loses_nothing_either() {
+    let mut run = start(&["checkpoint.interval_s=600"]);
+    run.wait_for("updates", |line| count(line, "updates") > 100);
+    // It may open no more files, so it cannot start a replacement.
+    let supervisor = rustix::process::Pid::from_raw(run.pid().cast_signed());
+    let none = rustix::process::Rlimit { current: Some(3), maximum: Some(3) };
+    rustix::process::prlimit(supervisor, rustix::process::Resource::Nofile, none).unwrap();
+    run_support::kill(run.wait_for_process("actor"), Signal::SIGKILL);
+    assert!(!run.wait().success());
+    run.wait_for_end_of_all();
+    assert!(run.log().contains("has all that was there"), "{}", run.log());
+    assert_eq!(run.checkpoints().len(), 1);
+}

@@ -103,6 +103,20 @@ impl Supervised {
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+        self.wait_for_end_of_all();
+    }
+
+    /// Wait until the processes that train have left a run that was told to end.
+    pub fn wait_until_left(&self) {
+        let deadline = Instant::now() + WATCHDOG;
+        while ["actor", "learner", "evaluator"].iter().any(|role| !self.processes(role).is_empty()) {
+            assert!(Instant::now() < deadline, "a process does not leave:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Wait until all that the supervisor had forked is gone.
+    pub fn wait_for_end_of_all(&self) {
         let deadline = Instant::now() + WATCHDOG;
         while !self.all_processes().is_empty() {
             assert!(Instant::now() < deadline, "a process has outlived its killed supervisor");
