@@ -412,3 +412,21 @@ fn a_supervisor_that_ends_by_an_error_loses_nothing_either() {
     assert!(run.log().contains("has all that was there"), "{}", run.log());
     assert_eq!(run.checkpoints().len(), 1);
 }
+
+#[test]
+fn a_run_of_which_everything_was_killed_at_once_goes_on_from_its_last_checkpoint() {
+    let mut run = start(&["checkpoint.interval_s=0.2"]);
+    run.wait_for_log("checkpoint 000002");
+    let supervisor = run.pid();
+    let others = run.all_processes().into_iter().filter(|&pid| pid != supervisor);
+    // The supervisor stands still, or it would replace them.
+    run.signal(Signal::SIGSTOP);
+    others.for_each(|pid| run_support::kill(pid, Signal::SIGKILL));
+    run.kill();
+    let newest = steps_of(run.checkpoints().last().unwrap());
+    assert!(!run.log().contains("has all that was there"), "nobody was there to write it");
+    run.resume(&["--set", "checkpoint.interval_s=none"]);
+    run.wait_for_log(&format!("{newest} environment steps"));
+    run.signal(Signal::SIGTERM);
+    run.wait();
+}
