@@ -197,7 +197,7 @@ impl Announcement {
     /// Remove the record and the socket after the killed supervisor that was `identity`, unless another has its process id, and its place,
     /// by now.
     pub fn withdraw(&self, identity: &Identity) {
-        if read(&self.paths[0]).is_none_or(|found| found.record.identity == *identity) {
+        if read(&self.paths[0]).is_some_and(|found| found.record.identity == *identity) {
             self.remove();
         }
     }

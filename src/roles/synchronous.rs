@@ -34,6 +34,10 @@ pub fn run(run: &mut Run<'_>, best_path: &Path, mut attempts: u64, reports: &Ipc
     while let End::AtCheckpoint { attempts: so_far } = train(run, best_path, attempts, reports)? {
         attempts = so_far;
         wait_for_checkpoint(run);
+        // Nothing may change any more: the checkpoint may be under way.
+        if run.is_over() {
+            break;
+        }
         run.incarnation += 1;
     }
     Ok(())

@@ -58,16 +58,21 @@ pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
 /// Wait for all of `children`, passing a stop signal on to them. Returns whether all of them succeeded.
 pub fn wait_for_children(children: &[Pid]) -> bool {
     use nix::sys::wait::{WaitStatus, waitpid};
+    let pass_stop_on = || {
+        for &child in children {
+            let _ = nix::sys::signal::kill(child, Signal::SIGTERM);
+        }
+    };
+    // One that came before a child was there has not reached it.
+    if stop_requested() {
+        pass_stop_on();
+    }
     let mut succeeded = true;
     for &child in children {
         succeeded &= loop {
             match waitpid(child, None) {
                 Ok(status) => break matches!(status, WaitStatus::Exited(_, 0)),
-                Err(nix::errno::Errno::EINTR) if stop_requested() => {
-                    for &child in children {
-                        let _ = nix::sys::signal::kill(child, Signal::SIGTERM);
-                    }
-                }
+                Err(nix::errno::Errno::EINTR) if stop_requested() => pass_stop_on(),
                 Err(nix::errno::Errno::EINTR) => {}
                 Err(_) => break false,
             }

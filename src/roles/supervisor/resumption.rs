@@ -135,6 +135,8 @@ impl Resumption {
         match Self::find(&newest, None, say) {
             // It was not killed, or nothing is left of it.
             Err(ResumeError::Running { .. } | ResumeError::Checkpoint(CheckpointError::NoneYet { .. })) => Ok(None),
+            // It has come to its end meanwhile.
+            Ok(found) if found.folder.record()?.finished.is_some() => Ok(None),
             found => found.map(Some),
         }
     }

@@ -11,7 +11,7 @@ use super::Prepared;
 use super::resumption::Memory;
 use super::session::checkpoint_content;
 use crate::checkpoint::{CheckpointError, Checkpoints, RunCheckpoint};
-use crate::replay::repair_beside;
+use crate::replay::{make_sums_again, repair_beside};
 use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::processes::{ProcessSlot, Role, SlotState, start_time};
@@ -38,6 +38,8 @@ impl Salvage<'_> {
         match control.run_state() {
             // Nobody has done anything, or nobody may go on from what is there.
             RunState::Starting | RunState::Poisoned => return,
+            // It was killed after the end of the run.
+            _ if self.folder.record().is_ok_and(|record| record.finished.is_some()) => return,
             // Guests are told too, and whoever has missed the signal.
             RunState::Running | RunState::Stopping => control.set_run_state(RunState::Stopping),
         }
@@ -46,8 +48,11 @@ impl Salvage<'_> {
             slot.dead_owner().map(|owner| slot.release_from(owner));
         }
         if control.gate().load(Ordering::SeqCst) != 0 {
-            // The supervisor died during a repair, and others wait behind its gate.
+            // The supervisor died during a repair, and others wait behind its gate, which may have outlived the repair.
             self.repair(segment);
+            if control.gate().load(Ordering::SeqCst) != 0 {
+                let _ = make_sums_again(segment);
+            }
         }
         wait_for_everybody(segment);
         let said = match self.repair(segment).then(|| self.write(segment)) {
@@ -94,7 +99,7 @@ fn living(segment: &Segment) -> impl Iterator<Item = ProcessSlot<'_>> {
 }
 
 /// Wait for the processes of the run; those that take too long are killed. Guests are nobody's to kill, and nobody's to wait for.
-fn wait_for_everybody(segment: &Segment) {
+pub(super) fn wait_for_everybody(segment: &Segment) {
     let ours = || living(segment).filter(|slot| slot.role().is_some_and(|(role, _)| role != Role::Guest));
     let wait = || {
         let deadline = Instant::now() + PATIENCE;

@@ -13,7 +13,7 @@ use nix::unistd::{Pid, getpid, getppid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use super::salvage::Salvage;
+use super::salvage::{Salvage, wait_for_everybody};
 use crate::rendezvous::Announcement;
 use crate::segment::{Segment, SegmentError, system};
 use crate::telemetry::RunFolder;
@@ -23,11 +23,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long the children of a dead supervisor may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The sentinel of this process. Drop it last: as long as anything is there to be removed, a kill can leave it behind.
-pub(super) struct Sentinel {
-    pid: Pid,
-    is_dismissed: bool,
-}
+/// The sentinel of this process. One that is not dismissed, because the supervisor ends by an error or a panic, sees to everything as after
+/// a kill.
+pub(super) struct Sentinel(Pid);
 
 impl Sentinel {
     /// Fork the sentinel of this process. Once this process is gone it does what `salvage` says, if anything, and removes the segment,
@@ -49,8 +47,9 @@ impl Sentinel {
             let _ = system::ignore_signals_of_the_run();
             wait_for_end_of(supervisor);
             if let Some(salvage) = salvage {
-                // Whatever happens there, the rest is to be removed.
+                // Whatever happens there, nobody is to go on, and the rest is to be removed.
                 let _ = catch_unwind(AssertUnwindSafe(|| salvage.run(segment)));
+                wait_for_everybody(segment);
                 // As long as it was a member of the run, nobody took the segment for left behind.
                 segment.retire();
             }
@@ -64,22 +63,13 @@ impl Sentinel {
             folder.give_back();
             0
         })?;
-        Ok(Self { pid, is_dismissed: false })
+        Ok(Self(pid))
     }
 
-    /// There is nothing left to do for it once it is dropped. Of a supervisor that ends by an error or a panic it sees to everything, as
-    /// of one that was killed.
-    pub(super) fn dismiss(&mut self) {
-        self.is_dismissed = true;
-    }
-}
-
-impl Drop for Sentinel {
-    fn drop(&mut self) {
-        if self.is_dismissed {
-            let _ = kill(self.pid, Signal::SIGKILL);
-            let _ = waitpid(self.pid, None);
-        }
+    /// End it. To be done last: as long as anything is there to be removed, a kill can leave it behind.
+    pub(super) fn dismiss(self) {
+        let _ = kill(self.0, Signal::SIGKILL);
+        let _ = waitpid(self.0, None);
     }
 }
 

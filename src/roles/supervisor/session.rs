@@ -67,8 +67,7 @@ pub struct Session {
     contention: Contention,
     /// Sums were made again beside guests that stood still inside an operation: once more when they are out of it.
     provisional: bool,
-    _announcement: Announcement,
-    // The last to go: see there.
+    announcement: Announcement,
     sentinel: Sentinel,
 }
 
@@ -150,7 +149,7 @@ impl Session {
             attachments: Attachments::new(listener, plan.attach_slots, prepared.loaded.config.actor.count),
             contention: Contention::default(),
             provisional: false,
-            _announcement: announcement,
+            announcement,
             sentinel,
             prepared,
         };
@@ -552,9 +551,10 @@ impl Session {
         };
         let folder = self.sinks.folder().clone();
         self.sinks.finish(reason, &snapshot);
+        drop((self.segment, self.announcement));
+        self.sentinel.dismiss();
         // Whoever goes on with the run need not wait for what environments may have started and left behind.
         folder.give_back();
-        self.sentinel.dismiss();
         Ok(outcome)
     }
 }

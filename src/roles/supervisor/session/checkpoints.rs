@@ -60,10 +60,14 @@ impl Session {
 
     /// After everybody has left: nothing changes any more. A run that could not go on would not from here either.
     pub(super) fn write_last_checkpoint(&mut self, reason: &StopReason) {
-        self.checkpoints.abandon();
         if !self.checkpoints.is_enabled() || matches!(reason, StopReason::Failed(_)) {
+            // No later one will be there.
+            if let Some(ended) = self.checkpoints.wait() {
+                self.report_checkpoint(&ended);
+            }
             return;
         }
+        self.checkpoints.abandon();
         let is_completed = matches!(reason, StopReason::Solved | StopReason::StepLimit);
         let keep = self.config().checkpoint.replay;
         let with_replay = keep == KeepReplay::Always || keep == KeepReplay::UntilCompleted && !is_completed;
