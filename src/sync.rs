@@ -1,4 +1,4 @@
-//! The only place that names atomics and futex waits.
+//! The only place that names atomics, futex waits and pauses: the models of the protocol (`tests/models`) put others in their place.
 //!
 //! Everything that processes share is one of these atomics inside the segment. Waiting goes through the kernel's
 //! non-private futex, always with a timeout, so that a lost wake-up or a dead waker costs milliseconds and never a hang.
@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use rustix::thread::futex;
 
+pub use std::hint::spin_loop;
 pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+pub use std::thread::sleep;
 
 /// Sleep until `word` differs from `seen`, a waker calls [`wake_all`], or `timeout` passes.
 ///

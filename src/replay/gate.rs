@@ -3,16 +3,16 @@
 //! The gate is the only thing that lets one process hold up others, so it opens by itself when it goes out of scope. It
 //! stays closed in one case: a replay that is half emptied must not be met by anybody (see `leaderless::clear`).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::segment::Segment;
 use crate::segment::control::Control;
 use crate::segment::processes::{ProcessSlot, ProcessTable, SlotState};
-use crate::sync::{Ordering, wake_all};
+use crate::sync::{Ordering, monotonic_ns, sleep, wake_all};
 
 /// How long live processes get to finish the operation they are in. Microseconds do unless a process is not scheduled:
 /// on a machine with three times as many busy processes as cores some needed more than 50 ms.
-const GATE_PATIENCE: Duration = Duration::from_millis(250);
+const GATE_PATIENCE_NS: u64 = 250_000_000;
 
 /// The gate, closed, with nobody inside an operation but those who are not to be waited for.
 pub(super) struct ClosedGate<'a> {
@@ -60,14 +60,14 @@ impl Drop for ClosedGate<'_> {
 
 /// Wait until nobody is inside but those in the slots `beside`, or for as long as patience lasts. Returns who is.
 fn wait_until_outside(processes: ProcessTable<'_>, dead: Option<usize>, beside: &[usize]) -> Vec<usize> {
-    let deadline = Instant::now() + GATE_PATIENCE;
+    let deadline_ns = monotonic_ns() + GATE_PATIENCE_NS;
     loop {
         let living = processes.iter().filter(|slot| Some(slot.index()) != dead);
         let inside: Vec<usize> = living.filter(|&slot| is_living_inside(slot)).map(ProcessSlot::index).collect();
-        if inside.iter().all(|slot| beside.contains(slot)) || Instant::now() >= deadline {
+        if inside.iter().all(|slot| beside.contains(slot)) || monotonic_ns() >= deadline_ns {
             return inside;
         }
-        std::thread::sleep(Duration::from_micros(100));
+        sleep(Duration::from_micros(100));
     }
 }
 

@@ -17,7 +17,7 @@ use super::target::Target;
 use super::view::ReplayView;
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::segment::{Region, Segment};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, sleep};
 
 /// Looks at a guest before it counts as one that stands still inside an operation, and the pause between two.
 const LOOKS: u32 = 20;
@@ -96,7 +96,7 @@ pub fn make_sums_again(segment: &Segment) -> Result<bool, Vec<usize>> {
     let stands_still = |slot: ProcessSlot<'_>| {
         (0..LOOKS).all(|look| {
             if look > 0 {
-                std::thread::sleep(PAUSE);
+                sleep(PAUSE);
             }
             slot.in_operation()
         })

@@ -12,7 +12,7 @@ use super::schema::Schema;
 use super::sum_tree::SumTree;
 use super::view::ReplayView;
 use crate::segment::Segment;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, sleep};
 
 /// Rows fetched ahead of the one being copied.
 const PREFETCH_DISTANCE: usize = 16;
@@ -101,7 +101,7 @@ impl ReplayView<'_> {
         drawing.pending.extend(0..count);
         for round in 0..DRAWING_ROUNDS {
             if round > EAGER_ROUNDS {
-                std::thread::sleep(DRAWING_PAUSE);
+                sleep(DRAWING_PAUSE);
             }
             let total = self.draw_slots(drawing, size, round == 0, random);
             let missing = self.read_rows(drawing, rows, size, total);

@@ -17,7 +17,7 @@
 //! ```
 
 use super::view::{load_f32, store_f32, words_for};
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence, spin_loop};
 
 const BUFFERS: usize = 3;
 const HEADER_WORDS: usize = 8;
@@ -115,6 +115,7 @@ impl<'a> ParameterBoard<'a> {
             if let Some(notes) = self.try_read(version, values) {
                 return Some((version, notes));
             }
+            spin_loop();
         }
     }
 

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence, spin_loop};
 
 /// Words that the record takes: those between two words of the control region.
 pub(super) const SCORE_WORDS: usize = 16;
@@ -101,7 +101,11 @@ impl<'a> ScoreRecord<'a> {
 
     /// A whole record; an empty one where none could be had, because the supervisor died while it wrote.
     pub fn read(self) -> Scores {
-        (0..ATTEMPTS).find_map(|_| self.try_read()).unwrap_or_default()
+        let again = |_| {
+            spin_loop();
+            self.try_read()
+        };
+        self.try_read().or_else(|| (1..ATTEMPTS).find_map(again)).unwrap_or_default()
     }
 
     fn try_read(self) -> Option<Scores> {

@@ -49,7 +49,8 @@ const DEFINITIONS: [Definition; 14] = [
          --test boards_killed_at_every_instruction --test recorded_frames_killed --test fragments_taken",
     ),
     stage("lints", true, "clippy --workspace --all-targets -- -D warnings"),
-    stage("tests", true, "nextest run --no-fail-fast --workspace"),
+    // The models know nothing of libtorch.
+    stage("tests", true, "nextest run --no-fail-fast --workspace --exclude shoal-models"),
     package("package-format", "cargo", "fmt --check"),
     package("package-style", "ruff", "check ."),
     package("package-lints", "cargo", "clippy --features pyo3/extension-module -- -D warnings"),

@@ -1,0 +1,253 @@
+//! What `sync` of the product names, for models.
+//!
+//! A word that takes part in a model is loom's; the others are ordinary ones, whose every access is seen by all at once and decides nothing.
+//!
+//! loom remembers one access to a word, the last, to find out which orders matter. A load that comes between hides the one before: of a load
+//! here, and a load and a store there, it does not try the store before the load. So every access has a turn of its own first, which is a change
+//! of a second word, and changes hide nothing: the orders of turns are those of accesses. Turns are relaxed, so they order nothing else.
+//!
+//! loom knows no accesses with SeqCst, only fences. What the product wants of such accesses is that a process which writes one word and then
+//! looks at another cannot miss one that does it the other way round: here a load with SeqCst is preceded by a fence if its thread has stored
+//! with SeqCst since the last. So each of the two has to have it, as in C11, or there is none.
+
+use std::cell::Cell;
+use std::panic::Location;
+use std::time::Duration;
+
+pub use std::sync::atomic::Ordering;
+
+use crate::explore;
+
+/// A fence.
+#[track_caller]
+pub fn fence(ordering: Ordering) {
+    let ordering = explore::ordering(Location::caller(), ordering);
+    if ordering != Ordering::Relaxed {
+        loom::sync::atomic::fence(ordering);
+    }
+}
+
+/// Take a turn: see the top of this file.
+fn take(turns: &loom::sync::atomic::AtomicU32) {
+    turns.fetch_add(1, Ordering::Relaxed);
+}
+
+loom::thread_local! {
+    /// Whether this thread has stored with SeqCst and not looked at anything with it since.
+    static HAS_STORED: Cell<bool> = Cell::new(false);
+}
+
+/// To be called before a load.
+fn look(ordering: Ordering) {
+    if ordering == Ordering::SeqCst && HAS_STORED.with(|has_stored| has_stored.replace(false)) {
+        loom::sync::atomic::fence(Ordering::SeqCst);
+    }
+}
+
+/// To be called after a store.
+fn have_stored(ordering: Ordering) {
+    if ordering == Ordering::SeqCst {
+        HAS_STORED.with(|has_stored| has_stored.set(true));
+    }
+}
+
+fn for_load(ordering: Ordering) -> Ordering {
+    if matches!(ordering, Ordering::SeqCst | Ordering::AcqRel) { Ordering::Acquire } else { ordering }
+}
+
+fn for_store(ordering: Ordering) -> Ordering {
+    if matches!(ordering, Ordering::SeqCst | Ordering::AcqRel) { Ordering::Release } else { ordering }
+}
+
+/// The half of an ordering for each half of a read-modify-write.
+fn halves(ordering: Ordering) -> (Ordering, Ordering) {
+    let load =
+        if matches!(ordering, Ordering::Acquire | Ordering::AcqRel | Ordering::SeqCst) { Ordering::Acquire } else { Ordering::Relaxed };
+    let store =
+        if matches!(ordering, Ordering::Release | Ordering::AcqRel | Ordering::SeqCst) { Ordering::Release } else { Ordering::Relaxed };
+    (load, store)
+}
+
+macro_rules! atomic {
+    ($name:ident, $value:ty, $sleepers:expr) => {
+        /// A word that processes share.
+        pub struct $name(Word<loom::sync::atomic::$name, std::sync::atomic::$name>);
+
+        impl $name {
+            /// A word that takes no part in a model.
+            pub fn new(value: $value) -> Self {
+                Self(Word::Apart(std::sync::atomic::$name::new(value)))
+            }
+
+            /// A word of which a model explores every access.
+            pub fn explored(value: $value) -> Self {
+                let turns = loom::sync::atomic::AtomicU32::new(0);
+                Self(Word::Explored { word: loom::sync::atomic::$name::new(value), turns, sleepers: $sleepers })
+            }
+
+            #[track_caller]
+            pub fn load(&self, ordering: Ordering) -> $value {
+                match &self.0 {
+                    Word::Apart(word) => word.load(Ordering::SeqCst),
+                    Word::Explored { word, turns, .. } => {
+                        let ordering = explore::ordering(Location::caller(), ordering);
+                        look(ordering);
+                        take(turns);
+                        word.load(for_load(ordering))
+                    }
+                }
+            }
+
+            #[track_caller]
+            pub fn store(&self, value: $value, ordering: Ordering) {
+                match &self.0 {
+                    Word::Apart(word) => word.store(value, Ordering::SeqCst),
+                    Word::Explored { word, turns, .. } => {
+                        let ordering = explore::ordering(Location::caller(), ordering);
+                        take(turns);
+                        word.store(value, for_store(ordering));
+                        have_stored(ordering);
+                    }
+                }
+            }
+
+            /// Read and write at once: as `apart` does with an ordinary word and `whole` with loom's; `new` says what is written, if anything,
+            /// where that value was there. Returns the value that was there, and whether it was replaced.
+            fn change(
+                &self,
+                ordering: Ordering,
+                caller: &'static Location<'static>,
+                new: impl Fn($value) -> Option<$value>,
+                whole: impl Fn(&loom::sync::atomic::$name, Ordering) -> Result<$value, $value>,
+            ) -> Result<$value, $value> {
+                let (word, turns) = match &self.0 {
+                    Word::Apart(word) => return word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, new),
+                    Word::Explored { word, turns, .. } => (word, turns),
+                };
+                let is_torn = explore::is_torn(caller);
+                let ordering = explore::ordering(caller, ordering);
+                look(ordering);
+                take(turns);
+                let answer = if is_torn {
+                    let (load, store) = halves(ordering);
+                    let old = word.load(load);
+                    take(turns);
+                    new(old).map(|new| word.store(new, store)).map(|()| old).ok_or(old)
+                } else {
+                    whole(word, if ordering == Ordering::SeqCst { Ordering::AcqRel } else { ordering })
+                };
+                have_stored(ordering);
+                answer
+            }
+
+            #[track_caller]
+            pub fn swap(&self, value: $value, ordering: Ordering) -> $value {
+                let (Ok(old) | Err(old)) =
+                    self.change(ordering, Location::caller(), |_| Some(value), |word, ordering| Ok(word.swap(value, ordering)));
+                old
+            }
+
+            #[track_caller]
+            pub fn fetch_add(&self, value: $value, ordering: Ordering) -> $value {
+                let new = |old: $value| Some(old.wrapping_add(value));
+                let (Ok(old) | Err(old)) =
+                    self.change(ordering, Location::caller(), new, |word, ordering| Ok(word.fetch_add(value, ordering)));
+                old
+            }
+
+            #[track_caller]
+            pub fn fetch_max(&self, value: $value, ordering: Ordering) -> $value {
+                let new = |old: $value| Some(old.max(value));
+                let (Ok(old) | Err(old)) =
+                    self.change(ordering, Location::caller(), new, |word, ordering| Ok(word.fetch_max(value, ordering)));
+                old
+            }
+
+            #[track_caller]
+            pub fn fetch_or(&self, value: $value, ordering: Ordering) -> $value {
+                let new = |old: $value| Some(old | value);
+                let (Ok(old) | Err(old)) =
+                    self.change(ordering, Location::caller(), new, |word, ordering| Ok(word.fetch_or(value, ordering)));
+                old
+            }
+
+            #[track_caller]
+            pub fn compare_exchange(&self, old: $value, new: $value, success: Ordering, _: Ordering) -> Result<$value, $value> {
+                let replaced = |found: $value| (found == old).then_some(new);
+                self.change(success, Location::caller(), replaced, |word, ordering| {
+                    word.compare_exchange(old, new, ordering, halves(ordering).0)
+                })
+            }
+
+            #[track_caller]
+            pub fn compare_exchange_weak(&self, old: $value, new: $value, success: Ordering, failure: Ordering) -> Result<$value, $value> {
+                self.compare_exchange(old, new, success, failure)
+            }
+        }
+    };
+}
+
+enum Word<E, A> {
+    Explored { word: E, turns: loom::sync::atomic::AtomicU32, sleepers: Option<Sleepers> },
+    Apart(A),
+}
+
+/// The calls to those that sleep on a word, counted.
+#[derive(Default)]
+struct Sleepers(loom::sync::atomic::AtomicU32);
+
+impl Sleepers {
+    /// The newest count. The kernel looks at a word, lets a process sleep and wakes it under one lock: so these are changes that order.
+    fn calls(&self) -> u32 {
+        self.0.fetch_add(0, Ordering::AcqRel)
+    }
+}
+
+atomic!(AtomicU32, u32, Some(Sleepers::default()));
+atomic!(AtomicU64, u64, None);
+
+/// Sleep until `word` differs from `seen` or somebody calls. There is no timeout here: who is never called waits for ever, and that is told.
+pub fn wait_while_equal(word: &AtomicU32, seen: u32, _: Duration) {
+    let Word::Explored { word, turns, sleepers: Some(sleepers) } = &word.0 else { return loom::thread::yield_now() };
+    let calls = sleepers.calls();
+    take(turns);
+    if word.load(Ordering::Acquire) == seen {
+        while sleepers.calls() == calls {
+            loom::thread::yield_now();
+        }
+    }
+}
+
+/// As [`wait_while_equal`]: who is called needlessly looks again.
+pub fn wait_as(word: &AtomicU32, _: u32, seen: u32, timeout: Duration) {
+    wait_while_equal(word, seen, timeout);
+}
+
+/// Wake everybody who sleeps on `word`.
+pub fn wake_all(word: &AtomicU32) {
+    if let Word::Explored { sleepers: Some(sleepers), .. } = &word.0 {
+        sleepers.0.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// As [`wake_all`], if anybody is meant.
+pub fn wake_some(word: &AtomicU32, bits: u32) {
+    if bits != 0 {
+        wake_all(word);
+    }
+}
+
+/// Let others go on.
+pub fn spin_loop() {
+    loom::thread::yield_now();
+}
+
+/// Let others go on.
+pub fn sleep(_: Duration) {
+    loom::thread::yield_now();
+}
+
+/// The clock stands still: nothing may depend on it.
+pub fn monotonic_ns() -> u64 {
+    1
+}

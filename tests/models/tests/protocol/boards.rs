@@ -1,0 +1,76 @@
+//! What one process publishes and others copy.
+
+use loom::thread::spawn;
+use shoal_models::segment::Region;
+use shoal_models::segment::parameters::ParameterBoard;
+use shoal_models::segment::scores::{EvaluationScore, Scores};
+use shoal_models::sync::Ordering;
+
+use super::support::{CONTROL_STRIDE, segment, sizes, words};
+
+const VALUES: usize = 4;
+
+/// A reader of parameters has one version whole, and none that is older than what it knew.
+pub fn parameters_that_are_published_while_they_are_read() {
+    let buffer = (ParameterBoard::words_needed(VALUES) - 8) / 3;
+    // The version; of every buffer its mark, its first note and its values.
+    let takes_part = |word: usize| word == 0 || word >= 8 && [0, 1, 8, 9].contains(&((word - 8) % buffer));
+    let memory = words(ParameterBoard::words_needed(VALUES), takes_part);
+    let publish = |board: ParameterBoard<'_>, version: u16| {
+        assert_eq!(board.publish(&[&[f32::from(version); VALUES]], [u64::from(version); 4]), u64::from(version));
+    };
+    publish(ParameterBoard::new(&memory, VALUES), 1);
+    let writer = spawn({
+        let memory = memory.clone();
+        move || (2..=4).for_each(|version| publish(ParameterBoard::new(&memory, VALUES), version))
+    });
+    let mut values = [0.0; VALUES];
+    let (version, notes) = ParameterBoard::new(&memory, VALUES).read(&mut values).expect("one was there before");
+    assert_eq!((values, notes[0]), ([version as f32; VALUES], version));
+    writer.join().unwrap();
+}
+
+/// A reader of scores has one record whole.
+pub fn scores_that_are_published_while_they_are_read() {
+    // The sequence number, and the number of episodes and the version of an evaluation.
+    let first = 16 * CONTROL_STRIDE;
+    let segment = segment(sizes(1, 2), &[], |region, word| region == Region::Control && [0, 3, 8].map(|word| first + word).contains(&word));
+    let scores = |number| Scores {
+        training: None,
+        evaluation: Some(EvaluationScore {
+            return_mean: 0.0,
+            ci95_low: None,
+            ci95_high: None,
+            episodes: number,
+            env_steps: 0,
+            version: number,
+        }),
+    };
+    segment.control().scores().publish(&scores(1));
+    let writer = spawn({
+        let segment = segment.clone();
+        move || [2, 3].map(|number| segment.control().scores().publish(&scores(number)))
+    });
+    let read = segment.control().scores().read();
+    assert!((1..=3).any(|number| read == scores(number)), "{read:?}");
+    writer.join().unwrap();
+}
+
+/// Who waits for progress is told of it: a call that is lost would be a deadlock here.
+pub fn progress_that_somebody_waits_for() {
+    use super::support::{INSERTED, PROGRESS, WAITERS};
+    let segment = segment(sizes(1, 2), &[INSERTED, PROGRESS, WAITERS], |_, _| false);
+    let waiter = spawn({
+        let segment = segment.clone();
+        move || {
+            let control = segment.control();
+            let is_there = || control.inserted().load(Ordering::Relaxed) != 0;
+            while !is_there() {
+                control.wait_for_progress(std::time::Duration::MAX, is_there);
+            }
+        }
+    });
+    segment.control().inserted().fetch_add(1, Ordering::Relaxed);
+    segment.control().signal_progress();
+    waiter.join().unwrap();
+}

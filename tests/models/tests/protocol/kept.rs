@@ -1,0 +1,62 @@
+//! What no model misses when it is gone, and why the code has it all the same.
+
+use shoal_models::explore::Fault;
+
+/// The kernel says that a process is gone, or that a message has come: whoever acts on that sees all that was done before. A model's threads
+/// do not die, and what the ordering adds is then for readers who act on less.
+const KERNEL: &str = "who acts on it was told by the kernel, which orders more";
+/// Another ordering in the same place gives the same.
+const TWICE: &str = "another access of the same step orders it too; either may go, not both";
+/// A word that everybody changes and nobody only stores.
+const CHANGED: &str = "every access to the word that decides is a change of it, so acquire and release would do";
+/// It tells nothing to whoever it is hidden from that a later look would not.
+const LOOKED_AT_AGAIN: &str = "who misses it looks again and is late, not wrong";
+/// The claim of a slot decides between two.
+const CLAIMED: &str = "two that come to one slot are told apart by the claim";
+
+/// File, fault, what stands there, and the reason.
+const KEPT: &[(&str, &str, &str, &str)] = &[
+    ("replay/gate.rs", "without SeqCst", "self.control.gate().store(0,", LOOKED_AT_AGAIN),
+    ("segment/processes.rs", "without SeqCst", "inside.store(0, Ordering::SeqCst)", LOOKED_AT_AGAIN),
+    ("replay/leaderless.rs", "without SeqCst", "let is_closed = control.gate().load(", KERNEL),
+    ("replay/leaderless.rs", "without SeqCst", "let repairer = control.repairer().load(", KERNEL),
+    ("replay/leaderless.rs", "without SeqCst", "control.clearing().load(Ordering::SeqCst)", KERNEL),
+    ("replay/leaderless.rs", "without SeqCst", "let holder = word.load(", CHANGED),
+    ("replay/leaderless.rs", "without SeqCst", "word.compare_exchange(holder, own,", CHANGED),
+    ("replay/leaderless.rs", "without SeqCst", "self.control.repairer().store(0,", LOOKED_AT_AGAIN),
+    ("replay/leaderless.rs", "without Acquire", "if self.control.clearing().load(Ordering::Acquire)", KERNEL),
+    ("segment/control.rs", "without SeqCst", "self.progress().fetch_add(1,", CHANGED),
+    ("segment/control.rs", "without SeqCst", "self.waiters().swap(0,", CHANGED),
+    ("segment/control.rs", "without SeqCst", "let seen = self.progress().load(", CHANGED),
+    ("segment/control.rs", "without SeqCst", "self.waiters().fetch_or(bit,", CHANGED),
+    ("segment/control.rs", "read, then written", "self.progress().fetch_add(1,", LOOKED_AT_AGAIN),
+    ("replay/staging.rs", "without Acquire", "self.words[0].load(Ordering::Acquire)", KERNEL),
+    ("replay/staging.rs", "without Release", "self.words[0].store(committed as u64", KERNEL),
+    ("replay/store.rs", "without Acquire", "compare_exchange(old.0, new.0,", TWICE),
+    ("replay/store.rs", "without Release", "compare_exchange(old.0, new.0,", KERNEL),
+    ("replay/insertion.rs", "read, then written", "slot = slot_of(self.control.claimed().fetch_add(1,", CLAIMED),
+    ("segment/parameters.rs", "without Acquire", "self.words[0].load(Ordering::Acquire)", TWICE),
+    ("segment/parameters.rs", "without Acquire", "buffer[0].load(Ordering::Acquire) != version", TWICE),
+    ("segment/parameters.rs", "without Release", "buffer[0].store(version,", TWICE),
+    ("segment/parameters.rs", "without Release", "self.words[0].store(version,", TWICE),
+    ("segment/processes.rs", "without Acquire", "compare_exchange(owner.0, reserved.0,", TWICE),
+    ("segment/processes.rs", "without Release", "compare_exchange(owner.0, reserved.0,", KERNEL),
+    ("segment/processes.rs", "without Acquire", "compare_exchange(promised.0, live.0,", KERNEL),
+    // The announcement of a repair, and its end.
+    ("segment/processes.rs", "without Release", "fence(Ordering::Release);", KERNEL),
+    ("segment/processes.rs", "without Release", "self.words[Self::IN_OPERATION].store(0, Ordering::Release)", KERNEL),
+];
+
+/// The reason for which a place is there that no model misses.
+pub fn reason(fault: Fault) -> Option<&'static str> {
+    let is_it = |&&(file, name, part, _): &&(&str, &str, &str, &str)| {
+        fault.site().file == file && fault.name() == name && fault.site().source().contains(part)
+    };
+    KEPT.iter().find(is_it).map(|&(.., reason)| reason)
+}
+
+/// Those reasons that are given for nothing any more.
+pub fn outdated(never_missed: &[Fault]) -> Vec<&'static str> {
+    let is_needed = |part: &str| never_missed.iter().any(|fault| fault.site().source().contains(part));
+    KEPT.iter().map(|&(_, _, part, _)| part).filter(|part| !is_needed(part)).collect()
+}
