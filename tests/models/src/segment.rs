@@ -31,7 +31,7 @@ pub mod view;
 mod copy {
     use crate::sync::AtomicU64;
 
-    pub(super) const LEAST_BYTES: usize = usize::MAX;
+    pub(super) const LEAST_BYTES: usize = 1 << 40;
 
     pub(super) fn from_words(_: &[AtomicU64], _: &mut [u8]) {
         unreachable!()
