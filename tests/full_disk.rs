@@ -2,6 +2,7 @@
 //!
 //! Each test runs once more in a mount namespace of its own, where the folder of runs is a small file system in memory.
 
+mod namespaces;
 mod run_support;
 
 use std::fs::File;
@@ -10,40 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use namespaces::{in_a_mount_namespace, mount};
 use nix::sys::signal::Signal;
 use run_support::{SMALL, Supervised, WATCHDOG, segments_of};
 use shoal::checkpoint::Policy;
 use shoal::segment::Segment;
 use shoal::segment::scores::EvaluationScore;
 use shoal::sync::Ordering;
-
-/// Set in the process that has a mount namespace of its own.
-const INSIDE: &str = "SHOAL_TEST_MOUNT_NAMESPACE";
-
-/// Run the test `name` once more, alone, where it may mount what it likes; skipped where that is not permitted.
-fn in_a_mount_namespace(name: &str, body: impl FnOnce()) {
-    if std::env::var_os(INSIDE).is_some() {
-        return body();
-    }
-    let flags: [&[&str]; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
-    let permitted = |flags: &&&[&str]| {
-        let tried = Command::new("unshare").args(**flags).args(["mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output();
-        tried.is_ok_and(|output| output.status.success())
-    };
-    let Some(flags) = flags.iter().find(permitted) else {
-        let _ = writeln!(std::io::stderr(), "skipped: mounting a small file system in a namespace of one's own is not permitted here");
-        return;
-    };
-    let output = Command::new("unshare")
-        .args(*flags)
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(INSIDE, "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("1 passed"), "in the namespace ({}):\n{text}", output.status);
-}
 
 /// A run whose folder is on a small disk, and what it prints in a file on another.
 struct OnSmallDisk {
@@ -112,11 +86,6 @@ impl Drop for OnSmallDisk {
         // The folder can only be removed when nothing is mounted in it; with the namespace the mount would go anyway.
         let _ = Command::new("umount").args(["--lazy"]).arg(self.run.folder.path().join("runs")).status();
     }
-}
-
-fn mount(arguments: &[&str], target: &Path) {
-    let output = Command::new("mount").args(arguments).arg(target).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn names(folder: &Path) -> Vec<String> {

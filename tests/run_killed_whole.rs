@@ -1,0 +1,51 @@
+//! All processes of a run killed at once, again and again: what they leave is gone after the next run.
+//!
+//! `SHOAL_TEST_CYCLES` says how often.
+
+mod run_support;
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use run_support::{Supervised, segments_of, start};
+use shoal::experience::Random;
+
+/// Longest life of a run: it is killed while it starts, while it learns, or in between.
+const LONGEST_LIFE_MS: u64 = 400;
+
+/// Kill every process of the run, the supervisor and its sentinel too, in any order and faster than they could help each other.
+fn kill_everything(run: &mut Supervised, random: &mut Random) {
+    loop {
+        let mut processes = run.all_processes();
+        if processes.is_empty() && !run.is_running() {
+            return;
+        }
+        processes.shuffle(random);
+        for process in processes {
+            // Some are gone before their turn.
+            let _ = nix::sys::signal::kill(Pid::from_raw(process.cast_signed()), Signal::SIGKILL);
+        }
+    }
+}
+
+#[test]
+fn runs_of_which_everything_was_killed_leave_nothing_once_another_has_started() {
+    let cycles = std::env::var("SHOAL_TEST_CYCLES").map_or(10, |text| text.parse().expect("a number of cycles"));
+    let mut random = Random::seed_from_u64(3);
+    let mut run = start(&[]);
+    let mut supervisors = vec![run.pid()];
+    for _ in 0..cycles {
+        std::thread::sleep(Duration::from_millis(random.random_range(0..=LONGEST_LIFE_MS)));
+        kill_everything(&mut run, &mut random);
+        run.start_again(&[]);
+        supervisors.push(run.pid());
+    }
+    run.wait_for("updates", |line| line["updates"].as_u64() > Some(20));
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+    let left: Vec<String> = supervisors.into_iter().flat_map(segments_of).collect();
+    assert_eq!(left, [""; 0]);
+}

@@ -1,0 +1,57 @@
+//! Shared memory that is too small is refused, whatever its size, and memory that somebody fills later is no matter: nobody ever meets a
+//! page that is not there (SIGBUS).
+
+mod namespaces;
+mod run_support;
+
+use std::path::Path;
+
+use namespaces::{in_a_mount_namespace, mount};
+use nix::sys::signal::Signal;
+use run_support::{segments_of, start};
+
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// A fresh file system of so many bytes for all shared memory.
+fn give(bytes: u64) {
+    mount(&["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"], Path::new(SHARED_MEMORY));
+}
+
+#[test]
+fn a_run_is_refused_or_learns_whatever_the_size_of_shared_memory() {
+    in_a_mount_namespace("a_run_is_refused_or_learns_whatever_the_size_of_shared_memory", || {
+        let mut run = start(&[]);
+        run.wait_for("updates", |line| line["updates"].as_u64() > Some(20));
+        let needed = std::fs::metadata(Path::new(SHARED_MEMORY).join(&segments_of(run.pid())[0][1..])).unwrap().len();
+        run.end_by(Signal::SIGTERM);
+        for percent in [1, 2, 5, 10, 25, 50, 75, 90, 95, 98, 99, 100, 101, 105, 110, 125, 150, 200] {
+            give(needed * percent / 100);
+            let mut run = start(&["run.stop_env_steps=1000"]);
+            let (code, said) = (run.wait().code(), run.output());
+            if percent < 100 {
+                assert!(code == Some(1) && said.contains(SHARED_MEMORY), "with {percent} %: {code:?}, {said}");
+            } else if percent > 100 {
+                assert_eq!(code, Some(0), "with {percent} %: {said}");
+            } else {
+                assert!(code == Some(0) || code == Some(1) && said.contains(SHARED_MEMORY), "with {percent} %: {code:?}, {said}");
+            }
+            run.assert_nothing_left();
+        }
+    });
+}
+
+#[test]
+fn a_run_goes_on_when_others_have_filled_the_shared_memory() {
+    in_a_mount_namespace("a_run_goes_on_when_others_have_filled_the_shared_memory", || {
+        give(64 << 20);
+        let mut run = start(&[]);
+        run.wait_for("updates", |line| line["updates"].as_u64() > Some(20));
+        let filled = std::fs::write(Path::new(SHARED_MEMORY).join("others"), vec![1; 64 << 20]);
+        assert!(filled.is_err(), "there is room left");
+        let before = run.metrics().pop().unwrap();
+        // The replay comes to pages that nobody has written yet.
+        run.wait_for("many more steps", |line| line["env_steps"].as_u64() > before["env_steps"].as_u64().map(|steps| steps + 30_000));
+        assert_eq!(run.metrics().pop().unwrap()["restarts"], 0);
+        run.end_by(Signal::SIGTERM);
+    });
+}
