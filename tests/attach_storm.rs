@@ -42,7 +42,7 @@ fn free_places(supervisor: u32) -> usize {
 
 #[test]
 fn a_storm_of_attaching_processes_leaves_every_place_free_and_disturbs_nobody() {
-    let attaches = std::env::var("SHOAL_TEST_ATTACHES").map_or(60, |text| text.parse().expect("a number of attaches"));
+    let attaches = std::env::var("SHOAL_TEST_ATTACHES").map_or(150, |text| text.parse().expect("a number of attaches"));
     let mut random = Random::seed_from_u64(7);
     let mut run = start(&[&format!("actor.attach_slots={PLACES}")]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));

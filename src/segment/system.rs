@@ -1,5 +1,8 @@
 //! The few calls to the kernel, the C library and the processor that need unsafe code.
 
+use std::os::fd::AsFd;
+use std::time::Duration;
+
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::unistd::{ForkResult, Pid, fork, getppid};
 
@@ -7,6 +10,9 @@ use super::SegmentError;
 use crate::sync::AtomicU64;
 
 pub use super::object::{is_shared, remove, remove_if_dead};
+
+/// Pause between two looks at a child that cannot be waited for by a descriptor.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Fork a child that runs `body` and exits with the code it returns, never returning to the caller's stack.
 ///
@@ -41,10 +47,15 @@ pub fn fork_follower(after: AfterParent, body: impl FnOnce() -> i32) -> Result<P
 
 /// Fork a child as [`fork_child`] does, but one that outlives its parent.
 pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
+    // Held back until the child has forgotten what its parent was asked: what it is asked itself must not be forgotten with that.
+    let held_back = HeldBack::all();
     // SAFETY: the supervisor is single-threaded (invariant 1 of ARCHITECTURE.md), so no other thread can hold a lock
     // of the allocator or of libtorch at the moment of the fork; the child may therefore run any code.
     match unsafe { fork() }.map_err(|error| SegmentError::System { action: "fork", source: error.into() })? {
-        ForkResult::Parent { child } => Ok(child),
+        ForkResult::Parent { child } => {
+            drop(held_back);
+            Ok(child)
+        }
         ForkResult::Child => {
             // What the parent was asked to do is not the child's business; what the child is asked from here on, is.
             STOP.store(0, crate::sync::Ordering::Relaxed);
@@ -55,27 +66,54 @@ pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     }
 }
 
-/// Wait for all of `children`, passing a stop signal on to them. Returns whether all of them succeeded.
-pub fn wait_for_children(children: &[Pid]) -> bool {
-    use nix::sys::wait::{WaitStatus, waitpid};
-    let pass_stop_on = || {
-        for &child in children {
-            let _ = nix::sys::signal::kill(child, Signal::SIGTERM);
-        }
-    };
-    // One that came before a child was there has not reached it.
-    if stop_requested() {
-        pass_stop_on();
+/// Signals of this thread, held back until this is dropped.
+struct HeldBack(SigSet);
+
+impl HeldBack {
+    fn all() -> Self {
+        let mut before = SigSet::empty();
+        let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before));
+        Self(before)
     }
+}
+
+impl Drop for HeldBack {
+    fn drop(&mut self) {
+        let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.0), None);
+    }
+}
+
+/// Wait for all of `children`, passing every stop signal on to them. Returns whether all of them succeeded.
+pub fn wait_for_children(children: &[Pid]) -> bool {
+    use nix::poll::{PollFd, PollFlags, ppoll};
+    use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+    // A signal between a look for one and a wait that it was to end would be noticed when the child ends by itself. So signals come
+    // only while this process waits.
+    let held_back = HeldBack::all();
+    // One that came before a child was there has not reached it.
+    let mut passed_on = 0;
     let mut succeeded = true;
-    for &child in children {
+    for (index, &child) in children.iter().enumerate() {
+        let descriptor = rustix::process::Pid::from_raw(child.as_raw())
+            .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
         succeeded &= loop {
-            match waitpid(child, None) {
+            if stop_requested() && stops() != passed_on {
+                passed_on = stops();
+                // The ids of those before may be others' by now.
+                for &child in &children[index..] {
+                    let _ = nix::sys::signal::kill(child, Signal::SIGTERM);
+                }
+            }
+            match waitpid(child, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) => {}
                 Ok(status) => break matches!(status, WaitStatus::Exited(_, 0)),
-                Err(nix::errno::Errno::EINTR) if stop_requested() => pass_stop_on(),
-                Err(nix::errno::Errno::EINTR) => {}
                 Err(_) => break false,
             }
+            // Readable once the child has ended; without a descriptor (too many files are open) it is looked after now and then.
+            let mut ended: Vec<PollFd<'_>> =
+                descriptor.iter().map(|descriptor| PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)).collect();
+            let patience = if ended.is_empty() { Some(LOOK.into()) } else { None };
+            let _ = ppoll(&mut ended, patience, Some(held_back.0));
         };
     }
     succeeded
