@@ -6,7 +6,6 @@ mod namespaces;
 mod run_support;
 
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
