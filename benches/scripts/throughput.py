@@ -4,6 +4,8 @@
 - actors: 1, 2, 4 free-running actors of 64 environments with a 64x64 network, one inference per step, every transition
   inserted with the priority that the actor computed. The replay's minimum is never reached, so that no learner competes.
 - slow: an environment that takes 1 ms more per step, one environment per actor, 1 to 64 actors.
+- atari: 1 and 2 free-running actors of 8 games of Pong each, at 42 x 42 with the network of its preset and at 84 x 84 with that of the DQN
+  paper, one inference per step, and the memory of an actor.
 - learner: updates per processor-second of the learner process, batch 64, at two network sizes, actors throttled to it.
 - start: from the start of the command to the first environment step, as the first line of metrics that has one says it
   (a line every 10 ms; the supervisor looks every 50 ms, so the figure is an upper bound).
@@ -13,10 +15,12 @@ Rates are over the second half of each run; processor time is the kernel's, per 
 """
 
 import argparse
+import json
 import time
 
 import runs
 
+PONG = runs.ROOT / "configs/pong_dqn.toml"
 FOREVER = ["run.stop_env_steps=1000000000000", 'run.stop_eval_return="none"', "evaluator.enabled=false", "run.metrics_interval_s=0.2"]
 NO_LEARNING = [
     'replay.samples_per_insert="none"',
@@ -43,6 +47,22 @@ def actors(arguments):
         steps = rate("env_steps")
         used = sum(cpu[-count:])
         rows.append({"actors": count, "steps/s": f"{steps:,.0f}", "per processor-second": f"{steps / used:,.0f}"})
+    return rows
+
+
+def atari(arguments):
+    rows = []
+    for pixels, network in ((42, []), (84, ["network.convolutions=[[32, 8, 4], [64, 4, 2], [64, 3, 1]]", "network.hidden=[512]"])):
+        game = f'environment.keyword_arguments={json.dumps(json.dumps({"screen_size": pixels, "repeat_action_probability": 0}))}'
+        for count in (1, 2):
+            overrides = [*FOREVER, *NO_LEARNING[:1], game, *network, f"actor.count={count}", "actor.random_steps=0", "machine.affinity=false"]
+            with runs.Run(arguments.supervisor, PONG, [*overrides, "replay.capacity=300000", "replay.min_size=300000"]) as run:
+                # The interpreter and the emulators take a second to start.
+                time.sleep(3 + arguments.seconds / 2)
+                rate, cpu = runs.watch(run, arguments.seconds / 2)
+                memory_mib = runs.memory_kib(run.processes()[-1])["pss"] / 1024
+            row = {"pixels": pixels, "actors": count, "steps/s": f"{rate('env_steps'):,.0f}"}
+            rows.append({**row, "per processor-second": f"{rate('env_steps') / sum(cpu[-count:]):,.0f}", "PSS of an actor (MiB)": f"{memory_mib:.0f}"})
     return rows
 
 
@@ -89,7 +109,7 @@ def memory(arguments):
         return [{"process": name, **{f"{key} (MiB)": round(size / 1024, 1) for key, size in runs.memory_kib(pid).items()}} for name, pid in everyone]
 
 
-PARTS = {"actors": actors, "slow": slow, "learner": learner, "start": start, "memory": memory}
+PARTS = {"actors": actors, "atari": atari, "slow": slow, "learner": learner, "start": start, "memory": memory}
 
 
 def main():
