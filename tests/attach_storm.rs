@@ -2,11 +2,13 @@
 //!
 //! `SHOAL_TEST_ATTACHES` says how many come.
 
+mod counts;
 mod run_support;
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use counts::count_from_environment;
 use nix::sys::signal::Signal;
 use rand::{RngExt, SeedableRng};
 use run_support::{Supervised, kill, segments_of, start};
@@ -42,7 +44,7 @@ fn free_places(supervisor: u32) -> usize {
 
 #[test]
 fn a_storm_of_attaching_processes_leaves_every_place_free_and_disturbs_nobody() {
-    let attaches = std::env::var("SHOAL_TEST_ATTACHES").map_or(150, |text| text.parse().expect("a number of attaches"));
+    let attaches = count_from_environment("SHOAL_TEST_ATTACHES", 150);
     let mut random = Random::seed_from_u64(7);
     let mut run = start(&[&format!("actor.attach_slots={PLACES}")]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));

@@ -3,6 +3,7 @@
 //! `cargo xtask chaos --kills N --seed S` makes it longer and prints what it measured. A seed gives the same victims in the same order;
 //! the moments depend on the machine.
 
+mod counts;
 mod run_support;
 
 use std::io::Write;
@@ -10,6 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use counts::count_from_environment;
 use nix::sys::signal::Signal;
 use rand::{RngExt, SeedableRng};
 use run_support::{Supervised, WATCHDOG, kill, start};
@@ -24,10 +26,6 @@ const LONGEST_PAUSE_MS: u64 = 40;
 const STOPS: u32 = 5;
 /// Blows between two audits.
 const AUDIT_INTERVAL: u64 = 10;
-
-fn from_environment(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
-}
 
 /// What was seen of it.
 #[derive(Default)]
@@ -102,7 +100,7 @@ fn kill_supervisor(run: &mut Supervised, report: &mut Report) {
 
 #[test]
 fn a_run_survives_random_kills_and_stops_of_everything() {
-    let (kills, seed) = (from_environment("SHOAL_CHAOS_KILLS", 60), from_environment("SHOAL_CHAOS_SEED", 1));
+    let (kills, seed) = (count_from_environment("SHOAL_CHAOS_KILLS", 60), count_from_environment("SHOAL_CHAOS_SEED", 1));
     let mut random = Random::seed_from_u64(seed);
     let (mut report, began) = (Report::default(), Instant::now());
     let mut run = start(&[

@@ -2,10 +2,12 @@
 //!
 //! `SHOAL_TEST_CYCLES` says how often.
 
+mod counts;
 mod run_support;
 
 use std::time::Duration;
 
+use counts::count_from_environment;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use rand::seq::SliceRandom;
@@ -33,7 +35,7 @@ fn kill_everything(run: &mut Supervised, random: &mut Random) {
 
 #[test]
 fn runs_of_which_everything_was_killed_leave_nothing_once_another_has_started() {
-    let cycles = std::env::var("SHOAL_TEST_CYCLES").map_or(10, |text| text.parse().expect("a number of cycles"));
+    let cycles = count_from_environment("SHOAL_TEST_CYCLES", 10);
     let mut random = Random::seed_from_u64(3);
     let mut run = start(&[]);
     let mut supervisors = vec![run.pid()];

@@ -112,7 +112,7 @@ pub fn wait_for_children(children: &[Pid]) -> bool {
             // Readable once the child has ended; without a descriptor (too many files are open) it is looked after now and then.
             let mut ended: Vec<PollFd<'_>> =
                 descriptor.iter().map(|descriptor| PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)).collect();
-            let patience = if ended.is_empty() { Some(LOOK.into()) } else { None };
+            let patience = ended.is_empty().then(|| LOOK.into());
             let _ = ppoll(&mut ended, patience, Some(held_back.0));
         };
     }

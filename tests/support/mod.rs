@@ -2,6 +2,8 @@
 //! verified, and the audits of a supervisor.
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "every test binary uses its own part")]
 
+#[path = "../counts/mod.rs"]
+mod counts;
 pub mod family;
 pub mod operations;
 pub mod payload;
@@ -10,6 +12,7 @@ pub mod run;
 pub mod shared;
 pub mod traced;
 
+pub use counts::count_from_environment;
 pub use family::Family;
 pub use payload::{Identity, Payload};
 pub use run::{Run, Sizes};
@@ -20,14 +23,6 @@ use rand_pcg::Pcg64Mcg;
 /// A generator that is the same in every repetition.
 pub fn random(seed: u64) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(seed)
-}
-
-/// A count that the environment variable `name` may raise, for longer runs than the everyday ones.
-pub fn count_from_environment(name: &str, default: u64) -> u64 {
-    match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is `{text}`, expected a count")),
-        Err(_) => default,
-    }
 }
 
 /// Wait until `ready`, yielding the processor in between; the run's watchdog bounds it.

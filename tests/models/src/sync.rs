@@ -51,15 +51,7 @@ fn have_stored(ordering: Ordering) {
     }
 }
 
-fn for_load(ordering: Ordering) -> Ordering {
-    if matches!(ordering, Ordering::SeqCst | Ordering::AcqRel) { Ordering::Acquire } else { ordering }
-}
-
-fn for_store(ordering: Ordering) -> Ordering {
-    if matches!(ordering, Ordering::SeqCst | Ordering::AcqRel) { Ordering::Release } else { ordering }
-}
-
-/// The half of an ordering for each half of a read-modify-write.
+/// What of an ordering is a load's, and what a store's.
 fn halves(ordering: Ordering) -> (Ordering, Ordering) {
     let load =
         if matches!(ordering, Ordering::Acquire | Ordering::AcqRel | Ordering::SeqCst) { Ordering::Acquire } else { Ordering::Relaxed };
@@ -93,7 +85,7 @@ macro_rules! atomic {
                         let ordering = explore::ordering(Location::caller(), ordering);
                         look(ordering);
                         take(turns);
-                        word.load(for_load(ordering))
+                        word.load(halves(ordering).0)
                     }
                 }
             }
@@ -105,14 +97,14 @@ macro_rules! atomic {
                     Word::Explored { word, turns, .. } => {
                         let ordering = explore::ordering(Location::caller(), ordering);
                         take(turns);
-                        word.store(value, for_store(ordering));
+                        word.store(value, halves(ordering).1);
                         have_stored(ordering);
                     }
                 }
             }
 
-            /// Read and write at once: as `apart` does with an ordinary word and `whole` with loom's; `new` says what is written, if anything,
-            /// where that value was there. Returns the value that was there, and whether it was replaced.
+            /// Read and write at once. `new` says what is written, if anything, where some value was there; `whole` is loom's way to do that.
+            /// The value that was there is an error where nothing was written.
             fn change(
                 &self,
                 ordering: Ordering,
@@ -140,35 +132,36 @@ macro_rules! atomic {
                 answer
             }
 
+            /// As [`Self::change`], where something is always written.
+            fn replace(
+                &self,
+                ordering: Ordering,
+                caller: &'static Location<'static>,
+                new: impl Fn($value) -> $value,
+                whole: impl Fn(&loom::sync::atomic::$name, Ordering) -> $value,
+            ) -> $value {
+                let (Ok(old) | Err(old)) = self.change(ordering, caller, |old| Some(new(old)), |word, ordering| Ok(whole(word, ordering)));
+                old
+            }
+
             #[track_caller]
             pub fn swap(&self, value: $value, ordering: Ordering) -> $value {
-                let (Ok(old) | Err(old)) =
-                    self.change(ordering, Location::caller(), |_| Some(value), |word, ordering| Ok(word.swap(value, ordering)));
-                old
+                self.replace(ordering, Location::caller(), |_| value, |word, ordering| word.swap(value, ordering))
             }
 
             #[track_caller]
             pub fn fetch_add(&self, value: $value, ordering: Ordering) -> $value {
-                let new = |old: $value| Some(old.wrapping_add(value));
-                let (Ok(old) | Err(old)) =
-                    self.change(ordering, Location::caller(), new, |word, ordering| Ok(word.fetch_add(value, ordering)));
-                old
+                self.replace(ordering, Location::caller(), |old| old.wrapping_add(value), |word, ordering| word.fetch_add(value, ordering))
             }
 
             #[track_caller]
             pub fn fetch_max(&self, value: $value, ordering: Ordering) -> $value {
-                let new = |old: $value| Some(old.max(value));
-                let (Ok(old) | Err(old)) =
-                    self.change(ordering, Location::caller(), new, |word, ordering| Ok(word.fetch_max(value, ordering)));
-                old
+                self.replace(ordering, Location::caller(), |old| old.max(value), |word, ordering| word.fetch_max(value, ordering))
             }
 
             #[track_caller]
             pub fn fetch_or(&self, value: $value, ordering: Ordering) -> $value {
-                let new = |old: $value| Some(old | value);
-                let (Ok(old) | Err(old)) =
-                    self.change(ordering, Location::caller(), new, |word, ordering| Ok(word.fetch_or(value, ordering)));
-                old
+                self.replace(ordering, Location::caller(), |old| old | value, |word, ordering| word.fetch_or(value, ordering))
             }
 
             #[track_caller]

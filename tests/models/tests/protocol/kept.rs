@@ -15,7 +15,9 @@ const LOOKED_AT_AGAIN: &str = "who misses it looks again and is late, not wrong"
 const CLAIMED: &str = "two that come to one slot are told apart by the claim";
 
 /// File, fault, what stands there, and the reason.
-const KEPT: &[(&str, &str, &str, &str)] = &[
+type Reason = (&'static str, &'static str, &'static str, &'static str);
+
+const KEPT: &[Reason] = &[
     ("replay/gate.rs", "without SeqCst", "self.control.gate().store(0,", LOOKED_AT_AGAIN),
     ("segment/processes.rs", "without SeqCst", "inside.store(0, Ordering::SeqCst)", LOOKED_AT_AGAIN),
     ("replay/leaderless.rs", "without SeqCst", "let is_closed = control.gate().load(", KERNEL),
@@ -47,16 +49,17 @@ const KEPT: &[(&str, &str, &str, &str)] = &[
     ("segment/processes.rs", "without Release", "self.words[Self::IN_OPERATION].store(0, Ordering::Release)", KERNEL),
 ];
 
-/// The reason for which a place is there that no model misses.
-pub fn reason(fault: Fault) -> Option<&'static str> {
-    let is_it = |&&(file, name, part, _): &&(&str, &str, &str, &str)| {
-        fault.site().file == file && fault.name() == name && fault.site().source().contains(part)
-    };
-    KEPT.iter().find(is_it).map(|&(.., reason)| reason)
+fn is_about(&(file, name, part, _): &Reason, fault: Fault) -> bool {
+    fault.site().file == file && fault.name() == name && fault.site().source().contains(part)
 }
 
-/// Those reasons that are given for nothing any more.
+/// The reason for which a place is there that no model misses.
+pub fn reason(fault: Fault) -> Option<&'static str> {
+    KEPT.iter().find(|kept| is_about(kept, fault)).map(|&(.., reason)| reason)
+}
+
+/// Those places of which a reason is given although some model misses them, or which are there no more.
 pub fn outdated(never_missed: &[Fault]) -> Vec<&'static str> {
-    let is_needed = |part: &str| never_missed.iter().any(|fault| fault.site().source().contains(part));
-    KEPT.iter().map(|&(_, _, part, _)| part).filter(|part| !is_needed(part)).collect()
+    let is_outdated = |kept: &&Reason| !never_missed.iter().any(|&fault| is_about(kept, fault));
+    KEPT.iter().filter(is_outdated).map(|&(_, _, part, _)| part).collect()
 }
