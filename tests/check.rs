@@ -30,6 +30,16 @@ fn a_sound_run_passes_and_nothing_is_written() {
 }
 
 #[test]
+fn a_program_that_is_started_where_the_end_of_children_is_ignored_waits_for_its_own_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/cartpole_dqn.toml");
+    let mut command = Command::new("env");
+    command.arg("--ignore-signal=CHLD").arg(env!("CARGO_BIN_EXE_supervisor")).arg(preset).arg("--check");
+    let output = command.current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn a_device_that_is_not_there_is_refused_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
     for flags in [&["--check"][..], &[]] {

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use nix::sys::signal::Signal;
 use rand::RngExt;
 use shoal::replay::{Batch, Priority, Replay};
@@ -229,7 +231,7 @@ fn a_process_stopped_inside_an_operation_stops_nobody_and_is_reported_as_stuck()
 }
 
 #[test]
-fn who_waits_at_the_gate_of_a_dead_supervisor_is_told_that_it_is_dead() {
+fn who_waits_at_the_gate_of_a_dead_supervisor_goes_on_if_its_sentinel_opens_it_and_is_told_if_nobody_does() {
     let run = Run::new(Sizes::default());
     let name_words = &run.segment.words(Region::LearnerState)[..16];
     let supervisor = system::fork_child(|| {
@@ -252,6 +254,14 @@ fn who_waits_at_the_gate_of_a_dead_supervisor_is_told_that_it_is_dead() {
     system::remove(&name);
     let slot = segment.processes().slot(0);
     let mut replay = Replay::new(&segment, run.payload.schema().clone(), slot);
+    let sentinel = system::fork_child(|| {
+        std::thread::sleep(Duration::from_millis(100));
+        segment.control().gate().store(0, Ordering::SeqCst);
+        0
+    });
+    assert_eq!(replay.update_named(&[0], &[1], std::iter::once(Some(Priority::ONE))), 1, "nothing of this name is there");
+    nix::sys::wait::waitpid(sentinel.expect("fork"), None).expect("waitpid");
+    segment.control().gate().store(1, Ordering::SeqCst);
     let update = std::panic::AssertUnwindSafe(|| replay.update_named(&[0], &[1], std::iter::once(Some(Priority::ONE))));
     let panic = std::panic::catch_unwind(update).expect_err("nobody will open the gate");
     let message = panic.downcast::<String>().expect("a message");

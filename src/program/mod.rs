@@ -76,7 +76,7 @@ enum Command {
 ///
 /// To be called first in a `main`, before threads are started: it forks, and for environments in Python it may start the program anew.
 pub fn main(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> ExitCode {
-    end::end(run(add))
+    end::end(|| run(add))
 }
 
 fn run(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> Result<ExitCode, anyhow::Error> {

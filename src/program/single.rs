@@ -66,20 +66,20 @@ struct EvaluateProgram {
 
 /// The program `supervisor`.
 pub fn supervisor() -> ExitCode {
-    end(parse::parse::<SupervisorProgram>().run())
+    end(|| parse::parse::<SupervisorProgram>().run())
 }
 
 /// The program `attach`.
 pub fn attach() -> ExitCode {
-    end(AttachProgram::parse().command.run(&Catalogue::default()))
+    end(|| AttachProgram::parse().command.run(&Catalogue::default()))
 }
 
 /// The program `inspect`.
 pub fn inspect() -> ExitCode {
-    end(InspectProgram::parse().command.run())
+    end(|| InspectProgram::parse().command.run())
 }
 
 /// The program `evaluate`.
 pub fn evaluate() -> ExitCode {
-    end(EvaluateProgram::parse().command.run(&Catalogue::default()))
+    end(|| EvaluateProgram::parse().command.run(&Catalogue::default()))
 }

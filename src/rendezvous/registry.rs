@@ -203,7 +203,8 @@ impl Announcement {
     }
 
     fn remove(&self) {
-        for path in &self.paths {
+        // The record last: as long as it is there, a killed supervisor's socket is known to be left.
+        for path in self.paths.iter().rev() {
             let _ = fs::remove_file(path);
         }
     }

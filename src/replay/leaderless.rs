@@ -19,6 +19,8 @@ use crate::sync::{Ordering, fence, monotonic_ns};
 /// How long a repair rests that somebody inside an operation has put off. Each attempt closes the gate for as long as its patience
 /// lasts, which is little of this.
 const REST_NS: u64 = 5_000_000_000;
+/// How long the sentinel of a dead supervisor may take to repair and open the gate: many times what it needs.
+const SENTINEL_NS: u64 = 5_000_000_000;
 
 /// Repair after every participant that has died. Returns the slots that are free again.
 ///
@@ -161,15 +163,20 @@ fn take_over_if_left(segment: &Segment, schema: &Schema) {
 /// As [`take_over_if_left`], for who is at the gate in the middle of its work and cannot leave.
 ///
 /// # Panics
-/// When it was the supervisor of a run and that is dead: nobody will open the gate any more.
+/// When it was the supervisor of a run, that is dead, and its sentinel does not open the gate either.
 pub(super) fn take_over_from_the_dead(segment: &Segment, schema: &Schema) {
     if !segment.has_supervisor() {
         return take_over_if_left(segment, schema);
     }
     let (pid, started) = (segment.identity().supervisor_pid, segment.identity().supervisor_start_time);
-    // The gate is looked at last: it may have been opened before the supervisor ended.
-    let is_abandoned = has_exited(pid, started) && segment.control().gate().load(Ordering::SeqCst) != 0;
-    assert!(!is_abandoned, "the gate is closed for ever: the supervisor (process {pid}) died during a repair");
+    if !has_exited(pid, started) {
+        return;
+    }
+    let give_up_ns = monotonic_ns() + SENTINEL_NS;
+    while segment.control().gate().load(Ordering::SeqCst) != 0 {
+        assert!(monotonic_ns() < give_up_ns, "the gate is closed for ever: the supervisor (process {pid}) died during a repair");
+        segment.control().wait_for_gate();
+    }
 }
 
 /// Whether somebody died behind a closed gate, or gave up while the replay was half emptied. A supervisor's gate is not

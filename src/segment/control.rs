@@ -158,10 +158,12 @@ impl<'a> Control<'a> {
 
     /// Let every process look again that waits for the other side.
     pub fn signal_progress(self) {
-        // SeqCst on `waiters` and `progress` orders "raise progress, then look for waiters" against the waiters'
-        // "announce, then look at progress": at least one side sees the other. A lost wake-up costs the timeout.
+        // Whose bits are taken here is called below, or finds `progress` raised before it sleeps; who announces itself later looks at
+        // what it waits for after that, and finds what was done before this call. In the other order another signaller could come
+        // between a waiter's look at `progress` and its sleep, and find the bits taken already. A lost wake-up costs the timeout.
+        let waiting = self.waiters().swap(0, Ordering::SeqCst);
         self.progress().fetch_add(1, Ordering::SeqCst);
-        wake_some(self.progress(), self.waiters().swap(0, Ordering::SeqCst));
+        wake_some(self.progress(), waiting);
     }
 
     /// Sleep until `ready` may have changed, at most `timeout`. Spurious returns are possible.

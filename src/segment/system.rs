@@ -171,6 +171,15 @@ pub fn ignore_signals_of_the_run() -> Result<(), SegmentError> {
     Ok(())
 }
 
+/// Have the kernel keep a child that has ended until it is waited for: its id is nobody else's until then.
+pub fn be_told_of_children() -> Result<(), SegmentError> {
+    use nix::sys::signal::{SigHandler, signal};
+    // SAFETY: the default action for this signal runs no code.
+    unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }
+        .map(|_| ())
+        .map_err(|error| SegmentError::System { action: "signal", source: error.into() })
+}
+
 /// The first stop signal that arrived; 0 before.
 static STOP: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
 

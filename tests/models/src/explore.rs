@@ -67,9 +67,19 @@ impl Site {
 
     /// The line.
     pub fn source(self) -> String {
+        self.lines(1)
+    }
+
+    /// The line with the one before, which often says why.
+    pub fn passage(self) -> String {
+        self.lines(2)
+    }
+
+    fn lines(self, count: usize) -> String {
         let path = format!("{}/../../src/{}", env!("CARGO_MANIFEST_DIR"), self.file);
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        text.lines().nth(self.line as usize - 1).unwrap_or_default().trim().to_owned()
+        let lines: Vec<&str> = text.lines().skip(self.line as usize - count).take(count).map(str::trim).collect();
+        lines.join(" ")
     }
 }
 

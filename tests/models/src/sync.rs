@@ -4,7 +4,8 @@
 //!
 //! loom remembers one access to a word, the last, to find out which orders matter. A load that comes between hides the one before: of a load
 //! here, and a load and a store there, it does not try the store before the load. So every access has a turn of its own first, which is a change
-//! of a second word, and changes hide nothing: the orders of turns are those of accesses. Turns are relaxed, so they order nothing else.
+//! of a second word, and changes hide nothing: the orders of turns are those of accesses. Turns are relaxed: they order nothing else, but that a turn behind
+//! a release fence, like any store there, is seen by the next acquire fence of who has a turn after it.
 //!
 //! loom knows no accesses with SeqCst, only fences. What the product wants of such accesses is that a process which writes one word and then
 //! looks at another cannot miss one that does it the other way round: here a load with SeqCst is preceded by a fence if its thread has stored
@@ -165,10 +166,10 @@ macro_rules! atomic {
             }
 
             #[track_caller]
-            pub fn compare_exchange(&self, old: $value, new: $value, success: Ordering, _: Ordering) -> Result<$value, $value> {
+            pub fn compare_exchange(&self, old: $value, new: $value, success: Ordering, failure: Ordering) -> Result<$value, $value> {
                 let replaced = |found: $value| (found == old).then_some(new);
                 self.change(success, Location::caller(), replaced, |word, ordering| {
-                    word.compare_exchange(old, new, ordering, halves(ordering).0)
+                    word.compare_exchange(old, new, ordering, halves(failure).0)
                 })
             }
 

@@ -11,6 +11,7 @@ use crate::config::Rows;
 use crate::config::schema::KeepReplay;
 use crate::replay::Zero;
 use crate::segment::Segment;
+use crate::segment::control::RunState;
 use crate::sync::Ordering;
 use crate::telemetry::StopReason;
 
@@ -61,6 +62,10 @@ impl Session {
     /// After everybody has left: nothing changes any more. A run that could not go on would not from here either.
     pub(super) fn write_last_checkpoint(&mut self, reason: &StopReason) {
         if !self.checkpoints.is_enabled() || matches!(reason, StopReason::Failed(_)) {
+            if self.segment.control().run_state() == RunState::Poisoned {
+                // Nobody may go on from what is there.
+                self.checkpoints.abandon();
+            }
             // No later one will be there.
             if let Some(ended) = self.checkpoints.wait() {
                 self.report_checkpoint(&ended);

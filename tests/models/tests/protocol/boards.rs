@@ -1,9 +1,9 @@
 //! What one process publishes and others copy.
 
 use loom::thread::spawn;
-use shoal_models::segment::Region;
 use shoal_models::segment::parameters::ParameterBoard;
 use shoal_models::segment::scores::{EvaluationScore, Scores};
+use shoal_models::segment::{Region, Segment};
 use shoal_models::sync::Ordering;
 
 use super::support::{CONTROL_STRIDE, segment, sizes, words};
@@ -56,21 +56,29 @@ pub fn scores_that_are_published_while_they_are_read() {
     writer.join().unwrap();
 }
 
-/// Who waits for progress is told of it: a call that is lost would be a deadlock here.
+/// Who waits for what two bring is told of it: a call that is lost would be waited for without end here.
 pub fn progress_that_somebody_waits_for() {
     use super::support::{INSERTED, PROGRESS, WAITERS};
     let segment = segment(sizes(1, 2), &[INSERTED, PROGRESS, WAITERS], |_, _| false);
+    let bring = |segment: &Segment| {
+        segment.control().inserted().fetch_add(1, Ordering::Relaxed);
+        segment.control().signal_progress();
+    };
     let waiter = spawn({
         let segment = segment.clone();
         move || {
             let control = segment.control();
-            let is_there = || control.inserted().load(Ordering::Relaxed) != 0;
+            let is_there = || control.inserted().load(Ordering::Relaxed) == 2;
             while !is_there() {
                 control.wait_for_progress(std::time::Duration::MAX, is_there);
             }
         }
     });
-    segment.control().inserted().fetch_add(1, Ordering::Relaxed);
-    segment.control().signal_progress();
+    let other = spawn({
+        let segment = segment.clone();
+        move || bring(&segment)
+    });
+    bring(&segment);
+    other.join().unwrap();
     waiter.join().unwrap();
 }

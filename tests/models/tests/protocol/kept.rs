@@ -7,12 +7,13 @@ use shoal_models::explore::Fault;
 const KERNEL: &str = "who acts on it was told by the kernel, which orders more";
 /// Another ordering in the same place gives the same.
 const TWICE: &str = "another access of the same step orders it too; either may go, not both";
-/// A word that everybody changes and nobody only stores.
-const CHANGED: &str = "every access to the word that decides is a change of it, so acquire and release would do";
+/// What decides is a read-modify-write, which has the newest value whatever its ordering.
+const CHANGED: &str = "a change of the word decides, so acquire and release would do";
 /// It tells nothing to whoever it is hidden from that a later look would not.
 const LOOKED_AT_AGAIN: &str = "who misses it looks again and is late, not wrong";
-/// The claim of a slot decides between two.
-const CLAIMED: &str = "two that come to one slot are told apart by the claim";
+
+/// Who takes a waiter's bit has read that waiter's announcement, so it cannot raise a count from before it.
+const TAKEN: &str = "who calls a waiter has taken its bit, and looks at the count after it";
 
 /// File, fault, what stands there, and the reason.
 type Reason = (&'static str, &'static str, &'static str, &'static str);
@@ -31,26 +32,24 @@ const KEPT: &[Reason] = &[
     ("segment/control.rs", "without SeqCst", "self.waiters().swap(0,", CHANGED),
     ("segment/control.rs", "without SeqCst", "let seen = self.progress().load(", CHANGED),
     ("segment/control.rs", "without SeqCst", "self.waiters().fetch_or(bit,", CHANGED),
-    ("segment/control.rs", "read, then written", "self.progress().fetch_add(1,", LOOKED_AT_AGAIN),
+    ("segment/control.rs", "read, then written", "self.progress().fetch_add(1,", TAKEN),
     ("replay/staging.rs", "without Acquire", "self.words[0].load(Ordering::Acquire)", KERNEL),
     ("replay/staging.rs", "without Release", "self.words[0].store(committed as u64", KERNEL),
     ("replay/store.rs", "without Acquire", "compare_exchange(old.0, new.0,", TWICE),
     ("replay/store.rs", "without Release", "compare_exchange(old.0, new.0,", KERNEL),
-    ("replay/insertion.rs", "read, then written", "slot = slot_of(self.control.claimed().fetch_add(1,", CLAIMED),
     ("segment/parameters.rs", "without Acquire", "self.words[0].load(Ordering::Acquire)", TWICE),
     ("segment/parameters.rs", "without Acquire", "buffer[0].load(Ordering::Acquire) != version", TWICE),
     ("segment/parameters.rs", "without Release", "buffer[0].store(version,", TWICE),
     ("segment/parameters.rs", "without Release", "self.words[0].store(version,", TWICE),
     ("segment/processes.rs", "without Acquire", "compare_exchange(owner.0, reserved.0,", TWICE),
-    ("segment/processes.rs", "without Release", "compare_exchange(owner.0, reserved.0,", KERNEL),
-    ("segment/processes.rs", "without Acquire", "compare_exchange(promised.0, live.0,", KERNEL),
-    // The announcement of a repair, and its end.
-    ("segment/processes.rs", "without Release", "fence(Ordering::Release);", KERNEL),
+    ("segment/processes.rs", "without Release", "compare_exchange(owner.0, reserved.0,", TWICE),
+    ("segment/processes.rs", "without Acquire", "compare_exchange(promised.0, live.0,", TWICE),
+    ("segment/processes.rs", "without Release", "every store of the repair comes after this one.", KERNEL),
     ("segment/processes.rs", "without Release", "self.words[Self::IN_OPERATION].store(0, Ordering::Release)", KERNEL),
 ];
 
 fn is_about(&(file, name, part, _): &Reason, fault: Fault) -> bool {
-    fault.site().file == file && fault.name() == name && fault.site().source().contains(part)
+    fault.site().file == file && fault.name() == name && fault.site().passage().contains(part)
 }
 
 /// The reason for which a place is there that no model misses.

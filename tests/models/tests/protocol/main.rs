@@ -20,12 +20,13 @@ use shoal_models::explore::{Fault, explore};
 const MODELS: &[(&str, fn(), usize)] = &[
     ("a row is overwritten while it is read", rows::overwritten_while_it_is_read, 3),
     ("a slot is claimed by two writers", rows::claimed_by_two_writers, 2),
+    ("slots are passed over by two writers", rows::passed_over_by_two_writers, 2),
     ("rows are taken by two", rows::taken_by_two, 2),
     ("rows are taken while they are overwritten", rows::taken_while_they_are_overwritten, 2),
     ("a leaf is changed by three", tree::changed_by_three, 2),
     ("parameters are published while they are read", boards::parameters_that_are_published_while_they_are_read, 2),
     ("scores are published while they are read", boards::scores_that_are_published_while_they_are_read, 2),
-    ("somebody waits for progress", boards::progress_that_somebody_waits_for, 3),
+    ("somebody waits for progress", boards::progress_that_somebody_waits_for, 2),
     ("shares of a round are added up", learners::shares_of_a_round, 3),
     ("a view ends while shares are added up", learners::shares_of_a_round_that_a_view_ended, 3),
     ("another learner leads after a death", learners::led_by_the_next, 3),
@@ -49,7 +50,11 @@ fn every_model_holds_and_every_weaker_ordering_is_missed_by_one() {
         for &fault in &whole.possible {
             let broken = explore(model, interruptions, Some(fault));
             executions += broken.executions;
-            if broken.failure.is_some() {
+            if let Some(failure) = broken.failure {
+                assert!(
+                    !failure.contains("modification_order") && !failure.contains("loom internal"),
+                    "the checker failed at {fault}: {failure}"
+                );
                 missed.insert(fault);
                 missed_here += 1;
             }

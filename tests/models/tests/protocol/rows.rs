@@ -3,6 +3,7 @@
 use loom::thread::spawn;
 use shoal_models::replay::{Batch, FRESH, Priority, Reader, Replay};
 use shoal_models::segment::{Region, Segment};
+use shoal_models::sync::Ordering;
 
 use super::support::{CLAIMED, flush, insert, rows, schema, segment, sizes, stage, value};
 
@@ -31,7 +32,7 @@ pub fn overwritten_while_it_is_read() {
     assert_eq!(rows(&segment), [11, 12]);
 }
 
-/// Two writers of which one comes round to the slot that the other has claimed: nothing is torn, and every row that is there can be drawn.
+/// Two writers of which one comes round to the slot that the other has claimed: nothing is torn, and every row has the leaf of its generation.
 pub fn claimed_by_two_writers() {
     let takes_part = |region, word: usize| match region {
         Region::Store => word / STRIDE < 3 && word % STRIDE < 2,
@@ -49,7 +50,25 @@ pub fn claimed_by_two_writers() {
     assert_eq!(writer.join().unwrap(), 1);
     let found = rows(&segment);
     assert!(found.len() == 3 && found.iter().all(|value| [10, 20, 21, 22].contains(value)), "{found:?}");
-    assert_eq!(segment.control().inserted().load(shoal_models::sync::Ordering::Relaxed), 4);
+    assert_eq!(segment.control().inserted().load(Ordering::Relaxed), 4);
+}
+
+/// Two writers that pass over slots in which somebody stands still: each has a slot of its own.
+pub fn passed_over_by_two_writers() {
+    let segment = segment(sizes(3, 4), &[CLAIMED], |region, word: usize| {
+        region == Region::Store && [2, 3].contains(&(word / STRIDE)) && word.is_multiple_of(STRIDE)
+    });
+    // Process 2 has claimed the first two slots, once each, and writes them.
+    let writing = 1 << 24 | 1 << 20 | 2;
+    (0..2).for_each(|slot| segment.words(Region::Store)[slot * STRIDE].store(writing, Ordering::Relaxed));
+    let writer = spawn({
+        let segment = segment.clone();
+        move || insert(&segment, 0, 10, Priority::ONE)
+    });
+    insert(&segment, 1, 11, Priority::ONE);
+    writer.join().unwrap();
+    (0..2).for_each(|slot| segment.words(Region::Store)[slot * STRIDE].store(0, Ordering::Relaxed));
+    assert_eq!(rows(&segment), [10, 11]);
 }
 
 fn take_all(segment: &Segment, index: usize) -> Vec<u64> {
