@@ -23,3 +23,11 @@ class StoppedError(ReplayError):
 
 class CorruptError(ReplayError):
     """A file or a segment is damaged, of another version, or of another shape."""
+
+
+class RunError(Exception):
+    """A run could not be started, or failed. The text is the supervisor's."""
+
+
+class PolicyError(Exception):
+    """A policy could not be loaded or played. The text says why."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 
 @dataclass(frozen=True, init=False)
@@ -11,9 +13,9 @@ class Field:
     """A field of a transition: its shape without the batch, and its dtype (bool and all NumPy numbers up to 8 bytes)."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype
+    dtype: np.dtype[Any]
 
-    def __init__(self, shape: Sequence[int] = (), dtype="float32") -> None:
+    def __init__(self, shape: Sequence[int] = (), dtype: DTypeLike = "float32") -> None:
         object.__setattr__(self, "shape", tuple(int(axis) for axis in shape))
         object.__setattr__(self, "dtype", np.dtype(dtype))
 
@@ -23,10 +25,10 @@ class Frames:
     """A stacked image field, of shape `(stack, *shape)` per transition, of which each distinct frame is stored once."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype
+    dtype: np.dtype[Any]
     stack: int
 
-    def __init__(self, shape: Sequence[int], dtype="uint8", stack: int = 4) -> None:
+    def __init__(self, shape: Sequence[int], dtype: DTypeLike = "uint8", stack: int = 4) -> None:
         if stack < 1:
             raise ValueError(f"a stack of {stack} frames: it needs at least one")
         object.__setattr__(self, "shape", tuple(int(axis) for axis in shape))
@@ -39,8 +41,8 @@ class NStep:
     """Turns the steps that are added into n-step transitions, one stream of steps per environment.
 
     Rewards are discounted and added up until `n` steps are together, or `terminated` or `truncated` says that the
-    episode ended; `next_fields` are taken from the last of the steps. The field `discount`, if there is one, gets gamma
-    to the number of steps, or 0 after a termination.
+    episode ended; `next_fields` are taken from the last of the steps. The field that `discount` names, if any, is filled
+    with gamma to the number of steps, or 0 after a termination, and need not be handed over.
     """
 
     n: int

@@ -152,6 +152,7 @@ fn number<'py>(value: &Bound<'py, PyAny>, element: Element) -> Option<Input<'py>
 }
 
 /// Make what is made once: the ways into NumPy.
+#[pyfunction]
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     let array = PyArray1::<i64>::zeros(py, 1, false);
     array.try_readonly()?;

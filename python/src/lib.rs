@@ -1,4 +1,4 @@
-//! The native part of the Python package `shoal`: NumPy arrays in, NumPy arrays out, around `shoal::standalone`.
+//! The native part of the Python package `shoal`: NumPy arrays in, NumPy arrays out, around `shoal::standalone`; and the program `shoal`.
 //!
 //! Everything that takes time happens with the interpreter's lock released. What an exception, a field or an option is
 //! called is decided in the Python files beside this crate.
@@ -8,6 +8,8 @@ mod batch;
 mod errors;
 mod input;
 mod options;
+mod policy;
+mod program;
 mod replay;
 mod sum_tree;
 
@@ -20,6 +22,12 @@ mod _native {
     #[pymodule_export]
     use super::batch::Batch;
     #[pymodule_export]
+    use super::input::prepare;
+    #[pymodule_export]
+    use super::policy::{Policy, statistics};
+    #[pymodule_export]
+    use super::program::{default_variables, presets, run_folder, run_program, settle};
+    #[pymodule_export]
     use super::replay::Replay;
     #[pymodule_export]
     use super::sum_tree::SumTree;
@@ -28,7 +36,6 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         // Else at first use, and a fork by another thread in the middle of it would leave the child waiting for its end.
         shoal::segment::system::count_forks();
-        super::input::prepare(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -95,7 +95,7 @@ pub trait Algorithm {
 }
 
 /// Acting: from observations to actions.
-pub trait Policy {
+pub trait Policy: Send {
     /// Use these published values from now on.
     fn set_parameters(&mut self, published: &[f32]);
 

@@ -9,6 +9,7 @@ pub mod core_time;
 pub mod cores;
 pub mod doctor;
 pub mod gpu;
+mod host;
 pub mod memory;
 pub mod neighbours;
 pub mod python;
@@ -21,6 +22,7 @@ use std::path::Path;
 use serde::Serialize;
 
 pub use cores::Cores;
+pub use host::Host;
 pub use memory::{Budget, Limit, Memory};
 pub use python::{LinkedPython, Python, PythonError};
 pub use python_survey::PythonSurvey;

@@ -9,9 +9,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use super::Host;
 
 /// Variable that tells a prepared process which Python it runs, as JSON.
 const PYTHON_VARIABLE: &str = "SHOAL_PYTHON";
@@ -94,6 +97,17 @@ pub enum PythonError {
         /// The interpreter that was found.
         path: PathBuf,
     },
+    /// The process is one interpreter's, and the configuration names another.
+    #[error(
+        "this program is part of the Python {host}, and environment.python is {requested}; start it with that one:  {requested} -m pip install \
+         shoal-rl && {requested} -m shoal ..."
+    )]
+    OtherHost {
+        /// The interpreter of this process.
+        host: PathBuf,
+        /// The one that was asked for.
+        requested: String,
+    },
     /// The linked Python was removed after the build.
     #[error(
         "this program is linked with the Python in {home}, which is gone; build Shoal again:  cargo xtask setup && cargo build --release"
@@ -110,7 +124,7 @@ pub enum PythonError {
     },
 }
 
-/// The Python that this program was linked with.
+/// The Python that this program was linked with, or that it is part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct LinkedPython {
     /// Major and minor version with the flags that change the binary interface, such as `3.11` or `3.13t`.
@@ -120,8 +134,11 @@ pub struct LinkedPython {
 }
 
 impl LinkedPython {
-    /// What was linked; `None` without the feature `python`.
+    /// What was linked; `None` without environments in Python.
     pub fn detect() -> Option<Self> {
+        if let Some(Host { abi, home, .. }) = Host::of_this_process() {
+            return cfg!(feature = "python-environments").then_some(Self { abi, home });
+        }
         Some(Self { abi: option_env!("SHOAL_PYTHON_VERSION")?, home: option_env!("SHOAL_PYTHON_HOME")? })
     }
 
@@ -153,12 +170,15 @@ pub struct Python {
 
 impl Python {
     /// The interpreter of a run: `requested` if it is not empty, else that of VIRTUAL_ENV, else `.venv` of the checkout that
-    /// this program was built in, else `python3` on PATH.
+    /// this program was built in, else `python3` on PATH. In a process that is an interpreter's, that one alone.
     ///
     /// # Errors
     /// There is none, it does not work, or its packages do not fit the libpython that was linked.
     pub fn find(requested: &str) -> Result<Self, PythonError> {
         let linked = LinkedPython::detect().ok_or(PythonError::NotBuilt)?;
+        if let Some(host) = Host::of_this_process() {
+            return Self::of_host(host, requested);
+        }
         linked.check_home()?;
         let python = Self { requested: requested.to_owned(), ..Self::query(&candidate(requested)?)? };
         if python.abi == linked.abi {
@@ -167,16 +187,31 @@ impl Python {
         Err(PythonError::OtherVersion { linked: linked.abi.into(), found: python.abi, path: python.executable })
     }
 
+    /// The interpreter of this process, asked once: processes that are forked later know the answer.
+    fn of_host(host: &Host, requested: &str) -> Result<Self, PythonError> {
+        static FOUND: OnceLock<Python> = OnceLock::new();
+        if !requested.is_empty() && host.executable.as_os_str() != requested {
+            return Err(PythonError::OtherHost { host: host.executable.clone(), requested: requested.to_owned() });
+        }
+        if let Some(found) = FOUND.get() {
+            return Ok(found.clone());
+        }
+        Self::query(&host.executable).map(|found| FOUND.get_or_init(|| found).clone())
+    }
+
     /// Whether this is the interpreter that [`find`](Self::find) would find.
     pub fn answers(&self, requested: &str) -> bool {
         self.requested == requested || self.executable.as_os_str() == requested
     }
 
-    /// The interpreter for which this process was prepared; `None` if it was not.
+    /// The interpreter for which this process was prepared, or which it is; `None` if neither.
     ///
     /// # Errors
     /// The variable that says so is damaged.
     pub fn of_this_process() -> Result<Option<Self>, PythonError> {
+        if let Some(host) = Host::of_this_process() {
+            return Self::of_host(host, "").map(Some);
+        }
         let Some(text) = std::env::var_os(PYTHON_VARIABLE) else { return Ok(None) };
         serde_json::from_slice(text.as_encoded_bytes()).map(Some).map_err(|error| PythonError::Variable { reason: error.to_string() })
     }
@@ -195,6 +230,11 @@ impl Python {
             }
         }
         Ok(())
+    }
+
+    /// Variables that a process which steps environments should have before a library of Python's looks at them: name and value.
+    pub fn default_variables() -> [(&'static str, &'static str); 5] {
+        DEFAULT_VARIABLES
     }
 
     /// A command that starts this interpreter as a program of its own.
@@ -281,7 +321,7 @@ mod tests {
         };
         let mut command = Command::new("program");
         match python.prepare(&mut command) {
-            Err(error) => assert!(matches!(error, PythonError::NotBuilt) && !cfg!(feature = "python"), "{error}"),
+            Err(error) => assert!(matches!(error, PythonError::NotBuilt) && !cfg!(feature = "python-environments"), "{error}"),
             Ok(()) => {
                 let value =
                     |name: &str| command.get_envs().find(|(found, _)| *found == name).and_then(|(_, value)| value).unwrap().to_owned();

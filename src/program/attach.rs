@@ -1,12 +1,11 @@
 //! Actors that join a running supervisor.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
 
-use super::end::say;
+use super::end::{Code, FAILURE, SUCCESS, say};
 use crate::catalogue::Catalogue;
 use crate::rendezvous::{Registry, RunRecord};
 use crate::roles::attached;
@@ -28,7 +27,7 @@ pub(crate) struct Attach {
 }
 
 impl Attach {
-    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<ExitCode, anyhow::Error> {
+    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<Code, anyhow::Error> {
         let registry = Registry::open()?;
         let pid = match (&self.config, &self.run) {
             (Some(path), _) => pid_in(path)?,
@@ -46,7 +45,7 @@ impl Attach {
             }
         };
         let children: Vec<_> = (0..self.actors).map(|_| system::fork_child(actor)).collect::<Result<_, _>>()?;
-        Ok(if system::wait_for_children(&children) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if system::wait_for_children(&children) { SUCCESS } else { FAILURE })
     }
 }
 

@@ -1,11 +1,11 @@
 //! What the machine offers.
 
 use std::fmt;
-use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
 
+use super::end::{Code, FAILURE, SUCCESS};
 use super::print::print;
 use crate::machine::{Machine, PythonSurvey, doctor};
 
@@ -29,10 +29,10 @@ impl fmt::Display for Findings {
 }
 
 impl Doctor {
-    pub(crate) fn run(&self) -> Result<ExitCode, anyhow::Error> {
+    pub(crate) fn run(&self) -> Result<Code, anyhow::Error> {
         let findings = Findings(doctor::report(&Machine::detect(), &PythonSurvey::detect()));
         print(&findings, self.json)?;
         let has_problem = findings.0.iter().any(|finding| finding.verdict == doctor::Verdict::Problem);
-        Ok(if has_problem { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if has_problem { FAILURE } else { SUCCESS })
     }
 }

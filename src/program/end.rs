@@ -1,16 +1,22 @@
-//! How a program ends: with an exit code, or with an error and exit code 1.
+//! How a program ends and what it tells meanwhile.
 
 use std::io::Write;
-use std::process::ExitCode;
 
 use crate::segment::system;
 
+/// Exit code of a program.
+pub(crate) type Code = u8;
+/// It did what it was asked for.
+pub(crate) const SUCCESS: Code = 0;
+/// It did not, and has said why.
+pub(crate) const FAILURE: Code = 1;
+
 /// The exit code of a program that does what `work` does; an error is told first.
-pub(crate) fn end(work: impl FnOnce() -> Result<ExitCode, anyhow::Error>) -> ExitCode {
+pub(crate) fn end(work: impl FnOnce() -> Result<Code, anyhow::Error>) -> Code {
     // Whoever started the program may ignore that children end, and a program inherits that: then nobody could wait for one.
     system::be_told_of_children().map_err(anyhow::Error::from).and_then(|()| work()).unwrap_or_else(|error| {
         say(&format!("error: {error:#}"));
-        ExitCode::FAILURE
+        FAILURE
     })
 }
 

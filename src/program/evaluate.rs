@@ -1,11 +1,11 @@
 //! Playing a saved policy.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use crate::environments::film::Film;
 use clap::{Args, ValueEnum};
 
+use super::end::{Code, SUCCESS};
 use super::print::print;
 use crate::catalogue::Catalogue;
 use crate::roles::player::{self, Which};
@@ -44,7 +44,7 @@ enum Weights {
 }
 
 impl Evaluate {
-    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<ExitCode, anyhow::Error> {
+    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<Code, anyhow::Error> {
         let which = match self.weights {
             Weights::Best => Which::Best,
             Weights::Last => Which::Last,
@@ -52,6 +52,6 @@ impl Evaluate {
         player::become_ready(&self.path)?;
         let film = self.video.as_deref().map(|path| Film::prepare(path, self.video_speed)).transpose()?;
         print(&player::play(catalogue, &self.path, which, self.episodes, self.seed, film)?, self.json)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(SUCCESS)
     }
 }

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 
+use super::end::{Code, SUCCESS};
 use super::print::print;
 use crate::rendezvous::Registry;
 use crate::roles::inspector::{Cleaned, Ending, FolderReport, Inspection, RunList, watch};
@@ -37,7 +37,7 @@ pub(crate) struct Inspect {
 }
 
 impl Inspect {
-    pub(crate) fn run(&self) -> Result<ExitCode, anyhow::Error> {
+    pub(crate) fn run(&self) -> Result<Code, anyhow::Error> {
         let registry = Registry::open()?;
         match &self.run {
             None if self.clean => print(&Cleaned::sweep(&registry), self.json)?,
@@ -51,7 +51,7 @@ impl Inspect {
                 (Err(error), _) => return Err(error.into()),
             },
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(SUCCESS)
     }
 
     fn needs_segment(&self) -> bool {

@@ -33,10 +33,12 @@ mod seeds;
 mod single;
 mod train;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::end::{Code, SUCCESS};
 use crate::catalogue::{Catalogue, CatalogueError};
 use crate::presets::Listing;
 
@@ -76,19 +78,30 @@ enum Command {
 ///
 /// To be called first in a `main`, before threads are started: it forks, and for environments in Python it may start the program anew.
 pub fn main(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> ExitCode {
-    end::end(|| run(add))
+    end::end(|| {
+        let mut catalogue = Catalogue::default();
+        add(&mut catalogue)?;
+        run(&parse::typed(), &catalogue)
+    })
+    .into()
 }
 
-fn run(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> Result<ExitCode, anyhow::Error> {
-    let mut catalogue = Catalogue::default();
-    add(&mut catalogue)?;
-    match parse::parse::<Arguments>().command {
-        Command::Train(command) => command.run(&catalogue),
-        Command::Resume(command) => command.run(&catalogue),
-        Command::Attach(command) => command.run(&catalogue),
+/// The program `shoal` in an interpreter that has loaded this library and [said so](crate::machine::Host::settle), from the arguments `typed`,
+/// its name first, to its exit code.
+///
+/// To be called once, before threads are started, without the interpreter's lock; afterwards the process should end.
+pub fn main_in_interpreter(typed: &[OsString]) -> u8 {
+    end::end(|| run(typed, &Catalogue::default()))
+}
+
+fn run(typed: &[OsString], catalogue: &Catalogue) -> Result<Code, anyhow::Error> {
+    match parse::parse::<Arguments>(typed).command {
+        Command::Train(command) => command.run(catalogue),
+        Command::Resume(command) => command.run(catalogue),
+        Command::Attach(command) => command.run(catalogue),
         Command::Inspect(command) => command.run(),
-        Command::Evaluate(command) => command.run(&catalogue),
+        Command::Evaluate(command) => command.run(catalogue),
         Command::Doctor(command) => command.run(),
-        Command::Presets { json } => print::print(&Listing::of_all(), json).map(|()| ExitCode::SUCCESS),
+        Command::Presets { json } => print::print(&Listing::of_all(), json).map(|()| SUCCESS),
     }
 }

@@ -1,10 +1,9 @@
 //! Training with a preset that is named by itself or by its environment, once or with several seeds.
 
-use std::process::ExitCode;
-
 use anyhow::anyhow;
 use clap::Args;
 
+use super::end::Code;
 use super::seeds::Seeds;
 use super::train::Train;
 use crate::catalogue::Catalogue;
@@ -24,7 +23,7 @@ pub(crate) struct TrainPreset {
 }
 
 impl TrainPreset {
-    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<ExitCode, anyhow::Error> {
+    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<Code, anyhow::Error> {
         let console = Console::stderr()?;
         let loaded = self.load(&console)?;
         self.seeds.run(&self.train, &loaded).unwrap_or_else(|| self.train.run(loaded, catalogue, console))

@@ -1,10 +1,10 @@
 //! Going on with a run that has ended or was killed.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 
+use super::end::Code;
 use super::train;
 use crate::catalogue::Catalogue;
 use crate::roles::supervisor::{Resumption, SupervisorError};
@@ -27,7 +27,7 @@ pub(crate) struct ResumeRun {
 }
 
 impl ResumeRun {
-    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<ExitCode, anyhow::Error> {
+    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<Code, anyhow::Error> {
         let console = Console::stderr()?;
         let resumption = Resumption::find(&self.run, self.from.as_deref(), &|text| console.print(text)).map_err(SupervisorError::from)?;
         let loaded = resumption.load(&self.overrides)?;

@@ -1,14 +1,15 @@
 //! The same run with several seeds.
 
+use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitCode;
 
 use clap::Args;
 
-use super::end::say;
+use super::end::{Code, FAILURE, SUCCESS, say};
 use super::print::print;
 use super::train::Train;
 use crate::config::Loaded;
+use crate::machine::Host;
 use crate::roles::supervisor::Outcome;
 use crate::seeds::{Launch, Report, SeedList};
 use crate::segment::system;
@@ -26,17 +27,18 @@ pub(crate) struct Seeds {
 
 impl Seeds {
     /// Run all seeds, if any were asked for.
-    pub(crate) fn run(&self, train: &Train, loaded: &Loaded) -> Option<Result<ExitCode, anyhow::Error>> {
+    pub(crate) fn run(&self, train: &Train, loaded: &Loaded) -> Option<Result<Code, anyhow::Error>> {
         self.seeds.as_ref().map(|seeds| self.run_all(seeds.seeds(), train, loaded))
     }
 
-    fn run_all(&self, seeds: &[u64], train: &Train, loaded: &Loaded) -> Result<ExitCode, anyhow::Error> {
+    fn run_all(&self, seeds: &[u64], train: &Train, loaded: &Loaded) -> Result<Code, anyhow::Error> {
         let stem = loaded.source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let name = if loaded.config.run.name.is_empty() { stem } else { loaded.config.run.name.clone() };
         let root = std::path::absolute(&loaded.config.run.folder)?;
+        let (program, first) = Host::program()?;
         let launch = Launch {
-            program: std::env::current_exe()?,
-            arguments: self.arguments(train, loaded),
+            program,
+            arguments: first.iter().map(OsString::from).chain(self.arguments(train, loaded)).collect(),
             folder: Launch::free_folder(&root, &name),
             jobs: self.jobs.into(),
         };
@@ -50,15 +52,15 @@ impl Seeds {
         let written = report.write(&format!("{name}, {} seeds", ended.len()))?;
         say(&format!("written     {}: {}", launch.folder.display(), written.join(", ")));
         if let Some(signal) = system::stop_signal() {
-            return Ok(ExitCode::from(Outcome::Interrupted { signal }.exit_code()));
+            return Ok(Outcome::Interrupted { signal }.exit_code());
         }
         let complete = report.all_succeeded() && ended.len() == seeds.len();
-        Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if complete { SUCCESS } else { FAILURE })
     }
 
     /// The arguments of one run. Runs that start at the same moment do not see each other and could take the same cores, so the kernel
     /// places them.
-    fn arguments(&self, train: &Train, loaded: &Loaded) -> Vec<std::ffi::OsString> {
+    fn arguments(&self, train: &Train, loaded: &Loaded) -> Vec<OsString> {
         let unbound = self.jobs > 1 && loaded.config.machine.affinity;
         let changes = unbound.then(|| "machine.affinity=false".to_owned()).into_iter().chain(train.changes());
         let set = changes.flat_map(|change| ["--set".into(), change.into()]);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use super::end::end;
+use super::end::{Code, end};
 use super::{doctor, parse, resume, train};
 use crate::catalogue::Catalogue;
 use crate::telemetry::Console;
@@ -28,7 +28,7 @@ enum SupervisorCommand {
 }
 
 impl SupervisorProgram {
-    fn run(&self) -> Result<ExitCode, anyhow::Error> {
+    fn run(&self) -> Result<Code, anyhow::Error> {
         match &self.command {
             Some(SupervisorCommand::Doctor(doctor)) => doctor.run(),
             Some(SupervisorCommand::Resume(resume)) => resume.run(&Catalogue::default()),
@@ -66,20 +66,20 @@ struct EvaluateProgram {
 
 /// The program `supervisor`.
 pub fn supervisor() -> ExitCode {
-    end(|| parse::parse::<SupervisorProgram>().run())
+    end(|| parse::parse::<SupervisorProgram>(&parse::typed()).run()).into()
 }
 
 /// The program `attach`.
 pub fn attach() -> ExitCode {
-    end(|| AttachProgram::parse().command.run(&Catalogue::default()))
+    end(|| AttachProgram::parse().command.run(&Catalogue::default())).into()
 }
 
 /// The program `inspect`.
 pub fn inspect() -> ExitCode {
-    end(|| InspectProgram::parse().command.run())
+    end(|| InspectProgram::parse().command.run()).into()
 }
 
 /// The program `evaluate`.
 pub fn evaluate() -> ExitCode {
-    end(|| EvaluateProgram::parse().command.run(&Catalogue::default()))
+    end(|| EvaluateProgram::parse().command.run(&Catalogue::default())).into()
 }

@@ -1,11 +1,11 @@
 //! Training: plan a run, start its processes, watch over them until it ends.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
 
+use super::end::{Code, SUCCESS};
 use crate::catalogue::Catalogue;
 use crate::config::{Config, Loaded};
 use crate::presets::Preset;
@@ -52,7 +52,7 @@ impl Train {
     }
 
     /// Train as `loaded` says, or say how that would go.
-    pub(crate) fn run(&self, loaded: Loaded, catalogue: &Catalogue, console: Console) -> Result<ExitCode, anyhow::Error> {
+    pub(crate) fn run(&self, loaded: Loaded, catalogue: &Catalogue, console: Console) -> Result<Code, anyhow::Error> {
         start(loaded, catalogue, console, self.check, None)
     }
 }
@@ -64,7 +64,7 @@ pub(super) fn start(
     console: Console,
     only_check: bool,
     resumption: Option<Resumption>,
-) -> Result<ExitCode, anyhow::Error> {
+) -> Result<Code, anyhow::Error> {
     Prepared::become_ready(&loaded)?;
     let prepared = Prepared::new(loaded, catalogue)?;
     let killed = || Resumption::of_a_killed_run(&prepared.loaded.config, &|text| console.print(text)).map_err(SupervisorError::from);
@@ -76,7 +76,7 @@ pub(super) fn start(
     if only_check {
         prepared.check()?;
         console.print(plan.to_string().trim_end());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(SUCCESS);
     }
-    Ok(ExitCode::from(prepared.train(plan, console, resumption.as_ref())?.exit_code()))
+    Ok(prepared.train(plan, console, resumption.as_ref())?.exit_code())
 }

@@ -1,6 +1,7 @@
 //! The few calls to the kernel, the C library and the processor that need unsafe code.
 
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
@@ -13,6 +14,17 @@ pub use super::object::{is_shared, remove, remove_if_dead};
 
 /// Pause between two looks at a child that cannot be waited for by a descriptor.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// A way to fork: 0 in the child, the child's id in its parent.
+pub type Fork = fn() -> std::io::Result<i32>;
+
+/// How this process forks where somebody else has to know of it: an interpreter that has loaded this library.
+static FORK: OnceLock<Fork> = OnceLock::new();
+
+/// Have every later fork of this process be `fork`'s. Heeded the first time.
+pub fn fork_by(fork: Fork) {
+    let _ = FORK.set(fork);
+}
 
 /// Fork a child that runs `body` and exits with the code it returns, never returning to the caller's stack.
 ///
@@ -49,9 +61,13 @@ pub fn fork_follower(after: AfterParent, body: impl FnOnce() -> i32) -> Result<P
 pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     // Held back until the child has forgotten what its parent was asked: what it is asked itself must not be forgotten with that.
     let held_back = HeldBack::all();
-    // SAFETY: the supervisor is single-threaded (invariant 1 of ARCHITECTURE.md), so no other thread can hold a lock
-    // of the allocator or of libtorch at the moment of the fork; the child may therefore run any code.
-    match unsafe { fork() }.map_err(|error| SegmentError::System { action: "fork", source: error.into() })? {
+    let forked = match FORK.get() {
+        Some(fork) => fork().map(|id| if id == 0 { ForkResult::Child } else { ForkResult::Parent { child: Pid::from_raw(id) } }),
+        // SAFETY: the supervisor is single-threaded (invariant 1 of ARCHITECTURE.md), so no other thread can hold a lock
+        // of the allocator or of libtorch at the moment of the fork; the child may therefore run any code.
+        None => unsafe { fork() }.map_err(std::io::Error::from),
+    };
+    match forked.map_err(|source| SegmentError::System { action: "fork", source })? {
         ForkResult::Parent { child } => {
             drop(held_back);
             Ok(child)

@@ -3,8 +3,12 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use crate::machine::Host;
+
 /// The program that trains and has no other command.
 const TRAIN: &str = "supervisor";
+/// The program that has all commands.
+const ALL: &str = "shoal";
 /// The command that plays, and the program that does nothing else.
 const PLAY: &str = "evaluate";
 /// The command of every program that trains which goes on with a run.
@@ -17,6 +21,8 @@ pub(super) struct Program {
     typed: PathBuf,
     /// Where it lies.
     executable: PathBuf,
+    /// What was typed for the interpreter that it is part of.
+    hosted: Option<String>,
     /// The workspace of the cargo that started it.
     workspace: Option<PathBuf>,
     /// The folder in which it was started.
@@ -26,9 +32,11 @@ pub(super) struct Program {
 impl Program {
     /// This process.
     pub(super) fn current() -> Self {
+        let host = Host::of_this_process();
         Self {
             typed: env::args_os().next().unwrap_or_default().into(),
-            executable: env::current_exe().unwrap_or_default(),
+            executable: if host.is_some() { ALL.into() } else { env::current_exe().unwrap_or_default() },
+            hosted: host.map(|host| host.typed.clone()),
             workspace: workspace(env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from), env::var("CARGO_PKG_NAME").ok()),
             working_directory: env::current_dir().unwrap_or_default(),
         }
@@ -51,9 +59,10 @@ impl Program {
     }
 
     fn command(&self, program: &str, command: &str, folder: &Path) -> Option<String> {
-        let program = match &self.workspace {
-            Some(workspace) => self.through_cargo(workspace, program),
-            None => self.neighbour(program)?,
+        let program = match (&self.hosted, &self.workspace) {
+            (Some(typed), _) => typed.clone(),
+            (None, Some(workspace)) => self.through_cargo(workspace, program),
+            (None, None) => self.neighbour(program)?,
         };
         Some(format!("{program}{command} {}", word(self.as_called_here(folder))))
     }
@@ -127,7 +136,13 @@ mod tests {
     use super::*;
 
     fn program(typed: &str, executable: &Path, working_directory: &Path) -> Program {
-        Program { typed: typed.into(), executable: executable.into(), workspace: None, working_directory: working_directory.into() }
+        Program {
+            typed: typed.into(),
+            executable: executable.into(),
+            hosted: None,
+            workspace: None,
+            working_directory: working_directory.into(),
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ table! {
     /// The fragments of trajectories that actors hand to learners, in order.
     [fragments] FragmentsConfig {
         /// Steps of one fragment. Where an episode is cut off by its time limit, its last fragment is shorter.
-        length_steps: usize = 50, whole(1, 4_096), "environment steps", only FRAGMENT_ALGORITHMS;
+        length_steps: usize = 32, whole(1, 4_096), "environment steps", only FRAGMENT_ALGORITHMS;
         /// Fragments that wait for learners at most; `"none"` takes two batches, and what all actors complete at once.
         capacity: Option<usize> = None, whole(1, 1 << 20), "fragments", only ["appo"];
         /// What actors do when so many wait.

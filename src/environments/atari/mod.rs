@@ -4,22 +4,22 @@
 //! process (`ale`). What makes a learner's frames of its screens is Rust (`game`, `area`), and equals Gymnasium's wrappers byte
 //! for byte. docs/atari.md says what can be set.
 
-#[cfg(feature = "python")]
+#[cfg(feature = "python-environments")]
 mod ale;
-#[cfg(any(feature = "python", test))]
+#[cfg(any(feature = "python-environments", test))]
 mod area;
-#[cfg(any(feature = "python", test))]
+#[cfg(any(feature = "python-environments", test))]
 mod emulator;
-#[cfg(any(feature = "python", test))]
+#[cfg(any(feature = "python-environments", test))]
 mod environment;
-#[cfg(any(feature = "python", test))]
+#[cfg(any(feature = "python-environments", test))]
 mod game;
 mod options;
 #[cfg(test)]
 mod scripted;
-#[cfg(any(feature = "python", test))]
+#[cfg(any(feature = "python-environments", test))]
 mod shades;
-#[cfg(any(feature = "python", test))]
+#[cfg(any(feature = "python-environments", test))]
 mod starts;
 
 use serde::Deserialize;
@@ -48,14 +48,14 @@ struct Console {
 }
 
 impl Origin for AtariGames {
-    #[cfg(feature = "python")]
+    #[cfg(feature = "python-environments")]
     fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
         let (game, options) = read(request)?;
         let emulator = ale::Ale::new(request, game, &options)?;
         Ok(Box::new(environment::Atari::new(&request.id, emulator, &options, request.purpose)))
     }
 
-    #[cfg(not(feature = "python"))]
+    #[cfg(not(feature = "python-environments"))]
     fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
         Err(EnvironmentError::Interpreter { id: request.id.clone(), source: crate::machine::PythonError::NotBuilt.into() })
     }

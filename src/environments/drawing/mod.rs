@@ -13,7 +13,7 @@ mod mountain_car;
 mod pendulum;
 mod picture;
 mod rally;
-#[cfg(any(feature = "python", test))]
+#[cfg(any(feature = "python-environments", test))]
 mod screen;
 
 pub(super) use acrobot::acrobot;
@@ -24,5 +24,5 @@ pub(super) use mountain_car::mountain_car;
 pub(super) use pendulum::pendulum;
 pub use picture::Picture;
 pub(super) use rally::{Block, Scene as RallyScene};
-#[cfg(any(feature = "python", test))]
+#[cfg(any(feature = "python-environments", test))]
 pub(super) use screen::screen;

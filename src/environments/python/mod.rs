@@ -7,10 +7,10 @@
 //! them calls [`become_ready`] first.
 
 mod description;
-#[cfg(feature = "python")]
+#[cfg(feature = "python-environments")]
 mod environment;
 mod fault;
-#[cfg(feature = "python")]
+#[cfg(feature = "python-environments")]
 pub(super) mod interpreter;
 pub(super) mod probe;
 mod process;
@@ -28,13 +28,13 @@ const BRIDGE: &str = include_str!("bridge.py");
 pub(super) struct InPython;
 
 impl Origin for InPython {
-    #[cfg(feature = "python")]
+    #[cfg(feature = "python-environments")]
     fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
         check(request)?;
         Ok(Box::new(environment::PythonEnvironment::new(request)?))
     }
 
-    #[cfg(not(feature = "python"))]
+    #[cfg(not(feature = "python-environments"))]
     fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
         Err(EnvironmentError::Interpreter { id: request.id.clone(), source: crate::machine::PythonError::NotBuilt.into() })
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::environments::{EnvironmentError, EnvironmentRequest};
-use crate::machine::{Python, PythonError};
+use crate::machine::{Host, Python, PythonError};
 
 /// Where the interpreter of this process writes its stack when SIGUSR1 arrives.
 static STACK_FILE: OnceLock<OwnedFd> = OnceLock::new();
@@ -21,7 +21,13 @@ static STACK_FILE: OnceLock<OwnedFd> = OnceLock::new();
 pub fn become_ready(request: &EnvironmentRequest) -> Result<(), EnvironmentError> {
     let interpreter = |source: PythonError| EnvironmentError::Interpreter { id: request.id.clone(), source: source.into() };
     let prepared = Python::of_this_process().map_err(interpreter)?;
-    if !request.needs_python() || prepared.is_some_and(|python| python.answers(&request.python)) {
+    if !request.needs_python() {
+        return Ok(());
+    }
+    if Host::of_this_process().is_some() {
+        return Python::find(&request.python).map(|_| ()).map_err(interpreter);
+    }
+    if prepared.is_some_and(|python| python.answers(&request.python)) {
         return Ok(());
     }
     let mut arguments = std::env::args_os();
@@ -51,7 +57,7 @@ pub fn write_stacks_to(file: OwnedFd) {
 }
 
 /// The file of [`write_stacks_to`].
-#[cfg(feature = "python")]
+#[cfg(feature = "python-environments")]
 pub(super) fn stack_file() -> Option<&'static OwnedFd> {
     STACK_FILE.get()
 }

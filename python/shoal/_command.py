@@ -1,0 +1,56 @@
+"""The command `shoal`: train, resume, attach, inspect, evaluate, doctor, presets. Its processes are forks of this interpreter."""
+
+import fcntl
+import os
+import select
+import shutil
+import signal
+import sys
+
+from . import _native
+
+
+def main():
+    for name, value in _native.default_variables():
+        os.environ.setdefault(name, value)
+    if os.environ.pop("SHOAL_ENDS_WITH_STDIN", None):
+        end_with_input()
+    # Processes of a run leave without flushing what Python holds back.
+    sys.stdout.reconfigure(line_buffering=True)
+    settle(_typed())
+    sys.exit(_native.run_program(["shoal", *sys.argv[1:]]))
+
+
+def settle(typed):
+    """Tell the native part which interpreter this is; `typed` is what starts the command `shoal`."""
+    abi = f"{sys.version_info[0]}.{sys.version_info[1]}{sys.abiflags}"
+    _native.settle(sys.executable, sys.base_prefix, abi, typed)
+
+
+def end_with_input():
+    """Have this process asked to end, as by Ctrl+C, when nobody holds the other end of its standard input any more.
+
+    The kernel sends the signal, so no thread has to wait for it.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(0, fcntl.F_SETSIG, signal.SIGINT)
+    fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
+    # It may have happened before.
+    if any(events & select.POLLHUP for _, events in _poll_input()):
+        sys.exit(130)
+
+
+def _poll_input():
+    poll = select.poll()
+    poll.register(0, 0)
+    return poll.poll(0)
+
+
+def _typed():
+    """What people type for this program: its name where that finds it, else how this process was started."""
+    program = sys.argv[0]
+    if os.path.basename(program) == "__main__.py":
+        return f"{sys.orig_argv[0]} -m shoal"
+    found = shutil.which("shoal")
+    return "shoal" if found and os.path.samefile(found, program) else program

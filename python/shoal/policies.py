@@ -1,0 +1,173 @@
+"""Saved policies: load one, act with it, evaluate it, take it to PyTorch or ONNX."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _native
+from ._command import settle
+from .errors import PolicyError
+
+if TYPE_CHECKING:
+    from .torch_policy import TorchPolicy
+
+
+def load(
+    path: str | os.PathLike[str] = "runs/latest", weights: Literal["best", "last"] = "best", seed: int = 0
+) -> "Policy":
+    """The policy in a run's folder or in a weights file.
+
+    `weights` is `"best"` (the last ones where a run has no best ones) or `"last"`; `seed` is for actions that are drawn.
+    `PolicyError` says what is wrong with a file that is damaged or of something else.
+    """
+    if weights not in ("best", "last"):
+        raise ValueError(f'weights must be "best" or "last", not {weights!r}')
+    return Policy(path, weights, seed)
+
+
+class Policy:
+    """A policy that was learned. Call it with an observation, or with rows of them."""
+
+    def __init__(self, path: str | os.PathLike[str], weights: Literal["best", "last"], seed: int) -> None:
+        settle(f"{sys.executable} -m shoal")
+        self._source = Path(path)
+        self._weights = weights
+        self._native = _native.Policy(self._source, weights == "last", seed)
+        facts = self._native.facts
+        #: The weights file.
+        self.path: Path = Path(facts["path"])
+        #: In what and by what it was trained.
+        self.environment: str = facts["environment"]
+        self.algorithm: str = facts["algorithm"]
+        #: How far it was trained.
+        self.updates: int = facts["updates"]
+        self.environment_steps: int = facts["environment_steps"]
+        #: What it observes: with `stack` above 1, so many observations of its environment, the oldest first.
+        self.observation_shape: tuple[int, ...] = tuple(facts["observation_shape"])
+        self.observation_dtype: np.dtype[Any] = np.dtype(facts["observation_dtype"])
+        self.stack: int = facts["stack"]
+        #: How many actions there are, or `None` where actions are numbers, which lie between `low` and `high`.
+        self.actions: int | None = facts.get("actions")
+        self.low: NDArray[np.float32] | None = _bound(facts.get("low"))
+        self.high: NDArray[np.float32] | None = _bound(facts.get("high"))
+
+    def __repr__(self) -> str:
+        return f"<shoal.Policy {self.algorithm} on {self.environment}, {self.updates} updates>"
+
+    def __call__(self, observation: ArrayLike, explore: bool = False) -> int | NDArray[Any]:
+        """The action for an observation, or the actions for an array of them: indices, or numbers within the bounds.
+
+        Actions are the best that the policy knows; with `explore` they are drawn as its algorithm explores.
+        `ValueError` where the shape is another than `observation_shape`, with or without a dimension before it.
+        """
+        observation = np.asarray(observation)
+        if not np.can_cast(observation.dtype, self.observation_dtype, "same_kind"):
+            raise ValueError(f"observations are {self.observation_dtype}, not {observation.dtype}")
+        shape = self.observation_shape
+        if observation.shape != shape and observation.shape[1:] != shape:
+            raise ValueError(
+                f"observations are {shape}, with or without a dimension before that, not {observation.shape}"
+            )
+        rows = np.ascontiguousarray(observation, self.observation_dtype).reshape(-1)
+        chosen = self._native.choose(rows, 1.0 if explore else 0.0)
+        is_one = observation.shape == shape
+        if self.low is None:
+            return int(chosen[0]) if is_one else chosen
+        return chosen if is_one else chosen.reshape(-1, len(self.low))
+
+    def to_torch(self) -> "TorchPolicy":
+        """A `torch.nn.Module` that gives the same actions for rows of observations, with the scaling of observations inside."""
+        from .torch_policy import TorchPolicy
+
+        return TorchPolicy(self.path, self.low, self.high)
+
+    def to_torchscript(self, path: str | os.PathLike[str]) -> None:
+        """Write the module of :meth:`to_torch` as TorchScript."""
+        import torch
+
+        torch.jit.trace(self.to_torch(), self._example()).save(os.fspath(path))
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the module of :meth:`to_torch` as ONNX: input `observations`, output `actions`, any number of rows."""
+        import torch
+
+        torch.onnx.export(
+            self.to_torch(),
+            (self._example(),),
+            os.fspath(path),
+            input_names=["observations"],
+            output_names=["actions"],
+            dynamic_axes={"observations": {0: "rows"}, "actions": {0: "rows"}},
+            dynamo=False,
+        )
+
+    def _example(self):
+        import torch
+
+        return torch.from_numpy(np.zeros((2, *self.observation_shape), self.observation_dtype))
+
+
+def _bound(values):
+    return None if values is None else np.array(values, np.float32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """How well a policy did: undiscounted returns of whole episodes."""
+
+    returns: list[float]
+    return_mean: float
+    return_std: float | None
+    #: 95 % confidence interval of the mean (Student's t); `None` for one episode.
+    ci95: tuple[float, float] | None
+
+
+def evaluate(
+    policy: Policy | str | os.PathLike[str] = "runs/latest",
+    environment: Any | None = None,
+    episodes: int = 100,
+    seed: int = 1,
+) -> Evaluation:
+    """Play whole episodes with the best actions that the policy knows.
+
+    `policy` is a :class:`Policy` or the path of one. `environment` is the one that it was trained in unless it is said: its
+    id, or an environment of Gymnasium, which is stepped here and must show what the policy observes.
+    """
+    if not isinstance(policy, Policy):
+        policy = load(policy)
+    if environment is not None and not isinstance(environment, str):
+        return _summary(_returns_in(policy, environment, episodes, seed))
+    if environment not in (None, policy.environment):
+        raise PolicyError(
+            f"the policy was trained in {policy.environment}; to play it in {environment}, make that environment and hand it over"
+        )
+    command = [sys.executable, "-m", "shoal", "evaluate", str(policy._source), "--json"]
+    command += ["--weights", policy._weights, "--episodes", str(episodes), "--seed", str(seed)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise PolicyError(result.stderr.strip().removeprefix("error: "))
+    return _summary(json.loads(result.stdout)["returns"])
+
+
+def _returns_in(policy, environment, episodes, seed):
+    returns = []
+    for episode in range(episodes):
+        observation, _ = environment.reset(seed=seed if episode == 0 else None)
+        total, ended = 0.0, False
+        while not ended:
+            observation, reward, terminated, truncated, _ = environment.step(policy(observation))
+            total, ended = total + float(reward), terminated or truncated
+        returns.append(total)
+    return returns
+
+
+def _summary(returns):
+    mean, low, high, deviation = _native.statistics(returns)
+    return Evaluation(returns, mean, deviation, None if low is None else (low, high))

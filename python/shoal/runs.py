@@ -1,0 +1,275 @@
+"""Training from Python. A run is a process of its own, with its own children; this module starts it and looks at it."""
+
+import contextlib
+import json
+import os
+import pty
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from fcntl import ioctl
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _native
+from ._configuration import command_line
+from .errors import RunError
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
+
+    from .policies import Policy
+
+#: What can be trained: see :func:`train`.
+Trainable = str | os.PathLike[str] | Mapping[str, Mapping[str, Any]] | Callable[..., Any]
+
+# Between two looks at a process or a file that nobody tells about.
+_LOOK_S = 0.02
+
+
+def start(
+    config: Trainable,
+    *,
+    algorithm: str | Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+    quiet: bool = False,
+    **tables: Mapping[str, Any],
+) -> "Run":
+    """Start a run and return it as soon as it trains; see :func:`train` for the arguments.
+
+    The run ends, in order, when this process does, however that happens.
+    """
+    said = {"seed": seed, "name": name}
+    tables["run"] = {**{key: value for key, value in said.items() if value is not None}, **tables.get("run", {})}
+    arguments, written = command_line(config, algorithm, tables)
+    try:
+        return Run(arguments, quiet)
+    finally:
+        if written is not None:
+            os.unlink(written)
+
+
+def train(
+    config: Trainable,
+    *,
+    algorithm: str | Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+    quiet: bool = False,
+    **tables: Mapping[str, Any],
+) -> "Run":
+    """Train an agent and return its run when that has ended.
+
+    `config` is the name of a preset or of an environment, the path of a TOML file, a dictionary of tables, or a class or
+    function that makes an environment of Gymnasium. `algorithm` is one's name, and must be given where there is no preset.
+    Every other keyword is a table of the configuration: `learner={"batch_size": 128}`. With `quiet` the progress is not shown.
+
+    Ctrl+C ends the run as it does in a terminal: its weights are saved. `RunError` has the supervisor's own words, for
+    instance about a key that does not exist, and comes before anything is started; `TypeError` is about what no
+    configuration could hold.
+    """
+    return start(config, algorithm=algorithm, seed=seed, name=name, quiet=quiet, **tables).wait()
+
+
+class Run:
+    """A run that this process has started."""
+
+    def __init__(self, arguments: list[str], quiet: bool) -> None:
+        self._text = bytearray()
+        self._process, source = _started(["train", *arguments])
+        self._reader = threading.Thread(target=self._read, args=(source, quiet), name="shoal-run", daemon=True)
+        self._reader.start()
+        #: Process id of the supervisor: what `shoal attach` and `shoal inspect` take.
+        self.pid: int = self._process.pid
+        #: The folder with all that the run writes.
+        self.folder: Path = self._found()
+
+    def __repr__(self) -> str:
+        state = "running" if self.is_running else f"ended: {self.reason}"
+        return f"<shoal.Run {self.folder} ({state})>"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the supervisor lives."""
+        return self._process.poll() is None
+
+    @property
+    def text(self) -> str:
+        """What the supervisor has said so far."""
+        return self._text.decode(errors="replace").replace("\r\n", "\n")
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The content of `run.json`."""
+        return json.loads((self.folder / "run.json").read_text())
+
+    @property
+    def reason(self) -> str | None:
+        """Why the run ended: `solved`, `step limit`, `interrupted` ...; `None` as long as it goes on, or if it was killed."""
+        return (self.record["finished"] or {}).get("reason")
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """The figures of the closing report; `None` as long as the run goes on, or if it was killed."""
+        return (self.record["finished"] or {}).get("summary")
+
+    def wait(self, timeout: float | None = None) -> "Run":
+        """Wait for the end and return this run. `TimeoutError` after `timeout` seconds; Ctrl+C stops the run, and is raised again."""
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"the run {self.folder} has not ended within {timeout} s") from None
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        self._close()
+        # 128 and more: a signal has asked it to end, and it has.
+        if 0 < self._process.returncode < 128:
+            raise RunError(self._last_words())
+        if self._process.returncode < 0:
+            raise RunError(f"the supervisor was killed by {signal.Signals(-self._process.returncode).name}")
+        return self
+
+    def stop(self) -> "Run":
+        """Ask the run to end, as Ctrl+C does, and wait until its weights are saved. Returns this run."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGINT)
+        self._process.wait()
+        self._close()
+        return self
+
+    def metrics(self, follow: bool = False) -> "Metrics":
+        """The lines of `metrics.jsonl`, each a dictionary; with `follow`, also those to come, until the run ends."""
+        return Metrics(self, follow)
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """The lines of `evaluations.jsonl`, each a dictionary."""
+        return _lines(self.folder / "evaluations.jsonl")
+
+    def inspect(self) -> dict[str, Any]:
+        """What `shoal inspect --json` sees of the running run."""
+        command = [sys.executable, "-m", "shoal", "inspect", str(self.pid), "--json"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise RunError(result.stderr.strip())
+        return json.loads(result.stdout)
+
+    def load(self, weights: Literal["best", "last"] = "best") -> "Policy":
+        """The policy that was learned; see :func:`shoal.load`."""
+        from .policies import load
+
+        return load(self.folder, weights)
+
+    def plot(self, axes: "matplotlib.axes.Axes | None" = None) -> "matplotlib.axes.Axes":
+        """Draw the returns of training and evaluation over environment steps with matplotlib. Returns the axes."""
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots()[1] if axes is None else axes
+        for key, label, marker in (("train_return_mean", "training", ""), ("eval_return_mean", "evaluation", ".")):
+            points = [(line["env_steps"], line[key]) for line in self.metrics() if line.get(key) is not None]
+            if points:
+                axes.plot(*zip(*points, strict=True), marker=marker, label=label)
+        axes.set(xlabel="environment steps", ylabel="return", title=self.folder.name)
+        axes.legend()
+        return axes
+
+    def _found(self):
+        """The folder, once the run can be seen by others. A run that does not get there has said why."""
+        while True:
+            ended = not self.is_running
+            if folder := _native.run_folder(self.pid):
+                return Path(folder).absolute()
+            if ended:
+                self._close()
+                raise RunError(self._last_words())
+            time.sleep(_LOOK_S)
+
+    def _last_words(self):
+        lines = self.text.strip().splitlines()
+        start = next((index for index, line in enumerate(lines) if line.startswith("error: ")), max(len(lines) - 10, 0))
+        return "\n".join(lines[start:]).removeprefix("error: ") or "the supervisor has said nothing"
+
+    def _read(self, source, quiet):
+        """Keep what the supervisor says, and show it. Ends when nobody can say anything more."""
+        with source:
+            while True:
+                try:
+                    piece = os.read(source.fileno(), 1 << 16)
+                except OSError:
+                    return
+                if not piece:
+                    return
+                self._text += piece
+                if not quiet:
+                    sys.stderr.write(piece.decode(errors="replace"))
+                    sys.stderr.flush()
+
+    def _close(self):
+        self._process.stdin.close()
+        self._reader.join()
+
+
+class Metrics:
+    """Lines of `metrics.jsonl`: iterate over them, or have them as a table."""
+
+    def __init__(self, run: Run, follow: bool) -> None:
+        self._run, self._follow = run, follow
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        path = self._run.folder / "metrics.jsonl"
+        if not self._follow:
+            yield from _lines(path)
+            return
+        seen = 0
+        while True:
+            goes_on = self._run.is_running
+            for line in _lines(path)[seen:]:
+                seen += 1
+                yield line
+            if not goes_on:
+                return
+            time.sleep(10 * _LOOK_S)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A `pandas.DataFrame` with one row per line."""
+        import pandas
+
+        return pandas.DataFrame(list(self))
+
+
+def _lines(path):
+    """The whole lines of a file, which may be written meanwhile."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return []
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
+def _started(arguments):
+    """The program `shoal` with `arguments`, and the file from which to read what it says.
+
+    Where this process writes to a terminal it gets one too, so that it shows its progress as it does there.
+    """
+    command = [sys.executable, "-m", "shoal", *arguments]
+    # The end of its standard input is the end of this process.
+    environment = {**os.environ, "SHOAL_ENDS_WITH_STDIN": "1"}
+    # In a group of its own, so that Ctrl+C reaches it once: through `wait`.
+    settings = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "env": environment, "process_group": 0}
+    if not sys.stderr.isatty():
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, **settings)
+        return process, process.stderr
+    ours, theirs = pty.openpty()
+    columns, rows = shutil.get_terminal_size()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    process = subprocess.Popen(command, stderr=theirs, **settings)
+    os.close(theirs)
+    return process, os.fdopen(ours, "rb", buffering=0)

@@ -1,0 +1,97 @@
+"""A saved policy as a module of PyTorch. docs/weights.md says what the tensors mean."""
+
+import json
+import struct
+
+import numpy as np
+import torch
+
+
+class TorchPolicy(torch.nn.Module):
+    """Rows of observations in, the best actions that the policy knows out: indices, or numbers within the bounds of the environment."""
+
+    def __init__(self, path, low=None, high=None):
+        super().__init__()
+        about, tensors = _read(path)
+        network = about["networks"]["policy"]
+        self.shape = tuple(network["input"]["shape"])
+        self.divisor = 255.0 if network["input"]["element"] == "u8" else 1.0
+        self.is_scaled = "observation.mean" in tensors
+        if self.is_scaled:
+            self.register_buffer("mean", tensors["observation.mean"])
+            self.register_buffer("inverse_deviation", tensors["observation.inverse_deviation"])
+        self.layers, heads = _layers(network, tensors)
+        self.is_dueling = "dueling" in network["head"]
+        self.heads = torch.nn.ModuleList(_linear(head, tensors) for head in heads)
+        self.kind = (
+            "index" if about["algorithm"] == "dqn" or heads[0] == "policy" else "clip" if heads[0] == "mean" else "tanh"
+        )
+        self.is_halved = about["algorithm"] == "sac"
+        if self.kind != "index":
+            low, high = (torch.from_numpy(np.asarray(bound, np.float32)) for bound in (low, high))
+            self.register_buffer("centre", 0.5 * (low + high))
+            self.register_buffer("half_range", 0.5 * (high - low))
+
+    def forward(self, observations):
+        """Actions for rows of observations."""
+        values = observations.to(torch.float32) / self.divisor
+        if self.is_scaled:
+            values = ((values - self.mean) * self.inverse_deviation).clamp(-10, 10)
+        values = self.layers(values)
+        outputs = self.heads[0](values)
+        if self.is_dueling:
+            advantages = self.heads[1](values)
+            outputs = outputs + advantages - advantages.mean(1, keepdim=True)
+        if self.kind == "index":
+            return outputs.argmax(1)
+        if self.is_halved:
+            outputs = outputs.chunk(2, 1)[0]
+        chosen = outputs.clamp(-1, 1) if self.kind == "clip" else torch.tanh(outputs)
+        return self.centre + self.half_range * chosen
+
+
+def _read(path):
+    """The description in a file of safetensors, and its tensors by name."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = bytearray(file.read())
+    about = json.loads(header.pop("__metadata__")["shoal"])
+    return about, {name: _tensor(data, **tensor) for name, tensor in header.items()}
+
+
+def _tensor(data, dtype, shape, data_offsets):
+    begin, end = data_offsets
+    assert dtype == "F32", f"weights are 32-bit floats, not {dtype}"
+    return torch.from_numpy(np.frombuffer(data[begin:end], "<f4").reshape(shape).copy())
+
+
+def _layers(network, tensors):
+    """The layers before the head, and the names of the heads that act."""
+    numbered, layers = 0, []
+    for layer in network["layers"]:
+        if layer in ("relu", "flatten"):
+            layers.append(torch.nn.ReLU() if layer == "relu" else torch.nn.Flatten())
+            continue
+        name, numbered = f"layers.{numbered}", numbered + 1
+        if "convolution" in layer:
+            outputs, inputs, kernel, _ = tensors[f"policy.{name}.weight"].shape
+            convolution = torch.nn.Conv2d(inputs, outputs, kernel, stride=layer["convolution"]["stride"])
+            layers.append(_filled(convolution, name, tensors))
+        else:
+            layers.append(_linear(name, tensors))
+    if "dueling" in network["head"]:
+        return torch.nn.Sequential(*layers), ["value", "advantage"]
+    if "named" in network["head"]:
+        # The one that acts comes first.
+        return torch.nn.Sequential(*layers), [network["head"]["named"][0]["name"]]
+    return torch.nn.Sequential(*layers), [f"layers.{numbered}"]
+
+
+def _linear(name, tensors):
+    outputs, inputs = tensors[f"policy.{name}.weight"].shape
+    return _filled(torch.nn.Linear(inputs, outputs), name, tensors)
+
+
+def _filled(layer, name, tensors):
+    layer.load_state_dict({part: tensors[f"policy.{name}.{part}"] for part in ("weight", "bias")})
+    return layer.requires_grad_(False)

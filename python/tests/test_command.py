@@ -1,0 +1,167 @@
+"""The command `shoal`: its processes are forks of an interpreter, and behave as those of the programs that cargo builds."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+WATCHDOG_S = 60
+ENVIRONMENT = """
+import os
+import random
+
+import gymnasium
+import numpy
+
+
+class Corridor(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), numpy.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        with open(f"drawn-{os.getpid()}", "a") as file:
+            file.write(f"{random.random()}\\n")
+        self.at = 0
+        return numpy.zeros(2, numpy.float32), {}
+
+    def step(self, action):
+        self.at += 1
+        return numpy.full(2, self.at / 10, numpy.float32), float(action), self.at == 10, False, {}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder to work in, with a registry of runs of its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "registry").mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "registry"))
+    yield tmp_path
+    wait_for("everything to be gone", lambda: not processes_in(tmp_path))
+    assert not list((tmp_path / "registry/shoal").glob("*"))
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "shoal", *map(str, arguments)]
+
+
+def run(*arguments):
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=WATCHDOG_S, check=False)
+
+
+def start(*arguments):
+    return subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(what, condition):
+    deadline = time.monotonic() + WATCHDOG_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.02)
+    return found
+
+
+def processes_in(folder):
+    """Processes that work in `folder`, this one aside."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if process.name != str(os.getpid()) and os.readlink(process / "cwd").startswith(str(folder)):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+def seen(pid):
+    """What `inspect` sees of the run, once it can be seen."""
+    result = run("inspect", pid, "--json")
+    return json.loads(result.stdout) if result.returncode == 0 else None
+
+
+def living(pid, role):
+    found = (seen(pid) or {}).get("processes", [])
+    return [process["pid"] for process in found if process["role"] == role and process["state"] == "live"]
+
+
+def env_steps(pid):
+    return ((seen(pid) or {}).get("run") or {}).get("env_steps", 0)
+
+
+def test_a_program_without_numpy_lists_the_presets(folder):
+    code = "import sys; sys.modules['numpy'] = None; sys.argv = ['shoal', 'presets', '--json']; from shoal._command import main; main()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["presets"][0]["name"] == "cartpole_dqn"
+    (folder / "registry/shoal").mkdir()
+
+
+def test_a_trained_agent_is_played_and_gone_on_with(folder):
+    trained = run("train", "cartpole_dqn", "--set", "run.stop_env_steps=5000")
+    assert trained.returncode == 0, trained.stderr
+    played = run("evaluate", "--episodes", 3, "--json")
+    assert played.returncode == 0 and len(json.loads(played.stdout)["returns"]) == 3
+    resumed = run("resume", "runs/latest", "--set", "run.stop_env_steps=6000")
+    assert resumed.returncode == 0, resumed.stderr
+    assert json.loads(Path("runs/latest/run.json").read_text())["resumptions"] == 1
+
+
+def test_several_seeds_are_runs_of_their_own(folder):
+    result = run("train", "cartpole_dqn", "--seeds", "1-2", "--set", "run.stop_env_steps=2000")
+    assert result.returncode == 0, result.stderr
+    assert "seed 2 has ended" in result.stderr
+
+
+def test_actors_are_forks_that_python_knows_of_and_are_replaced_when_they_are_killed(folder):
+    Path("task.py").write_text(ENVIRONMENT)
+    Path("task.toml").write_text(
+        '[environment]\nid = "python:task.py:Corridor"\n[algorithm]\nname = "dqn"\n'
+        "[actor]\ncount = 2\n[evaluator]\nenabled = false\n[replay]\ncapacity = 4096\nmin_size = 64\n"
+    )
+    supervisor = start("train", "task.toml")
+    before = wait_for("two actors", lambda: len(found := living(supervisor.pid, "actor")) == 2 and found)
+    wait_for("steps", lambda: env_steps(supervisor.pid) > 500)
+    os.kill(before[0], signal.SIGKILL)
+    after = wait_for(
+        "another actor", lambda: len(found := living(supervisor.pid, "actor")) == 2 and before[0] not in found and found
+    )
+    steps = env_steps(supervisor.pid)
+    wait_for("more steps", lambda: env_steps(supervisor.pid) > steps + 500)
+    supervisor.send_signal(signal.SIGINT)
+    assert supervisor.wait(WATCHDOG_S) == 130, supervisor.stderr.read()
+    # The module `random` draws other numbers in each fork only if Python was told of it.
+    drawn = {Path(f"drawn-{pid}").read_text().split()[0] for pid in {*before, *after}}
+    assert len(drawn) == 3
+
+
+def test_actors_of_another_process_join(folder):
+    supervisor = start("train", "cartpole_dqn", "--set", "run.stop_eval_return=none")
+    wait_for("an actor", lambda: living(supervisor.pid, "actor"))
+    attached = start("attach", supervisor.pid)
+    wait_for("another actor", lambda: living(supervisor.pid, "attached_actor"))
+    attached.send_signal(signal.SIGTERM)
+    assert attached.wait(WATCHDOG_S) == 0
+    supervisor.send_signal(signal.SIGINT)
+    assert supervisor.wait(WATCHDOG_S) == 130
+
+
+def test_a_killed_supervisor_takes_everything_with_it(folder):
+    supervisor = start("train", "cartpole_dqn", "--set", "run.stop_eval_return=none")
+    wait_for("steps", lambda: env_steps(supervisor.pid) > 0)
+    supervisor.kill()
+    supervisor.wait()
+    wait_for("the end of all", lambda: not processes_in(folder) and not list((folder / "registry/shoal").glob("*")))
+
+
+def test_another_interpreter_is_refused_with_the_way_to_use_it(folder):
+    Path("task.toml").write_text(
+        '[environment]\nid = "gymnasium:CartPole-v1"\npython = "/usr/bin/python0"\n[algorithm]\nname = "dqn"\n'
+    )
+    result = run("train", "task.toml")
+    assert result.returncode == 1
+    assert "/usr/bin/python0 -m shoal" in result.stderr and "environment.python" in result.stderr

@@ -1,0 +1,127 @@
+"""Training from Python: `shoal.train`, `shoal.start`, and what a run tells."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from test_command import ENVIRONMENT, WATCHDOG_S, folder, processes_in, wait_for  # noqa: F401
+
+import shoal
+
+SHORT = {"stop_env_steps": 2000}
+ENDLESS = {"stop_eval_return": "none"}
+
+
+class Task:
+    """Of a module that can be imported."""
+
+
+def test_a_run_is_trained_and_tells_what_it_did(folder):  # noqa: F811
+    run = shoal.train("cartpole_dqn", seed=3, name="short", run=SHORT, learner={"batch_size": np.int64(32)}, quiet=True)
+    assert run.folder.is_absolute() and run.folder.parent == folder / "runs"
+    assert (run.reason, run.record["name"], run.is_running) == ("step limit", "short-seed3", False)
+    lines = list(run.metrics())
+    assert lines[-1]["env_steps"] >= 2000 and lines == list(run.metrics(follow=True))
+    assert (
+        "batch_size = 32" in (run.folder / "config.toml").read_text()
+        and "seed = 3" in (run.folder / "config.toml").read_text()
+    )
+    assert run.summary["env_steps"] >= 2000 and "stopped" in run.text
+
+
+def test_a_run_that_was_started_is_watched_and_stopped(folder):  # noqa: F811
+    run = shoal.start("cartpole_dqn", run=ENDLESS, quiet=True)
+    assert run.is_running and run.reason is None
+    line = next(line for line in run.metrics(follow=True) if line["env_steps"] > 0)
+    assert run.inspect()["run"]["env_steps"] >= line["env_steps"]
+    with pytest.raises(TimeoutError):
+        run.wait(timeout=0.1)
+    assert run.stop().reason == "interrupted"
+    assert (run.folder / "weights/last.safetensors").exists()
+
+
+def test_a_configuration_may_be_a_dictionary(folder):  # noqa: F811
+    config = {
+        "environment": {"id": "CartPole-v1"},
+        "algorithm": {"name": "dqn"},
+        "network": {"hidden": (32, 32)},
+        "run": SHORT,
+    }
+    run = shoal.train(config, quiet=True)
+    assert "hidden = [32, 32]" in (run.folder / "config.toml").read_text()
+    assert "CartPole_v1" in run.folder.name or "cartpole" in run.folder.name.lower()
+    assert not list((folder / "runs").glob("*.toml"))
+
+
+def test_an_environment_without_a_preset_is_trained_by_an_algorithm_that_is_named(folder):  # noqa: F811
+    run = shoal.train("gymnasium:CartPole-v1", algorithm="ppo", run=SHORT, quiet=True)
+    assert run.reason == "step limit"
+
+
+def test_a_class_of_the_program_is_trained_in(folder):  # noqa: F811
+    (folder / "task.py").write_text(
+        ENVIRONMENT
+        + textwrap.dedent("""
+        if __name__ == "__main__":
+            import shoal
+            run = shoal.train(Corridor, algorithm="dqn", run={"stop_env_steps": 1000}, quiet=True)
+            print(run.reason, run.load("last")(numpy.zeros(2)))
+        """)
+    )
+    result = subprocess.run(
+        [sys.executable, "task.py"], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
+    )
+    assert result.stdout.startswith("step limit "), result.stderr
+    code = "import task, shoal; print(shoal.train(task.Corridor, algorithm='dqn', run={'stop_env_steps': 1000}, quiet=True).reason)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
+    )
+    assert result.stdout == "step limit\n", result.stderr
+
+
+def test_what_cannot_be_trained_is_said_before_anything_starts(folder):  # noqa: F811
+    (folder / "registry/shoal").mkdir()
+    with pytest.raises(shoal.RunError, match="did you mean `cartpole_dqn`"):
+        shoal.train("cartpole_dqnn", quiet=True)
+    with pytest.raises(shoal.RunError, match="did you mean `batch_size`"):
+        shoal.train("cartpole_dqn", learner={"batch_sise": 3}, quiet=True)
+    with pytest.raises(TypeError, match="algorithm='ppo'"):
+        shoal.train(Task, quiet=True)
+    with pytest.raises(TypeError, match="cannot import builtins"):
+        shoal.train(object, algorithm="dqn", quiet=True)
+    with pytest.raises(TypeError, match="cannot import .*<lambda>"):
+        shoal.train(lambda: None, algorithm="dqn", quiet=True)
+    with pytest.raises(TypeError, match="learner must be a dictionary"):
+        shoal.train("cartpole_dqn", learner=3, quiet=True)
+    with pytest.raises(TypeError, match="no configuration can hold None"):
+        shoal.train("cartpole_dqn", learner={"batch_size": None}, quiet=True)
+
+
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_ends_with_the_process_that_started_it(folder, way):  # noqa: F811
+    code = "import shoal; print('started', flush=True); shoal.train('cartpole_dqn', run={'stop_eval_return': 'none'}, quiet=True)"
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    parent.stdout.readline()
+    wait_for("the run's processes", lambda: len(processes_in(folder)) > 3)
+    parent.send_signal(way)
+    parent.wait(WATCHDOG_S)
+    wait_for("the end of all", lambda: not processes_in(folder))
+    run_folder = next(
+        path
+        for path in (folder / "runs").iterdir()
+        if path.is_dir() and not path.is_symlink() and "cartpole" in path.name
+    )
+    assert (run_folder / "weights/last.safetensors").exists(), "it ended in order"
+
+
+def test_a_killed_supervisor_is_told_as_such(folder):  # noqa: F811
+    run = shoal.start("cartpole_dqn", run=ENDLESS, quiet=True)
+    os.kill(run.pid, signal.SIGKILL)
+    with pytest.raises(shoal.RunError, match="SIGKILL"):
+        run.wait()

@@ -1,0 +1,100 @@
+//! A saved policy that acts on observations which somebody else brings.
+
+use rand::SeedableRng;
+use thiserror::Error;
+
+use super::super::environments;
+use super::{PlayError, SavedPolicy};
+use crate::algorithms::{ActionBatch, Policy, Random};
+use crate::catalogue::Catalogue;
+use crate::environments::{Actions, EnvironmentSpec};
+use crate::values::{ValueType, Values};
+
+/// Why a policy cannot act on observations.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ObservationError {
+    /// Of another type.
+    #[error("the policy observes {expected:?}, not {found:?}")]
+    Type {
+        /// What it was trained on.
+        expected: ValueType,
+        /// What was brought.
+        found: ValueType,
+    },
+    /// Not a whole number of observations.
+    #[error("an observation of {environment} has {expected} values {shape:?}, and {found} are no multiple of that")]
+    Length {
+        /// Environment.
+        environment: String,
+        /// Values of one observation.
+        expected: usize,
+        /// How they are arranged.
+        shape: Vec<usize>,
+        /// Values that were brought.
+        found: usize,
+    },
+}
+
+/// A policy with room for its outputs and actions.
+pub struct ActingPolicy {
+    environment: EnvironmentSpec,
+    policy: Box<dyn Policy>,
+    outputs: Vec<f32>,
+    actions: ActionBatch,
+    rows: usize,
+    random: Random,
+}
+
+impl ActingPolicy {
+    /// `saved`, for observations as its agent had them: stacked and as floats where they were. What it explores with comes from `seed`.
+    ///
+    /// # Errors
+    /// The environment or the algorithm is not in `catalogue`, the environment cannot be examined, or the network is not of it.
+    pub fn new(catalogue: &Catalogue, saved: &SavedPolicy, seed: u64) -> Result<Self, PlayError> {
+        let examined = catalogue.environments().examine(&environments::request(&saved.config))?;
+        let environment = environments::observation_options(catalogue, &saved.config).spec(&examined.spec)?;
+        let policy = saved.policy_for(catalogue, &environment)?;
+        let actions = ActionBatch::new(&environment.action, 0);
+        Ok(Self { environment, policy, outputs: Vec::new(), actions, rows: 0, random: Random::seed_from_u64(seed) })
+    }
+
+    /// What it observes and does.
+    pub fn environment(&self) -> &EnvironmentSpec {
+        &self.environment
+    }
+
+    /// The actions for rows of observations, greedy ones with an `exploration` of 0, as the environment takes them.
+    ///
+    /// # Errors
+    /// The observations are of another type or size than those that it was trained on.
+    pub fn choose(&mut self, observations: Values<'_>, exploration: f32) -> Result<Actions<'_>, ObservationError> {
+        let space = &self.environment.observation;
+        let found = match observations {
+            Values::F32(_) => ValueType::F32,
+            Values::U8(_) => ValueType::U8,
+        };
+        if found != space.element {
+            return Err(ObservationError::Type { expected: space.element, found });
+        }
+        if !observations.len().is_multiple_of(space.len()) {
+            return Err(ObservationError::Length {
+                environment: self.environment.id.clone(),
+                expected: space.len(),
+                shape: space.shape.clone(),
+                found: observations.len(),
+            });
+        }
+        let rows = observations.len() / space.len();
+        if rows != self.rows {
+            self.rows = rows;
+            self.outputs.resize(rows * self.policy.outputs(), 0.0);
+            self.actions = ActionBatch::new(&self.environment.action, rows);
+        }
+        self.policy.infer(observations, rows, &mut self.outputs);
+        for (row, outputs) in self.outputs.chunks_exact(self.policy.outputs()).enumerate() {
+            self.policy.choose(outputs, exploration, &mut self.random, self.actions.row_mut(row));
+        }
+        Ok(self.actions.for_environments())
+    }
+}

@@ -1,0 +1,57 @@
+//! Why a saved policy cannot be played.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::super::environments;
+use super::super::run::RoleError;
+use crate::algorithms::AlgorithmError;
+use crate::checkpoint::WeightsError;
+use crate::config::ConfigErrors;
+use crate::environments::EnvironmentError;
+use crate::environments::film::FilmError;
+use crate::telemetry::TelemetryError;
+
+/// Why a policy could not be played.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PlayError {
+    /// The weights cannot be read.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// The run folder cannot be read.
+    #[error(transparent)]
+    Folder(#[from] TelemetryError),
+    /// The run's configuration cannot be read.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// The environment is not there.
+    #[error("{}", environments::advised(.0, EnvironmentError::is_unknown))]
+    Environment(#[from] EnvironmentError),
+    /// The algorithm is not there.
+    #[error("{}", environments::advised(.0, AlgorithmError::is_unknown))]
+    Algorithm(#[from] AlgorithmError),
+    /// Playing failed.
+    #[error(transparent)]
+    Role(#[from] RoleError),
+    /// The film cannot be made.
+    #[error(transparent)]
+    Film(#[from] FilmError),
+    /// The weights are not of the network that the configuration describes.
+    #[error(
+        "{path} holds a network of {found} parameters and {algorithm} on {environment} needs {expected}; it was trained with another [network]"
+    )]
+    Shape {
+        /// Weights file.
+        path: PathBuf,
+        /// Parameters in it.
+        found: usize,
+        /// Parameters needed.
+        expected: usize,
+        /// Algorithm.
+        algorithm: String,
+        /// Environment.
+        environment: String,
+    },
+}

@@ -1,0 +1,117 @@
+//! Playing a saved policy again, outside any run.
+
+mod acting;
+mod error;
+mod saved;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+pub use self::acting::{ActingPolicy, ObservationError};
+pub use self::error::PlayError;
+pub use self::saved::{SavedPolicy, Which};
+use super::evaluator::MOST_ENVIRONMENTS;
+use super::{environments, evaluator};
+use crate::catalogue::Catalogue;
+use crate::checkpoint::WeightsEvaluation;
+use crate::environments::Purpose;
+use crate::environments::film::{Film, FinishedFilm};
+use crate::telemetry::{Evaluation, Statistics};
+
+/// How well a policy did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Weights file.
+    pub weights: PathBuf,
+    /// Whether they are the last ones of a run that has no best ones yet, though the best were asked for.
+    pub instead_of_best: bool,
+    /// Environment.
+    pub environment: String,
+    /// Algorithm.
+    pub algorithm: String,
+    /// Updates in the weights.
+    pub updates: u64,
+    /// What their run said of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<WeightsEvaluation>,
+    /// Seed of the environments.
+    pub seed: u64,
+    /// Mean, spread and confidence interval.
+    #[serde(flatten)]
+    pub statistics: Statistics,
+    /// Every return.
+    pub returns: Vec<f64>,
+    /// The film of the first episode, where one was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub film: Option<FinishedFilm>,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |value: Option<f64>| value.map_or("unknown".into(), |value| format!("{value:.2}"));
+        let Statistics { episodes, return_mean, return_std, return_min, return_max, ci95_low, ci95_high, .. } = self.statistics;
+        writeln!(
+            formatter,
+            "policy      {} on {}, {} updates ({})",
+            self.algorithm,
+            self.environment,
+            self.updates,
+            self.weights.display()
+        )?;
+        if self.instead_of_best {
+            writeln!(formatter, "weights     the last ones: the run has no best ones, because it ended before any were confirmed")?;
+        }
+        if let Some(WeightsEvaluation { return_mean, episodes, confirmed, .. }) = self.recorded {
+            let fresh = if confirmed { "fresh " } else { "" };
+            writeln!(formatter, "recorded    mean {return_mean:.2} over {episodes} {fresh}episodes of its run")?;
+        }
+        writeln!(formatter, "episodes    {episodes}, greedy, seed {}", self.seed)?;
+        writeln!(formatter, "return      mean {}, standard deviation {}", number(return_mean), number(return_std))?;
+        writeln!(formatter, "interval    {} to {} (95 %, Student's t)", number(ci95_low), number(ci95_high))?;
+        write!(formatter, "range       {} to {}", number(return_min), number(return_max))?;
+        if let Some(FinishedFilm { path, pictures }) = &self.film {
+            write!(formatter, "\nfilm        {}, {pictures} pictures of the first episode", path.display())?;
+        }
+        Ok(())
+    }
+}
+
+/// Let this process step the environment of the policy at `path`; may start the program anew, as
+/// [`environments::become_ready`] does.
+pub fn become_ready(path: &Path) -> Result<(), PlayError> {
+    Ok(environments::become_ready(&saved::config_at(path)?)?)
+}
+
+/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. What it names is looked up in `catalogue`; a film of
+/// the first one changes none of them.
+pub fn play(
+    catalogue: &Catalogue,
+    path: &Path,
+    which: Which,
+    episodes: usize,
+    seed: u64,
+    film: Option<Film>,
+) -> Result<Outcome, PlayError> {
+    let saved = SavedPolicy::open(path, which)?;
+    let episodes = episodes.max(1);
+    let most = episodes.min(MOST_ENVIRONMENTS);
+    let mut environments = environments::make_filmed(catalogue, &saved.config, most, Purpose::Evaluation, film.as_ref())?;
+    let mut policy = saved.policy_for(catalogue, environments.spec())?;
+    let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, evaluator::exploration(&saved.config), || true)?;
+    let evaluation = Evaluation { returns: played.returns, lengths: played.lengths, ..Evaluation::default() };
+    let metadata = saved.weights.metadata;
+    Ok(Outcome {
+        weights: saved.path,
+        instead_of_best: saved.instead_of_best,
+        environment: metadata.environment,
+        algorithm: metadata.algorithm,
+        updates: metadata.updates,
+        recorded: metadata.evaluation,
+        seed,
+        statistics: evaluation.statistics(),
+        returns: evaluation.returns,
+        film: film.map(Film::finish).transpose()?,
+    })
+}

@@ -1,0 +1,103 @@
+//! A saved policy and the configuration of its run: what is needed to act as it did.
+
+use std::path::{Path, PathBuf};
+
+use super::super::environments;
+use super::PlayError;
+use crate::algorithms::{self, LATENT};
+use crate::catalogue::Catalogue;
+use crate::checkpoint::Policy;
+use crate::config::Config;
+use crate::config::schema::AutoEncoderConfig;
+use crate::environments::EnvironmentSpec;
+use crate::telemetry::RunFolder;
+
+/// Which weights of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The best that fresh episodes confirmed; the last ones where none were.
+    Best,
+    /// The last ones.
+    Last,
+}
+
+/// What was saved of a policy.
+#[derive(Debug, Clone)]
+pub struct SavedPolicy {
+    /// Weights file.
+    pub path: PathBuf,
+    /// Whether they are the last ones of a run that has no best ones yet, though the best were asked for.
+    pub instead_of_best: bool,
+    /// The network, and where it comes from.
+    pub weights: Policy,
+    /// The configuration of its run, with the network that was saved.
+    pub config: Config,
+}
+
+impl SavedPolicy {
+    /// What is at `path`, a run folder or a weights file.
+    ///
+    /// # Errors
+    /// It is neither, or damaged.
+    pub fn open(path: &Path, which: Which) -> Result<Self, PlayError> {
+        let (file, instead_of_best) = weights_at(path, which)?;
+        let weights = Policy::load(&file)?;
+        let mut config = config_at(path)?;
+        config.algorithm.name.clone_from(&weights.metadata.algorithm);
+        config.network.convolutions = weights.spec.convolutions();
+        config.network.hidden = weights.spec.hidden();
+        config.network.dueling = weights.spec.is_dueling();
+        // Any weight: whoever acts has no decoder.
+        config.auto_encoder = weights
+            .spec
+            .head_outputs(LATENT)
+            .map_or_else(AutoEncoderConfig::default, |latent| AutoEncoderConfig { coefficient: 1.0, latent });
+        config.algorithm.normalise_observations = weights.metadata.input_scaling.is_some();
+        Ok(Self { path: file, instead_of_best, weights, config })
+    }
+
+    /// The policy, ready to act in `environment`, as its agent observes it.
+    ///
+    /// # Errors
+    /// The algorithm is not in `catalogue`, or the network is not of that environment.
+    pub fn policy_for(&self, catalogue: &Catalogue, environment: &EnvironmentSpec) -> Result<Box<dyn algorithms::Policy>, PlayError> {
+        let algorithm = catalogue.algorithms().build(&self.config, environment)?;
+        let (found, expected) = (self.weights.parameters.len(), algorithm.network().parameter_count());
+        if found != expected {
+            return Err(PlayError::Shape {
+                path: self.path.clone(),
+                found,
+                expected,
+                algorithm: self.weights.metadata.algorithm.clone(),
+                environment: self.weights.metadata.environment.clone(),
+            });
+        }
+        let mut policy = algorithm.policy()?;
+        policy.set_parameters(&self.weights.published());
+        Ok(policy)
+    }
+}
+
+/// The weights file, and whether it stands in for the best weights.
+fn weights_at(path: &Path, which: Which) -> Result<(PathBuf, bool), PlayError> {
+    if !path.is_dir() {
+        return Ok((path.to_owned(), false));
+    }
+    let folder = RunFolder::open(path)?;
+    let (best, last) = (folder.best_weights(), folder.last_weights());
+    Ok(match which {
+        Which::Best if !best.exists() && last.exists() => (last, true),
+        Which::Best => (best, false),
+        Which::Last => (last, false),
+    })
+}
+
+/// The configuration of the run, or for weights alone the defaults of their environment.
+pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
+    if path.is_dir() {
+        return Ok(Config::load(&RunFolder::open(path)?.config(), &[])?.config);
+    }
+    let mut config = Config::for_environment(&Policy::load(path)?.metadata.environment);
+    environments::resolve(&mut config, Path::new(""))?;
+    Ok(config)
+}
