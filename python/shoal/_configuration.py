@@ -15,12 +15,12 @@ from . import _native
 
 def command_line(config, algorithm, changes):
     """The arguments of `shoal train` for `config`, and the file that was written for it, if any, to be removed afterwards."""
-    tables = {name: table for name, table in changes.items() if table is not None}
+    tables = dict(changes)
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise TypeError(f"{name} must be a dictionary of the keys in [{name}], not {type(table).__name__}")
     if algorithm is not None:
-        tables["algorithm"] = {"name": algorithm, **tables.get("algorithm", {})}
+        tables["algorithm"] = {"name": algorithm} if isinstance(algorithm, str) else algorithm
     if isinstance(config, dict):
         return _of_tables(config, tables)
     if not isinstance(config, (str, os.PathLike)):

@@ -9,7 +9,7 @@ import shoal
 
 PRESETS = {
     "cartpole_dqn": {"network": {"dueling": True}},
-    "cartpole_ppo": {},
+    "cartpole_ppo": {"algorithm": {"normalise_observations": True}},
     "pendulum_sac": {"learner": {"batch_size": 16}},
     "pendulum_td3": {"learner": {"batch_size": 16}},
     "catch_dqn": {},

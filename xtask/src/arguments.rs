@@ -50,6 +50,8 @@ pub(crate) enum Task {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Build the Python package as one file that `pip install` takes
+    Wheel,
     /// Say what is missing on this machine, and the command that installs it
     Doctor,
 }

@@ -1,4 +1,4 @@
-//! The commands a person types in this checkout: `cargo xtask train`, `test`, `setup`, `doctor`.
+//! The commands a person types in this checkout: `cargo xtask train`, `test`, `setup`, `wheel`, `doctor`.
 //!
 //! They exist because training needs what cargo cannot fetch: libtorch, a C++ library, and for environments in Python their
 //! packages. Each command first makes sure that the right ones are there, and only then builds.
@@ -15,6 +15,7 @@ mod report;
 mod stages;
 mod test;
 mod train;
+mod wheel;
 mod workspace;
 
 use std::process::ExitCode;
@@ -51,6 +52,7 @@ fn run(task: Task) -> Result<()> {
         Task::Setup { clean: true } => libtorch::remove().and_then(|()| python::remove()),
         Task::Setup { clean: false } => set_up(),
         Task::Chaos { kills, seed } => chaos::chaos(kills, seed),
+        Task::Wheel => wheel::wheel(),
         Task::Doctor => prerequisites::doctor(),
     }
 }

@@ -9,13 +9,15 @@ use crate::report::{duration, say};
 use crate::workspace;
 
 const FOLDER: &str = "python";
+/// What its tests need.
+const TESTS: &str = "requirements-test.txt";
 /// Holds the requirements that were installed; written last.
 const COMPLETE: &str = "shoal-requirements.txt";
 
 /// Makes `python/.venv` of the interpreter in `base`, if need be, and returns the folder of its programs.
 pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
     let package = workspace::root().join(FOLDER);
-    let (folder, wanted) = (package.join(".venv"), package.join("requirements-test.txt"));
+    let (folder, wanted) = (package.join(".venv"), package.join(TESTS));
     let requirements = std::fs::read_to_string(&wanted).with_context(|| wanted.display().to_string())?;
     let complete = folder.join(COMPLETE);
     if std::fs::read_to_string(&complete).ok().as_deref() == Some(&requirements) {
@@ -23,12 +25,17 @@ pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
     }
     let start = std::time::Instant::now();
     run(Command::new(base.join("bin/python")).args(["-m", "venv", "--clear"]).arg(&folder))?;
-    let mut pip = Command::new(folder.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--requirement"]).arg(&wanted);
-    run(&mut pip)?;
+    install(&folder.join("bin"), TESTS)?;
     std::fs::write(&complete, requirements).with_context(|| complete.display().to_string())?;
     say(format!("The environment of the Python package was set up in {}.", duration(start.elapsed())));
     Ok(folder.join("bin"))
+}
+
+/// Installs what the file `requirements` of the package names, beside the interpreter in `programs`.
+pub(crate) fn install(programs: &Path, requirements: &str) -> Result<()> {
+    let file = workspace::root().join(FOLDER).join(requirements);
+    let mut pip = Command::new(programs.join("python"));
+    run(pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--requirement"]).arg(file))
 }
 
 fn run(command: &mut Command) -> Result<()> {
@@ -50,6 +57,7 @@ pub(crate) fn command(programs: &Path, program: &str) -> Command {
     command
 }
 
-fn target(root: &Path) -> PathBuf {
+/// The workspace's target folder.
+pub(crate) fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
