@@ -229,6 +229,7 @@ impl fmt::Display for Difference {
 
 #[cfg(test)]
 mod tests {
+    use super::super::schema::{FRAGMENT_ALGORITHMS, TRANSITION_ALGORITHMS};
     use super::*;
 
     const TEXT: &str = "[environment]\nid = \"CartPole-v1\"\n\n[learner]\nbatch_size = 128\ncount = 1\n";
@@ -242,6 +243,16 @@ mod tests {
     fn an_override_wins_over_the_file_and_the_last_one_over_the_others() {
         assert_eq!(load(&[]).config.learner.batch_size, 128);
         assert_eq!(load(&["learner.batch_size=256", "learner.batch_size=32"]).config.learner.batch_size, 32);
+    }
+
+    #[test]
+    fn every_algorithm_trains_with_nothing_but_its_name() {
+        for algorithm in TRANSITION_ALGORITHMS.iter().chain(&FRAGMENT_ALGORITHMS) {
+            let text = format!("[environment]\nid = \"CartPole-v1\"\n[algorithm]\nname = \"{algorithm}\"\n");
+            for set in ["learner.count=1", "learner.count=2"] {
+                Config::parse(&text, "preset.toml", &[set.to_owned()]).unwrap_or_else(|errors| panic!("{algorithm}: {errors}"));
+            }
+        }
     }
 
     #[test]

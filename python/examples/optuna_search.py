@@ -1,0 +1,44 @@
+"""A search for hyper-parameters with Optuna: bad trials are pruned while they train, and leave nothing behind.
+
+pip install shoal-rl optuna
+python optuna_search.py
+"""
+
+import optuna
+
+import shoal
+
+TRIALS = 12
+
+
+def objective(trial):
+    run = shoal.start(
+        "cartpole_dqn",
+        seed=trial.number,
+        learner={"learning_rate": trial.suggest_float("learning_rate", 1e-5, 1e-2, log=True)},
+        network={"hidden": [trial.suggest_categorical("units", [32, 64, 128])] * 2},
+        run={"stop_env_steps": 20_000, "stop_eval_return": "none"},
+        quiet=True,
+    )
+    best = 0.0
+    for line in run.metrics(follow=True):
+        if "eval_return_mean" in line:
+            best = max(best, line["eval_return_mean"])
+            trial.report(best, step=line["env_steps"])
+            if trial.should_prune():
+                run.stop()
+                raise optuna.TrialPruned
+    run.wait()
+    # Fresh episodes: the best of many evaluations is luck.
+    return shoal.evaluate(run.load("last"), episodes=50).return_mean
+
+
+def main():
+    sampler, pruner = optuna.samplers.TPESampler(seed=1), optuna.pruners.MedianPruner(n_startup_trials=4)
+    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    study.optimize(objective, n_trials=TRIALS)
+    print(f"{study.best_value:.1f} with {study.best_params}")
+
+
+if __name__ == "__main__":
+    main()

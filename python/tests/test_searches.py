@@ -1,0 +1,24 @@
+"""The searches for hyper-parameters in `examples/` find something, and what they give up leaves nothing behind."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_command import folder  # noqa: F401
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.mark.parametrize("library", ["optuna", "ray"])
+def test_an_example_searches_to_its_end(folder, library):  # noqa: F811
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    module = {"optuna": "optuna_search", "ray": "ray_tune_search"}[library]
+    program = re.sub(r"(?m)^TRIALS = \d+$", "TRIALS = 4", (EXAMPLES / f"{module}.py").read_text())
+    Path("search.py").write_text(program)
+    result = subprocess.run([sys.executable, "search.py"], capture_output=True, text=True, timeout=250, check=False)
+    assert result.returncode == 0, result.stderr
+    best = float(result.stdout.strip().splitlines()[-1].split()[0])
+    # A random policy comes to about 22.
+    assert best > 40, result.stdout
