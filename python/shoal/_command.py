@@ -11,12 +11,24 @@ from . import _native
 
 
 def main():
+    # A file of the run would else get the number of a closed standard stream, and be written to as if it were that.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
     for name, value in _native.default_variables():
         os.environ.setdefault(name, value)
+    # Python's own handler would only note Ctrl+C until Rust is done.
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     if os.environ.pop("SHOAL_ENDS_WITH_STDIN", None):
         end_with_input()
-    # Processes of a run leave without flushing what Python holds back.
-    sys.stdout.reconfigure(line_buffering=True)
+    if sys.stdout is not None:
+        # Processes of a run leave without flushing what Python holds back.
+        sys.stdout.reconfigure(line_buffering=True)
+    if len(os.listdir("/proc/self/task")) > 1:
+        sys.exit(
+            "error: something has started a thread in this interpreter (sitecustomize, a debugger?), so it cannot fork a run"
+        )
     settle(_typed())
     sys.exit(_native.run_program(["shoal", *sys.argv[1:]]))
 
@@ -32,19 +44,15 @@ def end_with_input():
 
     The kernel sends the signal, so no thread has to wait for it.
     """
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(0, fcntl.F_SETSIG, signal.SIGINT)
     fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
-    # It may have happened before.
-    if any(events & select.POLLHUP for _, events in _poll_input()):
-        sys.exit(130)
-
-
-def _poll_input():
     poll = select.poll()
     poll.register(0, 0)
-    return poll.poll(0)
+    # It may have happened before.
+    if any(events & select.POLLHUP for _, events in poll.poll(0)):
+        sys.exit(130)
 
 
 def _typed():
@@ -53,4 +61,4 @@ def _typed():
     if os.path.basename(program) == "__main__.py":
         return f"{sys.orig_argv[0]} -m shoal"
     found = shutil.which("shoal")
-    return "shoal" if found and os.path.samefile(found, program) else program
+    return "shoal" if found and os.path.exists(program) and os.path.samefile(found, program) else program

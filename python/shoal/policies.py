@@ -37,7 +37,7 @@ class Policy:
 
     def __init__(self, path: str | os.PathLike[str], weights: Literal["best", "last"], seed: int) -> None:
         settle(f"{sys.executable} -m shoal")
-        self._source = Path(path)
+        self._source = Path(path).resolve()
         self._weights = weights
         self._native = _native.Policy(self._source, weights == "last", seed)
         facts = self._native.facts
@@ -62,7 +62,10 @@ class Policy:
         return f"<shoal.Policy {self.algorithm} on {self.environment}, {self.updates} updates>"
 
     def __call__(self, observation: ArrayLike, explore: bool = False) -> int | NDArray[Any]:
-        """The action for an observation, or the actions for an array of them: indices, or numbers within the bounds.
+        """The action for an observation, or the actions for an array of them: indices from 0, or numbers within the bounds.
+
+        A space that begins at another number than 0, or whose numbers have more than one dimension, needs `space.start +
+        action` or `action.reshape(space.shape)`.
 
         Actions are the best that the policy knows; with `explore` they are drawn as its algorithm explores.
         `ValueError` where the shape is another than `observation_shape`, with or without a dimension before it.
@@ -153,7 +156,12 @@ def evaluate(
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise PolicyError(result.stderr.strip().removeprefix("error: "))
-    return _summary(json.loads(result.stdout)["returns"])
+    outcome = json.loads(result.stdout)
+    if outcome["updates"] != policy.updates:
+        raise PolicyError(
+            f"{policy._source} holds newer weights than those that were loaded, of {outcome['updates']} updates: load them again"
+        )
+    return _summary(outcome["returns"])
 
 
 def _returns_in(policy, environment, episodes, seed):
@@ -162,10 +170,19 @@ def _returns_in(policy, environment, episodes, seed):
         observation, _ = environment.reset(seed=seed if episode == 0 else None)
         total, ended = 0.0, False
         while not ended:
-            observation, reward, terminated, truncated, _ = environment.step(policy(observation))
+            observation, reward, terminated, truncated, _ = environment.step(
+                _for_space(policy(observation), environment.action_space)
+            )
             total, ended = total + float(reward), terminated or truncated
         returns.append(total)
     return returns
+
+
+def _for_space(action, space):
+    """An action as the environment's space has it: from its first index on, or in its shape."""
+    if isinstance(action, int):
+        return int(getattr(space, "start", 0)) + action
+    return action.reshape(space.shape).astype(space.dtype)
 
 
 def _summary(returns):

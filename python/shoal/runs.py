@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import struct
@@ -12,6 +13,7 @@ import sys
 import termios
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from fcntl import ioctl
 from pathlib import Path
@@ -32,6 +34,9 @@ Trainable = str | os.PathLike[str] | Mapping[str, Mapping[str, Any]] | Callable[
 
 # Between two looks at a process or a file that nobody tells about.
 _LOOK_S = 0.02
+# What an environment has left behind may hold the run's standard error; so long it is read on after the end.
+_LAST_WORDS_S = 1.0
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def start(
@@ -84,13 +89,18 @@ class Run:
 
     def __init__(self, arguments: list[str], quiet: bool) -> None:
         self._text = bytearray()
-        self._process, source = _started(["train", *arguments])
-        self._reader = threading.Thread(target=self._read, args=(source, quiet), name="shoal-run", daemon=True)
+        self._process, self._source = _started(["train", *arguments])
+        self._reader = threading.Thread(target=self._read, args=(quiet,), name="shoal-run", daemon=True)
         self._reader.start()
         #: Process id of the supervisor: what `shoal attach` and `shoal inspect` take.
         self.pid: int = self._process.pid
         #: The folder with all that the run writes.
-        self.folder: Path = self._found()
+        _runs.add(self)
+        try:
+            self.folder: Path = self._found()
+        except BaseException:
+            self.stop()
+            raise
 
     def __repr__(self) -> str:
         state = "running" if self.is_running else f"ended: {self.reason}"
@@ -104,7 +114,7 @@ class Run:
     @property
     def text(self) -> str:
         """What the supervisor has said so far."""
-        return self._text.decode(errors="replace").replace("\r\n", "\n")
+        return _ESCAPES.sub("", self._text.decode(errors="replace")).replace("\r\n", "\n")
 
     @property
     def record(self) -> dict[str, Any]:
@@ -189,20 +199,27 @@ class Run:
                 return Path(folder).absolute()
             if ended:
                 self._close()
+                # One that was over before it was looked for has said where it was.
+                said = re.search(r"(?m)^folder +(.+)$", self.text)
+                if said and self._process.returncode == 0:
+                    return Path(said[1]).absolute()
                 raise RunError(self._last_words())
             time.sleep(_LOOK_S)
 
     def _last_words(self):
+        with contextlib.suppress(OSError, AttributeError, ValueError):
+            if self.reason is not None:
+                return f"{self.reason} (all that it said is in {self.folder / 'run.log'})"
         lines = self.text.strip().splitlines()
         start = next((index for index, line in enumerate(lines) if line.startswith("error: ")), max(len(lines) - 10, 0))
         return "\n".join(lines[start:]).removeprefix("error: ") or "the supervisor has said nothing"
 
-    def _read(self, source, quiet):
+    def _read(self, quiet):
         """Keep what the supervisor says, and show it. Ends when nobody can say anything more."""
-        with source:
+        with self._source:
             while True:
                 try:
-                    piece = os.read(source.fileno(), 1 << 16)
+                    piece = os.read(self._source.fileno(), 1 << 16)
                 except OSError:
                     return
                 if not piece:
@@ -214,7 +231,23 @@ class Run:
 
     def _close(self):
         self._process.stdin.close()
-        self._reader.join()
+        self._reader.join(_LAST_WORDS_S)
+
+    def _let_go(self):
+        """In a child of a fork: the run is the parent's, and ends with that."""
+        self._process.stdin.close()
+        self._source.close()
+
+
+_runs: "weakref.WeakSet[Run]" = weakref.WeakSet()
+
+
+def _let_go_of_runs():
+    for run in list(_runs):
+        run._let_go()
+
+
+os.register_at_fork(after_in_child=_let_go_of_runs)
 
 
 class Metrics:
@@ -228,12 +261,15 @@ class Metrics:
         if not self._follow:
             yield from _lines(path)
             return
-        seen = 0
+        seen_bytes = 0
         while True:
             goes_on = self._run.is_running
-            for line in _lines(path)[seen:]:
-                seen += 1
-                yield line
+            with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+                file.seek(seen_bytes)
+                text = file.read()
+                whole = text[: text.rfind(b"\n") + 1]
+                seen_bytes += len(whole)
+                yield from map(json.loads, whole.splitlines())
             if not goes_on:
                 return
             time.sleep(10 * _LOOK_S)

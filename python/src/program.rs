@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use shoal::machine::{Host, Python as Interpreter};
 use shoal::presets::Listing;
-use shoal::rendezvous::Registry;
+use shoal::rendezvous::{Registry, RunState};
 use shoal::segment::system;
 
 /// Say which interpreter this process is, and what people type for the program `shoal` in it.
@@ -39,7 +39,9 @@ pub(crate) fn presets() -> String {
 /// The folder of the run that the supervisor `pid` has announced.
 #[pyfunction]
 pub(crate) fn run_folder(pid: u32) -> Option<String> {
-    Some(Registry::existing()?.find(pid).ok()?.record.run_folder)
+    let entry = Registry::existing()?.find(pid).ok()?;
+    // One that was killed may have left a record, and its process id to another.
+    (entry.state == RunState::Running).then_some(entry.record.run_folder)
 }
 
 /// The interpreter's own fork: it and its modules have to know that they are in a child.

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
+import tomllib
 
 import numpy as np
 import pytest
@@ -125,3 +127,98 @@ def test_a_killed_supervisor_is_told_as_such(folder):  # noqa: F811
     os.kill(run.pid, signal.SIGKILL)
     with pytest.raises(shoal.RunError, match="SIGKILL"):
         run.wait()
+
+
+def test_a_run_ends_with_its_program_though_that_had_forked_others(folder):  # noqa: F811
+    code = """
+import multiprocessing, time, shoal
+run = shoal.start("cartpole_dqn", run={"stop_eval_return": "none"}, quiet=True)
+worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+worker.start()
+print(worker.pid, flush=True)
+run.wait()
+"""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    worker = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait(WATCHDOG_S)
+    wait_for("the end of the run", lambda: processes_in(folder) == [worker])
+    os.kill(worker, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("delay_ms", range(0, 400, 50))
+def test_a_program_that_ends_while_a_run_starts_leaves_none(folder, delay_ms):  # noqa: F811
+    (folder / "registry/shoal").mkdir()
+    command = [sys.executable, "-m", "shoal", "train", "cartpole_dqn", "--set", "run.stop_eval_return=none"]
+    environment = {**os.environ, "SHOAL_ENDS_WITH_STDIN": "1"}
+    run = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+    time.sleep(delay_ms / 1000)
+    run.stdin.close()
+    assert run.wait(WATCHDOG_S) in (130, -signal.SIGINT)
+
+
+def test_what_an_environment_leaves_behind_is_not_waited_for(folder):  # noqa: F811
+    (folder / "task.py").write_text(
+        ENVIRONMENT.replace(
+            "self.at = 0", "self.at = 0; import subprocess; self.left = subprocess.Popen(['sleep', '1000'])", 1
+        )
+    )
+    sys.path.insert(0, str(folder))
+    try:
+        run = shoal.train("python:task:Corridor", algorithm="dqn", run={"stop_env_steps": 100}, quiet=True)
+    finally:
+        sys.path.remove(str(folder))
+    left = processes_in(folder)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left and run.reason == "step limit"
+
+
+def test_modules_are_looked_for_where_the_program_works_and_not_beside_a_temporary_file(folder):  # noqa: F811
+    (folder / "task.py").write_text(ENVIRONMENT)
+    run = shoal.train("python:task:Corridor", algorithm="dqn", run={"stop_env_steps": 500}, quiet=True)
+    assert f'python_path = "{folder}"' in (run.folder / "config.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (True, "true"),
+        (np.float32(0.5), "0.5"),
+        (1e-7, "1e-07"),
+        (float("inf"), "inf"),
+        (signal.SIGINT, "2"),
+        (np.array([64, 32]), "[64, 32]"),
+        (np.array([64]), "[64]"),
+        ('a \N{ROCKET} "b"\x7f\n', '"a \N{ROCKET} \\"b\\"\\u007f\\n"'),
+        ({"a b": (1, "c")}, '{"a b" = [1, "c"]}'),
+    ],
+)
+def test_values_are_written_as_toml_has_them(value, written):
+    from shoal._configuration import _toml
+
+    assert _toml(value) == written
+    tomllib.loads(f"value = {written}")
+
+
+def test_a_failed_run_says_why(folder):  # noqa: F811
+    (folder / "task.py").write_text(
+        ENVIRONMENT.replace("self.at += 1", "self.at += 1; assert self.at < 9, 'too far'", 1)
+    )
+    with pytest.raises(shoal.RunError, match="too far|failed"):
+        shoal.train(
+            "python:task:Corridor",
+            algorithm="dqn",
+            run={"stop_env_steps": 5000},
+            machine={"max_restarts": 0},
+            quiet=True,
+        )
+
+
+def test_a_policy_is_evaluated_though_a_later_run_is_the_latest(folder):  # noqa: F811
+    shoal.train("cartpole_dqn", run=SHORT, quiet=True)
+    policy = shoal.load("runs/latest")
+    shoal.train("acrobot_dqn", run=SHORT, quiet=True)
+    assert shoal.evaluate(policy, episodes=3).return_mean > 0

@@ -190,7 +190,7 @@ impl Python {
     /// The interpreter of this process, asked once: processes that are forked later know the answer.
     fn of_host(host: &Host, requested: &str) -> Result<Self, PythonError> {
         static FOUND: OnceLock<Python> = OnceLock::new();
-        if !requested.is_empty() && host.executable.as_os_str() != requested {
+        if !requested.is_empty() && !is_the_same(&host.executable, Path::new(requested)) {
             return Err(PythonError::OtherHost { host: host.executable.clone(), requested: requested.to_owned() });
         }
         if let Some(found) = FOUND.get() {
@@ -255,6 +255,13 @@ impl Python {
     fn query(executable: &Path) -> Result<Self, PythonError> {
         ask(executable, FACTS, &[])
     }
+}
+
+/// Whether both are names of one interpreter in one environment, such as `bin/python` and `bin/python3`. Those of two environments may be links
+/// to one program.
+fn is_the_same(one: &Path, other: &Path) -> bool {
+    one == other
+        || one.parent() == other.parent() && one.canonicalize().is_ok_and(|program| other.canonicalize().is_ok_and(|it| it == program))
 }
 
 /// The program to ask.

@@ -20,10 +20,10 @@ static STACK_FILE: OnceLock<OwnedFd> = OnceLock::new();
 /// There is no Python that fits, or the program does not start again.
 pub fn become_ready(request: &EnvironmentRequest) -> Result<(), EnvironmentError> {
     let interpreter = |source: PythonError| EnvironmentError::Interpreter { id: request.id.clone(), source: source.into() };
-    let prepared = Python::of_this_process().map_err(interpreter)?;
     if !request.needs_python() {
         return Ok(());
     }
+    let prepared = Python::of_this_process().map_err(interpreter)?;
     if Host::of_this_process().is_some() {
         return Python::find(&request.python).map(|_| ()).map_err(interpreter);
     }
