@@ -40,6 +40,7 @@ def folder(tmp_path, monkeypatch):
     """An empty folder to work in, with a registry of runs of its own."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "registry").mkdir(mode=0o700)
+    (tmp_path / "registry/shoal").mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "registry"))
     yield tmp_path
     wait_for("everything to be gone", lambda: not processes_in(tmp_path))
@@ -98,7 +99,6 @@ def test_a_program_without_numpy_lists_the_presets(folder):
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["presets"][0]["name"] == "cartpole_dqn"
-    (folder / "registry/shoal").mkdir()
 
 
 def test_a_trained_agent_is_played_and_gone_on_with(folder):

@@ -91,7 +91,6 @@ def test_evaluations_agree_wherever_the_environment_is_stepped(folder):  # noqa:
 
 
 def test_a_damaged_file_is_refused_by_its_name(folder):  # noqa: F811
-    (folder / "registry/shoal").mkdir()
     (folder / "policy.safetensors").write_bytes(b"nothing")
     with pytest.raises(shoal.PolicyError, match=r"policy\.safetensors"):
         shoal.load("policy.safetensors")

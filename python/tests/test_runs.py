@@ -86,7 +86,6 @@ def test_a_class_of_the_program_is_trained_in(folder):  # noqa: F811
 
 
 def test_what_cannot_be_trained_is_said_before_anything_starts(folder):  # noqa: F811
-    (folder / "registry/shoal").mkdir()
     with pytest.raises(shoal.RunError, match="did you mean `cartpole_dqn`"):
         shoal.train("cartpole_dqnn", quiet=True)
     with pytest.raises(shoal.RunError, match="did you mean `batch_size`"):
@@ -150,7 +149,6 @@ run.wait()
 
 @pytest.mark.parametrize("delay_ms", range(0, 400, 50))
 def test_a_program_that_ends_while_a_run_starts_leaves_none(folder, delay_ms):  # noqa: F811
-    (folder / "registry/shoal").mkdir()
     command = [sys.executable, "-m", "shoal", "train", "cartpole_dqn", "--set", "run.stop_eval_return=none"]
     environment = {**os.environ, "SHOAL_ENDS_WITH_STDIN": "1"}
     run = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
