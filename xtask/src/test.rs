@@ -35,7 +35,7 @@ const fn package(name: &'static str, program: &'static str, arguments: &'static 
 }
 
 /// The cheap stages come first, so that a slip is told in seconds.
-const DEFINITIONS: [Definition; 14] = [
+const DEFINITIONS: [Definition; 15] = [
     stage("format", false, "fmt --all --check"),
     stage("example-format", false, "fmt --manifest-path examples/own_algorithm/Cargo.toml --check"),
     stage("lints-without-libtorch", false, "clippy --workspace --all-targets --no-default-features -- -D warnings"),
@@ -56,6 +56,7 @@ const DEFINITIONS: [Definition; 14] = [
     package("package-lints", "cargo", "clippy --features pyo3/extension-module -- -D warnings"),
     package("package-build", "maturin", "develop --quiet"),
     package("package-tests", "python", "-m pytest"),
+    package("documentation-site", "python", "../docs/site/build.py ../target/site"),
     stage("documentation-tests", true, "test --workspace --doc"),
     Definition {
         name: "documentation",
