@@ -10,36 +10,17 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from . import _native
-
 
 def command_line(config, algorithm, changes):
     """The arguments of `shoal train` for `config`, and the file that was written for it, if any, to be removed afterwards."""
     tables = dict(changes)
     if algorithm is not None:
         tables["algorithm"] = {"name": algorithm} if isinstance(algorithm, str) else algorithm
-    for name, table in tables.items():
-        if not isinstance(table, Mapping):
-            raise TypeError(f"{name} must be a dictionary of the keys in [{name}], not {type(table).__name__}")
     if isinstance(config, Mapping):
         return _of_tables(config, tables)
-    if not isinstance(config, (str, os.PathLike)):
-        return _of_environment(_table_of(config), tables)
-    asked = os.fspath(config)
-    if os.path.exists(asked) or asked.endswith(".toml") or _is_preset(asked):
-        return [asked, *_changes(tables)], None
-    if "name" in tables.get("algorithm", {}):
-        return _of_environment({"id": asked}, tables)
-    # The program says what was probably meant.
-    return [asked, *_changes(tables)], None
-
-
-def _is_preset(name):
-    return any(name in (preset["name"], preset["environment"]) for preset in json.loads(_native.presets())["presets"])
-
-
-def _of_environment(environment, tables):
-    """An environment that no preset is made for: a configuration of its own."""
+    if isinstance(config, (str, os.PathLike)):
+        return [os.fspath(config), *_changes(tables)], None
+    environment = {**_table_of(config), **tables.pop("environment", {})}
     if "name" not in tables.get("algorithm", {}):
         raise TypeError(f"say which algorithm learns {environment['id']}: algorithm='ppo', for instance")
     return _of_tables({"environment": environment, "algorithm": {"name": tables["algorithm"]["name"]}}, tables)
@@ -57,9 +38,12 @@ def _of_tables(config, tables):
         # Beside the file, where modules are looked for unless this is said, anybody may write.
         folders = str(environment.get("python_path", "")).split(os.pathsep)
         environment["python_path"] = os.pathsep.join(os.path.abspath(folder) for folder in folders)
-    is_named = any("name" in source.get("run", {}) for source in (config, tables))
+    runs = [source.get("run", {}) for source in (config, tables)]
+    is_named = any(not isinstance(run, Mapping) or "name" in run for run in runs)
     named = re.sub(r"\W+", "_", name.rpartition(":")[2])
-    options = [*([] if is_named or not named else ["--name", named]), *_changes(tables)]
+    if named and not is_named:
+        tables = {**tables, "run": {"name": named, **tables.get("run", {})}}
+    options = _changes(tables)
     lines = [line for name, table in config.items() for line in (f"[{name}]", *_assignments(table))]
     with tempfile.NamedTemporaryFile("w", prefix="shoal-", suffix=".toml", delete=False, encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
@@ -96,14 +80,22 @@ def _table_of(environment):
 
 
 def _changes(tables):
-    """`--set` for every key."""
-    return [
-        word for name, table in tables.items() for line in _assignments(table) for word in ("--set", f"{name}.{line}")
-    ]
+    """`--set` for every key. What is no table is left to the program, which says where it belongs."""
+    words = []
+    for name, table in tables.items():
+        changes = (
+            [f"{name}.{line}" for line in _assignments(table)]
+            if isinstance(table, Mapping)
+            else [f"{name}={_toml(table)}"]
+        )
+        words += [word for change in changes for word in ("--set", change)]
+    return words
 
 
 def _assignments(table):
-    return [f"{key} = {_toml(value)}" for key, value in table.items()]
+    # The program takes the arguments of an environment as JSON.
+    is_json = {key: key == "keyword_arguments" and isinstance(value, Mapping) for key, value in table.items()}
+    return [f"{key}={_toml(json.dumps(value) if is_json[key] else value)}" for key, value in table.items()]
 
 
 def _toml(value):

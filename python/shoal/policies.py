@@ -16,6 +16,7 @@ from ._command import settle
 from .errors import PolicyError
 
 if TYPE_CHECKING:
+    from .runs import Run
     from .torch_policy import TorchPolicy
 
 
@@ -71,6 +72,11 @@ class Policy:
         `ValueError` where the shape is another than `observation_shape`, with or without a dimension before it.
         """
         observation = np.asarray(observation)
+        if observation.dtype == object:
+            raise ValueError(
+                "observations are arrays of numbers; what an environment shows as a dictionary or a tuple is flattened: "
+                "gymnasium.wrappers.FlattenObservation(environment)"
+            )
         if not np.can_cast(observation.dtype, self.observation_dtype, "same_kind"):
             raise ValueError(f"observations are {self.observation_dtype}, not {observation.dtype}")
         shape = self.observation_shape
@@ -79,6 +85,8 @@ class Policy:
                 f"observations are {shape}, with or without a dimension before that, not {observation.shape}"
             )
         rows = np.ascontiguousarray(observation, self.observation_dtype).reshape(-1)
+        if not np.isfinite(rows).all():
+            raise ValueError("an observation is not finite")
         chosen = self._native.choose(rows, 1.0 if explore else 0.0)
         is_one = observation.shape == shape
         if self.low is None:
@@ -133,18 +141,20 @@ class Evaluation:
 
 
 def evaluate(
-    policy: Policy | str | os.PathLike[str] = "runs/latest",
+    policy: "Policy | Run | str | os.PathLike[str]" = "runs/latest",
     environment: Any | None = None,
     episodes: int = 100,
     seed: int = 1,
 ) -> Evaluation:
     """Play whole episodes with the best actions that the policy knows.
 
-    `policy` is a :class:`Policy` or the path of one. `environment` is the one that it was trained in unless it is said: its
+    `policy` is a :class:`Policy`, a :class:`~shoal.Run` or the path of either. `environment` is the one that it was trained in unless it is said: its
     id, or an environment of Gymnasium, which is stepped here and must show what the policy observes.
     """
+    if episodes < 1:
+        raise ValueError(f"at least one episode, not {episodes}")
     if not isinstance(policy, Policy):
-        policy = load(policy)
+        policy = load(policy if isinstance(policy, (str, os.PathLike)) else policy.folder)
     if environment is not None and not isinstance(environment, str):
         return _summary(_returns_in(policy, environment, episodes, seed))
     if environment not in (None, policy.environment):
@@ -165,6 +175,13 @@ def evaluate(
 
 
 def _returns_in(policy, environment, episodes, seed):
+    import gymnasium
+
+    if hasattr(environment, "num_envs"):
+        raise ValueError("a single environment is played, not a vector of them")
+    if not isinstance(environment.observation_space, gymnasium.spaces.Box):
+        # As the run has seen it.
+        environment = gymnasium.wrappers.FlattenObservation(environment)
     returns = []
     for episode in range(episodes):
         observation, _ = environment.reset(seed=seed if episode == 0 else None)

@@ -52,11 +52,20 @@ def start(
 
     The run ends, in order, when this process does, however that happens.
     """
-    said = {"seed": seed, "name": name}
-    tables["run"] = {**{key: value for key, value in said.items() if value is not None}, **tables.get("run", {})}
+    if "shoal_bridge" in sys.modules:
+        # A process of a run imports the script that has started the run.
+        raise RunError(
+            'a run imports this module, which trains when it is imported: put that under `if __name__ == "__main__":`'
+        )
     arguments, written = command_line(config, algorithm, tables)
+    for option, value in (("--seed", seed), ("--name", name)):
+        arguments += [] if value is None else [option, str(value)]
     try:
         return Run(arguments, quiet)
+    except RunError as error:
+        # Whoever reads it has written neither a file nor options.
+        words = re.sub(r"(?m)^--set ", "", str(error))
+        raise RunError(words if written is None else re.sub(re.escape(written) + r"(:\d+)*: ", "", words)) from None
     finally:
         if written is not None:
             os.unlink(written)

@@ -96,8 +96,14 @@ def test_what_cannot_be_trained_is_said_before_anything_starts(folder):  # noqa:
         shoal.train(object, algorithm="dqn", quiet=True)
     with pytest.raises(TypeError, match="cannot import .*<lambda>"):
         shoal.train(lambda: None, algorithm="dqn", quiet=True)
-    with pytest.raises(TypeError, match="learner must be a dictionary"):
-        shoal.train("cartpole_dqn", learner=3, quiet=True)
+    with pytest.raises(shoal.RunError, match="run.stop_env_steps"):
+        shoal.train("cartpole_dqn", total_timesteps=3000, quiet=True)
+    with pytest.raises(shoal.RunError, match="belongs to .learner"):
+        shoal.train("cartpole_dqn", batch_size=3, quiet=True)
+    with pytest.raises(shoal.RunError, match="needs a continuous|continuous"):
+        shoal.train("CartPole-v1", algorithm="sac", quiet=True)
+    with pytest.raises(shoal.RunError, match="algorithm.name=ppo"):
+        shoal.train("gymnasium:CartPole-v1", quiet=True)
     with pytest.raises(TypeError, match="no configuration can hold None"):
         shoal.train("cartpole_dqn", learner={"batch_size": None}, quiet=True)
 
@@ -220,3 +226,55 @@ def test_a_policy_is_evaluated_though_a_later_run_is_the_latest(folder):  # noqa
     policy = shoal.load("runs/latest")
     shoal.train("acrobot_dqn", run=SHORT, quiet=True)
     assert shoal.evaluate(policy, episodes=3).return_mean > 0
+
+
+def test_the_preset_of_the_algorithm_is_taken_and_none_of_another(folder):  # noqa: F811
+    assert "cartpole_ppo" in shoal.train("CartPole-v1", algorithm="ppo", run=SHORT, quiet=True).text
+    run = shoal.train("Acrobot-v1", algorithm="ppo", run=SHORT, quiet=True)
+    assert "ppo on Acrobot-v1" in run.text and "Acrobot" in run.folder.name
+
+
+def test_a_script_that_trains_when_it_is_imported_is_refused_at_once(folder):  # noqa: F811
+    (folder / "task.py").write_text(
+        ENVIRONMENT + "\nimport shoal\nshoal.train(Corridor, algorithm='dqn', quiet=True)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "task.py"], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
+    )
+    assert result.returncode == 1 and "if __name__" in result.stderr, result.stderr
+
+
+def test_arguments_of_an_environment_are_a_dictionary(folder):  # noqa: F811
+    (folder / "task.py").write_text(ENVIRONMENT + "\n    def __init__(self, length=1):\n        assert length == 4\n")
+    run = shoal.train(
+        "python:task:Corridor",
+        algorithm="dqn",
+        environment={"keyword_arguments": {"length": 4}},
+        run={"stop_env_steps": 100},
+        quiet=True,
+    )
+    assert run.reason == "step limit"
+
+
+def test_dictionaries_that_are_observed_are_flattened_as_the_run_saw_them(folder):  # noqa: F811
+    (folder / "task.py").write_text(
+        ENVIRONMENT.replace("observation_space = ", "observation_space = gymnasium.spaces.Dict(a=")
+        .replace("numpy.float32)\n    action_space", "numpy.float32))\n    action_space")
+        .replace("return numpy.zeros(2, numpy.float32), {}", "return {'a': numpy.zeros(2, numpy.float32)}, {}")
+        .replace(
+            "return numpy.full(2, self.at / 10, numpy.float32),",
+            "return {'a': numpy.full(2, self.at / 10, numpy.float32)},",
+        )
+    )
+    policy = shoal.train("python:task:Corridor", algorithm="dqn", run={"stop_env_steps": 500}, quiet=True).load("last")
+    sys.path.insert(0, str(folder))
+    try:
+        import task
+    finally:
+        sys.path.remove(str(folder))
+        sys.modules.pop("task", None)
+    assert len(shoal.evaluate(policy, task.Corridor(), episodes=2).returns) == 2
+    with pytest.raises(ValueError, match="FlattenObservation"):
+        policy({"a": np.zeros(2)})
+    with pytest.raises(ValueError, match="at least one"):
+        shoal.evaluate(policy, task.Corridor(), episodes=0)

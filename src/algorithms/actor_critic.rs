@@ -111,7 +111,7 @@ fn bounded_actions(algorithm: &'static str, environment: &EnvironmentSpec) -> Re
             environment: environment.id.clone(),
             needed: "continuous",
             found: "discrete",
-            advice: "\"dqn\"",
+            advice: "\"dqn\", \"ppo\" or \"appo\"",
         });
     };
     match low.iter().zip(high).position(|(low, high)| !low.is_finite() || !high.is_finite()) {

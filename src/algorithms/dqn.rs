@@ -46,7 +46,7 @@ impl Dqn {
                 environment: environment.id.clone(),
                 needed: "discrete",
                 found: "continuous",
-                advice: "\"sac\", \"td3\" or \"ddpg\"",
+                advice: "\"sac\", \"td3\", \"ddpg\", \"ppo\" or \"appo\"",
             });
         };
         let input = InputSpec { element: environment.observation.element, shape: environment.observation.shape.clone() };

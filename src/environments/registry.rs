@@ -109,6 +109,11 @@ impl Environments {
         entries().map(|entry| entry.id).chain(self.own.iter().map(|own| own.id.as_str()))
     }
 
+    /// Whether `id` looks like that of an environment, by a name that is known or a prefix.
+    pub fn may_have(&self, id: &str) -> bool {
+        self.names().any(|name| name == id) || id.starts_with("mujoco:") || PREFIXES.iter().any(|(prefix, _)| id.starts_with(prefix))
+    }
+
     /// Know one more. Whether it may have that id is for the catalogue to say.
     pub(crate) fn add<E: Environment + 'static>(
         &mut self,

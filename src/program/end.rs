@@ -15,8 +15,17 @@ pub(crate) const FAILURE: Code = 1;
 pub(crate) fn end(work: impl FnOnce() -> Result<Code, anyhow::Error>) -> Code {
     // Whoever started the program may ignore that children end, and a program inherits that: then nobody could wait for one.
     system::be_told_of_children().map_err(anyhow::Error::from).and_then(|()| work()).unwrap_or_else(|error| {
-        say(&format!("error: {error:#}"));
+        say(&format!("error: {}", told(&error)));
         FAILURE
+    })
+}
+
+/// The error with its causes, without those that it has told itself.
+fn told(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.contains(&cause) {
+        true => told,
+        false if told.is_empty() => cause,
+        false => format!("{told}: {cause}"),
     })
 }
 

@@ -7,8 +7,7 @@ use super::end::Code;
 use super::seeds::Seeds;
 use super::train::Train;
 use crate::catalogue::Catalogue;
-use crate::config::{Loaded, nearest};
-use crate::environments::registry;
+use crate::config::{Config, Loaded, nearest};
 use crate::presets::{PRESETS, Preset};
 use crate::roles::supervisor::SupervisorError;
 use crate::telemetry::Console;
@@ -25,23 +24,38 @@ pub(crate) struct TrainPreset {
 impl TrainPreset {
     pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<Code, anyhow::Error> {
         let console = Console::stderr()?;
-        let loaded = self.load(&console)?;
+        let loaded = self.load(&console, catalogue)?;
         self.seeds.run(&self.train, &loaded).unwrap_or_else(|| self.train.run(loaded, catalogue, console))
     }
 
     /// The configuration in the file that was named, or else the preset of that name, or else the first of the environment of that name.
-    fn load(&self, console: &Console) -> Result<Loaded, anyhow::Error> {
+    fn load(&self, console: &Console, catalogue: &Catalogue) -> Result<Loaded, anyhow::Error> {
         let asked = self.train.asked().to_string_lossy();
-        if self.train.asked().exists() {
+        if self.train.asked().exists() && !asked.ends_with(".py") {
             return self.train.load_file();
         }
         let mut presets = Preset::find(&asked);
-        let algorithm = self.train.changes().iter().rev().find_map(|change| Some(change.strip_prefix("algorithm.name=")?.replace('"', "")));
+        let named = |change: &str| {
+            let (key, value) = change.split_once('=')?;
+            (key.trim() == "algorithm.name").then(|| value.trim().replace('"', ""))
+        };
+        let algorithm = self.train.changes().iter().rev().find_map(|change| named(change));
+        if let Some(algorithm) = &algorithm
+            && catalogue.environments().may_have(&asked)
+            && presets.iter().all(|preset| preset.algorithm() != *algorithm)
+        {
+            // Of another algorithm's preset, most keys would have no effect.
+            return self.load_environment(&asked);
+        }
         // One that is made for the algorithm that was asked for goes first.
         presets.sort_by_key(|preset| algorithm.as_ref().is_some_and(|algorithm| *algorithm != preset.algorithm()));
         let [preset, others @ ..] = presets.as_slice() else {
+            if asked.ends_with(".py") {
+                let class = format!("python:{asked}:CLASS");
+                return Err(anyhow!("to train in an environment of {asked}, write: shoal train {class} --set algorithm.name=ppo"));
+            }
             let is_path = asked.contains('/') || asked.ends_with(".toml");
-            return if is_path { self.train.load_file() } else { Err(anyhow!(unknown(&asked))) };
+            return if is_path { self.train.load_file() } else { Err(anyhow!(unknown(&asked, catalogue))) };
         };
         let others: Vec<_> = others.iter().map(|other| other.name).collect();
         let rest = if others.is_empty() { String::new() } else { format!(" (the environment also has {})", others.join(" and ")) };
@@ -51,16 +65,24 @@ impl TrainPreset {
         }
         Ok(preset.load(&self.train.changes()).map_err(SupervisorError::Config)?)
     }
+
+    /// A configuration of its own for the environment of that id, whose algorithm the changes name.
+    fn load_environment(&self, id: &str) -> Result<Loaded, anyhow::Error> {
+        let text = format!("[environment]\nid = {id:?}\n");
+        // The run is named after it.
+        let name = id.rsplit([':', '/']).next().unwrap_or(id);
+        Ok(Config::parse(&text, name, &self.train.changes()).map_err(SupervisorError::Config)?)
+    }
 }
 
 /// What to do about a name that is no file, no preset, and no environment of one.
-fn unknown(asked: &str) -> String {
-    if registry::names().any(|name| name == asked) {
-        return format!(
-            "there is no preset for {asked}: write a file with environment.id = {asked:?} and algorithm.name, and give its path"
-        );
+fn unknown(asked: &str, catalogue: &Catalogue) -> String {
+    if catalogue.environments().may_have(asked) {
+        return format!("there is no preset for {asked}: say what learns it, for instance --set algorithm.name=ppo");
     }
-    let near = nearest(asked, PRESETS.iter().map(|preset| preset.name)).map(|name| format!("did you mean `{name}`? "));
+    let lower = asked.to_lowercase();
+    let begins = || PRESETS.iter().map(|preset| preset.name).find(|name| lower.len() > 3 && name.starts_with(&lower));
+    let near = nearest(&lower, PRESETS.iter().map(|preset| preset.name)).or_else(begins).map(|name| format!("did you mean `{name}`? "));
     format!(
         "there is no file, no preset and no environment of a preset called {asked}: {}`shoal presets` lists them",
         near.unwrap_or_default()

@@ -18,7 +18,7 @@ use crate::segment::system;
 #[derive(Args)]
 pub(crate) struct Seeds {
     /// Run once for each of these seeds, such as 1-5 or 1,3,8-10, and end in a table and a plot.
-    #[arg(long, conflicts_with = "check")]
+    #[arg(long, conflicts_with_all = ["check", "seed"])]
     seeds: Option<SeedList>,
     /// How many of them run at a time.
     #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "seeds", value_parser = clap::value_parser!(u16).range(1..=256))]

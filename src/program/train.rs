@@ -21,6 +21,9 @@ pub(crate) struct Train {
     /// Change a key, for instance `--set learner.batch_size=512`; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
+    /// Seed of the run: the same as `--set run.seed=SEED`.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
     /// Name of the run, which the name of its folder has in it; without it, that of the configuration.
     #[arg(long)]
     pub(crate) name: Option<String>,
@@ -38,7 +41,8 @@ impl Train {
     /// The changes that were asked for, as `KEY=VALUE`.
     pub(crate) fn changes(&self) -> Vec<String> {
         let name = self.name.iter().map(|name| format!("run.name={name:?}"));
-        self.overrides.iter().cloned().chain(name).collect()
+        let seed = self.seed.map(|seed| format!("run.seed={seed}"));
+        self.overrides.iter().cloned().chain(seed).chain(name).collect()
     }
 
     /// The configuration in the file that was named.

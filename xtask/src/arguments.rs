@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 
-use crate::test;
+use crate::{fuzz, test};
 
 /// Set up, train and test in one command each.
 #[derive(Parser)]
@@ -49,6 +49,15 @@ pub(crate) enum Task {
         /// Seed of the choice of victims
         #[arg(long, default_value_t = 1)]
         seed: u64,
+    },
+    /// Give the readers of files, memory and messages anything at all, and look for what they panic at
+    Fuzz {
+        /// Which of them [default: all]
+        #[arg(value_parser = PossibleValuesParser::new(fuzz::TARGETS))]
+        targets: Vec<String>,
+        /// Inputs for each
+        #[arg(long, default_value_t = 1_000_000)]
+        runs: u64,
     },
     /// Build the Python package as one file that `pip install` takes
     Wheel,

@@ -6,6 +6,7 @@
 mod arguments;
 mod chaos;
 mod distribution;
+mod fuzz;
 mod libtorch;
 mod lock;
 mod package;
@@ -52,6 +53,7 @@ fn run(task: Task) -> Result<()> {
         Task::Setup { clean: true } => libtorch::remove().and_then(|()| python::remove()),
         Task::Setup { clean: false } => set_up(),
         Task::Chaos { kills, seed } => chaos::chaos(kills, seed),
+        Task::Fuzz { targets, runs } => fuzz::fuzz(&targets, runs),
         Task::Wheel => wheel::wheel(),
         Task::Doctor => prerequisites::doctor(),
     }

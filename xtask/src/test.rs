@@ -41,13 +41,7 @@ const DEFINITIONS: [Definition; 15] = [
     stage("lints-without-libtorch", false, "clippy --workspace --all-targets --no-default-features -- -D warnings"),
     stage("tests-without-libtorch", false, "nextest run --no-fail-fast --workspace --no-default-features"),
     // What is killed after every instruction are the instructions that the compiler chose, and a release has others.
-    stage(
-        "kills-in-release",
-        false,
-        "nextest run --no-fail-fast --release --no-default-features --test replay_killed --test replay_killed_at_every_instruction \
-         --test replay_repairs_killed_at_every_instruction --test participants_killed_at_every_instruction --test shared_replay \
-         --test boards_killed_at_every_instruction --test recorded_frames_killed --test fragments_taken",
-    ),
+    stage("kills-in-release", false, "nextest run --no-fail-fast --release --no-default-features --test killed"),
     stage("lints", true, "clippy --workspace --all-targets -- -D warnings"),
     // The models know nothing of libtorch.
     stage("tests", true, "nextest run --no-fail-fast --workspace --exclude shoal-models"),

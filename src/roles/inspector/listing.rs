@@ -12,7 +12,7 @@ use crate::telemetry::Table;
 impl Display for RunList {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         if self.runs.is_empty() {
-            return writeln!(formatter, "no runs");
+            return writeln!(formatter, "no runs under way; one that has ended is looked into by its folder, such as runs/latest");
         }
         let header = ["pid", "state", "algorithm", "environment", "age", "env steps", "updates", "folder"];
         let mut table = Table::new(&header, &[1, 2, 3, 7], 0);

@@ -2,17 +2,15 @@
 //! finishing either after somebody else's death. Whoever comes next must leave the replay exact, with every transition
 //! there once and every slot in use.
 //!
-//! As in `replay_killed_at_every_instruction`: what a SIGKILL leaves behind at an instruction is what the segment holds
+//! As in `replay_at_every_instruction`: what a SIGKILL leaves behind at an instruction is what the segment holds
 //! there. `SHOAL_TEST_STATES` is how many states of the first death are looked at, out of all that it can leave.
 #![cfg(target_arch = "x86_64")]
 
-mod support;
-
+use crate::support::operations::{CAPACITY, CASES, Case, OLDER, SHORT_FLUSH, SURVIVOR, assert_works, inserted, of_life};
+use crate::support::traced::{Snapshot, Traced, report, sweep};
+use crate::support::{Run, count_from_environment, random};
 use shoal::replay::{Batch, Priority, leaderless};
 use shoal::sync::Ordering;
-use support::operations::{CAPACITY, CASES, Case, OLDER, SHORT_FLUSH, SURVIVOR, assert_works, inserted, of_life};
-use support::traced::{Snapshot, Traced, report, sweep};
-use support::{Run, count_from_environment, random};
 
 /// Repair as a participant does who finds deaths.
 fn repair_after_the_dead(run: &Run) -> Vec<usize> {
@@ -257,6 +255,6 @@ fn a_replay_that_was_emptied_fills_again_from_the_first_slot() {
     let mut replay = run.replay(0);
     assert_eq!(replay.flush(run.area(0)), 3);
     assert_eq!((replay.len(), inserted(&run)), (3, 3));
-    assert_eq!(of_life(&run.contents(), support::operations::FIRST_LIFE), [0, 1, 2]);
+    assert_eq!(of_life(&run.contents(), crate::support::operations::FIRST_LIFE), [0, 1, 2]);
     assert!((0..3).all(|slot| replay.store().word(slot).is_ready()), "{OLDER} were there before");
 }

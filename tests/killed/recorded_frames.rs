@@ -2,8 +2,9 @@
 //! afterwards is whole, and shows the frames that followed each other.
 #![cfg(target_arch = "x86_64")]
 
-mod support;
-
+use crate::support::recorded::{Recorded, stacked_environment};
+use crate::support::traced::{Traced, report, sweep};
+use crate::support::{random, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
@@ -15,9 +16,6 @@ use shoal::replay::{Batch, Replay, Sampler, StagingArea};
 use shoal::segment::Region;
 use shoal::sync::Ordering;
 use shoal::values::Values;
-use support::recorded::{Recorded, stacked_environment};
-use support::traced::{Traced, report, sweep};
-use support::{random, wait_until};
 
 const STACK: usize = 4;
 const ACTORS: usize = 2;
@@ -110,7 +108,7 @@ impl Acting<'_> {
 #[test]
 fn rows_of_stacked_frames_are_never_torn_however_often_their_actors_are_killed() {
     // 10^6 by hand: SHOAL_TEST_FRAME_ROWS=1000000, in release.
-    let wanted = support::count_from_environment("SHOAL_TEST_FRAME_ROWS", 20_000);
+    let wanted = crate::support::count_from_environment("SHOAL_TEST_FRAME_ROWS", 20_000);
     // So small that frames are overwritten all the time while the reader copies them, and fewer than the rows name, so that some vanish.
     let frames = Frames::new(42, 96, 80);
     let mut lives = 0;

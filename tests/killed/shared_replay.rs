@@ -1,11 +1,12 @@
 //! A shared replay whose participants stop, die, leave and empty it at the wrong moment.
 #![cfg(target_arch = "x86_64")]
 
-mod support;
-
 use std::fs::File;
 use std::time::Duration;
 
+use crate::support::shared::{CAPACITY, Shared, add, options, patience, update};
+use crate::support::traced::{Snapshot, Traced, sweep};
+use crate::support::{Run, Sizes, wait_until};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use shoal::replay::{SampleError, leaderless};
@@ -15,9 +16,6 @@ use shoal::segment::view::{load_bytes, store_bytes};
 use shoal::segment::{Region, system};
 use shoal::standalone::{Patience, Stale, Standalone, StandaloneError};
 use shoal::sync::{AtomicBool, Ordering};
-use support::shared::{CAPACITY, Shared, add, options, patience, update};
-use support::traced::{Snapshot, Traced, sweep};
-use support::{Run, Sizes, wait_until};
 
 /// A participant that stands still behind the gate, which it has closed to repair after another one.
 fn stopped_behind_the_gate(shared: &Shared) -> Traced {
@@ -57,7 +55,7 @@ fn whoever_meets_a_stopped_repairer_is_told_so_and_goes_on_once_it_does() {
     is_told(briefly(|patience| shared.held.update(&[0], None, &[2.0], Stale::Ignore, patience).map(|_| ())));
     let given_up = interrupted(|patience| shared.held.add(&[&number], 1, None, &[], patience, &mut Vec::new()));
     assert!(matches!(given_up, Err(StandaloneError::Interrupted)), "{given_up:?}");
-    assert_eq!(shared.held.inserted(), support::shared::OLDER as u64, "nothing was added");
+    assert_eq!(shared.held.inserted(), crate::support::shared::OLDER as u64, "nothing was added");
     repairer.finish();
     add(&shared.held, 100..103, &mut Vec::new());
     assert_eq!(shared.contents().keys().filter(|number| (100..103).contains(*number)).count(), 3);

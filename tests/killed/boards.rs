@@ -1,19 +1,17 @@
 //! What processes tell each other beside the replay, told by one that is killed after any single machine instruction: it is heard whole
 //! or not at all, and whoever takes the place of the dead one is heard again.
 //!
-//! As in `replay_killed_at_every_instruction`, a traced child takes one instruction at a time, and what a kill would leave is what the
+//! As in `replay_at_every_instruction`, a traced child takes one instruction at a time, and what a kill would leave is what the
 //! segment holds at that moment.
 #![cfg(target_arch = "x86_64")]
 
-mod support;
-
+use crate::support::traced::{Traced, report, sweep};
+use crate::support::{Run, Sizes};
 use shoal::metrics::{Metric, Share};
 use shoal::segment::membership::View;
 use shoal::segment::metrics::Report;
 use shoal::segment::processes::{Role, SlotState};
 use shoal::segment::scores::{EvaluationScore, Scores, TrainingScore};
-use support::traced::{Traced, report, sweep};
-use support::{Run, Sizes};
 
 const PARAMETERS: usize = 32;
 const METRICS: &[Metric] = &[Metric::sum("loss")];

@@ -8,12 +8,10 @@
 //! through its whole operation at each state that the first can leave.
 #![cfg(target_arch = "x86_64")]
 
-mod support;
-
+use crate::support::operations::{CAPACITY, CASES, Case, FIRST_LIFE, SHORT_FLUSH, SURVIVOR, inserted, of_life};
+use crate::support::traced::{Snapshot, report, sweep};
+use crate::support::{Identity, Run};
 use shoal::replay::{Batch, repair};
-use support::operations::{CAPACITY, CASES, Case, FIRST_LIFE, SHORT_FLUSH, SURVIVOR, inserted, of_life};
-use support::traced::{Snapshot, report, sweep};
-use support::{Identity, Run};
 
 /// Repair after the deaths of the processes in `dead`, as a supervisor does, and check that all is as it must be.
 fn repair_and_check(run: &Run, case: &Case, dead: &[usize], before: u64, what: &str) {
@@ -44,7 +42,7 @@ fn a_kill_after_any_instruction_of_any_operation_is_repaired() {
 
 #[test]
 fn real_kills_after_single_instructions_are_repaired_like_the_states_they_leave() {
-    let kills = support::count_from_environment("SHOAL_TEST_INSTRUCTION_KILLS", 25);
+    let kills = crate::support::count_from_environment("SHOAL_TEST_INSTRUCTION_KILLS", 25);
     for case in &CASES {
         let run = case.prepared();
         let before = inserted(&run);

@@ -3,12 +3,10 @@
 //! and every place can be taken again. One that lives is never repaired after, wherever it stands.
 #![cfg(target_arch = "x86_64")]
 
-mod support;
-
+use crate::support::shared::{CAPACITY, Shared, add, options, patience, update};
+use crate::support::traced::{Snapshot, Traced, report, sweep};
 use shoal::replay::{ReplayView, leaderless};
 use shoal::standalone::{FieldOptions, Standalone};
-use support::shared::{CAPACITY, Shared, add, options, patience, update};
-use support::traced::{Snapshot, Traced, report, sweep};
 
 /// Take `child` through its operation. Wherever it stands it is left alone while it lives, and its death there is
 /// repaired; then `added` of its own numbers are there at least, and all of them at most.

@@ -1,10 +1,11 @@
 //! Fragments of trajectories: whole, in order, each taken by one learner, whoever is killed.
 #![cfg(target_arch = "x86_64")]
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::recorded::{Recorded, stacked_environment};
+use crate::support::traced::{Traced, report, sweep};
+use crate::support::{random, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
@@ -16,9 +17,6 @@ use shoal::experience::{Choice, Experience, Fragments, Recorder, Reuse, Steps};
 use shoal::replay::{Batch, Replay, StagingArea};
 use shoal::sync::Ordering;
 use shoal::values::Values;
-use support::recorded::{Recorded, stacked_environment};
-use support::traced::{Traced, report, sweep};
-use support::{random, wait_until};
 
 const STACK: usize = 3;
 const SIDE: usize = 5;
@@ -185,7 +183,7 @@ fn fragments_that_were_overwritten_are_gone_and_those_after_them_are_taken_in_or
 
 #[test]
 fn several_learners_take_each_fragment_once_while_actors_and_learners_are_killed() {
-    let kills = support::count_from_environment("SHOAL_TEST_FRAGMENT_KILLS", 60);
+    let kills = crate::support::count_from_environment("SHOAL_TEST_FRAGMENT_KILLS", 60);
     let queue = queue(4_096);
     let (actors, learner) = ([0, 1], 2);
     queue.join(3);

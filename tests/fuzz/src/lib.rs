@@ -1,0 +1,38 @@
+//! What the targets share: a folder in memory, since the readers take files, and replays to read into.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use shoal::replay::{Element, Field, Schema};
+use shoal::segment::{Description, Layout, LayoutParameters, Segment};
+
+/// A folder of this process in memory.
+static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = PathBuf::from(format!("/dev/shm/shoal-fuzz-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder in memory");
+    folder
+});
+
+/// The folder of this process in memory. It is left behind, so that a finding can be looked at; `cargo xtask fuzz` removes it.
+pub fn folder() -> &'static Path {
+    &FOLDER
+}
+
+/// A file in the folder, with this content.
+pub fn file(name: &str, content: &[u8]) -> PathBuf {
+    let path = folder().join(name);
+    std::fs::write(&path, content).expect("room in memory");
+    path
+}
+
+/// Rows with a field of each kind of place in them.
+pub fn schema() -> Schema {
+    Schema::new(vec![Field::new("observation", Element::F32, 4), Field::new("action", Element::I32, 1)])
+}
+
+/// A replay of this process alone, for rows of [`schema`].
+pub fn segment() -> Segment {
+    let layout = Layout::new(LayoutParameters::of_rows(schema().words(), 64)).expect("a small layout");
+    let description = Description { fields: schema().describe(), ..Description::default() };
+    Segment::create_private(layout, &description).expect("memory")
+}

@@ -1,0 +1,77 @@
+//! Gives the readers of files, memory and messages anything at all, and looks for what they panic at.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::report::say;
+use crate::workspace;
+
+/// The programs in `tests/fuzz/src/bin`.
+pub(crate) const TARGETS: [&str; 8] =
+    ["configuration", "description", "handshake", "header", "manifest", "registry", "replay_file", "weights"];
+/// What makes the compiler tell the fuzzer of every branch and of every comparison; any compiler has it.
+const COVERAGE: [&str; 6] = [
+    "--cfg=fuzzing",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+];
+/// What a reader may take at most, for whatever it is given.
+const LIMITS: [&str; 3] = ["-rss_limit_mb=2048", "-malloc_limit_mb=512", "-timeout=10"];
+/// Name of the target that cargo would choose by itself: naming it keeps the flags from build scripts.
+const HOST: &str = "x86_64-unknown-linux-gnu";
+
+fn folder() -> PathBuf {
+    workspace::root().join("tests/fuzz")
+}
+
+/// Give each of `targets` so many inputs, or those that it has been given before and were of interest.
+pub(crate) fn fuzz(targets: &[String], runs: u64) -> Result<()> {
+    let folder = folder();
+    let mut build = workspace::cargo();
+    build.args(["build", "--release", "--target", HOST, "--manifest-path"]).arg(folder.join("Cargo.toml"));
+    build.env("RUSTFLAGS", COVERAGE.join(" "));
+    ensure!(build.status()?.success(), "the targets in {} could not be built", folder.display());
+    let targets: Vec<&str> = if targets.is_empty() { TARGETS.to_vec() } else { targets.iter().map(String::as_str).collect() };
+    let mut total = 0;
+    for target in targets {
+        let executed = run(&folder, target, runs);
+        remove_leftovers();
+        total += executed?;
+    }
+    say(format!("{total} inputs, and nothing panicked."));
+    Ok(())
+}
+
+fn run(folder: &Path, target: &str, runs: u64) -> Result<u64> {
+    let corpus = folder.join("corpus").join(target);
+    let found = folder.join("target/found/");
+    std::fs::create_dir_all(&corpus)?;
+    std::fs::create_dir_all(&found)?;
+    let mut command = Command::new(folder.join("target").join(HOST).join("release").join(target));
+    command.arg(&corpus).args(LIMITS).args(["-print_final_stats=1", "-verbosity=0"]);
+    command.arg(format!("-runs={runs}")).arg(format!("-artifact_prefix={}", found.display()));
+    let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().with_context(|| format!("`{target}` does not start"))?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        bail!("`{target}` does not bear every input; what it met lies in {}:\n{told}", found.display());
+    }
+    let number = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok()).unwrap_or(0);
+    let (executed, per_second) = (number("stat::number_of_executed_units:"), number("stat::average_exec_per_sec:"));
+    let kept = std::fs::read_dir(&corpus)?.count();
+    say(format!("{target:<16} {executed:>12} inputs, {per_second} per second, {kept} of interest"));
+    Ok(executed)
+}
+
+/// Remove what the targets have made in memory.
+fn remove_leftovers() {
+    let Ok(entries) = std::fs::read_dir("/dev/shm") else { return };
+    let left = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("shoal-fuzz-"));
+    for path in left.map(|entry| entry.path()) {
+        let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+    }
+}
