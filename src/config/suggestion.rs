@@ -7,7 +7,6 @@ use super::schema::TABLES;
 /// What other libraries call some of the keys.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("total_timesteps", "run.stop_env_steps"),
-    ("n_steps", "fragments.length_steps"),
     ("lr", "learner.learning_rate"),
     ("buffer_size", "replay.capacity"),
     ("learning_starts", "replay.min_size"),
