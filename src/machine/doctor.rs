@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::shared_memory::HugePages;
-use super::{Budget, Machine, PythonSurvey, readable_bytes};
+use super::{Budget, Host, Machine, PythonSurvey, readable_bytes};
 
 /// How good a fact is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -182,6 +182,9 @@ fn libtorch(machine: &Machine) -> Finding {
     let libtorch = &machine.software.libtorch;
     let version = libtorch.version.as_deref().unwrap_or("of unknown version");
     match (&libtorch.folder, libtorch.is_linked) {
+        (_, false) if Host::of_this_process().is_some() => {
+            Finding::ok("libtorch", "no part of the Python package: networks run on the native CPU engine".to_owned())
+        }
         (_, false) => Finding::warning(
             "libtorch",
             "this program was built without it: networks run on the native CPU engine alone".to_owned(),
