@@ -35,15 +35,16 @@ const fn package(name: &'static str, program: &'static str, arguments: &'static 
 }
 
 /// The cheap stages come first, so that a slip is told in seconds.
-const DEFINITIONS: [Definition; 15] = [
+const DEFINITIONS: [Definition; 16] = [
     stage("format", false, "fmt --all --check"),
     stage("example-format", false, "fmt --manifest-path examples/own_algorithm/Cargo.toml --check"),
     stage("lints-without-libtorch", false, "clippy --workspace --all-targets --no-default-features -- -D warnings"),
-    stage("tests-without-libtorch", false, "nextest run --no-fail-fast --workspace --no-default-features"),
+    stage("tests-without-libtorch", false, "nextest run --no-fail-fast --workspace --exclude shoal-models --no-default-features"),
+    // Every order of the protocol's accesses; nothing of libtorch is in it, and nothing of the library's features.
+    stage("models", false, "nextest run --no-fail-fast --package shoal-models --no-default-features"),
     // What is killed after every instruction are the instructions that the compiler chose, and a release has others.
     stage("kills-in-release", false, "nextest run --no-fail-fast --release --no-default-features --test killed"),
     stage("lints", true, "clippy --workspace --all-targets -- -D warnings"),
-    // The models know nothing of libtorch.
     stage("tests", true, "nextest run --no-fail-fast --workspace --exclude shoal-models"),
     package("package-format", "cargo", "fmt --check"),
     package("package-style", "ruff", "check ."),
