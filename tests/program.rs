@@ -75,10 +75,10 @@ fn a_key_typed_as_an_option_is_told_how_to_be_set() {
 }
 
 #[test]
-fn a_run_that_is_to_be_resumed_is_told_that_it_cannot_yet() {
+fn a_run_that_is_to_be_resumed_by_an_option_is_told_the_command() {
     for arguments in [&["--resume", "runs/latest"][..], &["configs/x.toml", "--resume"]] {
         let hint = refusal(arguments);
-        assert!(hint.contains("a run cannot be resumed yet"), "{hint}");
+        assert!(hint.contains("write: resume RUN"), "{hint}");
     }
 }
 
@@ -166,7 +166,7 @@ fn a_name_that_means_nothing_is_told_what_may_have_been_meant() {
     assert!(refusal("cartpol_ppo").contains("did you mean `cartpole_ppo`?"), "{}", refusal("cartpol_ppo"));
     assert!(refusal("zaxxon").contains("`shoal presets` lists them"), "{}", refusal("zaxxon"));
     let without = refusal("MountainCarContinuous-v0");
-    assert!(without.contains("no preset for MountainCarContinuous-v0") && without.contains("environment.id"), "{without}");
+    assert!(without.contains("no preset for MountainCarContinuous-v0") && without.contains("--set algorithm.name=ppo"), "{without}");
     assert!(refusal("configs/absent.toml").contains("cannot be read"), "{}", refusal("configs/absent.toml"));
 }
 

@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use run_support::{Supervised, segments_of, start};
+use serde_json::Value;
 use shoal::experience::Random;
 
 /// Longest life of a run: it is killed while it starts, while it learns, or in between.
@@ -45,6 +46,13 @@ fn runs_of_which_everything_was_killed_leave_nothing_once_another_has_started() 
         run.start_again(&[]);
         supervisors.push(run.pid());
     }
+    // Until it has a folder of its own, `latest` is that of the one before.
+    let (record, pid) = (run.run_folder().join("run.json"), run.pid());
+    let is_its_own = || -> Option<bool> {
+        let record: Value = serde_json::from_slice(&std::fs::read(&record).ok()?).ok()?;
+        Some(record["supervisor_pid"] == pid)
+    };
+    run.wait_until("its folder", || is_its_own() == Some(true));
     run.wait_for("updates", |line| line["updates"].as_u64() > Some(20));
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
