@@ -2,10 +2,39 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
+from . import errors, options  # noqa: F401 (a child of a fork need not import them)
 from ._native import Batch, Replay, SumTree, prepare
 
-# Else at first use, and a fork by another thread in the middle of it would leave the child waiting for its end.
-prepare()
-Mapping.register(Batch)
-
 __all__ = ["Batch", "Replay", "SumTree"]
+
+
+def _use_once():
+    """Have everything made that is made at first use.
+
+    Else a fork by another thread in the middle of that would leave the child waiting for its end.
+    """
+    prepare()
+    fields = {"value": "float32", "flag": "bool", "image": options.Frames((2, 2), stack=2)}
+    replay = Replay(4, fields, seed=1)
+    replay.add({"value": [1.0, 2.0], "flag": [True, False], "image": np.zeros((2, 2, 2, 2), np.uint8)}, [1.0, 2.0])
+    replay.add({"value": 1.0, "flag": True, "image": np.zeros((2, 2, 2), np.uint8)})
+    batch = replay.sample(2)
+    assert all(batch[name].shape[0] == 2 for name in fields)
+    assert batch.indices.shape == batch.generations.shape == batch.weights.shape == (2,)
+    replay.update_priorities(batch, [1.0, 1.0])
+    replay.update_priorities([0], [1.0])
+    replay.sample(2, out=batch)
+    replay.get([0])
+    replay.priorities([0])
+    replay.priorities()
+    replay.close()
+    tree = SumTree(2)
+    tree.update([0, 1], [1.0, 2.0])
+    tree.find([0.5])
+    tree.priorities()
+
+
+_use_once()
+Mapping.register(Batch)
