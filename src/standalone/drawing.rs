@@ -11,6 +11,7 @@ use super::participant::Participant;
 use super::patience::Patience;
 use super::{Standalone, StandaloneError, check_errors};
 use crate::replay::{Priority, Replay, Rows, SampleError, Unreadable, power};
+use crate::sync::Ordering;
 
 /// Looks at a transition that is being written before it counts as torn, and the pause before each but the first few: its
 /// writer may be waiting for a processor.
@@ -138,7 +139,11 @@ impl Standalone {
         let view = self.view();
         let tree = view.tree().ok_or(StandaloneError::NotPrioritized)?;
         match slots {
-            None => Ok((0..self.len()).map(|slot| tree.raw_priority(slot).to_f64()).collect()),
+            None => {
+                // Slots that somebody claimed and died before filling lie among the others.
+                let claimed = usize::try_from(self.control().claimed().load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+                Ok((0..claimed.min(self.slots())).map(|slot| tree.raw_priority(slot).to_f64()).collect())
+            }
             Some(slots) => slots.iter().map(|&index| Ok(tree.raw_priority(self.slot(index)?).to_f64())).collect(),
         }
     }
