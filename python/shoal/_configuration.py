@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import math
 import os
 import re
 import sys
@@ -20,10 +19,11 @@ def command_line(config, algorithm, changes):
         return _of_tables(config, tables)
     if isinstance(config, (str, os.PathLike)):
         return [os.fspath(config), *_changes(tables)], None
-    environment = {**_table_of(config), **tables.pop("environment", {})}
+    environment = {**_table_of(config), **tables.get("environment", {})}
+    name = environment.pop("id")
     if "name" not in tables.get("algorithm", {}):
-        raise TypeError(f"say which algorithm learns {environment['id']}: algorithm='ppo', for instance")
-    return _of_tables({"environment": environment, "algorithm": {"name": tables["algorithm"]["name"]}}, tables)
+        raise TypeError(f"say which algorithm learns {name}: algorithm='ppo', for instance")
+    return [name, *_changes({**tables, "environment": environment})], None
 
 
 def _of_tables(config, tables):
@@ -81,21 +81,21 @@ def _table_of(environment):
 
 def _changes(tables):
     """`--set` for every key. What is no table is left to the program, which says where it belongs."""
-    words = []
+    changes = []
     for name, table in tables.items():
-        changes = (
-            [f"{name}.{line}" for line in _assignments(table)]
-            if isinstance(table, Mapping)
-            else [f"{name}={_toml(table)}"]
-        )
-        words += [word for change in changes for word in ("--set", change)]
-    return words
+        is_table = isinstance(table, Mapping)
+        changes += [f"{name}.{line}" for line in _assignments(table)] if is_table else _assignments({name: table})
+    return [word for change in changes for word in ("--set", change)]
 
 
 def _assignments(table):
-    # The program takes the arguments of an environment as JSON.
-    is_json = {key: key == "keyword_arguments" and isinstance(value, Mapping) for key, value in table.items()}
-    return [f"{key}={_toml(json.dumps(value) if is_json[key] else value)}" for key, value in table.items()]
+    lines = []
+    for key, value in table.items():
+        if key == "keyword_arguments" and isinstance(value, Mapping):
+            # The program takes the arguments of an environment as JSON.
+            value = json.dumps(value)
+        lines.append(f"{key}={_toml(value)}")
+    return lines
 
 
 def _toml(value):
@@ -108,7 +108,7 @@ def _toml(value):
         case int():
             return int.__repr__(value)
         case float():
-            return str(float(value)) if math.isfinite(value) else str(float(value)).replace("infinity", "inf")
+            return float.__repr__(value)
         case str() | os.PathLike():
             return _quoted(os.fspath(value))
         case list() | tuple():

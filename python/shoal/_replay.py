@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from . import errors, options  # noqa: F401 (a child of a fork need not import them)
-from ._native import Batch, Replay, SumTree, prepare
+from ._native import Batch, Replay, SumTree
 
 __all__ = ["Batch", "Replay", "SumTree"]
 
@@ -15,11 +15,10 @@ def _use_once():
 
     Else a fork by another thread in the middle of that would leave the child waiting for its end.
     """
-    prepare()
     fields = {"value": "float32", "flag": "bool", "image": options.Frames((2, 2), stack=2)}
     replay = Replay(4, fields, seed=1)
     replay.add({"value": [1.0, 2.0], "flag": [True, False], "image": np.zeros((2, 2, 2, 2), np.uint8)}, [1.0, 2.0])
-    replay.add({"value": 1.0, "flag": True, "image": np.zeros((2, 2, 2), np.uint8)})
+    replay.add({"value": np.float32(1.0), "flag": True, "image": np.zeros((2, 2, 2), np.uint8)})
     batch = replay.sample(2)
     assert all(batch[name].shape[0] == 2 for name in fields)
     assert batch.indices.shape == batch.generations.shape == batch.weights.shape == (2,)

@@ -148,8 +148,9 @@ def evaluate(
 ) -> Evaluation:
     """Play whole episodes with the best actions that the policy knows.
 
-    `policy` is a :class:`Policy`, a :class:`~shoal.Run` or the path of either. `environment` is the one that it was trained in unless it is said: its
-    id, or an environment of Gymnasium, which is stepped here and must show what the policy observes.
+    `policy` is a :class:`Policy`, a :class:`~shoal.Run` or the path of either. `environment` is the one that it was
+    trained in unless it is said: its id, or an environment of Gymnasium, which is stepped here and must show what the
+    policy observes.
     """
     if episodes < 1:
         raise ValueError(f"at least one episode, not {episodes}")

@@ -103,9 +103,9 @@ class Run:
         self._reader.start()
         #: Process id of the supervisor: what `shoal attach` and `shoal inspect` take.
         self.pid: int = self._process.pid
-        #: The folder with all that the run writes.
         _runs.add(self)
         try:
+            #: The folder with all that the run writes.
             self.folder: Path = self._found()
         except BaseException:
             self.stop()
@@ -152,7 +152,8 @@ class Run:
         self._close()
         # 128 and more: a signal has asked it to end, and it has.
         if 0 < self._process.returncode < 128:
-            raise RunError(self._last_words())
+            why = f"{self.reason} (all that it said is in {self.folder / 'run.log'})"
+            raise RunError(why if self.reason else self._last_words())
         if self._process.returncode < 0:
             raise RunError(f"the supervisor was killed by {signal.Signals(-self._process.returncode).name}")
         return self
@@ -216,9 +217,6 @@ class Run:
             time.sleep(_LOOK_S)
 
     def _last_words(self):
-        with contextlib.suppress(OSError, AttributeError, ValueError):
-            if self.reason is not None:
-                return f"{self.reason} (all that it said is in {self.folder / 'run.log'})"
         lines = self.text.strip().splitlines()
         start = next((index for index, line in enumerate(lines) if line.startswith("error: ")), max(len(lines) - 10, 0))
         return "\n".join(lines[start:]).removeprefix("error: ") or "the supervisor has said nothing"

@@ -6,7 +6,6 @@
 use std::cell::Cell;
 
 use bytemuck::{Pod, cast_slice_mut};
-use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -149,15 +148,6 @@ fn number<'py>(value: &Bound<'py, PyAny>, element: Element) -> Option<Input<'py>
         _ => None,
     }?;
     Some(Input::Number(bytes, length))
-}
-
-/// Make what is made once: the ways into NumPy.
-#[pyfunction]
-pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
-    let array = PyArray1::<i64>::zeros(py, 1, false);
-    array.try_readonly()?;
-    let scalar = array.call_method0("sum")?;
-    Input::of(&scalar, Element::I64, "a number").map(|_| ())
 }
 
 /// The class of NumPy's scalars.

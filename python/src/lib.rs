@@ -22,11 +22,9 @@ mod _native {
     #[pymodule_export]
     use super::batch::Batch;
     #[pymodule_export]
-    use super::input::prepare;
-    #[pymodule_export]
     use super::policy::{Policy, statistics};
     #[pymodule_export]
-    use super::program::{default_variables, presets, run_folder, run_program, settle};
+    use super::program::{default_variables, run_folder, run_program, settle};
     #[pymodule_export]
     use super::replay::Replay;
     #[pymodule_export]

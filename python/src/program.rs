@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use shoal::machine::{Host, Python as Interpreter};
-use shoal::presets::Listing;
 use shoal::rendezvous::{Registry, RunState};
 use shoal::segment::system;
 
@@ -28,12 +27,6 @@ pub(crate) fn run_program(py: Python<'_>, typed: Vec<OsString>) -> u8 {
 #[pyfunction]
 pub(crate) fn default_variables() -> [(&'static str, &'static str); 5] {
     Interpreter::default_variables()
-}
-
-/// The presets, as JSON.
-#[pyfunction]
-pub(crate) fn presets() -> String {
-    serde_json::to_string(&Listing::of_all()).expect("names and numbers")
 }
 
 /// The folder of the run that the supervisor `pid` has announced.

@@ -111,7 +111,7 @@ impl Environments {
 
     /// Whether `id` looks like that of an environment, by a name that is known or a prefix.
     pub fn may_have(&self, id: &str) -> bool {
-        self.names().any(|name| name == id) || id.starts_with("mujoco:") || PREFIXES.iter().any(|(prefix, _)| id.starts_with(prefix))
+        self.names().any(|name| name == id) || id.starts_with(mujoco::PREFIX) || PREFIXES.iter().any(|(prefix, _)| id.starts_with(prefix))
     }
 
     /// Know one more. Whether it may have that id is for the catalogue to say.

@@ -22,14 +22,28 @@ pub(crate) fn end(work: impl FnOnce() -> Result<Code, anyhow::Error>) -> Code {
 
 /// The error with its causes, without those that it has told itself.
 fn told(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.contains(&cause) {
-        true => told,
-        false if told.is_empty() => cause,
-        false => format!("{told}: {cause}"),
-    })
+    let mut told = String::new();
+    for cause in error.chain().map(ToString::to_string).filter(|cause| !cause.is_empty()) {
+        if !told.contains(&cause) {
+            let colon = if told.is_empty() { "" } else { ": " };
+            told.push_str(&format!("{colon}{cause}"));
+        }
+    }
+    told
 }
 
 /// A line on standard error.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_that_an_error_tells_itself_is_told_once() {
+        let error = anyhow::anyhow!("the disk is full").context("cannot write a: the disk is full").context("no checkpoint");
+        assert_eq!(told(&error), "no checkpoint: cannot write a: the disk is full");
+    }
 }

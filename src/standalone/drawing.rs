@@ -140,7 +140,7 @@ impl Standalone {
         let tree = view.tree().ok_or(StandaloneError::NotPrioritized)?;
         match slots {
             None => {
-                // Slots that somebody claimed and died before filling lie among the others.
+                // Not of as many slots as there are transitions: who died or was forked after a claim has left slots unfilled before others.
                 let claimed = usize::try_from(self.control().claimed().load(Ordering::Relaxed)).unwrap_or(usize::MAX);
                 Ok((0..claimed.min(self.slots())).map(|slot| tree.raw_priority(slot).to_f64()).collect())
             }

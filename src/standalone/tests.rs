@@ -126,3 +126,13 @@ fn a_tree_is_whole_after_a_panic_of_whoever_changed_it() {
     tree.update(&[0], &[2.0]).unwrap();
     assert_eq!(tree.total(), tree.priorities(None).unwrap().iter().sum::<f64>());
 }
+
+#[test]
+fn slots_that_were_claimed_and_never_filled_hide_no_priorities() {
+    let replay = filled(false);
+    // As a fork in the middle of another thread's insert leaves it.
+    replay.control().claimed().fetch_add(ROWS as u64, Ordering::Relaxed);
+    add(&replay, &[0; 4 * ROWS], ROWS);
+    let priorities = replay.priorities(None).unwrap();
+    assert_eq!(priorities.iter().sum::<f64>(), replay.total_priority());
+}

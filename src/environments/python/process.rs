@@ -23,10 +23,10 @@ pub fn become_ready(request: &EnvironmentRequest) -> Result<(), EnvironmentError
     if !request.needs_python() {
         return Ok(());
     }
-    let prepared = Python::of_this_process().map_err(interpreter)?;
     if Host::of_this_process().is_some() {
         return Python::find(&request.python).map(|_| ()).map_err(interpreter);
     }
+    let prepared = Python::of_this_process().map_err(interpreter)?;
     if prepared.is_some_and(|python| python.answers(&request.python)) {
         return Ok(());
     }
