@@ -44,7 +44,9 @@ def end_with_input():
 
     The kernel sends the signal, so no thread has to wait for it.
     """
+    # Whoever started this process may ignore the signal, or hold it back.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(0, fcntl.F_SETSIG, signal.SIGINT)
     fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)

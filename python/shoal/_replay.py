@@ -20,8 +20,7 @@ def _use_once():
     replay.add({"value": [1.0, 2.0], "flag": [True, False], "image": np.zeros((2, 2, 2, 2), np.uint8)}, [1.0, 2.0])
     replay.add({"value": np.float32(1.0), "flag": True, "image": np.zeros((2, 2, 2), np.uint8)})
     batch = replay.sample(2)
-    assert all(batch[name].shape[0] == 2 for name in fields)
-    assert batch.indices.shape == batch.generations.shape == batch.weights.shape == (2,)
+    _ = [batch[name] for name in fields], batch.indices, batch.generations, batch.weights
     replay.update_priorities(batch, [1.0, 1.0])
     replay.update_priorities([0], [1.0])
     replay.sample(2, out=batch)

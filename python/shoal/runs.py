@@ -1,5 +1,6 @@
 """Training from Python. A run is a process of its own, with its own children; this module starts it and looks at it."""
 
+import atexit
 import contextlib
 import json
 import os
@@ -98,13 +99,17 @@ class Run:
 
     def __init__(self, arguments: list[str], quiet: bool) -> None:
         self._text = bytearray()
-        self._process, self._source = _started(["train", *arguments])
-        self._reader = threading.Thread(target=self._read, args=(quiet,), name="shoal-run", daemon=True)
-        self._reader.start()
-        #: Process id of the supervisor: what `shoal attach` and `shoal inspect` take.
-        self.pid: int = self._process.pid
-        _runs.add(self)
+        self._quiet = quiet
+        self._is_ours = True
+        self._reader = threading.Thread(target=self._read, name="shoal-run", daemon=True)
+        # A fork between the start and the note of it would leave a child that keeps the run alive.
+        with _forks:
+            self._process, self._source = _started(["train", *arguments])
+            _runs.add(self)
         try:
+            self._reader.start()
+            #: Process id of the supervisor: what `shoal attach` and `shoal inspect` take.
+            self.pid: int = self._process.pid
             #: The folder with all that the run writes.
             self.folder: Path = self._found()
         except BaseException:
@@ -118,7 +123,7 @@ class Run:
     @property
     def is_running(self) -> bool:
         """Whether the supervisor lives."""
-        return self._process.poll() is None
+        return self._process.poll() is None if self._is_ours else _native.run_folder(self.pid) is not None
 
     @property
     def text(self) -> str:
@@ -133,15 +138,16 @@ class Run:
     @property
     def reason(self) -> str | None:
         """Why the run ended: `solved`, `step limit`, `interrupted` ...; `None` as long as it goes on, or if it was killed."""
-        return (self.record["finished"] or {}).get("reason")
+        return (self.record.get("finished") or {}).get("reason")
 
     @property
     def summary(self) -> dict[str, Any] | None:
         """The figures of the closing report; `None` as long as the run goes on, or if it was killed."""
-        return (self.record["finished"] or {}).get("summary")
+        return (self.record.get("finished") or {}).get("summary")
 
     def wait(self, timeout: float | None = None) -> "Run":
         """Wait for the end and return this run. `TimeoutError` after `timeout` seconds; Ctrl+C stops the run, and is raised again."""
+        self._refuse_unless_ours()
         try:
             self._process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -152,14 +158,14 @@ class Run:
         self._close()
         # 128 and more: a signal has asked it to end, and it has.
         if 0 < self._process.returncode < 128:
-            why = f"{self.reason} (all that it said is in {self.folder / 'run.log'})"
-            raise RunError(why if self.reason else self._last_words())
+            raise RunError(self._why())
         if self._process.returncode < 0:
             raise RunError(f"the supervisor was killed by {signal.Signals(-self._process.returncode).name}")
         return self
 
     def stop(self) -> "Run":
         """Ask the run to end, as Ctrl+C does, and wait until its weights are saved. Returns this run."""
+        self._refuse_unless_ours()
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGINT)
         self._process.wait()
@@ -216,12 +222,23 @@ class Run:
                 raise RunError(self._last_words())
             time.sleep(_LOOK_S)
 
+    def _refuse_unless_ours(self):
+        if not self._is_ours:
+            raise RunError(f"the run of supervisor {self.pid} is another process's: this one was forked by that")
+
+    def _why(self):
+        """Why the run failed."""
+        with contextlib.suppress(OSError, ValueError):
+            if self.reason is not None:
+                return f"{self.reason} (all that it said is in {self.folder / 'run.log'})"
+        return self._last_words()
+
     def _last_words(self):
         lines = self.text.strip().splitlines()
         start = next((index for index, line in enumerate(lines) if line.startswith("error: ")), max(len(lines) - 10, 0))
         return "\n".join(lines[start:]).removeprefix("error: ") or "the supervisor has said nothing"
 
-    def _read(self, quiet):
+    def _read(self):
         """Keep what the supervisor says, and show it. Ends when nobody can say anything more."""
         with self._source:
             while True:
@@ -232,29 +249,44 @@ class Run:
                 if not piece:
                     return
                 self._text += piece
-                if not quiet:
-                    sys.stderr.write(piece.decode(errors="replace"))
-                    sys.stderr.flush()
+                if not self._quiet:
+                    try:
+                        sys.stderr.write(piece.decode(errors="replace"))
+                        sys.stderr.flush()
+                    except Exception:  # noqa: BLE001 (whoever cannot be shown it loses nothing else by that)
+                        self._quiet = True
 
     def _close(self):
         self._process.stdin.close()
-        self._reader.join(_LAST_WORDS_S)
+        if self._reader.ident is not None:
+            self._reader.join(_LAST_WORDS_S)
 
     def _let_go(self):
         """In a child of a fork: the run is the parent's, and ends with that."""
+        self._is_ours = False
         self._process.stdin.close()
         self._source.close()
 
 
 _runs: "weakref.WeakSet[Run]" = weakref.WeakSet()
+# Held while a run is started, and by whoever forks.
+_forks = threading.RLock()
 
 
 def _let_go_of_runs():
+    _forks.release()
     for run in list(_runs):
         run._let_go()
 
 
-os.register_at_fork(after_in_child=_let_go_of_runs)
+def _be_quiet():
+    """A thread that writes while the interpreter ends would end it with an error."""
+    for run in list(_runs):
+        run._quiet = True
+
+
+os.register_at_fork(before=_forks.acquire, after_in_parent=_forks.release, after_in_child=_let_go_of_runs)
+atexit.register(_be_quiet)
 
 
 class Metrics:
@@ -307,6 +339,8 @@ def _started(arguments):
     environment = {**os.environ, "SHOAL_ENDS_WITH_STDIN": "1"}
     # In a group of its own, so that Ctrl+C reaches it once: through `wait`.
     settings = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "env": environment, "process_group": 0}
+    # Without buffers, whose locks a fork could copy.
+    settings["bufsize"] = 0
     if not sys.stderr.isatty():
         process = subprocess.Popen(command, stderr=subprocess.PIPE, **settings)
         return process, process.stderr

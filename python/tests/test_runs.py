@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 import tomllib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -278,3 +279,38 @@ def test_dictionaries_that_are_observed_are_flattened_as_the_run_saw_them(folder
         policy({"a": np.zeros(2)})
     with pytest.raises(ValueError, match="at least one"):
         shoal.evaluate(policy, task.Corridor(), episodes=0)
+
+
+def test_a_run_is_stopped_by_a_program_that_holds_signals_back(folder):  # noqa: F811
+    code = """
+import signal, shoal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+print(shoal.start("cartpole_dqn", run={"stop_eval_return": "none"}, quiet=True).stop().reason)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
+    )
+    assert result.stdout == "interrupted\n", result.stderr
+
+
+def test_a_run_goes_on_though_nobody_can_be_shown_what_it_says(folder, monkeypatch):  # noqa: F811
+    def fail(_=None):
+        raise ValueError("I/O operation on closed file")
+
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=fail, flush=fail, isatty=bool))
+    assert shoal.train("cartpole_dqn", run=SHORT).reason == "step limit"
+
+
+def test_the_child_of_a_fork_sees_the_run_and_does_not_end_it(folder):  # noqa: F811
+    run = shoal.start("cartpole_dqn", run=ENDLESS, quiet=True)
+    child = os.fork()
+    if child == 0:
+        try:
+            assert run.is_running
+            with pytest.raises(shoal.RunError, match="another process"):
+                run.stop()
+            os._exit(0)
+        except BaseException:  # noqa: BLE001 (told to the parent by the exit status)
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert run.is_running and run.stop().reason == "interrupted"

@@ -1,5 +1,7 @@
 //! Takes the replay's content out, row by row, and puts it back: what a saved replay is made of.
 
+use std::cell::Cell;
+
 use serde::{Deserialize, Serialize};
 
 use super::schema::Schema;
@@ -88,18 +90,23 @@ impl ReplayView<'_> {
 /// A replay that nobody else uses yet, to be filled with what was saved.
 pub struct Restoring<'a> {
     view: ReplayView<'a>,
+    /// Behind the last slot that was filled.
+    filled: Cell<u64>,
 }
 
 impl<'a> Restoring<'a> {
     /// The replay in `segment`, whose rows follow `schema`.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
-        Self { view: ReplayView::new(segment, schema) }
+        Self { view: ReplayView::new(segment, schema), filled: Cell::new(0) }
     }
 
     /// Put a transition back. To be followed by [`Self::put_counts`].
     /// `false` when the slot is none of this replay's.
     pub fn put_transition(&self, record: &Record, words: &[u64]) -> bool {
         let placed = put(self.view.store(), record, words);
+        if placed {
+            self.filled.set(self.filled.get().max(record.slot + 1));
+        }
         // The leaf of what was taken is nobody's, as that of an empty slot.
         if placed
             && record.priority != Record::TAKEN
@@ -119,7 +126,8 @@ impl<'a> Restoring<'a> {
     pub fn put_counts(&self, counts: &Counts) {
         let control = self.view.control;
         for (word, value) in [
-            (control.claimed(), counts.claimed),
+            // While it was saved, others may have filled slots that the counts do not know of.
+            (control.claimed(), counts.claimed.max(self.filled.get())),
             (control.inserted(), counts.inserted),
             (control.sampled(), counts.sampled),
             (control.largest_priority(), counts.largest_priority),

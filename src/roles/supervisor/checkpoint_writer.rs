@@ -168,11 +168,12 @@ impl CheckpointWriter {
         Some(outcome.try_recv().unwrap_or_else(|_| killed()))
     }
 
-    /// Give up the one under way: a later one is about to have all that it would.
+    /// Give up the one under way: a later one is about to have all that it would, or nobody may go on from what is there.
     pub(super) fn abandon(&mut self) {
         if let Some(Writing { pid, .. }) = self.writing.take() {
             let _ = kill(pid, Signal::SIGKILL);
             let _ = waitpid(pid, None);
+            self.checkpoints.remove_partial();
         }
     }
 

@@ -363,8 +363,9 @@ impl Session {
         }
     }
 
-    /// Let nobody train on a tree that is known to be wrong.
+    /// Let nobody train on a tree that is known to be wrong, nor go on from it.
     fn poison(&mut self) {
+        self.checkpoints.abandon();
         self.segment.control().set_run_state(RunState::Poisoned);
         self.reason = Some(StopReason::Failed("the sum tree failed its audit after a repair: this is a bug in Shoal".into()));
     }
@@ -536,6 +537,8 @@ impl Session {
             self.notice_checkpoint();
             self.observe();
         }
+        // A death on the way out may have cost the tree.
+        let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
         self.receive_evaluations();
         let saved = weights::save_last(&self.prepared, &self.segment, &mut self.sinks);
         if let Some(version) = self.unsaved_best {

@@ -19,6 +19,10 @@ impl Session {
     /// Have a checkpoint written when it is time for one, and say what became of the last.
     pub(super) fn keep_checkpoints(&mut self) {
         self.notice_checkpoint();
+        if self.segment.control().run_state() == RunState::Poisoned {
+            // Nobody may go on from what is there.
+            return;
+        }
         if let Some(due) = self.checkpoints.is_due(self.segment.control()) {
             let incarnation = match due {
                 Due::AsTimePasses => None,
@@ -62,10 +66,6 @@ impl Session {
     /// After everybody has left: nothing changes any more. A run that could not go on would not from here either.
     pub(super) fn write_last_checkpoint(&mut self, reason: &StopReason) {
         if !self.checkpoints.is_enabled() || matches!(reason, StopReason::Failed(_)) {
-            if self.segment.control().run_state() == RunState::Poisoned {
-                // Nobody may go on from what is there.
-                self.checkpoints.abandon();
-            }
             // No later one will be there.
             if let Some(ended) = self.checkpoints.wait() {
                 self.report_checkpoint(&ended);
