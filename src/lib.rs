@@ -20,6 +20,7 @@ pub mod algorithms;
 pub mod catalogue;
 pub mod checkpoint;
 pub mod config;
+pub mod dashboard;
 pub mod environments;
 pub mod experience;
 pub mod machine;

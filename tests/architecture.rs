@@ -14,7 +14,7 @@ use source::Source;
 
 /// Who may import whom: a folder or file directly below `src`, and the others that it may name.
 /// `roles` and `lib.rs` may name all of them.
-const MAY_IMPORT: [(&str, &[&str]); 20] = [
+const MAY_IMPORT: [(&str, &[&str]); 21] = [
     ("sync", &[]),
     ("metrics", &[]),
     ("values", &[]),
@@ -32,9 +32,13 @@ const MAY_IMPORT: [(&str, &[&str]); 20] = [
     ("telemetry", &["metrics", "config", "machine"]),
     ("presets", &["config", "telemetry"]),
     ("seeds", &["segment", "telemetry"]),
+    ("dashboard", &["config", "machine", "rendezvous", "roles", "segment", "telemetry"]),
     ("catalogue", &["algorithms", "environments", "config", "values"]),
     ("prelude", &["algorithms", "catalogue", "config", "environments", "experience", "metrics", "networks", "replay", "values"]),
-    ("program", &["catalogue", "config", "environments", "machine", "presets", "rendezvous", "roles", "seeds", "segment", "telemetry"]),
+    (
+        "program",
+        &["catalogue", "config", "dashboard", "environments", "machine", "presets", "rendezvous", "roles", "seeds", "segment", "telemetry"],
+    ),
 ];
 
 /// What the roles share. A role may name these and what `roles/mod.rs` defines.

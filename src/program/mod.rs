@@ -21,6 +21,7 @@
 //! The only room that parses arguments; nothing in the library uses it.
 
 mod attach;
+mod dashboard;
 mod doctor;
 mod end;
 mod evaluate;
@@ -42,7 +43,7 @@ use self::end::{Code, SUCCESS};
 use crate::catalogue::{Catalogue, CatalogueError};
 use crate::presets::Listing;
 
-pub use single::{attach, evaluate, inspect, supervisor};
+pub use single::{attach, dashboard, evaluate, inspect, supervisor};
 
 /// Deep reinforcement learning that uses a whole Linux machine.
 #[derive(Parser)]
@@ -62,6 +63,8 @@ enum Command {
     Attach(attach::Attach),
     /// List this user's runs, or look into one of them without disturbing it.
     Inspect(inspect::Inspect),
+    /// Show this user's runs in a browser, those under way and those that have ended, without disturbing any.
+    Dashboard(dashboard::ShowDashboard),
     /// Play a saved policy, greedily, and print the mean return with its standard deviation and 95 % confidence interval.
     Evaluate(evaluate::Evaluate),
     /// Print what the machine offers, what is missing, and the commands that fix it.
@@ -100,6 +103,7 @@ fn run(typed: &[OsString], catalogue: &Catalogue) -> Result<Code, anyhow::Error>
         Command::Resume(command) => command.run(catalogue),
         Command::Attach(command) => command.run(catalogue),
         Command::Inspect(command) => command.run(),
+        Command::Dashboard(command) => command.run(),
         Command::Evaluate(command) => command.run(catalogue),
         Command::Doctor(command) => command.run(),
         Command::Presets { json } => print::print(&Listing::of_all(), json).map(|()| SUCCESS),

@@ -56,6 +56,14 @@ struct InspectProgram {
     command: super::inspect::Inspect,
 }
 
+/// Show this user's runs in a browser, those under way and those that have ended, without disturbing any.
+#[derive(Parser)]
+#[command(version)]
+struct DashboardProgram {
+    #[command(flatten)]
+    command: super::dashboard::ShowDashboard,
+}
+
 /// Play a saved policy, greedily, and print the mean return with its standard deviation and 95 % confidence interval.
 #[derive(Parser)]
 #[command(version)]
@@ -77,6 +85,11 @@ pub fn attach() -> ExitCode {
 /// The program `inspect`.
 pub fn inspect() -> ExitCode {
     end(|| InspectProgram::parse().command.run()).into()
+}
+
+/// The program `dashboard`.
+pub fn dashboard() -> ExitCode {
+    end(|| DashboardProgram::parse().command.run()).into()
 }
 
 /// The program `evaluate`.

@@ -3,7 +3,7 @@
 //! JSON has no infinities and no NaN: such numbers are written as `null`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::append::AppendFile;
 use super::evaluation::Statistics;
 use super::{EvaluatedWeights, Evaluation, EvaluationKind, TelemetryError};
+
+/// More than any line has.
+const LONGEST_LINE_BYTES: u64 = 64 << 10;
 
 /// A file of JSON objects, one per line and per `write(2)`.
 #[derive(Debug)]
@@ -51,6 +54,17 @@ impl JsonLines {
 pub fn read<T: DeserializeOwned>(path: &Path) -> impl Iterator<Item = T> + use<T> {
     let lines = File::open(path).ok().map(|file| BufReader::new(file).lines());
     lines.into_iter().flatten().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok())
+}
+
+/// The last object in a file, however long that is; none if it cannot be read or ends with no such object.
+pub fn last<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    let mut file = File::open(path).ok()?;
+    let length_bytes = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length_bytes.saturating_sub(LONGEST_LINE_BYTES))).ok()?;
+    let mut end = Vec::new();
+    file.read_to_end(&mut end).ok()?;
+    let mut lines = end.rsplit(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    serde_json::from_slice(lines.next()?).ok()
 }
 
 /// One line of `evaluations.jsonl`.

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use super::Snapshot;
 
-/// Remembers counters for a while and replaces a snapshot's rates by means over that time.
+/// Remembers snapshots for a while and replaces a snapshot's rates by means over that time.
 #[derive(Debug)]
 pub(super) struct Pace {
     window_s: f64,
-    moments: VecDeque<(f64, u64, u64)>,
+    moments: VecDeque<Snapshot>,
 }
 
 impl Pace {
@@ -17,22 +17,14 @@ impl Pace {
         Self { window_s, moments: VecDeque::new() }
     }
 
-    /// The snapshot, with both rates as means over the window; the first call leaves them as they are.
+    /// The snapshot, with all rates as means over the window; the first call leaves them as they are.
     pub(super) fn steady(&mut self, snapshot: &Snapshot) -> Snapshot {
-        let mut steady = snapshot.clone();
         // The oldest moment kept is the newest one that lies outside the window, so that the mean spans all of it.
-        while self.moments.get(1).is_some_and(|&(wall_s, ..)| snapshot.wall_s - wall_s >= self.window_s) {
+        while self.moments.get(1).is_some_and(|moment| snapshot.wall_s - moment.wall_s >= self.window_s) {
             self.moments.pop_front();
         }
-        if let Some(&(wall_s, env_steps, updates)) = self.moments.front() {
-            let elapsed_s = snapshot.wall_s - wall_s;
-            if elapsed_s > 0.0 {
-                steady.env_steps_per_s = snapshot.env_steps.saturating_sub(env_steps) as f64 / elapsed_s;
-                steady.updates_per_s = snapshot.updates.saturating_sub(updates) as f64 / elapsed_s;
-            }
-        }
-        self.moments.push_back((snapshot.wall_s, snapshot.env_steps, snapshot.updates));
-        steady
+        self.moments.push_back(snapshot.clone());
+        snapshot.clone().with_rates_since(&self.moments[0])
     }
 }
 

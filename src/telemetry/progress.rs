@@ -42,9 +42,8 @@ impl Progress {
 
     /// Replaces the live line by a last plain line that stays. Its rates are those of the whole training.
     pub fn finish(&mut self, snapshot: &Snapshot) {
-        let [env_steps_per_s, updates_per_s] = [snapshot.env_steps, snapshot.updates].map(|count| snapshot.per_training_second(count));
         self.console.clear_line();
-        self.console.print(&plain_line(&Snapshot { env_steps_per_s, updates_per_s, ..snapshot.clone() }));
+        self.console.print(&plain_line(&snapshot.clone().with_rates_of_training()));
     }
 
     fn observe(&mut self, snapshot: &Snapshot) -> Snapshot {

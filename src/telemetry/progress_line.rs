@@ -83,6 +83,12 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
     }
     pieces.push(piece(9, format!("{} steps/s", short(snapshot.env_steps_per_s))));
     pieces.push(piece(4, format!("{} updates/s", short(snapshot.updates_per_s))));
+    if snapshot.sampled_per_s > 0.0 {
+        pieces.push(piece(1, format!("{} samples/s", short(snapshot.sampled_per_s))));
+    }
+    if snapshot.cores_used > 0.0 {
+        pieces.push(piece(1, format!("{:.1} cores", snapshot.cores_used)));
+    }
     pieces.push(piece(3, format!("policy lag {}", short(snapshot.policy_lag_mean))));
     let fill = ratio(snapshot.replay_size as f64, snapshot.replay_capacity as f64);
     pieces.push(piece(2, format!("replay {:.0}%", fill * 100.0)));
@@ -145,6 +151,8 @@ mod tests {
             stop_env_steps: 500_000,
             env_steps_per_s: 8421.0,
             updates_per_s: 262.4,
+            sampled_per_s: 67_174.0,
+            cores_used: 1.86,
             train_return_mean: Some(187.34),
             eval_return_mean: Some(412.0),
             best_eval_return: Some(431.0),
@@ -164,9 +172,9 @@ mod tests {
     #[test]
     fn a_wide_terminal_shows_everything() {
         assert_eq!(
-            live_line(&snapshot(), Some(21.0), plain(180)),
+            live_line(&snapshot(), Some(21.0), plain(208)),
             "#####################---  89%  212k/500k steps  eval 412.0 (best confirmed 431.0, target 475.0)  train 187.3  8.42k steps/s  \
-             262 updates/s  policy lag 12.3  replay 21%  ETA <0:27"
+             262 updates/s  67.2k samples/s  1.9 cores  policy lag 12.3  replay 21%  ETA <0:27"
         );
     }
 
@@ -223,8 +231,8 @@ mod tests {
     fn the_plain_line_leaves_nothing_out() {
         assert_eq!(
             plain_line(&snapshot()),
-            "[0:25] 212k/500k steps, eval 412.0 (best confirmed 431.0, target 475.0), train 187.3, 8.42k steps/s, 262 updates/s, policy lag 12.3, \
-             replay 21%, ETA <0:27"
+            "[0:25] 212k/500k steps, eval 412.0 (best confirmed 431.0, target 475.0), train 187.3, 8.42k steps/s, 262 updates/s, \
+             67.2k samples/s, 1.9 cores, policy lag 12.3, replay 21%, ETA <0:27"
         );
         assert_eq!(plain_line(&Snapshot::default()), "[0:00] 0/0 steps, 0 steps/s, 0 updates/s, policy lag 0, replay 0%");
     }

@@ -4,13 +4,14 @@
 //! not known yet is left out.
 
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::Shares;
 use crate::metrics::Tally;
 
 /// Totals and rates of a run; counters are summed over the processes, dead ones included.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Snapshot {
     /// Seconds since the supervisor started.
     pub wall_s: f64,
@@ -47,6 +48,10 @@ pub struct Snapshot {
     pub env_steps_per_s: f64,
     /// Updates per second since the last snapshot.
     pub updates_per_s: f64,
+    /// Transitions per second that learners drew since the last snapshot: the update frame rate, updates times their batch.
+    pub sampled_per_s: f64,
+    /// Cores that the run's processes computed on since the last snapshot, on average.
+    pub cores_used: f64,
     /// Mean return of the last training episodes (up to 100), with exploration; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub train_return_mean: Option<f64>,
@@ -75,7 +80,8 @@ pub struct Snapshot {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_eval_return: Option<f64>,
     /// What the algorithm's metrics say.
-    #[serde(flatten)]
+    /// A line that is read back has none.
+    #[serde(flatten, skip_deserializing)]
     pub metrics: Metrics,
     /// Exploration rate now (DQN, global exploration).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,6 +117,39 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// The same moment with rates that are means since `before`, if time has passed since then.
+    pub fn with_rates_since(self, before: &Self) -> Self {
+        let elapsed_s = self.wall_s - before.wall_s;
+        if elapsed_s <= 0.0 {
+            return self;
+        }
+        let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_s;
+        Self {
+            env_steps_per_s: rate(self.env_steps, before.env_steps),
+            updates_per_s: rate(self.updates, before.updates),
+            sampled_per_s: rate(self.sampled, before.sampled),
+            cores_used: (self.processor_s() - before.processor_s()).max(0.0) / elapsed_s,
+            ..self
+        }
+    }
+
+    /// The same moment with rates that are means over the whole training.
+    pub fn with_rates_of_training(self) -> Self {
+        let cores_used = if self.training_s > 0.0 { self.processor_s() / self.training_s } else { 0.0 };
+        Self {
+            env_steps_per_s: self.per_training_second(self.env_steps),
+            updates_per_s: self.per_training_second(self.updates),
+            sampled_per_s: self.per_training_second(self.sampled),
+            cores_used,
+            ..self
+        }
+    }
+
+    /// Processor time of all that works for the run, in seconds since its start.
+    fn processor_s(&self) -> f64 {
+        self.actor_time.processor_s + self.learner_time.processor_s + self.evaluator_processor_s
+    }
+
     /// `count` per second of training; 0 before there was any.
     pub fn per_training_second(&self, count: u64) -> f64 {
         if self.training_s > 0.0 { count as f64 / self.training_s } else { 0.0 }
@@ -145,7 +184,8 @@ impl Serialize for Metrics {
 }
 
 /// Where actors spend their time, in seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ActorTime {
     /// Stepping environments.
     #[serde(rename = "actor_environment_s")]
@@ -175,7 +215,8 @@ impl ActorTime {
 }
 
 /// Where learners spend their time, in seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LearnerTime {
     /// Drawing batches and writing priorities back.
     #[serde(rename = "learner_replay_s")]

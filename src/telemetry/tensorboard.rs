@@ -75,6 +75,8 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(Cow<'static, str>, f64)> {
         ("time/training_s", snapshot.training_s),
         ("time/env_steps_per_s", snapshot.env_steps_per_s),
         ("time/updates_per_s", snapshot.updates_per_s),
+        ("time/sampled_per_s", snapshot.sampled_per_s),
+        ("time/cores_used", snapshot.cores_used),
         ("processes/actors", snapshot.actors as f64),
         ("processes/attached", snapshot.attached as f64),
         ("processes/learners", snapshot.learners as f64),

@@ -52,6 +52,8 @@ fn everything() -> Snapshot {
         replay_capacity: 1,
         env_steps_per_s: 1.0,
         updates_per_s: 1.0,
+        sampled_per_s: 1.0,
+        cores_used: 1.0,
         train_return_mean: Some(1.0),
         train_length_mean: Some(1.0),
         eval_return_mean: Some(1.0),

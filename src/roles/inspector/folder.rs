@@ -50,7 +50,7 @@ impl FolderReport {
             name: printable(&record.name),
             started: record.started.to_string(),
             ended: record.finished.map(|end| (end.at.to_string(), printable(end.reason.lines().next().unwrap_or_default()))),
-            metrics: jsonl::read(&folder.metrics()).last(),
+            metrics: jsonl::last(&folder.metrics()),
             best_confirmed: evaluations.iter().rfind(|evaluation| evaluation["is_best"] == true).cloned(),
             last_evaluation: evaluations.last().cloned(),
             evaluations: evaluations.len(),

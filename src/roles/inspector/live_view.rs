@@ -10,7 +10,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Gauge, Paragraph, Row, Sparkline, Table};
 
 use super::report::Report;
-use super::words::{age, bar, describe_tree, done, evaluation, process_state, rate, share, significant, training};
+use super::words::{age, bar, cores, describe_tree, done, evaluation, process_state, rate, share, significant, training};
 
 /// Moments that the sparklines remember.
 const MOMENTS: usize = 240;
@@ -100,11 +100,12 @@ fn draw_processes(frame: &mut Frame<'_>, area: Rect, report: &Report) {
             Cell::from(process.restarts.to_string()),
             Cell::from(done(process)),
             Cell::from(rate(&process.rates, process.updates > 0)),
+            Cell::from(cores(&process.rates)),
             Cell::from(share(process)),
         ])
     });
-    let header = Row::new(["slot", "process", "pid", "state", "phase", "heartbeat", "restarts", "done", "rate", "share"]).bold();
-    let widths = [4, 18, 9, 8, 28, 12, 8, 18, 12, 6].map(Constraint::Length);
+    let header = Row::new(["slot", "process", "pid", "state", "phase", "heartbeat", "restarts", "done", "rate", "cores", "share"]).bold();
+    let widths = [4, 18, 9, 8, 28, 12, 8, 18, 12, 5, 6].map(Constraint::Length);
     frame.render_widget(Table::new(rows, widths).header(header).block(Block::bordered().title(" processes ")), area);
 }
 

@@ -1,11 +1,13 @@
-//! Rates: what the counters gained between two looks.
+//! Rates: what the counters gained between two looks, and the processor time that it took.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::machine::core_time::CoreTime;
 use crate::segment::Segment;
 use crate::segment::counters::Counter;
+use crate::segment::processes::{ProcessSlot, SlotState};
 use crate::sync::Ordering;
 
 /// Counters at one moment.
@@ -16,10 +18,13 @@ pub struct Look {
     processes: Vec<Progress>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Progress {
     env_steps: u64,
     updates: u64,
+    sampled: u64,
+    /// Whose processor time it is, and how much.
+    processor: Option<(u32, Duration)>,
 }
 
 /// Work per second; absent where nothing was measured.
@@ -29,26 +34,30 @@ pub struct Rates {
     pub env_steps_per_s: Option<f64>,
     /// Updates per second.
     pub updates_per_s: Option<f64>,
+    /// Transitions per second that learners drew: the update frame rate.
+    pub sampled_per_s: Option<f64>,
+    /// Cores that it computed on, on average.
+    pub cores_used: Option<f64>,
 }
 
 impl Look {
-    /// The counters of `segment` now.
+    /// The counters of `segment` now, and the processor time of those who live.
     pub fn at(segment: &Segment) -> Self {
         let control = segment.control();
-        let processes = segment
-            .processes()
-            .iter()
-            .map(|slot| Progress { env_steps: slot.counters().get(Counter::EnvSteps), updates: slot.counters().get(Counter::Updates) });
-        Self {
-            run: Progress { env_steps: control.env_steps().load(Ordering::Relaxed), updates: control.updates().load(Ordering::Relaxed) },
-            processes: processes.collect(),
-            at: Instant::now(),
-        }
+        let processes = segment.processes().iter().map(Progress::of).collect();
+        let run = Progress {
+            env_steps: control.env_steps().load(Ordering::Relaxed),
+            updates: control.updates().load(Ordering::Relaxed),
+            sampled: control.sampled().load(Ordering::Relaxed),
+            processor: None,
+        };
+        Self { run, processes, at: Instant::now() }
     }
 
     /// Rates of the whole run from `earlier` until this look.
     pub(super) fn run_rates(&self, earlier: &Self) -> Rates {
-        self.rates(earlier, self.run, earlier.run)
+        let cores_used = (0..self.processes.len()).filter_map(|slot| self.process_rates(earlier, slot).cores_used);
+        Rates { cores_used: Some(cores_used.sum()), ..self.rates(earlier, self.run, earlier.run) }
     }
 
     /// Rates of the process in `slot` from `earlier` until this look.
@@ -61,7 +70,28 @@ impl Look {
 
     fn rates(&self, earlier: &Self, now: Progress, then: Progress) -> Rates {
         let elapsed_s = self.at.saturating_duration_since(earlier.at).as_secs_f64();
-        let rate = |now: u64, then: u64| (elapsed_s > 0.0).then(|| now.saturating_sub(then) as f64 / elapsed_s);
-        Rates { env_steps_per_s: rate(now.env_steps, then.env_steps), updates_per_s: rate(now.updates, then.updates) }
+        let per_s = |gained: f64| (elapsed_s > 0.0).then(|| gained / elapsed_s);
+        let rate = |now: u64, then: u64| per_s(now.saturating_sub(then) as f64);
+        let computed = now.processor.zip(then.processor).filter(|(now, then)| now.0 == then.0);
+        Rates {
+            env_steps_per_s: rate(now.env_steps, then.env_steps),
+            updates_per_s: rate(now.updates, then.updates),
+            sampled_per_s: rate(now.sampled, then.sampled),
+            cores_used: computed.and_then(|((_, now), (_, then))| per_s(now.saturating_sub(then).as_secs_f64())),
+        }
+    }
+}
+
+impl Progress {
+    fn of(slot: ProcessSlot<'_>) -> Self {
+        let pid = slot.pid();
+        // A process id in the segment may be anything: of what does not live there is no processor time.
+        let time = (slot.state() == SlotState::Live).then(|| CoreTime::of_process(pid)).flatten();
+        Self {
+            env_steps: slot.counters().get(Counter::EnvSteps),
+            updates: slot.counters().get(Counter::Updates),
+            sampled: slot.counters().get(Counter::Sampled),
+            processor: time.map(|time| (pid, time.running)),
+        }
     }
 }

@@ -37,9 +37,9 @@ pub struct Report {
     pub processes: Vec<ProcessReport>,
     /// The replay's counts.
     pub replay: ReplayReport,
-    /// How priorities are spread; absent when sampling is uniform.
+    /// How priorities are spread; absent when sampling is uniform, or the tree was not looked at.
     pub priorities: Option<Histogram>,
-    /// The sum tree, audited; absent when sampling is uniform.
+    /// The sum tree, audited; absent likewise.
     pub tree: Option<TreeReport>,
     /// Staging areas.
     pub staging: Vec<StagingReport>,
@@ -158,7 +158,7 @@ pub struct LearnerReport {
 }
 
 impl Report {
-    /// Collect it from `segment`; rates are since `earlier`, and the tree is audited up to `most_looks` times.
+    /// Collect it from `segment`; rates are since `earlier`, and the tree is audited up to `most_looks` times: not looked at with 0 of them.
     pub(super) fn collect(segment: &Segment, state: Liveliness, earlier: Option<&Look>, most_looks: u32) -> Self {
         let now = Look::at(segment);
         let of_this_boot = segment.identity().is_of_this_boot();
@@ -174,7 +174,7 @@ impl Report {
         };
         let replay = ReplayReport::of(segment);
         let sizes = segment.layout().parameters();
-        let tree = (sizes.fanout != 0).then(|| SumTree::new(segment.words(Region::Tree), sizes.capacity, sizes.fanout));
+        let tree = (sizes.fanout != 0 && most_looks > 0).then(|| SumTree::new(segment.words(Region::Tree), sizes.capacity, sizes.fanout));
         let view = View::load(segment.control().membership());
         Self {
             header: header(segment, state),

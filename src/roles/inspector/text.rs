@@ -8,7 +8,7 @@ use super::Histogram;
 use super::processes::ProcessReport;
 use super::report::Report;
 use super::words::{
-    age, bar, bytes, describe_tree, done, evaluation, line, per_second, percent, process_state, rate, share, significant, training,
+    age, bar, bytes, cores, describe_tree, done, evaluation, line, per_second, percent, process_state, rate, share, significant, training,
 };
 use crate::rendezvous::RunState as Liveliness;
 use crate::telemetry::Table;
@@ -59,6 +59,13 @@ impl Report {
             per_second(run.rates.updates_per_s)
         );
         line(formatter, "progress", &progress)?;
+        if let (Some(sampled), Some(cores)) = (run.rates.sampled_per_s, run.rates.cores_used) {
+            line(
+                formatter,
+                "speed",
+                &format!("{} transitions learned from per second, {cores:.2} cores used", HumanCount(sampled.round() as u64)),
+            )?;
+        }
         line(formatter, "training", &training(&self.scores))?;
         line(formatter, "evaluation", &evaluation(&self.scores))?;
         if !self.metrics.is_empty() {
@@ -93,7 +100,7 @@ impl Report {
     fn process_lines(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let (busy, idle): (Vec<_>, Vec<_>) = self.processes.iter().partition(|process| process.is_of_interest());
         line(formatter, "processes", &format!("{} slots, {} never used", self.processes.len(), idle.len()))?;
-        let header = ["slot", "process", "pid", "state", "phase", "heartbeat", "restarts", "done", "rate", "share"];
+        let header = ["slot", "process", "pid", "state", "phase", "heartbeat", "restarts", "done", "rate", "cores", "share"];
         let mut table = Table::new(&header, &[1, 3, 4], 2);
         for process in &busy {
             table.row(process_cells(process));
@@ -163,6 +170,7 @@ fn process_cells(process: &ProcessReport) -> Vec<String> {
         process.restarts.to_string(),
         done(process),
         rate(&process.rates, process.updates > 0),
+        cores(&process.rates),
         share(process),
     ]
 }

@@ -48,6 +48,11 @@ pub(super) fn rate(rates: &Rates, learns: bool) -> String {
     rate.filter(|&rate| rate > 0.0).map_or_else(|| "-".into(), |rate| format!("{}/s", HumanCount(rate.round() as u64)))
 }
 
+/// Cores that a process computed on.
+pub(super) fn cores(rates: &Rates) -> String {
+    rates.cores_used.map_or_else(|| "-".into(), |cores| format!("{cores:.2}"))
+}
+
 /// What training episodes return.
 pub(super) fn training(scores: &Scores) -> String {
     scores.training.map_or_else(

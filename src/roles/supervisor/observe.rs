@@ -178,13 +178,8 @@ impl Observer {
             ..self.last.clone()
         };
         self.count_processes(segment, &mut now);
-        let elapsed = wall_s - self.last.wall_s;
-        if elapsed > 0.0 {
-            now.env_steps_per_s = now.env_steps.saturating_sub(self.last.env_steps) as f64 / elapsed;
-            now.updates_per_s = now.updates.saturating_sub(self.last.updates) as f64 / elapsed;
-        }
-        self.last = now.clone();
-        now
+        self.last = now.with_rates_since(&self.last);
+        self.last.clone()
     }
 
     /// Seconds from the last look before the first step until now, or until the run was told to end.

@@ -1,0 +1,140 @@
+"""The dashboard in a browser: what is drawn, on a desk and on a phone. Needs Chromium on the PATH, which pip does not bring.
+
+With SHOAL_SCREENSHOTS=FOLDER it leaves pictures there.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import shoal
+
+WATCHDOG_S = 60
+CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+SMALL = {
+    "network": {"hidden": [32]},
+    "learner": {"batch_size": 32},
+    "replay": {"min_size": 200, "capacity": 20_000, "samples_per_insert": 2.0},
+    "run": {"stop_env_steps": 1_000_000_000, "stop_eval_return": "none", "metrics_interval_s": 0.2},
+    "evaluator": {"episodes": 4, "interval_ms": 200},
+    "machine": {"affinity": False},
+}
+# How many pixels of each chart are not transparent: 0 is a chart that shows nothing.
+INK = """() => [...document.querySelectorAll('main:not([hidden]) canvas')].map((canvas) => {
+  const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  let ink = 0;
+  for (let index = 3; index < pixels.length; index += 4) ink += pixels[index] > 0;
+  return ink;
+})"""
+
+
+@pytest.fixture
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium on the PATH")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def link(tmp_path, monkeypatch):
+    """The link of a dashboard beside a run that goes on and one that has ended."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "registry").mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "registry"))
+    shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 30_000}})
+    run = shoal.start("cartpole_dqn", quiet=True, seed=2, **SMALL)
+    dashboard = subprocess.Popen([sys.executable, "-m", "shoal", "dashboard", str(run.folder)], stdout=subprocess.PIPE, text=True)
+    try:
+        yield dashboard.stdout.readline().strip()
+        dashboard.send_signal(signal.SIGINT)
+        assert dashboard.wait(WATCHDOG_S) == 0
+    finally:
+        dashboard.kill()
+        dashboard.wait()
+        dashboard.stdout.close()
+        run.stop()
+
+
+def picture(page, name):
+    folder = os.environ.get("SHOAL_SCREENSHOTS")
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+
+
+def wait_for(what, condition):
+    deadline = time.monotonic() + WATCHDOG_S
+    while not condition():
+        assert time.monotonic() < deadline, f"gave up waiting for {what}"
+        time.sleep(0.1)
+
+
+def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    problems = []
+    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("requestfailed", lambda request: problems.append(f"{request.url} failed"))
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(link)
+    page.wait_for_function("document.querySelectorAll('canvas').length >= 8")
+    assert page.text_content("#title") == "dqn on CartPole-v1"
+    assert page.text_content("#state") == "running"
+    page.wait_for_function("document.querySelectorAll('#processes tbody tr').length >= 3")
+    page.wait_for_function("document.querySelectorAll('#replay .bins div').length >= 1")
+    tile = "[...document.querySelectorAll('.tile')].find((tile) => tile.textContent.includes('environment steps/s')).firstChild.textContent"
+    steps = "[...document.querySelectorAll('.tile')].find((tile) => tile.lastChild.textContent === 'environment steps').firstChild.textContent"
+    before = page.evaluate(steps)
+    page.wait_for_function(f"{steps} !== {before!r}")
+    assert page.evaluate(tile) not in ("–", "0")
+    wait_for("every chart to be drawn", lambda: min(page.evaluate(INK)) > 100)
+    wait_for("a verdict", lambda: "bound" in page.text_content("#bottleneck"))
+    picture(page, "dashboard-light")
+
+    page.click("#theme")
+    wait_for("the charts in the other colours", lambda: min(page.evaluate(INK)) > 100)
+    picture(page, "dashboard-dark")
+    page.click("#by-time")
+    wait_for("the charts by time", lambda: min(page.evaluate(INK)) > 100)
+
+    page.click("#show-compare")
+    page.wait_for_function("document.querySelectorAll('#runs tbody tr').length === 2")
+    wait_for("both curves", lambda: page.locator("#compared-charts .u-series").count() == 3)
+    wait_for("the chart of both", lambda: min(page.evaluate(INK)) > 100)
+    picture(page, "dashboard-compare")
+    page.click("#runs tbody tr:nth-child(2) button")
+    wait_for("the run that has ended", lambda: page.text_content("#state").startswith("ended"))
+
+    page.set_viewport_size({"width": 390, "height": 844})
+    wait_for("no more than the width of a phone", lambda: page.evaluate("document.documentElement.scrollWidth <= 390"))
+    picture(page, "dashboard-phone")
+    assert problems == []
+    assert all(url.startswith((link.split("#")[0], "data:")) for url in asked), "nothing comes from elsewhere"
+
+
+def test_a_page_without_its_dashboard_says_so(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 2_000}})
+    dashboard = subprocess.Popen([sys.executable, "-m", "shoal", "dashboard"], stdout=subprocess.PIPE, text=True)
+    try:
+        page = browser.new_page()
+        page.goto(dashboard.stdout.readline().strip())
+        page.wait_for_function("document.querySelector('#state').textContent.startsWith('ended')")
+        assert not page.is_visible("#notice")
+    finally:
+        dashboard.kill()
+        dashboard.wait()
+        dashboard.stdout.close()
+    page.wait_for_function("document.querySelector('#notice').textContent.includes('does not answer')")

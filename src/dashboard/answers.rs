@@ -1,0 +1,92 @@
+//! What is answered to which path. All of them lie behind the token.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::stream::{Stream, unfold};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::feed::{Feed, Feeds, Message};
+use super::guard::{Token, guard};
+use super::history::{History, json};
+use super::page;
+use super::runs::Runs;
+
+/// A word to a page of a run in which nothing happens, so that both sides learn when the other is gone.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+
+#[derive(Clone)]
+struct Shown {
+    runs: Arc<Runs>,
+    feeds: Arc<Feeds>,
+}
+
+pub(super) fn router(token: Token, runs: Runs) -> Router {
+    let shown = Shown { runs: Arc::new(runs), feeds: Arc::default() };
+    Router::new()
+        .route("/{token}/", get(|| async { page::file("") }))
+        .route("/{token}/{file}", get(|Path((_, file)): Path<(String, String)>| async move { page::file(&file) }))
+        .route("/{token}/runs/", get(list))
+        .route("/{token}/runs/{id}/history", get(history))
+        .route("/{token}/runs/{id}/events", get(events))
+        .layer(axum::middleware::from_fn_with_state(token, guard))
+        .with_state(shown)
+}
+
+/// All runs.
+async fn list(State(shown): State<Shown>) -> Response {
+    as_json(json(&shown.runs.cards()))
+}
+
+/// The whole history of a run, once.
+async fn history(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
+    match shown.runs.find(&id) {
+        Some(folder) => as_json(History::of(&folder).whole()),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// What is known of a run, and what happens in it from now on.
+async fn events(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
+    let Some(folder) = shown.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
+    let feed = shown.feeds.follow(&shown.runs, &id, folder);
+    Sse::new(messages(feed)).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)).into_response()
+}
+
+fn messages(feed: Arc<Feed>) -> impl Stream<Item = Result<Event, Infallible>> {
+    let (known, receiver) = feed.listen();
+    unfold((feed, VecDeque::from(known), receiver), |(feed, mut waiting, mut receiver)| async move {
+        let message = match waiting.pop_front() {
+            Some(message) => message,
+            None => next(&feed, &mut waiting, &mut receiver).await?,
+        };
+        let event = Event::default().event(message.kind).data(&*message.content);
+        Some((Ok(event), (feed, waiting, receiver)))
+    })
+}
+
+/// The next message. Who was too slow for the others is told everything anew.
+async fn next(feed: &Feed, waiting: &mut VecDeque<Message>, receiver: &mut Receiver<Message>) -> Option<Message> {
+    match receiver.recv().await {
+        Ok(message) => Some(message),
+        Err(RecvError::Closed) => None,
+        Err(RecvError::Lagged(_)) => {
+            let (known, anew) = feed.listen();
+            (*waiting, *receiver) = (known.into(), anew);
+            waiting.pop_front()
+        }
+    }
+}
+
+fn as_json(content: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], content).into_response()
+}

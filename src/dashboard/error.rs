@@ -1,0 +1,36 @@
+//! Why there is no dashboard.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::rendezvous::RendezvousError;
+use crate::roles::run_name::RunNameError;
+use crate::segment::SegmentError;
+use crate::telemetry::TelemetryError;
+
+/// Why a dashboard cannot be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DashboardError {
+    /// The port is taken, or may not be had.
+    #[error("cannot listen on port {port} of this machine ({source}); leave out --port for any that is free")]
+    Listen {
+        /// The port.
+        port: u16,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The name leads to no run.
+    #[error(transparent)]
+    Name(#[from] RunNameError),
+    /// It is not the folder of a run.
+    #[error(transparent)]
+    Folder(#[from] TelemetryError),
+    /// There is no run with this process id.
+    #[error(transparent)]
+    Registry(#[from] RendezvousError),
+    /// Signals cannot be handled.
+    #[error(transparent)]
+    Signals(#[from] SegmentError),
+}

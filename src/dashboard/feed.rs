@@ -1,0 +1,168 @@
+//! What happens in a run, as messages for all pages that show it: the work of looking is done once for all of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::sync::broadcast::{self, Receiver, Sender};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::history::{History, json};
+use super::runs::{Card, Runs, State};
+use crate::roles::inspector::{InspectError, Inspection, Look, ProcessReport};
+use crate::telemetry::RunFolder;
+
+/// Time between two looks at a segment.
+const LOOK: Duration = Duration::from_millis(200);
+/// Looks between two at the files, at the sum tree, and at whether the run is still there.
+const LOOKS_PER_READING: u32 = 5;
+/// Messages that a page may be behind. What it has missed it gets as a whole.
+const MOST_BEHIND: usize = 32;
+
+/// One message: a kind, and its content as JSON.
+#[derive(Debug, Clone)]
+pub(super) struct Message {
+    pub(super) kind: &'static str,
+    pub(super) content: Arc<str>,
+}
+
+impl Message {
+    fn new(kind: &'static str, content: String) -> Self {
+        Self { kind, content: content.into() }
+    }
+}
+
+/// The feeds of the runs that somebody looks at.
+#[derive(Debug, Default)]
+pub(super) struct Feeds(Mutex<HashMap<String, Arc<Feed>>>);
+
+/// The feed of one run.
+#[derive(Debug)]
+pub(super) struct Feed {
+    sender: Sender<Message>,
+    known: Mutex<Known>,
+}
+
+/// What a page that comes later has to be told first.
+#[derive(Debug)]
+struct Known {
+    history: History,
+    state: Message,
+}
+
+/// What becomes of a run.
+#[derive(Serialize)]
+struct Told {
+    card: Option<Card>,
+    /// Why nobody can look into it though it goes on.
+    problem: Option<String>,
+}
+
+impl Feeds {
+    /// The feed of the run `id` in `folder`, which goes on for as long as somebody listens.
+    pub(super) fn follow(self: &Arc<Self>, runs: &Arc<Runs>, id: &str, folder: RunFolder) -> Arc<Feed> {
+        let mut feeds = locked(&self.0);
+        if let Some(feed) = feeds.get(id) {
+            return Arc::clone(feed);
+        }
+        let known = Known { history: History::of(&folder), state: state(runs, &folder, None) };
+        let feed = Arc::new(Feed { sender: broadcast::channel(MOST_BEHIND).0, known: Mutex::new(known) });
+        feeds.insert(id.to_owned(), Arc::clone(&feed));
+        let work = watch(Arc::clone(&feed), Arc::clone(runs), folder);
+        let (feeds, id) = (Arc::clone(self), id.to_owned());
+        tokio::spawn(async move {
+            work.await;
+            locked(&feeds.0).remove(&id);
+        });
+        Arc::clone(&feed)
+    }
+}
+
+impl Feed {
+    /// What is known, and whatever comes after it.
+    pub(super) fn listen(&self) -> (Vec<Message>, Receiver<Message>) {
+        // Nothing is sent between the two, since who sends holds the same lock.
+        let known = locked(&self.known);
+        (known.tell(), self.sender.subscribe())
+    }
+}
+
+impl Known {
+    fn tell(&self) -> Vec<Message> {
+        vec![self.state.clone(), Message::new("history", self.history.whole())]
+    }
+}
+
+/// Look at the run until nobody listens any more.
+async fn watch(feed: Arc<Feed>, runs: Arc<Runs>, folder: RunFolder) {
+    let mut clock = interval(LOOK);
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut live: Option<Live> = None;
+    for look in 0u32.. {
+        clock.tick().await;
+        let reads = look % LOOKS_PER_READING == 0;
+        if reads && look > 0 && feed.sender.receiver_count() == 0 {
+            return;
+        }
+        let mut known = locked(&feed.known);
+        let send = |message| {
+            // Whoever listened may have gone.
+            let _ = feed.sender.send(message);
+        };
+        if reads {
+            let mut problem = None;
+            if live.as_ref().is_none_or(|live| !live.inspection.is_running()) {
+                (live, problem) = match Live::open(&runs, &folder) {
+                    Ok(live) => (live, None),
+                    Err(error) => (None, Some(error.to_string())),
+                };
+            }
+            if let Some(growth) = known.history.grow() {
+                send(Message::new("growth", growth.to_json()));
+            }
+            let now = state(&runs, &folder, problem);
+            if now.content != known.state.content {
+                known.state = now.clone();
+                send(now);
+            }
+        }
+        if let Some(live) = &mut live {
+            send(Message::new("now", live.look(reads)));
+        }
+    }
+}
+
+/// A run under way.
+struct Live {
+    inspection: Inspection,
+    earlier: Look,
+}
+
+impl Live {
+    /// `None` when the run does not go on.
+    fn open(runs: &Runs, folder: &RunFolder) -> Result<Option<Self>, InspectError> {
+        let Some(card) = runs.card(folder).filter(|card| card.state == State::Running) else { return Ok(None) };
+        let inspection = Inspection::open(runs.registry(), card.supervisor_pid)?;
+        let earlier = Look::at(inspection.segment());
+        Ok(Some(Self { inspection, earlier }))
+    }
+
+    /// What is there now, as JSON.
+    fn look(&mut self, at_the_tree_too: bool) -> String {
+        let mut report =
+            if at_the_tree_too { self.inspection.report_since(&self.earlier) } else { self.inspection.counts_since(&self.earlier) };
+        self.earlier = Look::at(self.inspection.segment());
+        report.processes.retain(ProcessReport::is_of_interest);
+        json(&report)
+    }
+}
+
+fn state(runs: &Runs, folder: &RunFolder, problem: Option<String>) -> Message {
+    Message::new("state", json(&Told { card: runs.card(folder), problem }))
+}
+
+/// Nobody panics while it holds one of these locks, and nothing that they guard could be half changed.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,228 @@
+//! What the files of a run tell of it from its beginning: curves, evaluations, events, and what holds it back now.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::tail::Tail;
+use crate::config::Config;
+use crate::machine::Machine;
+use crate::telemetry::bottleneck::{Context, verdict_since};
+use crate::telemetry::{RunFolder, Snapshot};
+
+/// Rows that the curves keep. When there are more, every other one goes, and only every other one comes from then on.
+const MOST_ROWS: usize = 4096;
+/// Lines of `run.log` that are kept.
+const MOST_EVENTS: usize = 500;
+/// The verdict on what holds the run back is about this many seconds.
+const JUDGED_S: f64 = 60.0;
+/// By what a curve is drawn, and what never goes back.
+const PROGRESS: &str = "env_steps";
+
+/// The history of one run, as far as it has been read.
+#[derive(Debug)]
+pub(super) struct History {
+    metrics: Tail,
+    evaluations: Tail,
+    log: Tail,
+    told: Told,
+    /// Rows that came, and of how many one is kept.
+    rows: usize,
+    stride: usize,
+    /// The newest moments in which learning was under way, for the verdict.
+    recent: VecDeque<Snapshot>,
+    context: Option<Context>,
+}
+
+/// All that is shown of a history.
+#[derive(Debug, Default, Serialize)]
+struct Told {
+    /// A column of numbers for each key of `metrics.jsonl`, all of the same length.
+    columns: BTreeMap<String, Vec<Option<f64>>>,
+    /// The lines of `evaluations.jsonl`.
+    evaluations: Vec<Value>,
+    /// The newest lines of `run.log`.
+    events: VecDeque<String>,
+    /// What holds the run back, in a sentence.
+    bottleneck: Option<String>,
+}
+
+/// What a history has gained.
+#[derive(Debug, Serialize)]
+pub(super) struct Growth {
+    rows: Vec<Map<String, Value>>,
+    evaluations: Vec<Value>,
+    events: Vec<String>,
+    bottleneck: Option<String>,
+}
+
+impl History {
+    /// Read the files in `folder`.
+    pub(super) fn of(folder: &RunFolder) -> Self {
+        let config = Config::load(&folder.config(), &[]).ok();
+        let mut history = Self {
+            metrics: Tail::new(folder.metrics()),
+            evaluations: Tail::new(folder.evaluations()),
+            log: Tail::new(folder.log()),
+            told: Told::default(),
+            rows: 0,
+            stride: 1,
+            recent: VecDeque::new(),
+            context: config.map(|loaded| Context { config: loaded.config, cores: Machine::detect().cores.usable.len() }),
+        };
+        history.grow();
+        history
+    }
+
+    /// Everything, as JSON.
+    pub(super) fn whole(&self) -> String {
+        json(&self.told)
+    }
+
+    /// Read what the files have gained; `None` if that is nothing.
+    pub(super) fn grow(&mut self) -> Option<Growth> {
+        let rows = parsed(&self.metrics.new_lines());
+        let evaluations = parsed(&self.evaluations.new_lines());
+        let events = self.log.new_lines();
+        if rows.is_empty() && evaluations.is_empty() && events.is_empty() {
+            return None;
+        }
+        for row in &rows {
+            self.add_row(row);
+        }
+        self.judge();
+        self.told.evaluations.extend(evaluations.iter().cloned());
+        self.told.events.extend(events.iter().cloned());
+        let too_many = self.told.events.len().saturating_sub(MOST_EVENTS);
+        self.told.events.drain(..too_many);
+        Some(Growth { rows, evaluations, events, bottleneck: self.told.bottleneck.clone() })
+    }
+
+    fn add_row(&mut self, row: &Map<String, Value>) {
+        self.remember(row);
+        let Some(progress) = row.get(PROGRESS).and_then(Value::as_f64) else { return };
+        // A run that went on from a checkpoint has begun anew there.
+        let kept = self.column(PROGRESS).partition_point(|&before| before.is_some_and(|before| before <= progress));
+        for column in self.told.columns.values_mut() {
+            column.truncate(kept);
+        }
+        self.rows += 1;
+        if !self.rows.is_multiple_of(self.stride) {
+            return;
+        }
+        let length = self.column(PROGRESS).len();
+        for (key, value) in row.iter().filter(|(_, value)| value.is_number() || value.is_null()) {
+            let column = self.told.columns.entry(key.clone()).or_default();
+            column.resize(length, None);
+            column.push(value.as_f64());
+        }
+        for column in self.told.columns.values_mut() {
+            column.resize(length + 1, None);
+        }
+        if length + 1 >= MOST_ROWS {
+            self.stride *= 2;
+            for column in self.told.columns.values_mut() {
+                let mut position = 0;
+                column.retain(|_| {
+                    position += 1;
+                    position % 2 == 0
+                });
+            }
+        }
+    }
+
+    fn column(&self, key: &str) -> &[Option<f64>] {
+        self.told.columns.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    fn remember(&mut self, row: &Map<String, Value>) {
+        let Ok(snapshot) = serde_json::from_value::<Snapshot>(Value::Object(row.clone())) else { return };
+        if self.recent.back().is_some_and(|last| snapshot.wall_s < last.wall_s) {
+            self.recent.clear();
+        }
+        // What was before learning began says nothing about it.
+        if snapshot.updates == 0 {
+            return;
+        }
+        while self.recent.get(1).is_some_and(|moment| snapshot.wall_s - moment.wall_s >= JUDGED_S) {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(snapshot);
+    }
+
+    fn judge(&mut self) {
+        let (Some(context), Some(first), Some(last)) = (&self.context, self.recent.front(), self.recent.back()) else { return };
+        if first.wall_s < last.wall_s {
+            self.told.bottleneck = Some(verdict_since(Some(first), last, context).to_string());
+        }
+    }
+}
+
+impl Growth {
+    /// As JSON.
+    pub(super) fn to_json(&self) -> String {
+        json(self)
+    }
+}
+
+/// The objects in `lines`; what is none is passed over.
+fn parsed<T: serde::de::DeserializeOwned>(lines: &[String]) -> Vec<T> {
+    lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// What is told has names and numbers alone, which can always be written.
+pub(super) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, RunFolder) {
+        let root = tempfile::tempdir().unwrap();
+        let config = "[environment]\nid = \"CartPole-v1\"\n";
+        let folder = RunFolder::create(root.path(), "test", config).unwrap();
+        (root, folder)
+    }
+
+    fn line(env_steps: u64) -> String {
+        format!("{{\"wall_s\": {0}, \"env_steps\": {0}, \"updates\": {0}, \"loss\": 0.5}}\n", env_steps)
+    }
+
+    #[test]
+    fn curves_of_any_length_keep_their_ends_in_bounded_room() {
+        let (_root, folder) = folder();
+        fs::write(folder.metrics(), (1..=50_000).map(line).collect::<String>()).unwrap();
+        let history = History::of(&folder);
+        let steps = history.column(PROGRESS);
+        assert!(steps.len() < MOST_ROWS && steps.len() >= MOST_ROWS / 2 - 1, "{}", steps.len());
+        assert!(steps.first().unwrap().unwrap() <= 16.0 && steps.last().unwrap().unwrap() > 49_900.0, "{steps:?}");
+        assert!(history.told.columns.values().all(|column| column.len() == steps.len()), "all columns have the same length");
+    }
+
+    #[test]
+    fn a_run_that_went_on_from_a_checkpoint_goes_on_from_there() {
+        let (_root, folder) = folder();
+        fs::write(folder.metrics(), [10, 20, 30, 40].map(line).concat()).unwrap();
+        let mut history = History::of(&folder);
+        fs::write(folder.metrics(), [10, 20, 30, 40, 25, 35].map(line).concat()).unwrap();
+        assert_eq!(history.grow().unwrap().rows.len(), 2);
+        assert_eq!(history.column(PROGRESS), [10.0, 20.0, 25.0, 35.0].map(Some));
+        assert!(history.grow().is_none(), "nothing is new");
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_point_of_a_curve() {
+        let (_root, folder) = folder();
+        fs::write(folder.metrics(), "no object\n{\"env_steps\": 1, \"loss\": null, \"word\": \"text\"}\n{\"env_steps\": 2, \"late\": 3}\n")
+            .unwrap();
+        let history = History::of(&folder);
+        assert_eq!(history.column("loss"), [None, None]);
+        assert_eq!(history.column("late"), [None, Some(3.0)]);
+        assert!(!history.told.columns.contains_key("word"));
+    }
+}

@@ -1,0 +1,99 @@
+//! The dashboard: pages for a browser on this machine, which show runs while they go on and after they have ended.
+//!
+//! A program of its own that changes nothing: it reads run folders and, through the inspector, segments that it maps read-only. It answers on
+//! the loopback interface alone, and only whoever knows the link that it prints ([`guard`]).
+//!
+//! One thread does everything. What it takes to look at a run is done once, however many pages show it ([`feed`]).
+
+mod answers;
+mod error;
+mod feed;
+mod guard;
+mod history;
+mod page;
+mod runs;
+mod tail;
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::time::Duration;
+
+pub use error::DashboardError;
+
+use self::guard::Token;
+use self::runs::Runs;
+use crate::rendezvous::Registry;
+use crate::roles::run_name::RunName;
+use crate::segment::system;
+
+/// How often a signal to stop is looked for.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Where runs lie unless they were told otherwise.
+const DEFAULT_ROOT: &str = "runs";
+
+/// A dashboard that has its port and can be visited once it serves.
+#[derive(Debug)]
+pub struct Dashboard {
+    listener: TcpListener,
+    port: u16,
+    token: Token,
+    runs: Runs,
+    /// The run that the link leads to.
+    first: Option<String>,
+}
+
+impl Dashboard {
+    /// Take `port` of the loopback interface, any that is free with 0, to show this user's runs: those under way, and all that lie beside
+    /// `run` or, without one, in the folder `runs`.
+    ///
+    /// # Errors
+    /// There is no such run, or the port is taken.
+    pub fn open(registry: Registry, run: Option<&RunName>, port: u16) -> Result<Self, DashboardError> {
+        let mut runs = Runs::new(registry);
+        let first = run.map(|run| runs.add(run)).transpose()?;
+        if run.is_none() {
+            runs.add_root(Path::new(DEFAULT_ROOT));
+        }
+        let failed = |source| DashboardError::Listen { port, source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        Ok(Self { listener, port, token: Token::random(), runs, first })
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What to open in a browser. Whoever knows it sees everything that the dashboard shows.
+    pub fn link(&self) -> String {
+        let run = self.first.as_ref().map_or_else(String::new, |id| format!("#{id}"));
+        format!("http://{}:{}/{}/{run}", Ipv4Addr::LOCALHOST, self.port, self.token.as_str())
+    }
+
+    /// Answer until this process is told to stop.
+    ///
+    /// # Errors
+    /// The operating system refuses what a server needs.
+    pub fn serve(self) -> Result<(), DashboardError> {
+        let Self { listener, port, token, runs, .. } = self;
+        let failed = |source| DashboardError::Listen { port, source };
+        system::handle_stop_signals()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)?;
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
+            // Pages listen for as long as they are open, so nobody waits until the last one is closed.
+            tokio::select! {
+                served = std::future::IntoFuture::into_future(axum::serve(listener, answers::router(token, runs))) => served.map_err(failed),
+                () = stopped() => Ok(()),
+            }
+        })
+    }
+}
+
+async fn stopped() {
+    while !system::stop_requested() {
+        tokio::time::sleep(PATIENCE).await;
+    }
+}

@@ -1,0 +1,68 @@
+// Charts that look alike: uPlot with this page's colours, sizes and words.
+
+import { clock, element, short } from "./words.js";
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const seriesColour = (index) => colour(`--c${index % 8}`);
+
+/** A chart in a card of its own, with `series`: {label, points, fill, dashed, hidden}. Its data are columns, the first of them horizontal. */
+export class Chart {
+  constructor(parent, title, series, { height = 180, bands = [] } = {}) {
+    this.series = series;
+    this.bands = bands;
+    this.height = height;
+    this.byTime = false;
+    this.room = element("div", { className: "room" });
+    this.card = element("div", { className: "card chart" }, element("h2", {}, title), this.room);
+    this.card.dataset.chart = title;
+    parent.append(this.card);
+    this.data = [[], ...series.map(() => [])];
+    this.watcher = new ResizeObserver(() => this.resize());
+    this.watcher.observe(this.room);
+    this.draw();
+  }
+
+  draw() {
+    this.plot?.destroy();
+    const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
+    const across = (values) => values.map((value) => (this.byTime ? clock(value) : short(value)));
+    const series = this.series.map((one, index) => {
+      const stroke = seriesColour(one.colour ?? index);
+      return {
+        label: one.label, stroke, width: one.points ? 0 : 1.6, dash: one.dashed ? [5, 4] : undefined, show: true,
+        fill: one.fill ? `${stroke}33` : undefined, paths: one.points ? () => null : undefined,
+        points: { show: one.points ?? false, size: 7, stroke, fill: stroke }, value: (_, value) => short(value),
+      };
+    });
+    const options = {
+      width: Math.max(200, this.room.clientWidth), height: this.height, cursor: { y: false },
+      scales: { x: { time: false } },
+      axes: [{ ...axis, values: (_, values) => across(values) }, { ...axis, size: 56, values: (_, values) => values.map(short) }],
+      series: [{ label: "at", value: (_, value) => (value === null ? "–" : this.byTime ? clock(value) : short(value)) }, ...series],
+      bands: this.bands.map((band) => ({ series: band, fill: `${seriesColour(this.series[band[0] - 1].colour ?? 0)}22` })),
+      legend: { show: true },
+    };
+    this.plot = new uPlot(options, this.data, this.room);
+  }
+
+  set(data, byTime) {
+    this.data = data;
+    if (byTime !== this.byTime) {
+      this.byTime = byTime;
+      this.draw();
+    } else {
+      this.plot.setData(data);
+    }
+  }
+
+  resize() {
+    const width = Math.max(200, this.room.clientWidth);
+    if (width !== this.plot.width) this.plot.setSize({ width, height: this.height });
+  }
+
+  remove() {
+    this.watcher.disconnect();
+    this.plot.destroy();
+    this.card.remove();
+  }
+}

@@ -1,0 +1,57 @@
+// Curves as columns of equal length, which grow by rows.
+
+// When there are more points than a chart has pixels, every other one goes.
+const MOST_ROWS = 6000;
+const PROGRESS = "env_steps";
+
+export class Columns {
+  constructor(columns) {
+    this.all = columns;
+  }
+
+  get(key) {
+    return this.all[key];
+  }
+
+  keys() {
+    return Object.keys(this.all);
+  }
+
+  get length() {
+    return this.all[PROGRESS]?.length ?? 0;
+  }
+
+  last(key) {
+    return this.all[key]?.at(-1) ?? null;
+  }
+
+  push(row) {
+    if (typeof row[PROGRESS] !== "number") return;
+    // A run that went on from a checkpoint has begun anew there.
+    let kept = this.length;
+    while (kept > 0 && this.all[PROGRESS][kept - 1] > row[PROGRESS]) kept -= 1;
+    for (const column of Object.values(this.all)) column.length = kept;
+    for (const [key, value] of Object.entries(row)) {
+      if (value !== null && typeof value !== "number") continue;
+      this.all[key] ??= new Array(kept).fill(null);
+      this.all[key].push(value);
+    }
+    for (const column of Object.values(this.all)) {
+      if (column.length <= kept) column.push(null);
+    }
+    if (this.length > MOST_ROWS) this.thin();
+  }
+
+  thin() {
+    for (const key of this.keys()) {
+      const column = this.all[key];
+      this.all[key] = column.filter((_, index) => (column.length - 1 - index) % 2 === 0);
+    }
+  }
+
+  /** What a column that only grows gained from row to row. */
+  gains(key) {
+    const column = this.all[key] ?? [];
+    return column.map((value, index) => (index === 0 || value === null ? null : Math.max(0, value - (column[index - 1] ?? 0))));
+  }
+}

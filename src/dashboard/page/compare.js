@@ -1,0 +1,93 @@
+// All runs side by side: what they reached, and the curves of those that are chosen.
+
+import { Chart } from "./charts.js";
+import { clock, element, fill, grouped, score, short, when } from "./words.js";
+
+/** Milliseconds between two looks at the list of runs. */
+export const REFRESH = 5000;
+const MOST_AT_ONCE = 8;
+const COLUMNS = [["show"], ["run"], ["state"], ["environment"], ["algorithm"], ["seed", true], ["steps", true], ["time", true], ["training", true], ["evaluation", true], ["best confirmed", true], ["steps/s", true], ["started"]];
+const $ = (id) => document.getElementById(id);
+
+export class Compare {
+  constructor(open) {
+    this.open = open;
+    this.chosen = new Set();
+    this.histories = new Map();
+    this.chart = null;
+    this.byTime = false;
+  }
+
+  /** Show these cards; the first ones of the newest run's environment are chosen. */
+  async show(cards) {
+    this.cards = cards;
+    if (this.chosen.size === 0) {
+      const alike = cards.filter((card) => card.environment === cards[0]?.environment);
+      for (const card of alike.slice(0, MOST_AT_ONCE)) this.chosen.add(card.id);
+    }
+    this.table();
+    await this.load();
+    this.draw();
+  }
+
+  table() {
+    const rows = this.cards.map((card) => {
+      const box = element("input", { type: "checkbox", checked: this.chosen.has(card.id), ariaLabel: `show ${card.id}` });
+      box.onchange = () => this.choose(card.id, box.checked);
+      const name = element("button", { textContent: card.name, title: card.id });
+      name.onclick = () => this.open(card.id);
+      const metrics = card.metrics ?? {};
+      return [
+        box, name, element("span", { className: card.state }, card.state === "ended" ? (card.reason ?? "ended").split("\n")[0].slice(0, 40) : card.state),
+        card.environment ?? "–", card.algorithm ?? "–", String(card.seed ?? "–"), grouped(metrics.env_steps), clock(metrics.wall_s),
+        score(metrics.train_return_mean), score(metrics.eval_return_mean), score(card.best?.return_mean), short(metrics.env_steps / metrics.training_s), when(card.started_unix_s),
+      ];
+    });
+    fill($("runs"), COLUMNS, rows);
+  }
+
+  async choose(id, wanted) {
+    if (wanted) this.chosen.add(id);
+    else this.chosen.delete(id);
+    await this.load();
+    this.draw();
+  }
+
+  /** Fetch the histories that are not known, and those that may have grown. */
+  async load() {
+    const wanted = this.cards.filter((card) => this.chosen.has(card.id) && (card.state === "running" || !this.histories.has(card.id)));
+    await Promise.all(wanted.map(async (card) => {
+      const answer = await fetch(`runs/${encodeURIComponent(card.id)}/history`);
+      if (answer.ok) this.histories.set(card.id, await answer.json());
+    }));
+  }
+
+  draw() {
+    const shown = this.cards.filter((card) => this.chosen.has(card.id) && this.histories.has(card.id));
+    const names = shown.map((card) => card.id).join();
+    if (this.names !== names) {
+      this.chart?.remove();
+      this.chart = new Chart($("compared-charts"), "Return in training", shown.map((card) => ({ label: `${card.name} (${card.algorithm})` })), { height: 340 });
+      this.names = names;
+    }
+    if (shown.length === 0) return;
+    const tables = shown.map((card) => {
+      const columns = this.histories.get(card.id).columns;
+      const across = columns[this.byTime ? "wall_s" : "env_steps"] ?? [];
+      const rows = across.map((x, index) => index).filter((index) => index === 0 || across[index] > across[index - 1]);
+      return [across, columns.train_return_mean ?? across.map(() => null)].map((column) => rows.map((index) => column[index]));
+    });
+    this.chart.set(uPlot.join(tables), this.byTime);
+  }
+
+  setAcross(byTime) {
+    this.byTime = byTime;
+    if (this.chart) this.draw();
+  }
+
+  recolour() {
+    this.chart?.draw();
+  }
+}
+
+

@@ -1,0 +1,115 @@
+// What changes several times a second: tiles, the process table, the replay.
+
+import { clock, element, fill, grouped, percent, score, short } from "./words.js";
+
+const KINDS = ["environment", "inference", "insert", "limiter_wait", "replay", "compute", "exchange", "publish"];
+const KIND_WORDS = { limiter_wait: "waiting for the rate limiter", insert: "inserting", compute: "gradients", exchange: "gradient exchange" };
+
+/** A line of tiles: [words, value] each. */
+export function tiles(room, facts) {
+  while (room.children.length > facts.length) room.lastChild.remove();
+  facts.forEach(([words, value], index) => {
+    const tile = room.children[index] ?? room.appendChild(element("div", { className: "tile" }, element("b"), element("span")));
+    const [number, label] = tile.children;
+    if (number.textContent !== value) number.textContent = value;
+    if (label.textContent !== words) label.textContent = words;
+  });
+}
+
+/** The tiles of a run from its last line of metrics and, while it goes on, from its segment. */
+export function facts(metrics, report, rates) {
+  const scores = report?.scores ?? {};
+  const training = scores.training?.return_mean ?? metrics.train_return_mean;
+  const evaluation = scores.evaluation?.return_mean ?? metrics.eval_return_mean;
+  const replay = report?.replay;
+  const filled = replay ? replay.fill : metrics.replay_size / metrics.replay_capacity;
+  return [
+    ["return in training, newest 100 episodes", score(training)],
+    ["return in the newest evaluation", score(evaluation)],
+    ["best confirmed return", score(metrics.best_eval_return)],
+    ["environment steps", grouped(report?.run.env_steps ?? metrics.env_steps)],
+    ["environment steps/s", short(rates?.env_steps_per_s ?? metrics.env_steps_per_s)],
+    ["updates/s", short(rates?.updates_per_s ?? metrics.updates_per_s)],
+    ["samples/s", short(rates?.sampled_per_s ?? metrics.sampled_per_s)],
+    ["cores used", short(rates?.cores_used ?? metrics.cores_used)],
+    ["policy lag, mean updates", short(report?.run.policy_lag_mean ?? metrics.policy_lag_mean)],
+    ["replay filled", percent(filled)],
+    ["time", clock(report?.header.age_s ?? metrics.wall_s)],
+  ];
+}
+
+function split(time) {
+  const bar = element("div", { className: "split" });
+  KINDS.forEach((kind, index) => {
+    if (!(time[kind] > 0)) return;
+    const part = element("i", { className: `k${index}`, title: `${KIND_WORDS[kind] ?? kind} ${percent(time[kind])}` });
+    part.style.width = `${100 * time[kind]}%`;
+    bar.append(part);
+  });
+  return bar;
+}
+
+const COLUMNS = [["process"], ["pid", true], ["state"], ["phase"], ["heartbeat", true], ["restarts", true], ["done", true], ["rate", true], ["cores", true], ["inserted", true], ["time spent"], [""]];
+
+export function processes(table, report) {
+  const rows = report.processes.map((process) => {
+    const state = process.state === "live" ? (process.alive ? "alive" : "dead") : process.state;
+    const learns = process.updates > 0;
+    return [
+      process.role === null ? "–" : `${process.role} ${process.number}`.replaceAll("_", " "),
+      process.pid === 0 ? "–" : String(process.pid),
+      element("span", { className: state }, state),
+      (process.phase ?? "–").replaceAll("_", " "),
+      process.heartbeat_age_ms === null ? "–" : `${grouped(process.heartbeat_age_ms)} ms`,
+      String(process.restarts),
+      learns ? `${grouped(process.updates)} updates` : process.env_steps > 0 ? `${grouped(process.env_steps)} steps` : "–",
+      rate(learns ? process.updates_per_s : process.env_steps_per_s),
+      process.cores_used === null ? "–" : process.cores_used.toFixed(2),
+      process.insert_share === null ? "–" : percent(process.insert_share),
+      split(process.time),
+      (process.last_words ?? "").split("\n")[0],
+    ];
+  });
+  fill(table, COLUMNS, rows);
+}
+
+const rate = (value) => (value > 0 ? `${short(value)}/s` : "–");
+
+export function legend(room) {
+  room.replaceChildren(...KINDS.map((kind, index) => element("span", {}, element("i", { className: `k${index}` }), KIND_WORDS[kind] ?? kind)));
+}
+
+/** The replay's counts, and how its priorities are spread. */
+export function replay(room, report, spread) {
+  const { replay } = report;
+  const pairs = [
+    ["filled", `${grouped(replay.size)} of ${grouped(replay.capacity)} (${percent(replay.fill)})`],
+    ["inserted", grouped(replay.inserted)],
+    ["sampled", `${grouped(replay.sampled)}${replay.samples_per_insert === null ? "" : `, ${replay.samples_per_insert.toFixed(2)} per insert`}`],
+    ["late priorities", grouped(replay.stale_priorities)],
+    ["parameters", `version ${grouped(report.parameters.version)}, ${grouped(report.parameters.count)} values`],
+    ["policy lag", `${short(report.run.policy_lag_mean)} updates on average, ${grouped(report.run.policy_lag_max)} at most`],
+    ["repairs", grouped(report.run.repairs)],
+  ];
+  if (spread?.tree) pairs.push(["sum tree", spread.tree.verdict.replaceAll("_", " ")]);
+  const list = element("dl", { className: "facts" });
+  for (const [name, value] of pairs) list.append(element("dt", {}, name), element("dd", {}, value));
+  room.replaceChildren(list);
+  if (spread?.priorities) room.append(histogram(spread.priorities));
+}
+
+function histogram(priorities) {
+  const room = element("div", { className: "bins", ariaLabel: "priorities by powers of two" });
+  const highest = Math.max(1, ...priorities.bins.map((bin) => bin.count));
+  for (const bin of [...priorities.bins].reverse()) {
+    const bar = element("div");
+    bar.style.width = `${(100 * bin.count) / highest}%`;
+    room.append(element("span", { className: "faint" }, `${short(bin.at_least)} – ${short(bin.below)}`), bar, element("span", {}, grouped(bin.count)));
+  }
+  return room;
+}
+
+/** Lines of the log, the newest first. */
+export function events(list, lines) {
+  list.replaceChildren(...[...lines].reverse().map((line) => element("li", {}, line)));
+}

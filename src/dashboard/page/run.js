@@ -1,0 +1,227 @@
+// One run: its history as curves, what happens in it now, and what becomes of it.
+
+import { Chart } from "./charts.js";
+import { Columns } from "./columns.js";
+import * as panels from "./panels.js";
+import { clock, score, when } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+const TABLE_EVERY_MS = 500;
+const RATES_OVER_MS = 2000;
+
+// Keys that are shown elsewhere, or are no curve of their own; everything else that an algorithm says of itself gets a chart.
+const NO_CHART = new Set([
+  "wall_s", "training_s", "env_steps", "stop_env_steps", "stop_wall_s", "episodes", "updates", "inserted", "sampled", "stale_priorities",
+  "saturated_priorities", "replay_capacity", "env_steps_per_s", "updates_per_s", "sampled_per_s", "cores_used", "train_return_mean",
+  "eval_return_mean", "eval_return_std", "eval_episodes", "eval_version", "best_eval_return", "best_eval_ci95_low", "stop_eval_return",
+  "parameter_version", "policy_lag_max", "actors", "attached", "learners", "restarts", "evaluator_processor_s", "replay_size",
+]);
+const IS_TIME = /^(actor|learner)_.*_s$/;
+
+export class Run {
+  constructor(id, byTime) {
+    this.id = id;
+    this.byTime = byTime;
+    this.charts = [];
+    this.own = new Map();
+    this.moments = [];
+    this.events = [];
+    this.evaluations = [];
+    this.columns = new Columns({});
+    this.report = null;
+    this.card = null;
+    this.tablesAt = 0;
+    this.makeCharts();
+    panels.legend($("kinds"));
+    this.source = new EventSource(`runs/${encodeURIComponent(id)}/events`);
+    const on = (kind, what) => this.source.addEventListener(kind, (event) => what(JSON.parse(event.data)));
+    on("state", ({ card, problem }) => this.showCard(card, problem));
+    on("history", (history) => this.showHistory(history));
+    on("growth", (growth) => this.grow(growth));
+    on("now", (report) => this.showNow(report));
+    this.source.onerror = () => this.notice("The dashboard does not answer: it was ended, or the connection is lost.", "connection");
+    this.source.onopen = () => this.notice("", "connection");
+  }
+
+  leave() {
+    this.source.close();
+    for (const chart of [...this.charts.map(([chart]) => chart), ...this.own.values()]) chart.remove();
+    for (const id of ["tiles", "processes", "replay", "events"]) $(id).replaceChildren();
+  }
+
+  makeCharts() {
+    const add = (room, title, series, data, options) => this.charts.push([new Chart($(room), title, series, options), data]);
+    const one = (key) => () => [this.across(), this.columns.get(key) ?? this.none()];
+    const returns = [
+      { label: "training", colour: 0 }, { label: "evaluation", colour: 1, dashed: true },
+      { label: "lower end of its 95 % interval", colour: 7, dashed: true }, { label: "upper end", colour: 7, dashed: true },
+      { label: "confirmed", colour: 2, points: true },
+    ];
+    add("main-charts", "Return", returns, () => this.returns(), { height: 300, bands: [[4, 3]] });
+    add("charts", "Environment steps/s", [{ label: "steps/s", colour: 0, fill: true }], one("env_steps_per_s"));
+    add("charts", "Updates/s", [{ label: "updates/s", colour: 1, fill: true }], one("updates_per_s"));
+    add("charts", "Samples/s (updates × batch)", [{ label: "samples/s", colour: 2, fill: true }], one("sampled_per_s"));
+    const times = (who, kinds) => () => [this.across(), ...kinds.map(([key]) => this.share(who, key, kinds))];
+    const actor = [["environment_s", "environment", 0], ["inference_s", "inference", 1], ["insert_s", "inserting", 2], ["limiter_wait_s", "waiting", 7]];
+    const learner = [["replay_s", "replay", 3], ["compute_s", "gradients", 4], ["exchange_s", "exchange", 5], ["publish_s", "publishing", 6], ["limiter_wait_s", "waiting", 7]];
+    for (const [who, kinds] of [["actor", actor], ["learner", learner]]) {
+      const series = kinds.map(([, label, colour]) => ({ label, colour }));
+      add("charts", `Time of ${who}s, %`, series, times(who, kinds));
+    }
+  }
+
+  across() {
+    return this.columns.get(this.byTime ? "wall_s" : "env_steps") ?? [];
+  }
+
+  none() {
+    return new Array(this.columns.length).fill(null);
+  }
+
+  /** Training returns by row and evaluations by their own steps, on one axis. */
+  returns() {
+    const x = this.byTime ? "wall_s" : "env_steps";
+    const training = [this.across(), this.columns.get("train_return_mean") ?? this.none()];
+    const of = (kind) => this.evaluations.filter((evaluation) => evaluation.kind === kind).sort((a, b) => a[x] - b[x]);
+    const table = (evaluations, ...keys) => [evaluations.map((evaluation) => evaluation[x]), ...keys.map((key) => evaluations.map((evaluation) => evaluation[key] ?? null))];
+    const routine = table(of("routine"), "return_mean", "ci95_low", "ci95_high");
+    const tables = [training, routine, table(of("confirmation"), "return_mean")];
+    return uPlot.join(tables.map(increasing));
+  }
+
+  share(who, key, kinds) {
+    const all = kinds.map(([kind]) => this.columns.gains(`${who}_${kind}`));
+    const own = this.columns.gains(`${who}_${key}`);
+    return own.map((gain, row) => {
+      const total = all.reduce((sum, gains) => sum + (gains[row] ?? 0), 0);
+      return gain === null || total === 0 ? null : (100 * gain) / total;
+    });
+  }
+
+  showHistory(history) {
+    this.columns = new Columns(history.columns);
+    this.evaluations = history.evaluations;
+    this.events = history.events;
+    this.showBottleneck(history.bottleneck);
+    this.draw();
+  }
+
+  grow(growth) {
+    for (const row of growth.rows) this.columns.push(row);
+    this.evaluations.push(...growth.evaluations);
+    this.events.push(...growth.events);
+    this.showBottleneck(growth.bottleneck);
+    this.draw();
+  }
+
+  draw() {
+    const drawn = JSON.stringify([this.columns.length, this.columns.last("wall_s")]);
+    for (const [chart, data] of this.charts) chart.set(data(), this.byTime);
+    if (drawn !== this.drawn || this.byTime !== this.drawnByTime) this.drawOwn();
+    [this.drawn, this.drawnByTime] = [drawn, this.byTime];
+    panels.events($("events"), this.events);
+    this.showTiles();
+  }
+
+  /** A chart for whatever else has a curve: losses, and all that the algorithm says of itself. */
+  drawOwn() {
+    const keys = this.columns.keys().filter((key) => !NO_CHART.has(key) && !IS_TIME.test(key) && this.columns.get(key).some((value) => value !== null && value !== 0));
+    for (const key of keys) {
+      if (!this.own.has(key)) this.own.set(key, new Chart($("charts"), key.replaceAll("_", " "), [{ label: key.replaceAll("_", " "), colour: this.own.size + 3 }]));
+      this.own.get(key).set([this.across(), this.columns.get(key)], this.byTime);
+    }
+  }
+
+  setAcross(byTime) {
+    this.byTime = byTime;
+    this.draw();
+  }
+
+  recolour() {
+    for (const chart of [...this.charts.map(([chart]) => chart), ...this.own.values()]) chart.draw();
+  }
+
+  showCard(card, problem) {
+    this.card = card;
+    this.notice(problem === null ? "" : `Nobody can look into the run: ${problem}`, "unseen");
+    if (card === null) return;
+    $("title").textContent = card.algorithm === null ? card.name : `${card.algorithm} on ${card.environment}`;
+    const facts = [card.name, `started ${when(card.started_unix_s)}`, `supervisor ${card.supervisor_pid}`, card.folder];
+    if (card.goal !== null) facts.splice(1, 0, `goal ${score(card.goal)}`);
+    $("facts").textContent = facts.join(" · ");
+    const [reason, ...details] = (card.reason ?? "").split("\n");
+    const state = { running: "running", ended: `ended: ${reason}`, killed: "killed" }[card.state];
+    $("state").className = `pill ${card.state}`;
+    $("state").textContent = state.length > 60 ? "failed" : state;
+    document.title = `${card.environment ?? card.name} · Shoal`;
+    const killed = `Supervisor ${card.supervisor_pid} was killed, or runs for another user: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder}" goes on from there.`;
+    this.notice(card.state === "killed" ? killed : reason.startsWith("failed") ? [reason, ...details].join("\n") : "", "state");
+    if (card.state !== "running") {
+      this.report = null;
+      if (card.bottleneck !== null) this.showBottleneck(sentence(card.bottleneck));
+    }
+    this.showTiles();
+  }
+
+  showBottleneck(text) {
+    if (text) $("bottleneck").textContent = text;
+  }
+
+  /** One line above everything; of two problems the connection is the one that is told. */
+  notice(text, source) {
+    this.notices = { ...this.notices, [source]: text };
+    const told = this.notices.connection || this.notices.state || this.notices.unseen || this.notices.segment || "";
+    $("notice").hidden = told === "";
+    $("notice").textContent = told;
+  }
+
+  showNow(report) {
+    this.report = report;
+    const now = performance.now();
+    this.moments = [...this.moments.filter(([at]) => now - at < RATES_OVER_MS), [now, report.run]];
+    if (report.tree || report.priorities) this.spread = { tree: report.tree, priorities: report.priorities };
+    const problem = report.description_problem;
+    this.notice(problem === null ? "" : `What the run says of itself cannot be read: ${problem}`, "segment");
+    this.showTiles();
+    if (now - this.tablesAt >= TABLE_EVERY_MS) {
+      this.tablesAt = now;
+      panels.processes($("processes"), report);
+      panels.replay($("replay"), report, this.spread);
+    }
+  }
+
+  /** Rates over the last moments: five times a second they would be unreadable. */
+  rates() {
+    const mean = (key) => {
+      const known = this.moments.map(([, run]) => run[key]).filter((value) => value !== null);
+      return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0) / known.length;
+    };
+    const keys = ["env_steps_per_s", "updates_per_s", "sampled_per_s", "cores_used"];
+    return Object.fromEntries(keys.map((key) => [key, mean(key)]));
+  }
+
+  showTiles() {
+    const metrics = Object.fromEntries(this.columns.keys().map((key) => [key, this.columns.last(key)]));
+    const report = this.report;
+    panels.tiles($("tiles"), panels.facts(metrics, report, report ? this.rates() : null));
+    const limit = this.card?.stop_env_steps;
+    const done = report?.run.env_steps ?? metrics.env_steps;
+    $("progress").hidden = !limit;
+    if (limit) {
+      $("progress").firstElementChild.style.width = `${Math.min(100, (100 * done) / limit)}%`;
+      $("progress").title = `${done} of ${limit} environment steps, ${clock(metrics.wall_s)}`;
+    }
+  }
+}
+
+/** The verdict of a run that has ended, as its report told it. */
+function sentence({ bottleneck, evidence, advice }) {
+  const set = (advice ?? []).map((one) => (one.set ?? []).map(({ key, to }) => `set ${key}=${to}`).join(" and ")).filter((text) => text);
+  return [`${bottleneck.replaceAll("_", " ")}: ${evidence}`, ...set].join("; ");
+}
+
+/** The table without rows that do not lie to the right of the one before. */
+function increasing(table) {
+  const kept = table[0].map((x, index) => index).filter((index) => index === 0 || table[0][index] > table[0][index - 1]);
+  return table.map((column) => kept.map((index) => column[index]));
+}

@@ -1,0 +1,56 @@
+// How numbers and times are said, and elements made.
+
+const SUFFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
+
+/** For instance 12.3k; three significant digits. */
+export function short(value) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  for (const [unit, suffix] of SUFFIXES) {
+    if (size >= unit) return Number((value / unit).toPrecision(3)) + suffix;
+  }
+  if (size !== 0 && size < 1e-3) return value.toExponential(1);
+  return String(Number(value.toPrecision(3)));
+}
+
+/** A whole number with groups of thousands. */
+export function grouped(value) {
+  return Number.isFinite(value) ? Math.round(value).toLocaleString("en") : "–";
+}
+
+/** A return, with one decimal. */
+export function score(value) {
+  return Number.isFinite(value) ? value.toFixed(1) : "–";
+}
+
+export function percent(share) {
+  return Number.isFinite(share) ? `${(100 * share).toFixed(0)} %` : "–";
+}
+
+/** For instance 1:02:03. */
+export function clock(seconds) {
+  if (!Number.isFinite(seconds)) return "–";
+  const whole = Math.max(0, Math.round(seconds));
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const two = (part) => String(part).padStart(2, "0");
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+}
+
+export function when(unixSeconds) {
+  return new Date(unixSeconds * 1000).toLocaleString();
+}
+
+/** An element with properties and children; text is text, never markup. */
+export function element(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+/** Give a table these columns, [name, whether it has numbers], and rows, whose cells are texts or elements. */
+export function fill(table, columns, rows) {
+  const cell = (tag, content, isNumber, className) => element(tag, { className: [isNumber ? "number" : "", className ?? ""].join(" ") }, content);
+  const head = element("tr", {}, ...columns.map(([name, isNumber]) => cell("th", name, isNumber)));
+  const body = rows.map((cells) => element("tr", {}, ...cells.map((content, index) => cell("td", content, columns[index][1]))));
+  table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...body));
+}

@@ -1,0 +1,160 @@
+//! Which runs there are: those under way, and those whose folders lie where runs lie.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::DashboardError;
+use crate::rendezvous::{Registry, RunState};
+use crate::roles::run_name::RunName;
+use crate::telemetry::{RunFolder, RunRecord, jsonl};
+
+/// What becomes of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    /// Its supervisor lives.
+    Running,
+    /// Its supervisor noted the end.
+    Ended,
+    /// Its supervisor noted no end and does not live.
+    Killed,
+}
+
+/// A run in a few facts.
+#[derive(Debug, Serialize)]
+pub(super) struct Card {
+    /// Name of its folder, which is unique.
+    pub(super) id: String,
+    /// Where it lies.
+    folder: String,
+    /// Name that the user gave.
+    name: String,
+    /// What becomes of it.
+    pub(super) state: State,
+    /// Why it ended.
+    reason: Option<String>,
+    /// Process id of its supervisor.
+    pub(super) supervisor_pid: u32,
+    /// Start, in seconds since 1970.
+    started_unix_s: i64,
+    /// Environment.
+    environment: Option<String>,
+    /// Algorithm.
+    algorithm: Option<String>,
+    /// Seed.
+    seed: Option<i64>,
+    /// Environment steps after which it stops.
+    stop_env_steps: Option<u64>,
+    /// The mean return that ends it once it is confirmed.
+    goal: Option<f64>,
+    /// The last line of its metrics.
+    metrics: Value,
+    /// The evaluation that made its best weights the best.
+    best: Option<Value>,
+    /// What held it back, once it has ended.
+    bottleneck: Option<Value>,
+}
+
+/// Where runs are looked for.
+#[derive(Debug)]
+pub(super) struct Runs {
+    registry: Registry,
+    roots: Vec<PathBuf>,
+}
+
+impl Runs {
+    pub(super) fn new(registry: Registry) -> Self {
+        Self { registry, roots: Vec::new() }
+    }
+
+    pub(super) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Show what lies in the folder `root`.
+    pub(super) fn add_root(&mut self, root: &Path) {
+        self.roots.extend(root.canonicalize());
+    }
+
+    /// Show `run` and what lies beside it; its id.
+    pub(super) fn add(&mut self, run: &RunName) -> Result<String, DashboardError> {
+        let path = match run {
+            RunName::Folder(path) => path.clone(),
+            RunName::Supervisor(pid) => PathBuf::from(self.registry.find(*pid)?.record.run_folder),
+        };
+        let folder = RunFolder::open(&path)?;
+        self.roots.extend(folder.path().parent().map(Path::to_path_buf));
+        Ok(id_of(folder.path()).unwrap_or_default())
+    }
+
+    /// The run `id`. What a request names is compared with what is there, and never made a path.
+    pub(super) fn find(&self, id: &str) -> Option<RunFolder> {
+        RunFolder::open(self.folders().get(id)?).ok()
+    }
+
+    /// All runs, the newest first.
+    pub(super) fn cards(&self) -> Vec<Card> {
+        let folders = self.folders();
+        let mut cards: Vec<_> = folders.values().filter_map(|path| self.card(&RunFolder::open(path).ok()?)).collect();
+        cards.sort_by_key(|card| std::cmp::Reverse(card.started_unix_s));
+        cards
+    }
+
+    /// The facts about one run.
+    pub(super) fn card(&self, folder: &RunFolder) -> Option<Card> {
+        let record = folder.record().ok()?;
+        let config: toml::Table = fs::read_to_string(folder.config()).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+        let key = |table: &str, key: &str| config.get(table).and_then(|table| table.get(key));
+        let text = |table: &str, name: &str| key(table, name).and_then(toml::Value::as_str).map(str::to_owned);
+        let best = jsonl::read::<Value>(&folder.evaluations()).filter(|evaluation| evaluation["is_best"] == true).last();
+        let summary = record.finished.as_ref().map(|finished| &finished.summary);
+        Some(Card {
+            id: id_of(folder.path())?,
+            folder: folder.path().display().to_string(),
+            state: self.state(folder, &record),
+            reason: record.finished.as_ref().map(|finished| finished.reason.clone()),
+            supervisor_pid: record.supervisor_pid,
+            started_unix_s: record.started.as_second(),
+            environment: text("environment", "id"),
+            algorithm: text("algorithm", "name"),
+            seed: key("run", "seed").and_then(toml::Value::as_integer),
+            stop_env_steps: key("run", "stop_env_steps").and_then(toml::Value::as_integer).and_then(|steps| steps.try_into().ok()),
+            goal: key("run", "stop_eval_return").and_then(|goal| goal.as_float().or(goal.as_integer().map(|goal| goal as f64))),
+            metrics: jsonl::last(&folder.metrics()).unwrap_or_default(),
+            best,
+            bottleneck: summary.map(|summary| summary["bottleneck"].clone()),
+            name: record.name,
+        })
+    }
+
+    fn state(&self, folder: &RunFolder, record: &RunRecord) -> State {
+        let announced = self.registry.find(record.supervisor_pid).ok();
+        // A process id may have come to another run since; a folder's name has not.
+        let lives = announced.is_some_and(|entry| {
+            entry.state == RunState::Running && Path::new(&entry.record.run_folder).file_name() == folder.path().file_name()
+        });
+        match &record.finished {
+            _ if lives => State::Running,
+            Some(_) => State::Ended,
+            None => State::Killed,
+        }
+    }
+
+    /// The folders of all runs, by id.
+    fn folders(&self) -> BTreeMap<String, PathBuf> {
+        let announced = self.registry.list().into_iter().map(|entry| PathBuf::from(entry.record.run_folder));
+        let beside = self.roots.iter().flat_map(|root| fs::read_dir(root).into_iter().flatten().flatten()).filter(|entry| {
+            // `latest` and what else leads here would be second runs.
+            entry.file_type().is_ok_and(|kind| kind.is_dir())
+        });
+        announced.chain(beside.map(|entry| entry.path())).filter_map(|path| Some((id_of(&path)?, path))).collect()
+    }
+}
+
+fn id_of(path: &Path) -> Option<String> {
+    path.file_name()?.to_str().map(str::to_owned)
+}

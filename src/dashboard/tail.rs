@@ -1,0 +1,69 @@
+//! A file that grows by lines, read as far as it goes.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+/// What one look reads of a file at most; what lies beyond is for the next.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// How far a file has been read.
+#[derive(Debug)]
+pub(super) struct Tail {
+    path: PathBuf,
+    read_bytes: u64,
+}
+
+impl Tail {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, read_bytes: 0 }
+    }
+
+    /// The whole lines that the file has gained; none if it cannot be read. One that has become shorter is another file, and read from its
+    /// beginning.
+    pub(super) fn new_lines(&mut self) -> Vec<String> {
+        self.gained().map_or_else(Vec::new, |text| text.lines().map(str::to_owned).collect())
+    }
+
+    fn gained(&mut self) -> Option<String> {
+        let mut file = File::open(&self.path).ok()?;
+        let length_bytes = file.metadata().ok()?.len();
+        if length_bytes < self.read_bytes {
+            self.read_bytes = 0;
+        }
+        if length_bytes == self.read_bytes {
+            return None;
+        }
+        file.seek(SeekFrom::Start(self.read_bytes)).ok()?;
+        let mut gained = Vec::new();
+        file.take(MOST_BYTES).read_to_end(&mut gained).ok()?;
+        // The last line may still be being written.
+        let whole = gained.iter().rposition(|&byte| byte == b'\n')? + 1;
+        gained.truncate(whole);
+        self.read_bytes += whole as u64;
+        Some(String::from_utf8_lossy(&gained).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, OpenOptions};
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn every_whole_line_is_read_once_and_half_a_line_when_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines");
+        let mut tail = Tail::new(path.clone());
+        assert!(tail.new_lines().is_empty(), "the file is not there yet");
+        fs::write(&path, "one\ntwo\nthr").unwrap();
+        assert_eq!(tail.new_lines(), ["one", "two"]);
+        assert!(tail.new_lines().is_empty());
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"ee\n").unwrap();
+        assert_eq!(tail.new_lines(), ["three"]);
+        fs::write(&path, "four\n").unwrap();
+        assert_eq!(tail.new_lines(), ["four"], "a shorter file is another one");
+    }
+}

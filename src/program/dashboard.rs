@@ -1,0 +1,35 @@
+//! The dashboard: this user's runs in a browser.
+
+use std::io::Write;
+
+use clap::Args;
+
+use super::end::{Code, SUCCESS, say};
+use crate::dashboard::Dashboard;
+use crate::rendezvous::Registry;
+use crate::roles::run_name::RunName;
+
+/// Which run the link leads to, and on which port.
+#[derive(Args)]
+pub(crate) struct ShowDashboard {
+    /// The run to show first, with those that lie beside it: the process id of its supervisor, or its folder, such as runs/latest; without
+    /// it, the newest in the folder `runs`.
+    #[arg(value_name = "PID or FOLDER")]
+    run: Option<RunName>,
+    /// Port of the loopback interface; any that is free with 0.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+}
+
+impl ShowDashboard {
+    pub(crate) fn run(&self) -> Result<Code, anyhow::Error> {
+        let dashboard = Dashboard::open(Registry::open()?, self.run.as_ref(), self.port)?;
+        writeln!(std::io::stdout(), "{}", dashboard.link())?;
+        let port = dashboard.port();
+        say(&format!(
+            "open it in a browser on this machine, or on yours after `ssh -L {port}:127.0.0.1:{port} THIS_MACHINE`; Ctrl+C ends it"
+        ));
+        dashboard.serve()?;
+        Ok(SUCCESS)
+    }
+}

@@ -1,0 +1,209 @@
+//! The dashboard shows runs to whoever knows its link and to nobody else, and does not harm them.
+
+mod run_support;
+#[path = "dashboard/visit.rs"]
+mod visit;
+
+use nix::sys::signal::Signal;
+use run_support::{kill, start};
+use visit::Dashboard;
+
+/// The name of the folder that `latest` leads to.
+fn id_of(run: &run_support::Supervised) -> String {
+    run.run_folder().canonicalize().unwrap().file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn only_who_knows_the_link_and_comes_from_this_machine_is_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let dashboard = Dashboard::start_in(folder.path(), &[]);
+    let host = format!("127.0.0.1:{}", dashboard.port);
+    let page = dashboard.get("");
+    assert_eq!(page.status, 200);
+    assert!(page.body.starts_with("<!doctype html>") && page.head.contains("content-security-policy: default-src 'none'"), "{}", page.head);
+    assert_eq!(dashboard.path.len(), 2 + 32, "the token has 128 bits: {}", dashboard.path);
+    let own = [("Origin", &*format!("http://{host}")), ("Host", &host)];
+    assert_eq!(dashboard.ask("GET", &format!("{}runs/", dashboard.path), &own).status, 200, "a page of its own may ask");
+    let tunnel = [("Host", "localhost:9999"), ("Origin", "http://localhost:9999")];
+    assert_eq!(dashboard.ask("GET", &dashboard.path, &tunnel).status, 200, "through a tunnel the port is another");
+
+    let link = dashboard.path.clone();
+    let wrong = format!("/{}/", "0".repeat(32));
+    let refused = [
+        ("GET", &*link, vec![("Host", "example.org")], 403, "a name that leads here"),
+        ("GET", &link, vec![("Origin", "http://example.org")], 403, "somebody else's page"),
+        ("GET", &link, vec![("Origin", "null")], 403, "a page without a name"),
+        ("GET", &wrong, vec![], 404, "another token"),
+        ("GET", "/", vec![], 404, "no token"),
+        ("GET", "/style.css", vec![], 404, "no token"),
+        ("POST", &link, vec![("Content-Length", "0")], 405, "a method that changes something"),
+        ("HEAD", &link, vec![], 405, "another method"),
+    ];
+    for (method, path, headers, status, who) in refused {
+        let answer = dashboard.ask(method, path, &headers);
+        assert_eq!((answer.status, &*answer.body), (status, ""), "{who}");
+    }
+    for path in [
+        "../",
+        "%2e%2e/%2e%2e/etc/passwd",
+        "runs/../../../etc/passwd/history",
+        "runs/%2e%2e/history",
+        "runs/..%2f..%2fetc/events",
+        "main.rs",
+    ] {
+        let answer = dashboard.get(path);
+        assert!(answer.status == 404 && !answer.body.contains("root:"), "{path}: {} {}", answer.status, answer.body);
+    }
+}
+
+#[test]
+fn every_file_that_the_page_names_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let dashboard = Dashboard::start_in(folder.path(), &[]);
+    let mut found = vec![String::new()];
+    let mut looked = 0;
+    while let Some(name) = found.get(looked).cloned() {
+        looked += 1;
+        let answer = dashboard.get(&name);
+        assert_eq!(answer.status, 200, "{name}");
+        let quoted = answer.body.split('"').map(|word| word.trim_start_matches("./"));
+        let named = quoted.filter(|word| (word.ends_with(".js") || word.ends_with(".css")) && !word.contains('/') && word.len() > 3);
+        for name in named.map(str::to_owned) {
+            if !found.contains(&name) {
+                found.push(name);
+            }
+        }
+    }
+    assert!(found.len() >= 9, "{found:?}");
+}
+
+#[test]
+fn a_run_is_shown_while_it_goes_on_and_when_it_has_ended() {
+    let mut run = start(&["actor.count=2"]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
+    let id = id_of(&run);
+    assert_eq!(dashboard.run, id, "the link leads to the run");
+    let runs = dashboard.json("runs/");
+    assert_eq!((&runs[0]["id"], &runs[0]["state"], &runs[0]["algorithm"]), (&id.clone().into(), &"running".into(), &"dqn".into()));
+
+    let mut events = dashboard.listen(&id);
+    let (kind, state) = events.next();
+    assert_eq!((&*kind, &state["card"]["state"], &state["problem"]), ("state", &"running".into(), &serde_json::Value::Null));
+    let (kind, history) = events.next();
+    assert_eq!(kind, "history");
+    let columns = history["columns"].as_object().unwrap();
+    let rows = columns["env_steps"].as_array().unwrap().len();
+    assert!(rows > 0 && columns.values().all(|column| column.as_array().unwrap().len() == rows), "{columns:?}");
+
+    let first = events.wait_for("now", |now| now["run"]["env_steps"].as_u64() > Some(0));
+    let later =
+        events.wait_for("now", |now| now["run"]["env_steps"].as_u64() > first["run"]["env_steps"].as_u64() && now["tree"].is_object());
+    assert!(later["run"]["sampled_per_s"].as_f64() > Some(0.0) && later["run"]["cores_used"].as_f64() > Some(0.0), "{}", later["run"]);
+    let actor = later["processes"].as_array().unwrap().iter().find(|process| process["role"] == "actor").unwrap().clone();
+    assert!(actor["cores_used"].as_f64() > Some(0.0), "{actor}");
+    let growth = events.wait_for("growth", |growth| !growth["rows"].as_array().unwrap().is_empty());
+    assert!(growth["rows"][0]["sampled_per_s"].is_number(), "{growth}");
+    events.wait_for("growth", |growth| growth["bottleneck"].is_string());
+
+    run.end_by(Signal::SIGINT);
+    let ended = events.wait_for("state", |state| state["card"]["state"] == "ended");
+    assert_eq!(ended["card"]["reason"], "interrupted");
+    assert!(ended["card"]["bottleneck"]["evidence"].is_string(), "{ended}");
+    let after = dashboard.json(&format!("runs/{id}/history"));
+    assert!(after["columns"]["env_steps"].as_array().unwrap().len() > rows && !after["events"].as_array().unwrap().is_empty());
+    drop(events);
+    let (code, said) = dashboard.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn a_killed_supervisor_is_named_and_its_curves_stay() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let dashboard = Dashboard::start(&run, &[&run.pid().to_string()]);
+    let id = id_of(&run);
+    let mut events = dashboard.listen(&id);
+    events.wait_for("now", |_| true);
+    let supervisor = run.pid();
+    kill(supervisor, Signal::SIGKILL);
+    let state = events.wait_for("state", |state| state["card"]["state"] == "killed");
+    assert_eq!(state["card"]["supervisor_pid"], supervisor);
+    assert!(!dashboard.json(&format!("runs/{id}/history"))["columns"]["env_steps"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn ten_pages_see_the_same_run() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
+    let id = id_of(&run);
+    let mut pages: Vec<_> = (0..10).map(|_| dashboard.listen(&id)).collect();
+    for page in &mut pages {
+        let first = page.wait_for("now", |now| now["run"]["env_steps"].is_u64());
+        page.wait_for("now", |now| now["run"]["env_steps"].as_u64() > first["run"]["env_steps"].as_u64());
+    }
+}
+
+#[test]
+fn whatever_a_segment_holds_the_dashboard_goes_on() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
+    let id = id_of(&run);
+    let mut events = dashboard.listen(&id);
+    events.wait_for("now", |_| true);
+    // Who works with the segment stands still, so that nobody but the dashboard meets what is written there now.
+    let all = run.all_processes();
+    let workers: Vec<u32> = all.into_iter().filter(|&pid| pid != dashboard.pid()).collect();
+    for &pid in &workers {
+        kill(pid, Signal::SIGSTOP);
+    }
+    let path = format!("/dev/shm{}", run_support::segments_of(run.pid())[0]);
+    let whole = std::fs::read(&path).unwrap();
+    let mut garbage = whole.clone();
+    for (position, byte) in garbage.iter_mut().enumerate().skip(4096) {
+        *byte = (position as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()[0];
+    }
+    write_in_place(&path, &garbage);
+    for _ in 0..12 {
+        events.wait_for("now", |now| now["processes"].is_array());
+    }
+    let late = dashboard.listen(&id).wait_for("now", |now| now["description"].is_null());
+    assert!(late["description_problem"].is_string(), "{late}");
+    assert_eq!(dashboard.get("").status, 200);
+    write_in_place(&path, &whole);
+    for &pid in &workers {
+        kill(pid, Signal::SIGKILL);
+    }
+    for name in run_support::segments_of(run.pid()) {
+        let _ = std::fs::remove_file(format!("/dev/shm{name}"));
+    }
+    let (code, said) = dashboard.end();
+    assert_eq!(code, Some(0), "{said}");
+    let _ = std::fs::remove_dir_all(run.folder.path().join("shoal"));
+}
+
+/// As a process that has the file mapped sees it, unlike a file that was replaced.
+fn write_in_place(path: &str, bytes: &[u8]) {
+    use std::os::unix::fs::FileExt;
+    std::fs::OpenOptions::new().write(true).open(path).unwrap().write_all_at(bytes, 0).unwrap();
+}
+
+#[test]
+fn what_cannot_be_shown_is_said_before_anything_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_dashboard"));
+        let output = command.args(arguments).env("XDG_RUNTIME_DIR", folder.path()).current_dir(folder.path()).output().unwrap();
+        assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(refused(&["no/such/run"]).contains("no/such/run"));
+    assert!(refused(&["4194304"]).contains("4194304"));
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let said = refused(&["--port", &port]);
+    assert!(said.contains(&port) && said.contains("leave out --port"), "{said}");
+}
