@@ -45,11 +45,12 @@ const MAY_IMPORT: [(&str, &[&str]); 21] = [
 const SHARED_BY_ROLES: [&str; 3] = ["run", "environments", "run_name"];
 
 /// The only roles that are made of others, and of which: whoever forks the roles, and whoever plays several of them.
-const ROLES_OF_ROLES: [(&str, &[&str]); 4] = [
-    ("supervisor", &["actor", "learner", "evaluator", "synchronous"]),
+const ROLES_OF_ROLES: [(&str, &[&str]); 5] = [
+    ("supervisor", &["actor", "learner", "evaluator", "synchronous", "visualizer"]),
     ("synchronous", &["actor", "learner", "evaluator"]),
     ("attached", &["actor"]),
     ("player", &["evaluator"]),
+    ("visualizer", &["evaluator"]),
 ];
 
 /// The room of the command line, and the packages that are for it alone: arguments, and errors without types.

@@ -134,6 +134,29 @@ fn a_killed_supervisor_is_named_and_its_curves_stay() {
 }
 
 #[test]
+fn what_the_visualizer_shows_and_its_films_are_on_the_page() {
+    let mut run = start(&["visualizer.enabled=true", "visualizer.pictures_per_s=100", "visualizer.video_interval_s=0.001"]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
+    let id = id_of(&run);
+    assert_eq!(dashboard.bytes(&format!("runs/{id}/picture")).0, 404, "nobody follows the run yet");
+    let mut events = dashboard.listen(&id);
+    let first = events.wait_for("now", |now| now["picture"]["version"].is_u64());
+    let (status, picture) = dashboard.bytes(&format!("runs/{id}/picture"));
+    assert_eq!((status, &picture[..8]), (200, &b"\x89PNG\r\n\x1a\n"[..]));
+    events.wait_for("now", |now| now["picture"]["version"].as_u64() > first["picture"]["version"].as_u64().map(|version| version + 5));
+    assert_ne!(dashboard.bytes(&format!("runs/{id}/picture")).1, picture, "the picture moves");
+
+    let state = events.wait_for("state", |state| state["card"]["films"].as_array().is_some_and(|films| !films.is_empty()));
+    let name = state["card"]["films"][0].as_str().unwrap();
+    let (status, film) = dashboard.bytes(&format!("runs/{id}/films/{name}"));
+    assert_eq!((status, &film[..6]), (200, &b"GIF89a"[..]));
+    for name in ["..%2frun.json", "%2e%2e/config.toml", "nothing.gif", "..%2f..%2fconfig.toml"] {
+        assert_eq!(dashboard.get(&format!("runs/{id}/films/{name}")).status, 404, "{name}");
+    }
+}
+
+#[test]
 fn ten_pages_see_the_same_run() {
     let mut run = start(&[]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));

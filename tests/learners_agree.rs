@@ -46,6 +46,7 @@ fn segment(algorithm: &dyn Algorithm) -> Segment {
         learners: 1,
         frames: 0,
         frame_bytes: 0,
+        picture_bytes: 0,
         description_bytes: 4096,
     })
     .unwrap();

@@ -23,6 +23,7 @@ SMALL = {
     "replay": {"min_size": 200, "capacity": 20_000, "samples_per_insert": 2.0},
     "run": {"stop_env_steps": 1_000_000_000, "stop_eval_return": "none", "metrics_interval_s": 0.2},
     "evaluator": {"episodes": 4, "interval_ms": 200},
+    "visualizer": {"enabled": True, "pictures_per_s": 30, "video_interval_s": 1.0},
     "machine": {"affinity": False},
 }
 # How many pixels of each chart are not transparent: 0 is a chart that shows nothing.
@@ -89,17 +90,22 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(link)
-    page.wait_for_function("document.querySelectorAll('canvas').length >= 8")
+    wait_for("what the page shows", lambda: page.evaluate("document.querySelectorAll('canvas').length >= 8"))
     assert page.text_content("#title") == "dqn on CartPole-v1"
     assert page.text_content("#state") == "running"
-    page.wait_for_function("document.querySelectorAll('#processes tbody tr').length >= 3")
-    page.wait_for_function("document.querySelectorAll('#replay .bins div').length >= 1")
+    wait_for("what the page shows", lambda: page.evaluate("document.querySelectorAll('#processes tbody tr').length >= 3"))
+    wait_for("what the page shows", lambda: page.evaluate("document.querySelectorAll('#replay .bins div').length >= 1"))
     tile = "[...document.querySelectorAll('.tile')].find((tile) => tile.textContent.includes('environment steps/s')).firstChild.textContent"
     steps = "[...document.querySelectorAll('.tile')].find((tile) => tile.lastChild.textContent === 'environment steps').firstChild.textContent"
     before = page.evaluate(steps)
-    page.wait_for_function(f"{steps} !== {before!r}")
+    wait_for("what the page shows", lambda: page.evaluate(f"{steps} !== {before!r}"))
     assert page.evaluate(tile) not in ("–", "0")
     wait_for("every chart to be drawn", lambda: min(page.evaluate(INK)) > 100)
+    source = "document.querySelector('#picture').src"
+    wait_for("a picture of the agent", lambda: page.evaluate("document.querySelector('#picture').naturalWidth") > 100)
+    before = page.evaluate(source)
+    wait_for("another picture", lambda: page.evaluate(source) != before)
+    wait_for("a film", lambda: page.evaluate("[...document.querySelectorAll('#films img')].some((film) => film.naturalWidth > 100)"))
     wait_for("a verdict", lambda: "bound" in page.text_content("#bottleneck"))
     picture(page, "dashboard-light")
 
@@ -110,11 +116,11 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     wait_for("the charts by time", lambda: min(page.evaluate(INK)) > 100)
 
     page.click("#show-compare")
-    page.wait_for_function("document.querySelectorAll('#runs tbody tr').length === 2")
+    wait_for("what the page shows", lambda: page.evaluate("document.querySelectorAll('#runs tbody tr').length === 2"))
     wait_for("both curves", lambda: page.locator("#compared-charts .u-series").count() == 3)
     wait_for("the chart of both", lambda: min(page.evaluate(INK)) > 100)
     picture(page, "dashboard-compare")
-    page.click("#runs tbody tr:nth-child(2) button")
+    page.locator("#runs tbody tr", has_text="seed1").locator("button").click()
     wait_for("the run that has ended", lambda: page.text_content("#state").startswith("ended"))
 
     page.set_viewport_size({"width": 390, "height": 844})
@@ -131,10 +137,10 @@ def test_a_page_without_its_dashboard_says_so(browser, tmp_path, monkeypatch):
     try:
         page = browser.new_page()
         page.goto(dashboard.stdout.readline().strip())
-        page.wait_for_function("document.querySelector('#state').textContent.startsWith('ended')")
+        wait_for("what the page shows", lambda: page.evaluate("document.querySelector('#state').textContent.startsWith('ended')"))
         assert not page.is_visible("#notice")
     finally:
         dashboard.kill()
         dashboard.wait()
         dashboard.stdout.close()
-    page.wait_for_function("document.querySelector('#notice').textContent.includes('does not answer')")
+    wait_for("what the page shows", lambda: page.evaluate("document.querySelector('#notice').textContent.includes('does not answer')"))

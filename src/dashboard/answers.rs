@@ -19,7 +19,7 @@ use super::feed::{Feed, Feeds, Message};
 use super::guard::{Token, guard};
 use super::history::{History, json};
 use super::page;
-use super::runs::Runs;
+use super::runs::{Runs, films};
 
 /// A word to a page of a run in which nothing happens, so that both sides learn when the other is gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
@@ -38,6 +38,8 @@ pub(super) fn router(token: Token, runs: Runs) -> Router {
         .route("/{token}/runs/", get(list))
         .route("/{token}/runs/{id}/history", get(history))
         .route("/{token}/runs/{id}/events", get(events))
+        .route("/{token}/runs/{id}/picture", get(picture))
+        .route("/{token}/runs/{id}/films/{name}", get(film))
         .layer(axum::middleware::from_fn_with_state(token, guard))
         .with_state(shown)
 }
@@ -60,6 +62,26 @@ async fn events(State(shown): State<Shown>, Path((_, id)): Path<(String, String)
     let Some(folder) = shown.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
     let feed = shown.feeds.follow(&shown.runs, &id, folder);
     Sse::new(messages(feed)).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)).into_response()
+}
+
+/// The newest picture of a run that a page shows.
+async fn picture(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
+    match shown.feeds.picture(&id) {
+        Some(picture) => ([(header::CONTENT_TYPE, "image/png")], picture).into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// A film. What a request names is compared with what is there, and never made a path.
+async fn film(State(shown): State<Shown>, Path((_, id, wanted)): Path<(String, String, String)>) -> Response {
+    let found = shown.runs.find(&id).and_then(|folder| {
+        let name = films(&folder).into_iter().find(|name| *name == wanted)?;
+        std::fs::read(folder.videos().join(name)).ok()
+    });
+    match found {
+        Some(film) => ([(header::CONTENT_TYPE, "image/gif")], film).into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
 }
 
 fn messages(feed: Arc<Feed>) -> impl Stream<Item = Result<Event, Infallible>> {

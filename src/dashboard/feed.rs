@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use axum::body::Bytes;
 use serde::Serialize;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::history::{History, json};
+use super::picture;
 use super::runs::{Card, Runs, State};
 use crate::roles::inspector::{InspectError, Inspection, Look, ProcessReport};
 use crate::telemetry::RunFolder;
@@ -34,21 +36,22 @@ impl Message {
 }
 
 /// The feeds of the runs that somebody looks at.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Feeds(Mutex<HashMap<String, Arc<Feed>>>);
 
 /// The feed of one run.
-#[derive(Debug)]
 pub(super) struct Feed {
     sender: Sender<Message>,
     known: Mutex<Known>,
 }
 
-/// What a page that comes later has to be told first.
-#[derive(Debug)]
+/// What a page that comes later has to be told first, and where the rest comes from.
 struct Known {
     history: History,
     state: Message,
+    live: Option<Live>,
+    /// The newest picture that was asked for, as a PNG, and its version.
+    picture: Option<(u64, Bytes)>,
 }
 
 /// What becomes of a run.
@@ -66,7 +69,7 @@ impl Feeds {
         if let Some(feed) = feeds.get(id) {
             return Arc::clone(feed);
         }
-        let known = Known { history: History::of(&folder), state: state(runs, &folder, None) };
+        let known = Known { history: History::of(&folder), state: state(runs, &folder, None), live: None, picture: None };
         let feed = Arc::new(Feed { sender: broadcast::channel(MOST_BEHIND).0, known: Mutex::new(known) });
         feeds.insert(id.to_owned(), Arc::clone(&feed));
         let work = watch(Arc::clone(&feed), Arc::clone(runs), folder);
@@ -76,6 +79,23 @@ impl Feeds {
             locked(&feeds.0).remove(&id);
         });
         Arc::clone(&feed)
+    }
+
+    /// The newest picture of the run `id` as a PNG, if somebody follows the run and it has a visualizer.
+    pub(super) fn picture(&self, id: &str) -> Option<Bytes> {
+        let feed = Arc::clone(locked(&self.0).get(id)?);
+        let mut known = locked(&feed.known);
+        let board = known.live.as_ref()?.inspection.segment().picture_board()?;
+        let version = board.version();
+        if let Some((encoded, picture)) = &known.picture
+            && *encoded == version
+        {
+            return Some(picture.clone());
+        }
+        let (caption, bytes) = board.read()?;
+        let picture = picture::encoded(&caption, &bytes)?;
+        known.picture = Some((caption.version, picture.clone()));
+        Some(picture)
     }
 }
 
@@ -98,7 +118,6 @@ impl Known {
 async fn watch(feed: Arc<Feed>, runs: Arc<Runs>, folder: RunFolder) {
     let mut clock = interval(LOOK);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut live: Option<Live> = None;
     for look in 0u32.. {
         clock.tick().await;
         let reads = look % LOOKS_PER_READING == 0;
@@ -112,8 +131,8 @@ async fn watch(feed: Arc<Feed>, runs: Arc<Runs>, folder: RunFolder) {
         };
         if reads {
             let mut problem = None;
-            if live.as_ref().is_none_or(|live| !live.inspection.is_running()) {
-                (live, problem) = match Live::open(&runs, &folder) {
+            if known.live.as_ref().is_none_or(|live| !live.inspection.is_running()) {
+                (known.live, problem) = match Live::open(&runs, &folder) {
                     Ok(live) => (live, None),
                     Err(error) => (None, Some(error.to_string())),
                 };
@@ -127,7 +146,7 @@ async fn watch(feed: Arc<Feed>, runs: Arc<Runs>, folder: RunFolder) {
                 send(now);
             }
         }
-        if let Some(live) = &mut live {
+        if let Some(live) = &mut known.live {
             send(Message::new("now", live.look(reads)));
         }
     }

@@ -11,6 +11,7 @@ mod feed;
 mod guard;
 mod history;
 mod page;
+mod picture;
 mod runs;
 mod tail;
 

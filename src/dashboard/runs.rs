@@ -39,8 +39,8 @@ pub(super) struct Card {
     reason: Option<String>,
     /// Process id of its supervisor.
     pub(super) supervisor_pid: u32,
-    /// Start, in seconds since 1970.
-    started_unix_s: i64,
+    /// Start, in milliseconds since 1970.
+    started_unix_ms: i64,
     /// Environment.
     environment: Option<String>,
     /// Algorithm.
@@ -57,6 +57,8 @@ pub(super) struct Card {
     best: Option<Value>,
     /// What held it back, once it has ended.
     bottleneck: Option<Value>,
+    /// Names of its films, the newest first.
+    films: Vec<String>,
 }
 
 /// Where runs are looked for.
@@ -100,7 +102,7 @@ impl Runs {
     pub(super) fn cards(&self) -> Vec<Card> {
         let folders = self.folders();
         let mut cards: Vec<_> = folders.values().filter_map(|path| self.card(&RunFolder::open(path).ok()?)).collect();
-        cards.sort_by_key(|card| std::cmp::Reverse(card.started_unix_s));
+        cards.sort_by_key(|card| std::cmp::Reverse(card.started_unix_ms));
         cards
     }
 
@@ -118,7 +120,7 @@ impl Runs {
             state: self.state(folder, &record),
             reason: record.finished.as_ref().map(|finished| finished.reason.clone()),
             supervisor_pid: record.supervisor_pid,
-            started_unix_s: record.started.as_second(),
+            started_unix_ms: record.started.as_millisecond(),
             environment: text("environment", "id"),
             algorithm: text("algorithm", "name"),
             seed: key("run", "seed").and_then(toml::Value::as_integer),
@@ -127,6 +129,7 @@ impl Runs {
             metrics: jsonl::last(&folder.metrics()).unwrap_or_default(),
             best,
             bottleneck: summary.map(|summary| summary["bottleneck"].clone()),
+            films: films(folder),
             name: record.name,
         })
     }
@@ -153,6 +156,14 @@ impl Runs {
         });
         announced.chain(beside.map(|entry| entry.path())).filter_map(|path| Some((id_of(&path)?, path))).collect()
     }
+}
+
+/// The names of the films in `folder`, the newest first.
+pub(super) fn films(folder: &RunFolder) -> Vec<String> {
+    let names = fs::read_dir(folder.videos()).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut films: Vec<String> = names.filter(|name| name.starts_with("step") && name.ends_with(".gif")).collect();
+    films.sort_by(|a, b| b.cmp(a));
+    films
 }
 
 fn id_of(path: &Path) -> Option<String> {

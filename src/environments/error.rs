@@ -15,6 +15,8 @@ pub enum Moment {
     Reset,
     /// In the step of this number, counted from 1 in each episode.
     Step(u32),
+    /// While it was drawn.
+    Picture,
 }
 
 impl fmt::Display for Moment {
@@ -23,6 +25,7 @@ impl fmt::Display for Moment {
             Self::Construction => formatter.write_str("its construction"),
             Self::Reset => formatter.write_str("reset"),
             Self::Step(number) => write!(formatter, "step {number} of an episode"),
+            Self::Picture => formatter.write_str("render"),
         }
     }
 }

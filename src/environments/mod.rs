@@ -29,6 +29,7 @@ mod power;
 mod progress;
 pub mod python;
 mod rally;
+pub mod reel;
 pub mod registry;
 mod request;
 mod seed_sequence;
@@ -38,7 +39,7 @@ mod suggestion;
 mod vector;
 
 pub use delayed::delayed;
-pub use drawing::Picture;
+pub use drawing::{Picture, bars as observed_as_bars};
 pub use error::{EnvironmentError, Moment};
 pub use generator::Generator;
 pub use native::{Dynamics, Native, NativeAction};

@@ -30,6 +30,8 @@ pub struct EnvironmentRequest {
     pub search_folders: Vec<PathBuf>,
     /// What it is for. Only games of the Atari 2600 differ.
     pub purpose: Purpose,
+    /// Whether somebody wants to see it: one in Python has to know from the start.
+    pub drawn: bool,
     /// How long [`examine`](Self::examine) waits.
     pub patience: Duration,
 }
@@ -52,6 +54,7 @@ impl EnvironmentRequest {
             python: String::new(),
             search_folders: Vec::new(),
             purpose: Purpose::Evaluation,
+            drawn: false,
             patience: DEFAULT_PATIENCE,
         }
     }

@@ -9,8 +9,8 @@ use crate::catalogue::Catalogue;
 use crate::config::Config;
 use crate::environments::film::Film;
 use crate::environments::{
-    EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, Purpose, VectorEnvironment, delayed,
-    python,
+    Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, Purpose, VectorEnvironment,
+    delayed, python,
 };
 
 /// How long a process may take to set up at least, however short the time that it may be silent afterwards: interpreters and
@@ -26,6 +26,7 @@ pub fn request(config: &Config) -> EnvironmentRequest {
         python: environment.python.clone(),
         search_folders: env::split_paths(&environment.python_path).filter(|folder| !folder.as_os_str().is_empty()).collect(),
         purpose: Purpose::Training,
+        drawn: false,
         patience: Duration::from_secs_f64(config.machine.hang_timeout_s).max(STARTING_PATIENCE),
     }
 }
@@ -52,7 +53,7 @@ pub fn make_filmed(
     purpose: Purpose,
     film: Option<&Film>,
 ) -> Result<VectorEnvironment, EnvironmentError> {
-    let request = EnvironmentRequest { purpose, ..request(config) };
+    let request = EnvironmentRequest { purpose, drawn: film.is_some(), ..request(config) };
     let options = observation_options(catalogue, config);
     let make = |index: usize| {
         let environment = delayed(catalogue.environments().make(&request)?, config.environment.step_delay_us);
@@ -62,6 +63,13 @@ pub fn make_filmed(
         })
     };
     VectorEnvironment::new((0..count).map(make).collect::<Result<_, EnvironmentError>>()?)
+}
+
+/// One environment for `purpose` that can be looked at, if it draws anything, not yet reset.
+pub fn make_drawn(catalogue: &Catalogue, config: &Config, purpose: Purpose) -> Result<Box<dyn Environment>, EnvironmentError> {
+    let request = EnvironmentRequest { purpose, drawn: true, ..request(config) };
+    let environment = delayed(catalogue.environments().make(&request)?, config.environment.step_delay_us);
+    observation_options(catalogue, config).of(environment)
 }
 
 /// Let this process step the environment that the configuration asks for; see [`python::become_ready`].

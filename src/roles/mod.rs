@@ -1,5 +1,5 @@
 //! What each process of a run does. No role uses another, except that the synchronous trainer is made of the actor, the
-//! learner and the evaluator.
+//! learner and the evaluator, and that whoever plays explores as the evaluator does.
 
 pub mod actor;
 pub mod attached;
@@ -12,5 +12,6 @@ pub mod run;
 pub mod run_name;
 pub mod supervisor;
 pub mod synchronous;
+mod visualizer;
 
 pub use run::{RoleError, Run};

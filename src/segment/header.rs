@@ -14,7 +14,7 @@ use super::object::Object;
 use crate::sync::Ordering;
 
 /// Version of everything in the segment. To be raised with every change of a region's meaning.
-pub const ABI_VERSION: u64 = 10;
+pub const ABI_VERSION: u64 = 11;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SHOALSEG");
 const READY: u64 = u64::from_le_bytes(*b"READY\0\0\0");
@@ -32,7 +32,7 @@ const CREATED: usize = 10;
 const PID_NAMESPACE: usize = 11;
 const TIME_NAMESPACE: usize = 12;
 const PARAMETERS: usize = 16;
-const PARAMETER_COUNT: usize = 14;
+const PARAMETER_COUNT: usize = 15;
 const SECTIONS: usize = 32;
 const CHECKSUM: usize = SECTIONS + 3 * REGIONS.len();
 
@@ -254,6 +254,7 @@ fn encode(parameters: &LayoutParameters) -> [u64; PARAMETER_COUNT] {
         parameters.description_bytes,
         parameters.frames,
         parameters.frame_bytes,
+        parameters.picture_bytes,
     ]
     .map(|value| value as u64)
 }
@@ -275,6 +276,7 @@ fn decode(values: &[u64; PARAMETER_COUNT]) -> LayoutParameters {
         description_bytes: value(11),
         frames: value(12),
         frame_bytes: value(13),
+        picture_bytes: value(14),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where everything lies: pure arithmetic from the sizes of a run to the offsets of its regions.
 //!
 //! ```text
-//! | header | control | processes | description | tree | store | staging | parameters | learner state | gradients | metrics | statistics | frames |
+//! | header | control | processes | description | tree | store | staging | parameters | learner state | gradients | metrics | statistics | frames | pictures |
 //! ```
 //!
 //! Every region starts on a page. All offsets are from the start of the segment.
@@ -14,6 +14,7 @@ use super::gradients::exchange_words;
 use super::membership::MOST_LEARNERS;
 use super::metrics::RING_WORDS;
 use super::parameters::board_words;
+use super::pictures;
 use super::processes::SLOT_WORDS;
 
 /// Bytes of a page; regions start on one.
@@ -59,10 +60,12 @@ pub enum Region {
     Statistics = 10,
     /// Frames of stacked observations, each once.
     Frames = 11,
+    /// Board of pictures.
+    Pictures = 12,
 }
 
 /// All regions, in the order in which they lie.
-pub const REGIONS: [Region; 12] = [
+pub const REGIONS: [Region; 13] = [
     Region::Control,
     Region::Processes,
     Region::Description,
@@ -75,6 +78,7 @@ pub const REGIONS: [Region; 12] = [
     Region::Metrics,
     Region::Statistics,
     Region::Frames,
+    Region::Pictures,
 ];
 
 /// The sizes from which a layout follows.
@@ -106,6 +110,8 @@ pub struct LayoutParameters {
     pub frames: usize,
     /// Bytes of a frame.
     pub frame_bytes: usize,
+    /// Bytes of the largest picture that the visualizer shows; 0 without one.
+    pub picture_bytes: usize,
     /// Bytes reserved for the description.
     pub description_bytes: usize,
 }
@@ -197,6 +203,7 @@ impl LayoutParameters {
         // The same for frames, of which a writer holds one at a time.
         within("the number of frames", self.frames, if self.frames > 0 { self.least_capacity() } else { 0 }, MAX_CAPACITY)?;
         within("the number of bytes in a frame", self.frame_bytes, usize::from(self.frames > 0), 1 << 24)?;
+        within("the number of bytes in a picture", self.picture_bytes, 0, 1 << 26)?;
         within("the room for the description", self.description_bytes, 16, 1 << 24)?;
         if self.fanout != 0 && !FANOUTS.contains(&self.fanout) {
             let (least, most) = (FANOUTS[0], FANOUTS[FANOUTS.len() - 1]);
@@ -220,6 +227,7 @@ impl LayoutParameters {
             // Those of each, and those that learners have settled on.
             Region::Statistics => (self.stagers + 1) * self.statistics_words(),
             Region::Frames => self.frames * self.frame_slot_words(),
+            Region::Pictures => pictures::board_words(self.picture_bytes),
         };
         words * 8
     }
@@ -245,6 +253,7 @@ impl LayoutParameters {
             learners: 1,
             frames: 0,
             frame_bytes: 0,
+            picture_bytes: 0,
             description_bytes: 4_096,
         }
     }
@@ -346,6 +355,7 @@ mod tests {
             learners: 1,
             frames: 0,
             frame_bytes: 0,
+            picture_bytes: 0,
             description_bytes: 16_384,
         }
     }

@@ -23,6 +23,7 @@ pub mod membership;
 pub mod metrics;
 mod object;
 pub mod parameters;
+pub mod pictures;
 mod private;
 pub mod processes;
 mod role;
@@ -44,6 +45,7 @@ use mapping::Mapping;
 use metrics::MetricRing;
 use object::{Access, Object};
 use parameters::ParameterBoard;
+use pictures::PictureBoard;
 use processes::ProcessTable;
 
 /// A mapped segment whose header has been validated.
@@ -184,6 +186,12 @@ impl Segment {
     /// The learners' state (parameters, target parameters, moments of the optimizer), for a learner that takes over.
     pub fn learner_board(&self) -> ParameterBoard<'_> {
         ParameterBoard::new(self.words(Region::LearnerState), self.layout.parameters().learner_state_values)
+    }
+
+    /// What the visualizer shows; `None` in a run without one.
+    pub fn picture_board(&self) -> Option<PictureBoard<'_>> {
+        let picture_bytes = self.layout.parameters().picture_bytes;
+        (picture_bytes > 0).then(|| PictureBoard::new(self.words(Region::Pictures), picture_bytes))
     }
 
     /// The gradients that learners exchange.

@@ -18,11 +18,21 @@ pub enum Role {
     Participant,
     /// Uses the replay of a run from outside, beside whatever else it does.
     Guest,
+    /// Plays the newest parameters for people to watch.
+    Visualizer,
 }
 
 impl Role {
-    const ALL: [Self; 7] =
-        [Self::Actor, Self::AttachedActor, Self::Learner, Self::Evaluator, Self::Synchronous, Self::Participant, Self::Guest];
+    const ALL: [Self; 8] = [
+        Self::Actor,
+        Self::AttachedActor,
+        Self::Learner,
+        Self::Evaluator,
+        Self::Synchronous,
+        Self::Participant,
+        Self::Guest,
+        Self::Visualizer,
+    ];
 
     /// Name for people.
     pub fn name(self) -> &'static str {
@@ -31,6 +41,7 @@ impl Role {
             Self::AttachedActor => "attached actor",
             Self::Learner => "learner",
             Self::Evaluator => "evaluator",
+            Self::Visualizer => "visualizer",
             Self::Synchronous => "synchronous trainer",
             Self::Participant => "participant",
             Self::Guest => "guest",

@@ -181,6 +181,11 @@ impl RunFolder {
         self.path.join("weights/last.safetensors")
     }
 
+    /// Films of episodes, where there is a visualizer: `videos`.
+    pub fn videos(&self) -> PathBuf {
+        self.path.join("videos")
+    }
+
     /// What the run goes on from: `checkpoints`.
     pub fn checkpoints(&self) -> PathBuf {
         self.path.join("checkpoints")

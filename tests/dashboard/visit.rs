@@ -66,12 +66,22 @@ impl Dashboard {
 
     /// Ask with any method, path and headers; without one of its own the request has the right host.
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-        let mut connection = self.connect(method, path, headers, "close");
-        let mut text = String::new();
-        connection.read_to_string(&mut text).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head: head.to_lowercase(), body: body.into() }
+        let (status, head, body) = self.answer(method, path, headers);
+        Answer { status, head, body: String::from_utf8(body).unwrap() }
+    }
+
+    /// The status and the content of what lies at `path` below the link, whatever it is.
+    pub fn bytes(&self, path: &str) -> (u16, Vec<u8>) {
+        let (status, _, body) = self.answer("GET", &format!("{}{path}", self.path), &[]);
+        (status, body)
+    }
+
+    fn answer(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String, Vec<u8>) {
+        let mut all = Vec::new();
+        self.connect(method, path, headers, "close").read_to_end(&mut all).unwrap();
+        let end = all.windows(4).position(|window| window == b"\r\n\r\n").expect("an answer has a head");
+        let head = String::from_utf8(all[..end].to_vec()).unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_lowercase(), all[end + 4..].to_vec())
     }
 
     /// Listen to the run `id`.

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use gif::{ColorOutput, DecodeOptions};
-use shoal::environments::film::{Film, FilmError};
+use shoal::environments::film::Film;
+use shoal::environments::reel::FilmError;
 use shoal::environments::{Action, make};
 
 use crate::support::{Played, Undrawn};

@@ -55,6 +55,7 @@ pub fn sizes() -> LayoutParameters {
         learners: 2,
         frames: 0,
         frame_bytes: 0,
+        picture_bytes: 0,
         description_bytes: 16_384,
     }
 }

@@ -171,6 +171,7 @@ pub fn layout(sizes: Sizes, schema: &Schema) -> Layout {
         learners,
         frames: 0,
         frame_bytes: 0,
+        picture_bytes: 0,
         description_bytes,
     })
     .expect("sizes within their limits")

@@ -15,6 +15,7 @@ mod machine;
 mod network;
 mod replay;
 mod run;
+mod visualizer;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,7 @@ pub use machine::MachineConfig;
 pub use network::{Engine, Initialisation, NetworkConfig};
 pub use replay::{InitialPriority, ReplayConfig};
 pub use run::{Resume, RunConfig};
+pub use visualizer::VisualizerConfig;
 
 use super::key::Table;
 use super::own::OwnConfig;
@@ -72,6 +74,9 @@ pub struct Config {
     /// The process that measures the newest parameters.
     #[serde(default)]
     pub evaluator: EvaluatorConfig,
+    /// The process that plays for people to watch.
+    #[serde(default)]
+    pub visualizer: VisualizerConfig,
     /// What the run goes on from.
     #[serde(default)]
     pub checkpoint: CheckpointConfig,
@@ -95,6 +100,7 @@ pub(crate) const TABLES: &[Table] = &[
     ReplayConfig::TABLE,
     FragmentsConfig::TABLE,
     EvaluatorConfig::TABLE,
+    VisualizerConfig::TABLE,
     CheckpointConfig::TABLE,
     MachineConfig::TABLE,
 ];
@@ -113,6 +119,7 @@ impl Config {
             replay: ReplayConfig::default(),
             fragments: FragmentsConfig::default(),
             evaluator: EvaluatorConfig::default(),
+            visualizer: VisualizerConfig::default(),
             checkpoint: CheckpointConfig::default(),
             machine: MachineConfig::default(),
             own: OwnConfig::default(),

@@ -25,7 +25,9 @@ export class Chart {
   draw() {
     this.plot?.destroy();
     const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
-    const across = (values) => values.map((value) => (this.byTime ? clock(value) : short(value)));
+    // Seconds alone would be the same word several times where all is about a moment.
+    const time = (values) => (values.at(-1) - values[0] < 20 ? (value) => `${short(value)} s` : clock);
+    const across = (values) => values.map(this.byTime ? time(values) : short);
     const series = this.series.map((one, index) => {
       const stroke = seriesColour(one.colour ?? index);
       return {

@@ -40,7 +40,7 @@ export class Compare {
       return [
         box, name, element("span", { className: card.state }, card.state === "ended" ? (card.reason ?? "ended").split("\n")[0].slice(0, 40) : card.state),
         card.environment ?? "–", card.algorithm ?? "–", String(card.seed ?? "–"), grouped(metrics.env_steps), clock(metrics.wall_s),
-        score(metrics.train_return_mean), score(metrics.eval_return_mean), score(card.best?.return_mean), short(metrics.env_steps / metrics.training_s), when(card.started_unix_s),
+        score(metrics.train_return_mean), score(metrics.eval_return_mean), score(card.best?.return_mean), short(metrics.env_steps / metrics.training_s), when(card.started_unix_ms),
       ];
     });
     fill($("runs"), COLUMNS, rows);

@@ -53,7 +53,7 @@ async function list() {
     return; // The run that is shown tells that the dashboard does not answer.
   }
   const options = page.cards.map((card) => {
-    const words = [card.state === "running" ? "●" : "", card.name, when(card.started_unix_s)];
+    const words = [card.state === "running" ? "●" : "", card.name, when(card.started_unix_ms)];
     return element("option", { value: card.id }, words.filter((word) => word).join(" · "));
   });
   // An open list would close under the reader's hand.

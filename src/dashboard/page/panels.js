@@ -111,5 +111,6 @@ function histogram(priorities) {
 
 /** Lines of the log, the newest first. */
 export function events(list, lines) {
-  list.replaceChildren(...[...lines].reverse().map((line) => element("li", {}, line)));
+  const told = lines.length > 0 ? [...lines].reverse() : ["none yet"];
+  list.replaceChildren(...told.map((line) => element("li", {}, line)));
 }

@@ -3,6 +3,7 @@
 import { Chart } from "./charts.js";
 import { Columns } from "./columns.js";
 import * as panels from "./panels.js";
+import { Watch } from "./watch.js";
 import { clock, score, when } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -32,6 +33,7 @@ export class Run {
     this.card = null;
     this.tablesAt = 0;
     this.makeCharts();
+    this.watch = new Watch(id);
     panels.legend($("kinds"));
     this.source = new EventSource(`runs/${encodeURIComponent(id)}/events`);
     const on = (kind, what) => this.source.addEventListener(kind, (event) => what(JSON.parse(event.data)));
@@ -146,7 +148,7 @@ export class Run {
     this.notice(problem === null ? "" : `Nobody can look into the run: ${problem}`, "unseen");
     if (card === null) return;
     $("title").textContent = card.algorithm === null ? card.name : `${card.algorithm} on ${card.environment}`;
-    const facts = [card.name, `started ${when(card.started_unix_s)}`, `supervisor ${card.supervisor_pid}`, card.folder];
+    const facts = [card.name, `started ${when(card.started_unix_ms)}`, `supervisor ${card.supervisor_pid}`, card.folder];
     if (card.goal !== null) facts.splice(1, 0, `goal ${score(card.goal)}`);
     $("facts").textContent = facts.join(" · ");
     const [reason, ...details] = (card.reason ?? "").split("\n");
@@ -156,8 +158,10 @@ export class Run {
     document.title = `${card.environment ?? card.name} · Shoal`;
     const killed = `Supervisor ${card.supervisor_pid} was killed, or runs for another user: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder}" goes on from there.`;
     this.notice(card.state === "killed" ? killed : reason.startsWith("failed") ? [reason, ...details].join("\n") : "", "state");
+    this.watch.showFilms(card.films);
     if (card.state !== "running") {
       this.report = null;
+      this.watch.showPicture(null);
       if (card.bottleneck !== null) this.showBottleneck(sentence(card.bottleneck));
     }
     this.showTiles();
@@ -177,6 +181,7 @@ export class Run {
 
   showNow(report) {
     this.report = report;
+    this.watch.showPicture(report.picture);
     const now = performance.now();
     this.moments = [...this.moments.filter(([at]) => now - at < RATES_OVER_MS), [now, report.run]];
     if (report.tree || report.priorities) this.spread = { tree: report.tree, priorities: report.priorities };

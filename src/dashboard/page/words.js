@@ -36,8 +36,8 @@ export function clock(seconds) {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
-export function when(unixSeconds) {
-  return new Date(unixSeconds * 1000).toLocaleString();
+export function when(unixMs) {
+  return new Date(unixMs).toLocaleString();
 }
 
 /** An element with properties and children; text is text, never markup. */

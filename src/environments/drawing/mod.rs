@@ -6,6 +6,7 @@
 
 mod acrobot;
 mod animation;
+mod bars;
 pub(super) mod canvas;
 mod cart_pole;
 mod catch;
@@ -13,16 +14,15 @@ mod mountain_car;
 mod pendulum;
 mod picture;
 mod rally;
-#[cfg(any(feature = "python-environments", test))]
 mod screen;
 
 pub(super) use acrobot::acrobot;
 pub(super) use animation::Animation;
+pub use bars::bars;
 pub(super) use cart_pole::cart_pole;
 pub(super) use catch::catch;
 pub(super) use mountain_car::mountain_car;
 pub(super) use pendulum::pendulum;
 pub use picture::Picture;
 pub(super) use rally::{Block, Scene as RallyScene};
-#[cfg(any(feature = "python-environments", test))]
 pub(super) use screen::screen;

@@ -1,5 +1,7 @@
 //! A picture as plain bytes.
 
+use std::borrow::Cow;
+
 /// A picture: rows of pixels from the top, each pixel a byte of red, of green and of blue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
@@ -20,5 +22,45 @@ impl Picture {
         assert!(column < self.width && row < self.height, "({column}, {row}) is outside of {} x {}", self.width, self.height);
         let first = (row * self.width + column) * 3;
         [self.bytes[first], self.bytes[first + 1], self.bytes[first + 2]]
+    }
+
+    /// The picture, made smaller until it has at most so many bytes: of a square of pixels the mean stays.
+    pub fn within(&self, most_bytes: usize) -> Cow<'_, Self> {
+        let size = |side: usize| (self.width / side, self.height / side);
+        let fits = |&side: &usize| size(side).0 * size(side).1 * 3 <= most_bytes;
+        match (1..=self.width.max(self.height)).find(fits) {
+            None | Some(1) => Cow::Borrowed(self),
+            Some(side) => Cow::Owned(self.shrunk(side)),
+        }
+    }
+
+    fn shrunk(&self, side: usize) -> Self {
+        let (width, height) = (self.width / side, self.height / side);
+        let mut bytes = Vec::with_capacity(width * height * 3);
+        for (row, column) in (0..height).flat_map(|row| (0..width).map(move |column| (row, column))) {
+            for channel in 0..3 {
+                let of_row = |row: usize| {
+                    (0..side).map(move |across| usize::from(self.bytes[(row * self.width + column * side + across) * 3 + channel]))
+                };
+                let sum: usize = (0..side).flat_map(|down| of_row(row * side + down)).sum();
+                bytes.push(u8::try_from(sum / (side * side)).unwrap_or(u8::MAX));
+            }
+        }
+        Self { width, height, bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_that_is_too_large_shows_means_of_squares() {
+        let bytes = (0..4 * 6).flat_map(|pixel| [pixel, 100, 255]).collect();
+        let picture = Picture { width: 6, height: 4, bytes };
+        assert_eq!(*picture.within(6 * 4 * 3), picture);
+        let small = picture.within(6 * 4 * 3 - 1);
+        assert_eq!((small.width, small.height, small.pixel(0, 0)), (3, 2, [(1 + 6 + 7) / 4, 100, 255]));
+        assert_eq!(picture.within(3).width, 1);
     }
 }

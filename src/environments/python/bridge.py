@@ -36,7 +36,7 @@ class Refused(Exception):
         self.advice = advice
 
 
-def make(id, keyword_arguments, search_folders):
+def make(id, keyword_arguments, search_folders, drawn=False):
     """The environment of that id, observed as one box."""
     kind, _, name = id.partition(":")
     keywords = json.loads(keyword_arguments)
@@ -50,18 +50,32 @@ def make(id, keyword_arguments, search_folders):
         keywords.setdefault("disable_env_checker", True)
         try:
             with without_warnings_of_models(gymnasium, name):
-                environment = gymnasium.make(name, **keywords)
+                environment = made(lambda **more: gymnasium.make(name, **more, **keywords), drawn and "render_mode" not in keywords)
         except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
             near = difflib.get_close_matches(name, gymnasium.registry, n=4)
             advice = f"names like it: {', '.join(sorted(near, reverse=True))}" if near else ""
             raise Refused(str(error), advice) from None
     else:
-        environment = load(name, search_folders)(**keywords)
+        environment = made(lambda **more: load(name, search_folders)(**more, **keywords), drawn and "render_mode" not in keywords)
         wanted = ("observation_space", "action_space", "reset", "step")
         lacks = [attribute for attribute in wanted if not hasattr(environment, attribute)]
         if lacks:
             raise Refused(f"{name} makes a {type(environment).__name__}, which has no {' and no '.join(lacks)}")
     return as_one_box(gymnasium, environment)
+
+
+def made(make, drawn):
+    """What `make` makes; where it is to be drawn and can be, in the mode that gives pictures."""
+    environment = make()
+    modes = (getattr(environment, "metadata", None) or {}).get("render_modes") or []
+    if not drawn or "rgb_array" not in modes:
+        return environment
+    environment.close()
+    try:
+        return make(render_mode="rgb_array")
+    except TypeError:
+        # It says that it has the mode, and takes no such argument.
+        return make()
 
 
 @contextlib.contextmanager
@@ -219,8 +233,8 @@ def examine(id, keyword_arguments, search_folders):
 class Bridge:
     """An environment with a buffer for its observation and one for its action."""
 
-    def __init__(self, id, keyword_arguments, search_folders):
-        self.environment = make(id, keyword_arguments, search_folders)
+    def __init__(self, id, keyword_arguments, search_folders, drawn=False):
+        self.environment = make(id, keyword_arguments, search_folders, drawn)
         numpy = importlib.import_module("numpy")
         self.description = json.dumps(describe(self.environment))
         self.numpy = numpy
@@ -293,6 +307,15 @@ class Bridge:
         if array.shape != self.shape:
             raise ValueError(f"the observation has the shape {array.shape}, and the observation space {self.shape}")
         return array
+
+    def picture(self):
+        """Width, height and the bytes of its rows from the top; nothing from an environment that renders none."""
+        if getattr(self.environment, "render_mode", None) != "rgb_array":
+            return None
+        pixels = self.environment.render()
+        if not isinstance(pixels, self.numpy.ndarray) or pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != self.numpy.uint8:
+            return None
+        return pixels.shape[1], pixels.shape[0], pixels.tobytes()
 
     def close(self):
         self.environment.close()

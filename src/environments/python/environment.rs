@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::description::Description;
 use super::interpreter::{self, error_of};
 use crate::environments::progress::Progress;
-use crate::environments::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, Moment, Step};
+use crate::environments::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, Moment, Picture, Step};
 use crate::values::{ValueType, ValuesMut};
 
 /// An environment in the interpreter of this process. A step takes the interpreter's lock once and allocates nothing in Rust.
@@ -42,7 +42,8 @@ impl PythonEnvironment {
             let id = &request.id;
             let failed = |error: PyErr| error_of(py, &error, id, Moment::Construction);
             let folders: Vec<_> = request.search_folders.iter().map(|folder| folder.as_os_str()).collect();
-            let bridge = module.bind(py).call_method1("Bridge", (id, &request.keyword_arguments, folders)).map_err(failed)?;
+            let bridge =
+                module.bind(py).call_method1("Bridge", (id, &request.keyword_arguments, folders, request.drawn)).map_err(failed)?;
             let text: String = bridge.getattr("description").and_then(|text| text.extract()).map_err(failed)?;
             let spec = serde_json::from_str::<Description>(&text)
                 .map_err(|error| error.to_string())
@@ -159,6 +160,23 @@ impl Environment for PythonEnvironment {
         let step = Step { reward, terminated, truncated };
         self.progress = Progress::after_step(elapsed_steps, step.ended());
         Ok(step)
+    }
+
+    fn picture(&self) -> Result<Picture, EnvironmentError> {
+        let rendered = Python::attach(|py| self.rendered(py).map_err(|error| error_of(py, &error, &self.spec.id, Moment::Picture)));
+        rendered?.ok_or_else(|| EnvironmentError::NoPicture { id: self.spec.id.clone() })
+    }
+}
+
+impl PythonEnvironment {
+    /// Width, height and bytes of what the environment renders; `None` where it renders nothing.
+    fn rendered(&self, py: Python<'_>) -> PyResult<Option<Picture>> {
+        let answer = self.bridge.bind(py).call_method0("picture")?;
+        if answer.is_none() {
+            return Ok(None);
+        }
+        let (width, height, bytes): (usize, usize, Vec<u8>) = answer.extract()?;
+        Ok((bytes.len() == width * height * 3 && !bytes.is_empty()).then_some(Picture { width, height, bytes }))
     }
 }
 

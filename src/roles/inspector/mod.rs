@@ -32,7 +32,7 @@ pub use metrics::MetricReport;
 pub use processes::{ProcessReport, TimeShares};
 pub use rates::{Look, Rates};
 pub use replay::{ReplayReport, StagingReport};
-pub use report::{FieldReport, Header, LearnerReport, ParameterReport, RegionReport, Report, RunDescription, RunReport};
+pub use report::{FieldReport, Header, LearnerReport, ParameterReport, PictureReport, RegionReport, Report, RunDescription, RunReport};
 pub use runs::{Cleaned, RunList, RunSummary};
 pub use transition::{FieldValues, Owner, Transition, Values};
 pub use tree::{TreeReport, Verdict};

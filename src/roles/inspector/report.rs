@@ -14,6 +14,7 @@ use crate::rendezvous::RunState as Liveliness;
 use crate::replay::SumTree;
 use crate::segment::counters::Counter;
 use crate::segment::membership::View;
+use crate::segment::pictures::{Caption, DRAWN_AS_BARS, PictureBoard};
 use crate::segment::scores::Scores;
 use crate::segment::{ABI_VERSION, Description, LayoutParameters, Region, Segment};
 use crate::sync::Ordering;
@@ -47,6 +48,8 @@ pub struct Report {
     pub parameters: ParameterReport,
     /// The learners that take part in the exchange.
     pub learners: LearnerReport,
+    /// The newest picture of the visualizer; absent before the first.
+    pub picture: Option<PictureReport>,
 }
 
 /// Whose segment it is and where everything lies in it.
@@ -157,6 +160,37 @@ pub struct LearnerReport {
     pub leader: Option<usize>,
 }
 
+/// What a picture shows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PictureReport {
+    /// How many were shown before it, and it.
+    pub version: u64,
+    /// Environment steps of the run.
+    pub env_steps: u64,
+    /// Updates in the parameters that act.
+    pub updates: u64,
+    /// Return of the episode so far.
+    pub episode_return: f64,
+    /// Steps of the episode so far.
+    pub episode_steps: u64,
+    /// Whether it is made of what is observed, since the environment draws nothing.
+    pub drawn_as_bars: bool,
+}
+
+impl PictureReport {
+    fn of(caption: Caption) -> Self {
+        let [env_steps, updates, episode_return, step] = caption.notes;
+        Self {
+            version: caption.version,
+            env_steps,
+            updates,
+            episode_return: f64::from_bits(episode_return),
+            episode_steps: step & !DRAWN_AS_BARS,
+            drawn_as_bars: step & DRAWN_AS_BARS != 0,
+        }
+    }
+}
+
 impl Report {
     /// Collect it from `segment`; rates are since `earlier`, and the tree is audited up to `most_looks` times: not looked at with 0 of them.
     pub(super) fn collect(segment: &Segment, state: Liveliness, earlier: Option<&Look>, most_looks: u32) -> Self {
@@ -194,6 +228,7 @@ impl Report {
                 learner_state_version: segment.learner_board().version(),
             },
             learners: LearnerReport { epoch: view.epoch, members: view.learners().collect(), leader: view.leader },
+            picture: segment.picture_board().and_then(PictureBoard::caption).map(PictureReport::of),
         }
     }
 
@@ -274,5 +309,6 @@ fn region_name(region: Region) -> &'static str {
         Region::Metrics => "metrics",
         Region::Statistics => "statistics",
         Region::Frames => "frames",
+        Region::Pictures => "pictures",
     }
 }

@@ -10,7 +10,7 @@ use crate::algorithms::AlgorithmError;
 use crate::checkpoint::WeightsError;
 use crate::config::ConfigErrors;
 use crate::environments::EnvironmentError;
-use crate::environments::film::FilmError;
+use crate::environments::reel::FilmError;
 use crate::telemetry::TelemetryError;
 
 /// Why a policy could not be played.

@@ -17,7 +17,8 @@ use super::{environments, evaluator};
 use crate::catalogue::Catalogue;
 use crate::checkpoint::WeightsEvaluation;
 use crate::environments::Purpose;
-use crate::environments::film::{Film, FinishedFilm};
+use crate::environments::film::Film;
+use crate::environments::reel::FinishedFilm;
 use crate::telemetry::{Evaluation, Statistics};
 
 /// How well a policy did.

@@ -13,7 +13,7 @@ use crate::environments::{EnvironmentSpec, python};
 use crate::machine::affinity;
 use crate::roles::evaluator::EvaluationReport;
 use crate::roles::run::catch_panic;
-use crate::roles::{Run, actor, evaluator, learner, synchronous};
+use crate::roles::{Run, actor, evaluator, learner, synchronous, visualizer};
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::segment::{Segment, system};
 
@@ -34,6 +34,8 @@ pub(super) struct Child<'a> {
     pub(super) catalogue: &'a Catalogue,
     /// Where the best policy is kept.
     pub(super) best_weights: PathBuf,
+    /// Where films go.
+    pub(super) videos: PathBuf,
     /// How often confirming the goal was tried.
     pub(super) attempts: u64,
     /// Where its Python stack goes when it is asked for it; nothing if it runs no Python.
@@ -86,6 +88,7 @@ impl Child<'_> {
             Role::Actor | Role::AttachedActor => actor::run(&run),
             Role::Learner => learner::run(&run),
             Role::Evaluator => evaluator::run(&run, self.best_weights.clone(), self.attempts, reports()),
+            Role::Visualizer => visualizer::run(&run, self.videos.clone()),
             Role::Synchronous => synchronous::run(&mut run, &self.best_weights, self.attempts, reports()),
             Role::Participant | Role::Guest => unreachable!("a plan has nobody who only uses a replay"),
         };

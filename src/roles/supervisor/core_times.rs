@@ -55,6 +55,8 @@ impl CoreTimes {
                 Role::Actor | Role::AttachedActor => &mut self.actors,
                 Role::Learner => &mut self.learners,
                 Role::Evaluator => &mut self.evaluator,
+                // It takes what is left of the cores, and nobody waits for it.
+                Role::Visualizer => continue,
                 // One process that does everything in turn cannot be divided, and what a guest does is its own business.
                 Role::Synchronous | Role::Participant | Role::Guest => continue,
             };

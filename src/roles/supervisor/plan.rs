@@ -22,6 +22,8 @@ use crate::values::ValueType;
 
 /// Bytes for the configuration and the schema.
 const DESCRIPTION_BYTES: usize = 64 << 10;
+/// Bytes of the largest picture that the visualizer shows, 640 x 480; larger ones are made smaller.
+const LARGEST_PICTURE_BYTES: usize = 640 * 480 * 3;
 /// One part in so many of the frame store is beyond what one frame per transition would take.
 const SPARE_FRAMES_PART: usize = 16;
 /// The keys of capacities.
@@ -92,7 +94,7 @@ pub struct Plan {
 
 impl Plan {
     /// Plan the run that `config` describes on `cores`, listed in the order of preference, beside runs that have bound
-    /// processes to some of them. Slots come in this order: actors, attached actors, learners, evaluator; the first two
+    /// processes to some of them. Slots come in this order: actors, attached actors, learners, evaluator, visualizer; the first two
     /// have staging areas.
     pub fn new(config: &Config, algorithm: &dyn Algorithm, cores: &[usize], neighbours: &[Neighbour]) -> Result<Self, PlanError> {
         let synchronous = config.actor.count == 0;
@@ -100,11 +102,12 @@ impl Plan {
         let attach = if synchronous { 0 } else { config.actor.attach_slots };
         let learners = if synchronous { 0 } else { config.learner.count };
         let evaluators = usize::from(config.evaluator.enabled && !synchronous);
+        let visualizers = usize::from(config.visualizer.enabled);
         let (sizes, schema, storage) = (algorithm.sizes(), algorithm.schema(), algorithm.experience().storage());
         let frame_bytes = schema.frame_bytes();
         let stack = schema.fields().iter().map(|field| field.stack).max().unwrap_or(0);
         let layout = Layout::new(LayoutParameters {
-            processes: actors + attach + learners + evaluators,
+            processes: actors + attach + learners + evaluators + visualizers,
             stagers: actors + attach,
             staged_transitions: storage.largest_flush_rows + 1,
             capacity: storage.capacity,
@@ -117,12 +120,21 @@ impl Plan {
             learners: config.learner.count,
             frames: if frame_bytes > 0 { frames_for(storage.capacity, (actors + attach) * config.actor.environments, stack) } else { 0 },
             frame_bytes,
+            picture_bytes: visualizers * LARGEST_PICTURE_BYTES,
             description_bytes: DESCRIPTION_BYTES,
         })?;
         let (placement, placed) = place(config, algorithm.experience().limiter(), cores, neighbours);
         let learner_slots = actors + attach;
+        // On any core: it has the lowest priority.
+        let visualizer = (0..visualizers).map(|number| PlannedProcess {
+            slot: learner_slots + learners + evaluators,
+            role: Role::Visualizer,
+            number,
+            cores: Vec::new(),
+        });
         let processes = if synchronous {
-            vec![PlannedProcess { slot: 0, role: Role::Synchronous, number: 0, cores: Vec::new() }]
+            let trainer = PlannedProcess { slot: 0, role: Role::Synchronous, number: 0, cores: Vec::new() };
+            std::iter::once(trainer).chain(visualizer).collect()
         } else {
             let placement = placement.unwrap_or_default();
             // The learners first: they take longest to set up, and the actors can begin without parameters.
@@ -144,7 +156,7 @@ impl Plan {
                 number,
                 cores: placement.evaluator.clone(),
             });
-            learners.chain(actors).chain(evaluator).collect()
+            learners.chain(actors).chain(evaluator).chain(visualizer).collect()
         };
         Ok(Self {
             layout,

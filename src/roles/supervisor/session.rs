@@ -1,6 +1,7 @@
 //! A run under way: the supervisor's loop.
 
 mod checkpoints;
+mod words;
 
 pub(super) use checkpoints::checkpoint_content;
 
@@ -11,6 +12,7 @@ use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use self::words::{loss, with_details, work_done};
 use super::attachments::Attachments;
 use super::checkpoint_writer::CheckpointWriter;
 use super::child::Child;
@@ -31,9 +33,8 @@ use crate::replay::{Repair, make_sums_again, repair_beside};
 use crate::roles::environments;
 use crate::roles::evaluator::EvaluationReport;
 use crate::segment::control::RunState;
-use crate::segment::counters::Counter;
 use crate::segment::membership::{Membership, View};
-use crate::segment::processes::{ProcessSlot, Role};
+use crate::segment::processes::Role;
 use crate::segment::system::{self, AfterParent};
 use crate::segment::{Description, Segment};
 use crate::telemetry::bottleneck::Context;
@@ -214,6 +215,7 @@ impl Session {
             environment: &self.prepared.environment,
             catalogue: &self.prepared.catalogue,
             best_weights: self.sinks.folder().best_weights(),
+            videos: self.sinks.folder().videos(),
             attempts: self.sinks.unconfirmed(),
             stack_file: stack_descriptor,
             generation,
@@ -295,6 +297,12 @@ impl Session {
         let wait = watched.schedule_restart();
         let limit = self.prepared.loaded.config.machine.max_restarts;
         let hopeless = death.is_own_fault() && watched.failures_in_a_row() >= HOPELESS_FAILURES;
+        if planned.role == Role::Visualizer && (watched.restarts > limit || hopeless) {
+            watched.give_up();
+            let event = format!("{who} {how}; nothing is shown any more, and training goes on ({} times)", watched.restarts);
+            self.sinks.event(&with_details(event, &details));
+            return Ok(());
+        }
         if planned.role == Role::Synchronous || watched.restarts > limit || hopeless {
             let times = watched.restarts;
             let cause = format!("{who} {how} ({times} times; machine.max_restarts is {limit})");
@@ -571,30 +579,5 @@ fn describe(prepared: &Prepared, folder: &std::path::Path) -> Description {
         algorithm: prepared.algorithm.name().into(),
         fields: prepared.algorithm.schema().describe(),
         metrics: prepared.algorithm.metrics().iter().map(Into::into).collect(),
-    }
-}
-
-/// What happened in one line, and below it, set off, what explains it, such as a traceback.
-fn with_details(event: String, details: &str) -> String {
-    details.lines().fold(event, |text, line| format!("{text}\n    {line}"))
-}
-
-fn work_done(slot: ProcessSlot<'_>, role: Role) -> String {
-    match role {
-        Role::Learner => format!("{} updates", slot.counters().get(Counter::Updates)),
-        Role::Evaluator => "evaluating".into(),
-        _ => format!("{} environment steps", slot.counters().get(Counter::EnvSteps)),
-    }
-}
-
-/// What a death cost, in words. `leader` is who leads the learners that are left.
-fn loss(repaired: &Repair, role: Role, leader: Option<usize>) -> String {
-    let saved = repaired.completed + repaired.inserted;
-    match (role, leader) {
-        (Role::Learner, Some(leader)) => format!("its replacement goes on from the state of learner {leader}, which leads"),
-        (Role::Learner, None) => "its replacement goes on from the last state that learners published".into(),
-        (Role::Evaluator, _) => "its evaluation is lost".into(),
-        _ if saved > 0 => format!("its {saved} staged transitions were saved"),
-        _ => "nothing was staged".into(),
     }
 }

@@ -93,10 +93,10 @@ impl Standstill {
 
 impl Watched {
     /// Whether the run may well stand still because of this process: because it is silent or absent, which others see
-    /// to, or because it evaluates on behalf of all. Nobody ever waits for an evaluator.
+    /// to, or because it evaluates on behalf of all. Nobody ever waits for an evaluator or a visualizer.
     fn excuses_silence(&self, slot: ProcessSlot<'_>, patience: Duration) -> bool {
         match self.planned.role {
-            Role::Evaluator => false,
+            Role::Evaluator | Role::Visualizer => false,
             Role::Synchronous if slot.phase() == Some(Phase::Evaluate) => true,
             _ => self.living.is_none() || silence(slot) > patience,
         }
@@ -110,7 +110,7 @@ fn explain(segment: &Segment) -> String {
     for slot in segment.processes().iter().filter(|slot| slot.state() == SlotState::Live) {
         let (Some((role, number)), Some(phase)) = (slot.role(), slot.phase()) else { continue };
         phases.entry(phase.name()).or_default().push(format!("{} {number} (pid {})", role.name(), slot.pid()));
-        all_wait_for_the_limiter &= matches!(role, Role::Evaluator | Role::Guest) || phase == Phase::LimiterWait;
+        all_wait_for_the_limiter &= matches!(role, Role::Evaluator | Role::Visualizer | Role::Guest) || phase == Phase::LimiterWait;
     }
     let mut lines: Vec<String> = phases.iter().map(|(phase, names)| format!("{phase}: {}", enumerate(names))).collect();
     if all_wait_for_the_limiter {

@@ -170,6 +170,11 @@ impl Watched {
         self.consecutive
     }
 
+    /// Replace it no more.
+    pub(super) fn give_up(&mut self) {
+        self.restart_at = None;
+    }
+
     /// Whether its replacement is due.
     pub(super) fn is_due(&self) -> bool {
         self.living.is_none() && self.restart_at.is_some_and(|at| Instant::now() >= at)

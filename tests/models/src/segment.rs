@@ -18,6 +18,8 @@ pub mod membership;
 pub mod metrics;
 #[path = "../../../src/segment/parameters.rs"]
 pub mod parameters;
+#[path = "../../../src/segment/pictures.rs"]
+pub mod pictures;
 #[path = "../../../src/segment/processes.rs"]
 pub mod processes;
 #[path = "../../../src/segment/role.rs"]

@@ -2,6 +2,7 @@
 
 use loom::thread::spawn;
 use shoal_models::segment::parameters::ParameterBoard;
+use shoal_models::segment::pictures::{PICTURE_NOTES, PictureBoard};
 use shoal_models::segment::scores::{EvaluationScore, Scores};
 use shoal_models::segment::{Region, Segment};
 use shoal_models::sync::Ordering;
@@ -27,6 +28,31 @@ pub fn parameters_that_are_published_while_they_are_read() {
     let mut values = [0.0; VALUES];
     let (version, notes) = ParameterBoard::new(&memory, VALUES).read(&mut values).expect("one was there before");
     assert_eq!((values, notes[0]), ([version as f32; VALUES], version));
+    writer.join().unwrap();
+}
+
+/// A reader of pictures has one whole, of the size that it was shown with.
+pub fn pictures_that_are_shown_while_they_are_read() {
+    const BYTES: usize = 12;
+    let buffer = (PictureBoard::words_needed(BYTES) - 8) / 3;
+    // The version; of every buffer its mark, its height and its first bytes.
+    let takes_part = |word: usize| word == 0 || word >= 8 && [0, 2, 8].contains(&((word - 8) % buffer));
+    let memory = words(PictureBoard::words_needed(BYTES), takes_part);
+    // Two rows, then one, and so on: the size changes with what is shown.
+    let rows = |version: u64| 1 + (version % 2) as usize;
+    let show = move |board: PictureBoard<'_>, version: u64| {
+        let bytes = vec![version as u8; 2 * rows(version) * 3];
+        assert_eq!(board.show([2, rows(version)], [version; PICTURE_NOTES], &bytes), version);
+    };
+    show(PictureBoard::new(&memory, BYTES), 1);
+    let writer = spawn({
+        let memory = memory.clone();
+        move || (2..=4).for_each(|version| show(PictureBoard::new(&memory, BYTES), version))
+    });
+    if let Some((caption, bytes)) = PictureBoard::new(&memory, BYTES).read() {
+        assert_eq!(caption.height, rows(caption.version));
+        assert_eq!(bytes, vec![caption.version as u8; 2 * caption.height * 3]);
+    }
     writer.join().unwrap();
 }
 

@@ -25,6 +25,7 @@ const MODELS: &[(&str, fn(), usize)] = &[
     ("rows are taken while they are overwritten", rows::taken_while_they_are_overwritten, 2),
     ("a leaf is changed by three", tree::changed_by_three, 2),
     ("parameters are published while they are read", boards::parameters_that_are_published_while_they_are_read, 2),
+    ("pictures are shown while they are read", boards::pictures_that_are_shown_while_they_are_read, 2),
     ("scores are published while they are read", boards::scores_that_are_published_while_they_are_read, 2),
     ("somebody waits for progress", boards::progress_that_somebody_waits_for, 2),
     ("shares of a round are added up", learners::shares_of_a_round, 3),

@@ -1,0 +1,143 @@
+//! Pictures on their way into a file: an animated GIF of one episode, which gets its name when it is finished.
+
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use gif::EncodingError;
+use serde::Serialize;
+use tempfile::NamedTempFile;
+use thiserror::Error;
+
+use super::Picture;
+use super::drawing::Animation;
+
+/// How long the last picture stays before the film begins again.
+const LAST_PICTURE_HUNDREDTHS: u16 = 100;
+
+/// Why there is no film.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FilmError {
+    /// The file cannot be written.
+    #[error("cannot write the film {path}: {source}; name another file, or make room")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: EncodingError,
+    },
+    /// No episode ended while it was made.
+    #[error("the film {path} was not written: it has {pictures} pictures and no end, because no episode ended")]
+    Unfinished {
+        /// The file.
+        path: PathBuf,
+        /// How many there are.
+        pictures: usize,
+    },
+}
+
+/// A film that has its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FinishedFilm {
+    /// The file.
+    pub path: PathBuf,
+    /// How many pictures it has: one of the reset and one of each step.
+    pub pictures: usize,
+}
+
+/// A film in the making. Until it is finished, a file of its name stays as it is; one that is never finished leaves nothing.
+pub struct Reel {
+    path: PathBuf,
+    file: NamedTempFile,
+    step_hundredths: u16,
+    pictures: usize,
+    state: State,
+}
+
+enum State {
+    /// Nothing has been seen.
+    Waiting(File),
+    Rolling(Box<Animation<File>>),
+    /// The episode has ended, or something could not be written.
+    Over(Result<(), EncodingError>),
+}
+
+impl Reel {
+    /// Prepare a film that will be at `path`. A step is seen for `1 / steps_per_second`, rounded to hundredths of a second: a GIF
+    /// is no more exact.
+    ///
+    /// # Errors
+    /// [`FilmError::Write`] if no file can be made there.
+    pub fn prepare(path: &Path, steps_per_second: u16) -> Result<Self, FilmError> {
+        let failed = |error: io::Error| FilmError::Write { path: path.to_owned(), source: error.into() };
+        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // What any other file would get, less the umask; the default of a temporary file is for its owner only.
+        let mut builder = tempfile::Builder::new();
+        let file = builder.prefix(".film.").permissions(Permissions::from_mode(0o666)).tempfile_in(folder).map_err(failed)?;
+        let step_hundredths = (100 + steps_per_second / 2) / steps_per_second.max(1);
+        let state = State::Waiting(file.reopen().map_err(failed)?);
+        Ok(Self { path: path.to_owned(), file, step_hundredths, pictures: 0, state })
+    }
+
+    /// Whether it has its first picture and not its last.
+    pub fn is_rolling(&self) -> bool {
+        matches!(self.state, State::Rolling(_))
+    }
+
+    /// Whether it has no picture yet.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.state, State::Waiting(_))
+    }
+
+    /// How many pictures it has.
+    pub fn pictures(&self) -> usize {
+        self.pictures
+    }
+
+    /// Add a picture, the last one if the episode has `ended`. Nothing is added after that. What cannot be written is told at the end.
+    pub fn add(&mut self, picture: Picture, ended: bool) {
+        let hundredths = if ended { LAST_PICTURE_HUNDREDTHS } else { self.step_hundredths };
+        let filmed = match std::mem::replace(&mut self.state, State::Over(Ok(()))) {
+            State::Waiting(file) => Animation::begin(file, picture, hundredths).map(Box::new),
+            State::Rolling(mut animation) => animation.add(picture, hundredths).map(|()| animation),
+            State::Over(result) => {
+                self.state = State::Over(result);
+                return;
+            }
+        };
+        self.pictures += 1;
+        self.state = match filmed {
+            Ok(animation) if ended => State::Over(animation.end()),
+            Ok(animation) => State::Rolling(animation),
+            Err(error) => State::Over(Err(error)),
+        };
+    }
+
+    /// Give the film its name.
+    ///
+    /// # Errors
+    /// [`FilmError::Write`] if it could not be written, [`FilmError::Unfinished`] if no episode ended.
+    pub fn finish(self) -> Result<FinishedFilm, FilmError> {
+        let path = self.path.clone();
+        self.finish_as(path)
+    }
+
+    /// Give the film another name, in the same folder, that is only known now.
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub fn finish_as(self, path: PathBuf) -> Result<FinishedFilm, FilmError> {
+        let Self { file, pictures, state, .. } = self;
+        match state {
+            State::Over(Ok(())) => {}
+            State::Over(Err(source)) => return Err(FilmError::Write { path, source }),
+            State::Waiting(_) | State::Rolling(_) => return Err(FilmError::Unfinished { path, pictures }),
+        }
+        match file.persist(&path) {
+            Ok(_) => Ok(FinishedFilm { path, pictures }),
+            Err(error) => Err(FilmError::Write { path, source: error.error.into() }),
+        }
+    }
+}

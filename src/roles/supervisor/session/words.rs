@@ -1,0 +1,33 @@
+//! What is told of a process that has died.
+
+use crate::replay::Repair;
+use crate::segment::counters::Counter;
+use crate::segment::processes::{ProcessSlot, Role};
+
+/// What happened in one line, and below it, set off, what explains it, such as a traceback.
+pub(super) fn with_details(event: String, details: &str) -> String {
+    details.lines().fold(event, |text, line| format!("{text}\n    {line}"))
+}
+
+/// What a process has done.
+pub(super) fn work_done(slot: ProcessSlot<'_>, role: Role) -> String {
+    match role {
+        Role::Learner => format!("{} updates", slot.counters().get(Counter::Updates)),
+        Role::Evaluator => "evaluating".into(),
+        Role::Visualizer => "showing".into(),
+        _ => format!("{} environment steps", slot.counters().get(Counter::EnvSteps)),
+    }
+}
+
+/// What a death cost, in words. `leader` is who leads the learners that are left.
+pub(super) fn loss(repaired: &Repair, role: Role, leader: Option<usize>) -> String {
+    let saved = repaired.completed + repaired.inserted;
+    match (role, leader) {
+        (Role::Learner, Some(leader)) => format!("its replacement goes on from the state of learner {leader}, which leads"),
+        (Role::Learner, None) => "its replacement goes on from the last state that learners published".into(),
+        (Role::Evaluator, _) => "its evaluation is lost".into(),
+        (Role::Visualizer, _) => "nothing of the run is lost".into(),
+        _ if saved > 0 => format!("its {saved} staged transitions were saved"),
+        _ => "nothing was staged".into(),
+    }
+}

@@ -1,0 +1,181 @@
+//! The visualizer: plays the newest parameters for people to watch, some steps a second, and films an episode now and then.
+//!
+//! It has the lowest priority that the kernel knows, and nobody waits for it. What it shows lies on the board of pictures,
+//! where the dashboard finds it; films are GIFs in the folder `videos` of the run.
+
+mod films;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rand::SeedableRng;
+
+use self::films::Films;
+use super::environments;
+use super::evaluator::exploration;
+use super::run::{RoleError, Run};
+use crate::algorithms::{ActionBatch, Policy, Random};
+use crate::environments::{Action, Actions, Environment, EnvironmentError, Picture, Purpose, observed_as_bars};
+use crate::segment::pictures::{DRAWN_AS_BARS, PictureBoard};
+use crate::segment::processes::Phase;
+use crate::values::ValueBuffer;
+
+/// How often somebody who waits looks whether the run is over.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// The lowest priority: it runs where a core is free.
+const LOWEST_PRIORITY: i32 = 19;
+
+/// What the visualizer keeps from step to step.
+struct Visualizer<'a> {
+    run: &'a Run<'a>,
+    environment: Box<dyn Environment>,
+    observation: ValueBuffer,
+    policy: Box<dyn Policy>,
+    outputs: Vec<f32>,
+    actions: ActionBatch,
+    random: Random,
+    parameters: Vec<f32>,
+    version: u64,
+    updates: u64,
+    board: PictureBoard<'a>,
+    /// Why the environment draws no picture, once it has not.
+    draws_no_picture: bool,
+    interval: Duration,
+}
+
+/// Play and show until the run ends; films go to the folder `videos`.
+pub(super) fn run(run: &Run<'_>, videos: PathBuf) -> Result<(), RoleError> {
+    // Without it, it takes more of the cores than it should, and shows the same.
+    let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
+    let mut films = Films::new(videos, &run.config.visualizer);
+    let mut visualizer = Visualizer::new(run)?;
+    let mut seed = Some(run.seed());
+    while visualizer.wait_for_parameters() && visualizer.episode(seed.take(), &mut films)? {}
+    Ok(())
+}
+
+impl<'a> Visualizer<'a> {
+    fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
+        let environment = environments::make_drawn(run.catalogue, run.config, Purpose::Evaluation)?;
+        environments::check_unchanged(environment.spec(), run.environment)?;
+        let policy = run.algorithm.policy()?;
+        let board = run.segment.picture_board().expect("a run with a visualizer has a board of pictures");
+        Ok(Self {
+            observation: environment.spec().observation.zeros(),
+            outputs: vec![0.0; policy.outputs()],
+            actions: ActionBatch::new(&run.environment.action, 1),
+            random: Random::seed_from_u64(run.seed()),
+            parameters: vec![0.0; run.segment.parameter_board().len()],
+            version: 0,
+            updates: 0,
+            draws_no_picture: false,
+            interval: Duration::from_secs_f64(1.0 / run.config.visualizer.pictures_per_s),
+            environment,
+            policy,
+            board,
+            run,
+        })
+    }
+
+    /// `false` when the run ended before there were any.
+    fn wait_for_parameters(&mut self) -> bool {
+        while !self.run.is_over() {
+            self.run.process.enter(Phase::ParameterWait);
+            if self.read_parameters() {
+                return true;
+            }
+            std::thread::sleep(PATIENCE);
+        }
+        false
+    }
+
+    /// Take the newest parameters; whether there are any.
+    fn read_parameters(&mut self) -> bool {
+        let board = self.run.segment.parameter_board();
+        if board.version() != self.version
+            && let Some((version, [updates, ..])) = board.read(&mut self.parameters)
+        {
+            (self.version, self.updates) = (version, updates);
+            self.policy.set_parameters(&self.parameters);
+            self.run.process.set_parameter_updates(updates);
+        }
+        self.version > 0
+    }
+
+    /// Play one episode; `false` when the run ended before it did.
+    fn episode(&mut self, seed: Option<u64>, films: &mut Films) -> Result<bool, RoleError> {
+        self.environment.reset(seed, self.observation.values_mut())?;
+        let mut film = films.begin_if_due()?;
+        let (mut episode_return, mut steps, mut ended) = (0.0, 0, false);
+        loop {
+            let next = Instant::now() + self.interval;
+            let picture = self.picture(steps == 0)?;
+            self.show(&picture, episode_return, steps);
+            if let Some(film) = &mut film {
+                film.add(picture, ended);
+            }
+            if ended {
+                films.finish(film, self.run.env_steps(), episode_return)?;
+                return Ok(true);
+            }
+            if !self.wait_until(next) {
+                return Ok(false);
+            }
+            self.read_parameters();
+            let step = self.step()?;
+            (episode_return, steps, ended) = (episode_return + step.reward, steps + 1, step.ended());
+            self.run.process.enter(Phase::Environment);
+        }
+    }
+
+    fn step(&mut self) -> Result<crate::environments::Step, EnvironmentError> {
+        self.run.process.enter(Phase::Inference);
+        self.policy.infer(self.observation.values(), 1, &mut self.outputs);
+        let exploration = exploration(self.run.config);
+        self.policy.choose(&self.outputs, exploration, &mut self.random, self.actions.row_mut(0));
+        self.run.process.enter(Phase::Environment);
+        let action = match self.actions.for_environments() {
+            Actions::Discrete(indices) => Action::Discrete(indices[0] as usize),
+            Actions::Continuous(values) => Action::Continuous(values),
+        };
+        self.environment.step(action, self.observation.values_mut())
+    }
+
+    /// What there is to see. An environment that draws nothing in its first state is not asked again.
+    fn picture(&mut self, is_first: bool) -> Result<Picture, EnvironmentError> {
+        if !self.draws_no_picture {
+            match self.environment.picture() {
+                Err(error) if is_first => {
+                    self.draws_no_picture = true;
+                    let error = error.to_string();
+                    let reason = error.lines().next().unwrap_or_default();
+                    self.run.process.set_last_words(&format!("bars of what is observed are shown instead of a picture: {reason}"));
+                }
+                result => return result,
+            }
+        }
+        Ok(observed_as_bars(&self.environment.spec().observation, self.observation.values()))
+    }
+
+    fn show(&self, picture: &Picture, episode_return: f64, steps: u64) {
+        let shown = picture.within(self.board.picture_bytes());
+        let kind = if self.draws_no_picture { DRAWN_AS_BARS } else { 0 };
+        let notes = [self.run.env_steps(), self.updates, episode_return.to_bits(), steps | kind];
+        self.board.show([shown.width, shown.height], notes, &shown.bytes);
+    }
+
+    /// `false` when the run is over before.
+    fn wait_until(&self, moment: Instant) -> bool {
+        loop {
+            if self.run.is_over() {
+                return false;
+            }
+            self.run.process.enter(Phase::Idle);
+            let left = moment.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(PATIENCE));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The visualizer shows what an agent does and films it, and training never depends on it.
+
+mod run_support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+use run_support::{Supervised, WATCHDOG, kill, start};
+use shoal::checkpoint::Policy;
+use shoal::segment::pictures::{Caption, DRAWN_AS_BARS};
+
+const SHOWING: [&str; 2] = ["visualizer.enabled=true", "visualizer.pictures_per_s=100"];
+
+fn showing(overrides: &[&str]) -> Supervised {
+    start(&[&SHOWING[..], overrides].concat())
+}
+
+/// The first picture that satisfies `condition`.
+fn picture(run: &Supervised, condition: impl Fn(&Caption, &[u8]) -> bool) -> (Caption, Vec<u8>) {
+    run.wait_for_process("visualizer");
+    let segment = run.segment();
+    let board = segment.picture_board().expect("the run has a board of pictures");
+    let deadline = Instant::now() + WATCHDOG;
+    loop {
+        if let Some((caption, bytes)) = board.read().filter(|(caption, bytes)| condition(caption, bytes)) {
+            return (caption, bytes);
+        }
+        assert!(Instant::now() < deadline, "gave up waiting for a picture; the log:\n{}", run.log());
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}
+
+/// The films below `folder`, the oldest first.
+fn films(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.join("videos")).into_iter().flatten().flatten();
+    let mut films: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "gif")).collect();
+    films.sort();
+    films
+}
+
+fn steps(run: &Supervised) -> u64 {
+    run.metrics().last().and_then(|line| line["env_steps"].as_u64()).unwrap_or(0)
+}
+
+#[test]
+fn a_run_shows_its_agent_and_keeps_the_newest_films_and_the_best() {
+    let mut run = showing(&["visualizer.video_interval_s=0.001", "visualizer.keep_videos=2"]);
+    let (first, bytes) = picture(&run, |_, _| true);
+    assert_eq!(bytes.len(), first.width * first.height * 3);
+    let (later, moved) = picture(&run, |caption, moved| caption.version > first.version + 20 && *moved != bytes);
+    assert_eq!((later.width, later.height, moved.len()), (first.width, first.height, bytes.len()), "all pictures have one size");
+    assert_eq!(later.notes[3] & DRAWN_AS_BARS, 0, "CartPole draws itself");
+    let pid = run.wait_for_process("visualizer");
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let priority = stat.rsplit(") ").next().unwrap().split(' ').nth(16).unwrap();
+    assert_eq!(priority, "19", "it has the lowest priority: {stat}");
+
+    let folder = run.run_folder();
+    let oldest = || films(&folder).first().cloned();
+    run.wait_until("three films", || films(&folder).len() >= 3);
+    let first_film = oldest();
+    run.wait_until("an old film to go", || oldest() != first_film || films(&folder).len() == 3);
+    run.end_by(Signal::SIGINT);
+    let left = films(&folder);
+    assert!((2..=3).contains(&left.len()), "the newest two and the best: {left:?}");
+    for film in &left {
+        let bytes = fs::read(film).unwrap();
+        assert!(bytes.starts_with(b"GIF89a") && bytes.ends_with(&[0x3b]), "{} is a whole film", film.display());
+    }
+    let all = fs::read_dir(folder.join("videos")).unwrap().count();
+    assert_eq!(all, left.len(), "nothing half made is left");
+}
+
+#[test]
+fn a_killed_visualizer_returns_and_nobody_waits_for_it() {
+    let mut run = showing(&["visualizer.video_interval_s=\"none\""]);
+    let (before, _) = picture(&run, |_, _| true);
+    let pid = run.wait_for_process("visualizer");
+    kill(pid, Signal::SIGKILL);
+    run.wait_for_log("visualizer 0 (pid");
+    let (after, _) = picture(&run, |caption, _| caption.version > before.version + 5);
+    assert!(after.version > before.version);
+    assert_ne!(run.wait_for_process("visualizer"), pid);
+    // One that stands still holds up nothing.
+    let now = run.wait_for_process("visualizer");
+    kill(now, Signal::SIGSTOP);
+    let steps_before = steps(&run);
+    run.wait_for("training to go on", |line| line["env_steps"].as_u64() > Some(steps_before + 5_000));
+    kill(now, Signal::SIGCONT);
+    run.end_by(Signal::SIGINT);
+    assert!(!run.run_folder().join("videos").exists(), "no films were wanted");
+}
+
+#[test]
+fn a_visualizer_that_keeps_failing_is_given_up_and_training_goes_on() {
+    let mut run = showing(&["visualizer.video_interval_s=0.001"]);
+    let videos = run.run_folder().join("videos");
+    run.wait_until("a film", || videos.exists());
+    // Where its films should go there is a file now.
+    let deadline = Instant::now() + WATCHDOG;
+    while fs::remove_dir_all(&videos).is_err() || fs::write(&videos, "").is_err() {
+        assert!(Instant::now() < deadline, "the folder comes back all the time");
+    }
+    run.wait_for_log("nothing is shown any more, and training goes on");
+    assert!(run.log().contains("cannot write the film"), "{}", run.log());
+    let steps_before = steps(&run);
+    run.wait_for("training to go on", |line| line["env_steps"].as_u64() > Some(steps_before + 5_000));
+    assert!(run.processes("visualizer").is_empty());
+    run.end_by(Signal::SIGINT);
+}
+
+#[test]
+fn a_visualizer_changes_no_bit_of_a_reproducible_run() {
+    let trained = |overrides: &[&str]| {
+        let mut run = start(&[&["actor.count=0", "run.stop_env_steps=3000", "run.seed=7"], overrides].concat());
+        assert!(run.wait().success(), "{}", run.output());
+        let policy = Policy::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
+        policy.parameters.iter().map(|value| value.to_bits()).collect::<Vec<_>>()
+    };
+    assert_eq!(trained(&SHOWING), trained(&[]));
+}
+
+#[cfg(feature = "python")]
+#[test]
+fn an_environment_in_python_renders_or_shows_what_it_observes() {
+    let run = showing(&["environment.id=gymnasium:CartPole-v1", "visualizer.video_interval_s=\"none\""]);
+    let (caption, bytes) = picture(&run, |_, _| true);
+    assert_eq!((caption.width, caption.height, caption.notes[3] & DRAWN_AS_BARS), (600, 400, 0), "as Gymnasium renders it");
+    assert!(bytes.chunks_exact(3).any(|pixel| pixel != [255; 3]) && bytes.chunks_exact(3).any(|pixel| pixel == [255; 3]));
+    drop(run);
+
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("blind.py"), BLIND).unwrap();
+    let path = format!("environment.python_path={}", folder.path().display());
+    let run = showing(&["environment.id=python:blind:Blind", &path]);
+    let (caption, _) = picture(&run, |caption, _| caption.notes[3] & !DRAWN_AS_BARS > 3);
+    assert_eq!((caption.width, caption.height, caption.notes[3] & DRAWN_AS_BARS), (400, 240, DRAWN_AS_BARS), "bars of what is observed");
+    let report = std::process::Command::new(env!("CARGO_BIN_EXE_inspect"))
+        .args(["--json", &run.pid().to_string()])
+        .env("XDG_RUNTIME_DIR", run.folder.path())
+        .output()
+        .unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    assert_eq!(report["picture"]["drawn_as_bars"], true);
+    assert!(report["processes"].to_string().contains("bars of what is observed are shown"), "{}", report["processes"]);
+}
+
+#[cfg(feature = "python")]
+const BLIND: &str = "
+import gymnasium
+import numpy
+
+
+class Blind(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (3,), numpy.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.at = 0
+        return numpy.zeros(3, numpy.float32), {}
+
+    def step(self, action):
+        self.at += 1
+        return numpy.full(3, self.at / 50, numpy.float32), 1.0, self.at == 50, False, {}
+";
