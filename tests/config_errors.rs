@@ -34,7 +34,7 @@ tests/data/config/unknown_names.toml:9:1: learner.momentum: unknown key; the key
 tests/data/config/unknown_names.toml:12:1: actor.batch_size: unknown key; `batch_size` belongs to [learner]
 tests/data/config/unknown_names.toml:13:1: actor.n_steps: unknown key; did you mean `n_step` of [algorithm]?
 tests/data/config/unknown_names.toml:15:2: evaluation: unknown table; did you mean [evaluator]?
-tests/data/config/unknown_names.toml:18:2: optimizer: unknown table; the tables are [run], [environment], [algorithm], [network], [auto_encoder], [actor], [learner], [replay], [fragments], [evaluator], [checkpoint], [machine], [own]
+tests/data/config/unknown_names.toml:18:2: optimizer: unknown table; the tables are [run], [environment], [algorithm], [network], [auto_encoder], [actor], [learner], [replay], [fragments], [evaluator], [visualizer], [checkpoint], [machine], [own]
 8 problems in the configuration
 "#,
     );

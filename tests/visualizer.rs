@@ -130,7 +130,7 @@ fn an_environment_in_python_renders_or_shows_what_it_observes() {
     let (caption, bytes) = picture(&run, |_, _| true);
     assert_eq!((caption.width, caption.height, caption.notes[3] & DRAWN_AS_BARS), (600, 400, 0), "as Gymnasium renders it");
     assert!(bytes.chunks_exact(3).any(|pixel| pixel != [255; 3]) && bytes.chunks_exact(3).any(|pixel| pixel == [255; 3]));
-    drop(run);
+    film_of(run, |film| assert!(film.unwrap().starts_with(b"GIF89a")));
 
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("blind.py"), BLIND).unwrap();
@@ -146,6 +146,21 @@ fn an_environment_in_python_renders_or_shows_what_it_observes() {
     let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
     assert_eq!(report["picture"]["drawn_as_bars"], true);
     assert!(report["processes"].to_string().contains("bars of what is observed are shown"), "{}", report["processes"]);
+    film_of(run, |film| assert!(film.unwrap_err().contains("python:blind:Blind"), "nothing is played for a film that cannot be made"));
+}
+
+/// What comes of a film of an episode with the weights that the run leaves.
+#[cfg(feature = "python")]
+fn film_of(mut run: Supervised, check: impl FnOnce(Result<Vec<u8>, String>)) {
+    run.end_by(Signal::SIGINT);
+    let path = run.folder.path().join("film.gif");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_evaluate"))
+        .args(["--episodes", "1", "--weights", "last", "--video", path.to_str().unwrap()])
+        .arg(run.run_folder())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    check(if output.status.success() { Ok(fs::read(path).unwrap()) } else { Err(said) });
 }
 
 #[cfg(feature = "python")]

@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""The loops of one build beside those of another, in turns: has a change made them slower?
+"""The loops of one build beside those of another, at the same time: has a change made them slower?
 
     git worktree add ../before COMMIT && (cd ../before && cargo build --release)
     python3 benches/scripts/beside.py ../before
 
-A ratio above 1 says that this checkout is faster. Rates are over the second half of each run, per processor-second of the
-processes that the loop is about; the median of the ratios of the rounds counts.
+A ratio above 1 says that this checkout is faster. Both run at once, each on a core of its own, so that whatever the machine does meanwhile
+falls on both; then they change cores, and the two ratios make one. Rates are over the second half of each run, per processor-second of the
+processes that the loop is about; the median over the rounds counts.
 """
 
 import argparse
+import contextlib
+import math
+import os
 import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import runs
@@ -30,11 +35,28 @@ LOOPS = {
 }
 
 
-def rate(supervisor, config, overrides, counted, process, seconds):
-    with runs.Run(supervisor, config, [*FOREVER, *overrides]) as run:
+@contextlib.contextmanager
+def bound_to(core):
+    """What is started meanwhile stays on that core."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def ratio_on(cores, builds, preset, overrides, counted, process, seconds):
+    """Rates of both builds, each on its core."""
+    with contextlib.ExitStack() as stack:
+        started = []
+        for core, (supervisor, root) in zip(cores, builds):
+            with bound_to(core):
+                started.append(stack.enter_context(runs.Run(supervisor, root / f"configs/{preset}.toml", [*FOREVER, *overrides])))
         time.sleep(seconds / 2)
-        counts, cpu = runs.watch(run, seconds / 2)
-        return counts(counted) / cpu[process]
+        with ThreadPoolExecutor() as pool:
+            watched = list(pool.map(lambda run: runs.watch(run, seconds / 2), started))
+        return [counts(counted) / cpu[process] for counts, cpu in watched]
 
 
 def main():
@@ -48,18 +70,20 @@ def main():
     program = "target/release/supervisor"
     programs = arguments.supervisors or [arguments.before / program, runs.ROOT / program]
     builds = list(zip(programs, (arguments.before, runs.ROOT)))
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    if len(cores) < 2:
+        parser.error("two cores are needed, one for each build")
     print(runs.machine())
     rows = []
     for name, (preset, overrides, counted, process) in LOOPS.items():
-        rates = {0: [], 1: []}
-        for round_number in range(arguments.rounds):
-            # Who begins changes, so that what the machine does meanwhile falls on both.
-            for which in ((0, 1), (1, 0))[round_number % 2]:
-                supervisor, root = builds[which]
-                rates[which].append(rate(supervisor, root / f"configs/{preset}.toml", overrides, counted, process, arguments.seconds))
-        ratios = sorted(now / before for before, now in zip(rates[0], rates[1]))
-        row = {"loop": name, "counted": counted, "ratio": f"{statistics.median(ratios):.3f}", "range": f"{ratios[0]:.3f} to {ratios[-1]:.3f}"}
-        rows.append({**row, "before": f"{statistics.median(rates[0]):,.0f}", "now": f"{statistics.median(rates[1]):,.0f}"})
+        rates, ratios = [], []
+        for _ in range(arguments.rounds):
+            pair = [ratio_on(order, builds, preset, overrides, counted, process, arguments.seconds) for order in (cores, cores[::-1])]
+            rates += pair
+            ratios.append(math.sqrt(math.prod(now / before for before, now in pair)))
+        before, now = (f"{statistics.median(column):,.0f}" for column in zip(*rates))
+        row = {"loop": name, "counted": counted, "ratio": f"{statistics.median(ratios):.3f}", "range": f"{min(ratios):.3f} to {max(ratios):.3f}"}
+        rows.append({**row, "before": before, "now": now})
         print(runs.table(rows[-1:]), flush=True)
     print(f"\n{runs.table(rows)}")
     runs.write(arguments.out, {"machine": runs.machine(), "loops": rows})

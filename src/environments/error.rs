@@ -77,7 +77,7 @@ pub enum EnvironmentError {
         expected: usize,
     },
     /// A step before the first reset or after the end of an episode.
-    #[error("`{id}` was stepped {when}: call reset first")]
+    #[error("`{id}` was stepped or drawn {when}: call reset first")]
     NeedsReset {
         /// Environment.
         id: String,

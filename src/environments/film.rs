@@ -30,7 +30,11 @@ impl Film {
     /// # Errors
     /// [`EnvironmentError::NoPicture`] if it cannot be drawn.
     pub fn of(&self, environment: Box<dyn Environment>) -> Result<Box<dyn Environment>, EnvironmentError> {
-        environment.picture()?;
+        match environment.picture() {
+            // It draws, once there is something to see.
+            Ok(_) | Err(EnvironmentError::NeedsReset { .. }) => {}
+            Err(error) => return Err(error),
+        }
         Ok(Box::new(Filmed { environment, reel: Rc::clone(&self.reel) }))
     }
 

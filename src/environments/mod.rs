@@ -134,6 +134,7 @@ pub trait Environment {
     ///
     /// # Errors
     /// [`EnvironmentError::NoPicture`] unless it is overridden, as in all native environments.
+    /// [`EnvironmentError::NeedsReset`] where there is nothing to see before the first reset.
     fn picture(&self) -> Result<Picture, EnvironmentError> {
         Err(EnvironmentError::NoPicture { id: self.spec().id.clone() })
     }

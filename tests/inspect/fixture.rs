@@ -298,8 +298,8 @@ pub fn put_word(bytes: &mut [u8], index: usize, value: u64) {
     bytes[8 * index..][..8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Make the header's checksum right again: words 1 to 67, sum in word 68.
+/// Make the header's checksum right again: words 1 to 70, sum in word 71.
 pub fn seal(bytes: &mut [u8]) {
-    let sum = crc32fast::hash(&bytes[8..8 * 68]);
-    put_word(bytes, 68, u64::from(sum));
+    let sum = crc32fast::hash(&bytes[8..8 * 71]);
+    put_word(bytes, 71, u64::from(sum));
 }

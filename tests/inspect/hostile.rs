@@ -73,7 +73,7 @@ fn headers_with_any_sizes_and_a_right_checksum_do_not_panic() {
         for _ in 0..random.random_range(1..4) {
             // Sizes of the layout and the list of regions.
             let value = if random.random() { values[random.random_range(0..values.len())] } else { random.random() };
-            put_word(&mut bytes, random.random_range(16..68), value);
+            put_word(&mut bytes, random.random_range(16..71), value);
         }
         seal(&mut bytes);
         exercise(&world, &known, &bytes);

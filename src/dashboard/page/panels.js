@@ -109,8 +109,13 @@ function histogram(priorities) {
   return room;
 }
 
-/** Lines of the log, the newest first. */
+/** Events of the log, the newest first. A line that does not begin with a time explains the one before it. */
 export function events(list, lines) {
-  const told = lines.length > 0 ? [...lines].reverse() : ["none yet"];
+  const whole = [];
+  for (const line of lines) {
+    if (whole.length > 0 && !/^\d{4}-/.test(line)) whole.push(`${whole.pop()}\n${line}`);
+    else whole.push(line);
+  }
+  const told = whole.length > 0 ? whole.reverse() : ["none yet"];
   list.replaceChildren(...told.map((line) => element("li", {}, line)));
 }

@@ -161,6 +161,7 @@ export class Run {
     this.watch.showFilms(card.films);
     if (card.state !== "running") {
       this.report = null;
+      this.showTables(false);
       this.watch.showPicture(null);
       if (card.bottleneck !== null) this.showBottleneck(sentence(card.bottleneck));
     }
@@ -188,11 +189,17 @@ export class Run {
     const problem = report.description_problem;
     this.notice(problem === null ? "" : `What the run says of itself cannot be read: ${problem}`, "segment");
     this.showTiles();
+    this.showTables(true);
     if (now - this.tablesAt >= TABLE_EVERY_MS) {
       this.tablesAt = now;
       panels.processes($("processes"), report);
       panels.replay($("replay"), report, this.spread);
     }
+  }
+
+  /** What only a run has that goes on. */
+  showTables(shown) {
+    for (const id of ["processes-card", "replay-card"]) $(id).hidden = !shown;
   }
 
   /** Rates over the last moments: five times a second they would be unreadable. */

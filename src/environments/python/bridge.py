@@ -308,9 +308,13 @@ class Bridge:
             raise ValueError(f"the observation has the shape {array.shape}, and the observation space {self.shape}")
         return array
 
+    def draws(self):
+        """Whether it renders pictures, once it has been reset."""
+        return getattr(self.environment, "render_mode", None) == "rgb_array"
+
     def picture(self):
         """Width, height and the bytes of its rows from the top; nothing from an environment that renders none."""
-        if getattr(self.environment, "render_mode", None) != "rgb_array":
+        if not self.draws():
             return None
         pixels = self.environment.render()
         if not isinstance(pixels, self.numpy.ndarray) or pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != self.numpy.uint8:

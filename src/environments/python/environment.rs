@@ -163,12 +163,20 @@ impl Environment for PythonEnvironment {
     }
 
     fn picture(&self) -> Result<Picture, EnvironmentError> {
+        if let Progress::BeforeFirstReset = self.progress {
+            let draws = Python::attach(|py| self.bridge.bind(py).call_method0("draws")?.extract::<bool>()).unwrap_or(false);
+            return Err(if draws { self.spec.needs_reset("before its first reset") } else { self.draws_nothing() });
+        }
         let rendered = Python::attach(|py| self.rendered(py).map_err(|error| error_of(py, &error, &self.spec.id, Moment::Picture)));
-        rendered?.ok_or_else(|| EnvironmentError::NoPicture { id: self.spec.id.clone() })
+        rendered?.ok_or_else(|| self.draws_nothing())
     }
 }
 
 impl PythonEnvironment {
+    fn draws_nothing(&self) -> EnvironmentError {
+        EnvironmentError::NoPicture { id: self.spec.id.clone() }
+    }
+
     /// Width, height and bytes of what the environment renders; `None` where it renders nothing.
     fn rendered(&self, py: Python<'_>) -> PyResult<Option<Picture>> {
         let answer = self.bridge.bind(py).call_method0("picture")?;
