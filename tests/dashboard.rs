@@ -157,6 +157,23 @@ fn what_the_visualizer_shows_and_its_films_are_on_the_page() {
 }
 
 #[test]
+fn a_run_is_found_from_another_folder_than_the_one_it_was_started_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let relative: Vec<&str> = run_support::SMALL.iter().copied().chain(["run.folder=\"runs\""]).collect();
+    let mut command = run_support::command(folder.path(), &relative);
+    command.current_dir(folder.path());
+    let mut run = run_support::Supervised::spawn(command, folder);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let elsewhere = run.folder.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    for arguments in [vec![], vec![run.pid().to_string()]] {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let dashboard = Dashboard::start_at(run.folder.path(), &elsewhere, &arguments);
+        assert_eq!(dashboard.json("runs/")[0]["state"], "running", "{arguments:?}");
+    }
+}
+
+#[test]
 fn ten_pages_see_the_same_run() {
     let mut run = start(&[]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));

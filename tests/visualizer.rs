@@ -95,7 +95,7 @@ fn a_killed_visualizer_returns_and_nobody_waits_for_it() {
 }
 
 #[test]
-fn a_visualizer_that_keeps_failing_is_given_up_and_training_goes_on() {
+fn films_that_cannot_be_written_cost_no_picture() {
     let mut run = showing(&["visualizer.video_interval_s=0.001"]);
     let videos = run.run_folder().join("videos");
     run.wait_until("a film", || videos.exists());
@@ -104,8 +104,35 @@ fn a_visualizer_that_keeps_failing_is_given_up_and_training_goes_on() {
     while fs::remove_dir_all(&videos).is_err() || fs::write(&videos, "").is_err() {
         assert!(Instant::now() < deadline, "the folder comes back all the time");
     }
+    let words = |run: &Supervised| {
+        let segment = run.segment();
+        let slots = segment.processes().iter().map(|slot| slot.last_words()).collect::<Vec<_>>();
+        slots.join("\n")
+    };
+    while !words(&run).contains("a film is missing") {
+        assert!(Instant::now() < deadline, "nothing is said: {}", words(&run));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let (before, _) = picture(&run, |_, _| true);
+    picture(&run, |caption, _| caption.version > before.version + 20);
+    assert!(!run.log().contains("visualizer"), "it has not failed: {}", run.log());
+    run.end_by(Signal::SIGINT);
+}
+
+#[test]
+fn a_visualizer_that_keeps_failing_is_given_up_and_training_goes_on() {
+    let mut run = showing(&[]);
+    for crash in 1..=3 {
+        let (before, _) = picture(&run, |_, _| true);
+        picture(&run, |caption, _| caption.version > before.version);
+        kill(run.wait_for_process("visualizer"), Signal::SIGABRT);
+        let deadline = Instant::now() + WATCHDOG;
+        while run.log().matches("was killed by SIGABRT").count() < crash {
+            assert!(Instant::now() < deadline, "its death is not noticed:\n{}", run.log());
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
     run.wait_for_log("nothing is shown any more, and training goes on");
-    assert!(run.log().contains("cannot write the film"), "{}", run.log());
     let steps_before = steps(&run);
     run.wait_for("training to go on", |line| line["env_steps"].as_u64() > Some(steps_before + 5_000));
     assert!(run.processes("visualizer").is_empty());

@@ -1,8 +1,9 @@
 //! What is answered to which path. All of them lie behind the token.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::io::Read;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -20,18 +21,24 @@ use super::guard::{Token, guard};
 use super::history::{History, json};
 use super::page;
 use super::runs::{Runs, films};
+use super::tail;
 
 /// A word to a page of a run in which nothing happens, so that both sides learn when the other is gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+
+/// Far more than a film of pictures of environments has.
+const LARGEST_FILM_BYTES: u64 = 256 << 20;
 
 #[derive(Clone)]
 struct Shown {
     runs: Arc<Runs>,
     feeds: Arc<Feeds>,
+    /// Those that were asked for, read as far as they went.
+    histories: Arc<Mutex<HashMap<String, History>>>,
 }
 
 pub(super) fn router(token: Token, runs: Runs) -> Router {
-    let shown = Shown { runs: Arc::new(runs), feeds: Arc::default() };
+    let shown = Shown { runs: Arc::new(runs), feeds: Arc::default(), histories: Arc::default() };
     Router::new()
         .route("/{token}/", get(|| async { page::file("") }))
         .route("/{token}/{file}", get(|Path((_, file)): Path<(String, String)>| async move { page::file(&file) }))
@@ -51,10 +58,11 @@ async fn list(State(shown): State<Shown>) -> Response {
 
 /// The whole history of a run, once.
 async fn history(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
-    match shown.runs.find(&id) {
-        Some(folder) => as_json(History::of(&folder).whole()),
-        None => StatusCode::NOT_FOUND.into_response(),
-    }
+    let Some(folder) = shown.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
+    let mut histories = shown.histories.lock().unwrap_or_else(PoisonError::into_inner);
+    let history = histories.entry(id).or_insert_with(|| History::of(&folder));
+    while history.grow().is_some() {}
+    as_json(history.whole())
 }
 
 /// What is known of a run, and what happens in it from now on.
@@ -76,7 +84,10 @@ async fn picture(State(shown): State<Shown>, Path((_, id)): Path<(String, String
 async fn film(State(shown): State<Shown>, Path((_, id, wanted)): Path<(String, String, String)>) -> Response {
     let found = shown.runs.find(&id).and_then(|folder| {
         let name = films(&folder).into_iter().find(|name| *name == wanted)?;
-        std::fs::read(folder.videos().join(name)).ok()
+        let file = tail::open(&folder.videos().join(name))?;
+        let mut film = Vec::new();
+        file.take(LARGEST_FILM_BYTES).read_to_end(&mut film).ok()?;
+        Some(film)
     });
     match found {
         Some(film) => ([(header::CONTENT_TYPE, "image/gif")], film).into_response(),

@@ -39,6 +39,18 @@ impl Message {
 #[derive(Default)]
 pub(super) struct Feeds(Mutex<HashMap<String, Arc<Feed>>>);
 
+/// A feed among the others, until its work is over.
+struct Followed {
+    feeds: Arc<Feeds>,
+    id: String,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        locked(&self.feeds.0).remove(&self.id);
+    }
+}
+
 /// The feed of one run.
 pub(super) struct Feed {
     sender: Sender<Message>,
@@ -69,14 +81,15 @@ impl Feeds {
         if let Some(feed) = feeds.get(id) {
             return Arc::clone(feed);
         }
-        let known = Known { history: History::of(&folder), state: state(runs, &folder, None), live: None, picture: None };
+        let known = Known { history: History::of(&folder), state: state(runs.card(&folder), None), live: None, picture: None };
         let feed = Arc::new(Feed { sender: broadcast::channel(MOST_BEHIND).0, known: Mutex::new(known) });
         feeds.insert(id.to_owned(), Arc::clone(&feed));
         let work = watch(Arc::clone(&feed), Arc::clone(runs), folder);
-        let (feeds, id) = (Arc::clone(self), id.to_owned());
+        let entry = Followed { feeds: Arc::clone(self), id: id.to_owned() };
         tokio::spawn(async move {
+            // However the work ends.
+            let _entry = entry;
             work.await;
-            locked(&feeds.0).remove(&id);
         });
         Arc::clone(&feed)
     }
@@ -109,6 +122,22 @@ impl Feed {
 }
 
 impl Known {
+    /// Open the run under way that `card` names, if there is one and it is not open; why not, if it cannot be.
+    fn look_for(&mut self, runs: &Runs, card: Option<&Card>) -> Option<String> {
+        let is_open = self.live.as_ref().is_some_and(|live| live.inspection.is_running());
+        if is_open && card.is_some() {
+            return None;
+        }
+        (self.live, self.picture) = (None, None);
+        match Live::open(runs, card?) {
+            Ok(live) => {
+                self.live = Some(live);
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
     fn tell(&self) -> Vec<Message> {
         vec![self.state.clone(), Message::new("history", self.history.whole())]
     }
@@ -130,17 +159,14 @@ async fn watch(feed: Arc<Feed>, runs: Arc<Runs>, folder: RunFolder) {
             let _ = feed.sender.send(message);
         };
         if reads {
-            let mut problem = None;
-            if known.live.as_ref().is_none_or(|live| !live.inspection.is_running()) {
-                (known.live, problem) = match Live::open(&runs, &folder) {
-                    Ok(live) => (live, None),
-                    Err(error) => (None, Some(error.to_string())),
-                };
-            }
+            let card = runs.card(&folder);
+            let runs_on = card.as_ref().is_some_and(|card| card.state == State::Running);
+            let problem = known.look_for(&runs, card.as_ref().filter(|_| runs_on));
             if let Some(growth) = known.history.grow() {
                 send(Message::new("growth", growth.to_json()));
             }
-            let now = state(&runs, &folder, problem);
+            // The same card decides both, or a page would be told more of a run that it was told has ended.
+            let now = state(card, problem);
             if now.content != known.state.content {
                 known.state = now.clone();
                 send(now);
@@ -159,12 +185,10 @@ struct Live {
 }
 
 impl Live {
-    /// `None` when the run does not go on.
-    fn open(runs: &Runs, folder: &RunFolder) -> Result<Option<Self>, InspectError> {
-        let Some(card) = runs.card(folder).filter(|card| card.state == State::Running) else { return Ok(None) };
+    fn open(runs: &Runs, card: &Card) -> Result<Self, InspectError> {
         let inspection = Inspection::open(runs.registry(), card.supervisor_pid)?;
         let earlier = Look::at(inspection.segment());
-        Ok(Some(Self { inspection, earlier }))
+        Ok(Self { inspection, earlier })
     }
 
     /// What is there now, as JSON.
@@ -177,8 +201,8 @@ impl Live {
     }
 }
 
-fn state(runs: &Runs, folder: &RunFolder, problem: Option<String>) -> Message {
-    Message::new("state", json(&Told { card: runs.card(folder), problem }))
+fn state(card: Option<Card>, problem: Option<String>) -> Message {
+    Message::new("state", json(&Told { card, problem }))
 }
 
 /// Nobody panics while it holds one of these locks, and nothing that they guard could be half changed.

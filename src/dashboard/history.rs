@@ -13,11 +13,13 @@ use crate::telemetry::{RunFolder, Snapshot};
 
 /// Rows that the curves keep. When there are more, every other one goes, and only every other one comes from then on.
 const MOST_ROWS: usize = 4096;
+/// Evaluations that are kept; when there are more, every other routine one goes.
+const MOST_EVALUATIONS: usize = 4096;
 /// Lines of `run.log` that are kept.
 const MOST_EVENTS: usize = 500;
 /// The verdict on what holds the run back is about this many seconds.
 const JUDGED_S: f64 = 60.0;
-/// By what a curve is drawn, and what never goes back.
+/// By what a curve is drawn. It goes back only where a run went on from a checkpoint.
 const PROGRESS: &str = "env_steps";
 
 /// The history of one run, as far as it has been read.
@@ -71,7 +73,8 @@ impl History {
             recent: VecDeque::new(),
             context: config.map(|loaded| Context { config: loaded.config, cores: Machine::detect().cores.usable.len() }),
         };
-        history.grow();
+        // A look reads so much at most.
+        while history.grow().is_some() {}
         history
     }
 
@@ -93,6 +96,7 @@ impl History {
         }
         self.judge();
         self.told.evaluations.extend(evaluations.iter().cloned());
+        self.thin_evaluations();
         self.told.events.extend(events.iter().cloned());
         let too_many = self.told.events.len().saturating_sub(MOST_EVENTS);
         self.told.events.drain(..too_many);
@@ -104,8 +108,9 @@ impl History {
         let Some(progress) = row.get(PROGRESS).and_then(Value::as_f64) else { return };
         // A run that went on from a checkpoint has begun anew there.
         let kept = self.column(PROGRESS).partition_point(|&before| before.is_some_and(|before| before <= progress));
-        for column in self.told.columns.values_mut() {
-            column.truncate(kept);
+        if kept < self.column(PROGRESS).len() {
+            self.told.columns.values_mut().for_each(|column| column.truncate(kept));
+            self.told.evaluations.retain(|evaluation| evaluation[PROGRESS].as_f64().is_some_and(|at| at <= progress));
         }
         self.rows += 1;
         if !self.rows.is_multiple_of(self.stride) {
@@ -129,6 +134,16 @@ impl History {
                     position % 2 == 0
                 });
             }
+        }
+    }
+
+    fn thin_evaluations(&mut self) {
+        if self.told.evaluations.len() > MOST_EVALUATIONS {
+            let mut routine = 0;
+            self.told.evaluations.retain(|evaluation| {
+                routine += u32::from(evaluation["kind"] == "routine");
+                evaluation["kind"] != "routine" || routine % 2 == 0
+            });
         }
     }
 
@@ -208,10 +223,13 @@ mod tests {
     fn a_run_that_went_on_from_a_checkpoint_goes_on_from_there() {
         let (_root, folder) = folder();
         fs::write(folder.metrics(), [10, 20, 30, 40].map(line).concat()).unwrap();
+        let evaluation = |env_steps: u64| format!("{{\"kind\": \"routine\", \"env_steps\": {env_steps}}}\n");
+        fs::write(folder.evaluations(), [15, 22, 38].map(evaluation).concat()).unwrap();
         let mut history = History::of(&folder);
         fs::write(folder.metrics(), [10, 20, 30, 40, 25, 35].map(line).concat()).unwrap();
         assert_eq!(history.grow().unwrap().rows.len(), 2);
         assert_eq!(history.column(PROGRESS), [10.0, 20.0, 25.0, 35.0].map(Some));
+        assert_eq!(history.told.evaluations.iter().map(|evaluation| evaluation[PROGRESS].as_u64().unwrap()).collect::<Vec<_>>(), [15, 22]);
         assert!(history.grow().is_none(), "nothing is new");
     }
 

@@ -1,13 +1,15 @@
 //! Which runs there are: those under way, and those whose folders lie where runs lie.
 
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, DirEntry, Metadata};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::DashboardError;
+use super::tail::Tail;
 use crate::rendezvous::{Registry, RunState};
 use crate::roles::run_name::RunName;
 use crate::telemetry::{RunFolder, RunRecord, jsonl};
@@ -66,11 +68,20 @@ pub(super) struct Card {
 pub(super) struct Runs {
     registry: Registry,
     roots: Vec<PathBuf>,
+    /// The evaluations of every run, read as far as they went.
+    best: Mutex<HashMap<PathBuf, Best>>,
+}
+
+/// What made the best weights of a run the best, and the evaluations that are still to come.
+#[derive(Debug)]
+struct Best {
+    evaluations: Tail,
+    evaluation: Option<Value>,
 }
 
 impl Runs {
     pub(super) fn new(registry: Registry) -> Self {
-        Self { registry, roots: Vec::new() }
+        Self { registry, roots: Vec::new(), best: Mutex::default() }
     }
 
     pub(super) fn registry(&self) -> &Registry {
@@ -112,7 +123,6 @@ impl Runs {
         let config: toml::Table = fs::read_to_string(folder.config()).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
         let key = |table: &str, key: &str| config.get(table).and_then(|table| table.get(key));
         let text = |table: &str, name: &str| key(table, name).and_then(toml::Value::as_str).map(str::to_owned);
-        let best = jsonl::read::<Value>(&folder.evaluations()).filter(|evaluation| evaluation["is_best"] == true).last();
         let summary = record.finished.as_ref().map(|finished| &finished.summary);
         Some(Card {
             id: id_of(folder.path())?,
@@ -127,11 +137,27 @@ impl Runs {
             stop_env_steps: key("run", "stop_env_steps").and_then(toml::Value::as_integer).and_then(|steps| steps.try_into().ok()),
             goal: key("run", "stop_eval_return").and_then(|goal| goal.as_float().or(goal.as_integer().map(|goal| goal as f64))),
             metrics: jsonl::last(&folder.metrics()).unwrap_or_default(),
-            best,
+            best: self.best(folder),
             bottleneck: summary.map(|summary| summary["bottleneck"].clone()),
             films: films(folder),
             name: record.name,
         })
+    }
+
+    fn best(&self, folder: &RunFolder) -> Option<Value> {
+        // What it guards is never half changed.
+        let mut all = self.best.lock().unwrap_or_else(PoisonError::into_inner);
+        let best = all
+            .entry(folder.path().to_path_buf())
+            .or_insert_with(|| Best { evaluations: Tail::new(folder.evaluations()), evaluation: None });
+        loop {
+            let lines = best.evaluations.new_lines();
+            if lines.is_empty() {
+                return best.evaluation.clone();
+            }
+            let mut evaluations = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            best.evaluation = evaluations.rfind(|evaluation| evaluation["is_best"] == true).or(best.evaluation.take());
+        }
     }
 
     fn state(&self, folder: &RunFolder, record: &RunRecord) -> State {
@@ -160,10 +186,14 @@ impl Runs {
 
 /// The names of the films in `folder`, the newest first.
 pub(super) fn films(folder: &RunFolder) -> Vec<String> {
-    let names = fs::read_dir(folder.videos()).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut films: Vec<String> = names.filter(|name| name.starts_with("step") && name.ends_with(".gif")).collect();
+    let entries = fs::read_dir(folder.videos()).into_iter().flatten().flatten();
+    let film = |entry: DirEntry| {
+        let name = entry.file_name().into_string().ok().filter(|name| name.starts_with("step") && name.ends_with(".gif"))?;
+        Some((entry.metadata().ok().filter(Metadata::is_file)?.modified().ok()?, name))
+    };
+    let mut films: Vec<_> = entries.filter_map(film).collect();
     films.sort_by(|a, b| b.cmp(a));
-    films
+    films.into_iter().map(|(_, name)| name).collect()
 }
 
 fn id_of(path: &Path) -> Option<String> {

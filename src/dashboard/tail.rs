@@ -1,11 +1,12 @@
 //! A file that grows by lines, read as far as it goes.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 /// What one look reads of a file at most; what lies beyond is for the next.
-const MOST_BYTES: u64 = 64 << 20;
+const MOST_BYTES: u64 = 8 << 20;
 
 /// How far a file has been read.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl Tail {
     }
 
     fn gained(&mut self) -> Option<String> {
-        let mut file = File::open(&self.path).ok()?;
+        let mut file = open(&self.path)?;
         let length_bytes = file.metadata().ok()?.len();
         if length_bytes < self.read_bytes {
             self.read_bytes = 0;
@@ -37,12 +38,23 @@ impl Tail {
         file.seek(SeekFrom::Start(self.read_bytes)).ok()?;
         let mut gained = Vec::new();
         file.take(MOST_BYTES).read_to_end(&mut gained).ok()?;
-        // The last line may still be being written.
-        let whole = gained.iter().rposition(|&byte| byte == b'\n')? + 1;
+        // The last line may still be being written, unless it is longer than any.
+        let whole = match gained.iter().rposition(|&byte| byte == b'\n') {
+            Some(end) => end + 1,
+            None if gained.len() as u64 == MOST_BYTES => gained.len(),
+            None => return None,
+        };
         gained.truncate(whole);
         self.read_bytes += whole as u64;
         Some(String::from_utf8_lossy(&gained).into_owned())
     }
+}
+
+/// The file at `path`, if it is one: nobody waits here for the other end of something else.
+pub(super) fn open(path: &Path) -> Option<File> {
+    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).ok()?;
+    file.metadata().ok().filter(Metadata::is_file)?;
+    Some(file)
 }
 
 #[cfg(test)]
@@ -65,5 +77,18 @@ mod tests {
         assert_eq!(tail.new_lines(), ["three"]);
         fs::write(&path, "four\n").unwrap();
         assert_eq!(tail.new_lines(), ["four"], "a shorter file is another one");
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_waited_for_and_a_line_without_an_end_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(Tail::new(path.clone()).new_lines().is_empty());
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, [vec![b'x'; MOST_BYTES as usize + 5], b"\nnext\n".to_vec()].concat()).unwrap();
+        let mut tail = Tail::new(path);
+        let lines: Vec<String> = (0..3).flat_map(|_| tail.new_lines()).collect();
+        assert_eq!(lines.last().unwrap(), "next");
     }
 }

@@ -16,6 +16,11 @@ use super::drawing::Animation;
 /// How long the last picture stays before the film begins again.
 const LAST_PICTURE_HUNDREDTHS: u16 = 100;
 
+/// How the names of films begin that are not finished.
+pub const UNFINISHED: &str = ".film.";
+/// Bytes of the largest picture of a film; larger ones are made smaller.
+const MOST_PICTURE_BYTES: usize = 640 * 480 * 3;
+
 /// Why there is no film.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -75,7 +80,7 @@ impl Reel {
         let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // What any other file would get, less the umask; the default of a temporary file is for its owner only.
         let mut builder = tempfile::Builder::new();
-        let file = builder.prefix(".film.").permissions(Permissions::from_mode(0o666)).tempfile_in(folder).map_err(failed)?;
+        let file = builder.prefix(UNFINISHED).permissions(Permissions::from_mode(0o666)).tempfile_in(folder).map_err(failed)?;
         let step_hundredths = (100 + steps_per_second / 2) / steps_per_second.max(1);
         let state = State::Waiting(file.reopen().map_err(failed)?);
         Ok(Self { path: path.to_owned(), file, step_hundredths, pictures: 0, state })
@@ -98,6 +103,7 @@ impl Reel {
 
     /// Add a picture, the last one if the episode has `ended`. Nothing is added after that. What cannot be written is told at the end.
     pub fn add(&mut self, picture: Picture, ended: bool) {
+        let picture = picture.within(MOST_PICTURE_BYTES).into_owned();
         let hundredths = if ended { LAST_PICTURE_HUNDREDTHS } else { self.step_hundredths };
         let filmed = match std::mem::replace(&mut self.state, State::Over(Ok(()))) {
             State::Waiting(file) => Animation::begin(file, picture, hundredths).map(Box::new),

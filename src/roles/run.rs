@@ -44,9 +44,6 @@ pub enum RoleError {
     /// A file could not be written.
     #[error(transparent)]
     Weights(#[from] crate::checkpoint::WeightsError),
-    /// A film could not be written.
-    #[error(transparent)]
-    Film(#[from] crate::environments::reel::FilmError),
     /// The supervisor could not be told.
     #[error("the supervisor did not take the evaluation: {reason}")]
     Report {

@@ -15,6 +15,7 @@ use super::environments;
 use super::evaluator::exploration;
 use super::run::{RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
+use crate::environments::reel::FilmError;
 use crate::environments::{Action, Actions, Environment, EnvironmentError, Picture, Purpose, observed_as_bars};
 use crate::segment::pictures::{DRAWN_AS_BARS, PictureBoard};
 use crate::segment::processes::Phase;
@@ -38,7 +39,7 @@ struct Visualizer<'a> {
     version: u64,
     updates: u64,
     board: PictureBoard<'a>,
-    /// Why the environment draws no picture, once it has not.
+    /// Whether bars are shown, because the environment draws nothing.
     draws_no_picture: bool,
     interval: Duration,
 }
@@ -105,17 +106,18 @@ impl<'a> Visualizer<'a> {
     /// Play one episode; `false` when the run ended before it did.
     fn episode(&mut self, seed: Option<u64>, films: &mut Films) -> Result<bool, RoleError> {
         self.environment.reset(seed, self.observation.values_mut())?;
-        let mut film = films.begin_if_due()?;
+        let mut film = self.or_none(films.begin_if_due()).flatten();
         let (mut episode_return, mut steps, mut ended) = (0.0, 0, false);
         loop {
             let next = Instant::now() + self.interval;
             let picture = self.picture(steps == 0)?;
             self.show(&picture, episode_return, steps);
-            if let Some(film) = &mut film {
-                film.add(picture, ended);
+            if film.as_mut().is_some_and(|film| film.add(picture, ended))
+                && let Some(film) = film.take()
+            {
+                self.or_none(films.finish(film, self.run.env_steps(), episode_return));
             }
             if ended {
-                films.finish(film, self.run.env_steps(), episode_return)?;
                 return Ok(true);
             }
             if !self.wait_until(next) {
@@ -126,6 +128,11 @@ impl<'a> Visualizer<'a> {
             (episode_return, steps, ended) = (episode_return + step.reward, steps + 1, step.ended());
             self.run.process.enter(Phase::Environment);
         }
+    }
+
+    /// What came of a film. One that cannot be written is told and given up: the next may be, and pictures need no disk.
+    fn or_none<T>(&self, film: Result<T, FilmError>) -> Option<T> {
+        film.map_err(|error| self.run.process.set_last_words(&format!("a film is missing: {error}"))).ok()
     }
 
     fn step(&mut self) -> Result<crate::environments::Step, EnvironmentError> {

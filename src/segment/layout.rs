@@ -110,7 +110,8 @@ pub struct LayoutParameters {
     pub frames: usize,
     /// Bytes of a frame.
     pub frame_bytes: usize,
-    /// Bytes of the largest picture that the visualizer shows; 0 without one.
+    /// Bytes of the largest picture that the visualizer shows; 0 without one, as in checkpoints of before there were any.
+    #[serde(default)]
     pub picture_bytes: usize,
     /// Bytes reserved for the description.
     pub description_bytes: usize,

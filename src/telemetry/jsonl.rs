@@ -56,15 +56,15 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> impl Iterator<Item = T> + use<T
     lines.into_iter().flatten().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok())
 }
 
-/// The last object in a file, however long that is; none if it cannot be read or ends with no such object.
+/// The last whole object in a file, however long that is; none if it cannot be read or ends with no such object.
 pub fn last<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let mut file = File::open(path).ok()?;
     let length_bytes = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length_bytes.saturating_sub(LONGEST_LINE_BYTES))).ok()?;
     let mut end = Vec::new();
     file.read_to_end(&mut end).ok()?;
-    let mut lines = end.rsplit(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    serde_json::from_slice(lines.next()?).ok()
+    // A line that is still being written, or was cut off, is none.
+    end.rsplit(|&byte| byte == b'\n').find_map(|line| serde_json::from_slice(line).ok())
 }
 
 /// One line of `evaluations.jsonl`.

@@ -103,6 +103,9 @@ pub struct Snapshot {
     pub learner_time: LearnerTime,
     /// Processor time of the evaluator, in seconds since the start of the run.
     pub evaluator_processor_s: f64,
+    /// Processor time of all processes of the run, in seconds since its start: for `cores_used`.
+    #[serde(skip)]
+    pub processor_s: f64,
     /// Actors alive now, attached ones included.
     pub actors: u64,
     /// Of those, attached from outside.
@@ -128,14 +131,14 @@ impl Snapshot {
             env_steps_per_s: rate(self.env_steps, before.env_steps),
             updates_per_s: rate(self.updates, before.updates),
             sampled_per_s: rate(self.sampled, before.sampled),
-            cores_used: (self.processor_s() - before.processor_s()).max(0.0) / elapsed_s,
+            cores_used: (self.processor_s - before.processor_s).max(0.0) / elapsed_s,
             ..self
         }
     }
 
     /// The same moment with rates that are means over the whole training.
     pub fn with_rates_of_training(self) -> Self {
-        let cores_used = if self.training_s > 0.0 { self.processor_s() / self.training_s } else { 0.0 };
+        let cores_used = if self.training_s > 0.0 { self.processor_s / self.training_s } else { 0.0 };
         Self {
             env_steps_per_s: self.per_training_second(self.env_steps),
             updates_per_s: self.per_training_second(self.updates),
@@ -143,11 +146,6 @@ impl Snapshot {
             cores_used,
             ..self
         }
-    }
-
-    /// Processor time of all that works for the run, in seconds since its start.
-    fn processor_s(&self) -> f64 {
-        self.actor_time.processor_s + self.learner_time.processor_s + self.evaluator_processor_s
     }
 
     /// `count` per second of training; 0 before there was any.

@@ -38,8 +38,13 @@ impl Dashboard {
 
     /// Start the program with the registry in `folder`.
     pub fn start_in(folder: &Path, arguments: &[&str]) -> Self {
+        Self::start_at(folder, folder, arguments)
+    }
+
+    /// Start the program with the registry in `folder`, by somebody who stands in another.
+    pub fn start_at(folder: &Path, here: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dashboard"));
-        command.args(arguments).env("XDG_RUNTIME_DIR", folder).current_dir(folder);
+        command.args(arguments).env("XDG_RUNTIME_DIR", folder).current_dir(here);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut link = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut link).unwrap();

@@ -54,6 +54,7 @@ fn everything() -> Snapshot {
         updates_per_s: 1.0,
         sampled_per_s: 1.0,
         cores_used: 1.0,
+        processor_s: 1.0,
         train_return_mean: Some(1.0),
         train_length_mean: Some(1.0),
         eval_return_mean: Some(1.0),

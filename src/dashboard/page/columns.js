@@ -1,12 +1,14 @@
 // Curves as columns of equal length, which grow by rows.
 
-// When there are more points than a chart has pixels, every other one goes.
-const MOST_ROWS = 6000;
+// When there are more points than a chart has pixels, every other one goes, and only every other one comes from then on.
+const MOST_ROWS = 4096;
 const PROGRESS = "env_steps";
 
 export class Columns {
   constructor(columns) {
     this.all = columns;
+    this.rows = 0;
+    this.stride = 1;
   }
 
   get(key) {
@@ -25,12 +27,16 @@ export class Columns {
     return this.all[key]?.at(-1) ?? null;
   }
 
+  /** Whether what was known of later steps had to go. */
   push(row) {
-    if (typeof row[PROGRESS] !== "number") return;
+    if (typeof row[PROGRESS] !== "number") return false;
     // A run that went on from a checkpoint has begun anew there.
     let kept = this.length;
     while (kept > 0 && this.all[PROGRESS][kept - 1] > row[PROGRESS]) kept -= 1;
+    const goesBack = kept < this.length;
     for (const column of Object.values(this.all)) column.length = kept;
+    this.rows += 1;
+    if (this.rows % this.stride !== 0) return goesBack;
     for (const [key, value] of Object.entries(row)) {
       if (value !== null && typeof value !== "number") continue;
       this.all[key] ??= new Array(kept).fill(null);
@@ -40,9 +46,11 @@ export class Columns {
       if (column.length <= kept) column.push(null);
     }
     if (this.length > MOST_ROWS) this.thin();
+    return goesBack;
   }
 
   thin() {
+    this.stride *= 2;
     for (const key of this.keys()) {
       const column = this.all[key];
       this.all[key] = column.filter((_, index) => (column.length - 1 - index) % 2 === 0);

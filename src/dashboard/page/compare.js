@@ -1,13 +1,13 @@
 // All runs side by side: what they reached, and the curves of those that are chosen.
 
 import { Chart } from "./charts.js";
-import { clock, element, fill, grouped, score, short, when } from "./words.js";
+import { increasing } from "./run.js";
+import { $, clock, element, fill, grouped, score, short, when } from "./words.js";
 
 /** Milliseconds between two looks at the list of runs. */
 export const REFRESH = 5000;
 const MOST_AT_ONCE = 8;
 const COLUMNS = [["show"], ["run"], ["state"], ["environment"], ["algorithm"], ["seed", true], ["steps", true], ["time", true], ["training", true], ["evaluation", true], ["best confirmed", true], ["steps/s", true], ["started"]];
-const $ = (id) => document.getElementById(id);
 
 export class Compare {
   constructor(open) {
@@ -21,7 +21,8 @@ export class Compare {
   /** Show these cards; the first ones of the newest run's environment are chosen. */
   async show(cards) {
     this.cards = cards;
-    if (this.chosen.size === 0) {
+    if (!this.hasChosen && cards.length > 0) {
+      this.hasChosen = true;
       const alike = cards.filter((card) => card.environment === cards[0]?.environment);
       for (const card of alike.slice(0, MOST_AT_ONCE)) this.chosen.add(card.id);
     }
@@ -74,8 +75,7 @@ export class Compare {
     const tables = shown.map((card) => {
       const columns = this.histories.get(card.id).columns;
       const across = columns[this.byTime ? "wall_s" : "env_steps"] ?? [];
-      const rows = across.map((x, index) => index).filter((index) => index === 0 || across[index] > across[index - 1]);
-      return [across, columns.train_return_mean ?? across.map(() => null)].map((column) => rows.map((index) => column[index]));
+      return increasing([across, columns.train_return_mean ?? across.map(() => null)]);
     });
     this.chart.set(uPlot.join(tables), this.byTime);
   }
@@ -89,5 +89,3 @@ export class Compare {
     this.chart?.draw();
   }
 }
-
-

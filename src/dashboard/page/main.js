@@ -2,18 +2,16 @@
 
 import { Compare, REFRESH } from "./compare.js";
 import { Run } from "./run.js";
-import { element, when } from "./words.js";
+import { $, element, when } from "./words.js";
 
-const $ = (id) => document.getElementById(id);
 const page = { run: null, byTime: false, view: "run", cards: [] };
 const compare = new Compare((id) => {
-  location.hash = id;
+  location.hash = encodeURIComponent(id);
   setView("run");
 });
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  localStorage.setItem("theme", theme);
   page.run?.recolour();
   compare.recolour();
 }
@@ -37,8 +35,8 @@ function setView(view) {
 
 /** Show the run that the address names, or the newest. */
 function follow() {
-  const named = decodeURIComponent(location.hash.slice(1));
-  const id = page.cards.some((card) => card.id === named) ? named : page.cards[0]?.id;
+  const named = location.hash.slice(1);
+  const id = page.cards.find((card) => encodeURIComponent(card.id) === named || card.id === named)?.id ?? page.cards[0]?.id;
   $("choice").value = id ?? "";
   if (id === undefined || id === page.run?.id) return;
   page.run?.leave();
@@ -62,17 +60,29 @@ async function list() {
   if (page.view === "compare") await compare.show(page.cards);
 }
 
-$("theme").onclick = () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+$("theme").onclick = () => {
+  localStorage.setItem("theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+  setTheme(localStorage.getItem("theme"));
+};
 $("by-steps").onclick = () => setAcross(false);
 $("by-time").onclick = () => setAcross(true);
 $("show-run").onclick = () => setView("run");
 $("show-compare").onclick = () => setView("compare");
 $("choice").onchange = () => {
-  location.hash = $("choice").value;
+  location.hash = encodeURIComponent($("choice").value);
   $("choice").blur();
 };
 window.addEventListener("hashchange", follow);
 
-setTheme(localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
-await list();
-setInterval(list, REFRESH);
+// As the system is, until somebody chooses.
+const system = matchMedia("(prefers-color-scheme: dark)");
+const followSystem = () => setTheme(localStorage.getItem("theme") ?? (system.matches ? "dark" : "light"));
+system.addEventListener("change", followSystem);
+followSystem();
+
+/** The next look at the list begins when this one is over. */
+async function refresh() {
+  if (!document.hidden) await list();
+  setTimeout(refresh, REFRESH);
+}
+await refresh();

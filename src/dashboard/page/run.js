@@ -4,11 +4,11 @@ import { Chart } from "./charts.js";
 import { Columns } from "./columns.js";
 import * as panels from "./panels.js";
 import { Watch } from "./watch.js";
-import { clock, score, when } from "./words.js";
+import { $, clock, score, when } from "./words.js";
 
-const $ = (id) => document.getElementById(id);
 const TABLE_EVERY_MS = 500;
 const RATES_OVER_MS = 2000;
+const MOST_EVENTS = 500;
 
 // Keys that are shown elsewhere, or are no curve of their own; everything else that an algorithm says of itself gets a chart.
 const NO_CHART = new Set([
@@ -35,7 +35,16 @@ export class Run {
     this.makeCharts();
     this.watch = new Watch(id);
     panels.legend($("kinds"));
-    this.source = new EventSource(`runs/${encodeURIComponent(id)}/events`);
+    $("bottleneck").textContent = "Not known yet.";
+    this.onVisibility = () => (document.hidden ? this.source?.close() : this.listen());
+    document.addEventListener("visibilitychange", this.onVisibility);
+    this.listen();
+  }
+
+  /** Listen to the run. A page that nobody sees does not: a browser has six connections to a host, and drawing costs the run. */
+  listen() {
+    this.source?.close();
+    this.source = new EventSource(`runs/${encodeURIComponent(this.id)}/events`);
     const on = (kind, what) => this.source.addEventListener(kind, (event) => what(JSON.parse(event.data)));
     on("state", ({ card, problem }) => this.showCard(card, problem));
     on("history", (history) => this.showHistory(history));
@@ -46,6 +55,7 @@ export class Run {
   }
 
   leave() {
+    document.removeEventListener("visibilitychange", this.onVisibility);
     this.source.close();
     for (const chart of [...this.charts.map(([chart]) => chart), ...this.own.values()]) chart.remove();
     for (const id of ["tiles", "processes", "replay", "events"]) $(id).replaceChildren();
@@ -109,9 +119,11 @@ export class Run {
   }
 
   grow(growth) {
-    for (const row of growth.rows) this.columns.push(row);
-    this.evaluations.push(...growth.evaluations);
-    this.events.push(...growth.events);
+    for (const row of growth.rows) {
+      if (this.columns.push(row)) this.evaluations = this.evaluations.filter((evaluation) => evaluation.env_steps <= row.env_steps);
+    }
+    this.evaluations = this.evaluations.concat(growth.evaluations);
+    this.events = this.events.concat(growth.events).slice(-MOST_EVENTS);
     this.showBottleneck(growth.bottleneck);
     this.draw();
   }
@@ -182,7 +194,9 @@ export class Run {
 
   showNow(report) {
     this.report = report;
-    this.watch.showPicture(report.picture);
+    // The last picture of one that is gone shows nothing of now.
+    const plays = report.processes.some((process) => process.role === "visualizer" && process.alive);
+    this.watch.showPicture(plays ? report.picture : null);
     const now = performance.now();
     this.moments = [...this.moments.filter(([at]) => now - at < RATES_OVER_MS), [now, report.run]];
     if (report.tree || report.priorities) this.spread = { tree: report.tree, priorities: report.priorities };
@@ -232,8 +246,9 @@ function sentence({ bottleneck, evidence, advice }) {
   return [`${bottleneck.replaceAll("_", " ")}: ${evidence}`, ...set].join("; ");
 }
 
-/** The table without rows that do not lie to the right of the one before. */
-function increasing(table) {
-  const kept = table[0].map((x, index) => index).filter((index) => index === 0 || table[0][index] > table[0][index - 1]);
+/** The table without rows that do not lie to the right of the last that is kept. */
+export function increasing(table) {
+  let last = -Infinity;
+  const kept = [...table[0].keys()].filter((index) => table[0][index] > last && ((last = table[0][index]), true));
   return table.map((column) => kept.map((index) => column[index]));
 }

@@ -1,8 +1,7 @@
 // What the visualizer shows: the newest picture, and the films.
 
-import { element, grouped, score, short } from "./words.js";
+import { $, element, grouped, score, short } from "./words.js";
 
-const $ = (id) => document.getElementById(id);
 
 /** The pictures of one run. */
 export class Watch {

@@ -1,5 +1,8 @@
 // How numbers and times are said, and elements made.
 
+/** The element of that id. */
+export const $ = (id) => document.getElementById(id);
+
 const SUFFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
 
 /** For instance 12.3k; three significant digits. */

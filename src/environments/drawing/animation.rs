@@ -1,6 +1,6 @@
 //! Pictures one after another, as an animated GIF: every browser and every chat plays it.
 
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 
 use gif::{Encoder, EncodingError, Frame, Repeat};
 
@@ -20,6 +20,9 @@ pub(in crate::environments) struct Animation<W: Write> {
 impl<W: Write> Animation<W> {
     /// Begin with `picture`, which is seen for so many hundredths of a second.
     pub(in crate::environments) fn begin(writer: W, picture: Picture, hundredths: u16) -> Result<Self, EncodingError> {
+        if picture.width.max(picture.height) > usize::from(u16::MAX) || picture.width.min(picture.height) == 0 {
+            return Err(io::Error::other(format!("no GIF has {} x {} pixels", picture.width, picture.height)).into());
+        }
         let picture = with_few_colours(picture);
         let mut encoder = Encoder::new(BufWriter::new(writer), word(picture.width), word(picture.height), &[])?;
         encoder.set_repeat(Repeat::Infinite)?;
@@ -28,8 +31,15 @@ impl<W: Write> Animation<W> {
         Ok(Self { encoder, last: picture })
     }
 
-    /// Go on with a picture of the same size. Only what has changed is written.
+    /// Go on with a picture. Only what has changed is written.
+    ///
+    /// # Errors
+    /// It has another size, or cannot be written.
     pub(in crate::environments) fn add(&mut self, picture: Picture, hundredths: u16) -> Result<(), EncodingError> {
+        if (picture.width, picture.height) != (self.last.width, self.last.height) {
+            let (now, before) = ([picture.width, picture.height], [self.last.width, self.last.height]);
+            return Err(io::Error::other(format!("the environment has changed the size of its pictures from {before:?} to {now:?}")).into());
+        }
         let picture = with_few_colours(picture);
         let area = changed(&self.last, &picture);
         self.encoder.write_frame(&frame(&picture, Some(&self.last), area, hundredths))?;
@@ -45,7 +55,7 @@ impl<W: Write> Animation<W> {
 
 /// Sides of a GIF and places in it are words of two bytes.
 fn word(pixels: usize) -> u16 {
-    u16::try_from(pixels).expect("pictures of environments have some hundred rows and columns")
+    u16::try_from(pixels).expect("larger pictures are refused")
 }
 
 fn with_few_colours(mut picture: Picture) -> Picture {

@@ -11,6 +11,8 @@ const SIZE: [u32; 2] = [400, 240];
 const MOST_BARS: usize = 64;
 /// Rows and columns that a small image is enlarged to, at least.
 const LEAST_SIDE: usize = 160;
+/// Rows or columns that it is not enlarged beyond.
+const MOST_SIDE: usize = 640;
 
 /// What an agent observes, for people to look at where the environment draws nothing: an image's own pixels, else bars of the first
 /// numbers. `observation` is one of `space`.
@@ -18,7 +20,8 @@ pub fn bars(space: &ObservationSpace, observation: Values<'_>) -> Picture {
     match (observation, space.shape.as_slice()) {
         // The newest of the planes is the last.
         (Values::U8(bytes), &[.., rows, columns]) if rows * columns > 0 => {
-            let block = (LEAST_SIDE / rows.min(columns)).max(1);
+            // Never so large that one long side makes it enormous.
+            let block = (LEAST_SIDE / rows.min(columns)).min(MOST_SIDE / rows.max(columns)).max(1);
             screen(&bytes[bytes.len() - rows * columns..], [rows, columns], [block, block])
         }
         (Values::U8(bytes), _) => drawn(bytes.iter().map(|&byte| f64::from(byte) / 255.0)),

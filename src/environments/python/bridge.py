@@ -67,8 +67,7 @@ def make(id, keyword_arguments, search_folders, drawn=False):
 def made(make, drawn):
     """What `make` makes; where it is to be drawn and can be, in the mode that gives pictures."""
     environment = make()
-    modes = (getattr(environment, "metadata", None) or {}).get("render_modes") or []
-    if not drawn or "rgb_array" not in modes:
+    if not drawn or "rgb_array" not in ((getattr(environment, "metadata", None) or {}).get("render_modes") or []):
         return environment
     environment.close()
     try:

@@ -1,6 +1,7 @@
 //! The smaller answers as plain text: the list of runs, and what was cleaned.
 
 use std::fmt::{self, Display, Formatter};
+use std::path::Path;
 
 use indicatif::HumanCount;
 
@@ -31,7 +32,7 @@ impl Display for RunList {
                 age(run.age_s),
                 count(run.env_steps),
                 count(run.updates),
-                run.run_folder.clone(),
+                from_here(&run.run_folder),
             ]);
         }
         write!(formatter, "{table}")?;
@@ -45,6 +46,12 @@ impl Display for RunList {
         }
         Ok(())
     }
+}
+
+/// The folder as somebody who stands here would name it.
+fn from_here(folder: &str) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    Path::new(folder).strip_prefix(here).map_or_else(|_| folder.to_owned(), |path| path.display().to_string())
 }
 
 impl Display for Cleaned {

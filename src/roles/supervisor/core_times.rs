@@ -1,6 +1,6 @@
 //! What the cores did for the processes of a run: added up by role, the dead included.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::machine::core_time::CoreTime;
 use crate::segment::Segment;
@@ -17,6 +17,8 @@ pub(super) struct CoreTimes {
     pub(super) learners: CoreTime,
     /// Of the evaluator.
     pub(super) evaluator: CoreTime,
+    /// Processor time of all that the run consists of, which guests are no part of.
+    pub(super) all: Duration,
 }
 
 /// The last look at the owner of a slot.
@@ -32,7 +34,7 @@ impl CoreTimes {
     /// Before the first look.
     pub(super) fn new() -> Self {
         let none = CoreTime::default();
-        Self { slots: Vec::new(), looked_at: Instant::now(), actors: none, learners: none, evaluator: none }
+        Self { slots: Vec::new(), looked_at: Instant::now(), actors: none, learners: none, evaluator: none, all: Duration::ZERO }
     }
 
     /// Look at every living process of `segment`. What a process used between the last look and its death is not known any more.
@@ -51,14 +53,16 @@ impl CoreTimes {
             let before = if last.generation == generation { last.time } else { CoreTime::default() };
             let used = time - before;
             *last = Reading { generation, time, core_wait: used.waiting.as_secs_f64() / between_s.max(f64::MIN_POSITIVE) };
+            if !matches!(role, Role::Participant | Role::Guest) {
+                self.all += used.running;
+            }
             let total = match role {
                 Role::Actor | Role::AttachedActor => &mut self.actors,
                 Role::Learner => &mut self.learners,
                 Role::Evaluator => &mut self.evaluator,
-                // It takes what is left of the cores, and nobody waits for it.
-                Role::Visualizer => continue,
-                // One process that does everything in turn cannot be divided, and what a guest does is its own business.
-                Role::Synchronous | Role::Participant | Role::Guest => continue,
+                // One process that does everything in turn cannot be divided, nobody waits for the visualizer, and what a guest does is
+                // its own business.
+                Role::Synchronous | Role::Visualizer | Role::Participant | Role::Guest => continue,
             };
             *total += used;
         }

@@ -12,8 +12,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long whoever evaluates may take after the step limit: for the confirmation under way, and for the last weights.
 const EVALUATION_PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long whoever only shows may take.
+const SHOWING_PATIENCE: Duration = Duration::from_millis(500);
+
 /// The time after the end of training.
 pub(super) struct Leaving {
+    began: Instant,
     deadline: Instant,
     evaluation_deadline: Instant,
     evaluation_wanted: bool,
@@ -24,7 +28,7 @@ impl Leaving {
     pub(super) fn new(reason: &StopReason, now: Instant) -> Self {
         let evaluation_wanted = !matches!(reason, StopReason::Interrupted | StopReason::Solved | StopReason::TimeLimit);
         let patience = if *reason == StopReason::StepLimit { EVALUATION_PATIENCE } else { PATIENCE };
-        Self { deadline: now + PATIENCE, evaluation_deadline: now + patience, evaluation_wanted }
+        Self { began: now, deadline: now + PATIENCE, evaluation_deadline: now + patience, evaluation_wanted }
     }
 
     /// The user has no more patience.
@@ -43,7 +47,12 @@ impl Leaving {
     /// What a process of this role that is still there is sent at `now`.
     pub(super) fn signal(&self, role: Role, now: Instant) -> Option<Signal> {
         let evaluates = matches!(role, Role::Evaluator | Role::Synchronous);
-        let deadline = if evaluates { self.evaluation_deadline } else { self.deadline };
+        let deadline = match role {
+            _ if evaluates => self.evaluation_deadline,
+            // Nobody waits for it, not even at the end.
+            Role::Visualizer => self.began + SHOWING_PATIENCE,
+            _ => self.deadline,
+        };
         match now >= deadline {
             true => Some(Signal::SIGKILL),
             false => (evaluates && !self.evaluation_wanted).then_some(Signal::SIGTERM),

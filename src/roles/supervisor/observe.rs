@@ -64,6 +64,8 @@ impl Observer {
             training_s,
             env_steps: control.env_steps().load(Ordering::Relaxed),
             updates: control.updates().load(Ordering::Relaxed),
+            // Rates are since this moment, and what was sampled before is known already.
+            sampled: control.sampled().load(Ordering::Relaxed),
             ..Snapshot::default()
         };
         (self.earlier_training_s, self.earlier_steps) = (training_s, self.last.env_steps);
@@ -172,6 +174,7 @@ impl Observer {
                 core_wait_s: self.core_times.learners.waiting.as_secs_f64(),
             },
             evaluator_processor_s: self.core_times.evaluator.running.as_secs_f64(),
+            processor_s: self.core_times.all.as_secs_f64(),
             restarts,
             metrics: self.metrics.into(),
             shares: shares(segment),

@@ -107,7 +107,8 @@ impl Session {
             identity: segment.identity().clone(),
             segment: segment.name().into(),
             socket: registry.socket_path(std::process::id()),
-            run_folder: description.run_folder.clone(),
+            // Whoever looks for it may stand elsewhere.
+            run_folder: std::path::absolute(folder.path()).unwrap_or_else(|_| folder.path().into()).display().to_string(),
             environment: description.environment.clone(),
             algorithm: description.algorithm.clone(),
             program_version: description.program_version.clone(),
@@ -495,7 +496,9 @@ impl Session {
 
     /// Processes that were replaced, in earlier lives of the run too.
     fn restarts(&self) -> u64 {
-        self.earlier_restarts + self.watched.iter().map(|watched| u64::from(watched.restarts)).sum::<u64>()
+        // Training lost nothing by a visualizer that died.
+        let trains = self.watched.iter().filter(|watched| watched.planned.role != Role::Visualizer);
+        self.earlier_restarts + trains.map(|watched| u64::from(watched.restarts)).sum::<u64>()
     }
 
     fn check_whether_to_stop(&mut self) {

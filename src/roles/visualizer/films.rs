@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::config::schema::VisualizerConfig;
 use crate::environments::Picture;
-use crate::environments::reel::{FilmError, Reel};
+use crate::environments::reel::{FilmError, Reel, UNFINISHED};
 
 /// A film ends here though its episode goes on: three minutes at ten pictures a second.
 const MOST_PICTURES: usize = 1_800;
@@ -26,14 +26,19 @@ pub(super) struct Films {
 pub(super) struct Rolling(Reel);
 
 impl Rolling {
-    /// Add a picture, the last one if the episode has `ended`.
-    pub(super) fn add(&mut self, picture: Picture, ended: bool) {
+    /// Add a picture, the last one if the episode has `ended`. Whether the film has its last picture now.
+    pub(super) fn add(&mut self, picture: Picture, ended: bool) -> bool {
         self.0.add(picture, ended || self.0.pictures() + 1 >= MOST_PICTURES);
+        !self.0.is_rolling()
     }
 }
 
 impl Films {
     pub(super) fn new(folder: PathBuf, config: &VisualizerConfig) -> Self {
+        // What one before this one had not finished; nobody else writes here.
+        for path in entries(&folder).filter(|path| name_of(path).starts_with(UNFINISHED)) {
+            let _ = fs::remove_file(path);
+        }
         let interval = config.video_interval_s.map(Duration::from_secs_f64);
         Self { folder, interval, keep: config.keep_videos, due: Instant::now() }
     }
@@ -47,10 +52,8 @@ impl Films {
         Ok(Some(Rolling(Reel::prepare(&path, STEPS_PER_SECOND)?)))
     }
 
-    /// Keep the film of an episode that has ended, and drop what is then too many.
-    pub(super) fn finish(&self, film: Option<Rolling>, env_steps: u64, episode_return: f64) -> Result<(), FilmError> {
-        let Some(Rolling(reel)) = film else { return Ok(()) };
-        // A film that has ended before its episode shows a part of it; the return is the whole one's.
+    /// Keep a film that has its last picture, and drop what is then too many. `episode_return` is the return up to that picture.
+    pub(super) fn finish(&self, Rolling(reel): Rolling, env_steps: u64, episode_return: f64) -> Result<(), FilmError> {
         reel.finish_as(self.folder.join(format!("step{env_steps:012}-return{episode_return:.1}.{EXTENSION}")))?;
         for path in too_many(&films_in(&self.folder), self.keep) {
             // One that cannot be removed is one too many, no more.
@@ -60,24 +63,34 @@ impl Films {
     }
 }
 
-/// The films in `folder`, the oldest first.
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+fn name_of(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// The films in `folder`, the oldest first. Not by their steps: a run that went on from a checkpoint has begun anew there.
 fn films_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut films: Vec<PathBuf> = entries.filter(|path| return_of(path).is_some()).collect();
+    let mut films: Vec<(SystemTime, PathBuf)> = entries(folder)
+        .filter(|path| return_of(path).is_some())
+        .filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path)))
+        .collect();
     films.sort();
-    films
+    films.into_iter().map(|(_, path)| path).collect()
 }
 
 /// The return that the name of a film tells; `None` if it is none.
 fn return_of(path: &Path) -> Option<f64> {
-    let name = path.file_name()?.to_str()?;
-    name.starts_with("step").then_some(())?;
-    name.strip_suffix(&format!(".{EXTENSION}"))?.split_once("-return")?.1.parse().ok()
+    let name = name_of(path).strip_prefix("step")?.strip_suffix(&format!(".{EXTENSION}"))?;
+    name.split_once("-return")?.1.parse().ok()
 }
 
 /// Those of `films`, the oldest first, that are neither among the newest nor the best.
 fn too_many(films: &[PathBuf], keep: usize) -> Vec<PathBuf> {
-    let best = films.iter().max_by(|a, b| return_of(a).partial_cmp(&return_of(b)).unwrap_or(std::cmp::Ordering::Equal));
+    let with_return = films.iter().filter_map(|film| Some((return_of(film).filter(|value| value.is_finite())?, film)));
+    let best = with_return.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, film)| film);
     let old = &films[..films.len().saturating_sub(keep)];
     old.iter().filter(|film| Some(*film) != best).cloned().collect()
 }
@@ -98,5 +111,7 @@ mod tests {
         assert_eq!(too_many(&films, 9), Vec::<PathBuf>::new());
         assert_eq!(return_of(Path::new("videos/step000000000002-return-3.0.gif")), Some(-3.0));
         assert_eq!(return_of(Path::new("videos/.film.abc")), None);
+        let odd: Vec<PathBuf> = ["90.5", "NaN", "inf", "20.0"].map(|score| format!("step0-return{score}.gif").into()).into();
+        assert_eq!(too_many(&odd, 1), odd[1..3], "what is no number is not the best");
     }
 }
