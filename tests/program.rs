@@ -174,8 +174,8 @@ fn a_name_that_means_nothing_is_told_what_may_have_been_meant() {
 fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["train", "CartPole-v1", "--seeds", "3,1-2", "--jobs", "2", "--name", "trio"];
-    // Long enough for evaluations on a machine that does other things, too.
-    let changes = [SHORT, &["run.stop_env_steps=8000", "replay.samples_per_insert=4.0"]].concat();
+    // Actors that sleep leave time for evaluations, also on a machine that does other things.
+    let changes = [SHORT, &["run.stop_env_steps=8000", "replay.samples_per_insert=4.0", "environment.step_delay_us=200"]].concat();
     let output = shoal(folder.path(), &with_changes(&arguments, &changes));
     let table = told(&output);
     let firsts: Vec<&str> = table.lines().filter_map(|line| line.split_whitespace().next()).collect();

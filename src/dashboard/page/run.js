@@ -160,9 +160,10 @@ export class Run {
     this.notice(problem === null ? "" : `Nobody can look into the run: ${problem}`, "unseen");
     if (card === null) return;
     $("title").textContent = card.algorithm === null ? card.name : `${card.algorithm} on ${card.environment}`;
-    const facts = [card.name, `started ${when(card.started_unix_ms)}`, `supervisor ${card.supervisor_pid}`, card.folder];
+    const facts = [card.name, `started ${when(card.started_unix_ms)}`, `supervisor ${card.supervisor_pid}`, card.folder.split("/").slice(-2).join("/")];
     if (card.goal !== null) facts.splice(1, 0, `goal ${score(card.goal)}`);
     $("facts").textContent = facts.join(" · ");
+    $("facts").title = card.folder;
     const [reason, ...details] = (card.reason ?? "").split("\n");
     const state = { running: "running", ended: `ended: ${reason}`, killed: "killed" }[card.state];
     $("state").className = `pill ${card.state}`;
