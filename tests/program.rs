@@ -175,7 +175,12 @@ fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["train", "CartPole-v1", "--seeds", "3,1-2", "--jobs", "2", "--name", "trio"];
     // Actors that sleep leave time for evaluations, also on a machine that does other things.
-    let changes = [SHORT, &["run.stop_env_steps=8000", "replay.samples_per_insert=4.0", "environment.step_delay_us=200"]].concat();
+    let changes = [
+        SHORT,
+        &["run.stop_env_steps=8000", "replay.samples_per_insert=4.0", "environment.step_delay_us=200"],
+        &["evaluator.confirm_episodes=2", "run.stop_eval_return=\"none\""],
+    ];
+    let changes = changes.concat();
     let output = shoal(folder.path(), &with_changes(&arguments, &changes));
     let table = told(&output);
     let firsts: Vec<&str> = table.lines().filter_map(|line| line.split_whitespace().next()).collect();
