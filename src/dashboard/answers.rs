@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::io::Read;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -18,14 +18,12 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::feed::{Feed, Feeds, Message};
 use super::guard::{Token, guard};
-use super::history::{History, json};
-use super::page;
+use super::history::History;
 use super::runs::{Runs, films};
-use super::tail;
+use super::{json, locked, page, tail};
 
 /// A word to a page of a run in which nothing happens, so that both sides learn when the other is gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
-
 /// Far more than a film of pictures of environments has.
 const LARGEST_FILM_BYTES: u64 = 256 << 20;
 
@@ -33,7 +31,7 @@ const LARGEST_FILM_BYTES: u64 = 256 << 20;
 struct Shown {
     runs: Arc<Runs>,
     feeds: Arc<Feeds>,
-    /// Those that were asked for, read as far as they went.
+    /// Those of runs that nobody followed when they were asked for, read as far as they went.
     histories: Arc<Mutex<HashMap<String, History>>>,
 }
 
@@ -58,10 +56,13 @@ async fn list(State(shown): State<Shown>) -> Response {
 
 /// The whole history of a run, once.
 async fn history(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
+    if let Some(history) = shown.feeds.history(&id) {
+        return as_json(history);
+    }
     let Some(folder) = shown.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
-    let mut histories = shown.histories.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut histories = locked(&shown.histories);
     let history = histories.entry(id).or_insert_with(|| History::of(&folder));
-    while history.grow().is_some() {}
+    history.catch_up();
     as_json(history.whole())
 }
 

@@ -1,7 +1,7 @@
 //! What happens in a run, as messages for all pages that show it: the work of looking is done once for all of them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -9,9 +9,9 @@ use serde::Serialize;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::history::{History, json};
-use super::picture;
+use super::history::History;
 use super::runs::{Card, Runs, State};
+use super::{json, locked, picture};
 use crate::roles::inspector::{InspectError, Inspection, Look, ProcessReport};
 use crate::telemetry::RunFolder;
 
@@ -92,6 +92,12 @@ impl Feeds {
             work.await;
         });
         Arc::clone(&feed)
+    }
+
+    /// The whole history of the run `id`, if somebody follows it: it has been read already.
+    pub(super) fn history(&self, id: &str) -> Option<String> {
+        let feed = Arc::clone(locked(&self.0).get(id)?);
+        Some(locked(&feed.known).history.whole())
     }
 
     /// The newest picture of the run `id` as a PNG, if somebody follows the run and it has a visualizer.
@@ -203,9 +209,4 @@ impl Live {
 
 fn state(card: Option<Card>, problem: Option<String>) -> Message {
     Message::new("state", json(&Told { card, problem }))
-}
-
-/// Nobody panics while it holds one of these locks, and nothing that they guard could be half changed.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::json;
 use super::tail::Tail;
 use crate::config::Config;
 use crate::machine::Machine;
@@ -73,9 +74,13 @@ impl History {
             recent: VecDeque::new(),
             context: config.map(|loaded| Context { config: loaded.config, cores: Machine::detect().cores.usable.len() }),
         };
-        // A look reads so much at most.
-        while history.grow().is_some() {}
+        history.catch_up();
         history
+    }
+
+    /// Read everything that the files have gained, where nobody wants to know what it is. A look reads so much at most.
+    pub(super) fn catch_up(&mut self) {
+        while self.grow().is_some() {}
     }
 
     /// Everything, as JSON.
@@ -184,11 +189,6 @@ impl Growth {
 /// The objects in `lines`; what is none is passed over.
 fn parsed<T: serde::de::DeserializeOwned>(lines: &[String]) -> Vec<T> {
     lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
-}
-
-/// What is told has names and numbers alone, which can always be written.
-pub(super) fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "null".into())
 }
 
 #[cfg(test)]

@@ -17,7 +17,10 @@ mod tail;
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use serde::Serialize;
 
 pub use error::DashboardError;
 
@@ -86,7 +89,7 @@ impl Dashboard {
             let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
             // Pages listen for as long as they are open, so nobody waits until the last one is closed.
             tokio::select! {
-                served = std::future::IntoFuture::into_future(axum::serve(listener, answers::router(token, runs))) => served.map_err(failed),
+                served = axum::serve(listener, answers::router(token, runs)).into_future() => served.map_err(failed),
                 () = stopped() => Ok(()),
             }
         })
@@ -97,4 +100,14 @@ async fn stopped() {
     while !system::stop_requested() {
         tokio::time::sleep(PATIENCE).await;
     }
+}
+
+/// What is told has names and numbers alone, which can always be written.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".into())
+}
+
+/// What these locks guard is never half changed, whatever happens to whoever holds one.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

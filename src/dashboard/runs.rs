@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirEntry, Metadata};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::DashboardError;
 use super::tail::Tail;
-use crate::rendezvous::{Registry, RunState};
-use crate::roles::run_name::RunName;
+use super::{DashboardError, locked};
+use crate::rendezvous::{Entry, Registry, RunState};
+use crate::roles::run_name::{RunName, announced};
 use crate::telemetry::{RunFolder, RunRecord, jsonl};
 
 /// What becomes of a run.
@@ -127,7 +127,7 @@ impl Runs {
         Some(Card {
             id: id_of(folder.path())?,
             folder: folder.path().display().to_string(),
-            state: self.state(folder, &record),
+            state: self.state(&record),
             reason: record.finished.as_ref().map(|finished| finished.reason.clone()),
             supervisor_pid: record.supervisor_pid,
             started_unix_ms: record.started.as_millisecond(),
@@ -145,8 +145,7 @@ impl Runs {
     }
 
     fn best(&self, folder: &RunFolder) -> Option<Value> {
-        // What it guards is never half changed.
-        let mut all = self.best.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.best);
         let best = all
             .entry(folder.path().to_path_buf())
             .or_insert_with(|| Best { evaluations: Tail::new(folder.evaluations()), evaluation: None });
@@ -160,16 +159,11 @@ impl Runs {
         }
     }
 
-    fn state(&self, folder: &RunFolder, record: &RunRecord) -> State {
-        let announced = self.registry.find(record.supervisor_pid).ok();
-        // A process id may have come to another run since; a folder's name has not.
-        let lives = announced.is_some_and(|entry| {
-            entry.state == RunState::Running && Path::new(&entry.record.run_folder).file_name() == folder.path().file_name()
-        });
-        match &record.finished {
-            _ if lives => State::Running,
-            Some(_) => State::Ended,
-            None => State::Killed,
+    fn state(&self, record: &RunRecord) -> State {
+        match announced(&self.registry, record) {
+            Some(Entry { state: RunState::Running, .. }) => State::Running,
+            _ if record.finished.is_some() => State::Ended,
+            _ => State::Killed,
         }
     }
 

@@ -18,8 +18,6 @@ const LAST_PICTURE_HUNDREDTHS: u16 = 100;
 
 /// How the names of films begin that are not finished.
 pub const UNFINISHED: &str = ".film.";
-/// Bytes of the largest picture of a film; larger ones are made smaller.
-const MOST_PICTURE_BYTES: usize = 640 * 480 * 3;
 
 /// Why there is no film.
 #[derive(Debug, Error)]
@@ -52,7 +50,8 @@ pub struct FinishedFilm {
     pub pictures: usize,
 }
 
-/// A film in the making. Until it is finished, a file of its name stays as it is; one that is never finished leaves nothing.
+/// A film in the making. Until it is finished, a file of its name stays as it is. One that is given up leaves nothing, and one
+/// that is killed a file whose name begins with [`UNFINISHED`].
 pub struct Reel {
     path: PathBuf,
     file: NamedTempFile,
@@ -103,7 +102,7 @@ impl Reel {
 
     /// Add a picture, the last one if the episode has `ended`. Nothing is added after that. What cannot be written is told at the end.
     pub fn add(&mut self, picture: Picture, ended: bool) {
-        let picture = picture.within(MOST_PICTURE_BYTES).into_owned();
+        let picture = picture.within(Picture::LARGEST_SHOWN_BYTES);
         let hundredths = if ended { LAST_PICTURE_HUNDREDTHS } else { self.step_hundredths };
         let filmed = match std::mem::replace(&mut self.state, State::Over(Ok(()))) {
             State::Waiting(file) => Animation::begin(file, picture, hundredths).map(Box::new),

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use super::newest_parameters::NewestParameters;
 use super::run::{Laps, RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random, RunningStatistics};
 use crate::config::Rows;
@@ -28,7 +29,7 @@ pub struct Actor<'a> {
     run: &'a Run<'a>,
     environments: VectorEnvironment,
     policy: Box<dyn Policy>,
-    parameters: Parameters<'a>,
+    parameters: NewestParameters<'a>,
     replay: Replay<'a>,
     recorder: Box<dyn Recorder>,
     /// Staged rows that are worth a flush.
@@ -69,14 +70,6 @@ struct OwnStatistics<'a> {
     values: Vec<f32>,
 }
 
-/// The newest parameters, as far as this process has seen them.
-struct Parameters<'a> {
-    board: ParameterBoard<'a>,
-    version: u64,
-    updates: u64,
-    copy: Vec<f32>,
-}
-
 impl<'a> Actor<'a> {
     /// Set up, with the environments reset. The parameters are read at the first step.
     pub fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
@@ -84,7 +77,6 @@ impl<'a> Actor<'a> {
         let mut environments = run.environments(count, Purpose::Training)?;
         environments.reset(run.seed())?;
         let policy = run.algorithm.policy()?;
-        let board = run.segment.parameter_board();
         let laps = Laps::start();
         let actions = ActionBatch::new(&run.environment.action, count);
         Ok(Self {
@@ -94,7 +86,7 @@ impl<'a> Actor<'a> {
             next_outputs: vec![0.0; count * policy.outputs()],
             environments,
             policy,
-            parameters: Parameters { copy: vec![0.0; board.len()], board, version: 0, updates: 0 },
+            parameters: NewestParameters::of(run),
             replay: run.replay(),
             recorder: run.algorithm.experience().recorder(count),
             flush_rows: run.algorithm.experience().storage().flush_rows,
@@ -131,7 +123,6 @@ impl<'a> Actor<'a> {
         }
         self.run.process.enter(Phase::Inference);
         if self.parameters.refresh(&mut *self.policy) {
-            self.run.process.set_parameter_updates(self.parameters.updates);
             self.policy.infer(self.environments.observations(), self.environments.len(), &mut self.outputs);
         }
         self.choose_actions();
@@ -156,7 +147,7 @@ impl<'a> Actor<'a> {
     /// Wait until there are any: where the probabilities of actions are learned from, no others than the policy's are taken. `false` when the
     /// run ended first.
     fn wait_for_parameters(&mut self) -> bool {
-        while self.parameters.board.version() == 0 {
+        while self.run.segment.parameter_board().version() == 0 {
             if !idle(self.run) {
                 return false;
             }
@@ -320,19 +311,6 @@ impl<'a> OwnStatistics<'a> {
     fn publish(&mut self) {
         let [observations, returns] = self.running.publish(&mut self.values);
         self.board.publish(&[&self.values], [observations, returns, 0, 0]);
-    }
-}
-
-impl Parameters<'_> {
-    /// Give the policy the newest parameters. `false` when it has them already.
-    fn refresh(&mut self, policy: &mut dyn Policy) -> bool {
-        if self.board.version() == self.version {
-            return false;
-        }
-        let Some((version, [updates, ..])) = self.board.read(&mut self.copy) else { return false };
-        policy.set_parameters(&self.copy);
-        (self.version, self.updates) = (version, updates);
-        true
     }
 }
 

@@ -53,23 +53,28 @@ pub fn make_filmed(
     purpose: Purpose,
     film: Option<&Film>,
 ) -> Result<VectorEnvironment, EnvironmentError> {
-    let request = EnvironmentRequest { purpose, drawn: film.is_some(), ..request(config) };
-    let options = observation_options(catalogue, config);
-    let make = |index: usize| {
-        let environment = delayed(catalogue.environments().make(&request)?, config.environment.step_delay_us);
-        options.of(match film {
-            Some(film) if index == 0 => film.of(environment)?,
-            _ => environment,
-        })
-    };
+    let make = |index: usize| make_one(catalogue, config, purpose, film.is_some(), film.filter(|_| index == 0));
     VectorEnvironment::new((0..count).map(make).collect::<Result<_, EnvironmentError>>()?)
 }
 
 /// One environment for `purpose` that can be looked at, if it draws anything, not yet reset.
 pub fn make_drawn(catalogue: &Catalogue, config: &Config, purpose: Purpose) -> Result<Box<dyn Environment>, EnvironmentError> {
-    let request = EnvironmentRequest { purpose, drawn: true, ..request(config) };
+    make_one(catalogue, config, purpose, true, None)
+}
+
+fn make_one(
+    catalogue: &Catalogue,
+    config: &Config,
+    purpose: Purpose,
+    drawn: bool,
+    film: Option<&Film>,
+) -> Result<Box<dyn Environment>, EnvironmentError> {
+    let request = EnvironmentRequest { purpose, drawn, ..request(config) };
     let environment = delayed(catalogue.environments().make(&request)?, config.environment.step_delay_us);
-    observation_options(catalogue, config).of(environment)
+    observation_options(catalogue, config).of(match film {
+        Some(film) => film.of(environment)?,
+        None => environment,
+    })
 }
 
 /// Let this process step the environment that the configuration asks for; see [`python::become_ready`].

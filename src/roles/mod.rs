@@ -7,6 +7,7 @@ pub mod environments;
 pub mod evaluator;
 pub mod inspector;
 pub mod learner;
+mod newest_parameters;
 pub mod player;
 pub mod run;
 pub mod run_name;

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::rendezvous::Registry;
-use crate::telemetry::{RunFolder, TelemetryError};
+use crate::rendezvous::{Entry, Registry};
+use crate::telemetry::{RunFolder, RunRecord, TelemetryError};
 
 /// A run as a user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,9 +67,7 @@ impl RunName {
         let folder = RunFolder::open(path)?;
         let record = folder.record()?;
         let pid = record.supervisor_pid;
-        // A process id may have come to another run since; a folder's name has not.
-        let announced = registry.find(pid).is_ok_and(|entry| Path::new(&entry.record.run_folder).file_name() == Some(record.id.as_ref()));
-        if announced {
+        if announced(registry, &record).is_some() {
             return Ok(pid);
         }
         let folder = path.display().to_string();
@@ -78,6 +76,12 @@ impl RunName {
             None => RunNameError::Killed { folder, pid },
         })
     }
+}
+
+/// The entry of the run that a folder's `record` tells of, if it is still announced.
+pub fn announced(registry: &Registry, record: &RunRecord) -> Option<Entry> {
+    // A process id may have come to another run since; a folder's name has not.
+    registry.find(record.supervisor_pid).ok().filter(|entry| Path::new(&entry.record.run_folder).file_name() == Some(record.id.as_ref()))
 }
 
 #[cfg(test)]

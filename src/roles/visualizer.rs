@@ -13,10 +13,11 @@ use rand::SeedableRng;
 use self::films::Films;
 use super::environments;
 use super::evaluator::exploration;
+use super::newest_parameters::NewestParameters;
 use super::run::{RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::environments::reel::FilmError;
-use crate::environments::{Action, Actions, Environment, EnvironmentError, Picture, Purpose, observed_as_bars};
+use crate::environments::{Action, Actions, Environment, EnvironmentError, Picture, Purpose, Step, observed_as_bars};
 use crate::segment::pictures::{DRAWN_AS_BARS, PictureBoard};
 use crate::segment::processes::Phase;
 use crate::values::ValueBuffer;
@@ -35,9 +36,7 @@ struct Visualizer<'a> {
     outputs: Vec<f32>,
     actions: ActionBatch,
     random: Random,
-    parameters: Vec<f32>,
-    version: u64,
-    updates: u64,
+    parameters: NewestParameters<'a>,
     board: PictureBoard<'a>,
     /// Whether bars are shown, because the environment draws nothing.
     draws_no_picture: bool,
@@ -66,9 +65,7 @@ impl<'a> Visualizer<'a> {
             outputs: vec![0.0; policy.outputs()],
             actions: ActionBatch::new(&run.environment.action, 1),
             random: Random::seed_from_u64(run.seed()),
-            parameters: vec![0.0; run.segment.parameter_board().len()],
-            version: 0,
-            updates: 0,
+            parameters: NewestParameters::of(run),
             draws_no_picture: false,
             interval: Duration::from_secs_f64(1.0 / run.config.visualizer.pictures_per_s),
             environment,
@@ -82,25 +79,13 @@ impl<'a> Visualizer<'a> {
     fn wait_for_parameters(&mut self) -> bool {
         while !self.run.is_over() {
             self.run.process.enter(Phase::ParameterWait);
-            if self.read_parameters() {
+            self.parameters.refresh(&mut *self.policy);
+            if self.parameters.version > 0 {
                 return true;
             }
             std::thread::sleep(PATIENCE);
         }
         false
-    }
-
-    /// Take the newest parameters; whether there are any.
-    fn read_parameters(&mut self) -> bool {
-        let board = self.run.segment.parameter_board();
-        if board.version() != self.version
-            && let Some((version, [updates, ..])) = board.read(&mut self.parameters)
-        {
-            (self.version, self.updates) = (version, updates);
-            self.policy.set_parameters(&self.parameters);
-            self.run.process.set_parameter_updates(updates);
-        }
-        self.version > 0
     }
 
     /// Play one episode; `false` when the run ended before it did.
@@ -110,7 +95,7 @@ impl<'a> Visualizer<'a> {
         let (mut episode_return, mut steps, mut ended) = (0.0, 0, false);
         loop {
             let next = Instant::now() + self.interval;
-            let picture = self.picture(steps == 0)?;
+            let picture = self.picture(steps == 0)?.within(self.board.picture_bytes());
             self.show(&picture, episode_return, steps);
             if film.as_mut().is_some_and(|film| film.add(picture, ended))
                 && let Some(film) = film.take()
@@ -123,10 +108,9 @@ impl<'a> Visualizer<'a> {
             if !self.wait_until(next) {
                 return Ok(false);
             }
-            self.read_parameters();
+            self.parameters.refresh(&mut *self.policy);
             let step = self.step()?;
             (episode_return, steps, ended) = (episode_return + step.reward, steps + 1, step.ended());
-            self.run.process.enter(Phase::Environment);
         }
     }
 
@@ -135,7 +119,7 @@ impl<'a> Visualizer<'a> {
         film.map_err(|error| self.run.process.set_last_words(&format!("a film is missing: {error}"))).ok()
     }
 
-    fn step(&mut self) -> Result<crate::environments::Step, EnvironmentError> {
+    fn step(&mut self) -> Result<Step, EnvironmentError> {
         self.run.process.enter(Phase::Inference);
         self.policy.infer(self.observation.values(), 1, &mut self.outputs);
         let exploration = exploration(self.run.config);
@@ -165,10 +149,9 @@ impl<'a> Visualizer<'a> {
     }
 
     fn show(&self, picture: &Picture, episode_return: f64, steps: u64) {
-        let shown = picture.within(self.board.picture_bytes());
-        let kind = if self.draws_no_picture { DRAWN_AS_BARS } else { 0 };
-        let notes = [self.run.env_steps(), self.updates, episode_return.to_bits(), steps | kind];
-        self.board.show([shown.width, shown.height], notes, &shown.bytes);
+        let drawn = if self.draws_no_picture { DRAWN_AS_BARS } else { 0 };
+        let notes = [self.run.env_steps(), self.parameters.updates, episode_return.to_bits(), steps | drawn];
+        self.board.show([picture.width, picture.height], notes, &picture.bytes);
     }
 
     /// `false` when the run is over before.

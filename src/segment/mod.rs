@@ -4,6 +4,7 @@
 //! read-only by the inspector. It holds offsets and no pointers, and describes itself: the header lists the sections,
 //! and the description names the fields of a transition and the configuration of the run.
 
+mod board;
 pub mod control;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]

@@ -1,49 +1,31 @@
-//! A board of parameters: one writer publishes versions, any number of readers copy the newest.
+//! Boards of 32-bit floats: parameters, the learners' state, and statistics of what was seen.
 //!
-//! Three buffers: the writer fills the one that is two versions old, so a reader has the time of two publications to
-//! copy before it must start again, never blocks, and never sees a mixture. The writer never waits.
-//!
-//! **One writer at a time**, or two could fill one buffer and both mark it as whole. On the boards of the learners it
-//! is the leader, and another learner becomes the leader only once the kernel has confirmed the death of the one
-//! before, even if that one stands still in the middle of a publication (see `membership`). On a board of statistics it
-//! is the process in the slot, which is given away only once its owner is dead.
-//!
-//! **A writer that dies in the middle** leaves the version word where it was, or moves it after the whole buffer. In
-//! the first case no reader looks at the buffer, whatever its mark says, and the next writer fills it again under the
-//! same number.
-//!
-//! ```text
-//! | newest version | buffer 0: version, note, note, ... values | buffer 1 | buffer 2 |
-//! ```
+//! The protocol is that of every [`Board`]. A version is four notes and the values, which begin on a cache line.
 
+use super::board::{self, Board};
 use super::view::{load_f32, store_f32, words_for};
-use crate::sync::{AtomicU64, Ordering, fence, spin_loop};
+use crate::sync::{AtomicU64, Ordering, spin_loop};
 
-const BUFFERS: usize = 3;
-const HEADER_WORDS: usize = 8;
 /// Words that travel with each version.
 pub const NOTES: usize = 4;
+/// Where the values begin: behind the mark and the notes, at the next cache line.
+const VALUES_AT: usize = 7;
 
 pub(super) fn board_words(values: usize) -> usize {
-    HEADER_WORDS + BUFFERS * buffer_words(values)
-}
-
-fn buffer_words(values: usize) -> usize {
-    (HEADER_WORDS + words_for(values)).next_multiple_of(8)
+    board::board_words(VALUES_AT + words_for(values))
 }
 
 /// A board of `values` 32-bit floats.
 #[derive(Clone, Copy)]
 pub struct ParameterBoard<'a> {
-    words: &'a [AtomicU64],
+    board: Board<'a>,
     values: usize,
 }
 
 impl<'a> ParameterBoard<'a> {
     /// A board on `words`, which hold zeros before the first publication.
     pub fn new(words: &'a [AtomicU64], values: usize) -> Self {
-        assert!(words.len() >= board_words(values), "a board of {values} values takes {} words", board_words(values));
-        Self { words, values }
+        Self { board: Board::new(words, VALUES_AT + words_for(values)), values }
     }
 
     /// Words that a board of `values` takes.
@@ -53,8 +35,7 @@ impl<'a> ParameterBoard<'a> {
 
     /// Version published last; 0 before the first.
     pub fn version(self) -> u64 {
-        // Acquire: pairs with the Release in `publish`, so that the buffer named by the version is filled.
-        self.words[0].load(Ordering::Acquire)
+        self.board.version()
     }
 
     /// Values per version.
@@ -67,40 +48,25 @@ impl<'a> ParameterBoard<'a> {
         self.values == 0
     }
 
-    fn buffer(self, version: u64) -> &'a [AtomicU64] {
-        let length = buffer_words(self.values);
-        let index = usize::try_from(version % BUFFERS as u64).unwrap_or(0);
-        &self.words[HEADER_WORDS + index * length..][..length]
-    }
-
     /// Publish `parts`, one after the other and each from an even index on, as the next version, and return it. Only
     /// for the one writer of the board: of the learners' boards, the learner that leads.
     pub fn publish(self, parts: &[&[f32]], notes: [u64; NOTES]) -> u64 {
-        // What a dead writer stored last is seen here: its death was confirmed before this process became the writer.
-        let version = self.version() + 1;
-        let buffer = self.buffer(version);
-        // Zero marks the buffer as being written. The Release fence keeps the stores below from becoming visible
-        // before the mark: a reader that saw any of them reads a mark that is not its version afterwards.
-        buffer[0].store(0, Ordering::Relaxed);
-        fence(Ordering::Release);
-        for (word, note) in buffer[1..].iter().zip(notes) {
-            word.store(note, Ordering::Relaxed);
-        }
-        let mut at = HEADER_WORDS;
-        for part in parts {
-            store_f32(&buffer[at..], part);
-            at += words_for(part.len());
-        }
-        assert_eq!(at - HEADER_WORDS, words_for(self.values), "a version holds {} values", self.values);
-        // Release: whoever sees the mark, or the version, sees the values.
-        buffer[0].store(version, Ordering::Release);
-        self.words[0].store(version, Ordering::Release);
-        version
+        self.board.publish(|content| {
+            for (word, note) in content.iter().zip(notes) {
+                word.store(note, Ordering::Relaxed);
+            }
+            let mut at = VALUES_AT;
+            for part in parts {
+                store_f32(&content[at..], part);
+                at += words_for(part.len());
+            }
+            assert_eq!(at - VALUES_AT, words_for(self.values), "a version holds {} values", self.values);
+        })
     }
 
     /// Put back what was once published as `version`. Only on a board that nobody uses yet.
     pub fn restore(self, version: u64, values: &[f32], notes: [u64; NOTES]) {
-        self.words[0].store(version.saturating_sub(1), Ordering::Relaxed);
+        self.board.begin_at(version);
         self.publish(&[values], notes);
     }
 
@@ -112,24 +78,15 @@ impl<'a> ParameterBoard<'a> {
             if version == 0 {
                 return None;
             }
-            if let Some(notes) = self.try_read(version, values) {
+            let notes = self.board.try_read(version, |content| {
+                load_f32(&content[VALUES_AT..], values);
+                std::array::from_fn(|index| content[index].load(Ordering::Relaxed))
+            });
+            if let Some(notes) = notes {
                 return Some((version, notes));
             }
             spin_loop();
         }
-    }
-
-    fn try_read(self, version: u64, values: &mut [f32]) -> Option<[u64; NOTES]> {
-        let buffer = self.buffer(version);
-        if buffer[0].load(Ordering::Acquire) != version {
-            return None;
-        }
-        let notes = std::array::from_fn(|index| buffer[1 + index].load(Ordering::Relaxed));
-        load_f32(&buffer[HEADER_WORDS..], values);
-        // Acquire fence: the mark is read again only after all values have been, so an unchanged mark proves that no
-        // store of a later version was among them.
-        fence(Ordering::Acquire);
-        (buffer[0].load(Ordering::Relaxed) == version).then_some(notes)
     }
 }
 

@@ -1,38 +1,34 @@
-//! A board of pictures: one writer shows what an agent does, any number of readers copy the newest.
+//! The board of pictures: the visualizer shows what an agent does, any number of readers copy the newest.
 //!
-//! Three buffers and the protocol of the board of parameters (see `parameters`): the writer fills the one that is two
-//! versions old, never waits, and a mark before and after the copy tells a reader a whole picture from a mixture. The
-//! writer is the visualizer, and another takes its place only once the kernel has confirmed its death.
-//!
-//! ```text
-//! | newest version | buffer 0: version, width, height, note, note, ... bytes | buffer 1 | buffer 2 |
-//! ```
+//! The protocol is that of every [`Board`]. A version is the picture's width and height, four notes, and its bytes.
 
+use super::board::{self, Board};
 use super::view::{load_bytes, store_bytes};
-use crate::sync::{AtomicU64, Ordering, fence, spin_loop};
+use crate::sync::{AtomicU64, Ordering, spin_loop};
 
-const BUFFERS: usize = 3;
-const HEADER_WORDS: usize = 8;
 /// Numbers that travel with each picture: environment steps of the run, updates of the parameters that act, return of the
 /// episode so far as bits, steps of the episode so far.
 pub const PICTURE_NOTES: usize = 4;
 /// In the last of them, set where a picture is made of what is observed, because the environment draws none.
 pub const DRAWN_AS_BARS: u64 = 1 << 63;
+/// Where the notes begin, behind width and height, and the bytes: on the next cache line.
+const NOTES_AT: usize = 2;
+const BYTES_AT: usize = 7;
 /// Copies that a reader takes before it gives up: whoever writes does so some times a second.
 const ATTEMPTS: usize = 100;
 
 pub(super) fn board_words(picture_bytes: usize) -> usize {
-    if picture_bytes == 0 { 0 } else { HEADER_WORDS + BUFFERS * buffer_words(picture_bytes) }
+    if picture_bytes == 0 { 0 } else { board::board_words(content_words(picture_bytes)) }
 }
 
-fn buffer_words(picture_bytes: usize) -> usize {
-    (HEADER_WORDS + picture_bytes.div_ceil(8)).next_multiple_of(8)
+fn content_words(picture_bytes: usize) -> usize {
+    BYTES_AT + picture_bytes.div_ceil(8)
 }
 
 /// A board of pictures of at most so many bytes.
 #[derive(Clone, Copy)]
 pub struct PictureBoard<'a> {
-    words: &'a [AtomicU64],
+    board: Board<'a>,
     picture_bytes: usize,
 }
 
@@ -49,28 +45,13 @@ pub struct Caption {
     pub notes: [u64; PICTURE_NOTES],
 }
 
-/// Where the bytes of a picture lie, while they may change.
-struct PictureWords<'a> {
-    words: &'a [AtomicU64],
-    length_bytes: usize,
-}
-
-impl PictureWords<'_> {
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![0; self.length_bytes];
-        load_bytes(self.words, &mut bytes);
-        bytes
-    }
-}
-
 impl<'a> PictureBoard<'a> {
     /// A board on `words`, which hold zeros before the first picture.
     ///
     /// # Panics
     /// When there are too few words.
     pub fn new(words: &'a [AtomicU64], picture_bytes: usize) -> Self {
-        assert!(words.len() >= board_words(picture_bytes), "too few words for pictures of {picture_bytes} bytes");
-        Self { words, picture_bytes }
+        Self { board: Board::new(words, content_words(picture_bytes)), picture_bytes }
     }
 
     /// Words that a board of such pictures takes.
@@ -80,19 +61,12 @@ impl<'a> PictureBoard<'a> {
 
     /// Pictures that have been shown.
     pub fn version(self) -> u64 {
-        // Acquire: pairs with the Release in `show`, so that the buffer named by the version is filled.
-        self.words[0].load(Ordering::Acquire)
+        self.board.version()
     }
 
     /// Bytes of the largest picture.
     pub fn picture_bytes(self) -> usize {
         self.picture_bytes
-    }
-
-    fn buffer(self, version: u64) -> &'a [AtomicU64] {
-        let length = buffer_words(self.picture_bytes);
-        let index = usize::try_from(version % BUFFERS as u64).unwrap_or(0);
-        &self.words[HEADER_WORDS + index * length..][..length]
     }
 
     /// Show a picture. Only for the one writer.
@@ -101,63 +75,50 @@ impl<'a> PictureBoard<'a> {
     /// When it is not `width` x `height` x 3 bytes, or larger than the board.
     pub fn show(self, [width, height]: [usize; 2], notes: [u64; PICTURE_NOTES], bytes: &[u8]) -> u64 {
         assert!(bytes.len() == width * height * 3 && bytes.len() <= self.picture_bytes, "a picture of {width} x {height} does not fit");
-        let version = self.version() + 1;
-        let buffer = self.buffer(version);
-        // As in `parameters`: zero marks the buffer as being written, and the fence keeps what follows behind the mark.
-        buffer[0].store(0, Ordering::Relaxed);
-        fence(Ordering::Release);
-        buffer[1].store(width as u64, Ordering::Relaxed);
-        buffer[2].store(height as u64, Ordering::Relaxed);
-        for (word, note) in buffer[3..].iter().zip(notes) {
-            word.store(note, Ordering::Relaxed);
-        }
-        store_bytes(&buffer[HEADER_WORDS..], bytes);
-        // Release: whoever sees the mark, or the version, sees the picture.
-        buffer[0].store(version, Ordering::Release);
-        self.words[0].store(version, Ordering::Release);
-        version
+        self.board.publish(|content| {
+            for (word, value) in content.iter().zip([width as u64, height as u64].into_iter().chain(notes)) {
+                word.store(value, Ordering::Relaxed);
+            }
+            store_bytes(&content[BYTES_AT..], bytes);
+        })
     }
 
     /// What is said of the newest picture; `None` before the first, and when what is there is none.
     pub fn caption(self) -> Option<Caption> {
-        self.look(|_| {})
+        self.look(|_, _| {})
     }
 
     /// The newest picture: `height` x `width` x 3 bytes, rows from the top, red, green and blue. `None` as for [`Self::caption`]: whatever the
     /// words hold, what comes back is a picture.
     pub fn read(self) -> Option<(Caption, Vec<u8>)> {
         let mut bytes = Vec::new();
-        let caption = self.look(|words| bytes = words.to_bytes())?;
+        let caption = self.look(|words, length_bytes| {
+            bytes.resize(length_bytes, 0);
+            load_bytes(words, &mut bytes);
+        })?;
         Some((caption, bytes))
     }
 
-    /// Look until the newest picture did not change meanwhile.
-    fn look(self, mut copy: impl FnMut(PictureWords<'_>)) -> Option<Caption> {
+    /// Look until the newest picture did not change meanwhile: `copy` gets the words of its bytes, and how many they hold.
+    fn look(self, mut copy: impl FnMut(&[AtomicU64], usize)) -> Option<Caption> {
         for _ in 0..ATTEMPTS {
-            match self.version() {
-                0 => return None,
-                version => match self.try_look(version, &mut copy) {
-                    Some(caption) => return Some(caption),
-                    None => spin_loop(),
-                },
+            let version = self.version();
+            if version == 0 {
+                return None;
+            }
+            let caption = self.board.try_read(version, |content| {
+                let [width, height] = [0, 1].map(|index| usize::try_from(content[index].load(Ordering::Relaxed)).unwrap_or(usize::MAX));
+                let length_bytes = width.checked_mul(height)?.checked_mul(3).filter(|length| (1..=self.picture_bytes).contains(length))?;
+                copy(&content[BYTES_AT..], length_bytes);
+                let notes = std::array::from_fn(|index| content[NOTES_AT + index].load(Ordering::Relaxed));
+                Some(Caption { version, width, height, notes })
+            });
+            match caption {
+                Some(caption) => return caption,
+                None => spin_loop(),
             }
         }
         None
-    }
-
-    fn try_look(self, version: u64, copy: &mut impl FnMut(PictureWords<'_>)) -> Option<Caption> {
-        let buffer = self.buffer(version);
-        if buffer[0].load(Ordering::Acquire) != version {
-            return None;
-        }
-        let [width, height] = [1, 2].map(|index| usize::try_from(buffer[index].load(Ordering::Relaxed)).unwrap_or(usize::MAX));
-        let length_bytes = width.checked_mul(height)?.checked_mul(3).filter(|&length| length > 0 && length <= self.picture_bytes)?;
-        let notes = std::array::from_fn(|index| buffer[3 + index].load(Ordering::Relaxed));
-        copy(PictureWords { words: &buffer[HEADER_WORDS..], length_bytes });
-        // Acquire fence: the mark is read again only after all bytes have been, so an unchanged mark proves that no store
-        // of a later picture was among them.
-        fence(Ordering::Acquire);
-        (buffer[0].load(Ordering::Relaxed) == version).then_some(Caption { version, width, height, notes })
     }
 }
 
@@ -197,12 +158,13 @@ mod tests {
 
     #[test]
     fn garbage_is_no_picture() {
+        const FIRST_BUFFER: usize = 8;
         let words: Vec<AtomicU64> = (0..board_words(300)).map(|_| AtomicU64::new(u64::MAX)).collect();
         assert_eq!(PictureBoard::new(&words, 300).read(), None);
         for (size, expected) in [([10, 10], true), ([10, 11], false), ([0, 10], false), ([u64::MAX, 2], false)] {
             words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
             words[0].store(3, Ordering::Relaxed);
-            for (word, value) in words[HEADER_WORDS..].iter().zip([3, size[0], size[1]]) {
+            for (word, value) in words[FIRST_BUFFER..].iter().zip([3, size[0], size[1]]) {
                 word.store(value, Ordering::Relaxed);
             }
             assert_eq!(PictureBoard::new(&words, 300).read().is_some(), expected, "{size:?}");

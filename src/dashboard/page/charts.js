@@ -5,16 +5,15 @@ import { clock, element, short } from "./words.js";
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const seriesColour = (index) => colour(`--c${index % 8}`);
 
-/** A chart in a card of its own, with `series`: {label, points, fill, dashed, hidden}. Its data are columns, the first of them horizontal. */
+/** A chart in a card of its own, with `series`: {label, colour, points, fill, dashed}. Its data are columns, the first of them horizontal. */
 export class Chart {
   constructor(parent, title, series, { height = 180, bands = [] } = {}) {
     this.series = series;
     this.bands = bands;
     this.height = height;
     this.byTime = false;
-    this.room = element("div", { className: "room" });
+    this.room = element("div");
     this.card = element("div", { className: "card chart" }, element("h2", {}, title), this.room);
-    this.card.dataset.chart = title;
     parent.append(this.card);
     this.data = [[], ...series.map(() => [])];
     this.watcher = new ResizeObserver(() => this.resize());
@@ -31,7 +30,7 @@ export class Chart {
     const series = this.series.map((one, index) => {
       const stroke = seriesColour(one.colour ?? index);
       return {
-        label: one.label, stroke, width: one.points ? 0 : 1.6, dash: one.dashed ? [5, 4] : undefined, show: true,
+        label: one.label, stroke, width: one.points ? 0 : 1.6, dash: one.dashed ? [5, 4] : undefined,
         fill: one.fill ? `${stroke}33` : undefined, paths: one.points ? () => null : undefined,
         points: { show: one.points ?? false, size: 7, stroke, fill: stroke }, value: (_, value) => short(value),
       };
@@ -42,7 +41,6 @@ export class Chart {
       axes: [{ ...axis, values: (_, values) => across(values) }, { ...axis, size: 56, values: (_, values) => values.map(short) }],
       series: [{ label: "at", value: (_, value) => (value === null ? "–" : this.byTime ? clock(value) : short(value)) }, ...series],
       bands: this.bands.map((band) => ({ series: band, fill: `${seriesColour(this.series[band[0] - 1].colour ?? 0)}22` })),
-      legend: { show: true },
     };
     this.plot = new uPlot(options, this.data, this.room);
   }

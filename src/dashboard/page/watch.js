@@ -2,7 +2,6 @@
 
 import { $, element, grouped, score, short } from "./words.js";
 
-
 /** The pictures of one run. */
 export class Watch {
   constructor(id) {

@@ -1,7 +1,5 @@
 //! A picture as plain bytes.
 
-use std::borrow::Cow;
-
 /// A picture: rows of pixels from the top, each pixel a byte of red, of green and of blue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
@@ -24,13 +22,15 @@ impl Picture {
         [self.bytes[first], self.bytes[first + 1], self.bytes[first + 2]]
     }
 
+    /// Bytes of the largest picture that is shown or filmed: 640 x 480 pixels.
+    pub const LARGEST_SHOWN_BYTES: usize = 640 * 480 * 3;
+
     /// The picture, made smaller until it has at most so many bytes: of a square of pixels the mean stays.
-    pub fn within(&self, most_bytes: usize) -> Cow<'_, Self> {
-        let size = |side: usize| (self.width / side, self.height / side);
-        let fits = |&side: &usize| size(side).0 * size(side).1 * 3 <= most_bytes;
+    pub fn within(self, most_bytes: usize) -> Self {
+        let fits = |&side: &usize| (self.width / side) * (self.height / side) * 3 <= most_bytes;
         match (1..=self.width.max(self.height)).find(fits) {
-            None | Some(1) => Cow::Borrowed(self),
-            Some(side) => Cow::Owned(self.shrunk(side)),
+            None | Some(1) => self,
+            Some(side) => self.shrunk(side),
         }
     }
 
@@ -58,8 +58,8 @@ mod tests {
     fn a_picture_that_is_too_large_shows_means_of_squares() {
         let bytes = (0..4 * 6).flat_map(|pixel| [pixel, 100, 255]).collect();
         let picture = Picture { width: 6, height: 4, bytes };
-        assert_eq!(*picture.within(6 * 4 * 3), picture);
-        let small = picture.within(6 * 4 * 3 - 1);
+        assert_eq!(picture.clone().within(6 * 4 * 3), picture);
+        let small = picture.clone().within(6 * 4 * 3 - 1);
         assert_eq!((small.width, small.height, small.pixel(0, 0)), (3, 2, [(1 + 6 + 7) / 4, 100, 255]));
         assert_eq!(picture.within(3).width, 1);
     }

@@ -273,3 +273,30 @@ fn anneals_epsilon(config: &Config) -> bool {
 fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::registry as algorithms;
+    use crate::environments;
+    use crate::roles::supervisor::Plan;
+    use crate::segment::Description;
+
+    #[test]
+    fn what_an_earlier_life_of_a_run_did_is_in_no_rate_of_the_next() {
+        let mut config = Config::for_environment("CartPole-v1");
+        (config.replay.capacity, config.network.hidden) = (1_000, vec![4]);
+        let algorithm = algorithms::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
+        let layout = Plan::new(&config, &*algorithm, &[0], &[]).unwrap().layout;
+        let segment = Segment::create_private(layout, &Description::default()).unwrap();
+        let control = segment.control();
+        for counter in [control.env_steps(), control.updates(), control.sampled()] {
+            counter.store(1_000_000, Ordering::Relaxed);
+        }
+        let mut observer = Observer::new(Instant::now(), segment.processes().len(), algorithm.metrics());
+        observer.resume(60.0, &Remembered::default(), &segment);
+        let first = observer.snapshot(&segment, &config, 0);
+        assert!(first.wall_s > 0.0 && first.sampled == 1_000_000);
+        assert_eq!([first.env_steps_per_s, first.updates_per_s, first.sampled_per_s], [0.0; 3]);
+    }
+}

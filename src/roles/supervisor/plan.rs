@@ -10,7 +10,7 @@ use super::neighbours::Neighbour;
 use super::remarks::{counted, remarks};
 use crate::algorithms::Algorithm;
 use crate::config::{Config, Key, Rows};
-use crate::environments::ObservationSpace;
+use crate::environments::{ObservationSpace, Picture};
 use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::memory::{Budget, OverBudget};
 use crate::machine::readable_bytes;
@@ -22,8 +22,6 @@ use crate::values::ValueType;
 
 /// Bytes for the configuration and the schema.
 const DESCRIPTION_BYTES: usize = 64 << 10;
-/// Bytes of the largest picture that the visualizer shows, 640 x 480; larger ones are made smaller.
-const LARGEST_PICTURE_BYTES: usize = 640 * 480 * 3;
 /// One part in so many of the frame store is beyond what one frame per transition would take.
 const SPARE_FRAMES_PART: usize = 16;
 /// The keys of capacities.
@@ -120,7 +118,7 @@ impl Plan {
             learners: config.learner.count,
             frames: if frame_bytes > 0 { frames_for(storage.capacity, (actors + attach) * config.actor.environments, stack) } else { 0 },
             frame_bytes,
-            picture_bytes: visualizers * LARGEST_PICTURE_BYTES,
+            picture_bytes: visualizers * Picture::LARGEST_SHOWN_BYTES,
             description_bytes: DESCRIPTION_BYTES,
         })?;
         let (placement, placed) = place(config, algorithm.experience().limiter(), cores, neighbours);

@@ -1,5 +1,7 @@
 //! A segment on the heap, with the files of the product that know what lies in one.
 
+#[path = "../../../src/segment/board.rs"]
+mod board;
 #[path = "../../../src/segment/control.rs"]
 pub mod control;
 #[path = "../../../src/segment/counters.rs"]
