@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::fixture::{Known, World};
 use super::run_support::WATCHDOG;
 use shoal::roles::inspector::{History, Inspection, Look, draw};
+use shoal::segment::processes::Phase;
 use shoal::sync::Ordering;
 
 const ROWS: u16 = 45;
@@ -58,6 +59,23 @@ fn a_frame_shows_the_processes_the_replay_and_the_rates() {
         assert!(screen.contains(part), "`{part}` is missing in:\n{screen}");
     }
     assert!(screen.contains('▁') || screen.contains('▂') || screen.contains('█'), "no sparkline in:\n{screen}");
+}
+
+#[test]
+fn an_ordinary_terminal_cuts_no_process_short() {
+    let (world, known) = (World::new(), Known::new());
+    let _announcement = world.announce(known.segment.identity(), known.segment.name());
+    let inspection = Inspection::open(&world.registry, std::process::id()).unwrap();
+    let mut report = inspection.report(Duration::ZERO);
+    let process = &mut report.processes[0];
+    (process.phase, process.restarts, process.env_steps, process.updates) = (Some(Phase::LimiterWait), 12, 12_345_678, 0);
+    (process.rates.env_steps_per_s, process.rates.cores_used) = (Some(123_456.0), Some(0.98));
+    let mut terminal = Terminal::new(TestBackend::new(120, ROWS)).unwrap();
+    terminal.draw(|frame| draw(frame, &report, &History::default())).unwrap();
+    let screen = terminal.backend().to_string();
+    for whole in ["waiting for the rate limiter", "12,345,678 steps", "123,456/s", "0.98", "cores share"] {
+        assert!(screen.contains(whole), "`{whole}` is cut short in:\n{screen}");
+    }
 }
 
 #[test]

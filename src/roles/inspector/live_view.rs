@@ -10,7 +10,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Gauge, Paragraph, Row, Sparkline, Table};
 
 use super::report::Report;
-use super::words::{age, bar, cores, describe_tree, done, evaluation, process_state, rate, share, significant, training};
+use super::words::{PROCESS_COLUMNS, age, bar, describe_tree, evaluation, process_cells, significant, training};
 
 /// Moments that the sparklines remember.
 const MOMENTS: usize = 240;
@@ -83,29 +83,25 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, report: &Report) {
 }
 
 fn draw_processes(frame: &mut Frame<'_>, area: Rect, report: &Report) {
-    let rows = report.processes.iter().filter(|process| process.is_of_interest()).map(|process| {
-        let state = process_state(process);
-        let colour = match state {
-            "alive" => Color::Green,
-            "dead" => Color::Red,
-            _ => Color::DarkGray,
-        };
-        Row::new([
-            Cell::from(process.slot.to_string()),
-            Cell::from(process.name()),
-            Cell::from(process.pid.to_string()),
-            Cell::from(state).style(Style::new().fg(colour)),
-            Cell::from(process.phase.map_or("-", |phase| phase.name())),
-            Cell::from(process.heartbeat_age_ms.map_or_else(|| "-".into(), |age_ms| format!("{} ms", HumanCount(age_ms)))),
-            Cell::from(process.restarts.to_string()),
-            Cell::from(done(process)),
-            Cell::from(rate(&process.rates, process.updates > 0)),
-            Cell::from(cores(&process.rates)),
-            Cell::from(share(process)),
-        ])
+    let processes: Vec<_> = report.processes.iter().filter(|process| process.is_of_interest()).map(process_cells).collect();
+    // As wide as what is in them: a terminal has little room for so many.
+    let widths: [usize; PROCESS_COLUMNS.len()] = std::array::from_fn(|column| {
+        let cells = processes.iter().map(|cells| cells[column].as_str()).chain([PROCESS_COLUMNS[column]]);
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     });
-    let header = Row::new(["slot", "process", "pid", "state", "phase", "heartbeat", "restarts", "done", "rate", "cores", "share"]).bold();
-    let widths = [4, 18, 9, 8, 28, 12, 8, 18, 12, 5, 6].map(Constraint::Length);
+    let widths = widths.map(|width| Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX)));
+    let rows = processes.into_iter().map(|cells| {
+        Row::new(PROCESS_COLUMNS.into_iter().zip(cells).map(|(column, cell)| {
+            let colour = match (column, cell.as_str()) {
+                ("state", "alive") => Color::Green,
+                ("state", "dead") => Color::Red,
+                ("state", _) => Color::DarkGray,
+                _ => Color::Reset,
+            };
+            Cell::from(cell).style(Style::new().fg(colour))
+        }))
+    });
+    let header = Row::new(PROCESS_COLUMNS).bold();
     frame.render_widget(Table::new(rows, widths).header(header).block(Block::bordered().title(" processes ")), area);
 }
 

@@ -5,10 +5,9 @@ use std::fmt::{self, Display, Formatter};
 use indicatif::HumanCount;
 
 use super::Histogram;
-use super::processes::ProcessReport;
 use super::report::Report;
 use super::words::{
-    age, bar, bytes, cores, describe_tree, done, evaluation, line, per_second, percent, process_state, rate, share, significant, training,
+    PROCESS_COLUMNS, age, bar, bytes, describe_tree, evaluation, line, per_second, percent, process_cells, significant, training,
 };
 use crate::rendezvous::RunState as Liveliness;
 use crate::telemetry::Table;
@@ -100,10 +99,9 @@ impl Report {
     fn process_lines(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let (busy, idle): (Vec<_>, Vec<_>) = self.processes.iter().partition(|process| process.is_of_interest());
         line(formatter, "processes", &format!("{} slots, {} never used", self.processes.len(), idle.len()))?;
-        let header = ["slot", "process", "pid", "state", "phase", "heartbeat", "restarts", "done", "rate", "cores", "share"];
-        let mut table = Table::new(&header, &[1, 3, 4], 2);
+        let mut table = Table::new(&PROCESS_COLUMNS, &[1, 3, 4], 2);
         for process in &busy {
-            table.row(process_cells(process));
+            table.row(process_cells(process).to_vec());
         }
         write!(formatter, "{table}")?;
         for process in &busy {
@@ -156,21 +154,4 @@ impl Display for Histogram {
         }
         Ok(())
     }
-}
-
-fn process_cells(process: &ProcessReport) -> Vec<String> {
-    let dash = || "-".to_owned();
-    vec![
-        process.slot.to_string(),
-        process.name(),
-        if process.pid == 0 { dash() } else { process.pid.to_string() },
-        process_state(process).into(),
-        process.phase.map_or_else(dash, |phase| phase.name().to_owned()),
-        process.heartbeat_age_ms.map_or_else(dash, |age_ms| format!("{} ms", HumanCount(age_ms))),
-        process.restarts.to_string(),
-        done(process),
-        rate(&process.rates, process.updates > 0),
-        cores(&process.rates),
-        share(process),
-    ]
 }

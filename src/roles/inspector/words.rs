@@ -27,7 +27,7 @@ pub(super) fn process_state(process: &ProcessReport) -> &'static str {
 }
 
 /// What a process has done.
-pub(super) fn done(process: &ProcessReport) -> String {
+fn done(process: &ProcessReport) -> String {
     if process.updates > 0 {
         format!("{} updates", HumanCount(process.updates))
     } else if process.env_steps > 0 {
@@ -38,19 +38,41 @@ pub(super) fn done(process: &ProcessReport) -> String {
 }
 
 /// A process's share of what was inserted.
-pub(super) fn share(process: &ProcessReport) -> String {
+fn share(process: &ProcessReport) -> String {
     process.insert_share.map_or_else(|| "-".into(), |share| format!("{:.0} %", 100.0 * share))
 }
 
 /// How fast a process works: in updates if it learns, else in environment steps.
-pub(super) fn rate(rates: &Rates, learns: bool) -> String {
+fn rate(rates: &Rates, learns: bool) -> String {
     let rate = if learns { rates.updates_per_s } else { rates.env_steps_per_s };
     rate.filter(|&rate| rate > 0.0).map_or_else(|| "-".into(), |rate| format!("{}/s", HumanCount(rate.round() as u64)))
 }
 
 /// Cores that a process computed on.
-pub(super) fn cores(rates: &Rates) -> String {
+fn cores(rates: &Rates) -> String {
     rates.cores_used.map_or_else(|| "-".into(), |cores| format!("{cores:.2}"))
+}
+
+/// The table of processes, of which each has a row.
+pub(super) const PROCESS_COLUMNS: [&str; 11] =
+    ["slot", "process", "pid", "state", "phase", "heartbeat", "restarts", "done", "rate", "cores", "share"];
+
+/// The row of a process.
+pub(super) fn process_cells(process: &ProcessReport) -> [String; PROCESS_COLUMNS.len()] {
+    let dash = || "-".to_owned();
+    [
+        process.slot.to_string(),
+        process.name(),
+        if process.pid == 0 { dash() } else { process.pid.to_string() },
+        process_state(process).into(),
+        process.phase.map_or_else(dash, |phase| phase.name().to_owned()),
+        process.heartbeat_age_ms.map_or_else(dash, |age_ms| format!("{} ms", HumanCount(age_ms))),
+        process.restarts.to_string(),
+        done(process),
+        rate(&process.rates, process.updates > 0),
+        cores(&process.rates),
+        share(process),
+    ]
 }
 
 /// What training episodes return.
