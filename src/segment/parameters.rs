@@ -1,6 +1,6 @@
 //! Boards of 32-bit floats: parameters, the learners' state, and statistics of what was seen.
 //!
-//! The protocol is that of every [`Board`]. A version is four notes and the values, which begin on a cache line.
+//! The protocol is that of every `Board`. A version is four notes and the values, which begin on a cache line.
 
 use super::board::{self, Board};
 use super::view::{load_f32, store_f32, words_for};

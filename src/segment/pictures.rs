@@ -1,6 +1,6 @@
 //! The board of pictures: the visualizer shows what an agent does, any number of readers copy the newest.
 //!
-//! The protocol is that of every [`Board`]. A version is the picture's width and height, four notes, and its bytes.
+//! The protocol is that of every `Board`. A version is the picture's width and height, four notes, and its bytes.
 
 use super::board::{self, Board};
 use super::view::{load_bytes, store_bytes};
