@@ -43,7 +43,11 @@ const DEFINITIONS: [Definition; 16] = [
     // Every order of the protocol's accesses; nothing of libtorch is in it, and nothing of the library's features.
     stage("models", false, "nextest run --no-fail-fast --package shoal-models --no-default-features"),
     // What is killed after every instruction are the instructions that the compiler chose, and a release has others.
-    stage("kills-in-release", false, "nextest run --no-fail-fast --release --no-default-features --test killed"),
+    stage(
+        "kills-in-release",
+        false,
+        "nextest run --no-fail-fast --config tests/killed/as_released.toml --no-default-features --test killed",
+    ),
     stage("lints", true, "clippy --workspace --all-targets -- -D warnings"),
     stage("tests", true, "nextest run --no-fail-fast --workspace --exclude shoal-models"),
     package("package-format", "cargo", "fmt --check"),
