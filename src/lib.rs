@@ -16,6 +16,7 @@
 //! # Ok::<(), shoal::environments::EnvironmentError>(())
 //! ```
 
+pub mod adaptation;
 pub mod algorithms;
 pub mod catalogue;
 pub mod checkpoint;

@@ -14,7 +14,7 @@ use source::Source;
 
 /// Who may import whom: a folder or file directly below `src`, and the others that it may name.
 /// `roles` and `lib.rs` may name all of them.
-const MAY_IMPORT: [(&str, &[&str]); 21] = [
+const MAY_IMPORT: [(&str, &[&str]); 22] = [
     ("sync", &[]),
     ("metrics", &[]),
     ("values", &[]),
@@ -27,6 +27,7 @@ const MAY_IMPORT: [(&str, &[&str]); 21] = [
     ("config", &["segment"]),
     ("checkpoint", &["sync", "values", "networks", "segment", "replay"]),
     ("machine", &[]),
+    ("adaptation", &[]),
     ("rendezvous", &["segment"]),
     ("standalone", &["sync", "segment", "replay", "rendezvous", "config", "checkpoint"]),
     ("telemetry", &["metrics", "config", "machine"]),
@@ -37,7 +38,20 @@ const MAY_IMPORT: [(&str, &[&str]); 21] = [
     ("prelude", &["algorithms", "catalogue", "config", "environments", "experience", "metrics", "networks", "replay", "values"]),
     (
         "program",
-        &["catalogue", "config", "dashboard", "environments", "machine", "presets", "rendezvous", "roles", "seeds", "segment", "telemetry"],
+        &[
+            "catalogue",
+            "config",
+            "dashboard",
+            "environments",
+            "machine",
+            "networks",
+            "presets",
+            "rendezvous",
+            "roles",
+            "seeds",
+            "segment",
+            "telemetry",
+        ],
     ),
 ];
 

@@ -49,6 +49,29 @@ fn a_run_is_inspected_and_joined_by_its_folder_and_its_folder_tells_of_it_later(
 }
 
 #[test]
+fn a_run_that_was_moved_is_found_where_it_is_and_a_copy_of_it_is_no_run_under_way() {
+    let mut run = start(&["checkpoint.interval_s=0.1"]);
+    run.wait_for_log("checkpoint 000001");
+    run.end_by(Signal::SIGTERM);
+    let (folder, runs) = (run.folder.path().to_owned(), run.folder.path().join("runs"));
+    let inspected = |name: &str| text(&program(env!("CARGO_BIN_EXE_inspect"), &folder, &[name, "--interval-ms", "1"]));
+    std::fs::rename(run.run_folder().canonicalize().unwrap(), runs.join("moved")).unwrap();
+    std::fs::remove_file(runs.join("latest")).unwrap();
+    std::os::unix::fs::symlink("moved", runs.join("latest")).unwrap();
+    run.resume(&[]);
+    run.wait_for_log("checkpoint 000003");
+    let live = format!("pid {}", run.pid());
+    assert!(inspected("runs/moved").contains(&live), "{}", inspected("runs/moved"));
+
+    std::fs::create_dir(runs.join("copy")).unwrap();
+    for file in ["run.json", "config.toml"] {
+        std::fs::copy(runs.join("moved").join(file), runs.join("copy").join(file)).unwrap();
+    }
+    assert!(inspected("runs/copy").contains("its supervisor noted no end"), "{}", inspected("runs/copy"));
+    run.end_by(Signal::SIGTERM);
+}
+
+#[test]
 fn a_run_whose_supervisor_was_killed_is_told_from_one_that_ended() {
     let mut run = start(&["evaluator.enabled=false"]);
     run.wait_for("some steps", |line| line["env_steps"].as_u64() > Some(0));

@@ -173,6 +173,9 @@ fn a_run_that_ended_may_go_on_for_longer() {
     let size = |run: &Supervised| count(&run.metrics().pop().unwrap(), "replay_size");
     let (before, steps) = (size(&run), count(&run.metrics().pop().unwrap(), "env_steps"));
     assert_eq!(steps_of(run.checkpoints().last().unwrap()), steps);
+    run.resume(&[]);
+    assert!(!run.wait().success());
+    assert!(run.output().contains(&format!("{steps} of its 3000 environment steps")), "{}", run.output());
     let longer = format!("run.stop_env_steps={}", steps + 3000);
     run.resume(&["--set", &longer, "--set", "checkpoint.replay=until_completed"]);
     assert!(run.wait().success(), "{}", run.output());
@@ -336,7 +339,7 @@ fn a_damaged_checkpoint_is_named_and_the_one_before_is_offered() {
         std::fs::write(&path, whole).unwrap();
     }
     std::fs::remove_file(newest.join("state.bin")).unwrap();
-    run.resume(&["--from", previous.to_str().unwrap(), "--set", "run.stop_env_steps=1"]);
+    run.resume(&["--from", previous.to_str().unwrap(), "--set", "run.stop_wall_s=0.001"]);
     assert!(run.wait().success(), "{}", run.output());
 }
 

@@ -7,10 +7,16 @@ import shutil
 import signal
 import sys
 
-from . import _native
+from . import _libtorch, _native
+
+#: Set where the run has asked for the libtorch engine.
+WITH_LIBTORCH = "SHOAL_WITH_LIBTORCH"
+ENDS_WITH_STDIN = "SHOAL_ENDS_WITH_STDIN"
+OTHERWISE = "; otherwise set network.engine and learner.device to `cpu`"
 
 
 def main():
+    given = dict(os.environ)
     # A file of the run would else get the number of a closed standard stream, and be written to as if it were that.
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
@@ -20,23 +26,39 @@ def main():
     # Python's own handler would only note Ctrl+C until Rust is done.
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if os.environ.pop("SHOAL_ENDS_WITH_STDIN", None):
+    if os.environ.pop(ENDS_WITH_STDIN, None):
         end_with_input()
     if sys.stdout is not None:
         # Processes of a run leave without flushing what Python holds back.
         sys.stdout.reconfigure(line_buffering=True)
+    native = _native_with_libtorch() if WITH_LIBTORCH in os.environ else _native
     if len(os.listdir("/proc/self/task")) > 1:
         sys.exit(
             "error: something has started a thread in this interpreter (sitecustomize, a debugger?), so it cannot fork a run"
         )
-    settle(_typed())
-    sys.exit(_native.run_program(["shoal", *sys.argv[1:]]))
+    settle(_typed(), native)
+    code = native.run_program(["shoal", *sys.argv[1:]])
+    if code is not None:
+        sys.exit(code)
+    # Nothing has been done yet: this process begins anew, with the build that has the engine.
+    try:
+        _libtorch.check()
+    except ImportError as error:
+        sys.exit(f"error: {error}{OTHERWISE}")
+    os.execve(sys.executable, sys.orig_argv, {**given, WITH_LIBTORCH: "1"})
 
 
-def settle(typed):
+def settle(typed, native=_native):
     """Tell the native part which interpreter this is; `typed` is what starts the command `shoal`."""
     abi = f"{sys.version_info[0]}.{sys.version_info[1]}{sys.abiflags}"
-    _native.settle(sys.executable, sys.base_prefix, abi, typed)
+    native.settle(sys.executable, sys.base_prefix, abi, typed)
+
+
+def _native_with_libtorch():
+    try:
+        return _libtorch.load()
+    except ImportError as error:
+        sys.exit(f"error: {error}{OTHERWISE}")
 
 
 def end_with_input():

@@ -95,19 +95,20 @@ class Policy:
 
     def to_torch(self) -> "TorchPolicy":
         """A `torch.nn.Module` that gives the same actions for rows of observations, with the scaling of observations inside."""
+        _torch()
         from .torch_policy import TorchPolicy
 
         return TorchPolicy(self.path, self.low, self.high)
 
     def to_torchscript(self, path: str | os.PathLike[str]) -> None:
         """Write the module of :meth:`to_torch` as TorchScript."""
-        import torch
+        torch = _torch()
 
         torch.jit.trace(self.to_torch(), self._example()).save(os.fspath(path))
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the module of :meth:`to_torch` as ONNX: input `observations`, output `actions`, any number of rows."""
-        import torch
+        torch = _torch()
 
         torch.onnx.export(
             self.to_torch(),
@@ -120,7 +121,7 @@ class Policy:
         )
 
     def _example(self):
-        import torch
+        torch = _torch()
 
         return torch.from_numpy(np.zeros((2, *self.observation_shape), self.observation_dtype))
 
@@ -194,6 +195,15 @@ def _returns_in(policy, environment, episodes, seed):
             total, ended = total + float(reward), terminated or truncated
         returns.append(total)
     return returns
+
+
+def _torch():
+    """PyTorch, which only what goes to its world needs."""
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("a policy for PyTorch or ONNX needs PyTorch: pip install torch", name="torch") from error
+    return torch
 
 
 def _for_space(action, space):

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::io::Read;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use axum::Router;
@@ -20,7 +20,8 @@ use super::feed::{Feed, Feeds, Message};
 use super::guard::{Token, guard};
 use super::history::History;
 use super::runs::{Runs, films};
-use super::{json, locked, page, tail};
+use super::{json, locked, page};
+use crate::telemetry::jsonl;
 
 /// A word to a page of a run in which nothing happens, so that both sides learn when the other is gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
@@ -70,7 +71,7 @@ async fn history(State(shown): State<Shown>, Path((_, id)): Path<(String, String
 async fn events(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
     let Some(folder) = shown.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
     let feed = shown.feeds.follow(&shown.runs, &id, folder);
-    Sse::new(messages(feed)).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)).into_response()
+    Sse::new(messages(&feed)).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)).into_response()
 }
 
 /// The newest picture of a run that a page shows.
@@ -85,7 +86,7 @@ async fn picture(State(shown): State<Shown>, Path((_, id)): Path<(String, String
 async fn film(State(shown): State<Shown>, Path((_, id, wanted)): Path<(String, String, String)>) -> Response {
     let found = shown.runs.find(&id).and_then(|folder| {
         let name = films(&folder).into_iter().find(|name| *name == wanted)?;
-        let file = tail::open(&folder.videos().join(name))?;
+        let file = jsonl::open(&folder.videos().join(name))?;
         let mut film = Vec::new();
         file.take(LARGEST_FILM_BYTES).read_to_end(&mut film).ok()?;
         Some(film)
@@ -96,9 +97,10 @@ async fn film(State(shown): State<Shown>, Path((_, id, wanted)): Path<(String, S
     }
 }
 
-fn messages(feed: Arc<Feed>) -> impl Stream<Item = Result<Event, Infallible>> {
+/// What a page is told. It does not keep the feed: if that ends, so does this, and the page asks anew.
+fn messages(feed: &Arc<Feed>) -> impl Stream<Item = Result<Event, Infallible>> + use<> {
     let (known, receiver) = feed.listen();
-    unfold((feed, VecDeque::from(known), receiver), |(feed, mut waiting, mut receiver)| async move {
+    unfold((Arc::downgrade(feed), VecDeque::from(known), receiver), |(feed, mut waiting, mut receiver)| async move {
         let message = match waiting.pop_front() {
             Some(message) => message,
             None => next(&feed, &mut waiting, &mut receiver).await?,
@@ -109,12 +111,12 @@ fn messages(feed: Arc<Feed>) -> impl Stream<Item = Result<Event, Infallible>> {
 }
 
 /// The next message. Who was too slow for the others is told everything anew.
-async fn next(feed: &Feed, waiting: &mut VecDeque<Message>, receiver: &mut Receiver<Message>) -> Option<Message> {
+async fn next(feed: &Weak<Feed>, waiting: &mut VecDeque<Message>, receiver: &mut Receiver<Message>) -> Option<Message> {
     match receiver.recv().await {
         Ok(message) => Some(message),
         Err(RecvError::Closed) => None,
         Err(RecvError::Lagged(_)) => {
-            let (known, anew) = feed.listen();
+            let (known, anew) = feed.upgrade()?.listen();
             (*waiting, *receiver) = (known.into(), anew);
             waiting.pop_front()
         }

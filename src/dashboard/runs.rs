@@ -127,7 +127,7 @@ impl Runs {
         Some(Card {
             id: id_of(folder.path())?,
             folder: folder.path().display().to_string(),
-            state: self.state(&record),
+            state: self.state(folder, &record),
             reason: record.finished.as_ref().map(|finished| finished.reason.clone()),
             supervisor_pid: record.supervisor_pid,
             started_unix_ms: record.started.as_millisecond(),
@@ -159,8 +159,8 @@ impl Runs {
         }
     }
 
-    fn state(&self, record: &RunRecord) -> State {
-        match announced(&self.registry, record) {
+    fn state(&self, folder: &RunFolder, record: &RunRecord) -> State {
+        match announced(&self.registry, folder, record) {
             Some(Entry { state: RunState::Running, .. }) => State::Running,
             _ if record.finished.is_some() => State::Ended,
             _ => State::Killed,

@@ -1,9 +1,9 @@
 //! A file that grows by lines, read as far as it goes.
 
-use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use crate::telemetry::jsonl;
 
 /// What one look reads of a file at most; what lies beyond is for the next.
 const MOST_BYTES: u64 = 8 << 20;
@@ -27,7 +27,7 @@ impl Tail {
     }
 
     fn gained(&mut self) -> Option<String> {
-        let mut file = open(&self.path)?;
+        let mut file = jsonl::open(&self.path)?;
         let length_bytes = file.metadata().ok()?.len();
         if length_bytes < self.read_bytes {
             self.read_bytes = 0;
@@ -48,13 +48,6 @@ impl Tail {
         self.read_bytes += whole as u64;
         Some(String::from_utf8_lossy(&gained).into_owned())
     }
-}
-
-/// The file at `path`, if it is one: nobody waits here for the other end of something else.
-pub(super) fn open(path: &Path) -> Option<File> {
-    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).ok()?;
-    file.metadata().ok().filter(Metadata::is_file)?;
-    Some(file)
 }
 
 #[cfg(test)]

@@ -85,12 +85,14 @@ pub enum EnvironmentError {
         when: &'static str,
     },
     /// An environment of a feature that was left out of this build.
-    #[error("`{id}` needs the feature `{feature}`, which this build was made without: run `cargo xtask setup`, then build with it")]
+    #[error("`{id}` needs the feature `{feature}`, which this build was made without: {remedy}")]
     NotBuilt {
         /// Environment.
         id: String,
         /// The Cargo feature.
         feature: &'static str,
+        /// What to do about it.
+        remedy: String,
     },
     /// The description of a simulated body cannot be used.
     #[error("`{id}` cannot load its model {path}: {reason}. Fetch the models with `cargo xtask setup`, or name their folder in {variable}")]

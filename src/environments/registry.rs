@@ -18,6 +18,7 @@ use super::rally::Rally;
 use super::request::{EnvironmentRequest, Examined};
 use super::suggestion::most_similar_id;
 use super::{Environment, EnvironmentError, EnvironmentSpec};
+use crate::machine::Host;
 
 /// Origins by the prefix of their ids.
 const PREFIXES: [(&str, &dyn Origin); 3] = [(atari::PREFIX, &AtariGames), ("gymnasium:", &InPython), ("python:", &InPython)];
@@ -152,7 +153,15 @@ impl Environments {
 
     fn unknown(&self, id: &str) -> EnvironmentError {
         if id.starts_with(mujoco::PREFIX) && mujoco::ENTRIES.is_empty() {
-            return EnvironmentError::NotBuilt { id: id.to_owned(), feature: "mujoco" };
+            // Whoever has the Python package has no compiler.
+            let remedy = Host::of_this_process().map_or_else(
+                || "run `cargo xtask setup`, then build with it".to_owned(),
+                |_| {
+                    let task = id.rsplit(':').next().unwrap_or(id);
+                    format!("pip install 'shoal-rl[mujoco]', and set environment.id to `gymnasium:{task}`, the same task in Python")
+                },
+            );
+            return EnvironmentError::NotBuilt { id: id.to_owned(), feature: "mujoco", remedy };
         }
         let versioned = || id.rsplit_once("-v").is_some_and(|(_, version)| version.parse::<u32>().is_ok()) && !id.contains(':');
         let suggestion = match most_similar_id(id, self.names()) {

@@ -182,9 +182,10 @@ fn libtorch(machine: &Machine) -> Finding {
     let libtorch = &machine.software.libtorch;
     let version = libtorch.version.as_deref().unwrap_or("of unknown version");
     match (&libtorch.folder, libtorch.is_linked) {
-        (_, false) if Host::of_this_process().is_some() => {
-            Finding::ok("libtorch", "no part of the Python package: networks run on the native CPU engine".to_owned())
-        }
+        (_, false) if Host::of_this_process().is_some() => Finding::ok(
+            "libtorch",
+            "networks run on the native CPU engine; that of an installed PyTorch serves those whose configuration asks for it".to_owned(),
+        ),
         (_, false) => Finding::warning(
             "libtorch",
             "this program was built without it: networks run on the native CPU engine alone".to_owned(),

@@ -80,6 +80,17 @@ pub fn build(spec: NetworkSpec, engine: Engine, device: Device, threads: usize) 
     }
 }
 
+/// Refuse an engine that [`build`] would not find in this build of the library.
+///
+/// # Errors
+/// [`NetworkError::TorchNotCompiled`].
+pub fn check_is_built(engine: Engine, device: Device) -> Result<(), NetworkError> {
+    match (engine, device) {
+        (Engine::Torch, _) | (Engine::Auto, Device::Cuda(_)) if !cfg!(feature = "torch") => Err(NetworkError::TorchNotCompiled { device }),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(feature = "torch")]
 fn build_torch(spec: NetworkSpec, device: Device, threads: usize) -> Result<Box<dyn Network>, NetworkError> {
     Ok(Box::new(TorchNetwork::new(spec, device, threads)?))
@@ -112,6 +123,7 @@ mod tests {
         for (engine, device) in [(Engine::Torch, Device::Cpu), (Engine::Auto, Device::Cuda(0))] {
             let refused = build(spec(), engine, device, 1).err().expect("this build has no libtorch");
             assert!(matches!(refused, NetworkError::TorchNotCompiled { .. }), "{refused}");
+            assert_eq!(check_is_built(engine, device).unwrap_err().to_string(), refused.to_string());
         }
     }
 }

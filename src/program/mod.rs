@@ -34,6 +34,7 @@ mod seeds;
 mod single;
 mod train;
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -41,6 +42,7 @@ use clap::{Parser, Subcommand};
 
 use self::end::{Code, SUCCESS};
 use crate::catalogue::{Catalogue, CatalogueError};
+use crate::networks::NetworkError;
 use crate::presets::Listing;
 
 pub use single::{attach, dashboard, evaluate, inspect, supervisor};
@@ -90,11 +92,24 @@ pub fn main(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> E
 }
 
 /// The program `shoal` in an interpreter that has loaded this library and [said so](crate::machine::Host::settle), from the arguments `typed`,
-/// its name first, to its exit code.
+/// its name first, to its exit code. `None` if it asks for libtorch and this build has none: then nothing has been done, and a build that
+/// has it may do it.
 ///
 /// To be called once, before threads are started, without the interpreter's lock; afterwards the process should end.
-pub fn main_in_interpreter(typed: &[OsString]) -> u8 {
-    end::end(|| run(typed, &Catalogue::default()))
+pub fn main_in_interpreter(typed: &[OsString]) -> Option<u8> {
+    let mut needs_libtorch = false;
+    let code = end::end(|| match run(typed, &Catalogue::default()) {
+        Err(error) if error.chain().any(is_about_libtorch) => {
+            needs_libtorch = true;
+            Ok(end::FAILURE)
+        }
+        ended => ended,
+    });
+    (!needs_libtorch).then_some(code)
+}
+
+fn is_about_libtorch(cause: &(dyn Error + 'static)) -> bool {
+    matches!(cause.downcast_ref(), Some(NetworkError::TorchNotCompiled { .. }))
 }
 
 fn run(typed: &[OsString], catalogue: &Catalogue) -> Result<Code, anyhow::Error> {

@@ -8,6 +8,8 @@ use clap::Args;
 use super::end::{Code, SUCCESS};
 use crate::catalogue::Catalogue;
 use crate::config::{Config, Loaded};
+use crate::machine::Host;
+use crate::networks;
 use crate::presets::Preset;
 use crate::roles::supervisor::{Prepared, Resumption, SupervisorError};
 use crate::telemetry::Console;
@@ -69,6 +71,12 @@ pub(super) fn start(
     only_check: bool,
     resumption: Option<Resumption>,
 ) -> Result<Code, anyhow::Error> {
+    if Host::of_this_process().is_some()
+        && let Ok(device) = loaded.config.learner.device.parse()
+    {
+        // The Python package has libtorch in a build of its own, which may have it from the beginning.
+        networks::check_is_built(loaded.config.network.engine, device)?;
+    }
     Prepared::become_ready(&loaded)?;
     let prepared = Prepared::new(loaded, catalogue)?;
     let killed = || Resumption::of_a_killed_run(&prepared.loaded.config, &|text| console.print(text)).map_err(SupervisorError::from);

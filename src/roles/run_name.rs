@@ -67,7 +67,7 @@ impl RunName {
         let folder = RunFolder::open(path)?;
         let record = folder.record()?;
         let pid = record.supervisor_pid;
-        if announced(registry, &record).is_some() {
+        if announced(registry, &folder, &record).is_some() {
             return Ok(pid);
         }
         let folder = path.display().to_string();
@@ -78,10 +78,17 @@ impl RunName {
     }
 }
 
-/// The entry of the run that a folder's `record` tells of, if it is still announced.
-pub fn announced(registry: &Registry, record: &RunRecord) -> Option<Entry> {
-    // A process id may have come to another run since; a folder's name has not.
-    registry.find(record.supervisor_pid).ok().filter(|entry| Path::new(&entry.record.run_folder).file_name() == Some(record.id.as_ref()))
+/// The entry of the run in `folder`, of which its `record` tells, if that is still announced.
+pub fn announced(registry: &Registry, folder: &RunFolder, record: &RunRecord) -> Option<Entry> {
+    let entry = registry.find(record.supervisor_pid).ok()?;
+    let path = Path::new(&entry.record.run_folder);
+    // A process id may have come to another run since, and a folder may be a copy of the run's.
+    let is_it = match path.canonicalize() {
+        Ok(path) => path == folder.path(),
+        // Moved while its run goes on: the record has the name that it began with.
+        Err(_) => path.file_name() == Some(record.id.as_ref()),
+    };
+    is_it.then_some(entry)
 }
 
 #[cfg(test)]

@@ -16,11 +16,14 @@
 //! | newest version | buffer 0: version, content | buffer 1 | buffer 2 |
 //! ```
 
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence, spin_loop};
 
 const BUFFERS: usize = 3;
 /// Words before the first buffer: a cache line, which the version has for itself.
 const HEADER_WORDS: usize = 8;
+/// Copies that a reader takes before it gives up. One fails only if two publications came meanwhile; that all of them do
+/// means that the segment is damaged, and whoever saves what is left of a run must not wait for that to change.
+const ATTEMPTS: usize = 1_000;
 
 /// A board whose versions are so many words.
 #[derive(Clone, Copy)]
@@ -82,8 +85,23 @@ impl<'a> Board<'a> {
         self.words[0].store(version.saturating_sub(1), Ordering::Relaxed);
     }
 
+    /// The newest version, and what `copy` makes of its content; `None` before the first, and where none is ever whole.
+    pub(super) fn read<T>(self, mut copy: impl FnMut(&[AtomicU64]) -> T) -> Option<(u64, T)> {
+        for _ in 0..ATTEMPTS {
+            let version = self.version();
+            if version == 0 {
+                return None;
+            }
+            if let Some(copied) = self.try_read(version, &mut copy) {
+                return Some((version, copied));
+            }
+            spin_loop();
+        }
+        None
+    }
+
     /// What `copy` makes of the content of `version`; `None` if that is no longer there, or was overwritten meanwhile.
-    pub(super) fn try_read<T>(self, version: u64, copy: impl FnOnce(&[AtomicU64]) -> T) -> Option<T> {
+    fn try_read<T>(self, version: u64, copy: impl FnOnce(&[AtomicU64]) -> T) -> Option<T> {
         let buffer = self.buffer(version);
         if buffer[0].load(Ordering::Acquire) != version {
             return None;

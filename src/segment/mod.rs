@@ -6,7 +6,7 @@
 
 mod board;
 pub mod control;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[allow(unsafe_code)]
 mod copy;
 pub mod counters;

@@ -4,7 +4,7 @@
 
 use super::board::{self, Board};
 use super::view::{load_f32, store_f32, words_for};
-use crate::sync::{AtomicU64, Ordering, spin_loop};
+use crate::sync::{AtomicU64, Ordering};
 
 /// Words that travel with each version.
 pub const NOTES: usize = 4;
@@ -70,23 +70,14 @@ impl<'a> ParameterBoard<'a> {
         self.publish(&[values], notes);
     }
 
-    /// Copy the newest version into `values` and return it with its notes; `None` before the first publication.
+    /// Copy the newest version into `values` and return it with its notes; `None` before the first publication, and
+    /// where a damaged segment has no whole one.
     pub fn read(self, values: &mut [f32]) -> Option<(u64, [u64; NOTES])> {
         assert_eq!(values.len(), self.values, "a version holds {} values", self.values);
-        loop {
-            let version = self.version();
-            if version == 0 {
-                return None;
-            }
-            let notes = self.board.try_read(version, |content| {
-                load_f32(&content[VALUES_AT..], values);
-                std::array::from_fn(|index| content[index].load(Ordering::Relaxed))
-            });
-            if let Some(notes) = notes {
-                return Some((version, notes));
-            }
-            spin_loop();
-        }
+        self.board.read(|content| {
+            load_f32(&content[VALUES_AT..], values);
+            std::array::from_fn(|index| content[index].load(Ordering::Relaxed))
+        })
     }
 }
 
@@ -96,11 +87,11 @@ mod tests {
 
     #[test]
     fn readers_never_see_a_mixture_of_versions() {
-        let values = 501;
+        let values = if cfg!(miri) { 5 } else { 501 };
         let words: Vec<AtomicU64> = (0..board_words(values)).map(|_| AtomicU64::new(0)).collect();
         let board = ParameterBoard::new(&words, values);
         assert_eq!(board.read(&mut vec![0.0; values]), None);
-        let publications = 20_000u16;
+        let publications = if cfg!(miri) { 12u16 } else { 20_000 };
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for version in 1..=publications {

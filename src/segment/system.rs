@@ -245,11 +245,11 @@ extern "C" fn note_fork() {
 /// Ask the processor to load the cache line of `word` early.
 #[inline(always)]
 pub fn prefetch(word: &AtomicU64) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch reads nothing architecturally and cannot fault.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(std::ptr::from_ref(word).cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = word;
 }

@@ -5,7 +5,7 @@
 //! copy meaningful is a version word around it, with its Acquire and Release stated where it is checked (`parameters`,
 //! `replay::store`, `gradients`).
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 use super::copy::{LEAST_BYTES, between_words, from_words, to_words};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -39,7 +39,7 @@ pub fn store_bytes(words: &[AtomicU64], bytes: &[u8]) {
 
 #[inline]
 fn store_words(words: &[AtomicU64], values: &[[u8; 8]]) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     if values.as_flattened().len() >= LEAST_BYTES {
         return to_words(words, values.as_flattened());
     }
@@ -52,7 +52,7 @@ fn store_words(words: &[AtomicU64], values: &[[u8; 8]]) {
 #[inline]
 pub fn load_bytes(words: &[AtomicU64], bytes: &mut [u8]) {
     debug_assert!(words.len() >= bytes.len().div_ceil(8));
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     if bytes.len() >= LEAST_BYTES {
         return from_words(words, bytes);
     }
@@ -71,7 +71,7 @@ pub fn load_bytes(words: &[AtomicU64], bytes: &mut [u8]) {
 /// Copy words to as many words.
 #[inline]
 pub fn copy_words(to: &[AtomicU64], from: &[AtomicU64]) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     if size_of_val(from) >= LEAST_BYTES {
         return between_words(to, from);
     }

@@ -2,8 +2,9 @@
 //!
 //! JSON has no infinities and no NaN: such numbers are written as `null`.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -50,15 +51,22 @@ impl JsonLines {
     }
 }
 
+/// The file at `path`, if it is one: nobody waits here for the other end of something else.
+pub fn open(path: &Path) -> Option<File> {
+    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).ok()?;
+    file.metadata().ok().filter(Metadata::is_file)?;
+    Some(file)
+}
+
 /// The objects in a file, those that are none of this kind passed over; none if it cannot be read.
 pub fn read<T: DeserializeOwned>(path: &Path) -> impl Iterator<Item = T> + use<T> {
-    let lines = File::open(path).ok().map(|file| BufReader::new(file).lines());
+    let lines = open(path).map(|file| BufReader::new(file).lines());
     lines.into_iter().flatten().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok())
 }
 
 /// The last whole object in a file, however long that is; none if it cannot be read or ends with no such object.
 pub fn last<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    let mut file = File::open(path).ok()?;
+    let mut file = open(path)?;
     let length_bytes = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length_bytes.saturating_sub(LONGEST_LINE_BYTES))).ok()?;
     let mut end = Vec::new();

@@ -33,7 +33,10 @@ fn a_publication_is_the_one_before_or_the_new_one_and_the_next_writer_publishes_
     let run = run();
     let board = run.segment.parameter_board();
     let values = |value: f32| vec![value; PARAMETERS];
-    board.publish(&[&values(1.0)], [1; 4]);
+    // All three buffers hold something: the one that is filled, the oldest.
+    for version in 1..=3u16 {
+        board.publish(&[&values(version.into())], [version.into(); 4]);
+    }
     let read = || {
         let mut found = values(0.0);
         let (version, notes) = board.read(&mut found).expect("there has been a publication");
@@ -41,17 +44,17 @@ fn a_publication_is_the_one_before_or_the_new_one_and_the_next_writer_publishes_
         assert_eq!(notes, [found[0] as u64; 4]);
         (version, found[0])
     };
-    let new = values(2.0);
+    let new = values(4.0);
     sweep_all::<2>(
         "a publication",
         &run,
-        || _ = board.publish(&[&new], [2; 4]),
+        || _ = board.publish(&[&new], [4; 4]),
         || {
             let (version, value) = read();
-            assert!([(1, 1.0), (2, 2.0)].contains(&(version, value)), "version {version} with {value}");
-            assert_eq!(board.publish(&[&values(3.0)], [3; 4]), version + 1);
-            assert_eq!(read(), (version + 1, 3.0));
-            usize::from(value == 2.0)
+            assert!([(3, 3.0), (4, 4.0)].contains(&(version, value)), "version {version} with {value}");
+            assert_eq!(board.publish(&[&values(5.0)], [5; 4]), version + 1);
+            assert_eq!(read(), (version + 1, 5.0));
+            usize::from(value == 4.0)
         },
     );
 }

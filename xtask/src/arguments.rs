@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 
+use crate::processor::Processor;
 use crate::{fuzz, test};
 
 /// Set up, train and test in one command each.
@@ -59,8 +60,20 @@ pub(crate) enum Task {
         #[arg(long, default_value_t = 1_000_000)]
         runs: u64,
     },
+    /// Test the protocol of shared memory on a 64-bit Arm that qemu emulates
+    Emulate,
+    /// Test the protocol of shared memory in Miri, which changes threads anywhere and lets loads return what is old
+    Interpret {
+        /// Courses of events that are tried
+        #[arg(long, default_value_t = 16)]
+        seeds: u32,
+    },
     /// Build the Python package as one file that `pip install` takes
-    Wheel,
+    Wheel {
+        /// For which processor
+        #[arg(long, value_enum, default_value_t = Processor::HOST)]
+        processor: Processor,
+    },
     /// Say what is missing on this machine, and the command that installs it
     Doctor,
 }

@@ -11,6 +11,8 @@ mod libtorch;
 mod lock;
 mod package;
 mod prerequisites;
+mod processor;
+mod protocol;
 mod python;
 mod report;
 mod stages;
@@ -54,7 +56,9 @@ fn run(task: Task) -> Result<()> {
         Task::Setup { clean: false } => set_up(),
         Task::Chaos { kills, seed } => chaos::chaos(kills, seed),
         Task::Fuzz { targets, runs } => fuzz::fuzz(&targets, runs),
-        Task::Wheel => wheel::wheel(),
+        Task::Emulate => protocol::emulated(),
+        Task::Interpret { seeds } => protocol::interpreted(seeds),
+        Task::Wheel { processor } => wheel::wheel(processor),
         Task::Doctor => prerequisites::doctor(),
     }
 }

@@ -27,6 +27,13 @@ pub(crate) struct Check {
     outcome: Result<String, String>,
 }
 
+impl Check {
+    /// The outcome of a look for `subject`.
+    pub(crate) fn new(subject: &'static str, outcome: Result<String, String>) -> Self {
+        Self { subject, outcome }
+    }
+}
+
 /// Stops with every missing thing at once.
 pub(crate) fn require(checks: impl IntoIterator<Item = Check>) -> Result<()> {
     let mut missing = String::new();

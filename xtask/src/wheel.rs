@@ -1,12 +1,13 @@
 //! `cargo xtask wheel`: the Python package as one file, for every Linux with this processor and a C library of 2014 or later.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 
+use crate::processor::Processor;
 use crate::python::{self, Environments};
 use crate::report::say;
-use crate::{package, workspace};
+use crate::{libtorch, package, prerequisites, workspace};
 
 /// Where the file goes, in the workspace's target folder.
 const FOLDER: &str = "wheels";
@@ -14,24 +15,87 @@ const FOLDER: &str = "wheels";
 const LIMIT_BYTES: u64 = 25 << 20;
 
 /// Builds it and says where it is.
-pub(crate) fn wheel() -> Result<()> {
+pub(crate) fn wheel(processor: Processor) -> Result<()> {
+    prerequisites::require([processor.standard_library()])?;
     let Environments::InPython(base) = python::provide()? else {
         bail!("there is no Python to build the package with: `cargo xtask doctor` says what is missing")
     };
     let programs = package::provide(&base)?;
     package::install(&programs, "requirements-wheel.txt")?;
-    let folder = package::target(&workspace::root()).join(FOLDER);
-    let _ = std::fs::remove_dir_all(&folder);
-    let mut command = package::command(&programs, "maturin");
-    // zig links against an old C library, so that the file serves older systems than this one.
-    command.args(["build", "--release", "--zig", "--compatibility", "manylinux2014", "--out"]).arg(&folder);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    command.env("PATH", std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&path)))?);
-    ensure!(command.status()?.success(), "the wheel could not be built");
-    let files: Vec<PathBuf> = std::fs::read_dir(&folder)?.map(|file| Ok(file?.path())).collect::<Result<_>>()?;
-    let [wheel] = files.as_slice() else { bail!("{} holds {} files, and one was to be built", folder.display(), files.len()) };
-    let bytes = std::fs::metadata(wheel)?.len();
+    let with_libtorch = folder_with_libtorch();
+    remove_libtorch(&with_libtorch)?;
+    if processor == Processor::HOST {
+        add_libtorch(&programs, &with_libtorch)?;
+    }
+    let built = build(processor, &programs);
+    remove_libtorch(&with_libtorch)?;
+    let wheel = built?;
+    let bytes = std::fs::metadata(&wheel)?.len();
     ensure!(bytes <= LIMIT_BYTES, "{} has {bytes} bytes, more than {LIMIT_BYTES}", wheel.display());
     say(format!("{} ({:.1} MB)", wheel.display(), bytes as f64 / 1e6));
     Ok(())
+}
+
+/// Builds what fits every Linux with the processor.
+fn build(processor: Processor, programs: &Path) -> Result<PathBuf> {
+    let folder = package::target(&workspace::root()).join(FOLDER);
+    for earlier in wheels(&folder, processor) {
+        std::fs::remove_file(earlier)?;
+    }
+    let mut command = package::command(programs, "maturin");
+    // zig links against an old C library, so that the file serves older systems than this one, and for other processors.
+    command.args(["build", "--release", "--zig", "--compatibility", "manylinux2014", "--target", processor.target(), "--out"]).arg(&folder);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    command.env("PATH", std::env::join_paths([programs.to_path_buf()].into_iter().chain(std::env::split_paths(&path)))?);
+    ensure!(command.status()?.success(), "the wheel could not be built");
+    let wheels = wheels(&folder, processor);
+    let [wheel] = wheels.as_slice() else { bail!("{} holds {} such files, and one was to be built", folder.display(), wheels.len()) };
+    Ok(wheel.clone())
+}
+
+/// Where the package looks for its native part with the libtorch engine, and for the version of PyTorch that it needs.
+fn folder_with_libtorch() -> PathBuf {
+    workspace::root().join("python/shoal/_libtorch")
+}
+
+/// Builds the native part with the libtorch engine. It is linked with the C library and the C++ library of this machine, since that is
+/// what libtorch is linked with.
+fn add_libtorch(programs: &Path, folder: &Path) -> Result<()> {
+    let libtorch = libtorch::provide()?;
+    let mut command = package::command(programs, "cargo");
+    libtorch.hand_to(&mut command);
+    command.args(["rustc", "--release", "--features", "pyo3/extension-module,torch", "--", "-C", "strip=symbols"]);
+    ensure!(command.status()?.success(), "the native part with libtorch could not be built");
+    std::fs::copy(package::target(&workspace::root()).join("release/lib_native.so"), folder.join("_native.abi3.so"))?;
+    let (version, _) = libtorch::VERSION.rsplit_once('.').unwrap_or((libtorch::VERSION, ""));
+    std::fs::write(folder.join("version"), version)?;
+    Ok(())
+}
+
+fn remove_libtorch(folder: &Path) -> Result<()> {
+    for name in ["_native.abi3.so", "version"] {
+        match std::fs::remove_file(folder.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => bail!("{}: {error}", folder.join(name).display()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn wheels(folder: &Path, processor: Processor) -> Vec<PathBuf> {
+    let end = format!("{}.whl", processor.name());
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
+    files.filter(|path| path.to_str().is_some_and(|path| path.ends_with(&end))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extra_for_libtorch_installs_the_version_that_it_is_built_for() {
+        let project = std::fs::read_to_string(workspace::root().join("python/pyproject.toml")).unwrap();
+        let (version, _) = libtorch::VERSION.rsplit_once('.').unwrap();
+        assert!(project.contains(&format!("torch = [\"torch=={version}.*\"]")), "libtorch {version} is another version than PyTorch's");
+    }
 }

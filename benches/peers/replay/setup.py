@@ -40,7 +40,7 @@ def site_packages(folder):
 def build(folder):
     """A wheel of this checkout."""
     subprocess.run([HERE / ".venv/bin/maturin", "build", "--release", "-q", "-o", folder], cwd=ROOT / "python", check=True)
-    return next(Path(folder).glob("shoal-*.whl"))
+    return next(Path(folder).glob("shoal_rl-*.whl"))
 
 
 def main():

@@ -55,6 +55,20 @@ pub enum ResumeError {
     /// Its checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// It has come to its end, and nothing was changed that would let it go on.
+    #[error(
+        "the run in {} has ended with {env_steps} of its {limit} environment steps: there is nothing left to do; go on with more of them by \
+         `--set run.stop_env_steps=NUMBER`",
+        folder.display()
+    )]
+    Complete {
+        /// Its folder.
+        folder: PathBuf,
+        /// Steps that its checkpoint knows of.
+        env_steps: u64,
+        /// The value of `run.stop_env_steps`.
+        limit: u64,
+    },
     /// Keys were changed that decide what a checkpoint holds.
     #[error("a run cannot go on with another {}: what its checkpoint holds would no longer fit, or mean something else; start a new run for that", keys.join(", "))]
     Fixed {
@@ -160,6 +174,11 @@ impl Resumption {
             }
         }
         let manifest = self.checkpoint.manifest();
+        let (env_steps, limit) = (manifest.env_steps, config.run.stop_env_steps);
+        // One that was killed at its very end still has weights to evaluate and a report to write.
+        if env_steps >= limit && self.folder.record()?.finished.is_some() {
+            return Err(ResumeError::Complete { folder: self.folder.path().into(), env_steps, limit });
+        }
         let other =
             |what, found: String, expected: String| ResumeError::OtherShape { path: self.checkpoint.path().into(), what, found, expected };
         let saved = &manifest.layout;

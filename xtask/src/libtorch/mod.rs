@@ -23,7 +23,7 @@ use crate::{prerequisites, workspace};
 pub(crate) use download::python_with_pip;
 
 /// The only version that torch-sys, and with it this workspace, accepts.
-const VERSION: &str = "2.13.0";
+pub(crate) const VERSION: &str = "2.13.0";
 const FOLDER: &str = ".libtorch";
 /// The path of `.cargo/config.toml` as long as there is no `.libtorch`.
 const PLACEHOLDER: &str = "xtask/libtorch-missing";

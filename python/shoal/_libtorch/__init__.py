@@ -1,0 +1,50 @@
+"""The native part of the package once more, with the libtorch engine in it: it runs on the libraries of an installed PyTorch."""
+
+import ctypes
+import importlib.metadata
+import importlib.util
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+#: In the order in which they need one another. Those for CUDA register themselves when they are loaded, where they are.
+LIBRARIES = ("libc10.so", "libtorch_cpu.so", "libtorch_cuda.so", "libtorch.so")
+
+
+def load():
+    """The module, or an `ImportError` that says why there is none. Of PyTorch's Python nothing is imported."""
+    expected = _expected()
+    libraries = _installed(expected)
+    try:
+        for library in LIBRARIES:
+            if (libraries / library).exists():
+                ctypes.CDLL(str(libraries / library), ctypes.RTLD_GLOBAL)
+        from . import _native
+    except (ImportError, OSError) as error:
+        raise ImportError(f"the libraries of PyTorch in {libraries} cannot be loaded: {error}") from error
+    return _native
+
+
+def check():
+    """Raise the `ImportError` of `load`, as far as can be said without loading anything."""
+    _installed(_expected())
+
+
+def _expected():
+    """Major and minor version of the libtorch that it was built for."""
+    try:
+        return (FOLDER / "version").read_text().strip()
+    except FileNotFoundError:
+        raise ImportError("this package was built without the libtorch engine") from None
+
+
+def _installed(expected):
+    install = f"pip install 'torch=={expected}.*'"
+    try:
+        version = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        raise ImportError(f"the libtorch engine needs PyTorch {expected}: {install}") from None
+    # Its C++ interface changes with every minor version.
+    if version.split(".")[:2] != expected.split("."):
+        raise ImportError(f"the libtorch engine needs PyTorch {expected}, and {version} is installed: {install}")
+    found = importlib.util.find_spec("torch")
+    return Path(found.submodule_search_locations[0]) / "lib"

@@ -1,0 +1,132 @@
+"""What the commands of a page are typed on: a folder with the presets, a run that has ended, and one that goes on."""
+
+import contextlib
+import functools
+import os
+import re
+import shutil
+import signal
+import subprocess
+from importlib.util import find_spec
+
+from test_command import processes_in, wait_for
+
+from pages.blocks import ROOT
+from pages.options import SHOAL, WATCHDOG_S
+
+#: Makes any training short; the last of two values of a key counts.
+SHORT = {"run.stop_env_steps": "1500", "evaluator.episodes": "2", "evaluator.confirm_episodes": "2"}
+ENDLESS = {"run.stop_env_steps": "1000000000", "run.stop_eval_return": "none", "actor.count": "1"}
+#: Steps so seldom that the run that goes on takes no processor from what it is looked at with.
+SLOW = """
+import time
+
+import corridor
+
+
+class Slow(corridor.Corridor):
+    def step(self, action):
+        time.sleep(0.01)
+        return super().step(action)
+"""
+#: What `install it` names, and the module by which one sees that it is missing.
+REQUIREMENTS = {"ale-py": "ale_py", "gymnasium[box2d]": "Box2D", "gymnasium[mujoco]": "mujoco"}
+
+
+def settings(values):
+    return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+
+
+def lacks_something(said):
+    """Whether a run was refused, in the words `said`, for what is not installed here alone, with the command for that."""
+    if "1 problem in the configuration" not in said:
+        return False
+    if "which this build was made without: run `cargo xtask setup`" in said:
+        return True
+    needed = re.search(r"needs a package that is missing .*install it: .* -m pip install \"([^\"=]+)", said)
+    if needed is None:
+        return False
+    assert find_spec(REQUIREMENTS[needed[1]]) is None, f"it is installed: {said}"
+    return True
+
+
+class Machine:
+    """A folder for everything, with a registry of runs of its own."""
+
+    def __init__(self, folder):
+        self.folder, self.count, self.until_end = folder, 0, contextlib.ExitStack()
+        (folder / "registry/shoal").mkdir(mode=0o700, parents=True)
+        (folder / "registry").chmod(0o700)
+        (folder / "temporary").mkdir()
+        self.environment = {
+            **os.environ,
+            "TERM": "xterm",
+            # Libraries leave files there.
+            "TMPDIR": str(folder / "temporary"),
+            "XDG_RUNTIME_DIR": str(folder / "registry"),
+        }
+
+    def shoal(self, folder, words):
+        """What a command of `shoal` says that ends by itself."""
+        return subprocess.run(
+            [*SHOAL, *words],
+            cwd=folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=WATCHDOG_S,
+            check=False,
+        )
+
+    @contextlib.contextmanager
+    def started(self, folder, words, **streams):
+        """A command of `shoal` that goes on until it is told to end, which it is at the latest here."""
+        command = [*SHOAL, *words]
+        with subprocess.Popen(command, cwd=folder, env=self.environment, text=True, **streams) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def with_presets(self, name):
+        folder = self.folder / name
+        (folder / "configs").mkdir(parents=True)
+        for file in [*ROOT.glob("configs/*.toml"), *ROOT.glob("configs/*.py")]:
+            shutil.copy(file, folder / "configs")
+        return folder
+
+    @functools.cached_property
+    def ended(self):
+        """A folder in which a short run has ended."""
+        folder = self.with_presets("ended")
+        result = self.shoal(folder, ["train", "cartpole_dqn", *settings(SHORT)])
+        assert result.returncode == 0, result.stderr
+        return folder
+
+    @functools.cached_property
+    def live(self):
+        """The supervisor of a run that goes on, and its folder."""
+        folder = self.with_presets("live")
+        (folder / "configs/slow.py").write_text(SLOW)
+        words = ["train", "configs/corridor_dqn.toml", *settings({"environment.id": "python:slow:Slow", **ENDLESS})]
+        supervisor = self.until_end.enter_context(self.started(folder, words, stderr=subprocess.DEVNULL))
+        wait_for("a run that goes on", lambda: supervisor.poll() is not None or (folder / "runs/latest").exists())
+        assert supervisor.poll() is None
+        return supervisor, folder
+
+    def place(self):
+        """A folder of its own for a block, with a run that has ended."""
+        self.count += 1
+        folder = self.folder / str(self.count)
+        shutil.copytree(self.ended, folder, symlinks=True)
+        return folder
+
+    def end(self):
+        """Ends the run that goes on, and looks whether anything is left."""
+        with self.until_end:
+            if "live" in vars(self):
+                supervisor, _ = self.live
+                supervisor.send_signal(signal.SIGINT)
+                assert supervisor.wait(WATCHDOG_S) == 128 + signal.SIGINT
+        wait_for("everything to be gone", lambda: not processes_in(self.folder))
+        assert not list((self.folder / "registry/shoal").glob("*"))

@@ -1,0 +1,155 @@
+"""Types the commands of a page, one after another, with what stands for the reader's own filled in."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import urllib.request
+
+from test_command import wait_for
+
+from pages.machine import SHORT, lacks_something, settings
+from pages.options import WATCHDOG_S, check_command
+
+ROWS, COLUMNS = 40, 120
+
+
+def read(descriptor):
+    """What a program writes next, or nothing when it has ended."""
+    assert select.select([descriptor], [], [], WATCHDOG_S)[0], "nothing is written"
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:
+        # That is how the end is told at a terminal.
+        return b""
+
+
+class Terminal:
+    """A folder that commands are typed in. What looks at a run that goes on looks at the machine's."""
+
+    def __init__(self, machine):
+        self.machine, self.folder, self.output = machine, machine.place(), ""
+
+    def type(self, command):
+        words = command.of_shoal
+        if words is not None:
+            kind, rest = words[0], [self.filled_in(word) for word in words[1:]]
+            getattr(self, kind)(rest)
+        elif command.program == "kill":
+            self.kill(command.words[1:])
+        elif command.program == "jq":
+            self.jq(command.words[1])
+        elif command.program == "tensorboard":
+            self.tensorboard(command.words[1:])
+        else:
+            # It installs, builds, or measures for minutes.
+            check_command(command)
+
+    def filled_in(self, word):
+        """Checkpoints have the steps of the run in their names."""
+        run, checkpoints, _ = word.partition("/checkpoints/")
+        return str(next((self.folder / run).glob("checkpoints/*-step*"))) if checkpoints else word
+
+    def succeed(self, folder, words):
+        result = self.machine.shoal(folder, words)
+        assert result.returncode == 0, f"{words}: {result.stderr}"
+        self.output = result.stdout
+        return result
+
+    def train(self, words):
+        if "--check" in words:
+            return self.check(words)
+        result = self.machine.shoal(self.folder, ["train", *words, *settings(SHORT)])
+        if result.returncode == 0:
+            # Of one run, or of one of several seeds.
+            assert "stopped " in result.stderr or "has ended" in result.stderr, result.stderr
+        else:
+            assert lacks_something(result.stderr), result.stderr
+
+    def check(self, words):
+        """Whether all of it can be checked: not where something is not installed."""
+        result = self.machine.shoal(self.folder, ["train", *words, *(["--check"] if "--check" not in words else [])])
+        assert result.returncode == 0 or lacks_something(result.stderr), f"{words}: {result.stderr}"
+        return result.returncode == 0
+
+    def resume(self, words):
+        assert "stopped " in self.succeed(self.folder, ["resume", *words, *settings(SHORT)]).stderr
+
+    def presets(self, words):
+        assert "cartpole_dqn" in self.succeed(self.folder, ["presets", *words]).stdout
+
+    def evaluate(self, words):
+        assert self.succeed(self.folder, ["evaluate", *words]).stdout
+        if "--video" in words:
+            film = self.folder / words[words.index("--video") + 1]
+            assert film.read_bytes().startswith(b"GIF8")
+
+    def inspect(self, words):
+        supervisor, folder = self.machine.live
+        if "--live" in words:
+            return self.watch(folder, ["inspect", *words])
+        assert str(supervisor.pid) in self.succeed(folder, ["inspect", *words]).stdout
+
+    def watch(self, folder, words):
+        """Look full-screen until something is seen, then press `q`."""
+        ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", ROWS, COLUMNS, 0, 0))
+        seen = b""
+        with self.machine.started(folder, words, stdin=its, stdout=its, stderr=its) as process:
+            os.close(its)
+            while b"replay" not in seen:
+                more = read(ours)
+                assert more, seen
+                seen += more
+            os.write(ours, b"q")
+            # What it still draws must not fill the terminal.
+            while read(ours):
+                pass
+            assert process.wait(WATCHDOG_S) == 0, seen
+        os.close(ours)
+
+    def dashboard(self, words):
+        _, folder = self.machine.live
+        with self.machine.started(folder, ["dashboard", *words], stdout=subprocess.PIPE) as process:
+            link = read(process.stdout.fileno()).decode().split()[-1]
+            with urllib.request.urlopen(link, timeout=WATCHDOG_S) as page:
+                assert b"<html" in page.read()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(WATCHDOG_S) == 0
+
+    def attach(self, words):
+        _, folder = self.machine.live
+        joining = int(words[words.index("--actors") + 1]) if "--actors" in words else 1
+        with self.machine.started(folder, ["attach", *words], stderr=subprocess.PIPE) as process:
+            wait_for("other actors", lambda: process.poll() is not None or len(self.pids("attached_actor")) == joining)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(WATCHDOG_S) == 0, process.stderr.read()
+
+    def pids(self, role):
+        """Living processes of the run that goes on."""
+        supervisor, folder = self.machine.live
+        result = self.machine.shoal(folder, ["inspect", str(supervisor.pid), "--json"])
+        found = json.loads(result.stdout)["processes"] if result.returncode == 0 else []
+        return [process["pid"] for process in found if process["role"] == role and process["state"] == "live"]
+
+    def kill(self, words):
+        assert list(words) == ["-9", "PID_OF_AN_ACTOR"], words
+        killed = wait_for("an actor", lambda: self.pids("actor"))[0]
+        os.kill(killed, signal.SIGKILL)
+        wait_for("another actor", lambda: any(pid != killed for pid in self.pids("actor")))
+
+    def jq(self, expression):
+        """That what was printed last has each of the keys that are asked for."""
+        for path in expression.split(","):
+            value = json.loads(self.output)
+            for key in path.strip().strip(".").split("."):
+                value = value[key]
+
+    def tensorboard(self, words):
+        assert words[0] == "--logdir"
+        assert list((self.folder / words[1]).glob("*/events.out.tfevents.*"))

@@ -1,0 +1,71 @@
+"""The libtorch engine of an installed PyTorch: taken where a run asks for it, and what is missing is said in one line."""
+
+import subprocess
+import sys
+
+import pytest
+from shoal import _libtorch
+from test_command import folder, run  # noqa: F401
+
+WITH_LIBTORCH = ("--set", "network.engine=torch")
+
+
+def install(place, version):
+    """What `pip` leaves of a PyTorch whose libraries nobody can load."""
+    (place / "torch/lib").mkdir(parents=True)
+    (place / "torch/__init__.py").touch()
+    (place / "torch/lib/libc10.so").write_text("no library")
+    (place / f"torch-{version}.dist-info").mkdir()
+    (place / f"torch-{version}.dist-info/METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
+
+
+def refusal(place, expected="2.13"):
+    """What an interpreter says that finds `place` first and should load the engine for PyTorch `expected`."""
+    program = f"""
+import sys
+sys.path.insert(0, {str(place)!r})
+from shoal import _libtorch
+_libtorch._expected = lambda: {expected!r}
+_libtorch.load()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    return done.stderr.strip().splitlines()[-1]
+
+
+def test_another_version_is_named_with_the_command_that_installs_the_right_one(tmp_path):
+    install(tmp_path, "2.9.1+cpu")
+    said = refusal(tmp_path)
+    assert "needs PyTorch 2.13, and 2.9.1+cpu is installed: pip install 'torch==2.13.*'" in said
+    assert "needs PyTorch 2.1, and" in refusal(tmp_path, "2.1"), "2.13 is no 2.1"
+
+
+def test_libraries_that_cannot_be_loaded_are_named(tmp_path):
+    install(tmp_path, "2.13.0")
+    assert f"the libraries of PyTorch in {tmp_path}/torch/lib cannot be loaded" in refusal(tmp_path)
+
+
+def is_there():
+    try:
+        _libtorch.check()
+    except ImportError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(is_there(), reason="the engine is there")
+@pytest.mark.parametrize("asked", ["network.engine=torch", "learner.device=cuda:0"])
+def test_a_run_that_asks_for_an_engine_that_is_not_there_is_told_so_before_it_begins(folder, asked):  # noqa: F811
+    done = run("train", "cartpole_dqn", "--set", asked)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+    assert "set network.engine and learner.device to `cpu`" in done.stderr
+    assert not (folder / "runs").exists()
+
+
+@pytest.mark.skipif(not is_there(), reason="this package, or this environment, is without it")
+def test_a_run_learns_with_the_engine_of_pytorch(folder):  # noqa: F811
+    done = run("train", "cartpole_dqn", *WITH_LIBTORCH, "--set", "run.stop_env_steps=3000")
+    assert done.returncode == 0, done.stderr
+    assert 'engine = "torch"' in (folder / "runs/latest/config.toml").read_text()
+    assert run("evaluate", "runs/latest", "--episodes", 2).returncode == 0

@@ -1,0 +1,77 @@
+//! The setting to begin with where the configuration says `auto`: a guess that needs no measurement.
+
+/// What a step of the environment does with its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EnvironmentCost {
+    /// Not known, as before the first step.
+    #[default]
+    Unknown,
+    /// It computes.
+    Computes,
+    /// It waits for something else, such as a simulator on another machine.
+    Sleeps,
+}
+
+/// What an algorithm learns from, which says what a usual batch is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Learning {
+    /// Transitions drawn again and again, with one network to train (DQN).
+    Values,
+    /// The same with a policy and critics (DDPG, TD3, SAC).
+    ActorCritic,
+    /// Fragments of this many steps, each taken once (APPO, PPO).
+    Fragments {
+        /// Steps of one fragment.
+        length_steps: usize,
+    },
+}
+
+/// The least of a batch for which a further learner is worth its exchange of gradients (docs/performance.md, two learners on two cores).
+const ROWS_PER_LEARNER: usize = 128;
+/// Actors for every core when they mostly sleep. Many more would be no slower, but each is a process with memory of its own.
+const SLEEPING_ACTORS_PER_CORE: usize = 4;
+
+/// Actors to begin with: every core that no learner has, since a second process on a core only takes turns with the first.
+///
+/// An environment of which nothing is known is taken to compute. If it sleeps, learners wait, which is seen after a few windows; the other way
+/// round, too many actors would slow learners down and look busy.
+pub fn actors(usable_cores: usize, learners: usize, cost: EnvironmentCost) -> usize {
+    match cost {
+        EnvironmentCost::Unknown | EnvironmentCost::Computes => usable_cores.saturating_sub(learners).max(1),
+        EnvironmentCost::Sleeps => usable_cores.max(1) * SLEEPING_ACTORS_PER_CORE,
+    }
+}
+
+/// The batch to begin with: what the algorithms' authors and our presets use, since that is known to learn, and more only where several
+/// learners would have too little each. The tuner makes it larger where that is faster; whether it still learns as well is for the ranges.
+pub fn batch_size(learning: Learning, learners: usize) -> usize {
+    let usual = match learning {
+        Learning::Values => 64,
+        Learning::ActorCritic | Learning::Fragments { .. } => 256,
+    };
+    let for_all = if learners > 1 { usual.max(ROWS_PER_LEARNER * learners) } else { usual };
+    match learning {
+        Learning::Fragments { length_steps } => for_all.next_multiple_of(length_steps.max(1)),
+        Learning::Values | Learning::ActorCritic => for_all,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actors_have_the_cores_that_learners_leave_and_at_least_one_process() {
+        let count = |cores, learners| actors(cores, learners, EnvironmentCost::Unknown);
+        assert_eq!([count(1, 1), count(2, 1), count(8, 1), count(32, 2), count(2, 4)], [1, 1, 7, 30, 1]);
+        assert_eq!(actors(2, 1, EnvironmentCost::Sleeps), 8);
+    }
+
+    #[test]
+    fn a_batch_is_the_usual_one_unless_learners_would_have_too_little_each() {
+        assert_eq!(batch_size(Learning::Values, 1), 64);
+        assert_eq!(batch_size(Learning::Values, 4), 512);
+        assert_eq!(batch_size(Learning::ActorCritic, 1), 256);
+        assert_eq!(batch_size(Learning::Fragments { length_steps: 100 }, 1), 300);
+    }
+}

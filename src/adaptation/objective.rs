@@ -1,0 +1,68 @@
+//! What the tuner makes as large as it can.
+
+use serde::Serialize;
+
+use super::batch_change::Hold;
+use super::snapshot::Window;
+
+/// What counts as faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Objective {
+    /// Transitions trained per second: the rate limiter makes the sampling rate follow.
+    TrainedPerSecond,
+    /// The geometric mean of sampling rate and update frame rate, neither of which may be bought with the other.
+    BothRates,
+}
+
+impl Objective {
+    /// What suits a run that holds `samples_per_insert` transitions sampled per transition inserted, or runs free without.
+    ///
+    /// Where the updates per step stay while the batch grows, more transitions are trained with every doubling, and the run becomes slower all
+    /// the same: then both rates count.
+    pub fn of_run(samples_per_insert: Option<f64>, hold: Hold) -> Self {
+        match (samples_per_insert, hold) {
+            (Some(_), Hold::SamplesPerInsert) => Self::TrainedPerSecond,
+            _ => Self::BothRates,
+        }
+    }
+
+    /// Its value in a window.
+    pub fn value(self, window: &Window) -> f64 {
+        match self {
+            Self::TrainedPerSecond => window.trained_per_s,
+            Self::BothRates => (window.env_steps_per_s * window.trained_per_s).sqrt(),
+        }
+    }
+
+    /// The rates that a change must not cost.
+    pub(super) fn guarded(self) -> &'static [GuardedRate] {
+        match self {
+            Self::TrainedPerSecond => &[],
+            Self::BothRates => &[
+                GuardedRate { name: "sampling rate", of: |window| window.env_steps_per_s },
+                GuardedRate { name: "update frame rate", of: |window| window.trained_per_s },
+            ],
+        }
+    }
+}
+
+/// A rate that a change must not cost.
+pub(super) struct GuardedRate {
+    pub(super) name: &'static str,
+    pub(super) of: fn(&Window) -> f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_limited_run_counts_what_is_trained_and_a_free_one_both_rates() {
+        let window = Window { env_steps_per_s: 100.0, trained_per_s: 400.0, cores_used: 0.5, learners_wait: 0.0, actors_wait: 0.0 };
+        let value = |ratio, hold| Objective::of_run(ratio, hold).value(&window);
+        assert_eq!(value(Some(8.0), Hold::SamplesPerInsert), 400.0);
+        assert_eq!(value(None, Hold::SamplesPerInsert), 200.0);
+        assert_eq!(value(Some(8.0), Hold::UpdatesPerStep), 200.0);
+    }
+}

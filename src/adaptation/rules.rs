@@ -1,0 +1,47 @@
+//! What a tuner keeps to.
+
+use super::error::AdaptationError;
+use super::objective::Objective;
+use super::ranges::Ranges;
+use super::trial::LEG_WINDOWS;
+
+/// How long a window takes.
+const WINDOW_S: f64 = 1.0;
+/// Windows to settle for which a round has time.
+const MOST_SETTLING_WINDOWS: u32 = 60;
+
+/// What a tuner keeps to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rules {
+    /// How far each knob may be turned.
+    pub ranges: Ranges,
+    /// What is made as large as possible.
+    pub objective: Objective,
+    /// Windows that are ignored after each change.
+    pub settling_windows: u32,
+    /// Share of all steps of the run after which nothing is tried any more: what is learned late should not depend on it.
+    pub freeze_after: f64,
+}
+
+impl Rules {
+    /// The usual ones within `ranges`.
+    pub fn new(ranges: Ranges, objective: Objective) -> Self {
+        Self { ranges, objective, settling_windows: 2, freeze_after: 0.2 }
+    }
+
+    /// Whether they can be kept; whether the ranges contain a start is asked apart.
+    pub(super) fn check(&self) -> Result<(), AdaptationError> {
+        if !(0.0..=1.0).contains(&self.freeze_after) {
+            return Err(AdaptationError::FreezeAfter { share: self.freeze_after });
+        }
+        if self.settling_windows > MOST_SETTLING_WINDOWS {
+            return Err(AdaptationError::Settling { windows: self.settling_windows, limit: MOST_SETTLING_WINDOWS });
+        }
+        Ok(())
+    }
+
+    /// How long a round takes away from home and in coming back, if nothing delays it.
+    pub(super) fn round_s(&self) -> f64 {
+        2.0 * (f64::from(self.settling_windows) + LEG_WINDOWS as f64) * WINDOW_S
+    }
+}

@@ -1,0 +1,46 @@
+//! What the driver tells of one window of time.
+
+use super::setting::Setting;
+
+/// Something that happened to a process in a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Incident {
+    /// A process crashed, or the machine was busy with something else: what was measured says nothing of the setting.
+    Disturbed,
+    /// A process that the setting asks for could not be started, with what the system said.
+    NotStarted(String),
+}
+
+/// What a run did in one window of about a second, and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// Seconds since the run began, at the end of the window.
+    pub wall_s: f64,
+    /// Share of all its steps that the run has taken, from 0 to 1.
+    pub progress: f64,
+    /// What the processes did.
+    pub window: Window,
+    /// The setting that was in force all through the window. It may be another than the one asked for, while processes start or end.
+    pub in_force: Setting,
+    /// Cores that the run may use.
+    pub usable_cores: usize,
+    /// Share of the memory that the run may use that is taken, from 0 to 1.
+    pub memory_used: f64,
+    /// What else happened.
+    pub incident: Option<Incident>,
+}
+
+/// The rates of one window, and who waited.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// Sampling rate: environment steps of all actors per second.
+    pub env_steps_per_s: f64,
+    /// Update frame rate: transitions that learners trained on per second, which is updates per second times their batch.
+    pub trained_per_s: f64,
+    /// Share of the usable cores on which the run's processes computed.
+    pub cores_used: f64,
+    /// Share of their time that learners waited for data.
+    pub learners_wait: f64,
+    /// Share of their time that actors waited for the rate limiter.
+    pub actors_wait: f64,
+}

@@ -1,0 +1,62 @@
+//! Which windows count: those in which the wanted setting was in force and has settled.
+
+use super::setting::Setting;
+
+/// Windows after which a setting that does not come into force, or with which nothing is learned, is given up.
+const PATIENCE_WINDOWS: u32 = 30;
+
+/// Waits for a setting to come into force, and then for it to settle: processes start, queues fill, caches are cold.
+#[derive(Debug, Clone)]
+pub(super) struct Steady {
+    wanted: Setting,
+    settling_windows: u32,
+    unsettled: u32,
+    idle: u32,
+}
+
+/// What a window is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admission {
+    Counts,
+    NotYet,
+    /// Nothing has counted for so many windows.
+    GivenUp {
+        windows: u32,
+    },
+}
+
+impl Steady {
+    pub(super) fn new(wanted: Setting, settling_windows: u32) -> Self {
+        Self { wanted, settling_windows, unsettled: settling_windows, idle: 0 }
+    }
+
+    pub(super) fn wanted(&self) -> Setting {
+        self.wanted
+    }
+
+    pub(super) fn go_to(&mut self, setting: Setting) {
+        *self = Self::new(setting, self.settling_windows);
+    }
+
+    pub(super) fn settle_again(&mut self) {
+        self.go_to(self.wanted);
+    }
+
+    /// Takes a window with the setting `in_force`, in which something was learned or not.
+    pub(super) fn admit(&mut self, in_force: Setting, is_learning: bool) -> Admission {
+        if in_force == self.wanted && self.unsettled > 0 {
+            self.unsettled -= 1;
+            return Admission::NotYet;
+        }
+        if in_force == self.wanted && is_learning {
+            self.idle = 0;
+            return Admission::Counts;
+        }
+        self.idle += 1;
+        if self.idle < PATIENCE_WINDOWS {
+            return Admission::NotYet;
+        }
+        let windows = std::mem::take(&mut self.idle);
+        Admission::GivenUp { windows }
+    }
+}

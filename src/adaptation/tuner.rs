@@ -1,0 +1,315 @@
+//! The tuner: snapshots in, at most one change out.
+//!
+//! ```text
+//!                     something to try             accepted
+//!         Searching ------------------> Trying ---------------> Adopting
+//!          |   ^  ^                       |                        |
+//!          |   |  +-----------------------+                        |
+//!          |   |   rejected, abandoned, look again                 |
+//!          |   +---------------------------------------------------+
+//!          |   ^           settled, or could not be kept
+//!  nothing |   | drift, or
+//!     left v   | other cores
+//!          Locked                   from any of them, late in the run: Frozen
+//! ```
+//!
+//! *Home* is the best setting known so far. Everywhere but in Trying it is the one that is wanted.
+
+use super::budget::Budget;
+use super::change::{Change, Probe, Reason, Verdict};
+use super::drift::DriftWatch;
+use super::error::AdaptationError;
+use super::evidence::Judgement;
+use super::rules::Rules;
+use super::search::{Choice, Search};
+use super::setting::Setting;
+use super::snapshot::{Incident, Snapshot, Window};
+use super::steady::{Admission, Steady};
+use super::trial::{LEG_WINDOWS, Next, Trial};
+
+/// Above this share of the memory a setting is given up and none is tried.
+const MOST_MEMORY: f64 = 0.85;
+
+/// What the tuner says to one snapshot.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Step {
+    /// The setting to put in force now, if it is to be another one.
+    pub change: Option<Change>,
+    /// The probe that has just ended.
+    pub probe: Option<Probe>,
+}
+
+/// Fits the setting to the machine: see the module's documentation for the rules, and this file's for the states.
+#[derive(Debug, Clone)]
+pub struct Tuner {
+    rules: Rules,
+    phase: Phase,
+    home: Setting,
+    /// The latest windows at home, up to a leg of a round: a round begins with them.
+    at_home: Vec<Window>,
+    steady: Steady,
+    search: Search,
+    drift: DriftWatch,
+    budget: Budget,
+    usable_cores: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+enum Phase {
+    /// At home, until there are enough windows to compare with, and time to try something. A trial that needs another round waits for both.
+    Searching(Option<Trial>),
+    /// A setting is compared with home.
+    Trying(Trial),
+    /// The setting of this trial is home now, and has to prove that it can be kept.
+    Adopting(Trial),
+    /// Nothing that could be tried is left.
+    Locked,
+    /// For the rest of the run.
+    Frozen,
+}
+
+impl Tuner {
+    /// A tuner that begins with the setting `start`, taken to be in force.
+    ///
+    /// # Errors
+    /// Rules that cannot be kept; a start outside of the ranges.
+    pub fn new(rules: Rules, start: Setting) -> Result<Self, AdaptationError> {
+        rules.check()?;
+        rules.ranges.check(start)?;
+        Ok(Self {
+            rules,
+            phase: Phase::Searching(None),
+            home: start,
+            at_home: Vec::new(),
+            steady: Steady::new(start, rules.settling_windows),
+            search: Search::new(rules.ranges),
+            drift: DriftWatch::default(),
+            budget: Budget::default(),
+            usable_cores: None,
+        })
+    }
+
+    /// The best setting known so far.
+    pub fn home(&self) -> Setting {
+        self.home
+    }
+
+    /// Whether the search is over, until the machine changes.
+    pub fn is_locked(&self) -> bool {
+        matches!(self.phase, Phase::Locked)
+    }
+
+    /// Takes what happened in one window.
+    pub fn step(&mut self, snapshot: &Snapshot) -> Step {
+        if matches!(self.phase, Phase::Frozen) {
+            return Step::default();
+        }
+        self.budget.pass(snapshot.wall_s, matches!(self.phase, Phase::Trying(_)));
+        if let Some(step) = self.interruption(snapshot) {
+            return step;
+        }
+        match self.steady.admit(snapshot.in_force, self.is_learning(snapshot)) {
+            Admission::Counts => self.count(snapshot),
+            Admission::NotYet => Step::default(),
+            Admission::GivenUp { windows } => self.give_up(snapshot, Reason::NothingMeasured { windows }),
+        }
+    }
+
+    /// Whether a window says something: at home, only once the run has begun to learn. Elsewhere, to learn nothing says enough.
+    fn is_learning(&self, snapshot: &Snapshot) -> bool {
+        let objective = self.rules.objective.value(&snapshot.window);
+        objective.is_finite() && (objective > 0.0 || self.steady.wanted() != self.home)
+    }
+
+    /// A window in the wanted setting, after that has settled.
+    fn count(&mut self, snapshot: &Snapshot) -> Step {
+        let is_home = self.steady.wanted() == self.home;
+        if is_home && self.drift.add(self.rules.objective.value(&snapshot.window)) {
+            let step = self.abandon(snapshot, Reason::Drift);
+            self.reopen();
+            return step;
+        }
+        match &mut self.phase {
+            Phase::Trying(trial) => match trial.add(snapshot.window) {
+                Next::MoreWindows => Step::default(),
+                Next::GoHome => Step { change: self.go_to(self.home, Reason::Comparing), probe: None },
+                Next::Judged(judgement) => {
+                    let trial = trial.clone();
+                    self.conclude(snapshot, trial, judgement)
+                }
+            },
+            Phase::Searching(_) | Phase::Adopting(_) => Step { change: self.stay_home(snapshot), probe: None },
+            Phase::Locked | Phase::Frozen => Step::default(),
+        }
+    }
+
+    /// One more window at home, outside of any round. Once there are enough, what was adopted is kept, and the search goes on.
+    fn stay_home(&mut self, snapshot: &Snapshot) -> Option<Change> {
+        if self.at_home.len() == LEG_WINDOWS {
+            self.at_home.remove(0);
+        }
+        self.at_home.push(snapshot.window);
+        if self.at_home.len() < LEG_WINDOWS {
+            return None;
+        }
+        if matches!(self.phase, Phase::Adopting(_)) {
+            self.phase = Phase::Searching(None);
+        }
+        self.search_on(snapshot)
+    }
+
+    /// Begins the next round: of the trial that waits for it, or of the next one. Unless there is no time, or nothing left to try.
+    fn search_on(&mut self, snapshot: &Snapshot) -> Option<Change> {
+        let unfinished = if let Phase::Searching(unfinished) = &mut self.phase { unfinished.take() } else { None };
+        let mut trial = match unfinished {
+            Some(trial) => trial,
+            None => match self.search.next(self.home, &self.at_home, snapshot.wall_s) {
+                Choice::Try(candidate) => Trial::new(self.home, candidate, self.rules.objective),
+                Choice::Later => return None,
+                Choice::Nothing => {
+                    self.phase = Phase::Locked;
+                    self.budget.end_first_search();
+                    return None;
+                }
+            },
+        };
+        if !self.budget.allows(self.rules.round_s()) || snapshot.memory_used > MOST_MEMORY {
+            // One that has not begun is chosen anew, by who waits then.
+            self.phase = Phase::Searching(Some(trial).filter(Trial::has_begun));
+            return None;
+        }
+        let setting = trial.candidate.setting;
+        let round = trial.begin_round(std::mem::take(&mut self.at_home));
+        self.search.begin(&trial.candidate);
+        self.phase = Phase::Trying(trial);
+        self.go_to(setting, Reason::Trying { round })
+    }
+
+    /// A round has ended. Home was measured in it, so the next one can begin at once.
+    fn conclude(&mut self, snapshot: &Snapshot, trial: Trial, judgement: Judgement) -> Step {
+        self.at_home = trial.at_home();
+        match judgement {
+            Judgement::LookAgain => {
+                self.phase = Phase::Searching(Some(trial));
+                Step { change: self.search_on(snapshot), probe: None }
+            }
+            Judgement::Reject(reason) => {
+                self.search.bar(&trial.candidate, trial.seen(), snapshot.wall_s);
+                self.phase = Phase::Searching(None);
+                let probe = trial.record(snapshot.wall_s, Verdict::Rejected, reason);
+                Step { change: self.search_on(snapshot), probe: Some(probe) }
+            }
+            Judgement::Accept(reason) => {
+                self.search.accept(&trial.candidate, self.home, snapshot.wall_s);
+                self.move_to(trial.candidate.setting);
+                let probe = trial.record(snapshot.wall_s, Verdict::Accepted, reason.clone());
+                self.phase = Phase::Adopting(trial);
+                Step { change: self.go_to(self.home, reason), probe: Some(probe) }
+            }
+        }
+    }
+
+    /// Whatever ends a trial before it is judged, or begins a leg of it anew.
+    fn interruption(&mut self, snapshot: &Snapshot) -> Option<Step> {
+        if snapshot.progress >= self.rules.freeze_after {
+            return Some(self.freeze(snapshot));
+        }
+        let now = snapshot.usable_cores;
+        let before = self.usable_cores.replace(now).unwrap_or(now);
+        if now != before {
+            return Some(self.other_cores(snapshot, before));
+        }
+        if snapshot.memory_used > MOST_MEMORY && matches!(self.phase, Phase::Trying(_) | Phase::Adopting(_)) {
+            return Some(self.abandon(snapshot, Reason::Memory { used: snapshot.memory_used, limit: MOST_MEMORY }));
+        }
+        match &snapshot.incident {
+            None => None,
+            Some(Incident::NotStarted(message)) => Some(self.give_up(snapshot, Reason::NotStarted(message.clone()))),
+            Some(Incident::Disturbed) => Some(self.disturbed(snapshot)),
+        }
+    }
+
+    /// The last change, if any: back home. What is being adopted has been judged, and stays.
+    fn freeze(&mut self, snapshot: &Snapshot) -> Step {
+        let is_judged = matches!(self.phase, Phase::Adopting(_));
+        let step = if is_judged { Step::default() } else { self.abandon(snapshot, Reason::Frozen) };
+        self.phase = Phase::Frozen;
+        step
+    }
+
+    /// All that was tried was tried on another machine. What was on trial when this one became smaller stays barred.
+    fn other_cores(&mut self, snapshot: &Snapshot, before: usize) -> Step {
+        let now = snapshot.usable_cores;
+        if now < before {
+            self.reopen();
+        }
+        let step = self.abandon(snapshot, Reason::Cores { before, now });
+        if now > before {
+            self.reopen();
+        }
+        step
+    }
+
+    fn disturbed(&mut self, snapshot: &Snapshot) -> Step {
+        if let Phase::Trying(trial) = &mut self.phase
+            && let Err(reason) = trial.disturb()
+        {
+            return self.abandon(snapshot, reason);
+        }
+        self.measure_anew()
+    }
+
+    /// Something went wrong: because of the setting that is tried or adopted, or at home, where nothing follows from it.
+    fn give_up(&mut self, snapshot: &Snapshot, reason: Reason) -> Step {
+        match self.phase {
+            Phase::Trying(_) | Phase::Adopting(_) => self.abandon(snapshot, reason),
+            Phase::Searching(_) | Phase::Locked | Phase::Frozen => self.measure_anew(),
+        }
+    }
+
+    /// Ends a trial that cannot be judged, or takes back what cannot be kept: the setting is barred and home restored. Without a trial, only
+    /// home is measured anew.
+    fn abandon(&mut self, snapshot: &Snapshot, reason: Reason) -> Step {
+        let trial = match std::mem::replace(&mut self.phase, Phase::Searching(None)) {
+            Phase::Trying(trial) | Phase::Adopting(trial) | Phase::Searching(Some(trial)) => trial,
+            phase @ (Phase::Searching(None) | Phase::Locked | Phase::Frozen) => {
+                self.phase = phase;
+                return self.measure_anew();
+            }
+        };
+        self.search.bar(&trial.candidate, None, snapshot.wall_s);
+        self.move_to(trial.home);
+        let probe = trial.record(snapshot.wall_s, Verdict::Abandoned, reason.clone());
+        Step { change: self.go_to(self.home, reason), probe: Some(probe) }
+    }
+
+    /// What was measured in the wanted setting counts no more.
+    fn measure_anew(&mut self) -> Step {
+        self.at_home.clear();
+        self.steady.settle_again();
+        Step::default()
+    }
+
+    /// The machine has changed: home is where a new search begins.
+    fn reopen(&mut self) {
+        self.search.reopen();
+        self.drift = DriftWatch::default();
+        if matches!(self.phase, Phase::Locked) {
+            self.phase = Phase::Searching(None);
+        }
+    }
+
+    /// Makes `setting` home, of which nothing is known yet.
+    fn move_to(&mut self, setting: Setting) {
+        self.home = setting;
+        self.at_home.clear();
+        self.drift = DriftWatch::default();
+    }
+
+    /// Wants `setting` from now on: a change, unless it is wanted already.
+    fn go_to(&mut self, setting: Setting, reason: Reason) -> Option<Change> {
+        let is_change = self.steady.wanted() != setting;
+        self.steady.go_to(setting);
+        is_change.then_some(Change { setting, reason })
+    }
+}

@@ -1,0 +1,99 @@
+//! Which side waits for the other, and which knobs that puts first.
+
+use super::ranges::Direction;
+use super::setting::Knob;
+use super::snapshot::Window;
+use super::statistics::median;
+
+/// At home, a side that waits for less of its time than this is busy.
+const WAITS_FROM: f64 = 0.2;
+/// At a neighbour, a side that waits for this share of its time was freed by the turn: a quarter more actors free them of a fifth at most.
+const FREED_FROM: f64 = 0.1;
+/// Cores of which this share computes are full: then each side's work keeps the other from its own.
+const FULL_FROM: f64 = 0.9;
+
+/// One side of the rate limiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Actors,
+    Learners,
+}
+
+impl Side {
+    /// The side that was freed of a part of its work at a neighbour.
+    pub(super) fn freed(at_neighbour: &[Window]) -> Option<Self> {
+        Self::waiting(at_neighbour, FREED_FROM)
+    }
+
+    fn waiting(windows: &[Window], least: f64) -> Option<Self> {
+        if middle(windows, |window| window.learners_wait) >= least {
+            Some(Self::Learners)
+        } else if middle(windows, |window| window.actors_wait) >= least {
+            Some(Self::Actors)
+        } else {
+            None
+        }
+    }
+}
+
+/// The ways to turn knobs, most promising first: those of the side that is waited for. What the other side does is no help unless it leaves
+/// cores to this one. Where both are busy, knobs take turns, and the one after `latest` is first.
+pub(super) fn promising_ways(at_home: &[Window], latest: Option<Knob>) -> Vec<(Knob, Direction)> {
+    let (first, then): (&[Knob], &[Knob]) = match Side::waiting(at_home, WAITS_FROM) {
+        Some(Side::Learners) => (&[Knob::Actors, Knob::Environments], &[Knob::BatchSize]),
+        Some(Side::Actors) => (&[Knob::BatchSize], &[Knob::Actors, Knob::Environments]),
+        None => (&in_turn(latest), &[]),
+    };
+    let are_cores_full = middle(at_home, |window| window.cores_used) >= FULL_FROM;
+    let groups = if are_cores_full { vec![first, then] } else { vec![first] };
+    let both_ways =
+        |knobs: &'_ [Knob]| Direction::BOTH.map(|direction| knobs.iter().map(|&knob| (knob, direction)).collect::<Vec<_>>()).concat();
+    groups.into_iter().flat_map(both_ways).collect()
+}
+
+fn in_turn(latest: Option<Knob>) -> [Knob; 3] {
+    let mut knobs = Knob::ALL;
+    while latest.is_some_and(|latest| latest != knobs[knobs.len() - 1]) {
+        knobs.rotate_left(1);
+    }
+    knobs
+}
+
+fn middle(windows: &[Window], share: impl Fn(&Window) -> f64) -> f64 {
+    median(windows.iter().map(share)).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ways(learners_wait: f64, actors_wait: f64, cores_used: f64, latest: Option<Knob>) -> Vec<(Knob, Direction)> {
+        let window = Window { env_steps_per_s: 1.0, trained_per_s: 1.0, cores_used, learners_wait, actors_wait };
+        promising_ways(&[window], latest)
+    }
+
+    fn knobs(ways: &[(Knob, Direction)]) -> Vec<Knob> {
+        ways.iter().map(|&(knob, _)| knob).collect()
+    }
+
+    #[test]
+    fn the_side_that_is_waited_for_is_turned_up_and_then_down() {
+        use {Direction::*, Knob::*};
+        assert_eq!(ways(0.3, 0.0, 0.5, None), [(Actors, Up), (Environments, Up), (Actors, Down), (Environments, Down)]);
+        assert_eq!(ways(0.0, 0.3, 0.5, None), [(BatchSize, Up), (BatchSize, Down)]);
+    }
+
+    #[test]
+    fn where_the_cores_are_full_the_other_side_comes_after() {
+        use Knob::*;
+        assert_eq!(knobs(&ways(0.0, 0.3, 1.0, None)), [BatchSize, BatchSize, Actors, Environments, Actors, Environments]);
+    }
+
+    #[test]
+    fn where_nobody_waits_all_knobs_take_turns() {
+        use Knob::*;
+        assert_eq!(knobs(&ways(0.1, 0.1, 0.5, None))[..3], [Actors, Environments, BatchSize]);
+        assert_eq!(knobs(&ways(0.1, 0.1, 0.5, Some(Actors)))[..3], [Environments, BatchSize, Actors]);
+        assert_eq!(knobs(&ways(0.1, 0.1, 0.5, Some(BatchSize)))[..3], [Actors, Environments, BatchSize]);
+    }
+}

@@ -1,0 +1,173 @@
+//! What a run is spared: circles, probes without end, probes late in it; and what brings the search back.
+
+use std::collections::BTreeSet;
+
+use shoal::adaptation::{Knob, Probe, Range, Ranges, Reason, Setting, Verdict, Window};
+
+use super::grid::Grid;
+use super::run::Run;
+use super::shapes::{self, Shape, Start};
+use super::{GOOD, LONGEST_SEARCH_WINDOWS, MUST_FIND, SEARCHES};
+
+/// Searches of every shape, where every shape is looked at.
+const FEWER_SEARCHES: u64 = 10;
+/// Share of the time that probes may take after the first search.
+const MOST_PROBING: f64 = 0.1;
+/// For so long a knob does not return to a value.
+const REST_S: f64 = 60.0;
+/// Windows within which a search that may take a tenth of the time has to end.
+const LONGEST_LATER_SEARCH_WINDOWS: usize = 40_000;
+
+fn locked(shape: &Shape, seed: u64) -> Run {
+    let mut run = Run::new(shape.machine, shape.rules(), shape.start(Start::Auto), seed);
+    assert!(run.until_locked(LONGEST_SEARCH_WINDOWS), "{}: seed {seed} still searches", shape.name());
+    run
+}
+
+#[test]
+fn no_setting_that_was_left_is_returned_to() {
+    for shape in shapes::all() {
+        for seed in 0..FEWER_SEARCHES {
+            for start in [Start::Auto, Start::Lowest] {
+                let mut run = Run::new(shape.machine, shape.rules(), shape.start(start), seed);
+                run.windows(1_000);
+                let mut left = BTreeSet::new();
+                for probe in run.accepted() {
+                    left.insert(probe.from);
+                    assert!(!left.contains(&probe.to), "{}: seed {seed} returns to {:?}", shape.name(), probe.to);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_knob_rests_for_a_minute_before_it_returns_to_a_value() {
+    for shape in shapes::all() {
+        let run = locked(&shape, 0);
+        let begins = run.changes.iter().filter(|(_, change)| change.reason == Reason::Trying { round: 1 }).map(|(wall_s, _)| *wall_s);
+        let probes: Vec<(f64, &Probe)> = begins.zip(&run.probes).collect();
+        for (index, (_, probe)) in probes.iter().enumerate() {
+            let left = if probe.verdict == Verdict::Accepted { probe.from } else { probe.to };
+            for (began_s, later) in &probes[index + 1..] {
+                let returns = |knob: &Knob| later.knobs.contains(knob) && later.to.value(*knob) == left.value(*knob);
+                let is_rested = began_s - probe.wall_s >= REST_S;
+                assert!(is_rested || !probe.knobs.iter().any(returns), "{}: {probe:?}, then {later:?}", shape.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_search_that_is_over_stays_over_while_the_machine_stays_the_same() {
+    for shape in shapes::all() {
+        for seed in 0..FEWER_SEARCHES {
+            let mut run = locked(&shape, seed);
+            let changes = run.changes.len();
+            run.windows(1_000);
+            assert!(run.tuner.is_locked() && run.changes.len() == changes, "{}: seed {seed}", shape.name());
+        }
+    }
+}
+
+#[test]
+fn a_search_goes_on_when_the_run_may_use_other_cores_and_finds_what_is_best_there() {
+    finds_again(computing(8), 1, |shape| shape.machine.cores = 4);
+    finds_again(computing(4), 1, |shape| shape.machine.cores = 8);
+}
+
+#[test]
+fn a_search_goes_on_when_the_machine_drifts_and_finds_what_is_best_there() {
+    let becomes_cheap = |shape: &mut Shape| shape.machine.environment_s = 5e-6;
+    finds_again(computing(4), 60, becomes_cheap);
+    finds_again(computing(8), 60, becomes_cheap);
+}
+
+/// The rate-limited run with environments that compute, on a machine with so many cores.
+fn computing(cores: usize) -> Shape {
+    let is_it =
+        |shape: &Shape| shape.machine.cores == cores && shape.machine.environment_s == 1e-3 && shape.machine.samples_per_insert.is_some();
+    shapes::all().into_iter().find(is_it).expect("there is such a shape")
+}
+
+/// Searches, changes the machine, and searches again, which has to begin within some windows.
+fn finds_again(shape: Shape, begins_within_windows: usize, change: impl Fn(&mut Shape)) {
+    let mut changed = shape;
+    change(&mut changed);
+    let grid = Grid::new(changed.machine, shape.ranges(), shape.objective());
+    let mut good = 0;
+    for seed in 0..SEARCHES {
+        let mut run = locked(&shape, seed);
+        run.windows(60);
+        run.machine = changed.machine;
+        assert!(run.until(begins_within_windows, |run| !run.tuner.is_locked()), "{}: seed {seed} does not see it", shape.name());
+        assert!(run.until_locked(LONGEST_LATER_SEARCH_WINDOWS), "{}: seed {seed} still searches", shape.name());
+        good += usize::from(grid.share_of_best(run.tuner.home()) >= GOOD);
+    }
+    assert!(good >= MUST_FIND, "{}: {good} of {SEARCHES} as fast as the best after the change", shape.name());
+}
+
+#[test]
+fn after_the_first_search_probes_take_a_tenth_of_the_time_at_any_moment() {
+    for shape in shapes::all() {
+        let mut run = locked(&shape, 0);
+        let locked_s = run.wall_s;
+        run.windows(100);
+        run.machine.cores *= 2;
+        run.windows(3_000);
+        let later: Vec<f64> = run.probing_windows.iter().copied().filter(|&wall_s| wall_s > locked_s).collect();
+        assert!(!later.is_empty(), "{}: nothing was tried again", shape.name());
+        for (index, wall_s) in later.iter().enumerate() {
+            let (probed_s, passed_s) = (index as f64 + 1.0, wall_s - locked_s);
+            assert!(probed_s <= MOST_PROBING * passed_s, "{}: {probed_s} of {passed_s} s", shape.name());
+        }
+    }
+}
+
+#[test]
+fn nothing_is_tried_late_in_a_run() {
+    for shape in shapes::all() {
+        // The middle of a search, at different places of a probe.
+        for freeze_s in 100..130 {
+            let mut run = Run::new(shape.machine, shape.rules(), shape.start(Start::Lowest), 0);
+            run.progress_per_window = shape.rules().freeze_after / f64::from(freeze_s);
+            run.windows(1_000);
+            assert!(run.changes.iter().all(|(wall_s, _)| *wall_s <= f64::from(freeze_s)), "{}: frozen at {freeze_s} s", shape.name());
+            assert!(run.in_force == run.tuner.home(), "{}: frozen away from home", shape.name());
+            let changes_at_home = run.changes.iter().filter(|(_, change)| change.reason == Reason::Frozen);
+            assert!(changes_at_home.count() <= 1);
+        }
+    }
+}
+
+#[test]
+fn fixed_knobs_stay_and_with_all_of_them_fixed_nothing_is_tried() {
+    let shape = shapes::all()[0];
+    let start = shape.start(Start::Lowest);
+    let mut rules = shape.rules();
+    rules.ranges.batch_size = Range::fixed(start.batch_size);
+    let mut run = Run::new(shape.machine, rules, start, 0);
+    assert!(run.until_locked(LONGEST_SEARCH_WINDOWS) && !run.changes.is_empty());
+    assert!(run.changes.iter().all(|(_, change)| change.setting.batch_size == start.batch_size));
+
+    let Setting { actors, environments, batch_size } = start;
+    rules.ranges = Ranges { actors: Range::fixed(actors), environments: Range::fixed(environments), batch_size: Range::fixed(batch_size) };
+    let mut run = Run::new(shape.machine, rules, start, 0);
+    assert!(run.until_locked(10));
+    assert!(run.changes.is_empty());
+}
+
+#[test]
+fn a_machine_that_becomes_faster_during_a_probe_is_not_taken_for_a_better_setting() {
+    let shape = shapes::all()[0];
+    let rate = |rate: f64| Window { env_steps_per_s: rate, trained_per_s: rate, cores_used: 0.5, learners_wait: 0.0, actors_wait: 0.0 };
+    for faster_from in 1..60 {
+        let mut run = Run::new(shape.machine, shape.rules(), shape.start(Start::Auto), 0);
+        for window in 0..200 {
+            // Whatever the setting is. The scatter is small, so that nothing is for chance.
+            let scatter = 1.0 + 0.01 * f64::from(window % 3);
+            run.window_of(rate(scatter * if window < faster_from { 100.0 } else { 150.0 }), None);
+        }
+        assert!(run.accepted().next().is_none(), "faster from window {faster_from}: {:?}", run.accepted().next());
+    }
+}

@@ -1,0 +1,136 @@
+//! A run on the machine on paper: a driver that does what the tuner says, and measures with noise.
+
+use rand::SeedableRng;
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use shoal::adaptation::{Change, Incident, Probe, Reason, Rules, Setting, Snapshot, Tuner, Verdict, Window};
+
+use super::machine::Machine;
+
+/// Standard deviation of a rate in a window, as a share of it.
+const NOISE: f64 = 0.1;
+/// Standard deviation of a share in a window.
+const SHARE_NOISE: f64 = 0.03;
+/// What a run does in the first window after a change, compared with later ones.
+const UNSETTLED: f64 = 0.5;
+/// Windows of a leg of a probe.
+const LEG_WINDOWS: u32 = 5;
+
+/// A run with its tuner, window by window.
+pub(crate) struct Run {
+    pub(crate) machine: Machine,
+    pub(crate) tuner: Tuner,
+    pub(crate) in_force: Setting,
+    pub(crate) wall_s: f64,
+    /// Share of its steps that the run takes in a window.
+    pub(crate) progress_per_window: f64,
+    pub(crate) memory_used: fn(Setting) -> f64,
+    /// Changes that were made, with the time.
+    pub(crate) changes: Vec<(f64, Change)>,
+    pub(crate) probes: Vec<Probe>,
+    /// Windows spent in rounds of probes: away from home, and at home to compare.
+    pub(crate) probing_windows: Vec<f64>,
+    /// When the round under way ends.
+    round_ends_s: f64,
+    round_home_windows: u32,
+    has_just_changed: bool,
+    noise: Xoshiro256PlusPlus,
+}
+
+impl Run {
+    pub(crate) fn new(machine: Machine, rules: Rules, start: Setting, seed: u64) -> Self {
+        Self {
+            machine,
+            tuner: Tuner::new(rules, start).expect("the rules of a test can be kept"),
+            in_force: start,
+            wall_s: 0.0,
+            progress_per_window: 0.0,
+            memory_used: |_| 0.5,
+            changes: Vec::new(),
+            probes: Vec::new(),
+            probing_windows: Vec::new(),
+            round_ends_s: 0.0,
+            round_home_windows: rules.settling_windows + LEG_WINDOWS,
+            has_just_changed: true,
+            noise: Xoshiro256PlusPlus::seed_from_u64(seed),
+        }
+    }
+
+    /// One window.
+    pub(crate) fn window(&mut self) {
+        self.window_with(None);
+    }
+
+    /// One window in which something happens.
+    pub(crate) fn window_with(&mut self, incident: Option<Incident>) {
+        let window = self.measure();
+        self.window_of(window, incident);
+    }
+
+    /// One window in which the run did this.
+    pub(crate) fn window_of(&mut self, window: Window, incident: Option<Incident>) {
+        self.wall_s += 1.0;
+        if self.wall_s <= self.round_ends_s {
+            self.probing_windows.push(self.wall_s);
+        }
+        let snapshot = Snapshot {
+            wall_s: self.wall_s,
+            progress: self.progress_per_window * self.wall_s,
+            window,
+            in_force: self.in_force,
+            usable_cores: self.machine.cores,
+            memory_used: (self.memory_used)(self.in_force),
+            incident,
+        };
+        let step = self.tuner.step(&snapshot);
+        self.has_just_changed = step.change.is_some();
+        self.probes.extend(step.probe);
+        if let Some(change) = step.change {
+            self.round_ends_s = match change.reason {
+                Reason::Trying { .. } => f64::INFINITY,
+                Reason::Comparing => self.wall_s + f64::from(self.round_home_windows),
+                _ => self.wall_s,
+            };
+            self.in_force = change.setting;
+            self.changes.push((self.wall_s, change));
+        }
+    }
+
+    pub(crate) fn windows(&mut self, count: usize) {
+        (0..count).for_each(|_| self.window());
+    }
+
+    /// Goes on until `is_over`; `false` if that takes more than `most` windows.
+    pub(crate) fn until(&mut self, most: usize, is_over: impl Fn(&Self) -> bool) -> bool {
+        (0..most).any(|_| {
+            self.window();
+            is_over(self)
+        })
+    }
+
+    /// Goes on until the search is over; `false` if that takes more than `most` windows.
+    pub(crate) fn until_locked(&mut self, most: usize) -> bool {
+        self.until(most, |run| run.tuner.is_locked())
+    }
+
+    /// Goes on until a setting is tried.
+    pub(crate) fn until_away(&mut self) {
+        assert!(self.until(1_000, |run| run.in_force != run.tuner.home()), "nothing is tried");
+    }
+
+    /// What was accepted, with the time.
+    pub(crate) fn accepted(&self) -> impl Iterator<Item = &Probe> {
+        self.probes.iter().filter(|probe| probe.verdict == Verdict::Accepted)
+    }
+
+    fn measure(&mut self) -> Window {
+        let exact = self.machine.window(self.in_force);
+        let settled = if self.has_just_changed { UNSETTLED } else { 1.0 };
+        let mut noise = |deviation: f64| deviation * Distribution::<f64>::sample(&StandardNormal, &mut self.noise);
+        let mut rate = |exact: f64| exact * settled * (1.0 + noise(NOISE)).max(0.0);
+        let (env_steps_per_s, trained_per_s) = (rate(exact.env_steps_per_s), rate(exact.trained_per_s));
+        let mut share = |exact: f64| (exact + noise(SHARE_NOISE)).clamp(0.0, 1.0);
+        let (cores_used, learners_wait, actors_wait) = (share(exact.cores_used), share(exact.learners_wait), share(exact.actors_wait));
+        Window { env_steps_per_s, trained_per_s, cores_used, learners_wait, actors_wait }
+    }
+}
