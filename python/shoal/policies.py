@@ -202,7 +202,9 @@ def _torch():
     try:
         import torch
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("a policy for PyTorch or ONNX needs PyTorch: pip install torch", name="torch") from error
+        raise ModuleNotFoundError(
+            "a policy for PyTorch or ONNX needs PyTorch: pip install torch", name="torch"
+        ) from error
     return torch
 
 

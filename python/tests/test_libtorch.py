@@ -4,8 +4,9 @@ import subprocess
 import sys
 
 import pytest
-from shoal import _libtorch
 from test_command import folder, run  # noqa: F401
+
+from shoal import _libtorch
 
 WITH_LIBTORCH = ("--set", "network.engine=torch")
 
@@ -16,7 +17,9 @@ def install(place, version):
     (place / "torch/__init__.py").touch()
     (place / "torch/lib/libc10.so").write_text("no library")
     (place / f"torch-{version}.dist-info").mkdir()
-    (place / f"torch-{version}.dist-info/METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
+    (place / f"torch-{version}.dist-info/METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n"
+    )
 
 
 def refusal(place, expected="2.13"):
@@ -58,8 +61,9 @@ def is_there():
 def test_a_run_that_asks_for_an_engine_that_is_not_there_is_told_so_before_it_begins(folder, asked):  # noqa: F811
     done = run("train", "cartpole_dqn", "--set", asked)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
-    assert "set network.engine and learner.device to `cpu`" in done.stderr
+    preset, error = done.stderr.splitlines()
+    assert preset.startswith("preset ") and error.startswith("error: "), done.stderr
+    assert "set network.engine and learner.device to `cpu`" in error
     assert not (folder / "runs").exists()
 
 

@@ -78,7 +78,10 @@ class Terminal:
         return result.returncode == 0
 
     def resume(self, words):
-        assert "stopped " in self.succeed(self.folder, ["resume", *words, *settings(SHORT)]).stderr
+        # The run has had its short life, and one that has ended goes on for longer alone.
+        steps = json.loads((self.folder / words[0] / "metrics.jsonl").read_text().splitlines()[-1])["env_steps"]
+        longer = settings({**SHORT, "run.stop_env_steps": steps + 500})
+        assert "stopped " in self.succeed(self.folder, ["resume", *words, *longer]).stderr
 
     def presets(self, words):
         assert "cartpole_dqn" in self.succeed(self.folder, ["presets", *words]).stdout
