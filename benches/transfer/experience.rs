@@ -1,0 +1,232 @@
+//! Experience: an actor stages rows and flushes them once the rate limiter lets it, and a learner that waits for them draws as many.
+
+use std::cell::RefCell;
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+use shoal::environments::{EnvironmentSpec, ObservationSpace, registry};
+use shoal::experience::fragment::FragmentShape;
+use shoal::experience::transition::{self, OBSERVATION};
+use shoal::replay::{Batch, FRESH, Field, RateLimiter, Replay, Schema, StagingArea, Target};
+use shoal::segment::processes::{ProcessSlot, Role};
+use shoal::segment::{Description, Layout, LayoutParameters, Region, Segment};
+use shoal::sync::Ordering;
+
+use crate::measure::{Path, Pause, Receiver, Sender};
+
+const FRAME_BYTES: usize = 42 * 42;
+const STACK: usize = 4;
+const ACTS: usize = 0;
+const LEARNS: usize = 1;
+/// Messages that an actor may be ahead.
+const BAND_MESSAGES: f64 = 8.0;
+
+/// What rows are, and how many travel together.
+#[derive(Clone)]
+pub(crate) struct Shape {
+    schema: Schema,
+    /// Rows of one flush.
+    pub(crate) rows: usize,
+    capacity: usize,
+    /// Whether each row is taken once, in order, rather than drawn at random.
+    takes_once: bool,
+}
+
+impl Shape {
+    pub(crate) fn cart_pole() -> Self {
+        Self { schema: transition::discrete(&ObservationSpace::unbounded(4)), rows: 64, capacity: 1 << 17, takes_once: false }
+    }
+
+    /// Of the presets, whose actors flush every row.
+    pub(crate) fn half_cheetah() -> Self {
+        Self { schema: transition::continuous(&ObservationSpace::unbounded(17), 6), rows: 1, capacity: 1 << 17, takes_once: false }
+    }
+
+    /// Transitions that show four frames each, of which one is new.
+    pub(crate) fn frames() -> Self {
+        Self { schema: transition::discrete(&observation_of_frames()), rows: 64, capacity: 1 << 14, takes_once: false }
+    }
+
+    /// Fifty steps in one row.
+    pub(crate) fn fragment() -> Self {
+        let environment =
+            EnvironmentSpec { observation: observation_of_frames(), ..registry::spec("CartPole-v1").expect("a native environment") };
+        Self { schema: FragmentShape::new(50, &environment).schema(), rows: 1, capacity: 256, takes_once: true }
+    }
+
+    /// What the writer hands over: each frame once.
+    pub(crate) fn message_bytes(&self) -> usize {
+        self.rows * (8 * self.schema.words() + if self.has_frames() { FRAME_BYTES } else { 0 })
+    }
+
+    fn has_frames(&self) -> bool {
+        self.schema.frame_bytes() > 0
+    }
+
+    /// In lock-step a row is drawn for each that is inserted; beyond that the actor may be ahead, and the learner never.
+    fn limiter(&self, min_size: u64) -> RateLimiter {
+        let error_band = BAND_MESSAGES * self.rows as f64;
+        RateLimiter { min_size, samples_per_insert: Some(1.0), takes_once: self.takes_once, error_band }
+    }
+}
+
+fn observation_of_frames() -> ObservationSpace {
+    ObservationSpace { stack: STACK, ..ObservationSpace::bytes(&[STACK, 42, 42]) }
+}
+
+/// A replay with an actor and a learner. One of transitions is full.
+pub(crate) struct Experience {
+    shape: Shape,
+    segment: Segment,
+    stack: RefCell<Vec<Target>>,
+}
+
+impl Experience {
+    pub(crate) fn new(shape: &Shape) -> Self {
+        let parameters = LayoutParameters {
+            processes: 2,
+            stagers: 2,
+            staged_transitions: shape.rows,
+            frames: if shape.has_frames() { shape.capacity + shape.capacity / 16 } else { 0 },
+            frame_bytes: shape.schema.frame_bytes(),
+            ..LayoutParameters::of_rows(shape.schema.words(), shape.capacity)
+        };
+        let layout = Layout::new(parameters).expect("sizes within their limits");
+        let segment = Segment::create(layout, &Description::default(), false).expect("room in /dev/shm");
+        let experience = Self { shape: shape.clone(), segment, stack: RefCell::default() };
+        if !shape.takes_once {
+            let mut actor = experience.actor();
+            for _ in 0..shape.capacity / shape.rows {
+                actor.stage();
+                actor.replay.flush(actor.area);
+            }
+        }
+        experience
+    }
+
+    /// The limit from which on samples are called for by what is inserted from now on.
+    fn rows_before(&self) -> u64 {
+        if self.shape.takes_once { 0 } else { self.shape.capacity as u64 + 1 }
+    }
+
+    fn actor(&self) -> Actor<'_> {
+        let process = enter(&self.segment, Role::Actor, ACTS);
+        Actor {
+            path: self,
+            process,
+            replay: Replay::new(&self.segment, self.shape.schema.clone(), process),
+            area: StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), ACTS),
+            content: vec![7; self.shape.schema.fields().iter().map(Field::size_bytes).fold(FRAME_BYTES, usize::max)],
+        }
+    }
+}
+
+/// Take a slot of the process table for this process. Whoever had it before has ended, or is this process.
+pub(crate) fn enter(segment: &Segment, role: Role, slot: usize) -> ProcessSlot<'_> {
+    let entry = segment.processes().slot(slot);
+    entry.release();
+    assert!(entry.reserve(role, 0).is_some_and(|generation| entry.occupy(std::process::id(), generation)));
+    entry
+}
+
+impl Path for Experience {
+    fn sender(&self) -> Box<dyn Sender + '_> {
+        Box::new(self.actor())
+    }
+
+    fn receiver(&self) -> Box<dyn Receiver + '_> {
+        let process = enter(&self.segment, Role::Learner, LEARNS);
+        Box::new(Learner {
+            path: self,
+            replay: Replay::new(&self.segment, self.shape.schema.clone(), process),
+            // The band is the actor's alone here: a learner that is ahead would find rows that came before.
+            limiter: RateLimiter { error_band: 0.0, ..self.shape.limiter(self.rows_before()) },
+            batch: Batch::new(&self.shape.schema, self.shape.rows),
+            random: Pcg64Mcg::seed_from_u64(1),
+        })
+    }
+}
+
+struct Actor<'a> {
+    path: &'a Experience,
+    process: ProcessSlot<'a>,
+    replay: Replay<'a>,
+    area: StagingArea<'a>,
+    content: Vec<u8>,
+}
+
+impl Actor<'_> {
+    fn stage(&mut self) {
+        let shape = &self.path.shape;
+        let mut stack = self.path.stack.borrow_mut();
+        while !self.area.is_full() {
+            if shape.has_frames() {
+                let newest = self.replay.write_frame(&self.content[..FRAME_BYTES]);
+                stack.resize(STACK + 1, newest);
+                stack.rotate_left(1);
+                stack[STACK] = newest;
+            }
+            let mut writer = self.area.write(&shape.schema);
+            for (index, field) in shape.schema.fields().iter().enumerate() {
+                match field.stack {
+                    0 => writer.bytes(index, &self.content[..field.size_bytes()]),
+                    _ if index == OBSERVATION => writer.frames(index, &stack[..STACK]),
+                    _ => writer.frames(index, &stack[1..]),
+                };
+            }
+            writer.commit(shape.takes_once.then_some(FRESH));
+        }
+    }
+}
+
+impl Sender for Actor<'_> {
+    fn send(&mut self, _number: u64) {
+        let mut turn = self.path.shape.limiter(self.path.rows_before()).turn(&self.path.segment, self.process);
+        self.stage();
+        turn.wait(|| true);
+        self.replay.flush(self.area);
+    }
+}
+
+struct Learner<'a> {
+    path: &'a Experience,
+    replay: Replay<'a>,
+    limiter: RateLimiter,
+    batch: Batch,
+    random: Pcg64Mcg,
+}
+
+impl Learner<'_> {
+    fn may_sample(&self) -> bool {
+        let control = self.path.segment.control();
+        let [inserted, sampled] = [control.inserted(), control.sampled()].map(|word| word.load(Ordering::Relaxed));
+        self.limiter.may_sample(inserted, sampled, self.path.shape.rows as u64)
+    }
+}
+
+impl Receiver for Learner<'_> {
+    fn look(&mut self) -> usize {
+        if self.path.shape.takes_once {
+            return usize::from(self.replay.fresh() > 0 && self.replay.take(&mut self.batch, 0));
+        }
+        if !self.may_sample() {
+            return 0;
+        }
+        self.replay.sample(&mut self.batch, 0.4, &mut self.random).expect("a batch");
+        1
+    }
+
+    fn wait(&mut self, _pause: &mut Pause) {
+        // Both look once more, sleep until somebody has inserted or two milliseconds have passed, and come back.
+        let mut looks = 0;
+        let mut once = || {
+            looks += 1;
+            looks == 1
+        };
+        if self.path.shape.takes_once {
+            self.replay.wait_for_fresh(1, &mut once);
+        } else {
+            self.limiter.wait_to_sample(self.path.segment.control(), self.path.shape.rows as u64, once);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Two processes and what lies between them: how long a message takes, and how many come through.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+use shoal::segment::control::RunState;
+use shoal::segment::{Description, Layout, LayoutParameters, Region, Segment, system};
+use shoal::sync::{AtomicU64, Ordering, monotonic_ns, spin_loop};
+
+/// Most messages of one measurement, and the fewest, however long they take.
+const MOST_MESSAGES: usize = 4_000;
+const FEWEST_MESSAGES: usize = 40;
+/// Messages at the beginning that are not counted: pages and caches are cold.
+const WARM_UP: usize = 8;
+/// From the moment at which a message has been seen to the next one, so that a reader that sleeps is asleep by then.
+const GAP_NS: u64 = 30_000;
+/// Looks of a process that waits before it offers its core to others, as a learner does.
+const SPINS: u32 = 64;
+
+/// The end of a way that hands messages over.
+pub(crate) trait Sender {
+    /// Hand over the next message, which is number `number`; the first is 1.
+    fn send(&mut self, number: u64);
+
+    /// What has to come after it, beside the time that is taken.
+    fn settle(&mut self, _number: u64) {}
+}
+
+/// The end that gets them.
+pub(crate) trait Receiver {
+    /// Look once: how many messages have come since the last look. They have been copied whole then.
+    fn look(&mut self) -> usize;
+
+    /// What has to come after messages were found, beside the time that is taken.
+    fn settle(&mut self) {}
+
+    /// Wait for a moment, as whoever reads this way in a run does. The default looks again at once.
+    fn wait(&mut self, pause: &mut Pause) {
+        pause.briefly();
+    }
+}
+
+/// A way from one process to another, which nobody has used before.
+pub(crate) trait Path {
+    /// Called in the process that writes.
+    fn sender(&self) -> Box<dyn Sender + '_>;
+
+    /// Called in the process that reads.
+    fn receiver(&self) -> Box<dyn Receiver + '_>;
+}
+
+/// The pause between two looks.
+#[derive(Default)]
+pub(crate) struct Pause(u32);
+
+impl Pause {
+    /// Next to none; now and then the core is offered to others, who may be those that are waited for.
+    pub(crate) fn briefly(&mut self) {
+        self.0 += 1;
+        if self.0.is_multiple_of(SPINS) { std::thread::yield_now() } else { spin_loop() }
+    }
+}
+
+/// How long one measurement may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Effort {
+    pub(crate) one_by_one: Duration,
+    pub(crate) streamed: Duration,
+}
+
+/// Nanoseconds of every message that was sent once the one before had been seen.
+#[derive(Default)]
+pub(crate) struct Times {
+    /// From before the writer's call to after the reader's.
+    pub(crate) seen_ns: Vec<u64>,
+    /// The writer's call.
+    pub(crate) sent_ns: Vec<u64>,
+    /// The reader's call that found it.
+    pub(crate) copied_ns: Vec<u64>,
+}
+
+/// Where the two processes of a measurement meet, beside the way that is measured.
+pub(crate) struct Desk(Segment);
+
+impl Desk {
+    /// Two numbers for each message lie in the store, which holds no rows.
+    pub(crate) fn new() -> Self {
+        let layout = Layout::new(LayoutParameters::of_rows(7, MOST_MESSAGES)).expect("small");
+        Self(Segment::create(layout, &Description::default(), false).expect("room in /dev/shm"))
+    }
+
+    /// Messages that have been seen, and one: 0 until the reader is there.
+    fn seen(&self) -> &AtomicU64 {
+        self.0.control().sampled()
+    }
+
+    fn moments(&self, message: usize) -> &[AtomicU64] {
+        &self.0.words(Region::Store)[8 * (message % MOST_MESSAGES)..][..2]
+    }
+
+    /// Start the process that reads, and wait until it is there.
+    fn start(&self, path: &dyn Path) -> Pid {
+        self.seen().store(0, Ordering::SeqCst);
+        self.0.control().set_run_state(RunState::Running);
+        let reader = system::fork_child(|| {
+            self.read(&mut *path.receiver());
+            0
+        });
+        self.wait_until_seen(0);
+        reader.expect("fork")
+    }
+
+    fn read(&self, receiver: &mut dyn Receiver) {
+        let mut pause = Pause::default();
+        let mut seen = 0;
+        self.seen().store(1, Ordering::Release);
+        while self.0.control().run_state() == RunState::Running {
+            let begun_ns = monotonic_ns();
+            let found = receiver.look();
+            if found == 0 {
+                receiver.wait(&mut pause);
+                continue;
+            }
+            let moments = self.moments(seen);
+            moments[0].store(begun_ns, Ordering::Relaxed);
+            moments[1].store(monotonic_ns(), Ordering::Relaxed);
+            receiver.settle();
+            seen += found;
+            // Release: whoever sees the message seen finds when.
+            self.seen().store(1 + seen as u64, Ordering::Release);
+        }
+    }
+
+    fn wait_until_seen(&self, messages: u64) {
+        let mut pause = Pause::default();
+        while self.seen().load(Ordering::Acquire) < 1 + messages {
+            pause.briefly();
+        }
+    }
+
+    fn end(&self, reader: Pid) {
+        self.0.control().set_run_state(RunState::Stopping);
+        assert!(matches!(waitpid(reader, None), Ok(WaitStatus::Exited(_, 0))), "the reader failed");
+    }
+
+    /// Send messages one after the other, each once the one before has been seen; what they took is added to `times`.
+    pub(crate) fn one_by_one(&self, path: &dyn Path, effort: Effort, times: &mut Times) {
+        let reader = self.start(path);
+        {
+            let mut sender = path.sender();
+            let start = Instant::now();
+            for message in 0..MOST_MESSAGES {
+                let number = 1 + message as u64;
+                let begun_ns = monotonic_ns();
+                sender.send(number);
+                let sent_ns = monotonic_ns();
+                sender.settle(number);
+                self.wait_until_seen(number);
+                let [looked_ns, seen_ns] = [0, 1].map(|index| self.moments(message)[index].load(Ordering::Relaxed));
+                if message >= WARM_UP {
+                    times.sent_ns.push(sent_ns - begun_ns);
+                    times.copied_ns.push(seen_ns - looked_ns);
+                    times.seen_ns.push(seen_ns - begun_ns);
+                }
+                if message >= WARM_UP + FEWEST_MESSAGES && start.elapsed() > effort.one_by_one {
+                    break;
+                }
+                let next_ns = monotonic_ns() + GAP_NS;
+                while monotonic_ns() < next_ns {
+                    spin_loop();
+                }
+            }
+        }
+        self.end(reader);
+    }
+
+    /// Send messages without waiting for more than the way itself makes the writer wait for: how many were sent in a second, and
+    /// how many the reader got whole.
+    pub(crate) fn streamed(&self, path: &dyn Path, effort: Effort) -> [f64; 2] {
+        let reader = self.start(path);
+        let (counts, elapsed) = {
+            let mut sender = path.sender();
+            let start = Instant::now();
+            let mut number = 0;
+            while start.elapsed() < effort.streamed {
+                number += 1;
+                sender.send(number);
+                sender.settle(number);
+            }
+            ([number, self.seen().load(Ordering::Acquire) - 1], start.elapsed())
+        };
+        self.end(reader);
+        counts.map(|count| count as f64 / elapsed.as_secs_f64())
+    }
+}
