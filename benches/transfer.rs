@@ -204,5 +204,6 @@ fn main() {
     let (desk, rows, before) = (Desk::new(), rows(), load());
     let measured: Vec<[Found; 3]> = rows.iter().map(|row| measure(&desk, row, Effort { one_by_one, streamed }, rounds)).collect();
     print(&rows, &measured);
-    println!("\nLoad before {before}, after {}.", load());
+    let cores = if desk.has_two_cores() { "a core each" } else { "one core for both, so these are figures of a scheduler" };
+    println!("\nWriter and reader: {cores}. Load before {before}, after {}.", load());
 }

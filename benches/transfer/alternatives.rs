@@ -1,6 +1,7 @@
 //! The same bytes another way: through an anonymous pipe, and through a file in memory that is written whole and renamed.
 
 use std::fs::{self, File};
+use std::hint::spin_loop;
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::fs::inotify;
 use tempfile::TempDir;
 
-use crate::measure::{Path, Pause, Receiver, Sender};
+use crate::measure::{Path, Receiver, Sender};
 
 /// Longest sleep of a reader, so that it finds out that the measurement is over.
 const PATIENCE_MS: u8 = 2;
@@ -86,11 +87,11 @@ impl Receiver for PipeReceiver<'_> {
         usize::from(is_whole)
     }
 
-    fn wait(&mut self, pause: &mut Pause) {
+    fn wait(&mut self) {
         if self.sleeps {
             sleep_until_readable(self.reader);
         } else {
-            pause.briefly();
+            spin_loop();
         }
     }
 }
@@ -162,14 +163,14 @@ impl Receiver for FileReceiver {
         self.newest.copy_from_slice(number);
         1
     }
-    fn wait(&mut self, pause: &mut Pause) {
+    fn wait(&mut self) {
         match &mut self.watch {
             Some(watch) => {
                 sleep_until_readable(watch);
                 // What it says is known: there is but one file.
                 let _ = watch.read(&mut [0; 4096]);
             }
-            None => pause.briefly(),
+            None => spin_loop(),
         }
     }
 }

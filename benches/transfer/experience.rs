@@ -12,7 +12,7 @@ use shoal::segment::processes::{ProcessSlot, Role};
 use shoal::segment::{Description, Layout, LayoutParameters, Region, Segment};
 use shoal::sync::Ordering;
 
-use crate::measure::{Path, Pause, Receiver, Sender};
+use crate::measure::{Path, Receiver, Sender};
 
 const FRAME_BYTES: usize = 42 * 42;
 const STACK: usize = 4;
@@ -216,7 +216,7 @@ impl Receiver for Learner<'_> {
         1
     }
 
-    fn wait(&mut self, _pause: &mut Pause) {
+    fn wait(&mut self) {
         // Both look once more, sleep until somebody has inserted or two milliseconds have passed, and come back.
         let mut looks = 0;
         let mut once = || {

@@ -1,12 +1,14 @@
 //! Gradients: two learners, of which one has arrived and waits for the share of the other.
 
+use std::hint::spin_loop;
+
 use shoal::metrics::{Metric, Share};
 use shoal::segment::gradients::GradientExchange;
 use shoal::segment::membership::View;
 use shoal::segment::{LayoutParameters, Segment};
 
 use crate::boards::{segment, sizes};
-use crate::measure::{Path, Pause, Receiver, Sender};
+use crate::measure::{Path, Receiver, Sender};
 
 const METRICS: &[Metric] = &[Metric::mean("loss")];
 const BOTH: View = View { epoch: 1, members: 0b11, leader: Some(0) };
@@ -76,9 +78,8 @@ impl Sender for Learner<'_> {
 
     /// The writer is a learner too, and no round ahead of the other.
     fn settle(&mut self, _number: u64) {
-        let mut pause = Pause::default();
         while !self.exchange.all_arrived(BOTH, self.round) {
-            pause.briefly();
+            spin_loop();
         }
         self.add_up();
     }

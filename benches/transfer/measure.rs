@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use shoal::segment::control::RunState;
@@ -15,8 +16,6 @@ const FEWEST_MESSAGES: usize = 40;
 const WARM_UP: usize = 8;
 /// From the moment at which a message has been seen to the next one, so that a reader that sleeps is asleep by then.
 const GAP_NS: u64 = 30_000;
-/// Looks of a process that waits before it offers its core to others, as a learner does.
-const SPINS: u32 = 64;
 
 /// The end of a way that hands messages over.
 pub(crate) trait Sender {
@@ -35,9 +34,10 @@ pub(crate) trait Receiver {
     /// What has to come after messages were found, beside the time that is taken.
     fn settle(&mut self) {}
 
-    /// Wait for a moment, as whoever reads this way in a run does. The default looks again at once.
-    fn wait(&mut self, pause: &mut Pause) {
-        pause.briefly();
+    /// Wait for a moment. The default looks again at once, which shows what the way itself takes: in a run most readers look when
+    /// they come by.
+    fn wait(&mut self) {
+        spin_loop();
     }
 }
 
@@ -48,18 +48,6 @@ pub(crate) trait Path {
 
     /// Called in the process that reads.
     fn receiver(&self) -> Box<dyn Receiver + '_>;
-}
-
-/// The pause between two looks.
-#[derive(Default)]
-pub(crate) struct Pause(u32);
-
-impl Pause {
-    /// Next to none; now and then the core is offered to others, who may be those that are waited for.
-    pub(crate) fn briefly(&mut self) {
-        self.0 += 1;
-        if self.0.is_multiple_of(SPINS) { std::thread::yield_now() } else { spin_loop() }
-    }
 }
 
 /// How long one measurement may take.
@@ -81,29 +69,54 @@ pub(crate) struct Times {
 }
 
 /// Where the two processes of a measurement meet, beside the way that is measured.
-pub(crate) struct Desk(Segment);
+pub(crate) struct Desk {
+    segment: Segment,
+    /// A core for the writer and one for the reader: on the same one they would take turns, and messages stay in its caches.
+    cores: Option<[usize; 2]>,
+}
+
+fn two_cores() -> Option<[usize; 2]> {
+    let usable = sched_getaffinity(Pid::from_raw(0)).ok()?;
+    let mut cores = (0..CpuSet::count()).filter(|&core| usable.is_set(core).unwrap_or(false));
+    Some([cores.next()?, cores.next()?])
+}
+
+fn bind(core: usize) {
+    let mut alone = CpuSet::new();
+    alone.set(core).expect("a core that there is");
+    sched_setaffinity(Pid::from_raw(0), &alone).expect("one of our cores");
+}
 
 impl Desk {
     /// Two numbers for each message lie in the store, which holds no rows.
     pub(crate) fn new() -> Self {
         let layout = Layout::new(LayoutParameters::of_rows(7, MOST_MESSAGES)).expect("small");
-        Self(Segment::create(layout, &Description::default(), false).expect("room in /dev/shm"))
+        let segment = Segment::create(layout, &Description::default(), false).expect("room in /dev/shm");
+        let cores = two_cores();
+        cores.inspect(|&[writer, _]| bind(writer));
+        Self { segment, cores }
+    }
+
+    /// Whether writer and reader have a core each.
+    pub(crate) fn has_two_cores(&self) -> bool {
+        self.cores.is_some()
     }
 
     /// Messages that have been seen, and one: 0 until the reader is there.
     fn seen(&self) -> &AtomicU64 {
-        self.0.control().sampled()
+        self.segment.control().sampled()
     }
 
     fn moments(&self, message: usize) -> &[AtomicU64] {
-        &self.0.words(Region::Store)[8 * (message % MOST_MESSAGES)..][..2]
+        &self.segment.words(Region::Store)[8 * (message % MOST_MESSAGES)..][..2]
     }
 
     /// Start the process that reads, and wait until it is there.
     fn start(&self, path: &dyn Path) -> Pid {
         self.seen().store(0, Ordering::SeqCst);
-        self.0.control().set_run_state(RunState::Running);
+        self.segment.control().set_run_state(RunState::Running);
         let reader = system::fork_child(|| {
+            self.cores.inspect(|&[_, reader]| bind(reader));
             self.read(&mut *path.receiver());
             0
         });
@@ -112,14 +125,13 @@ impl Desk {
     }
 
     fn read(&self, receiver: &mut dyn Receiver) {
-        let mut pause = Pause::default();
         let mut seen = 0;
         self.seen().store(1, Ordering::Release);
-        while self.0.control().run_state() == RunState::Running {
+        while self.segment.control().run_state() == RunState::Running {
             let begun_ns = monotonic_ns();
             let found = receiver.look();
             if found == 0 {
-                receiver.wait(&mut pause);
+                receiver.wait();
                 continue;
             }
             let moments = self.moments(seen);
@@ -133,14 +145,13 @@ impl Desk {
     }
 
     fn wait_until_seen(&self, messages: u64) {
-        let mut pause = Pause::default();
         while self.seen().load(Ordering::Acquire) < 1 + messages {
-            pause.briefly();
+            spin_loop();
         }
     }
 
     fn end(&self, reader: Pid) {
-        self.0.control().set_run_state(RunState::Stopping);
+        self.segment.control().set_run_state(RunState::Stopping);
         assert!(matches!(waitpid(reader, None), Ok(WaitStatus::Exited(_, 0))), "the reader failed");
     }
 

@@ -70,9 +70,13 @@ impl Site {
         self.lines(1)
     }
 
-    /// The line with the one before, which often says why.
+    /// The line with the one before, which often says why, unless that is a statement of its own.
     pub fn passage(self) -> String {
-        self.lines(2)
+        let whole = self.lines(2);
+        match whole.split_once("; ") {
+            Some((before, _)) if !before.starts_with("//") && !self.source().contains(before) => self.source(),
+            _ => whole,
+        }
     }
 
     fn lines(self, count: usize) -> String {
@@ -86,7 +90,7 @@ impl Site {
 /// What one exploration looks for, and has come by.
 #[derive(Default)]
 struct Exploration {
-    broken: Option<Fault>,
+    broken: Vec<Fault>,
     possible: BTreeSet<Fault>,
 }
 
@@ -102,16 +106,20 @@ pub(crate) fn ordering(caller: &'static Location<'static>, wanted: Ordering) -> 
         (wanted == Ordering::AcqRel || wanted == Ordering::Acquire, wanted == Ordering::AcqRel || wanted == Ordering::Release);
     let faults =
         [(wanted == Ordering::SeqCst, Fault::NoCommonOrder(site)), (acquires, Fault::NoAcquire(site)), (releases, Fault::NoRelease(site))];
-    let broken = EXPLORATION.with_borrow_mut(|exploration| {
+    EXPLORATION.with_borrow_mut(|exploration| {
         exploration.possible.extend(faults.iter().filter(|(is_possible, _)| *is_possible).map(|(_, fault)| fault));
-        exploration.broken.filter(|broken| broken.site() == site)
-    });
-    match (broken, wanted) {
-        (Some(Fault::NoCommonOrder(_)), Ordering::SeqCst) => Ordering::AcqRel,
-        (Some(Fault::NoAcquire(_)), Ordering::AcqRel) => Ordering::Release,
-        (Some(Fault::NoRelease(_)), Ordering::AcqRel) => Ordering::Acquire,
-        (Some(Fault::NoAcquire(_)), Ordering::Acquire) | (Some(Fault::NoRelease(_)), Ordering::Release) => Ordering::Relaxed,
-        _ => wanted,
+        let here = exploration.broken.iter().filter(|broken| broken.site() == site);
+        here.fold(wanted, |ordering, &broken| weakened(ordering, broken))
+    })
+}
+
+fn weakened(ordering: Ordering, broken: Fault) -> Ordering {
+    match (broken, ordering) {
+        (Fault::NoCommonOrder(_), Ordering::SeqCst) => Ordering::AcqRel,
+        (Fault::NoAcquire(_), Ordering::AcqRel) => Ordering::Release,
+        (Fault::NoRelease(_), Ordering::AcqRel) => Ordering::Acquire,
+        (Fault::NoAcquire(_), Ordering::Acquire) | (Fault::NoRelease(_), Ordering::Release) => Ordering::Relaxed,
+        _ => ordering,
     }
 }
 
@@ -120,7 +128,7 @@ pub(crate) fn is_torn(caller: &'static Location<'static>) -> bool {
     let Some(site) = Site::of(caller) else { return false };
     EXPLORATION.with_borrow_mut(|exploration| {
         exploration.possible.insert(Fault::Torn(site));
-        exploration.broken == Some(Fault::Torn(site))
+        exploration.broken.contains(&Fault::Torn(site))
     })
 }
 
@@ -134,8 +142,8 @@ pub struct Explored {
     pub possible: BTreeSet<Fault>,
 }
 
-/// Explore `model` in every order in which its threads are interrupted at most `interruptions` times, with one place broken or none.
-pub fn explore(model: fn(), interruptions: usize, broken: Option<Fault>) -> Explored {
+/// Explore `model` in every order in which its threads are interrupted at most `interruptions` times, with what is `broken`.
+pub fn explore(model: fn(), interruptions: usize, broken: &[Fault]) -> Explored {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         // What a model panics with is the answer, not something to be told about.
@@ -146,6 +154,7 @@ pub fn explore(model: fn(), interruptions: usize, broken: Option<Fault>) -> Expl
             }
         }));
     });
+    let broken = broken.to_vec();
     let explorer = std::thread::Builder::new().name(EXPLORER.into()).spawn(move || {
         let executions = Arc::new(AtomicUsize::new(0));
         let counted = executions.clone();

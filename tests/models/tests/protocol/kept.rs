@@ -7,6 +7,10 @@ use shoal_models::explore::Fault;
 const KERNEL: &str = "who acts on it was told by the kernel, which orders more";
 /// Another ordering in the same place gives the same.
 const TWICE: &str = "another access of the same step orders it too; either may go, not both";
+/// It succeeds only on what an acquiring load has just seen, and that load is missed where it is weaker.
+const LOADED_BEFORE: &str = "it succeeds on what an acquiring load of the same word has seen, and no other";
+/// It has nothing to tell.
+const NOTHING_BEFORE: &str = "what others must see is stored after it, behind a fence of its own";
 /// What decides is a read-modify-write, which has the newest value whatever its ordering.
 const CHANGED: &str = "a change of the word decides, so acquire and release would do";
 /// It tells nothing to whoever it is hidden from that a later look would not.
@@ -35,15 +39,15 @@ const KEPT: &[Reason] = &[
     ("segment/control.rs", "read, then written", "self.progress().fetch_add(1,", TAKEN),
     ("replay/staging.rs", "without Acquire", "self.words[0].load(Ordering::Acquire)", KERNEL),
     ("replay/staging.rs", "without Release", "self.words[0].store(committed as u64", KERNEL),
-    ("replay/store.rs", "without Acquire", "compare_exchange(old.0, new.0,", TWICE),
+    ("replay/store.rs", "without Acquire", "compare_exchange(old.0, new.0,", LOADED_BEFORE),
     ("replay/store.rs", "without Release", "compare_exchange(old.0, new.0,", KERNEL),
     ("segment/board.rs", "without Acquire", "self.words[0].load(Ordering::Acquire)", TWICE),
     ("segment/board.rs", "without Acquire", "buffer[0].load(Ordering::Acquire) != version", TWICE),
     ("segment/board.rs", "without Release", "buffer[0].store(version,", TWICE),
     ("segment/board.rs", "without Release", "self.words[0].store(version,", TWICE),
     ("segment/processes.rs", "without Acquire", "compare_exchange(owner.0, reserved.0,", TWICE),
-    ("segment/processes.rs", "without Release", "compare_exchange(owner.0, reserved.0,", TWICE),
-    ("segment/processes.rs", "without Acquire", "compare_exchange(promised.0, live.0,", TWICE),
+    ("segment/processes.rs", "without Release", "compare_exchange(owner.0, reserved.0,", NOTHING_BEFORE),
+    ("segment/processes.rs", "without Acquire", "compare_exchange(promised.0, live.0,", LOADED_BEFORE),
     ("segment/processes.rs", "without Release", "every store of the repair comes after this one.", KERNEL),
     ("segment/processes.rs", "without Release", "self.words[Self::IN_OPERATION].store(0, Ordering::Release)", KERNEL),
 ];
@@ -55,6 +59,11 @@ fn is_about(&(file, name, part, _): &Reason, fault: Fault) -> bool {
 /// The reason for which a place is there that no model misses.
 pub fn reason(fault: Fault) -> Option<&'static str> {
     KEPT.iter().find(|kept| is_about(kept, fault)).map(|&(.., reason)| reason)
+}
+
+/// Whether the reason is that another access orders the same.
+pub fn is_twice(fault: Fault) -> bool {
+    reason(fault) == Some(TWICE)
 }
 
 /// Those places of which a reason is given although some model misses them, or which are there no more.
