@@ -199,7 +199,7 @@ fn load() -> String {
 
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
-    let (lasting, rounds) = if is_measuring { ([100, 50], ROUNDS) } else { ([1, 1], 1) };
+    let (lasting, rounds) = if is_measuring { ([80, 40], ROUNDS) } else { ([1, 1], 1) };
     let [one_by_one, streamed] = lasting.map(Duration::from_millis);
     let (desk, rows, before) = (Desk::new(), rows(), load());
     let measured: Vec<[Found; 3]> = rows.iter().map(|row| measure(&desk, row, Effort { one_by_one, streamed }, rounds)).collect();
