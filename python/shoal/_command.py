@@ -31,7 +31,8 @@ def main():
     if sys.stdout is not None:
         # Processes of a run leave without flushing what Python holds back.
         sys.stdout.reconfigure(line_buffering=True)
-    native = _native_with_libtorch() if WITH_LIBTORCH in os.environ else _native
+    # Taken away: what this run starts asks for itself.
+    native = _native_with_libtorch() if os.environ.pop(WITH_LIBTORCH, None) else _native
     if len(os.listdir("/proc/self/task")) > 1:
         sys.exit(
             "error: something has started a thread in this interpreter (sitecustomize, a debugger?), so it cannot fork a run"

@@ -3,8 +3,7 @@
 //! A round is A-B-A: windows at home, at the setting that is tried, and at home again. The setting has to exceed the windows before as well as
 //! those after, so that a machine that becomes faster meanwhile is not taken for a better setting.
 //!
-//! Windows scatter. Where they do by 10 %, one round of five windows sees a gain of 30 % in half of the probes only, if the gain has to be
-//! three median absolute deviations; so one round decides what is clear, and what is not gets another. With all rounds put together, a gain is
+//! Windows scatter, and a gain that has to be three median absolute deviations is often too small to be seen in five of them; so one round decides what is clear, and what is not gets another. With all rounds put together, a gain is
 //! uncertain by about the deviation divided by the root of their number, the *doubt*. A setting is
 //!
 //! - accepted when its gain is at least 5 % and three doubts: with one round, three deviations;

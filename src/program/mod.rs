@@ -34,7 +34,6 @@ mod seeds;
 mod single;
 mod train;
 
-use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -97,19 +96,13 @@ pub fn main(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> E
 ///
 /// To be called once, before threads are started, without the interpreter's lock; afterwards the process should end.
 pub fn main_in_interpreter(typed: &[OsString]) -> Option<u8> {
-    let mut needs_libtorch = false;
-    let code = end::end(|| match run(typed, &Catalogue::default()) {
-        Err(error) if error.chain().any(is_about_libtorch) => {
-            needs_libtorch = true;
-            Ok(end::FAILURE)
-        }
-        ended => ended,
+    let mut lacks_libtorch = false;
+    let code = end::end(|| {
+        let ended = run(typed, &Catalogue::default());
+        lacks_libtorch = matches!(&ended, Err(error) if matches!(error.downcast_ref(), Some(NetworkError::TorchNotCompiled { .. })));
+        if lacks_libtorch { Ok(end::FAILURE) } else { ended }
     });
-    (!needs_libtorch).then_some(code)
-}
-
-fn is_about_libtorch(cause: &(dyn Error + 'static)) -> bool {
-    matches!(cause.downcast_ref(), Some(NetworkError::TorchNotCompiled { .. }))
+    (!lacks_libtorch).then_some(code)
 }
 
 fn run(typed: &[OsString], catalogue: &Catalogue) -> Result<Code, anyhow::Error> {

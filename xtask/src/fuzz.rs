@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::processor::Processor;
 use crate::report::say;
 use crate::workspace;
 
@@ -22,8 +23,6 @@ const COVERAGE: [&str; 6] = [
 ];
 /// What a reader may take at most, for whatever it is given.
 const LIMITS: [&str; 3] = ["-rss_limit_mb=2048", "-malloc_limit_mb=512", "-timeout=10"];
-/// Name of the target that cargo would choose by itself: naming it keeps the flags from build scripts.
-const HOST: &str = "x86_64-unknown-linux-gnu";
 
 fn folder() -> PathBuf {
     workspace::root().join("tests/fuzz")
@@ -33,7 +32,8 @@ fn folder() -> PathBuf {
 pub(crate) fn fuzz(targets: &[String], runs: u64) -> Result<()> {
     let folder = folder();
     let mut build = workspace::cargo();
-    build.args(["build", "--release", "--target", HOST, "--manifest-path"]).arg(folder.join("Cargo.toml"));
+    // The target that cargo would choose by itself: naming it keeps the flags from build scripts.
+    build.args(["build", "--release", "--target", Processor::HOST.target(), "--manifest-path"]).arg(folder.join("Cargo.toml"));
     build.env("RUSTFLAGS", COVERAGE.join(" "));
     ensure!(build.status()?.success(), "the targets in {} could not be built", folder.display());
     let targets: Vec<&str> = if targets.is_empty() { TARGETS.to_vec() } else { targets.iter().map(String::as_str).collect() };
@@ -52,7 +52,7 @@ fn run(folder: &Path, target: &str, runs: u64) -> Result<u64> {
     let found = folder.join("target/found/");
     std::fs::create_dir_all(&corpus)?;
     std::fs::create_dir_all(&found)?;
-    let mut command = Command::new(folder.join("target").join(HOST).join("release").join(target));
+    let mut command = Command::new(folder.join("target").join(Processor::HOST.target()).join("release").join(target));
     command.arg(&corpus).args(LIMITS).args(["-print_final_stats=1", "-verbosity=0"]);
     command.arg(format!("-runs={runs}")).arg(format!("-artifact_prefix={}", found.display()));
     let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().with_context(|| format!("`{target}` does not start"))?;

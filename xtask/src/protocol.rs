@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use crate::prerequisites::{self, Check};
 use crate::processor::Processor;
-use crate::workspace;
+use crate::{package, workspace};
 
 /// What is tested on an emulated processor: all that can be asked of the library alone, and the files about what is shared.
 const EMULATED: [&str; 10] = [
@@ -65,7 +65,7 @@ pub(crate) fn interpreted(seeds: u32) -> Result<()> {
         .args(INTERPRETED)
         .current_dir(workspace::root());
     // Apart from what the ordinary compiler builds.
-    command.env("CARGO_TARGET_DIR", workspace::root().join("target/interpreted"));
+    command.env("CARGO_TARGET_DIR", package::target(&workspace::root()).join("interpreted"));
     command.env("MIRIFLAGS", format!("-Zmiri-disable-isolation -Zmiri-many-seeds=0..{seeds}"));
     ensure!(command.status()?.success(), "Miri has found something");
     Ok(())
