@@ -109,7 +109,7 @@ fn together(config: &Config, segment: &Segment, learners: usize) -> Vec<Vec<f32>
     let parameters = algorithm(config).sizes().learned;
     let words: Vec<AtomicU64> = (0..GradientExchange::words_needed(learners, parameters)).map(|_| AtomicU64::new(0)).collect();
     let exchange = GradientExchange::new(&words, learners, parameters);
-    let view = View { epoch: 1, members: (1 << learners) - 1, leader: Some(0) };
+    let view = View { epoch: 1, members: (1 << learners) - 1, leader: Some(0), doublings: 0 };
     let names: Vec<usize> = (0..learners).collect();
     std::thread::scope(|scope| {
         let threads: Vec<_> = names

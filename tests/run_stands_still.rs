@@ -25,7 +25,7 @@ fn a_standstill_is_said_once_with_what_each_process_waits_for_and_so_is_its_end(
     let segment = run.segment();
     let view = View::load(segment.control().membership());
     // A leader that is not there: the learner waits for its state, and the actor soon for the learner.
-    View { epoch: view.epoch + 1, members: 0b11, leader: Some(1) }.store(segment.control().membership());
+    View { epoch: view.epoch + 1, members: 0b11, leader: Some(1), doublings: 0 }.store(segment.control().membership());
     run.wait_for_log("nothing has advanced for");
     let reached = updates(&segment);
     run.wait_for_log("report it as a bug");

@@ -135,7 +135,7 @@ fn play(actors: usize, attached: usize, favour: &[usize]) -> Played {
     let segment = Segment::create(layout, &description, false).expect("a small segment");
     let control = segment.control();
     control.set_run_state(RunState::Running);
-    View { epoch: 1, members: 1, leader: Some(0) }.store(control.membership());
+    View { epoch: 1, members: 1, leader: Some(0), doublings: 0 }.store(control.membership());
     let counter = |slot: usize, counter| segment.processes().slot(slot).counters().get(counter);
     let everybody = actors + attached;
     let name = segment.name().to_owned();

@@ -1,30 +1,6 @@
-//! What else changes when the batch does: the step size of the optimizer, and how often transitions are drawn.
+//! How often transitions are drawn when the batch changes.
 
 use serde::Serialize;
-
-/// How the learning rate follows the batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepSizeRule {
-    /// It stays as configured.
-    None,
-    /// It grows with the root of the batch, as the gradient's noise falls: the usual rule for Adam.
-    Sqrt,
-    /// It grows with the batch, as if the updates of several small batches were made at once: the usual rule for plain gradient descent.
-    Linear,
-}
-
-impl StepSizeRule {
-    /// What to multiply the configured learning rate by when `batch_size` is in force instead of the `configured` one.
-    pub fn learning_rate_factor(self, configured: usize, batch_size: usize) -> f64 {
-        let ratio = batch_size as f64 / configured.max(1) as f64;
-        match self {
-            Self::None => 1.0,
-            Self::Sqrt => ratio.sqrt(),
-            Self::Linear => ratio,
-        }
-    }
-}
 
 /// What stays when the batch changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -49,16 +25,6 @@ impl Hold {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_learning_rate_follows_the_batch_by_its_rule() {
-        let factors = |batch_size| {
-            [StepSizeRule::None, StepSizeRule::Sqrt, StepSizeRule::Linear].map(|rule| rule.learning_rate_factor(64, batch_size))
-        };
-        assert_eq!(factors(64), [1.0, 1.0, 1.0]);
-        assert_eq!(factors(256), [1.0, 2.0, 4.0]);
-        assert_eq!(factors(16), [1.0, 0.5, 0.25]);
-    }
 
     #[test]
     fn what_is_held_stays() {

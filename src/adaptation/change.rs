@@ -11,7 +11,7 @@ use super::statistics::Summary;
 /// A setting to put in force.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// All of it; at most one knob differs from the setting before.
+    /// All of it.
     pub setting: Setting,
     /// Why, for people.
     pub reason: Reason,
@@ -87,7 +87,8 @@ impl fmt::Display for Reason {
             Self::Comparing => write!(formatter, "to compare with"),
             Self::Gain { gain } => write!(formatter, "{} more", percent(*gain)),
             Self::TooLittleGain { gain, needed } => {
-                write!(formatter, "{} more, which had to be at least {}", percent(*gain), percent(*needed))
+                let than_home = if *gain < 0.0 { "less" } else { "more" };
+                write!(formatter, "{} {than_home}, and less than {} more is not worth it", percent(gain.abs()), percent(*needed))
             }
             Self::Costs { rate, cost } => write!(formatter, "it costs {} of the {rate}", percent(*cost)),
             Self::NotStarted(message) => write!(formatter, "a process could not be started: {message}"),

@@ -26,7 +26,7 @@ impl DriftWatch {
         let Some(reference) = self.reference else {
             self.first.push(objective);
             if self.first.len() == WINDOWS {
-                self.reference = median(self.first.drain(..));
+                self.reference = median(self.first.drain(..)).filter(|&reference| reference > 0.0);
             }
             return false;
         };

@@ -51,7 +51,7 @@ pub fn batch_size(learning: Learning, learners: usize) -> usize {
     };
     let for_all = if learners > 1 { usual.max(ROWS_PER_LEARNER * learners) } else { usual };
     match learning {
-        Learning::Fragments { length_steps } => for_all.next_multiple_of(length_steps.max(1)),
+        Learning::Fragments { length_steps } => for_all.next_multiple_of((length_steps * learners).max(1)),
         Learning::Values | Learning::ActorCritic => for_all,
     }
 }
@@ -72,6 +72,6 @@ mod tests {
         assert_eq!(batch_size(Learning::Values, 1), 64);
         assert_eq!(batch_size(Learning::Values, 4), 512);
         assert_eq!(batch_size(Learning::ActorCritic, 1), 256);
-        assert_eq!(batch_size(Learning::Fragments { length_steps: 100 }, 1), 300);
+        assert_eq!([1, 3].map(|learners| batch_size(Learning::Fragments { length_steps: 100 }, learners)), [300, 600]);
     }
 }

@@ -71,7 +71,7 @@ mod trial;
 mod tuner;
 mod waiting;
 
-pub use batch_change::{Hold, StepSizeRule};
+pub use batch_change::Hold;
 pub use change::{Change, Probe, Reason, Verdict};
 pub use error::AdaptationError;
 pub use objective::Objective;

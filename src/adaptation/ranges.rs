@@ -1,5 +1,7 @@
 //! How far each knob may be turned, and where a turn leads.
 
+use std::fmt;
+
 use super::error::AdaptationError;
 use super::setting::{Knob, Setting};
 
@@ -65,6 +67,16 @@ pub struct Ranges {
     pub environments: Range,
     /// Of the transitions per update.
     pub batch_size: Range,
+}
+
+impl fmt::Display for Ranges {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ranges = Knob::ALL.map(|knob| match self.of(knob) {
+            Range { low, high } if low == high => format!("{} {low}", knob.key()),
+            Range { low, high } => format!("{} {low} to {high}", knob.key()),
+        });
+        out.write_str(&ranges.join(", "))
+    }
 }
 
 impl Ranges {

@@ -41,11 +41,6 @@ impl Trial {
         Self { home, candidate, objective, evidence, before, tried, after, disturbances: 0 }
     }
 
-    /// Whether a round has been completed.
-    pub(super) fn has_begun(&self) -> bool {
-        self.evidence.rounds() > 0
-    }
-
     /// Begins a round with the latest windows at home, and returns its number, counted from one.
     pub(super) fn begin_round(&mut self, at_home: Vec<Window>) -> u32 {
         self.before = at_home;
@@ -89,6 +84,11 @@ impl Trial {
             self.tried.clear()
         }
         Ok(())
+    }
+
+    /// The same once it is accepted: what disturbs it from here on is counted anew.
+    pub(super) fn adopted(self) -> Self {
+        Self { disturbances: 0, ..self }
     }
 
     /// What to remember of the candidate when it is rejected.

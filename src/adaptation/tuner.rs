@@ -52,6 +52,8 @@ pub struct Tuner {
     drift: DriftWatch,
     budget: Budget,
     usable_cores: Option<usize>,
+    /// Whether the run has begun to learn.
+    has_learned: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -86,6 +88,7 @@ impl Tuner {
             drift: DriftWatch::default(),
             budget: Budget::default(),
             usable_cores: None,
+            has_learned: false,
         })
     }
 
@@ -108,17 +111,19 @@ impl Tuner {
         if let Some(step) = self.interruption(snapshot) {
             return step;
         }
-        match self.steady.admit(snapshot.in_force, self.is_learning(snapshot)) {
+        let is_learning = self.is_learning(snapshot);
+        match self.steady.admit(snapshot.in_force, is_learning) {
             Admission::Counts => self.count(snapshot),
             Admission::NotYet => Step::default(),
             Admission::GivenUp { windows } => self.give_up(snapshot, Reason::NothingMeasured { windows }),
         }
     }
 
-    /// Whether a window says something: at home, only once the run has begun to learn. Elsewhere, to learn nothing says enough.
-    fn is_learning(&self, snapshot: &Snapshot) -> bool {
+    /// Whether a window says something: only once the run has begun to learn. From then on, to learn nothing says as much as to learn.
+    fn is_learning(&mut self, snapshot: &Snapshot) -> bool {
         let objective = self.rules.objective.value(&snapshot.window);
-        objective.is_finite() && (objective > 0.0 || self.steady.wanted() != self.home)
+        self.has_learned |= objective > 0.0;
+        objective.is_finite() && self.has_learned
     }
 
     /// A window in the wanted setting, after that has settled.
@@ -160,6 +165,10 @@ impl Tuner {
 
     /// Begins the next round: of the trial that waits for it, or of the next one. Unless there is no time, or nothing left to try.
     fn search_on(&mut self, snapshot: &Snapshot) -> Option<Change> {
+        // Before the search is asked, which goes on to its next stage where this window leaves nothing to try.
+        if !self.budget.allows(self.rules.round_s()) || snapshot.memory_used > MOST_MEMORY {
+            return None;
+        }
         let unfinished = if let Phase::Searching(unfinished) = &mut self.phase { unfinished.take() } else { None };
         let mut trial = match unfinished {
             Some(trial) => trial,
@@ -173,11 +182,6 @@ impl Tuner {
                 }
             },
         };
-        if !self.budget.allows(self.rules.round_s()) || snapshot.memory_used > MOST_MEMORY {
-            // One that has not begun is chosen anew, by who waits then.
-            self.phase = Phase::Searching(Some(trial).filter(Trial::has_begun));
-            return None;
-        }
         let setting = trial.candidate.setting;
         let round = trial.begin_round(std::mem::take(&mut self.at_home));
         self.search.begin(&trial.candidate);
@@ -201,6 +205,7 @@ impl Tuner {
             }
             Judgement::Accept(reason) => {
                 self.search.accept(&trial.candidate, self.home, snapshot.wall_s);
+                let trial = trial.adopted();
                 self.move_to(trial.candidate.setting);
                 let probe = trial.record(snapshot.wall_s, Verdict::Accepted, reason.clone());
                 self.phase = Phase::Adopting(trial);
@@ -251,7 +256,7 @@ impl Tuner {
     }
 
     fn disturbed(&mut self, snapshot: &Snapshot) -> Step {
-        if let Phase::Trying(trial) = &mut self.phase
+        if let Phase::Trying(trial) | Phase::Adopting(trial) = &mut self.phase
             && let Err(reason) = trial.disturb()
         {
             return self.abandon(snapshot, reason);

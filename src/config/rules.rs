@@ -2,6 +2,7 @@
 
 use super::key::Key;
 use super::schema::{Config, Engine, Exploration, FRAGMENT_ALGORITHMS, KeepReplay, OnFull, TRANSITION_ALGORITHMS};
+use crate::segment::membership::MOST_HALVINGS;
 
 /// One condition between keys.
 pub(crate) struct Rule {
@@ -323,4 +324,81 @@ pub(crate) const RULES: &[Rule] = &[
             })
         },
     },
+    Rule {
+        keys: &["adaptation.enabled", "actor.count"],
+        doc: "`adaptation.enabled` needs an `actor.count` of at least 1: a reproducible run must not depend on the machine.",
+        algorithms: &[],
+        violation: |config| {
+            (config.adaptation.enabled && config.actor.count == 0).then(|| {
+                "adaptation.enabled fits a run to the machine, and with actor.count 0 everything runs in one process, the same on every machine; \
+                 set actor.count to at least 1"
+                    .to_owned()
+            })
+        },
+    },
+    Rule {
+        keys: &["adaptation.fewest_actors", "adaptation.most_actors", "actor.count"],
+        doc: "Where `adaptation.enabled`, `actor.count` is from `adaptation.fewest_actors` to `adaptation.most_actors`.",
+        algorithms: &[],
+        violation: |config| {
+            let (table, value) = (&config.adaptation, config.actor.count);
+            let most = table.most_actors.unwrap_or(usize::MAX);
+            // What one process is allowed is said by the rule above.
+            outside(config, value.max(1), table.fewest_actors, most, ["actor.count", "adaptation.fewest_actors", "adaptation.most_actors"])
+        },
+    },
+    Rule {
+        keys: &["adaptation.fewest_environments", "adaptation.most_environments", "actor.environments"],
+        doc: "Where `adaptation.enabled`, `actor.environments` is from `adaptation.fewest_environments` to `adaptation.most_environments`.",
+        algorithms: &[],
+        violation: |config| {
+            let (table, value) = (&config.adaptation, config.actor.environments);
+            let most = table.most_environments.unwrap_or(usize::MAX);
+            let keys = ["actor.environments", "adaptation.fewest_environments", "adaptation.most_environments"];
+            outside(config, value, table.fewest_environments, most, keys)
+        },
+    },
+    Rule {
+        keys: &["adaptation.smallest_batch", "adaptation.largest_batch", "learner.batch_size", "learner.count"],
+        doc: "Where `adaptation.enabled`, `adaptation.largest_batch` is `learner.batch_size` doubled at most seven times, \
+              `adaptation.smallest_batch` is it halved at most eight times, and a multiple of `learner.count`.",
+        algorithms: &TRANSITION_ALGORITHMS,
+        violation: |config| {
+            let (batch_size, learners, table) = (config.learner.batch_size, config.learner.count, &config.adaptation);
+            let smallest = table.smallest_batch.unwrap_or(batch_size);
+            let doubled = |times: i8| batch_size << times;
+            let halved = |times: i8| batch_size.is_multiple_of(1 << times).then_some(batch_size >> times);
+            let largest_fits = table.largest_batch.is_none_or(|largest| (0..MOST_HALVINGS).any(|times| doubled(times) == largest));
+            let smallest_fits = (0..=MOST_HALVINGS).any(|times| halved(times) == Some(smallest)) && smallest.is_multiple_of(learners);
+            if !config.adaptation.enabled {
+                None
+            } else if !largest_fits {
+                Some(format!(
+                    "an adaptation.largest_batch of {} is not a learner.batch_size of {batch_size} that is doubled at most {} times; use {}, for \
+                     instance",
+                    table.largest_batch.unwrap_or_default(),
+                    MOST_HALVINGS - 1,
+                    doubled(2)
+                ))
+            } else if !smallest_fits {
+                Some(format!(
+                    "an adaptation.smallest_batch of {smallest} is not a learner.batch_size of {batch_size} that is halved at most \
+                     {MOST_HALVINGS} times and that {learners} learners (learner.count) can share equally; leave it out to try no smaller ones"
+                ))
+            } else {
+                None
+            }
+        },
+    },
 ];
+
+/// What is wrong where adaptation begins outside of its range; the keys are those of the value and of its ends.
+fn outside(config: &Config, value: usize, low: usize, high: usize, keys: [&str; 3]) -> Option<String> {
+    let [key, low_key, high_key] = keys;
+    if !config.adaptation.enabled || (low..=high).contains(&value) {
+        return None;
+    }
+    let (end, limit) = if value < low { (low_key, low) } else { (high_key, high) };
+    let side = if value < low { "below" } else { "above" };
+    Some(format!("adaptation begins with {key} {value}, which is {side} {end} {limit}; change one of the two"))
+}

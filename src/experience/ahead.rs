@@ -57,6 +57,15 @@ impl<'a> Ahead<'a> {
         }
     }
 
+    /// Throw away what was drawn, if anything was, and draw into `spare` from now on.
+    pub(super) fn give_up(&mut self, spare: Batch) {
+        if std::mem::take(&mut self.is_drawing) {
+            // A thread that has ended is found, and says why, when the next batch is taken.
+            drop(self.drawn.recv());
+        }
+        self.spare = Some(spare);
+    }
+
     /// Swap `batch` for the one that was drawn.
     pub(super) fn take(&mut self, batch: &mut Batch, beta: f32) -> Result<(), SourceError> {
         if !self.is_drawing {

@@ -131,6 +131,9 @@ pub trait Source {
 
     /// Other learners take part from now on: hand out a new batch next, if all are to learn from theirs in step.
     fn begin_anew(&mut self) {}
+
+    /// Batches have so many rows from now on, where rows are what the configured size of a batch counts. Asked for between two batches.
+    fn resize(&mut self, _rows: usize) {}
 }
 
 /// A batch, lent out by a [`Source`].

@@ -18,6 +18,7 @@ pub fn beta(replay: &ReplayConfig, env_steps: u64) -> f32 {
 /// A learner's share of batch after batch, each drawn anew.
 pub struct Prioritized<'a> {
     config: ReplayConfig,
+    schema: Schema,
     control: Control<'a>,
     replay: Replay<'a>,
     limiter: RateLimiter,
@@ -34,6 +35,7 @@ impl<'a> Prioritized<'a> {
         let ahead = threads.map(|threads| Ahead::start(threads, seat.segment, schema, seat.seed, batch.clone())).transpose()?;
         Ok(Self {
             config: config.replay.clone(),
+            schema: schema.clone(),
             control: seat.segment.control(),
             replay: Replay::new(seat.segment, schema.clone(), seat.process),
             limiter,
@@ -80,5 +82,15 @@ impl Source for Prioritized<'_> {
         let (epsilon, alpha) = (self.config.priority_epsilon as f32, self.config.alpha as f32);
         let priorities = errors.iter().map(|&error| Priority::from_error(error, epsilon, alpha));
         self.replay.update_priorities(&self.batch, priorities);
+    }
+
+    fn resize(&mut self, rows: usize) {
+        if rows == self.batch.rows() {
+            return;
+        }
+        self.batch = Batch::new(&self.schema, rows);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.give_up(self.batch.clone());
+        }
     }
 }

@@ -40,6 +40,11 @@ impl Cores {
     }
 }
 
+/// How many cores this process may use now: an administrator may have changed it since it began.
+pub fn usable_now() -> usize {
+    affinity_mask().len().max(1)
+}
+
 /// The cores that the kernel lets this process run on.
 fn affinity_mask() -> Vec<usize> {
     let mask = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Machine, readable_bytes, text_of};
+use super::{Machine, cgroup, readable_bytes, text_of};
 
 /// Memory of the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -38,6 +38,19 @@ impl Memory {
             huge_page_bytes: number("Hugepagesize") * 1024,
         }
     }
+}
+
+/// Share of the memory that is taken now, of the machine's or of the control group's, whichever is more.
+pub fn share_of_memory_used() -> f64 {
+    let root = Path::new("/");
+    let memory = Memory::detect_under(root);
+    let machine = share(memory.total_bytes.saturating_sub(memory.available_bytes), memory.total_bytes);
+    cgroup::detect_under(root).map_or(machine, |group| machine.max(share(group.used_bytes, group.limit_bytes)))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share")]
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
 }
 
 /// The largest block of shared memory that can be allocated now, and what limits it.

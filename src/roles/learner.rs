@@ -148,7 +148,7 @@ impl<'a> Learner<'a> {
         if !self.add_up(&mut share) {
             return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
         }
-        let learning_rate = learning_rate(self.run.config, share.env_steps);
+        let learning_rate = learning_rate(self.run.config, share.env_steps, self.view.doublings);
         let norm = self.learning.apply(&mut self.gradient, &mut share, learning_rate);
         if !norm.is_finite() {
             return Err(RoleError::Diverged { update: self.updates + 1, metrics: share.tally.to_string() });
@@ -185,6 +185,8 @@ impl<'a> Learner<'a> {
                 self.view = view;
                 // Members begin together, with batches too: what is scaled, and when, is the same for all.
                 self.source.begin_anew();
+                let learner = &self.run.config.learner;
+                self.source.resize(view.batch_size(learner.batch_size) / learner.count);
                 return true;
             }
             self.run.process.enter(Phase::Exchange);
@@ -357,10 +359,11 @@ fn seen_by_actors(run: &Run<'_>) -> Statistics {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a step size needs no more than an f32")]
-fn learning_rate(config: &Config, env_steps: u64) -> f32 {
+fn learning_rate(config: &Config, env_steps: u64, doublings: i8) -> f32 {
     let learner = &config.learner;
     let end = learner.learning_rate_end.unwrap_or(learner.learning_rate);
-    linear(learner.learning_rate, end, env_steps, config.run.stop_env_steps) as f32
+    let configured = linear(learner.learning_rate, end, env_steps, config.run.stop_env_steps);
+    (configured * config.adaptation.step_size.factor(doublings)) as f32
 }
 
 /// Learn until the run ends.

@@ -142,10 +142,10 @@ mod tests {
     fn the_shares_of_the_members_are_added_up_once_all_have_arrived() {
         let words: Vec<AtomicU64> = (0..exchange_words(3, 5)).map(|_| AtomicU64::new(0)).collect();
         let exchange = GradientExchange::new(&words, 3, 5);
-        let view = View { epoch: 4, members: 0b101, leader: Some(0) };
+        let view = View { epoch: 4, members: 0b101, leader: Some(0), doublings: 0 };
         exchange.arrive(0, view, 1, &share(0.5), &[1.0; 5]);
         assert!(!exchange.all_arrived(view, 1));
-        assert!(!exchange.all_arrived(View { epoch: 0, members: 0b10, leader: Some(1) }, 0), "learner 1 never arrived anywhere");
+        assert!(!exchange.all_arrived(View { epoch: 0, members: 0b10, leader: Some(1), doublings: 0 }, 0), "learner 1 never arrived anywhere");
         exchange.arrive(2, View { epoch: 3, ..view }, 1, &share(9.0), &[9.0; 5]);
         assert!(!exchange.all_arrived(view, 1), "an arrival in an older view does not count");
         exchange.arrive(2, view, 1, &share(0.75), &[2.0; 5]);
@@ -162,7 +162,7 @@ mod tests {
         let parameters = 2 * CHUNK + 3;
         let words: Vec<AtomicU64> = (0..exchange_words(2, parameters)).map(|_| AtomicU64::new(0)).collect();
         let exchange = GradientExchange::new(&words, 2, parameters);
-        let view = View { epoch: 1, members: 0b11, leader: Some(0) };
+        let view = View { epoch: 1, members: 0b11, leader: Some(0), doublings: 0 };
         let gradient = |factor: f32| (0..parameters).map(|index| index as f32 * factor).collect::<Vec<_>>();
         exchange.arrive(0, view, 1, &share(1.0), &gradient(1.0));
         exchange.arrive(1, view, 1, &share(1.0), &gradient(2.0));

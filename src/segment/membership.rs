@@ -24,19 +24,24 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// Learners that a view has room for.
 pub const MOST_LEARNERS: usize = 32;
-/// Bits of a leader's number in the upper half of the word; the epoch has the rest.
+/// Bits of a leader's number in the upper half of the word, and above them those of the doublings; the epoch has the rest.
 const LEADER_BITS: u32 = 5;
+const DOUBLING_BITS: u32 = 4;
 const _: () = assert!(1 << LEADER_BITS == MOST_LEARNERS);
+/// How often the configured batch can be halved, or doubled once less.
+pub const MOST_HALVINGS: i8 = 1 << (DOUBLING_BITS - 1);
 /// Epochs before they begin anew: a learner would have to stand still through all of them to take one for another.
-const EPOCHS: u32 = 1 << (u32::BITS - LEADER_BITS);
+const EPOCHS: u32 = 1 << (u32::BITS - LEADER_BITS - DOUBLING_BITS);
 /// Bits of a round in an arrival word: what the epoch and the mark of an arrival leave.
 const ROUND_BITS: u32 = u64::BITS - 1 - EPOCHS.trailing_zeros();
 
-/// The learners that take part, as the supervisor last said.
+/// The learners that take part and how large their batch is, as the supervisor last said.
 ///
 /// ```text
-/// | epoch: 27 bits | leader: 5 | members: one bit for each of 32 |
+/// | epoch: 23 bits | doublings: 4 | leader: 5 | members: one bit for each of 32 |
 /// ```
+///
+/// The batch is in it so that all learners change it in the same round: the parts of an update belong to one view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct View {
     /// Raised with every change.
@@ -45,6 +50,8 @@ pub struct View {
     pub members: u32,
     /// The member that publishes; nobody where there are no members.
     pub leader: Option<usize>,
+    /// How often the configured batch is doubled; negative where it is halved. At least `-MOST_HALVINGS` and below [`MOST_HALVINGS`].
+    pub doublings: i8,
 }
 
 impl View {
@@ -55,13 +62,15 @@ impl View {
         let (members, leader) = (low(value), high(value) % (1 << LEADER_BITS));
         // In a view without members, and in a word that nobody made, the field means nothing.
         let leader = (members >> leader & 1 == 1).then_some(leader as usize);
-        Self { epoch: high(value) >> LEADER_BITS, members, leader }
+        let doublings = doublings_of((high(value) >> LEADER_BITS) % (1 << DOUBLING_BITS));
+        Self { epoch: high(value) >> (LEADER_BITS + DOUBLING_BITS), members, leader, doublings }
     }
 
     /// Make this the view. Only the supervisor does.
     pub fn store(self, word: &AtomicU64) {
         let leader = self.leader.unwrap_or(0) as u64;
-        let upper = u64::from(self.epoch) << LEADER_BITS | leader;
+        let doublings = u64::from(self.doublings.cast_unsigned()) % (1 << DOUBLING_BITS);
+        let upper = u64::from(self.epoch) << (LEADER_BITS + DOUBLING_BITS) | doublings << LEADER_BITS | leader;
         // Release: whoever acts on the view sees what the supervisor knew when it made it, the deaths above all.
         word.store(upper << u32::BITS | u64::from(self.members), Ordering::Release);
     }
@@ -76,6 +85,12 @@ impl View {
         self.learners().any(|member| member == learner)
     }
 
+    /// The batch of all learners together, where the configured one has so many transitions.
+    pub fn batch_size(self, configured: usize) -> usize {
+        let times = u32::from(self.doublings.unsigned_abs());
+        if self.doublings < 0 { configured >> times } else { configured << times }
+    }
+
     /// The arrival word of a round of this view.
     pub(super) fn stamp(self, round: u64) -> u64 {
         // The highest bit tells an arrival from the zero that every word starts with.
@@ -83,11 +98,19 @@ impl View {
     }
 }
 
+/// The doublings in their bits of the word, which are a number in two's complement: a word of zeros doubles nothing.
+#[expect(clippy::cast_possible_truncation, reason = "the bits are fewer than eight")]
+const fn doublings_of(bits: u32) -> i8 {
+    const UNUSED: u32 = u8::BITS - DOUBLING_BITS;
+    ((bits << UNUSED) as u8).cast_signed() >> UNUSED
+}
+
 /// The learners in the order in which they entered. Only the supervisor keeps one.
 #[derive(Debug, Default)]
 pub struct Membership {
     epoch: u32,
     members: Vec<usize>,
+    doublings: i8,
 }
 
 impl Membership {
@@ -108,6 +131,16 @@ impl Membership {
         self.next()
     }
 
+    /// The view in which the same learners take batches that are doubled so often.
+    ///
+    /// # Panics
+    /// When a view has no room for so many doublings.
+    pub fn double(&mut self, doublings: i8) -> View {
+        assert!((-MOST_HALVINGS..MOST_HALVINGS).contains(&doublings), "{doublings} doublings, and a view has room for {MOST_HALVINGS}");
+        self.doublings = doublings;
+        self.next()
+    }
+
     /// The member that leads: the one that has been in longest.
     pub fn leader(&self) -> Option<usize> {
         self.members.first().copied()
@@ -116,7 +149,7 @@ impl Membership {
     fn next(&mut self) -> View {
         self.epoch = (self.epoch + 1) % EPOCHS;
         let members = self.members.iter().fold(0, |members, &learner| members | 1 << learner);
-        View { epoch: self.epoch, members, leader: self.leader() }
+        View { epoch: self.epoch, members, leader: self.leader(), doublings: self.doublings }
     }
 }
 
@@ -129,9 +162,10 @@ mod tests {
         let word = AtomicU64::new(0);
         assert_eq!(View::load(&word), View::default());
         for view in [
-            View { epoch: 7, members: 0b110, leader: Some(2) },
-            View { epoch: EPOCHS - 1, members: u32::MAX, leader: Some(31) },
-            View { epoch: 1, members: 0, leader: None },
+            View { epoch: 7, members: 0b110, leader: Some(2), doublings: 0 },
+            View { epoch: EPOCHS - 1, members: u32::MAX, leader: Some(31), doublings: -1 },
+            View { epoch: 1, members: 0, leader: None, doublings: MOST_HALVINGS - 1 },
+            View { epoch: 1, members: 1, leader: Some(0), doublings: -MOST_HALVINGS },
         ] {
             view.store(&word);
             assert_eq!(View::load(&word), view);
@@ -143,22 +177,31 @@ mod tests {
     #[test]
     fn whoever_has_been_in_longest_leads() {
         let mut membership = Membership::default();
-        assert_eq!(membership.enter(0), View { epoch: 1, members: 0b1, leader: Some(0) });
-        assert_eq!(membership.enter(1), View { epoch: 2, members: 0b11, leader: Some(0) });
-        assert_eq!(membership.bury(0), View { epoch: 3, members: 0b10, leader: Some(1) });
+        assert_eq!(membership.enter(0), View { epoch: 1, members: 0b1, leader: Some(0), doublings: 0 });
+        assert_eq!(membership.enter(1), View { epoch: 2, members: 0b11, leader: Some(0), doublings: 0 });
+        assert_eq!(membership.bury(0), View { epoch: 3, members: 0b10, leader: Some(1), doublings: 0 });
         assert_eq!(membership.enter(0).leader, Some(1), "the replacement follows");
         assert_eq!(membership.enter(2).leader, Some(1));
-        assert_eq!(membership.bury(1), View { epoch: 6, members: 0b101, leader: Some(0) });
+        assert_eq!(membership.bury(1), View { epoch: 6, members: 0b101, leader: Some(0), doublings: 0 });
         assert_eq!(membership.bury(0).leader, Some(2));
-        assert_eq!(membership.bury(2), View { epoch: 8, members: 0, leader: None });
+        assert_eq!(membership.bury(2), View { epoch: 8, members: 0, leader: None, doublings: 0 });
         assert_eq!(membership.enter(1).leader, Some(1));
     }
 
     #[test]
+    fn a_batch_changes_with_a_view_of_the_same_members_and_stays_for_those_that_enter() {
+        let mut membership = Membership::default();
+        membership.enter(0);
+        let larger = membership.double(2);
+        assert_eq!(larger, View { epoch: 2, members: 0b1, leader: Some(0), doublings: 2 });
+        assert_eq!([larger.batch_size(96), membership.enter(1).batch_size(96), membership.double(-3).batch_size(96)], [384, 384, 12]);
+    }
+
+    #[test]
     fn epochs_begin_anew_and_rounds_of_different_views_differ() {
-        let mut membership = Membership { epoch: EPOCHS - 2, members: Vec::new() };
+        let mut membership = Membership { epoch: EPOCHS - 2, ..Membership::default() };
         assert_eq!([membership.enter(4).epoch, membership.enter(31).epoch], [EPOCHS - 1, 0]);
-        let view = |epoch| View { epoch, members: 1, leader: Some(0) };
+        let view = |epoch| View { epoch, members: 1, leader: Some(0), doublings: 0 };
         let stamps = [view(0).stamp(0), view(0).stamp(1), view(1).stamp(0), view(EPOCHS - 1).stamp(0), view(EPOCHS - 1).stamp(u64::MAX)];
         for (index, stamp) in stamps.into_iter().enumerate() {
             assert_ne!(stamp, 0);

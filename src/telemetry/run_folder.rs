@@ -156,6 +156,11 @@ impl RunFolder {
         self.path.join("evaluations.jsonl")
     }
 
+    /// What was tried to fit the run to the machine, one probe per line.
+    pub fn adaptation(&self) -> PathBuf {
+        self.path.join("adaptation.jsonl")
+    }
+
     /// What happened and when, in words: `run.log`.
     pub fn log(&self) -> PathBuf {
         self.path.join("run.log")

@@ -1,4 +1,5 @@
-//! Everything that records a run, behind one object: progress, `metrics.jsonl`, `evaluations.jsonl`, TensorBoard, `run.log`, the report.
+//! Everything that records a run, behind one object: progress, `metrics.jsonl`, `evaluations.jsonl`, `adaptation.jsonl`, TensorBoard,
+//! `run.log`, the report.
 //!
 //! A disk that fills up must not end a training: that is reported once, whatever files it concerns, and each is tried again at every
 //! later record.
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::append::AppendFile;
 use super::bottleneck::{self, Context};
@@ -35,6 +37,8 @@ pub struct Settings {
     pub context: Context,
     /// The mean return that ends the run once it is confirmed.
     pub goal: Option<f64>,
+    /// Whether the run is fitted to the machine while it is under way, which `adaptation.jsonl` tells of.
+    pub adapts: bool,
 }
 
 /// The recorder of one run, fed by the supervisor's loop. No call starts a thread or waits for a reader.
@@ -45,6 +49,7 @@ pub struct Sinks {
     progress: Progress,
     metrics: Guarded<JsonLines>,
     evaluations: Guarded<JsonLines>,
+    adaptation: Option<Guarded<JsonLines>>,
     tensorboard: Guarded<TensorBoard>,
     log: Guarded<AppendFile>,
     metrics_interval_s: f64,
@@ -63,6 +68,7 @@ pub struct Sinks {
     best_evaluation: Option<EvaluatedWeights>,
     newest_evaluation: Option<EvaluatedWeights>,
     goal: Option<Goal>,
+    fitted: Option<String>,
 }
 
 impl Sinks {
@@ -76,6 +82,7 @@ impl Sinks {
         let files = Files {
             metrics: JsonLines::resume(&folder.metrics())?,
             evaluations: JsonLines::resume(&folder.evaluations())?,
+            adaptation: settings.adapts.then(|| JsonLines::resume(&folder.adaptation())).transpose()?,
             tensorboard: TensorBoard::resume(&folder.events(), &config, remembered.env_steps)?,
             log: AppendFile::continue_lines(&folder.log())?,
         };
@@ -91,6 +98,7 @@ impl Sinks {
         let files = Files {
             metrics: JsonLines::create(&folder.metrics())?,
             evaluations: JsonLines::create(&folder.evaluations())?,
+            adaptation: settings.adapts.then(|| JsonLines::create(&folder.adaptation())).transpose()?,
             tensorboard: TensorBoard::create(&folder.events(), &config)?,
             log: AppendFile::create(&folder.log())?,
         };
@@ -102,6 +110,7 @@ impl Sinks {
             progress: Progress::new(console.clone(), settings.plain_interval_s),
             metrics: Guarded::new("metrics.jsonl", files.metrics),
             evaluations: Guarded::new("evaluations.jsonl", files.evaluations),
+            adaptation: files.adaptation.map(|file| Guarded::new("adaptation.jsonl", file)),
             tensorboard: Guarded::new("the TensorBoard events", files.tensorboard),
             log: Guarded::new("run.log", files.log),
             console,
@@ -119,6 +128,7 @@ impl Sinks {
             best_evaluation: remembered.best,
             newest_evaluation: remembered.newest,
             goal: settings.goal.map(|wanted| Goal::new(wanted, remembered.unconfirmed)),
+            fitted: None,
         };
         for warning in sinks.folder.warnings().to_vec() {
             sinks.event(&format!("warning: {warning}"));
@@ -171,6 +181,12 @@ impl Sinks {
         self.report(scalars);
     }
 
+    /// Takes note of a setting that was tried.
+    pub fn probe(&mut self, probe: &impl Serialize) {
+        let error = self.adaptation.as_mut().and_then(|file| file.attempt(|file| file.append(probe)));
+        self.report(error);
+    }
+
     /// How many evaluations reached the goal of the run and were not confirmed.
     pub fn unconfirmed(&self) -> u64 {
         self.goal.as_ref().map_or(0, |goal| goal.outcome().unconfirmed)
@@ -202,6 +218,11 @@ impl Sinks {
         self.lost.push(what);
     }
 
+    /// Takes note of what the run was fitted to, for the report.
+    pub fn fitted_to(&mut self, setting: String) {
+        self.fitted = Some(setting);
+    }
+
     /// Writes the last moment, closes `run.json` and prints the report.
     pub fn finish(mut self, reason: StopReason, snapshot: &Snapshot) -> Summary {
         if self.last_metrics_s != Some(snapshot.wall_s) {
@@ -224,6 +245,7 @@ impl Sinks {
             best_evaluation: self.best_evaluation,
             last_evaluation: self.evaluation_of(snapshot.parameter_version),
             goal: self.goal.as_ref().map(Goal::outcome),
+            fitted: self.fitted.take(),
             bottleneck: bottleneck::verdict_since(self.learning_started.as_ref(), snapshot, &self.context),
             folder: self.folder.path().to_path_buf(),
             files: files_in(self.folder.path()),
@@ -263,7 +285,8 @@ impl Sinks {
     }
 
     fn losses(&self) -> Vec<String> {
-        let records = [self.metrics.losses(), self.evaluations.losses(), self.tensorboard.losses(), self.log.losses()];
+        let adaptation = self.adaptation.as_ref().and_then(Guarded::losses);
+        let records = [self.metrics.losses(), self.evaluations.losses(), adaptation, self.tensorboard.losses(), self.log.losses()];
         self.lost.iter().cloned().chain(records.into_iter().flatten()).collect()
     }
 }
@@ -272,6 +295,7 @@ impl Sinks {
 struct Files {
     metrics: JsonLines,
     evaluations: JsonLines,
+    adaptation: Option<JsonLines>,
     tensorboard: TensorBoard,
     log: AppendFile,
 }

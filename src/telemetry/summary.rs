@@ -131,6 +131,8 @@ pub struct Summary {
     pub last_evaluation: Option<EvaluatedWeights>,
     /// What became of `run.stop_eval_return`.
     pub goal: Option<GoalOutcome>,
+    /// What the run was fitted to while it was under way, as options that repeat it; `None` where nothing was fitted.
+    pub fitted: Option<String>,
     /// What held it back.
     pub bottleneck: Verdict,
     /// The run folder.
@@ -194,6 +196,9 @@ impl fmt::Display for Summary {
         line("evaluation", self.best_weights())?;
         if let Some(last) = self.last_weights() {
             line("last", last)?;
+        }
+        if let Some(fitted) = &self.fitted {
+            line("fitted to", fitted.clone())?;
         }
         line("bottleneck", self.bottleneck.to_string())?;
         if self.restarts > 0 {

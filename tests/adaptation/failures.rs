@@ -63,6 +63,30 @@ fn a_setting_that_was_accepted_and_then_cannot_be_started_again_is_taken_back_to
 }
 
 #[test]
+fn a_setting_that_was_accepted_and_then_crashes_again_and_again_is_taken_back_too() {
+    let mut run = searching(0);
+    assert!(run.until(1_000, |run| run.accepted().count() == 1));
+    let (home, adopted) = (run.probes[0].from, run.probes[0].to);
+    let mut disturbances = 0;
+    while run.in_force == adopted {
+        run.windows(3);
+        run.window_with(Some(Incident::Disturbed));
+        disturbances += 1;
+        assert!(disturbances < 10, "it is kept, however often it crashes");
+    }
+    assert_barred(&mut run, home, adopted);
+}
+
+#[test]
+fn windows_at_home_in_which_nothing_is_learned_count_once_the_run_has_learned() {
+    let mut run = searching(0);
+    run.windows(3);
+    let idle = Window { env_steps_per_s: 10.0, trained_per_s: 0.0, cores_used: 0.5, learners_wait: 0.9, actors_wait: 0.0 };
+    (0..20).for_each(|_| run.window_of(idle, None));
+    assert!(!run.changes.is_empty(), "who waits is known, and nothing is tried");
+}
+
+#[test]
 fn a_process_that_cannot_be_started_at_home_changes_nothing() {
     let mut run = searching(0);
     for _ in 0..100 {

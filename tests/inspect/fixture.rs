@@ -156,7 +156,7 @@ impl Known {
         control.updates().store(7, Ordering::Relaxed);
         control.sampled().store(224, Ordering::Relaxed);
         control.repairs().store(2, Ordering::Relaxed);
-        View { epoch: 5, members: 0b11, leader: Some(1) }.store(control.membership());
+        View { epoch: 5, members: 0b11, leader: Some(1), doublings: 0 }.store(control.membership());
         control.scores().publish(&SCORES);
         for version in 1..=3 {
             segment.parameter_board().publish(&[&[0.5; 10]], [version; 4]);

@@ -115,7 +115,7 @@ fn scores_are_the_old_ones_the_new_ones_or_none_and_the_next_are_whole() {
 fn a_share_of_a_gradient_counts_once_it_is_whole() {
     let run = run();
     let exchange = run.segment.gradient_exchange();
-    let view = View { epoch: 3, members: 0b11, leader: Some(0) };
+    let view = View { epoch: 3, members: 0b11, leader: Some(0), doublings: 0 };
     let share = |samples: f64| Share { samples, ..Share::new(METRICS) };
     exchange.arrive(1, view, 1, &share(5.0), &[10.0; PARAMETERS]);
     sweep_all::<2>(
@@ -130,7 +130,7 @@ fn a_share_of_a_gradient_counts_once_it_is_whole() {
                 assert_eq!((sum.samples, gradient), (8.0, [11.0; PARAMETERS]));
             }
             // Under the view without the dead one nobody waits for it, nor takes what it has left.
-            let alone = View { epoch: 4, members: 0b10, leader: Some(1) };
+            let alone = View { epoch: 4, members: 0b10, leader: Some(1), doublings: 0 };
             assert!(!exchange.all_arrived(alone, 1));
             usize::from(arrived)
         },

@@ -29,7 +29,7 @@ pub(crate) fn settings() -> Settings {
     let mut config = Config::for_environment("CartPole-v1");
     config.actor.count = 2;
     let context = Context { config, cores: 4 };
-    Settings { metrics_interval_s: 1.0, plain_interval_s: 10.0, context, goal: Some(475.0) }
+    Settings { metrics_interval_s: 1.0, plain_interval_s: 10.0, context, goal: Some(475.0), adapts: false }
 }
 
 /// Sinks in a new run folder under `root`.

@@ -6,18 +6,21 @@ use crate::config::limits::{at_least, whole};
 use crate::segment::layout::MAX_PROCESSES;
 use crate::segment::membership::MOST_LEARNERS;
 
-const MOST_ACTORS: usize = 1_024;
+/// The most actors of a run.
+pub(super) const MOST_ACTORS: u64 = 1_024;
+/// The most environments of an actor.
+pub(super) const MOST_ENVIRONMENTS: u64 = 4_096;
 const MOST_ATTACH_SLOTS: usize = 256;
 const EVALUATORS: usize = 1;
-const _: () = assert!(MOST_ACTORS + MOST_ATTACH_SLOTS + MOST_LEARNERS + EVALUATORS <= MAX_PROCESSES, "every allowed run fits a segment");
+const _: () = assert!(MOST_ACTORS as usize + MOST_ATTACH_SLOTS + MOST_LEARNERS + EVALUATORS <= MAX_PROCESSES, "every allowed run fits a segment");
 
 table! {
     /// The processes that step environments.
     [actor] ActorConfig {
         /// Actor processes; 0 runs everything in one process, reproducible bit for bit from the seed.
-        count: usize = 1, whole(0, MOST_ACTORS as u64), "processes";
+        count: usize = 1, whole(0, MOST_ACTORS), "processes";
         /// Environments that each actor steps with one batched inference.
-        environments: usize = 8, whole(1, 4_096), "environments";
+        environments: usize = 8, whole(1, MOST_ENVIRONMENTS), "environments";
         /// Transitions staged before a flush.
         flush_transitions: usize = 64, whole(1, 65_536), "transitions", only TRANSITION_ALGORITHMS;
         /// Longest time a staged transition waits for its flush.

@@ -5,13 +5,16 @@ use crate::config::define::table;
 use crate::config::limits::{Limits, above, above_up_to, at_least, below, between, whole};
 use crate::segment::membership::MOST_LEARNERS;
 
+/// The largest batch of all learners together.
+pub(super) const LARGEST_BATCH: u64 = 65_536;
+
 table! {
     /// The processes that compute gradients.
     [learner] LearnerConfig {
         /// Learner processes; each draws its share of the batch.
         count: usize = 1, whole(1, MOST_LEARNERS as u64), "processes";
         /// Transitions per update, over all learners; steps of fragments where the algorithm learns from those.
-        batch_size: usize = 64, whole(1, 65_536), "transitions";
+        batch_size: usize = 64, whole(1, LARGEST_BATCH), "transitions";
         /// Adam's step size.
         learning_rate: f64 = 1e-3, above_up_to(0.0, 1.0), "";
         /// Adam's step size at `run.stop_env_steps`, approached linearly; `"none"` keeps it constant.

@@ -4,6 +4,7 @@
 //! for near misses and listed in the reference.
 
 mod actor;
+mod adaptation;
 mod algorithm;
 mod auto_encoder;
 mod checkpoint;
@@ -20,6 +21,7 @@ mod visualizer;
 use serde::{Deserialize, Serialize};
 
 pub use actor::ActorConfig;
+pub use adaptation::{AdaptationConfig, StepSize};
 pub use algorithm::{AlgorithmConfig, Exploration, Loss, Surrogate};
 pub use auto_encoder::AutoEncoderConfig;
 pub use checkpoint::{CheckpointConfig, KeepReplay};
@@ -80,6 +82,9 @@ pub struct Config {
     /// What the run goes on from.
     #[serde(default)]
     pub checkpoint: CheckpointConfig,
+    /// How the run fits itself to the machine.
+    #[serde(default)]
+    pub adaptation: AdaptationConfig,
     /// How the machine is used.
     #[serde(default)]
     pub machine: MachineConfig,
@@ -102,6 +107,7 @@ pub(crate) const TABLES: &[Table] = &[
     EvaluatorConfig::TABLE,
     VisualizerConfig::TABLE,
     CheckpointConfig::TABLE,
+    AdaptationConfig::TABLE,
     MachineConfig::TABLE,
 ];
 
@@ -121,6 +127,7 @@ impl Config {
             evaluator: EvaluatorConfig::default(),
             visualizer: VisualizerConfig::default(),
             checkpoint: CheckpointConfig::default(),
+            adaptation: AdaptationConfig::default(),
             machine: MachineConfig::default(),
             own: OwnConfig::default(),
         }

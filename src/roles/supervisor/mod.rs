@@ -6,6 +6,7 @@ mod checkpoint_writer;
 mod child;
 mod contention;
 mod core_times;
+mod fitting;
 mod hang;
 mod leaving;
 mod neighbours;
@@ -34,8 +35,9 @@ use std::time::Instant;
 use thiserror::Error;
 
 use crate::algorithms::{Algorithm, AlgorithmError};
+use crate::adaptation::Ranges;
 use crate::catalogue::Catalogue;
-use crate::config::{ConfigError, ConfigErrors, Loaded};
+use crate::config::{Config, ConfigError, ConfigErrors, Loaded};
 use crate::environments::{EnvironmentError, EnvironmentSpec};
 use crate::machine::Machine;
 use crate::machine::memory::Budget;
@@ -66,6 +68,9 @@ pub enum SupervisorError {
     /// The run cannot go on.
     #[error(transparent)]
     Resume(#[from] ResumeError),
+    /// The ranges of the adaptation are none.
+    #[error(transparent)]
+    Adaptation(#[from] crate::adaptation::AdaptationError),
     /// A call to the system failed.
     #[error("{action} failed: {source}")]
     System {
@@ -111,8 +116,12 @@ pub struct Prepared {
     pub environment: EnvironmentSpec,
     /// Names and versions of the software that the environment runs on; nothing for native ones.
     pub software: Vec<(String, String)>,
-    /// The algorithm.
+    /// The algorithm, with room for all that the run may become.
     pub algorithm: Box<dyn Algorithm>,
+    /// The configuration that memory is planned for, where the run may become larger than it begins.
+    planned: Config,
+    /// What is tried to fit the run to the machine.
+    ranges: Option<Ranges>,
     /// What the machine offers.
     pub machine: Machine,
     /// Since when the run counts its seconds.
@@ -134,8 +143,11 @@ impl Prepared {
         catalogue.algorithms().resolve(&mut loaded.config).map_err(|error| about_algorithm(&loaded, &error))?;
         let environment = environments::observation_options(catalogue, &loaded.config).spec(&examined.spec);
         let (environment, software) = (environment.map_err(|error| about_environment(&loaded, &error))?, examined.software);
-        let algorithm = catalogue.algorithms().build(&loaded.config, &environment).map_err(|error| about_algorithm(&loaded, &error))?;
-        Ok(Self { loaded, catalogue: catalogue.clone(), environment, software, algorithm, machine: Machine::detect(), started })
+        let machine = Machine::detect();
+        let ranges = fitting::ranges(&loaded.config, machine.cores.usable.len());
+        let planned = fitting::planned(&mut loaded, ranges.as_ref())?;
+        let algorithm = catalogue.algorithms().build(&planned, &environment).map_err(|error| about_algorithm(&loaded, &error))?;
+        Ok(Self { loaded, catalogue: catalogue.clone(), environment, software, algorithm, planned, ranges, machine, started })
     }
 
     /// Let this process run what `loaded` names: its children inherit what an environment in Python needs. May start the
@@ -148,12 +160,15 @@ impl Prepared {
     pub fn plan(&self) -> Result<Plan, SupervisorError> {
         // Without a registry there is nobody to make room for; a run that starts will say why it cannot open it.
         let neighbours = Registry::existing().map_or_else(Vec::new, |registry| neighbours(&registry, Path::new("/"), std::process::id()));
-        let plan = Plan::new(&self.loaded.config, &*self.algorithm, &self.machine.cores.by_preference, &neighbours);
+        let plan = Plan::new(&self.planned, &*self.algorithm, &self.machine.cores.by_preference, &neighbours);
         let mut plan = plan.map_err(|error| match error {
             // The limits of the keys exclude every other size that no segment can have.
             PlanError::Layout(_) => refuse(self.loaded.error_at("environment.id", error.to_string())),
             other => other.into(),
         })?;
+        if let Some(ranges) = self.ranges {
+            plan.begin_with(&self.loaded.config, ranges);
+        }
         if let (Some(goal), Some(place)) = (self.loaded.config.run.stop_eval_return, self.loaded.goal_of_another_environment()) {
             plan.remark(format!(
                 "the goal of {goal} ({place}) was written for another environment; set run.stop_eval_return too, or to \"none\""

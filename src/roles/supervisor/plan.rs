@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::neighbours::Neighbour;
 use super::remarks::{counted, remarks};
+use crate::adaptation::Ranges;
 use crate::algorithms::Algorithm;
 use crate::config::{Config, Key, Rows};
 use crate::environments::{ObservationSpace, Picture};
@@ -77,6 +78,12 @@ pub struct Plan {
     pub processes: Vec<PlannedProcess>,
     /// First slot for attached actors, and how many.
     pub attach_slots: std::ops::Range<usize>,
+    /// Samples per insert that the rate limiter holds; `None` where both sides run free.
+    pub(super) samples_per_insert: Option<f64>,
+    /// What is tried to fit the run to the machine; `None` where nothing is.
+    pub(super) ranges: Option<Ranges>,
+    /// Processes that are not there at the beginning.
+    later: usize,
     /// The key that the number of rows follows from, where there is one, and the rows beside those that it asks for.
     capacity_key: Option<(&'static str, usize)>,
     rows: Rows,
@@ -160,6 +167,9 @@ impl Plan {
             layout,
             processes,
             attach_slots: actors..actors + attach,
+            samples_per_insert: algorithm.experience().limiter().samples_per_insert,
+            ranges: None,
+            later: 0,
             capacity_key: Some(match config.rows() {
                 Rows::Transitions => (TRANSITIONS, 0),
                 Rows::Fragments if config.retained_fragments() > 0 => (RETAINED, config.fragment_capacity()),
@@ -176,6 +186,13 @@ impl Plan {
             seed: config.run.seed,
             run_folder: config.run.folder.clone(),
         })
+    }
+
+    /// Of this plan for the upper ends of `ranges`, begin with the processes that `config` asks for.
+    pub(super) fn begin_with(&mut self, config: &Config, ranges: Ranges) {
+        self.ranges = Some(ranges);
+        self.later = ranges.actors.high - config.actor.count;
+        self.remarks = remarks(config, self.cores);
     }
 
     /// Say something more with the plan.
@@ -295,7 +312,8 @@ impl fmt::Display for Plan {
             largest.map(|section| format!("{} {}", region_name(section.region), readable_bytes(section.length_bytes as u64))).collect();
         line("segment", format!("{} ({})", readable_bytes(self.layout.total_bytes() as u64), parts.join(", ")))?;
         let mut processes = Vec::new();
-        for process in &self.processes {
+        let later = self.processes.iter().filter(|process| process.role == Role::Actor).count() - self.later;
+        for process in self.processes.iter().filter(|process| process.role != Role::Actor || process.number < later) {
             let cores = match process.cores.as_slice() {
                 [] => "any core".into(),
                 [core] => format!("core {core}"),
@@ -305,6 +323,9 @@ impl fmt::Display for Plan {
         }
         line("processes", format!("{} on {} cores: {}", processes.len(), self.cores, processes.join(", ")))?;
         line("cores", self.placed.clone())?;
+        if let Some(ranges) = &self.ranges {
+            line("fits itself", ranges.to_string())?;
+        }
         for remark in &self.remarks {
             line("note", remark.clone())?;
         }

@@ -1,6 +1,8 @@
 //! A run under way: the supervisor's loop.
 
 mod checkpoints;
+mod deaths;
+mod fitting;
 mod words;
 
 pub(super) use checkpoints::checkpoint_content;
@@ -17,6 +19,7 @@ use super::attachments::Attachments;
 use super::checkpoint_writer::CheckpointWriter;
 use super::child::Child;
 use super::contention::Contention;
+use super::fitting::{Fitting, with};
 use super::hang::{StackFile, Vigil};
 use super::leaving::Leaving;
 use super::observe::Observer;
@@ -25,14 +28,14 @@ use super::resumption::{Resumption, run_name};
 use super::salvage::Salvage;
 use super::sentinel::Sentinel;
 use super::standstill::Standstill;
-use super::watch::{Death, Watched, has_ended};
+use super::watch::Watched;
 use super::{Outcome, Prepared, SupervisorError, weights};
 use crate::config::Config;
 use crate::rendezvous::{Announcement, Listener, Registry, RunRecord, Visitor};
-use crate::replay::{Repair, make_sums_again, repair_beside};
 use crate::roles::environments;
 use crate::roles::evaluator::EvaluationReport;
 use crate::segment::control::RunState;
+use crate::segment::counters::Counter;
 use crate::segment::membership::{Membership, View};
 use crate::segment::processes::Role;
 use crate::segment::system::{self, AfterParent};
@@ -66,6 +69,7 @@ pub struct Session {
     next_snapshot: Instant,
     attachments: Attachments,
     contention: Contention,
+    fitting: Option<Fitting>,
     /// Sums were made again beside guests that stood still inside an operation: once more when they are out of it.
     provisional: bool,
     announcement: Announcement,
@@ -88,6 +92,7 @@ impl Session {
             prepared.started = prepared.started.checked_sub(resumption.elapsed()).unwrap_or(prepared.started);
         }
         let config = &prepared.loaded.config;
+        let fitting = Fitting::new(config, &plan)?;
         let registry = Registry::open()?;
         let swept = registry.sweep();
         let mut folder = match resumption {
@@ -122,6 +127,7 @@ impl Session {
         let settings = Settings {
             metrics_interval_s: config.run.metrics_interval_s,
             plain_interval_s: 10.0,
+            adapts: fitting.is_some(),
             context: Context { config: config.clone(), cores: prepared.machine.cores.usable.len() },
             goal: config.run.stop_eval_return,
         };
@@ -148,8 +154,9 @@ impl Session {
             unsaved_best: None,
             reason: None,
             next_snapshot: Instant::now(),
-            attachments: Attachments::new(listener, plan.attach_slots, prepared.loaded.config.actor.count),
+            attachments: Attachments::new(listener, plan.attach_slots.clone(), plan.attach_slots.start),
             contention: Contention::default(),
+            fitting,
             provisional: false,
             announcement,
             sentinel,
@@ -170,8 +177,11 @@ impl Session {
         }
         session.segment.control().set_run_state(RunState::Running);
         for index in 0..session.watched.len() {
-            session.fork(index)?;
+            if session.watched[index].planned.role != Role::Actor {
+                session.fork(index)?;
+            }
         }
+        session.cast_actors()?;
         Ok(session)
     }
 
@@ -189,7 +199,7 @@ impl Session {
             self.make_provisional_sums_exact();
             self.receive_evaluations();
             self.watch_for_silence();
-            self.observe();
+            self.observe()?;
             self.keep_checkpoints();
             self.check_whether_to_stop();
         }
@@ -201,6 +211,7 @@ impl Session {
         let planned = self.watched[index].planned.clone();
         let slot = self.segment.processes().slot(planned.slot);
         let Some(generation) = slot.reserve(planned.role, planned.number) else { return Ok(()) };
+        let steps_before = slot.counters().get(Counter::EnvSteps);
         let reports = self.open_channel(planned.role)?;
         if matches!(planned.role, Role::Learner | Role::Synchronous) {
             let view = self.membership.enter(planned.number);
@@ -209,9 +220,10 @@ impl Session {
         let stack_file = self.stack_file(planned.role)?;
         let system = |action| move |source| SupervisorError::System { action, source };
         let stack_descriptor = stack_file.as_ref().map(StackFile::for_process).transpose().map_err(system("duplicating a descriptor"))?;
+        let config = with(self.config(), self.wanted());
         let child = Child {
             segment: &self.segment,
-            config: self.config(),
+            config: &config,
             algorithm: &*self.prepared.algorithm,
             environment: &self.prepared.environment,
             catalogue: &self.prepared.catalogue,
@@ -225,7 +237,8 @@ impl Session {
         // Whoever salvages what was there wants to have all of it.
         let after = if self.checkpoints.is_enabled() { AfterParent::IsAskedToLeave } else { AfterParent::Dies };
         let pid = system::fork_follower(after, || child.run(&planned))?;
-        self.watched[index].started(pid, stack_file).map_err(|error| system("opening a pidfd")(error.into()))
+        let started = self.watched[index].started(pid, stack_file, config.actor.environments, steps_before);
+        started.map_err(|error| system("opening a pidfd")(error.into()))
     }
 
     /// A file for the Python stack of a process that will step environments, if Python does that in this run.
@@ -271,133 +284,11 @@ impl Session {
         Ok(())
     }
 
-    /// Repair what a dead process left, say so, and arrange its replacement.
-    fn handle_exit(&mut self, index: usize, death: &Death) -> Result<(), SupervisorError> {
-        let planned = self.watched[index].planned.clone();
-        if planned.role == Role::Learner {
-            // Its end has been waited for: from here on another may lead.
-            let view = self.membership.bury(planned.number);
-            self.change_view(view);
-        }
-        let repaired = self.repair(planned.slot)?;
-        let segment = &self.segment;
-        let slot = segment.processes().slot(planned.slot);
-        let watched = &mut self.watched[index];
-        let (who, (how, details)) = (planned.name(), death.describe(&slot.last_words()));
-        let work = work_done(slot, planned.role);
-        slot.release();
-        if planned.role == Role::Synchronous && death.ending.is_orderly() {
-            self.receive_evaluations();
-            self.reason.get_or_insert(StopReason::StepLimit);
-            return Ok(());
-        }
-        if self.reason.is_some() {
-            return Ok(());
-        }
-        slot.count_restart();
-        let wait = watched.schedule_restart();
-        let limit = self.prepared.loaded.config.machine.max_restarts;
-        let hopeless = death.is_own_fault() && watched.failures_in_a_row() >= HOPELESS_FAILURES;
-        if planned.role == Role::Visualizer && (watched.restarts > limit || hopeless) {
-            watched.give_up();
-            let event = format!("{who} {how}; nothing is shown any more, and training goes on ({} times)", watched.restarts);
-            self.sinks.event(&with_details(event, &details));
-            return Ok(());
-        }
-        if planned.role == Role::Synchronous || watched.restarts > limit || hopeless {
-            let times = watched.restarts;
-            let cause = format!("{who} {how} ({times} times; machine.max_restarts is {limit})");
-            self.reason = Some(StopReason::Failed(with_details(cause, &details)));
-            return Ok(());
-        }
-        let next = if wait.is_zero() { "restarting now".into() } else { format!("restarting in {} s", wait.as_secs()) };
-        let count = format!("{} of {limit}", watched.restarts);
-        let (pid, saved) = (death.pid, loss(&repaired, planned.role, self.membership.leader()));
-        let event = format!("{who} (pid {pid}) {how} (after {work}); {saved}; {next} ({count})");
-        let details = watched.untold(details);
-        self.sinks.event(&with_details(event, &details));
-        Ok(())
-    }
-
-    /// Repair after the owner of `slot`. A process of ours that stands in the way is killed and repaired as well; a guest is
-    /// not ours to kill.
-    fn repair(&mut self, slot: usize) -> Result<Repair, SupervisorError> {
-        let schema = self.prepared.algorithm.schema();
-        let mut guests = Vec::new();
-        loop {
-            let repaired = repair_beside(&self.segment, &schema, self.segment.processes().slot(slot), &guests);
-            if repaired.stuck.is_empty() {
-                self.provisional |= repaired.provisional;
-                if !repaired.exact && !repaired.provisional {
-                    self.poison();
-                }
-                return Ok(repaired);
-            }
-            for stuck in repaired.stuck {
-                match self.attachments.guest(stuck) {
-                    Some(guest) => {
-                        let who = self.attachments.name(guest);
-                        let event = "stands still inside an operation: a repair goes on without it, and is completed when it goes on";
-                        self.sinks.event(&format!("{who} {event}"));
-                        guests.push(stuck);
-                    }
-                    None => self.fence(stuck),
-                }
-            }
-        }
-    }
-
-    /// Make the sums of the tree again that a repair made while a guest stood still inside an operation.
-    fn make_provisional_sums_exact(&mut self) {
-        if !self.provisional {
-            return;
-        }
-        match make_sums_again(&self.segment) {
-            Ok(exact) => {
-                self.provisional = false;
-                if exact {
-                    self.sinks.event("no guest stands still inside an operation any more: the sums of the tree are exact again");
-                } else {
-                    self.poison();
-                }
-            }
-            // As in a repair: ours are killed, guests are not.
-            Err(stuck) => {
-                for slot in stuck {
-                    if self.attachments.guest(slot).is_none() {
-                        self.fence(slot);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Let nobody train on a tree that is known to be wrong, nor go on from it.
-    fn poison(&mut self) {
-        self.checkpoints.abandon();
-        self.segment.control().set_run_state(RunState::Poisoned);
-        self.reason = Some(StopReason::Failed("the sum tree failed its audit after a repair: this is a bug in Shoal".into()));
-    }
-
-    /// Kill a process that stopped in the middle of an operation, so that it cannot go on with it later.
-    fn fence(&mut self, slot: usize) {
-        let Some(index) = self.watched.iter().position(|watched| watched.planned.slot == slot) else {
-            self.attachments.kill_actors(&self.segment, Some(slot));
-            return;
-        };
-        let who = self.watched[index].planned.name();
-        self.sinks.event(&format!("{who} is stuck in the middle of an operation: killing it"));
-        self.watched[index].signal(Signal::SIGKILL);
-        // The kernel reports its end within moments; `reap_children` takes it from there.
-        while self.watched[index].living.as_ref().is_some_and(|living| !has_ended(&living.descriptor)) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
     /// See off who left, and let in who knocks: what a visitor had staged is kept like anybody's.
     fn serve_attachments(&mut self) -> Result<(), SupervisorError> {
         // One at a time: a guest that said goodbye in the middle of an operation is one still while another is repaired after.
         while let Some(left) = self.attachments.take_left(&self.segment) {
+            self.disturb();
             let repaired = self.repair(left.slot)?;
             let slot = self.segment.processes().slot(left.slot);
             let after = match left.visitor {
@@ -413,6 +304,7 @@ impl Session {
             self.sinks.event(&with_details(event, details));
         }
         for line in self.attachments.serve(&self.segment) {
+            self.disturb();
             self.sinks.event(&line);
         }
         Ok(())
@@ -477,16 +369,18 @@ impl Session {
         }
     }
 
-    fn observe(&mut self) {
-        if Instant::now() >= self.next_snapshot {
-            self.next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
-            let snapshot = self.snapshot();
-            self.sinks.record(&snapshot);
-            let usable = &self.prepared.machine.cores.usable;
-            if let Some(event) = self.contention.leave_contended_cores(&mut self.watched, self.observer.core_times(), usable) {
-                self.sinks.event(&event);
-            }
+    fn observe(&mut self) -> Result<(), SupervisorError> {
+        if Instant::now() < self.next_snapshot {
+            return Ok(());
         }
+        self.next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
+        let snapshot = self.snapshot();
+        self.sinks.record(&snapshot);
+        let usable = &self.prepared.machine.cores.usable;
+        if let Some(event) = self.contention.leave_contended_cores(&mut self.watched, self.observer.core_times(), usable) {
+            self.sinks.event(&event);
+        }
+        self.fit(&snapshot)
     }
 
     fn snapshot(&mut self) -> Snapshot {
@@ -546,7 +440,7 @@ impl Session {
             self.serve_attachments()?;
             self.receive_evaluations();
             self.notice_checkpoint();
-            self.observe();
+            self.observe()?;
         }
         // A death on the way out may have cost the tree.
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
@@ -564,6 +458,9 @@ impl Session {
             _ => Outcome::Completed,
         };
         let folder = self.sinks.folder().clone();
+        if let Some(setting) = self.fitted() {
+            self.sinks.fitted_to(setting);
+        }
         self.sinks.finish(reason, &snapshot);
         drop((self.segment, self.announcement));
         self.sentinel.dismiss();

@@ -29,6 +29,8 @@ pub(super) struct Watched {
     pub(super) restarts: u32,
     /// The suspicion that it hangs.
     pub(super) hang: Option<Hang>,
+    /// Whether it was asked to leave, because others are to act.
+    dismissed: bool,
     /// What explained its last death, as it was told.
     told: String,
     consecutive: u32,
@@ -43,6 +45,10 @@ pub(super) struct Living {
     pub(super) descriptor: OwnedFd,
     /// Where it writes its Python stack when it is asked; nothing if it runs no Python.
     pub(super) stack_file: Option<StackFile>,
+    /// How many environments it steps, if it acts.
+    pub(super) environments: usize,
+    /// Environment steps that were counted in its slot before it began.
+    pub(super) steps_before: u64,
     started: Instant,
 }
 
@@ -112,15 +118,21 @@ impl Ending {
 impl Watched {
     /// A process that is still to be started.
     pub(super) fn new(planned: PlannedProcess) -> Self {
-        Self { planned, living: None, restarts: 0, hang: None, told: String::new(), consecutive: 0, restart_at: None }
+        Self { planned, living: None, restarts: 0, hang: None, dismissed: false, told: String::new(), consecutive: 0, restart_at: None }
     }
 
-    /// The process has been forked.
-    pub(super) fn started(&mut self, pid: Pid, stack_file: Option<StackFile>) -> rustix::io::Result<()> {
+    /// The process has been forked, with so many environments and after so many steps of those before it.
+    pub(super) fn started(
+        &mut self,
+        pid: Pid,
+        stack_file: Option<StackFile>,
+        environments: usize,
+        steps_before: u64,
+    ) -> rustix::io::Result<()> {
         let raw = rustix::process::Pid::from_raw(pid.as_raw()).ok_or(rustix::io::Errno::SRCH)?;
         // A child cannot disappear before it is waited for, so this is surely its descriptor.
         let descriptor = pidfd_open(raw, PidfdFlags::empty())?;
-        self.living = Some(Living { pid, descriptor, stack_file, started: Instant::now() });
+        self.living = Some(Living { pid, descriptor, stack_file, environments, steps_before, started: Instant::now() });
         self.hang = None;
         self.restart_at = None;
         Ok(())
@@ -168,6 +180,23 @@ impl Watched {
     /// How often in a row it has failed.
     pub(super) fn failures_in_a_row(&self) -> u32 {
         self.consecutive
+    }
+
+    /// Ask it to leave.
+    pub(super) fn dismiss(&mut self) {
+        if !std::mem::replace(&mut self.dismissed, true) {
+            self.signal(Signal::SIGTERM);
+        }
+    }
+
+    /// Whether the process that has just ended was asked to leave.
+    pub(super) fn was_dismissed(&mut self) -> bool {
+        std::mem::take(&mut self.dismissed)
+    }
+
+    /// Whether its replacement has been arranged.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.restart_at.is_some()
     }
 
     /// Replace it no more.

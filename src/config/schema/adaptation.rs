@@ -1,0 +1,68 @@
+//! Table `[adaptation]`.
+
+use super::TRANSITION_ALGORITHMS;
+use super::actor::{MOST_ACTORS, MOST_ENVIRONMENTS};
+use super::learner::LARGEST_BATCH;
+use crate::config::define::{choice, table};
+use crate::config::limits::{Limits, between, whole};
+
+table! {
+    /// The run fits itself to the machine while it is under way (docs/adaptation.md).
+    [adaptation] AdaptationConfig {
+        /// Try other numbers of actors, of their environments, and other batches in the first part of the run, and keep what is faster.
+        enabled: bool = false, Limits::Any, "";
+        /// The fewest actors that are tried.
+        fewest_actors: usize = 1, whole(1, MOST_ACTORS), "processes";
+        /// The most actors that are tried; `"none"` stands for two for each core that the run may use, or for `actor.count` if that is more.
+        most_actors: Option<usize> = None, whole(1, MOST_ACTORS), "processes";
+        /// The fewest environments of each actor that are tried.
+        fewest_environments: usize = 1, whole(1, MOST_ENVIRONMENTS), "environments";
+        /// The most environments of each actor that are tried; `"none"` stands for four times `actor.environments`.
+        most_environments: Option<usize> = None, whole(1, MOST_ENVIRONMENTS), "environments";
+        /// The smallest batch that is tried; `"none"` stands for `learner.batch_size`.
+        smallest_batch: Option<usize> = None, whole(1, LARGEST_BATCH), "transitions", only TRANSITION_ALGORITHMS;
+        /// The largest batch that is tried; `"none"` stands for `learner.batch_size`, since a larger batch may learn less from as much.
+        largest_batch: Option<usize> = None, whole(1, LARGEST_BATCH), "transitions", only TRANSITION_ALGORITHMS;
+        /// How Adam's step size follows the batch.
+        step_size: StepSize = StepSize::None, Limits::Any, "", only TRANSITION_ALGORITHMS;
+        /// The part of `run.stop_env_steps`, or of `run.stop_wall_s`, after which nothing is tried any more.
+        freeze_after: f64 = 0.2, between(0.0, 1.0), "of the run";
+    }
+}
+
+choice! {
+    /// How the step size follows the batch.
+    StepSize {
+        /// It stays as configured.
+        None = "none",
+        /// It grows with the root of the batch, as the gradient's noise falls: the usual rule for Adam.
+        Sqrt = "sqrt",
+        /// It grows with the batch, as if the updates of several small batches were made at once: the usual rule for plain gradient descent.
+        Linear = "linear",
+    }
+}
+
+impl StepSize {
+    /// What to multiply the configured step size by where the configured batch is doubled so often; negative where it is halved.
+    pub fn factor(self, doublings: i8) -> f64 {
+        let ratio = f64::from(doublings).exp2();
+        match self {
+            Self::None => 1.0,
+            Self::Sqrt => ratio.sqrt(),
+            Self::Linear => ratio,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_step_size_follows_the_batch_by_its_rule() {
+        let factors = |doublings| [StepSize::None, StepSize::Sqrt, StepSize::Linear].map(|rule| rule.factor(doublings));
+        assert_eq!(factors(0), [1.0, 1.0, 1.0]);
+        assert_eq!(factors(2), [1.0, 2.0, 4.0]);
+        assert_eq!(factors(-2), [1.0, 0.5, 0.25]);
+    }
+}

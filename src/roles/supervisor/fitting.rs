@@ -1,0 +1,236 @@
+//! Fitting a run to the machine: what its ranges are, and a tuner that is told once a second what the run did.
+
+use super::plan::Plan;
+use super::{SupervisorError, refuse};
+use crate::adaptation::{AdaptationError, Hold, Incident, Objective, Range, Ranges, Rules, Setting, Snapshot, Step, Tuner, Verdict, Window};
+use crate::config::{Config, Loaded, Rows};
+use crate::machine::cores;
+use crate::machine::memory::share_of_memory_used;
+use crate::telemetry;
+
+/// Length of a window: so many seconds, and longer where fewer updates are made in it, since one more or less would then count for too much.
+const WINDOW_S: f64 = 1.0;
+const LEAST_UPDATES: u64 = 20;
+const LONGEST_WINDOW_S: f64 = 10.0;
+/// The most actors for each core, and the most times the configured environments, where nothing is said of either.
+const ACTORS_PER_CORE: usize = 2;
+const TIMES_THE_ENVIRONMENTS: usize = 4;
+
+/// What `config` asks for to begin with.
+pub(super) fn start(config: &Config) -> Setting {
+    Setting { actors: config.actor.count, environments: config.actor.environments, batch_size: config.learner.batch_size }
+}
+
+/// What is tried in a run of `config` on so many cores; `None` where nothing is.
+pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
+    let (table, start) = (&config.adaptation, start(config));
+    table.enabled.then(|| {
+        let actors = table.most_actors.unwrap_or((ACTORS_PER_CORE * usable_cores).max(start.actors));
+        let environments = table.most_environments.unwrap_or(TIMES_THE_ENVIRONMENTS * start.environments);
+        Ranges {
+            actors: Range { low: table.fewest_actors, high: actors },
+            environments: Range { low: table.fewest_environments, high: environments },
+            batch_size: Range {
+                low: table.smallest_batch.unwrap_or(start.batch_size),
+                high: table.largest_batch.unwrap_or(start.batch_size),
+            },
+        }
+    })
+}
+
+/// What memory is planned for: the configuration with all knobs at the upper ends of `ranges`. `loaded` is told what follows from them, so that
+/// whoever reads it, attached actors too, has the same room and the same error band.
+pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Config, SupervisorError> {
+    let mut planned = loaded.config.clone();
+    let Some(ranges) = ranges else { return Ok(planned) };
+    planned.actor.count = ranges.actors.high;
+    planned.actor.environments = ranges.environments.high;
+    planned.learner.batch_size = ranges.batch_size.high;
+    // Its ranges are about the beginning.
+    planned.adaptation.enabled = false;
+    if let Err(errors) = planned.validate() {
+        let ends = start(&planned).flags();
+        let problems: Vec<String> = errors.0.iter().map(|error| error.problem.to_string()).collect();
+        let message = format!("at the upper ends of its ranges, {ends}: {}", problems.join("; "));
+        return Err(refuse(loaded.error_at("adaptation.enabled", message)));
+    }
+    match planned.rows() {
+        Rows::Transitions => loaded.config.replay.error_band = planned.effective_error_band(),
+        Rows::Fragments => {
+            loaded.config.fragments.capacity = Some(planned.fragment_capacity());
+            loaded.config.fragments.retained = Some(planned.retained_fragments()).filter(|&retained| retained > 0);
+        }
+    }
+    Ok(planned)
+}
+
+/// `config` with the numbers of `setting`: what actors are started with.
+pub(super) fn with(config: &Config, setting: Setting) -> Config {
+    let mut fitted = config.clone();
+    (fitted.actor.count, fitted.actor.environments) = (setting.actors, setting.environments);
+    fitted
+}
+
+/// How often the configured batch is doubled to have `batch_size` transitions; negative where it is halved.
+#[expect(clippy::cast_possible_truncation, reason = "a batch of 2^16 transitions is doubled sixteen times at most")]
+pub(super) fn doublings(configured: usize, batch_size: usize) -> i8 {
+    (batch_size as f64 / configured as f64).log2().round() as i8
+}
+
+/// A tuner at work.
+pub(super) struct Fitting {
+    tuner: Tuner,
+    wanted: Setting,
+    last: Option<telemetry::Snapshot>,
+    incident: Option<Incident>,
+    tried: u64,
+    accepted: u64,
+}
+
+impl Fitting {
+    /// For a run of `plan` that begins as `config` says; `None` where nothing is to be fitted.
+    pub(super) fn new(config: &Config, plan: &Plan) -> Result<Option<Self>, AdaptationError> {
+        let Some(ranges) = plan.ranges else { return Ok(None) };
+        let objective = Objective::of_run(plan.samples_per_insert, Hold::SamplesPerInsert);
+        let rules = Rules { freeze_after: config.adaptation.freeze_after, ..Rules::new(ranges, objective) };
+        let wanted = start(config);
+        Ok(Some(Self { tuner: Tuner::new(rules, wanted)?, wanted, last: None, incident: None, tried: 0, accepted: 0 }))
+    }
+
+    /// The setting that is to be in force.
+    pub(super) fn wanted(&self) -> Setting {
+        self.wanted
+    }
+
+    /// The best setting known.
+    pub(super) fn home(&self) -> Setting {
+        self.tuner.home()
+    }
+
+    /// Whether it is another one than the best known.
+    pub(super) fn is_trying(&self) -> bool {
+        self.wanted != self.tuner.home()
+    }
+
+    /// Settings that were judged, and those that were better.
+    pub(super) fn counts(&self) -> [u64; 2] {
+        [self.tried, self.accepted]
+    }
+
+    /// What was measured in this window says nothing of the setting. A process that could not be started says more, and stays.
+    pub(super) fn happened(&mut self, incident: Incident) {
+        if !matches!(self.incident, Some(Incident::NotStarted(_))) {
+            self.incident = Some(incident);
+        }
+    }
+
+    /// Take in a moment of the run, in which `in_force` was its setting. Nothing comes of it before a whole window has passed.
+    pub(super) fn look(&mut self, now: &telemetry::Snapshot, in_force: Setting) -> Option<Step> {
+        let last = self.last.get_or_insert_with(|| now.clone());
+        let elapsed_s = now.wall_s - last.wall_s;
+        let is_long_enough = now.updates.saturating_sub(last.updates) >= LEAST_UPDATES || elapsed_s >= LONGEST_WINDOW_S;
+        if elapsed_s < WINDOW_S || !is_long_enough {
+            return None;
+        }
+        let usable_cores = cores::usable_now();
+        let window = window(last, now, elapsed_s, in_force.batch_size, usable_cores);
+        self.last = Some(now.clone());
+        let step = self.tuner.step(&Snapshot {
+            wall_s: now.wall_s,
+            progress: progress(now),
+            window,
+            in_force,
+            usable_cores,
+            memory_used: share_of_memory_used(),
+            incident: self.incident.take(),
+        });
+        if let Some(probe) = &step.probe {
+            self.tried += 1;
+            self.accepted += u64::from(probe.verdict == Verdict::Accepted);
+        }
+        if let Some(change) = &step.change {
+            self.wanted = change.setting;
+        }
+        Some(step)
+    }
+}
+
+/// What happened from `last` to `now`.
+#[expect(clippy::cast_precision_loss, reason = "rates for comparison")]
+fn window(last: &telemetry::Snapshot, now: &telemetry::Snapshot, elapsed_s: f64, batch_size: usize, usable_cores: usize) -> Window {
+    let rate = |last: u64, now: u64| now.saturating_sub(last) as f64 / elapsed_s;
+    let share = |last: f64, now: f64, processes: f64| ((now - last) / (elapsed_s * processes.max(1.0))).clamp(0.0, 1.0);
+    Window {
+        env_steps_per_s: rate(last.env_steps, now.env_steps),
+        trained_per_s: rate(last.updates, now.updates) * batch_size as f64,
+        cores_used: share(last.processor_s, now.processor_s, usable_cores as f64),
+        learners_wait: share(last.learner_time.limiter_wait_s, now.learner_time.limiter_wait_s, now.learners as f64),
+        actors_wait: share(last.actor_time.limiter_wait_s, now.actor_time.limiter_wait_s, now.actors as f64),
+    }
+}
+
+/// The part of the run that is over, by steps or by time, whichever is more.
+#[expect(clippy::cast_precision_loss, reason = "a share")]
+fn progress(now: &telemetry::Snapshot) -> f64 {
+    let by_steps = now.env_steps as f64 / now.stop_env_steps as f64;
+    by_steps.max(now.stop_wall_s.map_or(0.0, |limit_s| now.wall_s / limit_s)).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(change: impl FnOnce(&mut Config)) -> Config {
+        let mut config = Config::for_environment("CartPole-v1");
+        (config.adaptation.enabled, config.actor.count, config.actor.environments) = (true, 3, 8);
+        change(&mut config);
+        config
+    }
+
+    #[test]
+    fn ranges_that_nobody_gave_follow_from_the_cores_and_the_start_and_the_batch_stays() {
+        let found = ranges(&config(|_| {}), 4).unwrap();
+        let range = |low, high| Range { low, high };
+        assert_eq!(found, Ranges { actors: range(1, 8), environments: range(1, 32), batch_size: Range::fixed(64) });
+        assert_eq!(ranges(&config(|_| {}), 1).unwrap().actors.high, 3, "what the run begins with is tried");
+        assert_eq!(ranges(&config(|config| config.adaptation.enabled = false), 4), None);
+    }
+
+    #[test]
+    fn memory_is_planned_for_the_upper_ends_and_the_band_is_theirs() {
+        let text = config(|config| config.adaptation.largest_batch = Some(256)).to_toml();
+        let mut loaded = Config::parse(&text, "test.toml", &[]).unwrap();
+        let ranges = ranges(&loaded.config, 2).unwrap();
+        let planned = planned(&mut loaded, Some(&ranges)).unwrap();
+        assert_eq!(start(&planned), Setting { actors: 4, environments: 32, batch_size: 256 });
+        assert_eq!(loaded.config.replay.error_band, planned.effective_error_band());
+        assert_eq!(start(&with(&loaded.config, start(&planned))), Setting { batch_size: 64, ..start(&planned) });
+    }
+
+    #[test]
+    fn upper_ends_for_which_the_replay_is_too_small_are_refused_before_anything_begins() {
+        let text = config(|config| config.replay.capacity = 1_200).to_toml();
+        let mut loaded = Config::parse(&text, "test.toml", &["adaptation.most_environments=64".into()]).unwrap();
+        let ranges = ranges(&loaded.config, 2).unwrap();
+        let refused = planned(&mut loaded, Some(&ranges)).unwrap_err().to_string();
+        assert!(refused.contains("adaptation.enabled") && refused.contains("--set actor.environments=64"), "{refused}");
+        assert!(refused.contains("replay.capacity of 1200"), "{refused}");
+    }
+
+    #[test]
+    fn a_batch_is_the_configured_one_doubled_or_halved() {
+        assert_eq!([(64, 64), (96, 768), (256, 1), (1, 128)].map(|(configured, batch_size)| doublings(configured, batch_size)), [0, 3, -8, 7]);
+    }
+
+    #[test]
+    fn rates_and_shares_are_those_of_the_window_alone() {
+        let mut last = telemetry::Snapshot { wall_s: 10.0, env_steps: 1_000, updates: 50, ..telemetry::Snapshot::default() };
+        (last.actors, last.learners) = (2, 1);
+        let mut now = telemetry::Snapshot { wall_s: 12.0, env_steps: 3_000, updates: 150, processor_s: 3.0, ..last.clone() };
+        now.actor_time.limiter_wait_s = 1.0;
+        now.learner_time.limiter_wait_s = 0.5;
+        let found = window(&last, &now, 2.0, 64, 2);
+        let expected = Window { env_steps_per_s: 1_000.0, trained_per_s: 3_200.0, cores_used: 0.75, learners_wait: 0.25, actors_wait: 0.25 };
+        assert_eq!(found, expected);
+    }
+}

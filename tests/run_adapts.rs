@@ -1,0 +1,133 @@
+//! A run fits itself to the machine while it is under way: it starts actors, sends them away, gives them other environments and learners
+//! another batch, keeps what is faster, writes down what it tried, and survives kills meanwhile as always.
+
+mod run_support;
+
+use std::process::Command;
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+use run_support::{Supervised, WATCHDOG, kill, start};
+use serde_json::Value;
+use shoal::segment::Segment;
+use shoal::segment::membership::View;
+use shoal::segment::processes::SlotState;
+use shoal::sync::Ordering;
+
+/// Nothing but what a test names is tried, and that at any time of the run.
+const FIXED: &[&str] = &[
+    "adaptation.enabled=true",
+    "adaptation.freeze_after=1",
+    "actor.count=1",
+    "actor.environments=2",
+    "adaptation.most_actors=1",
+    "adaptation.fewest_environments=2",
+    "adaptation.most_environments=2",
+];
+
+fn adapting(overrides: &[&str]) -> Supervised {
+    let all: Vec<&str> = FIXED.iter().chain(overrides).copied().collect();
+    start(&all)
+}
+
+fn probes(run: &Supervised) -> Vec<Value> {
+    let text = std::fs::read_to_string(run.run_folder().join("adaptation.jsonl")).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+fn view(segment: &Segment) -> View {
+    View::load(segment.control().membership())
+}
+
+/// Numbers and process ids of those who play `role`.
+fn living(segment: &Segment, role: &str) -> Vec<(usize, u32)> {
+    let live = segment.processes().iter().filter(|slot| slot.state() == SlotState::Live);
+    let found = live.filter_map(|slot| slot.role().map(|(role, number)| (role, number, slot.pid())));
+    found.filter(|(found, ..)| found.name() == role).map(|(_, number, pid)| (number, pid)).collect()
+}
+
+/// What an audit from outside says of the tree.
+fn tree_verdict(run: &Supervised) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_inspect"));
+    command.args([&run.pid().to_string(), "--json", "--interval-ms", "1"]).env("XDG_RUNTIME_DIR", run.folder.path());
+    let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap_or_default();
+    report["tree"]["verdict"].as_str().unwrap_or("none").to_owned()
+}
+
+/// Updates and samples so far.
+fn progress(segment: &Segment) -> [u64; 2] {
+    let control = segment.control();
+    [control.updates(), control.sampled()].map(|word| word.load(Ordering::Relaxed))
+}
+
+/// Wait until learners have made so many more updates.
+fn wait_for_updates(run: &mut Supervised, segment: &Segment, more: u64) {
+    let wanted = progress(segment)[0] + more;
+    run.wait_until("updates", || progress(segment)[0] >= wanted);
+}
+
+#[test]
+fn actors_whose_environments_sleep_become_more_and_the_report_says_how_to_have_them_from_the_beginning() {
+    let mut run = adapting(&["environment.step_delay_us=2000", "adaptation.most_actors=3"]);
+    run.wait_for_log("faster with --set actor.count=2 --set actor.environments=2 --set learner.batch_size=32");
+    run.wait_for("two actors", |metrics| metrics["actors"] == 2);
+    run.end_by(Signal::SIGINT);
+
+    let first = &probes(&run)[0];
+    assert_eq!((&first["from"]["actors"], &first["to"]["actors"], &first["verdict"]), (&1.into(), &2.into(), &"accepted".into()));
+    let gain = first["tried"]["median"].as_f64().unwrap() / first["before"]["median"].as_f64().unwrap();
+    assert!(gain > 1.05, "a gain of {gain}: {first}");
+    let record: Value = serde_json::from_slice(&std::fs::read(run.run_folder().join("run.json")).unwrap()).unwrap();
+    let summary = &record["finished"]["summary"];
+    assert_eq!(summary["restarts"], 0, "who is sent away has not died");
+    let fitted = summary["fitted"].as_str().unwrap().split(';').next().unwrap();
+    assert!(fitted.starts_with("--set actor.count="), "{fitted}");
+    let mut again = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    again.arg(run.run_folder().join("config.toml")).args(fitted.split(' ')).arg("--check");
+    let output = again.env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn actors_are_replaced_by_some_with_other_environments_and_nothing_of_theirs_is_lost() {
+    let mut run = adapting(&["adaptation.most_environments=4"]);
+    let (first, segment) = (run.wait_for_process("actor"), run.segment());
+    run.wait_until("another actor", || living(&segment, "actor").iter().any(|&(_, pid)| pid != first));
+    let deadline = Instant::now() + WATCHDOG;
+    while probes(&run).is_empty() {
+        assert!(run.is_running() && Instant::now() < deadline, "no probe came to its end; the log:\n{}", run.log());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    wait_for_updates(&mut run, &segment, 10);
+    assert_eq!(probes(&run)[0]["to"]["environments"], 4);
+    assert!(!run.log().contains("died") && !run.log().contains("restarting"), "{}", run.log());
+    drop(segment);
+    run.end_by(Signal::SIGINT);
+}
+
+#[test]
+fn learners_take_a_larger_batch_together_and_go_on_with_it_when_their_leader_is_killed() {
+    let mut run = adapting(&["learner.count=2", "adaptation.largest_batch=128", "replay.samples_per_insert=none"]);
+    run.wait_for_process("learner");
+    let segment = run.segment();
+    run.wait_until("a larger batch", || view(&segment).doublings == 2);
+    let leader = view(&segment).leader;
+    wait_for_updates(&mut run, &segment, 20);
+    let before = progress(&segment);
+    wait_for_updates(&mut run, &segment, 200);
+    let after = progress(&segment);
+    if view(&segment).doublings == 2 {
+        let batch = (after[1] - before[1]) as f64 / (after[0] - before[0]) as f64;
+        assert!((120.0..136.0).contains(&batch), "{batch} transitions per update, of both learners");
+    }
+
+    let learners = living(&segment, "learner");
+    let &(_, pid) = learners.iter().find(|(number, _)| Some(*number) == leader).expect("the leader lives");
+    kill(pid, Signal::SIGKILL);
+    run.wait_until("another leader", || view(&segment).leader != leader);
+    run.wait_until("both learners", || view(&segment).members == 0b11);
+    wait_for_updates(&mut run, &segment, 200);
+    drop(segment);
+    assert_eq!(tree_verdict(&run), "exact");
+    run.end_by(Signal::SIGINT);
+}
