@@ -24,7 +24,7 @@ const MAY_IMPORT: [(&str, &[&str]); 22] = [
     ("networks", &["values", "config"]),
     ("experience", &["sync", "values", "segment", "replay", "environments", "config"]),
     ("algorithms", &["metrics", "values", "experience", "replay", "environments", "networks", "config"]),
-    ("config", &["segment"]),
+    ("config", &["adaptation", "segment"]),
     ("checkpoint", &["sync", "values", "networks", "segment", "replay"]),
     ("machine", &[]),
     ("adaptation", &[]),

@@ -2,6 +2,7 @@
 
 use toml::Value;
 
+use super::automatic::{self, AUTO};
 use super::limits::Limits;
 use super::schema::{Config, TABLES, TRANSITION_ALGORITHMS};
 use super::setting::{Kind, NONE};
@@ -79,12 +80,12 @@ impl Key {
 
     /// Whether `value` has the type of this key.
     pub(crate) fn has_type_of(&self, value: &Value) -> bool {
-        self.kind.admits(value) || self.is_none(value)
+        self.kind.admits(value) || self.is_none(value) || self.is_automatic(value)
     }
 
     /// Whether `value`, which has the type of this key, is one of those allowed.
     pub(crate) fn allows(&self, value: &Value) -> bool {
-        if self.is_none(value) {
+        if self.is_none(value) || self.is_automatic(value) {
             return true;
         }
         match self.kind {
@@ -121,7 +122,19 @@ impl Key {
         if self.optional {
             words = format!("{words}, or {NONE:?}");
         }
+        if self.may_be_automatic() {
+            words = format!("{words}, or {AUTO:?}");
+        }
         words
+    }
+
+    /// Whether `value` leaves the number to the machine.
+    pub(super) fn is_automatic(&self, value: &Value) -> bool {
+        value.as_str() == Some(AUTO) && self.may_be_automatic()
+    }
+
+    fn may_be_automatic(&self) -> bool {
+        automatic::KEYS.contains(&self.path().as_str())
     }
 
     fn is_none(&self, value: &Value) -> bool {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Value;
 
+use super::automatic;
 use super::check::check;
 use super::document::{self, Document, Entry};
 use super::error::{ConfigError, ConfigErrors, Problem};
@@ -118,14 +119,21 @@ fn check_unless_own(entry: &Entry) -> Result<(), ConfigError> {
     if entry.is_own() { Ok(()) } else { check(entry).map(drop) }
 }
 
-/// The defaults with the accepted entries laid over them.
+/// The defaults with the accepted entries laid over them, and with numbers for those that are left to the machine.
 fn assemble(accepted: &BTreeMap<String, Entry>) -> Config {
     let mut root = toml::Table::try_from(Config::for_environment("")).expect("every default has a spelling in TOML");
+    let mut left_to_the_machine = BTreeSet::new();
     for (path, entry) in accepted {
+        if Key::find(path).is_some_and(|key| key.is_automatic(&entry.value)) {
+            left_to_the_machine.insert(path.as_str());
+            continue;
+        }
         let (table, name) = path.split_once('.').expect("entries have the path table.key");
         root[table].as_table_mut().expect("every table is one").insert(name.to_owned(), entry.value.clone());
     }
-    Config::deserialize(Value::Table(root)).expect("accepted entries have the types of the fields")
+    let mut config = Config::deserialize(Value::Table(root)).expect("accepted entries have the types of the fields");
+    automatic::choose(&mut config, &left_to_the_machine);
+    config
 }
 
 fn missing_keys(accepted: &BTreeMap<String, Entry>, refused: &BTreeSet<String>, places: &Places) -> Vec<ConfigError> {

@@ -3,6 +3,7 @@
 //! [`schema`] declares every key once, with its type, default, limits, unit and meaning. From that declaration come the structs that the rest of
 //! Shoal reads, the checks of [`Config::load`], the errors, and the reference in `docs/configuration.md`.
 
+mod automatic;
 mod check;
 mod define;
 mod document;

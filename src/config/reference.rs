@@ -11,7 +11,7 @@ const INTRODUCTION: &str = "\
 # Configuration
 
 A run is described by a TOML file; `--set TABLE.KEY=VALUE` changes a key of it and wins.
-A key that neither sets has its default. `\"none\"` stands for an absent value.
+A key that neither sets has its default. `\"none\"` stands for an absent value, and `\"auto\"` for a number that is chosen for the machine when the run begins.
 Unknown keys, keys that have no effect on the chosen algorithm, values of another type and values outside their limits
 are refused, all at once, each with its place.
 

@@ -110,6 +110,8 @@ mod tests {
         config.actor.environments = config.actor.environments.min(64);
         config.actor.flush_transitions = config.actor.flush_transitions.min(4_096);
         config.algorithm.n_step = config.algorithm.n_step.min(8);
+        // Its ranges would leave little of what is to be drawn.
+        config.adaptation.enabled = false;
         config.learner.batch_size = config.learner.batch_size.div_ceil(config.learner.count).min(512) * config.learner.count;
         if config.rows() == Rows::Fragments {
             config.fragments.length_steps = config.fragments.length_steps.min(64);

@@ -145,7 +145,10 @@ mod tests {
         let view = View { epoch: 4, members: 0b101, leader: Some(0), doublings: 0 };
         exchange.arrive(0, view, 1, &share(0.5), &[1.0; 5]);
         assert!(!exchange.all_arrived(view, 1));
-        assert!(!exchange.all_arrived(View { epoch: 0, members: 0b10, leader: Some(1), doublings: 0 }, 0), "learner 1 never arrived anywhere");
+        assert!(
+            !exchange.all_arrived(View { epoch: 0, members: 0b10, leader: Some(1), doublings: 0 }, 0),
+            "learner 1 never arrived anywhere"
+        );
         exchange.arrive(2, View { epoch: 3, ..view }, 1, &share(9.0), &[9.0; 5]);
         assert!(!exchange.all_arrived(view, 1), "an arrival in an older view does not count");
         exchange.arrive(2, view, 1, &share(0.75), &[2.0; 5]);

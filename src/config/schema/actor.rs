@@ -12,7 +12,8 @@ pub(super) const MOST_ACTORS: u64 = 1_024;
 pub(super) const MOST_ENVIRONMENTS: u64 = 4_096;
 const MOST_ATTACH_SLOTS: usize = 256;
 const EVALUATORS: usize = 1;
-const _: () = assert!(MOST_ACTORS as usize + MOST_ATTACH_SLOTS + MOST_LEARNERS + EVALUATORS <= MAX_PROCESSES, "every allowed run fits a segment");
+const _: () =
+    assert!(MOST_ACTORS as usize + MOST_ATTACH_SLOTS + MOST_LEARNERS + EVALUATORS <= MAX_PROCESSES, "every allowed run fits a segment");
 
 table! {
     /// The processes that step environments.

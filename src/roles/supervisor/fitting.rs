@@ -2,7 +2,9 @@
 
 use super::plan::Plan;
 use super::{SupervisorError, refuse};
-use crate::adaptation::{AdaptationError, Hold, Incident, Objective, Range, Ranges, Rules, Setting, Snapshot, Step, Tuner, Verdict, Window};
+use crate::adaptation::{
+    AdaptationError, Hold, Incident, Objective, Range, Ranges, Rules, Setting, Snapshot, Step, Tuner, Verdict, Window,
+};
 use crate::config::{Config, Loaded, Rows};
 use crate::machine::cores;
 use crate::machine::memory::share_of_memory_used;
@@ -54,6 +56,9 @@ pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Co
         let message = format!("at the upper ends of its ranges, {ends}: {}", problems.join("; "));
         return Err(refuse(loaded.error_at("adaptation.enabled", message)));
     }
+    // What depends on the cores here is said, so that the run is the same where it goes on, or is started again.
+    let table = &mut loaded.config.adaptation;
+    (table.most_actors, table.most_environments) = (Some(ranges.actors.high), Some(ranges.environments.high));
     match planned.rows() {
         Rows::Transitions => loaded.config.replay.error_band = planned.effective_error_band(),
         Rows::Fragments => {
@@ -219,7 +224,10 @@ mod tests {
 
     #[test]
     fn a_batch_is_the_configured_one_doubled_or_halved() {
-        assert_eq!([(64, 64), (96, 768), (256, 1), (1, 128)].map(|(configured, batch_size)| doublings(configured, batch_size)), [0, 3, -8, 7]);
+        assert_eq!(
+            [(64, 64), (96, 768), (256, 1), (1, 128)].map(|(configured, batch_size)| doublings(configured, batch_size)),
+            [0, 3, -8, 7]
+        );
     }
 
     #[test]
@@ -230,7 +238,8 @@ mod tests {
         now.actor_time.limiter_wait_s = 1.0;
         now.learner_time.limiter_wait_s = 0.5;
         let found = window(&last, &now, 2.0, 64, 2);
-        let expected = Window { env_steps_per_s: 1_000.0, trained_per_s: 3_200.0, cores_used: 0.75, learners_wait: 0.25, actors_wait: 0.25 };
+        let expected =
+            Window { env_steps_per_s: 1_000.0, trained_per_s: 3_200.0, cores_used: 0.75, learners_wait: 0.25, actors_wait: 0.25 };
         assert_eq!(found, expected);
     }
 }

@@ -34,8 +34,8 @@ use std::time::Instant;
 
 use thiserror::Error;
 
-use crate::algorithms::{Algorithm, AlgorithmError};
 use crate::adaptation::Ranges;
+use crate::algorithms::{Algorithm, AlgorithmError};
 use crate::catalogue::Catalogue;
 use crate::config::{Config, ConfigError, ConfigErrors, Loaded};
 use crate::environments::{EnvironmentError, EnvironmentSpec};

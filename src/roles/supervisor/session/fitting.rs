@@ -1,9 +1,9 @@
 //! Putting in force what the tuner asks for: actors are started, asked to leave, or replaced by some with other environments, and learners
 //! are given a view with another batch.
 
-use super::Session;
 use super::super::fitting::{doublings, start};
 use super::super::watch::Watched;
+use super::Session;
 use super::SupervisorError;
 use crate::adaptation::{Incident, Probe, Setting, Verdict};
 use crate::segment::Segment;

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""A run that fits itself to the machine, beside a grid of runs that do not: does it find what is fastest?
+
+    cargo build --release --no-default-features && python3 benches/scripts/adaptation.py
+    python3 benches/scripts/adaptation.py --case HalfCheetah      # needs libmujoco: cargo xtask setup, cargo build --release
+
+An adapting run begins with one actor and searches for as long as `--search-s`. The options of its closing report, and every setting of the
+grid, are then run for `--seconds` each, in rounds; the median of transitions trained per second over the second half of a run counts.
+A ratio of 1 says that the search ended at the best of the grid.
+"""
+
+import argparse
+import json
+import statistics
+import time
+
+import runs
+
+FOREVER = ["run.stop_env_steps=1000000000", 'run.stop_eval_return="none"', "evaluator.enabled=false", 'checkpoint.interval_s="none"']
+# The preset, what is changed of it, what the search begins with, its ranges, and the grid of actors and environments.
+CASES = {
+    "CartPole, steps that sleep for 1 ms": {
+        "preset": "cartpole_dqn",
+        "overrides": ["environment.step_delay_us=1000", "replay.samples_per_insert=16"],
+        "begin": ["actor.count=1", "actor.environments=8"],
+        "ranges": ["adaptation.most_actors=16"],
+        "grid": [(actors, environments) for actors in (1, 2, 4, 8, 16) for environments in (2, 8, 32)],
+    },
+    "CartPole": {
+        "preset": "cartpole_dqn",
+        "overrides": ["replay.samples_per_insert=0.5"],
+        "begin": ["actor.count=1", "actor.environments=2"],
+        "ranges": ["adaptation.most_actors=4", "adaptation.most_environments=32"],
+        "grid": [(actors, environments) for actors in (1, 2, 4) for environments in (2, 8, 32)],
+    },
+    "HalfCheetah": {
+        "preset": "halfcheetah_sac",
+        "overrides": ["replay.min_size=1000", "actor.random_steps=1000"],
+        "begin": ["actor.count=1", "actor.environments=1"],
+        "ranges": ["adaptation.most_actors=4", "adaptation.most_environments=4"],
+        "grid": [(actors, environments) for actors in (1, 2, 4) for environments in (1, 2, 4)],
+    },
+}
+
+
+def rate_of(supervisor, case, setting, seconds):
+    """Transitions trained per second over the second half of a run with a setting."""
+    config = runs.ROOT / f"configs/{case['preset']}.toml"
+    with runs.Run(supervisor, config, [*FOREVER, *case["overrides"], *setting]) as run:
+        time.sleep(seconds / 2)
+        counts, _ = runs.watch(run, seconds / 2)
+        return counts("sampled")
+
+
+def search(supervisor, case, search_s):
+    """The options that an adapting run ended with, how long its search took, and how many settings it tried."""
+    config = runs.ROOT / f"configs/{case['preset']}.toml"
+    adapting = ["adaptation.enabled=true", "adaptation.freeze_after=1", *case["begin"], *case["ranges"]]
+    with runs.Run(supervisor, config, [*FOREVER, *case["overrides"], *adapting, f"run.stop_wall_s={search_s}"]) as run:
+        run.process.wait()
+        folder = run.path
+        summary = json.loads((folder / "run.json").read_text())["finished"]["summary"]
+        probes = [json.loads(line) for line in (folder / "adaptation.jsonl").read_text().splitlines()]
+    options = [word for word in summary["fitted"].split(";")[0].split() if word != "--set"]
+    accepted = [probe for probe in probes if probe["verdict"] == "accepted"]
+    return options, accepted[-1]["wall_s"] if accepted else 0.0, len(probes)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--case", choices=CASES, action="append")
+    parser.add_argument("--seconds", type=float, default=12)
+    parser.add_argument("--search-s", type=float, default=240)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--supervisor", default=runs.ROOT / "target/release/supervisor")
+    parser.add_argument("--out")
+    arguments = parser.parse_args()
+    print(runs.machine())
+    rows = []
+    for name in arguments.case or CASES:
+        case = CASES[name]
+        options, found_s, probes = search(arguments.supervisor, case, arguments.search_s)
+        grid = {f"{actors} x {environments}": [f"actor.count={actors}", f"actor.environments={environments}"] for actors, environments in case["grid"]}
+        grid["found"] = options
+        rates = {setting: [] for setting in grid}
+        for _ in range(arguments.rounds):
+            for setting, overrides in grid.items():
+                rates[setting].append(rate_of(arguments.supervisor, case, overrides, arguments.seconds))
+        medians = {setting: statistics.median(measured) for setting, measured in rates.items()}
+        found = medians.pop("found")
+        best = max(medians, key=medians.get)
+        row = {"case": name, "found": " ".join(options[:3]), "found after s": round(found_s), "tried": probes, "ratio": f"{found / medians[best]:.3f}"}
+        rows.append({**row, "found/s": f"{found:,.0f}", "best": best, "best/s": f"{medians[best]:,.0f}"})
+        print(runs.table(rows[-1:]), flush=True)
+        for setting, rate in medians.items():
+            print(f"    {setting}: {rate:,.0f}/s")
+    print(f"\n{runs.table(rows)}")
+    runs.write(arguments.out, {"machine": runs.machine(), "cases": rows})
+
+
+if __name__ == "__main__":
+    main()

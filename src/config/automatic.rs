@@ -1,0 +1,78 @@
+//! `"auto"`: numbers that are chosen for the machine before the run begins. What is written down of the run has the numbers.
+
+use std::collections::BTreeSet;
+use std::thread::available_parallelism;
+
+use super::flow::Rows;
+use super::schema::Config;
+use crate::adaptation::initial::{self, EnvironmentCost, Learning};
+
+/// How such a number is spelled.
+pub(super) const AUTO: &str = "auto";
+
+const ACTORS: &str = "actor.count";
+const BATCH_SIZE: &str = "learner.batch_size";
+/// The keys that may be left to the machine.
+pub(super) const KEYS: [&str; 2] = [ACTORS, BATCH_SIZE];
+
+/// Choose the values of the keys with these paths.
+pub(super) fn choose(config: &mut Config, paths: &BTreeSet<&str>) {
+    // Of the cores that this process may use, and of the time that its control group has on them.
+    let cores = available_parallelism().map_or(1, usize::from);
+    choose_on(config, paths, cores);
+}
+
+fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
+    let learners = config.learner.count;
+    if paths.contains(ACTORS) {
+        let cost = if config.environment.step_delay_us > 0 { EnvironmentCost::Sleeps } else { EnvironmentCost::Unknown };
+        config.actor.count = initial::actors(cores, learners, cost);
+    }
+    if paths.contains(BATCH_SIZE) {
+        let learning = match config.rows() {
+            Rows::Fragments => Learning::Fragments { length_steps: config.fragments.length_steps },
+            Rows::Transitions if config.algorithm.name == "dqn" => Learning::Values,
+            Rows::Transitions => Learning::ActorCritic,
+        };
+        config.learner.batch_size = initial::batch_size(learning, learners);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(algorithm: &str, cores: usize, change: impl FnOnce(&mut Config)) -> [usize; 2] {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.algorithm.name = algorithm.into();
+        change(&mut config);
+        choose_on(&mut config, &BTreeSet::from(KEYS), cores);
+        [config.actor.count, config.learner.batch_size]
+    }
+
+    #[test]
+    fn actors_have_the_cores_that_learners_leave_and_batches_suit_the_algorithm() {
+        assert_eq!(chosen("dqn", 8, |_| {}), [7, 64]);
+        assert_eq!(chosen("sac", 8, |config| config.learner.count = 2), [6, 256]);
+        assert_eq!(chosen("ppo", 1, |config| config.fragments.length_steps = 100), [1, 300]);
+        assert_eq!(chosen("td3", 2, |config| config.environment.step_delay_us = 1_000)[0], 8, "actors that sleep share a core");
+    }
+
+    #[test]
+    fn what_is_loaded_has_numbers_and_they_keep_every_rule() {
+        for algorithm in ["dqn", "ddpg", "td3", "sac", "appo", "ppo"] {
+            let text = format!("[environment]\nid = \"CartPole-v1\"\n[algorithm]\nname = \"{algorithm}\"\n[actor]\ncount = \"auto\"\n");
+            let loaded = Config::parse(&text, "preset.toml", &["learner.batch_size=auto".into()]).unwrap();
+            assert!(loaded.config.actor.count >= 1);
+            assert_eq!(Config::parse(&loaded.config.to_toml(), "again.toml", &[]).unwrap().config, loaded.config);
+        }
+    }
+
+    #[test]
+    fn a_number_that_the_machine_does_not_decide_is_not_left_to_it() {
+        let refused = Config::parse("[environment]\nid = \"CartPole-v1\"\n", "preset.toml", &["learner.count=auto".into()]).unwrap_err();
+        assert!(refused.to_string().contains("an integer from 1 to 32"), "{refused}");
+        let unknown = Config::parse("[environment]\nid = \"CartPole-v1\"\n", "preset.toml", &["actor.count=automatic".into()]).unwrap_err();
+        assert!(unknown.to_string().contains("or \"auto\""), "{unknown}");
+    }
+}
