@@ -10,7 +10,6 @@ A ratio of 1 says that the search ended at the best of the grid.
 """
 
 import argparse
-import json
 import statistics
 import time
 
@@ -57,11 +56,9 @@ def search(supervisor, case, search_s):
     config = runs.ROOT / f"configs/{case['preset']}.toml"
     adapting = ["adaptation.enabled=true", "adaptation.freeze_after=1", *case["begin"], *case["ranges"]]
     with runs.Run(supervisor, config, [*FOREVER, *case["overrides"], *adapting, f"run.stop_wall_s={search_s}"]) as run:
-        run.process.wait()
-        folder = run.path
-        summary = json.loads((folder / "run.json").read_text())["finished"]["summary"]
-        probes = [json.loads(line) for line in (folder / "adaptation.jsonl").read_text().splitlines()]
-    options = [word for word in summary["fitted"].split(";")[0].split() if word != "--set"]
+        run.wait(search_s + 60)
+        fitted, probes = run.summary()["fitted"], run.lines("adaptation.jsonl")
+    options = [word for word in fitted.split(";")[0].split() if word != "--set"]
     accepted = [probe for probe in probes if probe["verdict"] == "accepted"]
     return options, accepted[-1]["wall_s"] if accepted else 0.0, len(probes)
 

@@ -102,6 +102,11 @@ impl Tuner {
         matches!(self.phase, Phase::Locked)
     }
 
+    /// Whether the wanted setting has yet to prove itself: it is tried, or was accepted and not yet seen to last.
+    pub fn is_on_trial(&self) -> bool {
+        matches!(self.phase, Phase::Trying(_) | Phase::Adopting(_))
+    }
+
     /// Takes what happened in one window.
     pub fn step(&mut self, snapshot: &Snapshot) -> Step {
         if matches!(self.phase, Phase::Frozen) {

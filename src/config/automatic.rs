@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::thread::available_parallelism;
 
 use super::flow::Rows;
+use super::key::Key;
 use super::schema::Config;
 use crate::adaptation::initial::{self, EnvironmentCost, Learning};
 
@@ -26,7 +27,8 @@ fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
     let learners = config.learner.count;
     if paths.contains(ACTORS) {
         let cost = if config.environment.step_delay_us > 0 { EnvironmentCost::Sleeps } else { EnvironmentCost::Unknown };
-        config.actor.count = initial::actors(cores, learners, cost);
+        let most = Key::find(ACTORS).map_or(usize::MAX, Key::most);
+        config.actor.count = initial::actors(cores, learners, cost).min(most);
     }
     if paths.contains(BATCH_SIZE) {
         let learning = match config.rows() {
@@ -56,6 +58,7 @@ mod tests {
         assert_eq!(chosen("sac", 8, |config| config.learner.count = 2), [6, 256]);
         assert_eq!(chosen("ppo", 1, |config| config.fragments.length_steps = 100), [1, 300]);
         assert_eq!(chosen("td3", 2, |config| config.environment.step_delay_us = 1_000)[0], 8, "actors that sleep share a core");
+        assert_eq!(chosen("td3", 2_000, |_| {})[0], 1_024, "no more than a run may have");
     }
 
     #[test]

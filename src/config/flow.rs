@@ -22,18 +22,36 @@ impl Config {
         if FRAGMENT_ALGORITHMS.contains(&self.algorithm.name.as_str()) { Rows::Fragments } else { Rows::Transitions }
     }
 
+    /// Actors of the run, as many as it may have while it fits itself to the machine.
+    fn most_actors(&self) -> usize {
+        let most = self.adaptation.most_actors.filter(|_| self.adaptation.enabled);
+        most.unwrap_or_default().max(self.actor.count).max(1)
+    }
+
+    /// Environments of an actor, as many as it may have.
+    fn most_environments(&self) -> usize {
+        let most = self.adaptation.most_environments.filter(|_| self.adaptation.enabled);
+        most.unwrap_or_default().max(self.actor.environments)
+    }
+
+    /// Transitions of a batch, as many as it may have.
+    fn largest_batch(&self) -> usize {
+        let largest = self.adaptation.largest_batch.filter(|_| self.adaptation.enabled);
+        largest.unwrap_or_default().max(self.learner.batch_size)
+    }
+
     /// The most transitions that one flush can insert.
     ///
     /// A staging area is flushed after the step that fills it. Up to `flush_transitions - 1` were there before, and in that step every environment
     /// adds at most `n_step`: as many as an episode that ends releases at once.
     pub fn largest_flush_transitions(&self) -> usize {
-        self.actor.flush_transitions - 1 + self.actor.environments * self.algorithm.n_step
+        self.actor.flush_transitions - 1 + self.most_environments() * self.algorithm.n_step
     }
 
     /// The smallest error band that a whole batch and a whole flush fit into, in samples; `None` when both run free.
     pub fn least_error_band(&self) -> Option<f64> {
         let ratio = self.replay.samples_per_insert?;
-        Some((self.learner.batch_size as f64).max(ratio * self.largest_flush_transitions() as f64))
+        Some((self.largest_batch() as f64).max(ratio * self.largest_flush_transitions() as f64))
     }
 
     /// The error band in force, in samples: as set, or else the least one and at least a tenth of what `min_size` transitions stand for.
@@ -51,7 +69,7 @@ impl Config {
 
     /// The most fragments that all actors, and all that may attach, complete in one step of theirs.
     pub fn most_fragments_in_flight(&self) -> usize {
-        (self.actor.count.max(1) + self.actor.attach_slots) * self.actor.environments
+        (self.most_actors() + self.actor.attach_slots) * self.most_environments()
     }
 
     /// Fragments of one batch, over all learners.
@@ -84,7 +102,7 @@ impl Config {
 
     /// The most transitions that are being written at once, by all actors and all that may attach.
     pub fn most_transitions_in_flight(&self) -> usize {
-        (self.actor.count.max(1) + self.actor.attach_slots) * self.largest_flush_transitions()
+        (self.most_actors() + self.actor.attach_slots) * self.largest_flush_transitions()
     }
 }
 

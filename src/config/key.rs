@@ -78,6 +78,14 @@ impl Key {
         self.algorithms.is_empty() || TRANSITION_ALGORITHMS.iter().all(|algorithm| self.algorithms.contains(algorithm))
     }
 
+    /// The largest whole number that it takes.
+    pub fn most(&self) -> usize {
+        match self.limits {
+            Limits::Whole { most, .. } => usize::try_from(most).unwrap_or(usize::MAX),
+            _ => usize::MAX,
+        }
+    }
+
     /// Whether `value` has the type of this key.
     pub(crate) fn has_type_of(&self, value: &Value) -> bool {
         self.kind.admits(value) || self.is_none(value) || self.is_automatic(value)

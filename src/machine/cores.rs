@@ -40,9 +40,10 @@ impl Cores {
     }
 }
 
-/// How many cores this process may use now: an administrator may have changed it since it began.
+/// How many cores this process may use now, by its affinity mask and by the time that its control group has: both may have changed since it
+/// began.
 pub fn usable_now() -> usize {
-    affinity_mask().len().max(1)
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The cores that the kernel lets this process run on.

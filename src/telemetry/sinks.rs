@@ -22,6 +22,7 @@ use super::run_record::Finished;
 use super::summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary};
 use super::tensorboard::TensorBoard;
 use super::{Console, Evaluation, Progress, Remembered, RunFolder, Snapshot, TelemetryError};
+use crate::config::Config;
 
 /// How long the end of the program waits for a slow reader of standard error.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
@@ -218,9 +219,10 @@ impl Sinks {
         self.lost.push(what);
     }
 
-    /// Takes note of what the run was fitted to, for the report.
-    pub fn fitted_to(&mut self, setting: String) {
+    /// Takes note of what the run was fitted to, for the report: in words, and as the configuration that it comes to, which advice is about.
+    pub fn fitted_to(&mut self, setting: String, config: Config) {
         self.fitted = Some(setting);
+        self.context.config = config;
     }
 
     /// Writes the last moment, closes `run.json` and prints the report.

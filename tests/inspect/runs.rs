@@ -107,10 +107,15 @@ fn cleaning_removes_what_a_shared_replay_left() {
     let mut bytes = known.bytes();
     let identity = kill_supervisor(&mut bytes, known.segment.identity());
     // As Python's `Replay(..., shared=True)` names it.
-    let name = identity.segment_name().replacen("/shoal-", "/shoal-replay-", 1);
-    let [left, in_use] = ["0", "1"].map(|end| Object::named(format!("{name}{end}"), &bytes));
+    let named = |end: &str| identity.segment_name().replacen("/shoal-", "/shoal-replay-", 1) + end;
+    let in_use = Object::named(named("1"), &bytes);
     let _participant = shoal::segment::Segment::attach(&in_use.name).unwrap();
-    let text = world.inspect(&["--clean"]).unwrap();
-    assert!(text.contains(&format!("removed {}\n", left.name)) && !text.contains(&in_use.name), "{text}");
-    assert!(!left.exists() && in_use.exists());
+    // Every supervisor that starts on this machine cleans, too, and may come first.
+    let removed_here = (0..20).any(|_| {
+        let left = Object::named(named("0"), &bytes);
+        let text = world.inspect(&["--clean"]).unwrap();
+        assert!(!text.contains(&in_use.name) && !left.exists() && in_use.exists(), "{text}");
+        text.contains(&format!("removed {}\n", left.name))
+    });
+    assert!(removed_here, "somebody else removed it, twenty times");
 }

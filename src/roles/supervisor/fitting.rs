@@ -1,11 +1,14 @@
 //! Fitting a run to the machine: what its ranges are, and a tuner that is told once a second what the run did.
 
+use serde::Deserialize;
+
 use super::plan::Plan;
 use super::{SupervisorError, refuse};
 use crate::adaptation::{
     AdaptationError, Hold, Incident, Objective, Range, Ranges, Rules, Setting, Snapshot, Step, Tuner, Verdict, Window,
 };
-use crate::config::{Config, Loaded, Rows};
+use crate::config::schema::Exploration;
+use crate::config::{Config, Key, Loaded, Rows};
 use crate::machine::cores;
 use crate::machine::memory::share_of_memory_used;
 use crate::telemetry;
@@ -27,8 +30,11 @@ pub(super) fn start(config: &Config) -> Setting {
 pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
     let (table, start) = (&config.adaptation, start(config));
     table.enabled.then(|| {
-        let actors = table.most_actors.unwrap_or((ACTORS_PER_CORE * usable_cores).max(start.actors));
-        let environments = table.most_environments.unwrap_or(TIMES_THE_ENVIRONMENTS * start.environments);
+        let within = |key: &str, chosen: usize| Key::find(key).map_or(chosen, |key| key.most().min(chosen));
+        let actors = (ACTORS_PER_CORE * usable_cores).max(start.actors);
+        let actors = table.most_actors.unwrap_or_else(|| within("actor.count", actors));
+        let environments = TIMES_THE_ENVIRONMENTS * start.environments;
+        let environments = table.most_environments.unwrap_or_else(|| within("actor.environments", environments));
         Ranges {
             actors: Range { low: table.fewest_actors, high: actors },
             environments: Range { low: table.fewest_environments, high: environments },
@@ -40,8 +46,8 @@ pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
     })
 }
 
-/// What memory is planned for: the configuration with all knobs at the upper ends of `ranges`. `loaded` is told what follows from them, so that
-/// whoever reads it, attached actors too, has the same room and the same error band.
+/// What memory is planned for: the configuration with all knobs at the upper ends of `ranges`. `loaded` is told these ends, since whoever
+/// reads it, attached actors too, has to find the same room and the same error band.
 pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Config, SupervisorError> {
     let mut planned = loaded.config.clone();
     let Some(ranges) = ranges else { return Ok(planned) };
@@ -56,16 +62,9 @@ pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Co
         let message = format!("at the upper ends of its ranges, {ends}: {}", problems.join("; "));
         return Err(refuse(loaded.error_at("adaptation.enabled", message)));
     }
-    // What depends on the cores here is said, so that the run is the same where it goes on, or is started again.
+    // The run is then the same where it goes on, or is started again, on a machine with other cores.
     let table = &mut loaded.config.adaptation;
     (table.most_actors, table.most_environments) = (Some(ranges.actors.high), Some(ranges.environments.high));
-    match planned.rows() {
-        Rows::Transitions => loaded.config.replay.error_band = planned.effective_error_band(),
-        Rows::Fragments => {
-            loaded.config.fragments.capacity = Some(planned.fragment_capacity());
-            loaded.config.fragments.retained = Some(planned.retained_fragments()).filter(|&retained| retained > 0);
-        }
-    }
     Ok(planned)
 }
 
@@ -74,6 +73,37 @@ pub(super) fn with(config: &Config, setting: Setting) -> Config {
     let mut fitted = config.clone();
     (fitted.actor.count, fitted.actor.environments) = (setting.actors, setting.environments);
     fitted
+}
+
+/// Whether actors have to know of how many they are, because each of them explores to another degree.
+pub(super) fn is_graded(config: &Config) -> bool {
+    let algorithm = &config.algorithm;
+    algorithm.exploration == Exploration::ApeX || algorithm.exploration_noise_spread != 1.0
+}
+
+/// The setting with which an earlier life of the run ended, by what it wrote down of its probes; `None` where nothing was found, or where the
+/// run is to go on from another start.
+pub(super) fn found_earlier(config: &Config, probes: impl Iterator<Item = Tried>) -> Option<Setting> {
+    let mut probes = probes.peekable();
+    // Whoever goes on with other numbers wants those.
+    let mut home = probes.peek().map(|first| first.from).filter(|&first| first == start(config))?;
+    for probe in probes {
+        match probe.verdict {
+            Verdict::Accepted => home = probe.to,
+            // It was home, and could not be kept.
+            Verdict::Abandoned if probe.to == home => home = probe.from,
+            Verdict::Abandoned | Verdict::Rejected => {}
+        }
+    }
+    Some(home)
+}
+
+/// What is read of a probe that was written down.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct Tried {
+    from: Setting,
+    to: Setting,
+    verdict: Verdict,
 }
 
 /// How often the configured batch is doubled to have `batch_size` transitions; negative where it is halved.
@@ -86,6 +116,7 @@ pub(super) fn doublings(configured: usize, batch_size: usize) -> i8 {
 pub(super) struct Fitting {
     tuner: Tuner,
     wanted: Setting,
+    rows: Rows,
     last: Option<telemetry::Snapshot>,
     incident: Option<Incident>,
     tried: u64,
@@ -93,13 +124,15 @@ pub(super) struct Fitting {
 }
 
 impl Fitting {
-    /// For a run of `plan` that begins as `config` says; `None` where nothing is to be fitted.
-    pub(super) fn new(config: &Config, plan: &Plan) -> Result<Option<Self>, AdaptationError> {
+    /// For a run of `plan` that begins as `config` says, or with the setting that an earlier life of it had `found`; `None` where nothing is
+    /// to be fitted.
+    pub(super) fn new(config: &Config, plan: &Plan, found: Option<Setting>) -> Result<Option<Self>, AdaptationError> {
         let Some(ranges) = plan.ranges else { return Ok(None) };
         let objective = Objective::of_run(plan.samples_per_insert, Hold::SamplesPerInsert);
         let rules = Rules { freeze_after: config.adaptation.freeze_after, ..Rules::new(ranges, objective) };
-        let wanted = start(config);
-        Ok(Some(Self { tuner: Tuner::new(rules, wanted)?, wanted, last: None, incident: None, tried: 0, accepted: 0 }))
+        let wanted = found.filter(|&found| ranges.check(found).is_ok()).unwrap_or_else(|| start(config));
+        let (tuner, rows) = (Tuner::new(rules, wanted)?, config.rows());
+        Ok(Some(Self { tuner, wanted, rows, last: None, incident: None, tried: 0, accepted: 0 }))
     }
 
     /// The setting that is to be in force.
@@ -112,9 +145,9 @@ impl Fitting {
         self.tuner.home()
     }
 
-    /// Whether it is another one than the best known.
-    pub(super) fn is_trying(&self) -> bool {
-        self.wanted != self.tuner.home()
+    /// Whether it has yet to prove itself.
+    pub(super) fn is_on_trial(&self) -> bool {
+        self.tuner.is_on_trial()
     }
 
     /// Settings that were judged, and those that were better.
@@ -138,7 +171,11 @@ impl Fitting {
             return None;
         }
         let usable_cores = cores::usable_now();
-        let window = window(last, now, elapsed_s, in_force.batch_size, usable_cores);
+        let mut window = window(last, now, elapsed_s, usable_cores);
+        if self.rows == Rows::Fragments {
+            // Each is learned from in several updates, and counted as sampled once.
+            window.trained_per_s = now.updates.saturating_sub(last.updates) as f64 / elapsed_s * in_force.batch_size as f64;
+        }
         self.last = Some(now.clone());
         let step = self.tuner.step(&Snapshot {
             wall_s: now.wall_s,
@@ -162,12 +199,12 @@ impl Fitting {
 
 /// What happened from `last` to `now`.
 #[expect(clippy::cast_precision_loss, reason = "rates for comparison")]
-fn window(last: &telemetry::Snapshot, now: &telemetry::Snapshot, elapsed_s: f64, batch_size: usize, usable_cores: usize) -> Window {
+fn window(last: &telemetry::Snapshot, now: &telemetry::Snapshot, elapsed_s: f64, usable_cores: usize) -> Window {
     let rate = |last: u64, now: u64| now.saturating_sub(last) as f64 / elapsed_s;
     let share = |last: f64, now: f64, processes: f64| ((now - last) / (elapsed_s * processes.max(1.0))).clamp(0.0, 1.0);
     Window {
         env_steps_per_s: rate(last.env_steps, now.env_steps),
-        trained_per_s: rate(last.updates, now.updates) * batch_size as f64,
+        trained_per_s: rate(last.sampled, now.sampled),
         cores_used: share(last.processor_s, now.processor_s, usable_cores as f64),
         learners_wait: share(last.learner_time.limiter_wait_s, now.learner_time.limiter_wait_s, now.learners as f64),
         actors_wait: share(last.actor_time.limiter_wait_s, now.actor_time.limiter_wait_s, now.actors as f64),
@@ -208,7 +245,8 @@ mod tests {
         let ranges = ranges(&loaded.config, 2).unwrap();
         let planned = planned(&mut loaded, Some(&ranges)).unwrap();
         assert_eq!(start(&planned), Setting { actors: 4, environments: 32, batch_size: 256 });
-        assert_eq!(loaded.config.replay.error_band, planned.effective_error_band());
+        assert_eq!(loaded.config.effective_error_band(), planned.effective_error_band());
+        assert_eq!(loaded.config.most_transitions_in_flight(), planned.most_transitions_in_flight());
         assert_eq!(start(&with(&loaded.config, start(&planned))), Setting { batch_size: 64, ..start(&planned) });
     }
 
@@ -223,6 +261,19 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_goes_on_begins_with_what_it_had_found_and_not_with_what_could_not_be_kept() {
+        let config = config(|_| {});
+        let setting = |actors| Setting { actors, ..start(&config) };
+        let tried = |from, to, verdict| Tried { from: setting(from), to: setting(to), verdict };
+        let found = |probes: &[Tried]| found_earlier(&config, probes.iter().copied());
+        assert_eq!(found(&[]), None);
+        let accepted = [tried(3, 4, Verdict::Accepted), tried(4, 8, Verdict::Rejected), tried(4, 5, Verdict::Abandoned)];
+        assert_eq!(found(&accepted), Some(setting(4)));
+        assert_eq!(found(&[tried(3, 4, Verdict::Accepted), tried(3, 4, Verdict::Abandoned)]), Some(setting(3)));
+        assert_eq!(found(&[tried(2, 4, Verdict::Accepted)]), None, "somebody has set another start");
+    }
+
+    #[test]
     fn a_batch_is_the_configured_one_doubled_or_halved() {
         assert_eq!(
             [(64, 64), (96, 768), (256, 1), (1, 128)].map(|(configured, batch_size)| doublings(configured, batch_size)),
@@ -232,12 +283,12 @@ mod tests {
 
     #[test]
     fn rates_and_shares_are_those_of_the_window_alone() {
-        let mut last = telemetry::Snapshot { wall_s: 10.0, env_steps: 1_000, updates: 50, ..telemetry::Snapshot::default() };
+        let mut last = telemetry::Snapshot { wall_s: 10.0, env_steps: 1_000, sampled: 5_000, ..telemetry::Snapshot::default() };
         (last.actors, last.learners) = (2, 1);
-        let mut now = telemetry::Snapshot { wall_s: 12.0, env_steps: 3_000, updates: 150, processor_s: 3.0, ..last.clone() };
+        let mut now = telemetry::Snapshot { wall_s: 12.0, env_steps: 3_000, sampled: 11_400, processor_s: 3.0, ..last.clone() };
         now.actor_time.limiter_wait_s = 1.0;
         now.learner_time.limiter_wait_s = 0.5;
-        let found = window(&last, &now, 2.0, 64, 2);
+        let found = window(&last, &now, 2.0, 2);
         let expected =
             Window { env_steps_per_s: 1_000.0, trained_per_s: 3_200.0, cores_used: 0.75, learners_wait: 0.25, actors_wait: 0.25 };
         assert_eq!(found, expected);

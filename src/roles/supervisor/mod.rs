@@ -144,7 +144,7 @@ impl Prepared {
         let environment = environments::observation_options(catalogue, &loaded.config).spec(&examined.spec);
         let (environment, software) = (environment.map_err(|error| about_environment(&loaded, &error))?, examined.software);
         let machine = Machine::detect();
-        let ranges = fitting::ranges(&loaded.config, machine.cores.usable.len());
+        let ranges = fitting::ranges(&loaded.config, crate::machine::cores::usable_now());
         let planned = fitting::planned(&mut loaded, ranges.as_ref())?;
         let algorithm = catalogue.algorithms().build(&planned, &environment).map_err(|error| about_algorithm(&loaded, &error))?;
         Ok(Self { loaded, catalogue: catalogue.clone(), environment, software, algorithm, planned, ranges, machine, started })

@@ -19,11 +19,11 @@ use super::attachments::Attachments;
 use super::checkpoint_writer::CheckpointWriter;
 use super::child::Child;
 use super::contention::Contention;
-use super::fitting::{Fitting, with};
+use super::fitting::{Fitting, found_earlier, with};
 use super::hang::{StackFile, Vigil};
 use super::leaving::Leaving;
 use super::observe::Observer;
-use super::plan::Plan;
+use super::plan::{Plan, PlannedProcess};
 use super::resumption::{Resumption, run_name};
 use super::salvage::Salvage;
 use super::sentinel::Sentinel;
@@ -41,7 +41,7 @@ use crate::segment::processes::Role;
 use crate::segment::system::{self, AfterParent};
 use crate::segment::{Description, Segment};
 use crate::telemetry::bottleneck::Context;
-use crate::telemetry::{Console, Evaluation, RunFolder, Settings, Sinks, Snapshot, StopReason};
+use crate::telemetry::{self, Console, Evaluation, RunFolder, Settings, Sinks, Snapshot, StopReason};
 
 /// Longest sleep of the loop.
 const TICK: Duration = Duration::from_millis(50);
@@ -92,7 +92,6 @@ impl Session {
             prepared.started = prepared.started.checked_sub(resumption.elapsed()).unwrap_or(prepared.started);
         }
         let config = &prepared.loaded.config;
-        let fitting = Fitting::new(config, &plan)?;
         let registry = Registry::open()?;
         let swept = registry.sweep();
         let mut folder = match resumption {
@@ -101,6 +100,8 @@ impl Session {
         };
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
+        let found = resumption.and_then(|_| found_earlier(config, telemetry::jsonl::read(&folder.adaptation())));
+        let fitting = Fitting::new(config, &plan, found)?;
         let description = describe(&prepared, folder.path());
         let segment = Segment::create(plan.layout.clone(), &description, config.machine.huge_pages)?;
         if let Some(resumption) = resumption {
@@ -176,12 +177,14 @@ impl Session {
             session.sinks.event(&format!("removed the segment {name} that a dead run had left"));
         }
         session.segment.control().set_run_state(RunState::Running);
+        session.take_batches_as_found();
+        let actors = session.wanted().actors;
         for index in 0..session.watched.len() {
-            if session.watched[index].planned.role != Role::Actor {
+            let planned = &session.watched[index].planned;
+            if planned.role != Role::Actor || planned.number < actors {
                 session.fork(index)?;
             }
         }
-        session.cast_actors()?;
         Ok(session)
     }
 
@@ -211,7 +214,16 @@ impl Session {
         let planned = self.watched[index].planned.clone();
         let slot = self.segment.processes().slot(planned.slot);
         let Some(generation) = slot.reserve(planned.role, planned.number) else { return Ok(()) };
-        let steps_before = slot.counters().get(Counter::EnvSteps);
+        let forked = self.fork_into_slot(index, &planned, generation);
+        if forked.is_err() {
+            // Or nobody could be started in it any more.
+            self.segment.processes().slot(planned.slot).release();
+        }
+        forked
+    }
+
+    fn fork_into_slot(&mut self, index: usize, planned: &PlannedProcess, generation: u64) -> Result<(), SupervisorError> {
+        let steps_before = self.segment.processes().slot(planned.slot).counters().get(Counter::EnvSteps);
         let reports = self.open_channel(planned.role)?;
         if matches!(planned.role, Role::Learner | Role::Synchronous) {
             let view = self.membership.enter(planned.number);
@@ -236,8 +248,9 @@ impl Session {
         };
         // Whoever salvages what was there wants to have all of it.
         let after = if self.checkpoints.is_enabled() { AfterParent::IsAskedToLeave } else { AfterParent::Dies };
-        let pid = system::fork_follower(after, || child.run(&planned))?;
-        let started = self.watched[index].started(pid, stack_file, config.actor.environments, steps_before);
+        let pid = system::fork_follower(after, || child.run(planned))?;
+        let cast = (config.actor.count, config.actor.environments);
+        let started = self.watched[index].started(pid, stack_file, cast, steps_before);
         started.map_err(|error| system("opening a pidfd")(error.into()))
     }
 
@@ -313,7 +326,7 @@ impl Session {
     fn start_replacements(&mut self) -> Result<(), SupervisorError> {
         for index in 0..self.watched.len() {
             if self.watched[index].is_due() {
-                self.fork(index)?;
+                self.begin(index)?;
             }
         }
         Ok(())
@@ -458,8 +471,8 @@ impl Session {
             _ => Outcome::Completed,
         };
         let folder = self.sinks.folder().clone();
-        if let Some(setting) = self.fitted() {
-            self.sinks.fitted_to(setting);
+        if let Some((setting, config)) = self.fitted() {
+            self.sinks.fitted_to(setting, config);
         }
         self.sinks.finish(reason, &snapshot);
         drop((self.segment, self.announcement));

@@ -98,7 +98,9 @@ impl Watched {
         match self.planned.role {
             Role::Evaluator | Role::Visualizer => false,
             Role::Synchronous if slot.phase() == Some(Phase::Evaluate) => true,
-            _ => self.living.is_none() || silence(slot) > patience,
+            // One that nobody has asked for is no reason to wait.
+            _ if self.living.is_none() => self.is_awaited(),
+            _ => silence(slot) > patience,
         }
     }
 }

@@ -16,6 +16,8 @@ use crate::segment::system::PANIC_EXIT_CODE;
 
 /// Longest wait before a replacement.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
+/// How long a process may take that was asked to leave.
+const LEAVING_PATIENCE: Duration = Duration::from_secs(10);
 /// A process that lived this long failed for a new reason.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
@@ -29,8 +31,8 @@ pub(super) struct Watched {
     pub(super) restarts: u32,
     /// The suspicion that it hangs.
     pub(super) hang: Option<Hang>,
-    /// Whether it was asked to leave, because others are to act.
-    dismissed: bool,
+    /// When it was asked to leave, because others are to act.
+    dismissed: Option<Instant>,
     /// What explained its last death, as it was told.
     told: String,
     consecutive: u32,
@@ -45,8 +47,8 @@ pub(super) struct Living {
     pub(super) descriptor: OwnedFd,
     /// Where it writes its Python stack when it is asked; nothing if it runs no Python.
     pub(super) stack_file: Option<StackFile>,
-    /// How many environments it steps, if it acts.
-    pub(super) environments: usize,
+    /// How many actors there were to be, and how many environments for each, when it was started.
+    pub(super) cast: (usize, usize),
     /// Environment steps that were counted in its slot before it began.
     pub(super) steps_before: u64,
     started: Instant,
@@ -58,6 +60,8 @@ pub(super) struct Death {
     pub(super) ending: Ending,
     /// Its process id.
     pub(super) pid: Pid,
+    /// Environment steps that were counted in its slot before it began.
+    pub(super) steps_before: u64,
     /// Its Python stack, if it wrote one.
     stack: String,
     hang: Option<Hang>,
@@ -118,21 +122,25 @@ impl Ending {
 impl Watched {
     /// A process that is still to be started.
     pub(super) fn new(planned: PlannedProcess) -> Self {
-        Self { planned, living: None, restarts: 0, hang: None, dismissed: false, told: String::new(), consecutive: 0, restart_at: None }
+        Self { planned, living: None, restarts: 0, hang: None, dismissed: None, told: String::new(), consecutive: 0, restart_at: None }
     }
 
-    /// The process has been forked, with so many environments and after so many steps of those before it.
+    /// The process has been forked, to be one of so many actors with so many environments, and after so many steps of those before it.
     pub(super) fn started(
         &mut self,
         pid: Pid,
         stack_file: Option<StackFile>,
-        environments: usize,
+        cast: (usize, usize),
         steps_before: u64,
     ) -> rustix::io::Result<()> {
         let raw = rustix::process::Pid::from_raw(pid.as_raw()).ok_or(rustix::io::Errno::SRCH)?;
         // A child cannot disappear before it is waited for, so this is surely its descriptor.
-        let descriptor = pidfd_open(raw, PidfdFlags::empty())?;
-        self.living = Some(Living { pid, descriptor, stack_file, environments, steps_before, started: Instant::now() });
+        let descriptor = pidfd_open(raw, PidfdFlags::empty()).inspect_err(|_| {
+            // Nobody could watch over it.
+            let _ = kill(pid, Signal::SIGKILL);
+            let _ = waitpid(pid, None);
+        })?;
+        self.living = Some(Living { pid, descriptor, stack_file, cast, steps_before, started: Instant::now() });
         self.hang = None;
         self.restart_at = None;
         Ok(())
@@ -153,7 +161,7 @@ impl Watched {
             self.consecutive = 0;
         }
         let stack = living.stack_file.map(|file| file.text()).unwrap_or_default();
-        Some(Death { ending, pid: living.pid, stack, hang: self.hang.take() })
+        Some(Death { ending, pid: living.pid, steps_before: living.steps_before, stack, hang: self.hang.take() })
     }
 
     /// Arrange a replacement and return the wait before it: none at first, then 1, 2, 4 ... 30 seconds.
@@ -182,16 +190,21 @@ impl Watched {
         self.consecutive
     }
 
-    /// Ask it to leave.
+    /// Ask it to leave. Asked again much later, it has to.
     pub(super) fn dismiss(&mut self) {
-        if !std::mem::replace(&mut self.dismissed, true) {
-            self.signal(Signal::SIGTERM);
+        match self.dismissed {
+            None => {
+                self.dismissed = Some(Instant::now());
+                self.signal(Signal::SIGTERM);
+            }
+            Some(since) if since.elapsed() >= LEAVING_PATIENCE => self.signal(Signal::SIGKILL),
+            Some(_) => {}
         }
     }
 
     /// Whether the process that has just ended was asked to leave.
     pub(super) fn was_dismissed(&mut self) -> bool {
-        std::mem::take(&mut self.dismissed)
+        self.dismissed.take().is_some()
     }
 
     /// Whether its replacement has been arranged.

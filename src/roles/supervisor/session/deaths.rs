@@ -9,6 +9,7 @@ use super::words::{loss, with_details, work_done};
 use super::{HOPELESS_FAILURES, Session, SupervisorError};
 use crate::replay::{Repair, make_sums_again, repair_beside};
 use crate::segment::control::RunState;
+use crate::segment::counters::Counter;
 use crate::segment::processes::Role;
 use crate::telemetry::StopReason;
 
@@ -25,6 +26,7 @@ impl Session {
         let slot = self.segment.processes().slot(planned.slot);
         let (who, (how, details)) = (planned.name(), death.describe(&slot.last_words()));
         let work = work_done(slot, planned.role);
+        let has_stepped = slot.counters().get(Counter::EnvSteps) > death.steps_before;
         slot.release();
         if planned.role == Role::Synchronous && death.ending.is_orderly() {
             self.receive_evaluations();
@@ -35,12 +37,21 @@ impl Session {
             return Ok(());
         }
         if self.watched[index].was_dismissed() {
+            if !death.ending.is_orderly() {
+                let saved = loss(&repaired, planned.role, None);
+                self.sinks.event(&with_details(format!("{who}, which was asked to leave, {how} (after {work}); {saved}"), &details));
+            }
             return self.cast_actors();
         }
-        if planned.role == Role::Actor && death.is_own_fault() && self.refutes_setting(&how) {
+        let fails_again = self.watched[index].failures_in_a_row() + 1 >= HOPELESS_FAILURES;
+        let is_answer = planned.role == Role::Actor && death.is_own_fault() && (!has_stepped || fails_again);
+        if is_answer && self.refutes_setting(&how) {
+            self.sinks.event(&with_details(format!("{who} {how} (after {work})"), &details));
             return Ok(());
         }
-        self.disturb();
+        if matches!(planned.role, Role::Actor | Role::Learner) {
+            self.disturb();
+        }
         self.segment.processes().slot(planned.slot).count_restart();
         let watched = &mut self.watched[index];
         let wait = watched.schedule_restart();

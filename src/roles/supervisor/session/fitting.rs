@@ -1,11 +1,12 @@
 //! Putting in force what the tuner asks for: actors are started, asked to leave, or replaced by some with other environments, and learners
 //! are given a view with another batch.
 
-use super::super::fitting::{doublings, start};
-use super::super::watch::Watched;
+use super::super::fitting::{doublings, is_graded, start, with};
+use super::super::watch::{Living, Watched};
 use super::Session;
 use super::SupervisorError;
 use crate::adaptation::{Incident, Probe, Setting, Verdict};
+use crate::config::Config;
 use crate::segment::Segment;
 use crate::segment::counters::Counter;
 use crate::segment::processes::Role;
@@ -16,7 +17,11 @@ impl Session {
     pub(super) fn fit(&mut self, now: &Snapshot) -> Result<(), SupervisorError> {
         let wanted = self.wanted();
         let Some(fitting) = self.fitting.as_mut().filter(|_| self.reason.is_none()) else { return Ok(()) };
-        let in_force = in_force(&self.watched, &self.segment, wanted);
+        let mut in_force = in_force(&self.watched, &self.segment, wanted);
+        if now.learners < self.prepared.loaded.config.learner.count as u64 {
+            // Those that are there take their parts of the batch alone.
+            in_force.batch_size = 0;
+        }
         let Some(step) = fitting.look(now, in_force) else { return Ok(()) };
         if let Some(probe) = step.probe {
             self.tell(&probe);
@@ -39,6 +44,7 @@ impl Session {
     /// Start the actors that are wanted and not there, and ask those to leave that are there and not wanted, or have other environments.
     pub(super) fn cast_actors(&mut self) -> Result<(), SupervisorError> {
         let wanted = self.wanted();
+        let is_graded = is_graded(self.config());
         for index in 0..self.watched.len() {
             let watched = &mut self.watched[index];
             if self.reason.is_some() || watched.planned.role != Role::Actor {
@@ -48,22 +54,39 @@ impl Session {
             match &watched.living {
                 None if !is_wanted => watched.give_up(),
                 None if watched.is_awaited() => {}
-                None => self.begin_actor(index)?,
-                Some(living) if is_wanted && living.environments == wanted.environments => {}
-                Some(_) => watched.dismiss(),
+                None => self.begin(index)?,
+                Some(living) => {
+                    let (actors, environments) = living.cast;
+                    let knows_its_place = !is_graded || actors == wanted.actors;
+                    if !is_wanted || environments != wanted.environments || !knows_its_place {
+                        watched.dismiss();
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    /// A system that has no room for one more process ends no run that can go on without.
-    fn begin_actor(&mut self, index: usize) -> Result<(), SupervisorError> {
-        match (self.fork(index), self.fitting.as_mut().filter(|fitting| fitting.is_trying())) {
+    /// Start the process number `index` of the plan, in a run that goes on. A system that has no room for one more process ends no run that
+    /// fits itself to the machine: what asked for it is taken back, or it is tried again with the next window.
+    pub(super) fn begin(&mut self, index: usize) -> Result<(), SupervisorError> {
+        let is_actor = self.watched[index].planned.role == Role::Actor;
+        match (self.fork(index), self.fitting.as_mut().filter(|_| is_actor)) {
             (Err(error), Some(fitting)) => {
                 fitting.happened(Incident::NotStarted(error.to_string()));
+                self.sinks.trouble(error.to_string(), &format!("{} could not be started: {error}", self.watched[index].planned.name()));
                 Ok(())
             }
             (result, _) => result,
+        }
+    }
+
+    /// Before any learner is started: the batch that an earlier life of the run had found.
+    pub(super) fn take_batches_as_found(&mut self) {
+        let doublings = doublings(self.config().learner.batch_size, self.wanted().batch_size);
+        if doublings != 0 {
+            let view = self.membership.double(doublings);
+            self.change_view(view);
         }
     }
 
@@ -74,9 +97,9 @@ impl Session {
         }
     }
 
-    /// Whether the death of an actor by its own fault, as `how` tells it, is an answer to what is tried: it is then not replaced.
+    /// Whether the death of an actor by its own fault, as `how` tells it, says that the setting on trial is none: it is then not replaced.
     pub(super) fn refutes_setting(&mut self, how: &str) -> bool {
-        let Some(fitting) = self.fitting.as_mut().filter(|fitting| fitting.is_trying()) else { return false };
+        let Some(fitting) = self.fitting.as_mut().filter(|fitting| fitting.is_on_trial()) else { return false };
         fitting.happened(Incident::NotStarted(how.to_owned()));
         true
     }
@@ -92,11 +115,24 @@ impl Session {
         }
     }
 
-    /// What the run was fitted to, for the report.
-    pub(super) fn fitted(&self) -> Option<String> {
+    /// What the run was fitted to, for the report: in words, and as the configuration that repeats it.
+    pub(super) fn fitted(&self) -> Option<(String, Config)> {
         let fitting = self.fitting.as_ref()?;
-        let [tried, accepted] = fitting.counts();
-        Some(format!("{} --set adaptation.enabled=false; {tried} settings tried, {accepted} faster", fitting.home().flags()))
+        let ([tried, accepted], home) = (fitting.counts(), fitting.home());
+        let mut config = with(self.config(), home);
+        let factor = config.adaptation.step_size.factor(doublings(config.learner.batch_size, home.batch_size));
+        (config.adaptation.enabled, config.learner.batch_size) = (false, home.batch_size);
+        let mut flags = home.flags();
+        if factor != 1.0 {
+            let learner = &mut config.learner;
+            learner.learning_rate *= factor;
+            flags = format!("{flags} --set learner.learning_rate={:?}", learner.learning_rate);
+            if let Some(end) = &mut learner.learning_rate_end {
+                *end *= factor;
+                flags = format!("{flags} --set learner.learning_rate_end={end:?}");
+            }
+        }
+        Some((format!("{flags} --set adaptation.enabled=false; {tried} settings tried, {accepted} faster"), config))
     }
 }
 
@@ -104,10 +140,9 @@ impl Session {
 fn in_force(watched: &[Watched], segment: &Segment, wanted: Setting) -> Setting {
     let actors = || watched.iter().filter(|watched| watched.planned.role == Role::Actor);
     let living = || actors().filter_map(|watched| Some((watched.planned.slot, watched.living.as_ref()?)));
-    let has_begun = |&(slot, living): &(usize, &super::super::watch::Living)| {
-        segment.processes().slot(slot).counters().get(Counter::EnvSteps) > living.steps_before
-    };
-    let other = living().map(|(_, living)| living.environments).find(|&environments| environments != wanted.environments);
+    let has_begun =
+        |&(slot, living): &(usize, &Living)| segment.processes().slot(slot).counters().get(Counter::EnvSteps) > living.steps_before;
+    let other = living().map(|(_, living)| living.cast.1).find(|&environments| environments != wanted.environments);
     // One that is asked to leave still acts.
     let acting = living().filter(has_begun).count();
     Setting { actors: acting, environments: other.unwrap_or(wanted.environments), ..wanted }

@@ -13,7 +13,7 @@ use super::support::words;
 const LEARNERS: usize = 2;
 const PARAMETERS: usize = 4;
 const FIRST: View = View { epoch: 1, members: 0b11, leader: Some(0), doublings: 0 };
-const SECOND: View = View { epoch: 2, members: 0b11, leader: Some(0), doublings: 0 };
+const SECOND: View = View { epoch: 2, members: 0b11, leader: Some(0), doublings: 1 };
 
 fn exchange(memory: &[AtomicU64]) -> GradientExchange<'_> {
     GradientExchange::new(memory, LEARNERS, PARAMETERS)
