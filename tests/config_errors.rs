@@ -47,7 +47,7 @@ fn wrong_types_are_told_what_was_expected_and_how_to_write_it() {
         r#"
 tests/data/config/wrong_types.toml:1:1: replay: expected the table [replay], found an integer; write [replay] on a line of its own and its keys below
 tests/data/config/wrong_types.toml:4:6: environment.id = 1: expected the name of an environment, such as "CartPole-v1", found an integer; write it in quotes: "1"
-tests/data/config/wrong_types.toml:7:14: learner.batch_size = "64": expected an integer from 1 to 65536 (transitions), or \"auto\", found a string; write 64 without quotes
+tests/data/config/wrong_types.toml:7:14: learner.batch_size = "64": expected an integer from 1 to 65536 (transitions), or "auto", found a string; write 64 without quotes
 tests/data/config/wrong_types.toml:8:9: learner.count = "abc": expected an integer from 1 to 32 (processes), found a string
 tests/data/config/wrong_types.toml:9:17: learner.learning_rate = true: expected a number above 0 and at most 1, found a boolean
 tests/data/config/wrong_types.toml:10:10: learner.device = ["cpu"]: expected "cpu" or "cuda:N" with the number of a GPU, found a list
@@ -77,7 +77,7 @@ tests/data/config/out_of_range.toml:12:8: algorithm.loss = "hubre": must be "hub
 tests/data/config/out_of_range.toml:13:15: algorithm.exploration = "boltzmann": must be "global" or "ape_x"; the default is "global"
 tests/data/config/out_of_range.toml:16:10: network.hidden = []: must be a list of 1 to 64 integers from 1 to 65536 (units); the default is [256, 256]
 tests/data/config/out_of_range.toml:19:9: learner.count = 0: must be an integer from 1 to 32 (processes); the default is 1
-tests/data/config/out_of_range.toml:20:14: learner.batch_size = 1_000_000: must be an integer from 1 to 65536 (transitions), or \"auto\"; the default is 64
+tests/data/config/out_of_range.toml:20:14: learner.batch_size = 1_000_000: must be an integer from 1 to 65536 (transitions), or "auto"; the default is 64
 tests/data/config/out_of_range.toml:21:14: learner.adam_beta1 = 1.0: must be a number of at least 0 and below 1; the default is 0.9
 tests/data/config/out_of_range.toml:22:10: learner.device = "gpu": must be "cpu" or "cuda:N" with the number of a GPU; the default is "cpu"
 tests/data/config/out_of_range.toml:25:12: replay.capacity = 33_554_432: must be an integer from 64 to 16777216 (transitions); the default is 100000
@@ -180,7 +180,7 @@ fn problems_of_overrides_follow_those_of_the_file_in_their_order() {
     assert_same_lines(
         &errors_of("overridden.toml", &overrides),
         r#"
-tests/data/config/overridden.toml:5:14: learner.batch_size = 0: must be an integer from 1 to 65536 (transitions), or \"auto\"; the default is 64
+tests/data/config/overridden.toml:5:14: learner.batch_size = 0: must be an integer from 1 to 65536 (transitions), or "auto"; the default is 64
 --set learner.batch_sise=512: unknown key; did you mean `batch_size`?
 --set learner.count: expected TABLE.KEY=VALUE, such as learner.batch_size=512
 --set batch_size=3: unknown key; `batch_size` belongs to [learner]

@@ -23,19 +23,19 @@ impl Config {
     }
 
     /// Actors of the run, as many as it may have while it fits itself to the machine.
-    fn most_actors(&self) -> usize {
+    pub fn most_actors(&self) -> usize {
         let most = self.adaptation.most_actors.filter(|_| self.adaptation.enabled);
         most.unwrap_or_default().max(self.actor.count).max(1)
     }
 
     /// Environments of an actor, as many as it may have.
-    fn most_environments(&self) -> usize {
+    pub fn most_environments(&self) -> usize {
         let most = self.adaptation.most_environments.filter(|_| self.adaptation.enabled);
         most.unwrap_or_default().max(self.actor.environments)
     }
 
     /// Transitions of a batch, as many as it may have.
-    fn largest_batch(&self) -> usize {
+    pub fn largest_batch(&self) -> usize {
         let largest = self.adaptation.largest_batch.filter(|_| self.adaptation.enabled);
         largest.unwrap_or_default().max(self.learner.batch_size)
     }

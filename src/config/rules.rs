@@ -100,7 +100,7 @@ pub(crate) const RULES: &[Rule] = &[
                 format!(
                     "a replay.error_band of {band} samples is too narrow for batches of {} and flushes of up to {flush} transitions: \
                      one alone would leave it; use at least {least}, or \"none\"",
-                    config.learner.batch_size
+                    config.largest_batch()
                 )
             })
         },
@@ -125,11 +125,11 @@ pub(crate) const RULES: &[Rule] = &[
                     "a replay.capacity of {capacity} is less than the {flight} transitions that can be written at once, by {} actors \
                      (actor.count) and {} attach slots (actor.attach_slots), each up to {} for actor.flush_transitions {}, \
                      actor.environments {} and algorithm.n_step {}; raise replay.capacity or lower one of these",
-                    actor.count.max(1),
+                    config.most_actors(),
                     actor.attach_slots,
                     config.largest_flush_transitions(),
                     actor.flush_transitions,
-                    actor.environments,
+                    config.most_environments(),
                     config.algorithm.n_step,
                 )
             })

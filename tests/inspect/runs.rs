@@ -54,11 +54,15 @@ fn cleaning_removes_the_dead_and_leaves_the_living() {
     let _announcement = world.announce(known.segment.identity(), known.segment.name());
     let mut bytes = known.bytes();
     let identity = kill_supervisor(&mut bytes, known.segment.identity());
-    let dead = Object::named(identity.segment_name(), &bytes);
-    let _dead_announcement = world.announce(&identity, &dead.name);
-    let text = world.inspect(&["--clean"]).unwrap();
-    assert!(text.contains(&format!("removed {}\n", dead.name)), "{text}");
-    assert!(!dead.exists() && object_path(known.segment.name()).exists());
+    // Every supervisor that starts on this machine cleans, too, and may come first.
+    let removed_here = (0..20).any(|_| {
+        let dead = Object::named(identity.segment_name(), &bytes);
+        let _dead_announcement = world.announce(&identity, &dead.name);
+        let text = world.inspect(&["--clean"]).unwrap();
+        assert!(!dead.exists() && object_path(known.segment.name()).exists(), "{text}");
+        text.contains(&format!("removed {}\n", dead.name))
+    });
+    assert!(removed_here, "somebody else removed it, twenty times");
     let left = world.json(&[]);
     assert_eq!((left["runs"].as_array().unwrap().len(), &left["runs"][0]["pid"]), (1, &json!(std::process::id())));
     assert!(world.json(&["--clean"])["removed"].is_array());

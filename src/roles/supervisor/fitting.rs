@@ -252,12 +252,12 @@ mod tests {
 
     #[test]
     fn upper_ends_for_which_the_replay_is_too_small_are_refused_before_anything_begins() {
-        let text = config(|config| config.replay.capacity = 1_200).to_toml();
-        let mut loaded = Config::parse(&text, "test.toml", &["adaptation.most_environments=64".into()]).unwrap();
+        let text = config(|config| config.replay.capacity = 1_000).to_toml();
+        let mut loaded = Config::parse(&text, "test.toml", &[]).unwrap();
         let ranges = ranges(&loaded.config, 2).unwrap();
         let refused = planned(&mut loaded, Some(&ranges)).unwrap_err().to_string();
-        assert!(refused.contains("adaptation.enabled") && refused.contains("--set actor.environments=64"), "{refused}");
-        assert!(refused.contains("replay.capacity of 1200"), "{refused}");
+        assert!(refused.contains("adaptation.enabled") && refused.contains("--set actor.environments=32"), "{refused}");
+        assert!(refused.contains("replay.capacity of 1000"), "{refused}");
     }
 
     #[test]
