@@ -111,11 +111,10 @@ impl History {
     fn add_row(&mut self, row: &Map<String, Value>) {
         self.remember(row);
         let Some(progress) = row.get(PROGRESS).and_then(Value::as_f64) else { return };
-        // A run that went on from a checkpoint has begun anew there.
+        // A run that went on from a checkpoint has begun anew there. What was evaluated later stays: the weights were what they were.
         let kept = self.column(PROGRESS).partition_point(|&before| before.is_some_and(|before| before <= progress));
         if kept < self.column(PROGRESS).len() {
             self.told.columns.values_mut().for_each(|column| column.truncate(kept));
-            self.told.evaluations.retain(|evaluation| evaluation[PROGRESS].as_f64().is_some_and(|at| at <= progress));
         }
         self.rows += 1;
         if !self.rows.is_multiple_of(self.stride) {
@@ -229,8 +228,10 @@ mod tests {
         fs::write(folder.metrics(), [10, 20, 30, 40, 25, 35].map(line).concat()).unwrap();
         assert_eq!(history.grow().unwrap().rows.len(), 2);
         assert_eq!(history.column(PROGRESS), [10.0, 20.0, 25.0, 35.0].map(Some));
-        assert_eq!(history.told.evaluations.iter().map(|evaluation| evaluation[PROGRESS].as_u64().unwrap()).collect::<Vec<_>>(), [15, 22]);
         assert!(history.grow().is_none(), "nothing is new");
+        let evaluated = |history: &History| history.told.evaluations.iter().map(|evaluation| evaluation[PROGRESS].as_u64()).collect::<Vec<_>>();
+        assert_eq!(evaluated(&history), [15, 22, 38].map(Some), "evaluations stay");
+        assert_eq!(evaluated(&History::of(&folder)), evaluated(&history), "an open page shows what a reload does");
     }
 
     #[test]
