@@ -68,6 +68,21 @@ def test_a_run_that_asks_for_an_engine_that_is_not_there_is_told_so_before_it_be
     assert not (folder / "runs").exists()
 
 
+def test_a_build_that_should_have_the_engine_and_has_not_is_said_to_instead_of_started_for_ever(folder):  # noqa: F811
+    program = f"""
+import sys
+from shoal import _command, _libtorch, _native
+_libtorch.check = lambda: None
+_libtorch.load = lambda: _native
+sys.argv = ["shoal", "train", "cartpole_dqn", *{WITH_LIBTORCH}]
+_command.main()
+"""
+    python = [sys.executable, "-c", program]
+    done = subprocess.run(python, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "was built without the libtorch engine: install the package anew" in done.stderr.splitlines()[-1]
+
+
 @pytest.mark.skipif(not is_there(), reason="this package, or this environment, is without it")
 def test_a_run_learns_with_the_engine_of_pytorch(folder):  # noqa: F811
     done = run("train", "cartpole_dqn", *WITH_LIBTORCH, "--set", "run.stop_env_steps=3000")
