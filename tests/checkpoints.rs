@@ -188,3 +188,18 @@ fn a_checkpoint_of_another_format_or_another_shape_is_refused() {
     let error = checkpoints.newest().unwrap_err().to_string();
     assert!(error.contains("format 7") && error.contains("format 1"), "{error}");
 }
+
+#[test]
+fn a_board_on_which_nothing_is_whole_makes_no_checkpoint() {
+    for (region, content_of) in [(Region::LearnerState, "state of the learners"), (Region::Parameters, "parameters")] {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+        let run = run_with(8, 100);
+        let (before, _) = checkpoints.write(content(&run)).unwrap();
+        // The version stays, and of no buffer is it the mark.
+        run.segment.words(region)[1..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        let error = checkpoints.write(content(&run)).unwrap_err();
+        assert!(matches!(error, CheckpointError::Unreadable { .. }) && error.to_string().contains(content_of), "{error}");
+        assert_eq!(checkpoints.list(), [before], "the one before stays, and nothing is left of the new one");
+    }
+}

@@ -12,7 +12,8 @@ use rand::RngExt;
 use shoal::catalogue::Catalogue;
 use shoal::config::Config;
 use shoal::environments::registry;
-use shoal::roles::{Run as RoleRun, learner};
+use shoal::roles::{RoleError, Run as RoleRun, learner};
+use shoal::segment::Region;
 use shoal::segment::control::RunState;
 use shoal::segment::counters::Counter;
 use shoal::segment::membership::{Membership, View};
@@ -112,6 +113,11 @@ impl<'r> Learners<'r> {
 
 /// The learner's own loop, with what it learns made up.
 fn learn(run: &Run, number: usize, made_up: MadeUp) {
+    as_learner(run, number, made_up, |role_run| learner::run(role_run).unwrap());
+}
+
+/// What `act` does as learner `number`, with what it learns made up.
+fn as_learner<T>(run: &Run, number: usize, made_up: MadeUp, act: impl FnOnce(&RoleRun<'_>) -> T) -> T {
     let mut config = Config::for_environment("CartPole-v1");
     config.learner.count = LEARNERS;
     config.learner.batch_size = 8 * LEARNERS;
@@ -128,7 +134,7 @@ fn learn(run: &Run, number: usize, made_up: MadeUp) {
         incarnation: run.slot(number).generation(),
         supervisor_alive: &|| true,
     };
-    learner::run(&role_run).unwrap();
+    act(&role_run)
 }
 
 fn run() -> Run {
@@ -231,6 +237,23 @@ fn when_all_are_dead_the_first_replacement_leads_from_the_newest_state() {
     assert!(learners.updates_published() + SNAPSHOT_INTERVAL_UPDATES >= before, "{} of {before}", learners.updates_published());
     learners.await_updates(200);
     learners.end();
+}
+
+#[test]
+fn a_learner_does_not_begin_from_scratch_where_what_was_learned_is_damaged() {
+    let run = run();
+    run.segment.control().set_run_state(RunState::Running);
+    let mut membership = Membership::default();
+    membership.enter(0).store(run.segment.control().membership());
+    let slot = run.slot(0);
+    assert!(slot.reserve(Role::Learner, 0).is_some_and(|generation| slot.occupy(std::process::id(), generation)));
+    let join = || as_learner(&run, 0, MadeUp::default(), |role_run| learner::Learner::new(role_run, None).unwrap().join());
+    assert!(join().expect("a first life has no state to go on from"));
+    assert!(join().expect("a second goes on from that of the first"));
+    // The version stays, and of no buffer is it the mark.
+    run.segment.words(Region::LearnerState)[1..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    let error = join().unwrap_err();
+    assert!(matches!(error, RoleError::StateLost { version: 2 }) && error.to_string().contains("resume it from its last"), "{error}");
 }
 
 /// As long as one of them lives that has taken part, a learner that joins misses one update at most: `made_up` checks

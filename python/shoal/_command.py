@@ -32,7 +32,8 @@ def main():
         # Processes of a run leave without flushing what Python holds back.
         sys.stdout.reconfigure(line_buffering=True)
     # Taken away: what this run starts asks for itself.
-    native = _native_with_libtorch() if os.environ.pop(WITH_LIBTORCH, None) else _native
+    with_libtorch = os.environ.pop(WITH_LIBTORCH, None)
+    native = _native_with_libtorch() if with_libtorch else _native
     if len(os.listdir("/proc/self/task")) > 1:
         sys.exit(
             "error: something has started a thread in this interpreter (sitecustomize, a debugger?), so it cannot fork a run"
@@ -41,6 +42,9 @@ def main():
     code = native.run_program(["shoal", *sys.argv[1:]])
     if code is not None:
         sys.exit(code)
+    if with_libtorch:
+        # It would begin anew for ever.
+        sys.exit(f"error: {native.__file__} was built without the libtorch engine: install the package anew{OTHERWISE}")
     # Nothing has been done yet: this process begins anew, with the build that has the engine.
     try:
         _libtorch.check()

@@ -61,15 +61,32 @@ def is_there():
 def test_a_run_that_asks_for_an_engine_that_is_not_there_is_told_so_before_it_begins(folder, asked):  # noqa: F811
     done = run("train", "cartpole_dqn", "--set", asked)
     assert done.returncode == 1
-    preset, error = done.stderr.splitlines()
-    assert preset.startswith("preset ") and error.startswith("error: "), done.stderr
+    # What is said of the preset is said by the build that has the engine, once.
+    [error] = done.stderr.splitlines()
+    assert error.startswith("error: "), done.stderr
     assert "set network.engine and learner.device to `cpu`" in error
     assert not (folder / "runs").exists()
+
+
+def test_a_build_that_should_have_the_engine_and_has_not_is_said_to_instead_of_started_for_ever(folder):  # noqa: F811
+    program = f"""
+import sys
+from shoal import _command, _libtorch, _native
+_libtorch.check = lambda: None
+_libtorch.load = lambda: _native
+sys.argv = ["shoal", "train", "cartpole_dqn", *{WITH_LIBTORCH}]
+_command.main()
+"""
+    python = [sys.executable, "-c", program]
+    done = subprocess.run(python, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "was built without the libtorch engine: install the package anew" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.skipif(not is_there(), reason="this package, or this environment, is without it")
 def test_a_run_learns_with_the_engine_of_pytorch(folder):  # noqa: F811
     done = run("train", "cartpole_dqn", *WITH_LIBTORCH, "--set", "run.stop_env_steps=3000")
     assert done.returncode == 0, done.stderr
+    assert sum(line.startswith("preset ") for line in done.stderr.splitlines()) == 1, done.stderr
     assert 'engine = "torch"' in (folder / "runs/latest/config.toml").read_text()
     assert run("evaluate", "runs/latest", "--episodes", 2).returncode == 0

@@ -67,7 +67,7 @@ impl Checkpoints {
     /// Write another, and return its folder and its bytes.
     ///
     /// # Errors
-    /// There is no room, or the system would not write it; nothing is left of it then.
+    /// There is no room, the system would not write it, or the memory of the run is damaged; nothing is left of it then.
     pub fn write(&self, content: Content<'_>) -> Result<(PathBuf, u64), CheckpointError> {
         let failed = |source| CheckpointError::Write { folder: self.folder.clone(), source };
         // The folder of the run is there, or it was moved away, and is not to be made again in its old place.
@@ -93,9 +93,10 @@ impl Checkpoints {
             File::open(&self.folder)?.sync_all()?;
             Ok((path, bytes))
         };
-        write().map_err(|source| {
+        write().map_err(|source: io::Error| {
             let _ = fs::remove_dir_all(&partial);
-            failed(source)
+            // What is wrong with the content, and not with the disk, has been said.
+            source.downcast().unwrap_or_else(failed)
         })
     }
 

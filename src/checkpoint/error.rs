@@ -180,6 +180,15 @@ pub enum CheckpointError {
         /// Bytes that there are.
         free: u64,
     },
+    /// The memory of the run is damaged.
+    #[error(
+        "no checkpoint was written: in the run's shared memory nothing that was published as the {content} is whole; the checkpoints before \
+         it stay"
+    )]
+    Unreadable {
+        /// What cannot be read.
+        content: &'static str,
+    },
     /// The run has none.
     #[error("`{}` has no complete checkpoint: the run ended before it wrote one, or checkpoint.interval_s was \"none\"", folder.display())]
     NoneYet {

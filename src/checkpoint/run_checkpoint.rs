@@ -121,7 +121,7 @@ impl Content<'_> {
             replay = Some(file);
         }
         // After the rows, so that none of them is one that was never counted; and at once, so that little has changed meanwhile.
-        let state = SegmentState::of(self.segment, self.schema, self.incarnation);
+        let state = SegmentState::of(self.segment, self.schema, self.incarnation)?;
         replay.iter().try_for_each(File::sync_all)?;
         files.push(write_file(folder, STATE, |mut out| {
             bincode::serde::encode_into_std_write(&state, &mut out, bincode::config::legacy()).map(drop).map_err(io::Error::other)

@@ -3,8 +3,11 @@
 //! Read while the run goes on, after the rows: each part is whole, and together they are no more out of step than what a kill leaves.
 //! A process that starts on them is a replacement like any other, so nothing of a role's own has to be kept.
 
+use std::io;
+
 use serde::{Deserialize, Serialize};
 
+use super::CheckpointError;
 use crate::replay::{Counts, ReplayView, Restoring, Schema};
 use crate::segment::Segment;
 use crate::segment::parameters::{NOTES, ParameterBoard};
@@ -50,21 +53,25 @@ struct SavedProcess {
 impl SegmentState {
     /// What `segment` holds now. `incarnation` is that of the synchronous trainer, where it is one that trains: its process does not
     /// change.
-    pub(super) fn of(segment: &Segment, schema: Schema, incarnation: Option<u64>) -> Self {
+    ///
+    /// # Errors
+    /// [`CheckpointError::Unreadable`]: something was published, and nothing whole is there.
+    pub(super) fn of(segment: &Segment, schema: Schema, incarnation: Option<u64>) -> io::Result<Self> {
         let control = segment.control();
         let stagers = segment.layout().parameters().stagers;
         let processes = segment.processes().iter().filter_map(|slot| SavedProcess::of(slot, incarnation)).collect();
-        Self {
+        let statistics = |board: Option<_>| board.map_or(Ok(None), |board| SavedBoard::of(board, "statistics"));
+        Ok(Self {
             // The learners first: what they have drawn is then counted.
-            learners: SavedBoard::of(segment.learner_board()),
-            parameters: SavedBoard::of(segment.parameter_board()),
-            statistics: (0..stagers).map(|slot| segment.statistics_board(slot).and_then(SavedBoard::of)).collect(),
-            settled_statistics: segment.settled_statistics().and_then(SavedBoard::of),
+            learners: SavedBoard::of(segment.learner_board(), "state of the learners")?,
+            parameters: SavedBoard::of(segment.parameter_board(), "parameters")?,
+            statistics: (0..stagers).map(|slot| statistics(segment.statistics_board(slot))).collect::<io::Result<_>>()?,
+            settled_statistics: statistics(segment.settled_statistics())?,
             processes,
             counts: ReplayView::new(segment, schema).counts(),
             env_steps: control.env_steps().load(Ordering::Relaxed),
             updates: control.updates().load(Ordering::Relaxed),
-        }
+        })
     }
 
     /// Whether its boards have the lengths of those of `segment`.
@@ -124,10 +131,18 @@ impl SavedBoard {
         saved
     }
 
-    fn of(board: ParameterBoard<'_>) -> Option<Self> {
+    /// What is on `board`, which holds the `content` of a run; `None` before the first publication.
+    fn of(board: ParameterBoard<'_>, content: &'static str) -> io::Result<Option<Self>> {
+        // In this order: what is published meanwhile is no damage.
+        if board.version() == 0 {
+            return Ok(None);
+        }
         let mut values = vec![0.0; board.len()];
-        let (version, notes) = board.read(&mut values)?;
-        Some(Self { version, notes, values })
+        match board.read(&mut values) {
+            Some((version, notes)) => Ok(Some(Self { version, notes, values })),
+            // A checkpoint without it would begin anew there, and take the place of one that is whole.
+            None => Err(io::Error::other(CheckpointError::Unreadable { content })),
+        }
     }
 }
 

@@ -111,11 +111,10 @@ impl History {
     fn add_row(&mut self, row: &Map<String, Value>) {
         self.remember(row);
         let Some(progress) = row.get(PROGRESS).and_then(Value::as_f64) else { return };
-        // A run that went on from a checkpoint has begun anew there.
+        // A run that went on from a checkpoint has begun anew there. What was evaluated later stays: the weights were what they were.
         let kept = self.column(PROGRESS).partition_point(|&before| before.is_some_and(|before| before <= progress));
         if kept < self.column(PROGRESS).len() {
             self.told.columns.values_mut().for_each(|column| column.truncate(kept));
-            self.told.evaluations.retain(|evaluation| evaluation[PROGRESS].as_f64().is_some_and(|at| at <= progress));
         }
         self.rows += 1;
         if !self.rows.is_multiple_of(self.stride) {
@@ -158,7 +157,7 @@ impl History {
 
     fn remember(&mut self, row: &Map<String, Value>) {
         let Ok(snapshot) = serde_json::from_value::<Snapshot>(Value::Object(row.clone())) else { return };
-        if self.recent.back().is_some_and(|last| snapshot.wall_s < last.wall_s) {
+        if self.recent.back().is_some_and(|last| is_of_a_later_life(&snapshot, last)) {
             self.recent.clear();
         }
         // What was before learning began says nothing about it.
@@ -177,6 +176,13 @@ impl History {
             self.told.bottleneck = Some(verdict_since(Some(first), last, context).to_string());
         }
     }
+}
+
+/// Whether a run went on from a checkpoint between `last` and `now`: processor seconds begin anew there, and what was written before a
+/// kill may end earlier or later than the checkpoint.
+fn is_of_a_later_life(now: &Snapshot, last: &Snapshot) -> bool {
+    let processor_s = |moment: &Snapshot| [moment.actor_time.processor_s, moment.learner_time.processor_s, moment.evaluator_processor_s];
+    now.wall_s < last.wall_s || processor_s(now).into_iter().zip(processor_s(last)).any(|(now, last)| now < last)
 }
 
 impl Growth {
@@ -229,8 +235,24 @@ mod tests {
         fs::write(folder.metrics(), [10, 20, 30, 40, 25, 35].map(line).concat()).unwrap();
         assert_eq!(history.grow().unwrap().rows.len(), 2);
         assert_eq!(history.column(PROGRESS), [10.0, 20.0, 25.0, 35.0].map(Some));
-        assert_eq!(history.told.evaluations.iter().map(|evaluation| evaluation[PROGRESS].as_u64().unwrap()).collect::<Vec<_>>(), [15, 22]);
         assert!(history.grow().is_none(), "nothing is new");
+        let evaluated =
+            |history: &History| history.told.evaluations.iter().map(|evaluation| evaluation[PROGRESS].as_u64()).collect::<Vec<_>>();
+        assert_eq!(evaluated(&history), [15, 22, 38].map(Some), "evaluations stay");
+        assert_eq!(evaluated(&History::of(&folder)), evaluated(&history), "an open page shows what a reload does");
+    }
+
+    #[test]
+    fn the_verdict_is_about_one_life_of_a_run() {
+        let (_root, folder) = folder();
+        let moment = |seconds: u64, processor_s: f64| {
+            let actor = format!("\"actor_environment_s\": {seconds}, \"actor_processor_s\": {processor_s}");
+            format!("{{\"wall_s\": {seconds}, \"env_steps\": {0}, \"updates\": {0}, {actor}}}\n", 100 * seconds)
+        };
+        // The checkpoint of a killed run is later than its last line, so that nothing but the processor seconds goes back.
+        fs::write(folder.metrics(), [moment(10, 9.0), moment(20, 18.0), moment(30, 1.0), moment(40, 10.0)].concat()).unwrap();
+        let history = History::of(&folder);
+        assert_eq!(history.recent.iter().map(|moment| moment.wall_s).collect::<Vec<_>>(), [30.0, 40.0]);
     }
 
     #[test]

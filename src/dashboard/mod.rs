@@ -107,7 +107,7 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".into())
 }
 
-/// What these locks guard is never half changed, whatever happens to whoever holds one.
+/// Whoever panicked while holding one may have left a row or a message half added: a page that is a little wrong is better than none.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -90,7 +90,8 @@ impl Runs {
 
     /// Show what lies in the folder `root`.
     pub(super) fn add_root(&mut self, root: &Path) {
-        self.roots.extend(root.canonicalize());
+        // The first run may be about to make it.
+        self.roots.extend(root.canonicalize().or_else(|_| std::path::absolute(root)));
     }
 
     /// Show `run` and what lies beside it; its id.
@@ -192,4 +193,20 @@ pub(super) fn films(folder: &RunFolder) -> Vec<String> {
 
 fn id_of(path: &Path) -> Option<String> {
     path.file_name()?.to_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_shown_from_a_folder_that_was_not_there_yet() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("runs");
+        let mut runs = Runs::new(Registry::open_at(place.path().join("shoal")).unwrap());
+        runs.add_root(&root);
+        assert!(runs.cards().is_empty());
+        let folder = RunFolder::create(&root, "first", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
+        assert_eq!(runs.cards().into_iter().map(|card| card.id).collect::<Vec<_>>(), [folder.id()]);
+    }
 }

@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::end::Code;
 use super::seeds::Seeds;
-use super::train::Train;
+use super::train::{self, Train};
 use crate::catalogue::Catalogue;
 use crate::config::{Config, Loaded, nearest};
 use crate::presets::{PRESETS, Preset};
@@ -57,13 +57,18 @@ impl TrainPreset {
             let is_path = asked.contains('/') || asked.ends_with(".toml");
             return if is_path { self.train.load_file() } else { Err(anyhow!(unknown(&asked, catalogue))) };
         };
+        let loaded = preset.load(&self.train.changes()).map_err(SupervisorError::Config)?;
+        if !self.seeds.are_asked_for() {
+            // Where another build of this library begins anew, that one says what follows.
+            train::check_is_built(&loaded)?;
+        }
         let others: Vec<_> = others.iter().map(|other| other.name).collect();
         let rest = if others.is_empty() { String::new() } else { format!(" (the environment also has {})", others.join(" and ")) };
         console.print(&format!("{:<11} {}{rest}", "preset", preset.name));
         if preset.differs_from_file() {
             console.print(&format!("{:<11} {} differs and is not read: give its path to use it", "note", preset.file()));
         }
-        Ok(preset.load(&self.train.changes()).map_err(SupervisorError::Config)?)
+        Ok(loaded)
     }
 
     /// A configuration of its own for the environment of that id, whose algorithm the changes name.

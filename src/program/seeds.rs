@@ -26,6 +26,11 @@ pub(crate) struct Seeds {
 }
 
 impl Seeds {
+    /// Whether each seed is a run of its own, which looks for itself what it needs.
+    pub(crate) fn are_asked_for(&self) -> bool {
+        self.seeds.is_some()
+    }
+
     /// Run all seeds, if any were asked for.
     pub(crate) fn run(&self, train: &Train, loaded: &Loaded) -> Option<Result<Code, anyhow::Error>> {
         self.seeds.as_ref().map(|seeds| self.run_all(seeds.seeds(), train, loaded))

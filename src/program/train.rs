@@ -9,7 +9,7 @@ use super::end::{Code, SUCCESS};
 use crate::catalogue::Catalogue;
 use crate::config::{Config, Loaded};
 use crate::machine::Host;
-use crate::networks;
+use crate::networks::{self, NetworkError};
 use crate::presets::Preset;
 use crate::roles::supervisor::{Prepared, Resumption, SupervisorError};
 use crate::telemetry::Console;
@@ -63,6 +63,15 @@ impl Train {
     }
 }
 
+/// Refuse an engine that this build lacks in an interpreter: the Python package has libtorch in a build of its own, which may have it from the
+/// beginning.
+pub(super) fn check_is_built(loaded: &Loaded) -> Result<(), NetworkError> {
+    match loaded.config.learner.device.parse() {
+        Ok(device) if Host::of_this_process().is_some() => networks::check_is_built(loaded.config.network.engine, device),
+        _ => Ok(()),
+    }
+}
+
 /// Train as `loaded` says, from the beginning or from where `resumption` goes on; or, if `only_check`, say how that would go.
 pub(super) fn start(
     loaded: Loaded,
@@ -71,12 +80,7 @@ pub(super) fn start(
     only_check: bool,
     resumption: Option<Resumption>,
 ) -> Result<Code, anyhow::Error> {
-    if Host::of_this_process().is_some()
-        && let Ok(device) = loaded.config.learner.device.parse()
-    {
-        // The Python package has libtorch in a build of its own, which may have it from the beginning.
-        networks::check_is_built(loaded.config.network.engine, device)?;
-    }
+    check_is_built(&loaded)?;
     Prepared::become_ready(&loaded)?;
     let prepared = Prepared::new(loaded, catalogue)?;
     let killed = || Resumption::of_a_killed_run(&prepared.loaded.config, &|text| console.print(text)).map_err(SupervisorError::from);

@@ -107,7 +107,10 @@ impl<'a> Learner<'a> {
     }
 
     /// Publish the first parameters, where this learner is to.
-    pub fn join(&mut self) -> bool {
+    ///
+    /// # Errors
+    /// [`RoleError::StateLost`].
+    pub fn join(&mut self) -> Result<bool, RoleError> {
         self.join_view()
     }
 
@@ -118,7 +121,7 @@ impl<'a> Learner<'a> {
 
     /// One update, with the other learners of the view.
     pub fn update(&mut self) -> Result<Attempt, RoleError> {
-        if !self.join_view() {
+        if !self.join_view()? {
             return Ok(Attempt::RunEnded);
         }
         if !self.wait_for_batch() {
@@ -171,23 +174,23 @@ impl<'a> Learner<'a> {
     }
 
     /// Be in the newest view, with the state that its leader has. `false` when the run ended first.
-    fn join_view(&mut self) -> bool {
+    fn join_view(&mut self) -> Result<bool, RoleError> {
         loop {
             let view = View::load(self.run.control().membership());
             if view == self.view {
-                return true;
+                return Ok(true);
             }
             // In this order: at the end of a run a view changes because the leader has left, which published last.
             if self.run.is_over() {
-                return false;
+                return Ok(false);
             }
-            if view.contains(self.run.number) && (self.lead_on(view) || self.follow(view)) {
+            if view.contains(self.run.number) && (self.lead_on(view)? || self.follow(view)) {
                 self.view = view;
                 // Members begin together, with batches too: what is scaled, and when, is the same for all.
                 self.source.begin_anew();
                 let learner = &self.run.config.learner;
                 self.source.resize(view.batch_size(learner.batch_size) / learner.count);
-                return true;
+                return Ok(true);
             }
             self.run.process.enter(Phase::Exchange);
             std::thread::sleep(Duration::from_micros(200));
@@ -196,20 +199,20 @@ impl<'a> Learner<'a> {
 
     /// As the leader of a new view: publish the state for the others, its own or, in a process that has not taken part
     /// in any view yet, the newest that there is.
-    fn lead_on(&mut self, view: View) -> bool {
+    fn lead_on(&mut self, view: View) -> Result<bool, RoleError> {
         if view.leader != Some(self.run.number) {
-            return false;
+            return Ok(false);
         }
-        if self.view == View::default() {
-            // Whoever published it is dead, or it would lead: nobody publishes another meanwhile.
-            self.load_state(None);
+        // Whoever published it is dead, or it would lead: nobody publishes another meanwhile.
+        if self.view == View::default() && !self.load_state(None) && self.states.version() != 0 {
+            return Err(RoleError::StateLost { version: self.states.version() });
         }
         // What was counted after that state is gone with those who knew it. A count ahead of all parameters would make experience look
         // older than it is, for as long as nothing but older experience comes.
         self.run.control().updates().store(self.updates, Ordering::Relaxed);
         self.publish_state(view);
         self.publish_parameters();
-        true
+        Ok(true)
     }
 
     /// As another member: load the leader's state once it has been published under this view. It cannot be missed:

@@ -41,6 +41,15 @@ pub enum RoleError {
         /// What it says of itself.
         metrics: String,
     },
+    /// What learners know is in the memory of none of them, and damaged where they published it.
+    #[error(
+        "the learners' state in the run's shared memory is damaged: of version {version}, published last, nothing whole can be read; end the \
+         run and resume it from its last checkpoint"
+    )]
+    StateLost {
+        /// The version.
+        version: u64,
+    },
     /// A file could not be written.
     #[error(transparent)]
     Weights(#[from] crate::checkpoint::WeightsError),

@@ -50,7 +50,7 @@ fn train(run: &Run<'_>, best_path: &Path, attempts: u64, reports: &IpcSender<Eva
     let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path.into(), attempts)).transpose()?;
     if run.config.rows() == Rows::Fragments {
         // The policy that is learned draws from the first step on: its probabilities count.
-        learner.join();
+        learner.join()?;
     }
     let next_multiple = |interval: u64| (run.env_steps() / interval + 1) * interval;
     let interval = run.config.evaluator.synchronous_interval_steps;

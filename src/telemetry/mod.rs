@@ -42,5 +42,5 @@ pub use run_record::{Finished, RunRecord};
 pub use share::{Inserted, Shares};
 pub use sinks::{Settings, Sinks, note};
 pub use snapshot::{ActorTime, LearnerTime, Metrics, Snapshot};
-pub use summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary};
+pub use summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary, change_to_go_on};
 pub use table::Table;

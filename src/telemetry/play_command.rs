@@ -49,9 +49,10 @@ impl Program {
         if trainer == TRAIN { self.command(PLAY, "", folder) } else { self.command(trainer, &format!(" {PLAY}"), folder) }
     }
 
-    /// The command that goes on with the run in `folder`.
-    pub(super) fn resume(&self, folder: &Path) -> Option<String> {
-        self.command(self.trainer(), &format!(" {RESUME}"), folder)
+    /// The command that goes on with the run in `folder`, with what has to be changed for that.
+    pub(super) fn resume(&self, folder: &Path, change: Option<String>) -> Option<String> {
+        let command = self.command(self.trainer(), &format!(" {RESUME}"), folder)?;
+        Some(command + &change.map_or_else(String::new, |change| format!(" {change}")))
     }
 
     fn trainer(&self) -> &str {

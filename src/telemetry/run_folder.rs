@@ -92,6 +92,9 @@ impl RunFolder {
     /// The folder cannot be written.
     pub fn go_on(&mut self, config_toml: &str) -> Result<(), TelemetryError> {
         let before = self.record()?;
+        if let Some(name) = self.name_of_a_copy() {
+            self.id = name;
+        }
         let resumptions = before.resumptions + 1;
         let record = RunRecord { resumptions, ..RunRecord::of_this_process(&self.id, &before.name, before.started) };
         // Whoever looks into the folder finds the old configuration or the new one, whole.
@@ -109,6 +112,14 @@ impl RunFolder {
             self.warnings.push(format!("{} does not lead to this run: {reason}", root.join(LATEST).display()));
         }
         Ok(())
+    }
+
+    /// The name of the folder, if another beside it has the name that this one was given: this is a copy then, and what it writes beside
+    /// itself must not be among what the other has written there.
+    fn name_of_a_copy(&self) -> Option<String> {
+        let original = self.path.with_file_name(&self.id).canonicalize().ok()?;
+        let own = self.path.canonicalize().ok()?;
+        (own != original).then(|| own.file_name()?.to_str().map(str::to_owned))?
     }
 
     /// Opens an existing run folder; symbolic links such as `runs/latest` are followed.
@@ -131,7 +142,8 @@ impl RunFolder {
         &self.path
     }
 
-    /// The folder's name.
+    /// The name that the folder was given when it was made, or, if it is a copy of another run's beside it, when the copy first went on. The
+    /// folder may have been moved since.
     pub fn id(&self) -> &str {
         &self.id
     }

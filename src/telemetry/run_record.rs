@@ -14,7 +14,7 @@ use super::TelemetryError;
 /// The content of `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Name of the run folder.
+    /// Name that the run folder was given; it may have been moved since.
     pub id: String,
     /// Name that the user gave.
     pub name: String,

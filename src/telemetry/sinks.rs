@@ -19,7 +19,7 @@ use super::jsonl::{EvaluationLine, JsonLines};
 use super::pace::Pace;
 use super::play_command::Program;
 use super::run_record::Finished;
-use super::summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary};
+use super::summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary, change_to_go_on};
 use super::tensorboard::TensorBoard;
 use super::{Console, Evaluation, Progress, Remembered, RunFolder, Snapshot, TelemetryError};
 use crate::config::Config;
@@ -234,6 +234,7 @@ impl Sinks {
         let saved = self.folder.best_weights().is_file() || self.folder.last_weights().is_file();
         let playable = saved && !matches!(reason, StopReason::Failed(_));
         let may_go_on = self.folder.has_checkpoint() && !matches!(reason, StopReason::Failed(_) | StopReason::Solved);
+        let change = change_to_go_on(&reason.to_string(), &self.context.config.run);
         let mut summary = Summary {
             reason,
             wall_s: snapshot.wall_s,
@@ -254,7 +255,7 @@ impl Sinks {
             charts: self.folder.charts(),
             losses: self.losses(),
             play: playable.then(|| Program::current().play(self.folder.path())).flatten(),
-            resume: may_go_on.then(|| Program::current().resume(self.folder.path())).flatten(),
+            resume: may_go_on.then(|| Program::current().resume(self.folder.path(), change)).flatten(),
         };
         let figures = serde_json::to_value(&summary).unwrap_or_default();
         let finished = Finished { at: Timestamp::now(), reason: summary.reason.to_string(), summary: figures };

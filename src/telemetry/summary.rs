@@ -11,6 +11,7 @@ use super::evaluation::{Evaluation, EvaluationKind, Statistics};
 use super::goal::GoalOutcome;
 use super::play_command::word;
 use super::units::{clock, grouped, score, short};
+use crate::config::schema::RunConfig;
 
 /// Why a run stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,18 @@ impl fmt::Display for StopReason {
 impl Serialize for StopReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+/// What a run that stopped for `reason` needs changed to go on, as `shoal resume` takes it: twice the limit that it came to. `None` where it
+/// goes on as it is.
+pub fn change_to_go_on(reason: &str, run: &RunConfig) -> Option<String> {
+    if reason == StopReason::StepLimit.to_string() {
+        Some(format!("--set run.stop_env_steps={}", run.stop_env_steps.saturating_mul(2)))
+    } else if reason == StopReason::TimeLimit.to_string() {
+        run.stop_wall_s.map(|limit| format!("--set run.stop_wall_s={}", 2.0 * limit))
+    } else {
+        None
     }
 }
 

@@ -215,6 +215,25 @@ fn one_cause_of_trouble_is_one_message() {
 }
 
 #[test]
+fn a_run_that_came_to_a_limit_is_offered_to_go_on_with_twice_of_it() {
+    let offered = |reason: StopReason| {
+        let root = tempdir().unwrap();
+        let folder = RunFolder::create(root.path(), "limited", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
+        fs::create_dir_all(folder.checkpoints().join("000001-step20000")).unwrap();
+        let mut settings = settings();
+        (settings.context.config.run.stop_env_steps, settings.context.config.run.stop_wall_s) = (20_000, Some(25.0));
+        let sinks = Sinks::create(folder, piped_console().1, settings).unwrap();
+        sinks.finish(reason, &snapshot_at(25.0)).resume.unwrap()
+    };
+    let after_steps = offered(StopReason::StepLimit);
+    assert!(after_steps.ends_with(" --set run.stop_env_steps=40000"), "{after_steps}");
+    let after_time = offered(StopReason::TimeLimit);
+    assert!(after_time.ends_with(" --set run.stop_wall_s=50"), "{after_time}");
+    let interrupted = offered(StopReason::Interrupted);
+    assert!(interrupted.contains(" resume ") && !interrupted.contains("--set"), "{interrupted}");
+}
+
+#[test]
 fn the_report_of_a_run_that_missed_its_goal_names_the_best_and_the_last_weights() {
     let root = tempdir().unwrap();
     let (reader, console) = piped_console();

@@ -90,6 +90,28 @@ fn tensorboard_finds_each_run_once() {
 }
 
 #[test]
+fn a_copy_of_a_run_that_goes_on_has_charts_of_its_own_and_a_run_that_was_moved_keeps_its() {
+    let root = tempdir().unwrap();
+    let original = RunFolder::create(root.path(), "original", CONFIG).unwrap();
+    let copy = root.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    for file in [original.record_path(), original.config()] {
+        fs::copy(&file, copy.join(file.file_name().unwrap())).unwrap();
+    }
+    let charts_of = |path: &Path| {
+        let mut folder = RunFolder::open(path).unwrap();
+        folder.go_on(CONFIG).unwrap();
+        assert!(folder.events().parent().unwrap().is_dir());
+        folder.events().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned()
+    };
+    assert_eq!(charts_of(&copy), "copy");
+    assert_eq!(charts_of(original.path()), original.id());
+    fs::rename(original.path(), root.path().join("moved")).unwrap();
+    assert_eq!(charts_of(&root.path().join("moved")), original.id());
+    assert_eq!(charts_of(&copy), "copy", "whatever becomes of the run that it was copied from");
+}
+
+#[test]
 fn something_of_the_users_named_latest_is_left_alone() {
     let root = tempdir().unwrap();
     fs::write(root.path().join("latest"), "mine").unwrap();

@@ -31,11 +31,7 @@ fn folder() -> PathBuf {
 /// Give each of `targets` so many inputs, or those that it has been given before and were of interest.
 pub(crate) fn fuzz(targets: &[String], runs: u64) -> Result<()> {
     let folder = folder();
-    let mut build = workspace::cargo();
-    // The target that cargo would choose by itself: naming it keeps the flags from build scripts.
-    build.args(["build", "--release", "--target", Processor::HOST.target(), "--manifest-path"]).arg(folder.join("Cargo.toml"));
-    build.env("RUSTFLAGS", COVERAGE.join(" "));
-    ensure!(build.status()?.success(), "the targets in {} could not be built", folder.display());
+    ensure!(build(&folder).status()?.success(), "the targets in {} could not be built", folder.display());
     let targets: Vec<&str> = if targets.is_empty() { TARGETS.to_vec() } else { targets.iter().map(String::as_str).collect() };
     let mut total = 0;
     for target in targets {
@@ -47,12 +43,31 @@ pub(crate) fn fuzz(targets: &[String], runs: u64) -> Result<()> {
     Ok(())
 }
 
+/// The command that builds all targets.
+fn build(folder: &Path) -> Command {
+    let mut command = workspace::cargo();
+    // The target that cargo would choose by itself: naming it keeps the flags from build scripts.
+    command.args(["build", "--release", "--target", Processor::HOST.target(), "--manifest-path"]).arg(folder.join("Cargo.toml"));
+    // Wherever the user wants other builds to go: what is started is what was built, and not what lay here before.
+    command.arg("--target-dir").arg(target_folder(folder)).env("RUSTFLAGS", COVERAGE.join(" "));
+    command
+}
+
+fn target_folder(folder: &Path) -> PathBuf {
+    folder.join("target")
+}
+
+/// The program that was built of `target`.
+fn program(folder: &Path, target: &str) -> PathBuf {
+    target_folder(folder).join(Processor::HOST.target()).join("release").join(target)
+}
+
 fn run(folder: &Path, target: &str, runs: u64) -> Result<u64> {
     let corpus = folder.join("corpus").join(target);
-    let found = folder.join("target/found/");
+    let found = target_folder(folder).join("found/");
     std::fs::create_dir_all(&corpus)?;
     std::fs::create_dir_all(&found)?;
-    let mut command = Command::new(folder.join("target").join(Processor::HOST.target()).join("release").join(target));
+    let mut command = Command::new(program(folder, target));
     command.arg(&corpus).args(LIMITS).args(["-print_final_stats=1", "-verbosity=0"]);
     command.arg(format!("-runs={runs}")).arg(format!("-artifact_prefix={}", found.display()));
     let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().with_context(|| format!("`{target}` does not start"))?;
@@ -73,5 +88,18 @@ fn remove_leftovers() {
     let left = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("shoal-fuzz-"));
     for path in left.map(|entry| entry.path()) {
         let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_started_is_what_was_built_wherever_other_builds_go() {
+        let (folder, command) = (folder(), build(&folder()));
+        let words: Vec<_> = command.get_args().collect();
+        let named = words.iter().position(|word| *word == "--target-dir").map(|at| Path::new(words[at + 1]));
+        assert!(named.is_some_and(|named| program(&folder, "header").starts_with(named)), "{words:?}");
     }
 }

@@ -14,8 +14,10 @@ const TESTS: &str = "requirements-test.txt";
 /// Holds the requirements that were installed; written last.
 const COMPLETE: &str = "shoal-requirements.txt";
 
-/// Makes `python/.venv` of the interpreter in `base`, if need be, and returns the folder of its programs.
+/// Makes `python/.venv` of the interpreter in `base`, if need be, and returns the folder of its programs. What an interrupted
+/// `cargo xtask wheel` has left among the package's files is removed: it would be part of whatever is built.
 pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
+    remove_libtorch(&folder_with_libtorch())?;
     let package = workspace::root().join(FOLDER);
     let (folder, wanted) = (package.join(".venv"), package.join(TESTS));
     let requirements = std::fs::read_to_string(&wanted).with_context(|| wanted.display().to_string())?;
@@ -29,6 +31,22 @@ pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
     std::fs::write(&complete, requirements).with_context(|| complete.display().to_string())?;
     say(format!("The environment of the Python package was set up in {}.", duration(start.elapsed())));
     Ok(folder.join("bin"))
+}
+
+/// Where the package looks for its native part with the libtorch engine, and for the version of PyTorch that it needs.
+pub(crate) fn folder_with_libtorch() -> PathBuf {
+    workspace::root().join(FOLDER).join("shoal/_libtorch")
+}
+
+/// Removes both from `folder`.
+pub(crate) fn remove_libtorch(folder: &Path) -> Result<()> {
+    for name in ["_native.abi3.so", "version"] {
+        match std::fs::remove_file(folder.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => bail!("{}: {error}", folder.join(name).display()),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Installs what the file `requirements` of the package names, beside the interpreter in `programs`.
@@ -60,4 +78,21 @@ pub(crate) fn command(programs: &Path, program: &str) -> Command {
 /// The workspace's target folder.
 pub(crate) fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_interrupted_wheel_has_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["__init__.py", "_native.abi3.so", "version"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        remove_libtorch(folder.path()).unwrap();
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["__init__.py"]);
+        remove_libtorch(folder.path()).expect("there is nothing left to remove");
+    }
 }

@@ -22,13 +22,12 @@ pub(crate) fn wheel(processor: Processor) -> Result<()> {
     };
     let programs = package::provide(&base)?;
     package::install(&programs, "requirements-wheel.txt")?;
-    let with_libtorch = folder_with_libtorch();
-    remove_libtorch(&with_libtorch)?;
+    let with_libtorch = package::folder_with_libtorch();
     if processor == Processor::HOST {
         add_libtorch(&programs, &with_libtorch)?;
     }
     let built = build(processor, &programs);
-    remove_libtorch(&with_libtorch)?;
+    package::remove_libtorch(&with_libtorch)?;
     let wheel = built?;
     let bytes = std::fs::metadata(&wheel)?.len();
     ensure!(bytes <= LIMIT_BYTES, "{} has {bytes} bytes, more than {LIMIT_BYTES}", wheel.display());
@@ -53,11 +52,6 @@ fn build(processor: Processor, programs: &Path) -> Result<PathBuf> {
     Ok(wheel.clone())
 }
 
-/// Where the package looks for its native part with the libtorch engine, and for the version of PyTorch that it needs.
-fn folder_with_libtorch() -> PathBuf {
-    workspace::root().join("python/shoal/_libtorch")
-}
-
 /// Builds the native part with the libtorch engine. It is linked with the C library and the C++ library of this machine, since that is
 /// what libtorch is linked with.
 fn add_libtorch(programs: &Path, folder: &Path) -> Result<()> {
@@ -69,16 +63,6 @@ fn add_libtorch(programs: &Path, folder: &Path) -> Result<()> {
     std::fs::copy(package::target(&workspace::root()).join("release/lib_native.so"), folder.join("_native.abi3.so"))?;
     let (version, _) = libtorch::VERSION.rsplit_once('.').unwrap_or((libtorch::VERSION, ""));
     std::fs::write(folder.join("version"), version)?;
-    Ok(())
-}
-
-fn remove_libtorch(folder: &Path) -> Result<()> {
-    for name in ["_native.abi3.so", "version"] {
-        match std::fs::remove_file(folder.join(name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => bail!("{}: {error}", folder.join(name).display()),
-            _ => {}
-        }
-    }
     Ok(())
 }
 

@@ -27,16 +27,14 @@ export class Columns {
     return this.all[key]?.at(-1) ?? null;
   }
 
-  /** Whether what was known of later steps had to go. */
   push(row) {
-    if (typeof row[PROGRESS] !== "number") return false;
+    if (typeof row[PROGRESS] !== "number") return;
     // A run that went on from a checkpoint has begun anew there.
     let kept = this.length;
     while (kept > 0 && this.all[PROGRESS][kept - 1] > row[PROGRESS]) kept -= 1;
-    const goesBack = kept < this.length;
     for (const column of Object.values(this.all)) column.length = kept;
     this.rows += 1;
-    if (this.rows % this.stride !== 0) return goesBack;
+    if (this.rows % this.stride !== 0) return;
     for (const [key, value] of Object.entries(row)) {
       if (value !== null && typeof value !== "number") continue;
       this.all[key] ??= new Array(kept).fill(null);
@@ -46,7 +44,6 @@ export class Columns {
       if (column.length <= kept) column.push(null);
     }
     if (this.length > MOST_ROWS) this.thin();
-    return goesBack;
   }
 
   thin() {

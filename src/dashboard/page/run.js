@@ -119,9 +119,7 @@ export class Run {
   }
 
   grow(growth) {
-    for (const row of growth.rows) {
-      if (this.columns.push(row)) this.evaluations = this.evaluations.filter((evaluation) => evaluation.env_steps <= row.env_steps);
-    }
+    for (const row of growth.rows) this.columns.push(row);
     this.evaluations = this.evaluations.concat(growth.evaluations);
     this.events = this.events.concat(growth.events).slice(-MOST_EVENTS);
     this.showBottleneck(growth.bottleneck);

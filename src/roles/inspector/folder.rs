@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::printable::printable;
 use super::words::{line, significant};
 use crate::checkpoint::Checkpoints;
-use crate::telemetry::{RunFolder, TelemetryError, jsonl};
+use crate::config::Config;
+use crate::telemetry::{RunFolder, TelemetryError, change_to_go_on, jsonl};
 
 /// A run by its folder.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,6 +35,8 @@ pub struct FolderReport {
     pub evaluations: usize,
     /// Names of the complete checkpoints, the oldest first.
     pub checkpoints: Vec<String>,
+    /// What has to be changed for the run to go on from the last of them, if anything has.
+    pub change_to_go_on: Option<String>,
 }
 
 impl FolderReport {
@@ -45,6 +48,8 @@ impl FolderReport {
         let folder = RunFolder::open(path)?;
         let record = folder.record()?;
         let evaluations: Vec<Value> = jsonl::read(&folder.evaluations()).collect();
+        let run = Config::load(&folder.config(), &[]).ok().map(|loaded| loaded.config.run);
+        let change_to_go_on = record.finished.as_ref().zip(run).and_then(|(end, run)| change_to_go_on(&end.reason, &run));
         Ok(Self {
             folder: folder.path().display().to_string(),
             name: printable(&record.name),
@@ -55,6 +60,7 @@ impl FolderReport {
             last_evaluation: evaluations.last().cloned(),
             evaluations: evaluations.len(),
             checkpoints: Checkpoints::new(folder.checkpoints()).list().iter().map(|path| name_of(path)).collect(),
+            change_to_go_on,
         })
     }
 }
@@ -98,11 +104,40 @@ impl fmt::Display for FolderReport {
         line(formatter, "evaluations", &self.evaluations.to_string())?;
         match self.checkpoints.as_slice() {
             [] => Ok(()),
-            all => line(formatter, "checkpoints", &format!("{}; `shoal resume {}` goes on from the last", all.join(", "), self.folder)),
+            all => {
+                let change = self.change_to_go_on.as_ref().map_or_else(String::new, |change| format!(" {change}"));
+                let checkpoints = format!("{}; `shoal resume {}{change}` goes on from the last", all.join(", "), self.folder);
+                line(formatter, "checkpoints", &checkpoints)
+            }
         }
     }
 }
 
 fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::telemetry::Finished;
+
+    #[test]
+    fn the_command_that_is_offered_after_a_limit_is_one_that_goes_on() {
+        let root = tempfile::tempdir().unwrap();
+        let config = "[environment]\nid = \"CartPole-v1\"\n[run]\nstop_env_steps = 5_000\nstop_wall_s = 1.25\n";
+        let folder = RunFolder::create(root.path(), "test", config).unwrap();
+        std::fs::create_dir_all(folder.checkpoints().join("000001-step5000")).unwrap();
+        let told = |reason: &str| {
+            let finished = Finished { at: Timestamp::now(), reason: reason.into(), summary: Value::Null };
+            folder.write_finished(finished).unwrap();
+            FolderReport::read(folder.path()).unwrap().to_string()
+        };
+        let command = format!("`shoal resume {}", folder.path().canonicalize().unwrap().display());
+        assert!(told("step limit").contains(&format!("{command} --set run.stop_env_steps=10000` goes on")), "{}", told("step limit"));
+        assert!(told("time limit").contains(&format!("{command} --set run.stop_wall_s=2.5` goes on")), "{}", told("time limit"));
+        assert!(told("interrupted").contains(&format!("{command}` goes on")), "{}", told("interrupted"));
+    }
 }

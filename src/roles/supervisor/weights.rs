@@ -13,7 +13,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Save what learners published last. Returns whether that is on the disk, or there was nothing to save.
 pub(super) fn save_last(prepared: &Prepared, segment: &Segment, sinks: &mut Sinks) -> bool {
-    let Some(policy) = last(prepared, segment, sinks) else { return true };
+    let Some(policy) = last(prepared, segment, sinks) else {
+        let was_published = segment.parameter_board().version() > 0;
+        if was_published {
+            sinks.lose("the last weights, which are damaged in the shared memory of the run".into());
+        }
+        return !was_published;
+    };
     let mut keeper = Keeper::new(sinks.folder().last_weights());
     let saved = keeper.save(policy).and_then(|unsaved| {
         let Some(unsaved) = unsaved else { return Ok(true) };
@@ -51,4 +57,42 @@ fn last(prepared: &Prepared, segment: &Segment, sinks: &Sinks) -> Option<Policy>
         ..WeightsMetadata::default()
     };
     Some(Policy::new(prepared.algorithm.network().clone(), &parameters, metadata))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+    use crate::catalogue::Catalogue;
+    use crate::config::Config;
+    use crate::roles::supervisor::Plan;
+    use crate::segment::{Description, Region};
+    use crate::sync::Ordering;
+    use crate::telemetry::bottleneck::Context;
+    use crate::telemetry::{Console, RunFolder, Settings, Snapshot, StopReason};
+
+    #[test]
+    fn last_weights_that_are_damaged_are_lost_and_not_nothing_to_save() {
+        let root = tempfile::tempdir().unwrap();
+        let text = "[environment]\nid = \"CartPole-v1\"\n[network]\nhidden = [4]\n[replay]\ncapacity = 1_000\n";
+        let prepared = Prepared::new(Config::parse(text, "test", &[]).unwrap(), &Catalogue::default()).unwrap();
+        let config = prepared.loaded.config.clone();
+        let layout = Plan::new(&config, &*prepared.algorithm, &[0], &[]).unwrap().layout;
+        let segment = Segment::create_private(layout, &Description::default()).unwrap();
+        let folder = RunFolder::create(root.path(), "test", text).unwrap();
+        let console = Console::on(File::create(root.path().join("printed")).unwrap(), false, false, false).unwrap();
+        let context = Context { config, cores: 1 };
+        let settings = Settings { metrics_interval_s: 1.0, plain_interval_s: 1.0, context, goal: None };
+        let mut sinks = Sinks::create(folder, console, settings).unwrap();
+        assert!(save_last(&prepared, &segment, &mut sinks), "nothing was published");
+        let board = segment.parameter_board();
+        board.publish(&[&vec![0.5; board.len()]], [1; 4]);
+        assert!(save_last(&prepared, &segment, &mut sinks) && sinks.folder().last_weights().is_file());
+        // The version stays, and of no buffer is it the mark.
+        segment.words(Region::Parameters)[1..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        assert!(!save_last(&prepared, &segment, &mut sinks));
+        let losses = sinks.finish(StopReason::StepLimit, &Snapshot::default()).losses;
+        assert!(matches!(losses.as_slice(), [loss] if loss.contains("the last weights") && loss.contains("damaged")), "{losses:?}");
+    }
 }
