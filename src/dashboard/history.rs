@@ -28,6 +28,7 @@ const PROGRESS: &str = "env_steps";
 pub(super) struct History {
     metrics: Tail,
     evaluations: Tail,
+    adaptation: Tail,
     log: Tail,
     told: Told,
     /// Rows that came, and of how many one is kept.
@@ -45,6 +46,8 @@ struct Told {
     columns: BTreeMap<String, Vec<Option<f64>>>,
     /// The lines of `evaluations.jsonl`.
     evaluations: Vec<Value>,
+    /// The lines of `adaptation.jsonl` with which the run became another one.
+    changes: Vec<Value>,
     /// The newest lines of `run.log`.
     events: VecDeque<String>,
     /// What holds the run back, in a sentence.
@@ -56,6 +59,7 @@ struct Told {
 pub(super) struct Growth {
     rows: Vec<Map<String, Value>>,
     evaluations: Vec<Value>,
+    changes: Vec<Value>,
     events: Vec<String>,
     bottleneck: Option<String>,
 }
@@ -67,6 +71,7 @@ impl History {
         let mut history = Self {
             metrics: Tail::new(folder.metrics()),
             evaluations: Tail::new(folder.evaluations()),
+            adaptation: Tail::new(folder.adaptation()),
             log: Tail::new(folder.log()),
             told: Told::default(),
             rows: 0,
@@ -92,8 +97,10 @@ impl History {
     pub(super) fn grow(&mut self) -> Option<Growth> {
         let rows = parsed(&self.metrics.new_lines());
         let evaluations = parsed(&self.evaluations.new_lines());
+        let mut changes: Vec<Value> = parsed(&self.adaptation.new_lines());
+        changes.retain(|probe| probe["verdict"] == "accepted");
         let events = self.log.new_lines();
-        if rows.is_empty() && evaluations.is_empty() && events.is_empty() {
+        if rows.is_empty() && evaluations.is_empty() && changes.is_empty() && events.is_empty() {
             return None;
         }
         for row in &rows {
@@ -102,10 +109,11 @@ impl History {
         self.judge();
         self.told.evaluations.extend(evaluations.iter().cloned());
         self.thin_evaluations();
+        self.told.changes.extend(changes.iter().cloned());
         self.told.events.extend(events.iter().cloned());
         let too_many = self.told.events.len().saturating_sub(MOST_EVENTS);
         self.told.events.drain(..too_many);
-        Some(Growth { rows, evaluations, events, bottleneck: self.told.bottleneck.clone() })
+        Some(Growth { rows, evaluations, changes, events, bottleneck: self.told.bottleneck.clone() })
     }
 
     fn add_row(&mut self, row: &Map<String, Value>) {
@@ -240,6 +248,15 @@ mod tests {
             |history: &History| history.told.evaluations.iter().map(|evaluation| evaluation[PROGRESS].as_u64()).collect::<Vec<_>>();
         assert_eq!(evaluated(&history), [15, 22, 38].map(Some), "evaluations stay");
         assert_eq!(evaluated(&History::of(&folder)), evaluated(&history), "an open page shows what a reload does");
+    }
+
+    #[test]
+    fn of_the_settings_that_were_tried_those_are_told_that_were_kept() {
+        let (_root, folder) = folder();
+        let probe = |verdict: &str| format!("{{\"wall_s\": 21.0, \"verdict\": \"{verdict}\"}}\n");
+        fs::write(folder.adaptation(), ["rejected", "accepted", "abandoned"].map(probe).concat()).unwrap();
+        let history = History::of(&folder);
+        assert_eq!(history.told.changes.iter().map(|probe| &probe["verdict"]).collect::<Vec<_>>(), ["accepted"]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ export class Chart {
     this.card = element("div", { className: "card chart" }, element("h2", {}, title), this.room);
     parent.append(this.card);
     this.data = [[], ...series.map(() => [])];
+    this.marks = [];
     this.watcher = new ResizeObserver(() => this.resize());
     this.watcher.observe(this.room);
     this.draw();
@@ -40,13 +41,37 @@ export class Chart {
       scales: { x: { time: false } },
       axes: [{ ...axis, values: (_, values) => across(values) }, { ...axis, size: 56, values: (_, values) => values.map(short) }],
       series: [{ label: "at", value: (_, value) => (value === null ? "–" : this.byTime ? clock(value) : short(value)) }, ...series],
+      hooks: { draw: [(plot) => this.drawMarks(plot)] },
       bands: this.bands.map((band) => ({ series: band, fill: `${seriesColour(this.series[band[0] - 1].colour ?? 0)}22` })),
     };
     this.plot = new uPlot(options, this.data, this.room);
   }
 
-  set(data, byTime) {
+  /** Upright lines with words: [where, what]. Of two words that would lie upon each other the later is left out. */
+  drawMarks(plot) {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.strokeStyle = ctx.fillStyle = colour("--faint");
+    ctx.font = `${11 * devicePixelRatio}px sans-serif`;
+    ctx.setLineDash([3, 3]);
+    let free = -Infinity;
+    for (const [at, words] of this.marks) {
+      const x = plot.valToPos(at, "x", true);
+      if (x < bbox.left || x > bbox.left + bbox.width) continue;
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+      if (x < free) continue;
+      ctx.fillText(words, x + 4, bbox.top + 12 * devicePixelRatio);
+      free = x + 8 + ctx.measureText(words).width;
+    }
+    ctx.restore();
+  }
+
+  set(data, byTime, marks = []) {
     this.data = data;
+    this.marks = marks;
     if (byTime !== this.byTime) {
       this.byTime = byTime;
       this.draw();

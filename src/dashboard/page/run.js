@@ -28,6 +28,7 @@ export class Run {
     this.moments = [];
     this.events = [];
     this.evaluations = [];
+    this.changes = [];
     this.columns = new Columns({});
     this.report = null;
     this.card = null;
@@ -62,7 +63,7 @@ export class Run {
   }
 
   makeCharts() {
-    const add = (room, title, series, data, options) => this.charts.push([new Chart($(room), title, series, options), data]);
+    const add = (room, title, series, data, options) => this.charts.push([new Chart($(room), title, series, options), data, options?.marked]);
     const one = (key) => () => [this.across(), this.columns.get(key) ?? this.none()];
     const returns = [
       { label: "training", colour: 0 }, { label: "evaluation", colour: 1, dashed: true },
@@ -70,9 +71,9 @@ export class Run {
       { label: "confirmed", colour: 2, points: true },
     ];
     add("main-charts", "Return", returns, () => this.returns(), { height: 300, bands: [[4, 3]] });
-    add("charts", "Environment steps/s", [{ label: "steps/s", colour: 0, fill: true }], one("env_steps_per_s"));
-    add("charts", "Updates/s", [{ label: "updates/s", colour: 1, fill: true }], one("updates_per_s"));
-    add("charts", "Samples/s (updates × batch)", [{ label: "samples/s", colour: 2, fill: true }], one("sampled_per_s"));
+    add("charts", "Environment steps/s", [{ label: "steps/s", colour: 0, fill: true }], one("env_steps_per_s"), { marked: true });
+    add("charts", "Updates/s", [{ label: "updates/s", colour: 1, fill: true }], one("updates_per_s"), { marked: true });
+    add("charts", "Samples/s (updates × batch)", [{ label: "samples/s", colour: 2, fill: true }], one("sampled_per_s"), { marked: true });
     const times = (who, kinds) => () => [this.across(), ...kinds.map(([key]) => this.share(who, key, kinds))];
     const actor = [["environment_s", "environment", 0], ["inference_s", "inference", 1], ["insert_s", "inserting", 2], ["limiter_wait_s", "waiting", 7]];
     const learner = [["replay_s", "replay", 3], ["compute_s", "gradients", 4], ["exchange_s", "exchange", 5], ["publish_s", "publishing", 6], ["limiter_wait_s", "waiting", 7]];
@@ -101,6 +102,17 @@ export class Run {
     return uPlot.join(tables.map(increasing));
   }
 
+  /** Where the run fitted itself to the machine, and what it changed: the file has seconds. */
+  marks() {
+    const [seconds, across] = [this.columns.get("wall_s") ?? [], this.across()];
+    const found = this.changes.map(({ wall_s, knobs, to }) => {
+      const row = seconds.findIndex((second) => second >= wall_s);
+      const number = { "actor.count": to.actors, "actor.environments": to.environments, "learner.batch_size": to.batch_size };
+      return [across[row], knobs.map((knob) => `${knob.split(".")[1]} ${number[knob]}`).join(", ")];
+    });
+    return found.filter(([at]) => at !== undefined);
+  }
+
   share(who, key, kinds) {
     const all = kinds.map(([kind]) => this.columns.gains(`${who}_${kind}`));
     const own = this.columns.gains(`${who}_${key}`);
@@ -113,6 +125,7 @@ export class Run {
   showHistory(history) {
     this.columns = new Columns(history.columns);
     this.evaluations = history.evaluations;
+    this.changes = history.changes;
     this.events = history.events;
     this.showBottleneck(history.bottleneck);
     this.draw();
@@ -121,6 +134,7 @@ export class Run {
   grow(growth) {
     for (const row of growth.rows) this.columns.push(row);
     this.evaluations = this.evaluations.concat(growth.evaluations);
+    this.changes = this.changes.concat(growth.changes);
     this.events = this.events.concat(growth.events).slice(-MOST_EVENTS);
     this.showBottleneck(growth.bottleneck);
     this.draw();
@@ -128,7 +142,8 @@ export class Run {
 
   draw() {
     const drawn = JSON.stringify([this.columns.length, this.columns.last("wall_s")]);
-    for (const [chart, data] of this.charts) chart.set(data(), this.byTime);
+    const marks = this.marks();
+    for (const [chart, data, marked] of this.charts) chart.set(data(), this.byTime, marked ? marks : []);
     if (drawn !== this.drawn || this.byTime !== this.drawnByTime) this.drawOwn();
     [this.drawn, this.drawnByTime] = [drawn, this.byTime];
     panels.events($("events"), this.events);
