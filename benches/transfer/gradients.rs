@@ -11,7 +11,7 @@ use crate::boards::{segment, sizes};
 use crate::measure::{Path, Receiver, Sender};
 
 const METRICS: &[Metric] = &[Metric::mean("loss")];
-const BOTH: View = View { epoch: 1, members: 0b11, leader: Some(0) };
+const BOTH: View = View { epoch: 1, members: 0b11, leader: Some(0), doublings: 0 };
 const WRITES: usize = 0;
 const READS: usize = 1;
 
