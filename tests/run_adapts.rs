@@ -95,7 +95,8 @@ fn actors_whose_environments_sleep_become_more_and_the_report_says_how_to_have_t
 
 #[test]
 fn actors_are_replaced_by_some_with_other_environments_and_none_of_them_counts_as_dead() {
-    let mut run = adapting(&["adaptation.most_environments=4"]);
+    // Learners wait for actors whose steps sleep, so that more environments are what is tried.
+    let mut run = adapting(&["environment.step_delay_us=1000", "adaptation.most_environments=4"]);
     let (first, segment) = (run.wait_for_process("actor"), run.segment());
     run.wait_until("another actor", || living(&segment, "actor").iter().any(|&(_, pid)| pid != first));
     let deadline = Instant::now() + WATCHDOG;
