@@ -106,7 +106,7 @@ def test_a_trained_agent_is_played_and_gone_on_with(folder):
     assert trained.returncode == 0, trained.stderr
     played = run("evaluate", "--episodes", 3, "--json")
     assert played.returncode == 0 and len(json.loads(played.stdout)["returns"]) == 3
-    resumed = run("resume", "runs/latest", "--set", "run.stop_env_steps=6000")
+    resumed = run("resume", "runs/latest", "--set", "run.stop_env_steps=50000")
     assert resumed.returncode == 0, resumed.stderr
     assert json.loads(Path("runs/latest/run.json").read_text())["resumptions"] == 1
 
