@@ -74,9 +74,7 @@ fn report(settings: &[String]) -> Value {
 
 /// The verdict in the report of a run that has ended.
 fn verdict_of(run: &Supervised) -> Value {
-    let record = std::fs::read(run.run_folder().join("run.json")).unwrap();
-    let record: Value = serde_json::from_slice(&record).unwrap();
-    record["finished"]["summary"]["bottleneck"].clone()
+    run.record()["finished"]["summary"]["bottleneck"].clone()
 }
 
 /// The settings of the advice about `key` in a report.

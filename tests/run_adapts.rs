@@ -7,11 +7,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, WATCHDOG, kill, start};
+use run_support::{Supervised, WATCHDOG, kill, living, start};
 use serde_json::Value;
 use shoal::segment::Segment;
 use shoal::segment::membership::View;
-use shoal::segment::processes::SlotState;
 use shoal::sync::Ordering;
 
 /// Nothing but what a test names is tried, and that at any time of the run.
@@ -31,33 +30,16 @@ fn adapting(overrides: &[&str]) -> Supervised {
 }
 
 fn probes(run: &Supervised) -> Vec<Value> {
-    let text = std::fs::read_to_string(run.run_folder().join("adaptation.jsonl")).unwrap_or_default();
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    run.lines("adaptation.jsonl")
 }
 
 /// The closing report's figures.
 fn summary(run: &Supervised) -> Value {
-    let record: Value = serde_json::from_slice(&std::fs::read(run.run_folder().join("run.json")).unwrap()).unwrap();
-    record["finished"]["summary"].clone()
+    run.record()["finished"]["summary"].clone()
 }
 
 fn view(segment: &Segment) -> View {
     View::load(segment.control().membership())
-}
-
-/// Numbers and process ids of those who play `role`.
-fn living(segment: &Segment, role: &str) -> Vec<(usize, u32)> {
-    let live = segment.processes().iter().filter(|slot| slot.state() == SlotState::Live);
-    let found = live.filter_map(|slot| slot.role().map(|(role, number)| (role, number, slot.pid())));
-    found.filter(|(found, ..)| found.name() == role).map(|(_, number, pid)| (number, pid)).collect()
-}
-
-/// What an audit from outside says of the tree.
-fn tree_verdict(run: &Supervised) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_inspect"));
-    command.args([&run.pid().to_string(), "--json", "--interval-ms", "1"]).env("XDG_RUNTIME_DIR", run.folder.path());
-    let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap_or_default();
-    report["tree"]["verdict"].as_str().unwrap_or("none").to_owned()
 }
 
 /// Updates and samples so far.
@@ -70,6 +52,23 @@ fn progress(segment: &Segment) -> [u64; 2] {
 fn wait_for_updates(run: &mut Supervised, segment: &Segment, more: u64) {
     let wanted = progress(segment)[0] + more;
     run.wait_until("updates", || progress(segment)[0] >= wanted);
+}
+
+/// Transitions per update while a view doubles the configured batch twice.
+fn batch_when_doubled_twice(run: &mut Supervised, segment: &Segment) -> f64 {
+    let deadline = Instant::now() + WATCHDOG;
+    // Until the view has stayed the same while it was measured. Each time that it is tried, it lasts for more than a hundred updates.
+    loop {
+        assert!(Instant::now() < deadline, "no larger batch lasted for 80 updates; the log:\n{}", run.log());
+        run.wait_until("a larger batch", || view(segment).doublings == 2);
+        wait_for_updates(run, segment, 10);
+        let (seen, before) = (view(segment), progress(segment));
+        wait_for_updates(run, segment, 70);
+        let after = progress(segment);
+        if view(segment) == seen && seen.doublings == 2 {
+            return (after[1] - before[1]) as f64 / (after[0] - before[0]) as f64;
+        }
+    }
 }
 
 #[test]
@@ -117,19 +116,7 @@ fn learners_take_a_larger_batch_together_and_go_on_with_it_when_their_leader_is_
     let mut run = adapting(&["learner.count=2", "adaptation.largest_batch=128", "replay.samples_per_insert=none"]);
     run.wait_for_process("learner");
     let segment = run.segment();
-    let deadline = Instant::now() + WATCHDOG;
-    // Until the view has stayed the same while it was measured. Each time that it is tried, it lasts for more than a hundred updates.
-    let batch = loop {
-        assert!(Instant::now() < deadline, "no larger batch lasted for 80 updates; the log:\n{}", run.log());
-        run.wait_until("a larger batch", || view(&segment).doublings == 2);
-        wait_for_updates(&mut run, &segment, 10);
-        let (seen, before) = (view(&segment), progress(&segment));
-        wait_for_updates(&mut run, &segment, 70);
-        let after = progress(&segment);
-        if view(&segment) == seen && seen.doublings == 2 {
-            break (after[1] - before[1]) as f64 / (after[0] - before[0]) as f64;
-        }
-    };
+    let batch = batch_when_doubled_twice(&mut run, &segment);
     assert!((120.0..136.0).contains(&batch), "{batch} transitions per update, of both learners");
 
     let leader = view(&segment).leader;
@@ -140,7 +127,18 @@ fn learners_take_a_larger_batch_together_and_go_on_with_it_when_their_leader_is_
     run.wait_until("both learners", || view(&segment).members == 0b11);
     wait_for_updates(&mut run, &segment, 200);
     drop(segment);
-    assert_eq!(tree_verdict(&run), "exact");
+    assert_eq!(run.tree_verdict(), "exact");
+    run.end_by(Signal::SIGINT);
+}
+
+#[test]
+fn a_learner_that_draws_ahead_takes_a_larger_batch_too() {
+    let mut run = adapting(&["learner.prefetch=true", "adaptation.largest_batch=128", "replay.samples_per_insert=none"]);
+    run.wait_for_process("learner");
+    let segment = run.segment();
+    let batch = batch_when_doubled_twice(&mut run, &segment);
+    assert!((120.0..136.0).contains(&batch), "{batch} transitions per update");
+    drop(segment);
     run.end_by(Signal::SIGINT);
 }
 
@@ -165,7 +163,7 @@ fn a_setting_whose_actor_crashes_again_and_again_is_taken_back_and_the_run_goes_
     let mut run = adapting(&["environment.step_delay_us=2000", "adaptation.most_actors=2"]);
     run.wait_for_process("actor");
     let segment = run.segment();
-    // Whoever comes second is killed by a signal of those that a crash raises, before its first step.
+    // Whoever comes second is killed by a signal of those that a crash raises, again and again.
     let deadline = Instant::now() + WATCHDOG;
     while !run.log().contains("gave up trying --set actor.count=2") {
         assert!(run.is_running() && Instant::now() < deadline, "the setting was not taken back; the log:\n{}", run.log());

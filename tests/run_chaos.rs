@@ -56,15 +56,6 @@ fn attach(run: &Supervised) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// The verdict of an audit from outside.
-fn audit(run: &Supervised) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_inspect"));
-    command.args([&run.pid().to_string(), "--json", "--interval-ms", "1"]).env("XDG_RUNTIME_DIR", run.folder.path());
-    let output = command.output().unwrap();
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    report["tree"]["verdict"].as_str().unwrap_or("none").to_owned()
-}
-
 fn env_steps(run: &Supervised) -> u64 {
     let folder = run.run_folder();
     let text = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap_or_default();
@@ -147,7 +138,7 @@ fn a_run_survives_random_kills_and_stops_of_everything() {
             }
         }
         if blows % AUDIT_INTERVAL == 0 {
-            let verdict = audit(&run);
+            let verdict = run.tree_verdict();
             assert!(verdict == "exact" || verdict == "in_motion", "after {} kills: {verdict}\n{}", report.kills, run.log());
             (report.audits, report.exact) = (report.audits + 1, report.exact + u64::from(verdict == "exact"));
         }

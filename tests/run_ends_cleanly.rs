@@ -46,7 +46,7 @@ fn the_time_limit_ends_a_run_without_another_evaluation_and_is_known_to_its_prog
     let routine = evaluations.iter().filter(|line| line["kind"] == "routine").count();
     assert!(routine <= 1, "the last parameters are not waited for: {text}");
     // The rates of the report are those of the training, without the start and the leaving.
-    let record: Value = serde_json::from_slice(&std::fs::read(run.run_folder().join("run.json")).unwrap()).unwrap();
+    let record = run.record();
     let summary = &record["finished"]["summary"];
     assert_eq!(summary["training_s"], last["training_s"]);
     let rate = summary["env_steps"].as_f64().unwrap() / number("training_s");

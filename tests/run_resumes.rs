@@ -119,7 +119,7 @@ fn a_killed_run_goes_on_with_its_replay_its_weights_and_its_files() {
     let config = std::fs::read_to_string(run.run_folder().join("config.toml")).unwrap();
     assert!(config.contains("learning_rate = 0.0005"), "{config}");
     assert!(std::fs::read_to_string(run.run_folder().join("metrics.jsonl")).unwrap().starts_with(&before));
-    let record: Value = serde_json::from_slice(&std::fs::read(run.run_folder().join("run.json")).unwrap()).unwrap();
+    let record = run.record();
     assert_eq!((count(&record, "resumptions"), count(&record, "supervisor_pid")), (1, u64::from(run.pid())));
     let charts = run.folder.path().join("runs/tensorboard").join(run.run_folder().canonicalize().unwrap().file_name().unwrap());
     assert_eq!(std::fs::read_dir(charts).unwrap().count(), 2);

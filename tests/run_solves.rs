@@ -91,7 +91,7 @@ fn a_confirmed_goal_ends_the_run_with_weights_that_hold_it() {
         assert!(run.wait().success(), "{}", run.output());
         let output = run.output();
         assert!(output.contains("over 100 fresh episodes, confirmed with the same weights, after"), "{output}");
-        let record: Value = serde_json::from_slice(&std::fs::read(run.run_folder().join("run.json")).unwrap()).unwrap();
+        let record = run.record();
         assert_eq!(record["finished"]["reason"], "solved");
         assert_eq!(record["finished"]["summary"]["goal"]["confirmed"], true);
         let best = assert_saved_with_their_confirmation(&run);

@@ -193,7 +193,21 @@ impl Supervised {
         self.lines("evaluations.jsonl")
     }
 
-    fn lines(&self, file: &str) -> Vec<Value> {
+    /// What `run.json` says.
+    pub fn record(&self) -> Value {
+        serde_json::from_slice(&std::fs::read(self.run_folder().join("run.json")).unwrap()).unwrap()
+    }
+
+    /// What an audit from outside says of the tree.
+    pub fn tree_verdict(&self) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_inspect"));
+        command.args([&self.pid().to_string(), "--json", "--interval-ms", "1"]).env("XDG_RUNTIME_DIR", self.folder.path());
+        let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap_or_default();
+        report["tree"]["verdict"].as_str().unwrap_or("none").to_owned()
+    }
+
+    /// All lines of a file of JSON objects so far.
+    pub fn lines(&self, file: &str) -> Vec<Value> {
         let text = std::fs::read_to_string(self.run_folder().join(file)).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
@@ -238,8 +252,7 @@ impl Supervised {
     pub fn processes(&self, role: &str) -> Vec<u32> {
         let Some(name) = segments_of(self.pid()).into_iter().next() else { return Vec::new() };
         let Ok(segment) = shoal::segment::Segment::attach_read_only(&name) else { return Vec::new() };
-        let live = segment.processes().iter().filter(|slot| slot.state() == shoal::segment::processes::SlotState::Live);
-        live.filter(|slot| slot.role().is_some_and(|(found, _)| found.name() == role)).map(|slot| slot.pid()).collect()
+        living(&segment, role).into_iter().map(|(_, pid)| pid).collect()
     }
 
     /// Wait until a process plays `role`, and return its id.
@@ -323,6 +336,13 @@ impl Drop for Supervised {
             self.assert_nothing_left();
         }
     }
+}
+
+/// Numbers and process ids of those who play `role`.
+pub fn living(segment: &shoal::segment::Segment, role: &str) -> Vec<(usize, u32)> {
+    let live = segment.processes().iter().filter(|slot| slot.state() == shoal::segment::processes::SlotState::Live);
+    let found = live.filter_map(|slot| slot.role().map(|(found, number)| (found, number, slot.pid())));
+    found.filter(|(found, ..)| found.name() == role).map(|(_, number, pid)| (number, pid)).collect()
 }
 
 /// Send a signal to a process.

@@ -57,6 +57,27 @@ impl StepSize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn a_beginning_outside_of_its_ranges_is_refused_with_both_numbers() {
+        let refused = |changes: &[&str]| {
+            let all: Vec<String> = ["adaptation.enabled=true"].iter().chain(changes).map(|&change| change.to_owned()).collect();
+            Config::parse("[environment]\nid = \"CartPole-v1\"\n", "preset.toml", &all).err().map(|errors| errors.to_string())
+        };
+        assert_eq!(refused(&["adaptation.largest_batch=512", "adaptation.smallest_batch=1"]), None, "64 doubled and halved");
+        for (changes, said) in [
+            (&["actor.count=0"][..], "set actor.count to at least 1"),
+            (&["actor.count=3", "adaptation.most_actors=2"], "actor.count 3, which is above adaptation.most_actors 2"),
+            (&["adaptation.fewest_environments=9"], "actor.environments 8, which is below adaptation.fewest_environments 9"),
+            (&["adaptation.largest_batch=100"], "largest_batch of 100 is not a learner.batch_size of 64 that is doubled"),
+            (&["learner.count=2", "adaptation.smallest_batch=1"], "smallest_batch of 1 is not a learner.batch_size of 64"),
+            (&["algorithm.name=ppo", "learner.batch_size=256", "adaptation.largest_batch=512"], "largest_batch"),
+        ] {
+            let told = refused(changes).unwrap_or_default();
+            assert!(told.contains(said), "{changes:?}: {told}");
+        }
+    }
 
     #[test]
     fn the_step_size_follows_the_batch_by_its_rule() {

@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 
-use super::plan::Plan;
-use super::{SupervisorError, refuse};
+use super::{Prepared, SupervisorError, refuse};
 use crate::adaptation::{
     AdaptationError, Hold, Incident, Objective, Range, Ranges, Rules, Setting, Snapshot, Step, Tuner, Verdict, Window,
 };
@@ -124,11 +123,12 @@ pub(super) struct Fitting {
 }
 
 impl Fitting {
-    /// For a run of `plan` that begins as `config` says, or with the setting that an earlier life of it had `found`; `None` where nothing is
-    /// to be fitted.
-    pub(super) fn new(config: &Config, plan: &Plan, found: Option<Setting>) -> Result<Option<Self>, AdaptationError> {
-        let Some(ranges) = plan.ranges else { return Ok(None) };
-        let objective = Objective::of_run(plan.samples_per_insert, Hold::SamplesPerInsert);
+    /// For a run that begins as it was prepared, or with the setting that an earlier life of it had `found`; `None` where nothing is to be
+    /// fitted.
+    pub(super) fn new(prepared: &Prepared, found: Option<Setting>) -> Result<Option<Self>, AdaptationError> {
+        let (config, Some(ranges)) = (&prepared.loaded.config, prepared.ranges) else { return Ok(None) };
+        let limiter = prepared.algorithm.experience().limiter();
+        let objective = Objective::of_run(limiter.samples_per_insert, Hold::SamplesPerInsert);
         let rules = Rules { freeze_after: config.adaptation.freeze_after, ..Rules::new(ranges, objective) };
         let wanted = found.filter(|&found| ranges.check(found).is_ok()).unwrap_or_else(|| start(config));
         let (tuner, rows) = (Tuner::new(rules, wanted)?, config.rows());

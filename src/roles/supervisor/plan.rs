@@ -78,12 +78,10 @@ pub struct Plan {
     pub processes: Vec<PlannedProcess>,
     /// First slot for attached actors, and how many.
     pub attach_slots: std::ops::Range<usize>,
-    /// Samples per insert that the rate limiter holds; `None` where both sides run free.
-    pub(super) samples_per_insert: Option<f64>,
     /// What is tried to fit the run to the machine; `None` where nothing is.
-    pub(super) ranges: Option<Ranges>,
-    /// Processes that are not there at the beginning.
-    later: usize,
+    ranges: Option<Ranges>,
+    /// Actors at the beginning.
+    first_actors: usize,
     /// The key that the number of rows follows from, where there is one, and the rows beside those that it asks for.
     capacity_key: Option<(&'static str, usize)>,
     rows: Rows,
@@ -167,9 +165,8 @@ impl Plan {
             layout,
             processes,
             attach_slots: actors..actors + attach,
-            samples_per_insert: algorithm.experience().limiter().samples_per_insert,
             ranges: None,
-            later: 0,
+            first_actors: config.actor.count,
             capacity_key: Some(match config.rows() {
                 Rows::Transitions => (TRANSITIONS, 0),
                 Rows::Fragments if config.retained_fragments() > 0 => (RETAINED, config.fragment_capacity()),
@@ -191,7 +188,7 @@ impl Plan {
     /// Of this plan for the upper ends of `ranges`, begin with the processes that `config` asks for.
     pub(super) fn begin_with(&mut self, config: &Config, ranges: Ranges) {
         self.ranges = Some(ranges);
-        self.later = ranges.actors.high - config.actor.count;
+        self.first_actors = config.actor.count;
         self.remarks = remarks(config, self.cores);
     }
 
@@ -312,8 +309,8 @@ impl fmt::Display for Plan {
             largest.map(|section| format!("{} {}", region_name(section.region), readable_bytes(section.length_bytes as u64))).collect();
         line("segment", format!("{} ({})", readable_bytes(self.layout.total_bytes() as u64), parts.join(", ")))?;
         let mut processes = Vec::new();
-        let later = self.processes.iter().filter(|process| process.role == Role::Actor).count() - self.later;
-        for process in self.processes.iter().filter(|process| process.role != Role::Actor || process.number < later) {
+        let begins = |process: &&PlannedProcess| process.role != Role::Actor || process.number < self.first_actors;
+        for process in self.processes.iter().filter(begins) {
             let cores = match process.cores.as_slice() {
                 [] => "any core".into(),
                 [core] => format!("core {core}"),

@@ -28,7 +28,7 @@ use super::resumption::{Resumption, run_name};
 use super::salvage::Salvage;
 use super::sentinel::Sentinel;
 use super::standstill::Standstill;
-use super::watch::Watched;
+use super::watch::{Cast, Watched};
 use super::{Outcome, Prepared, SupervisorError, weights};
 use crate::config::Config;
 use crate::rendezvous::{Announcement, Listener, Registry, RunRecord, Visitor};
@@ -101,7 +101,7 @@ impl Session {
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
         let found = resumption.and_then(|_| found_earlier(config, telemetry::jsonl::read(&folder.adaptation())));
-        let fitting = Fitting::new(config, &plan, found)?;
+        let fitting = Fitting::new(&prepared, found)?;
         let description = describe(&prepared, folder.path());
         let segment = Segment::create(plan.layout.clone(), &description, config.machine.huge_pages)?;
         if let Some(resumption) = resumption {
@@ -249,7 +249,7 @@ impl Session {
         // Whoever salvages what was there wants to have all of it.
         let after = if self.checkpoints.is_enabled() { AfterParent::IsAskedToLeave } else { AfterParent::Dies };
         let pid = system::fork_follower(after, || child.run(planned))?;
-        let cast = (config.actor.count, config.actor.environments);
+        let cast = Cast { actors: config.actor.count, environments: config.actor.environments };
         let started = self.watched[index].started(pid, stack_file, cast, steps_before);
         started.map_err(|error| system("opening a pidfd")(error.into()))
     }

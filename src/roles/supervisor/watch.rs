@@ -47,11 +47,20 @@ pub(super) struct Living {
     pub(super) descriptor: OwnedFd,
     /// Where it writes its Python stack when it is asked; nothing if it runs no Python.
     pub(super) stack_file: Option<StackFile>,
-    /// How many actors there were to be, and how many environments for each, when it was started.
-    pub(super) cast: (usize, usize),
+    /// What it was started for.
+    pub(super) cast: Cast,
     /// Environment steps that were counted in its slot before it began.
     pub(super) steps_before: u64,
     started: Instant,
+}
+
+/// The actors that a process is one of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cast {
+    /// How many there are to be.
+    pub(super) actors: usize,
+    /// Environments of each.
+    pub(super) environments: usize,
 }
 
 /// The end of a process, with all that is known of it.
@@ -125,14 +134,8 @@ impl Watched {
         Self { planned, living: None, restarts: 0, hang: None, dismissed: None, told: String::new(), consecutive: 0, restart_at: None }
     }
 
-    /// The process has been forked, to be one of so many actors with so many environments, and after so many steps of those before it.
-    pub(super) fn started(
-        &mut self,
-        pid: Pid,
-        stack_file: Option<StackFile>,
-        cast: (usize, usize),
-        steps_before: u64,
-    ) -> rustix::io::Result<()> {
+    /// The process has been forked, after so many environment steps of those before it.
+    pub(super) fn started(&mut self, pid: Pid, stack_file: Option<StackFile>, cast: Cast, steps_before: u64) -> rustix::io::Result<()> {
         let raw = rustix::process::Pid::from_raw(pid.as_raw()).ok_or(rustix::io::Errno::SRCH)?;
         // A child cannot disappear before it is waited for, so this is surely its descriptor.
         let descriptor = pidfd_open(raw, PidfdFlags::empty()).inspect_err(|_| {

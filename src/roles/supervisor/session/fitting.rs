@@ -3,8 +3,7 @@
 
 use super::super::fitting::{doublings, is_graded, start, with};
 use super::super::watch::{Living, Watched};
-use super::Session;
-use super::SupervisorError;
+use super::{Session, SupervisorError};
 use crate::adaptation::{Incident, Probe, Setting, Verdict};
 use crate::config::Config;
 use crate::segment::Segment;
@@ -56,9 +55,8 @@ impl Session {
                 None if watched.is_awaited() => {}
                 None => self.begin(index)?,
                 Some(living) => {
-                    let (actors, environments) = living.cast;
-                    let knows_its_place = !is_graded || actors == wanted.actors;
-                    if !is_wanted || environments != wanted.environments || !knows_its_place {
+                    let knows_its_place = !is_graded || living.cast.actors == wanted.actors;
+                    if !is_wanted || living.cast.environments != wanted.environments || !knows_its_place {
                         watched.dismiss();
                     }
                 }
@@ -142,7 +140,7 @@ fn in_force(watched: &[Watched], segment: &Segment, wanted: Setting) -> Setting 
     let living = || actors().filter_map(|watched| Some((watched.planned.slot, watched.living.as_ref()?)));
     let has_begun =
         |&(slot, living): &(usize, &Living)| segment.processes().slot(slot).counters().get(Counter::EnvSteps) > living.steps_before;
-    let other = living().map(|(_, living)| living.cast.1).find(|&environments| environments != wanted.environments);
+    let other = living().map(|(_, living)| living.cast.environments).find(|&environments| environments != wanted.environments);
     // One that is asked to leave still acts.
     let acting = living().filter(has_begun).count();
     Setting { actors: acting, environments: other.unwrap_or(wanted.environments), ..wanted }
