@@ -158,24 +158,41 @@ fn a_run_that_goes_on_begins_with_what_it_had_found() {
     assert!(summary(&run)["fitted"].as_str().unwrap().contains("0 settings tried"), "{}", summary(&run));
 }
 
-#[test]
-fn a_setting_whose_actor_crashes_again_and_again_is_taken_back_and_the_run_goes_on() {
-    let mut run = adapting(&["environment.step_delay_us=2000", "adaptation.most_actors=2"]);
-    run.wait_for_process("actor");
-    let segment = run.segment();
-    // Whoever comes second is killed by a signal of those that a crash raises, again and again.
+/// Let whoever plays `role` and is chosen by `victim` crash as long as the log does not say that this setting was given up.
+fn crash_until_given_up(run: &mut Supervised, segment: &Segment, role: &str, setting: &str, victim: impl Fn(usize) -> bool) {
     let deadline = Instant::now() + WATCHDOG;
-    while !run.log().contains("gave up trying --set actor.count=2") {
-        assert!(run.is_running() && Instant::now() < deadline, "the setting was not taken back; the log:\n{}", run.log());
-        for (number, pid) in living(&segment, "actor") {
-            if number == 1 {
+    while !run.log().contains(&format!("gave up trying {setting}")) {
+        assert!(run.is_running() && Instant::now() < deadline, "{setting} was not taken back; the log:\n{}", run.log());
+        for (number, pid) in living(segment, role) {
+            if victim(number) {
                 // It may have ended meanwhile.
                 let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.cast_signed()), Signal::SIGSEGV);
             }
         }
         std::thread::sleep(std::time::Duration::from_micros(200));
     }
+}
+
+#[test]
+fn a_setting_whose_actor_crashes_again_and_again_is_taken_back_and_the_run_goes_on() {
+    let mut run = adapting(&["environment.step_delay_us=2000", "adaptation.most_actors=2"]);
+    run.wait_for_process("actor");
+    let segment = run.segment();
+    crash_until_given_up(&mut run, &segment, "actor", "--set actor.count=2", |number| number == 1);
     run.wait_until("the other to be gone", || living(&segment, "actor").len() == 1);
+    wait_for_updates(&mut run, &segment, 50);
+    drop(segment);
+    run.end_by(Signal::SIGINT);
+}
+
+#[test]
+fn a_batch_with_which_a_learner_crashes_again_and_again_is_taken_back_and_the_run_goes_on() {
+    let mut run = adapting(&["adaptation.largest_batch=128", "replay.samples_per_insert=none"]);
+    run.wait_for_process("learner");
+    let segment = run.segment();
+    let setting = "--set actor.count=1 --set actor.environments=2 --set learner.batch_size=128";
+    crash_until_given_up(&mut run, &segment, "learner", setting, |_| view(&segment).doublings == 2);
+    run.wait_until("the batch of before", || view(&segment).doublings == 0);
     wait_for_updates(&mut run, &segment, 50);
     drop(segment);
     run.end_by(Signal::SIGINT);

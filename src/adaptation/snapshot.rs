@@ -35,7 +35,7 @@ pub struct Snapshot {
 pub struct Window {
     /// Sampling rate: environment steps of all actors per second.
     pub env_steps_per_s: f64,
-    /// Update frame rate: transitions that learners trained on per second, which is updates per second times their batch.
+    /// Update frame rate: transitions that learners trained on per second.
     pub trained_per_s: f64,
     /// Share of the usable cores on which the run's processes computed.
     pub cores_used: f64,

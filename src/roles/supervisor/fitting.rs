@@ -83,18 +83,22 @@ pub(super) fn is_graded(config: &Config) -> bool {
 /// The setting with which an earlier life of the run ended, by what it wrote down of its probes; `None` where nothing was found, or where the
 /// run is to go on from another start.
 pub(super) fn found_earlier(config: &Config, probes: impl Iterator<Item = Tried>) -> Option<Setting> {
-    let mut probes = probes.peekable();
-    // Whoever goes on with other numbers wants those.
-    let mut home = probes.peek().map(|first| first.from).filter(|&first| first == start(config))?;
+    // Where the newest life began, and what it had found by then.
+    let mut newest: Option<(Setting, Setting)> = None;
     for probe in probes {
+        let (began, home) = newest.get_or_insert((probe.from, probe.from));
         match probe.verdict {
-            Verdict::Accepted => home = probe.to,
             // It was home, and could not be kept.
-            Verdict::Abandoned if probe.to == home => home = probe.from,
-            Verdict::Abandoned | Verdict::Rejected => {}
+            Verdict::Abandoned if probe.to == *home => *home = probe.from,
+            _ if probe.from != *home => (*began, *home) = (probe.from, probe.from),
+            _ => {}
+        }
+        if probe.verdict == Verdict::Accepted {
+            *home = probe.to;
         }
     }
-    Some(home)
+    // Whoever goes on with other numbers wants those.
+    newest.filter(|&(began, _)| began == start(config)).map(|(_, home)| home)
 }
 
 /// What is read of a probe that was written down.
@@ -167,7 +171,9 @@ impl Fitting {
         let last = self.last.get_or_insert_with(|| now.clone());
         let elapsed_s = now.wall_s - last.wall_s;
         let is_long_enough = now.updates.saturating_sub(last.updates) >= LEAST_UPDATES || elapsed_s >= LONGEST_WINDOW_S;
-        if elapsed_s < WINDOW_S || !is_long_enough {
+        // What cannot be started is not waited for: it would fail on.
+        let is_refuted = self.tuner.is_on_trial() && matches!(self.incident, Some(Incident::NotStarted(_)));
+        if (elapsed_s < WINDOW_S || !is_long_enough) && !is_refuted {
             return None;
         }
         let usable_cores = cores::usable_now();
@@ -271,6 +277,10 @@ mod tests {
         assert_eq!(found(&accepted), Some(setting(4)));
         assert_eq!(found(&[tried(3, 4, Verdict::Accepted), tried(3, 4, Verdict::Abandoned)]), Some(setting(3)));
         assert_eq!(found(&[tried(2, 4, Verdict::Accepted)]), None, "somebody has set another start");
+        let lives = [tried(2, 4, Verdict::Accepted), tried(4, 5, Verdict::Rejected), tried(3, 6, Verdict::Accepted)];
+        assert_eq!(found(&lives), Some(setting(6)), "the newest life began as this one");
+        let changed_back = [tried(3, 4, Verdict::Accepted), tried(2, 6, Verdict::Accepted)];
+        assert_eq!(found(&changed_back), None, "what was found from another start is none of this");
     }
 
     #[test]

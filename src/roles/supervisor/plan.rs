@@ -188,8 +188,13 @@ impl Plan {
     /// Of this plan for the upper ends of `ranges`, begin with the processes that `config` asks for.
     pub(super) fn begin_with(&mut self, config: &Config, ranges: Ranges) {
         self.ranges = Some(ranges);
-        self.first_actors = config.actor.count;
+        self.begin_with_actors(config.actor.count);
         self.remarks = remarks(config, self.cores);
+    }
+
+    /// Begin with so many actors.
+    pub(super) fn begin_with_actors(&mut self, actors: usize) {
+        self.first_actors = actors;
     }
 
     /// Say something more with the plan.

@@ -98,10 +98,13 @@ impl Session {
             None => RunFolder::create(config.run.folder.as_ref(), &run_name(config), &config.to_toml())?,
             Some(resumption) => resumption.folder().clone(),
         };
-        plan.set_run_folder(folder.path());
-        console.print(plan.to_string().trim_end());
         let found = resumption.and_then(|_| found_earlier(config, telemetry::jsonl::read(&folder.adaptation())));
         let fitting = Fitting::new(&prepared, found)?;
+        if let Some(fitting) = &fitting {
+            plan.begin_with_actors(fitting.wanted().actors);
+        }
+        plan.set_run_folder(folder.path());
+        console.print(plan.to_string().trim_end());
         let description = describe(&prepared, folder.path());
         let segment = Segment::create(plan.layout.clone(), &description, config.machine.huge_pages)?;
         if let Some(resumption) = resumption {
@@ -216,7 +219,8 @@ impl Session {
         let Some(generation) = slot.reserve(planned.role, planned.number) else { return Ok(()) };
         let forked = self.fork_into_slot(index, &planned, generation);
         if forked.is_err() {
-            // Or nobody could be started in it any more.
+            // Of a child that nobody could watch over something may be left. Without the release nobody could be started in it any more.
+            self.repair(planned.slot)?;
             self.segment.processes().slot(planned.slot).release();
         }
         forked

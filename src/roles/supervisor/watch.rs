@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -16,6 +17,8 @@ use crate::segment::system::PANIC_EXIT_CODE;
 
 /// Longest wait before a replacement.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
+/// Time between two attempts to start a process for which the system has no room.
+const START_PAUSE: Duration = Duration::from_secs(1);
 /// How long a process may take that was asked to leave.
 const LEAVING_PATIENCE: Duration = Duration::from_secs(10);
 /// A process that lived this long failed for a new reason.
@@ -141,7 +144,7 @@ impl Watched {
         let descriptor = pidfd_open(raw, PidfdFlags::empty()).inspect_err(|_| {
             // Nobody could watch over it.
             let _ = kill(pid, Signal::SIGKILL);
-            let _ = waitpid(pid, None);
+            while waitpid(pid, None) == Err(Errno::EINTR) {}
         })?;
         self.living = Some(Living { pid, descriptor, stack_file, cast, steps_before, started: Instant::now() });
         self.hang = None;
@@ -205,6 +208,11 @@ impl Watched {
         }
     }
 
+    /// Whether it was asked to leave and has not left.
+    pub(super) fn is_dismissed(&self) -> bool {
+        self.dismissed.is_some()
+    }
+
     /// Whether the process that has just ended was asked to leave.
     pub(super) fn was_dismissed(&mut self) -> bool {
         self.dismissed.take().is_some()
@@ -213,6 +221,16 @@ impl Watched {
     /// Whether its replacement has been arranged.
     pub(super) fn is_awaited(&self) -> bool {
         self.restart_at.is_some()
+    }
+
+    /// What it has failed in so far says nothing of what comes.
+    pub(super) fn forgive(&mut self) {
+        self.consecutive = 0;
+    }
+
+    /// Its replacement could not be started: not again before some time has passed.
+    pub(super) fn postpone(&mut self) {
+        self.restart_at = self.restart_at.map(|_| Instant::now() + START_PAUSE);
     }
 
     /// Replace it no more.

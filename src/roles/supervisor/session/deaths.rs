@@ -44,9 +44,18 @@ impl Session {
             return self.cast_actors();
         }
         let fails_again = self.watched[index].failures_in_a_row() + 1 >= HOPELESS_FAILURES;
-        let is_answer = planned.role == Role::Actor && death.is_own_fault() && (!has_stepped || fails_again);
-        if is_answer && self.refutes_setting(&how) {
+        let is_answer = death.is_own_fault()
+            && match planned.role {
+                Role::Actor => !has_stepped || fails_again,
+                Role::Learner => fails_again,
+                _ => false,
+            };
+        if is_answer && self.refutes_setting(index, &how) {
             self.sinks.event(&with_details(format!("{who} {how} (after {work})"), &details));
+            // Actors are started as the setting wants them that comes instead.
+            if planned.role == Role::Learner {
+                self.watched[index].schedule_restart();
+            }
             return Ok(());
         }
         if matches!(planned.role, Role::Actor | Role::Learner) {

@@ -56,7 +56,9 @@ impl Session {
                 None => self.begin(index)?,
                 Some(living) => {
                     let knows_its_place = !is_graded || living.cast.actors == wanted.actors;
-                    if !is_wanted || living.cast.environments != wanted.environments || !knows_its_place {
+                    let suits = is_wanted && living.cast.environments == wanted.environments && knows_its_place;
+                    // Who was asked to leave does, also if it would suit again.
+                    if !suits || watched.is_dismissed() {
                         watched.dismiss();
                     }
                 }
@@ -65,13 +67,14 @@ impl Session {
         Ok(())
     }
 
-    /// Start the process number `index` of the plan, in a run that goes on. A system that has no room for one more process ends no run that
-    /// fits itself to the machine: what asked for it is taken back, or it is tried again with the next window.
+    /// Start the process number `index` of the plan, in a run that goes on. A system that has no room for one more actor ends no run that fits
+    /// itself to the machine: what asked for it is taken back, or it is tried again later.
     pub(super) fn begin(&mut self, index: usize) -> Result<(), SupervisorError> {
         let is_actor = self.watched[index].planned.role == Role::Actor;
         match (self.fork(index), self.fitting.as_mut().filter(|_| is_actor)) {
             (Err(error), Some(fitting)) => {
                 fitting.happened(Incident::NotStarted(error.to_string()));
+                self.watched[index].postpone();
                 self.sinks.trouble(error.to_string(), &format!("{} could not be started: {error}", self.watched[index].planned.name()));
                 Ok(())
             }
@@ -95,10 +98,12 @@ impl Session {
         }
     }
 
-    /// Whether the death of an actor by its own fault, as `how` tells it, says that the setting on trial is none: it is then not replaced.
-    pub(super) fn refutes_setting(&mut self, how: &str) -> bool {
+    /// Whether the death of process number `index` of the plan by its own fault, as `how` tells it, says that the setting on trial is none. Its
+    /// failures are then none of the setting before.
+    pub(super) fn refutes_setting(&mut self, index: usize, how: &str) -> bool {
         let Some(fitting) = self.fitting.as_mut().filter(|fitting| fitting.is_on_trial()) else { return false };
         fitting.happened(Incident::NotStarted(how.to_owned()));
+        self.watched[index].forgive();
         true
     }
 
@@ -141,7 +146,8 @@ fn in_force(watched: &[Watched], segment: &Segment, wanted: Setting) -> Setting 
     let has_begun =
         |&(slot, living): &(usize, &Living)| segment.processes().slot(slot).counters().get(Counter::EnvSteps) > living.steps_before;
     let other = living().map(|(_, living)| living.cast.environments).find(|&environments| environments != wanted.environments);
-    // One that is asked to leave still acts.
-    let acting = living().filter(has_begun).count();
+    // Who was asked to leave still acts, and is soon not there any more.
+    let is_changing = actors().any(|watched| watched.living.is_some() && watched.is_dismissed());
+    let acting = if is_changing { 0 } else { living().filter(has_begun).count() };
     Setting { actors: acting, environments: other.unwrap_or(wanted.environments), ..wanted }
 }
