@@ -40,6 +40,8 @@ pub const PRESETS: &[Preset] = presets![
     "catch_appo",
     "rally_dqn",
     "rally_appo",
+    "pong_ppo",
+    "pong_appo",
     "pong_dqn",
     "pendulum_sac",
     "pendulum_td3",

@@ -5,8 +5,8 @@
     curves.py plot docs/curves/pendulum_*.json --out docs/curves/pendulum.svg
 
 A run is the command that a user types. What is kept of each is every routine evaluation (environment steps, wall seconds,
-mean return), what fresh episodes said of weights that were the best so far, and the return of the last weights over 100
-episodes of their own seed. `--jobs` runs several seeds at a time:
+mean return), a hundred times the mean of the newest 100 training episodes, what fresh episodes said of weights that were
+the best so far, and the return of the last weights over 100 episodes of their own seed. `--jobs` runs several seeds at a time:
 then curves over steps mean what they say, and wall times do not. Plotting needs matplotlib.
 """
 
@@ -22,6 +22,19 @@ import runs
 CONFIRMED = ("env_steps", "wall_s", "episodes", "return_mean", "ci95_low", "ci95_high")
 
 
+def of_training(metrics, lines=100):
+    """The mean return of the newest training episodes, at about as many places as `lines` says, each as far from the next."""
+    every, found = metrics[-1]["env_steps"] / lines, []
+    for line in metrics:
+        if line.get("train_return_mean") is not None and line["env_steps"] >= len(found) * every:
+            found.append(line)
+    return {
+        "env_steps_at": [line["env_steps"] for line in found],
+        "wall_s_at": [round(line["wall_s"], 2) for line in found],
+        "return_mean": [round(line["train_return_mean"], 2) for line in found],
+    }
+
+
 def one(arguments, seed):
     overrides = [f"run.seed={seed}", *arguments.set]
     if arguments.jobs > 1:
@@ -30,7 +43,8 @@ def one(arguments, seed):
         wall_s = run.wait(arguments.limit_s)
         # Confirmations are of good weights only: a curve is made of the evaluations that come whatever the weights are like.
         lines = run.lines("evaluations.jsonl")
-        last, evaluations = run.metrics()[-1], [line for line in lines if line["kind"] == "routine"]
+        metrics, evaluations = run.metrics(), [line for line in lines if line["kind"] == "routine"]
+        last = metrics[-1]
         confirmations = [line for line in lines if line["is_best"]]
         played = run.evaluate("last", arguments.episodes, 1)
     return {
@@ -40,6 +54,7 @@ def one(arguments, seed):
         "env_steps_at": [line["env_steps"] for line in evaluations],
         "wall_s_at": [round(line["wall_s"], 2) for line in evaluations],
         "return_mean": [round(line["return_mean"], 2) for line in evaluations],
+        "training": of_training(metrics),
     }
 
 
