@@ -7,12 +7,11 @@ import tomllib
 from pages.blocks import ROOT
 from shoal._configuration import _assignments
 
-#: The preset that a page's parts are changes of; `None` where they are whole.
+#: The preset that a page's parts are changes of.
 BASES = {
     "docs/atari.md": "pong_dqn",
     "docs/environments.md": "corridor_dqn",
     "docs/networks.md": "rally_dqn",
-    "docs/ppo.md": None,
 }
 #: In place of what is not installed: images of as many rows and columns.
 IMAGES = {"id": "Rally-v0"}
@@ -30,7 +29,7 @@ def variants(text):
 
 def whole(base, part):
     """The tables of the preset `base` with those of `part` laid over them."""
-    tables = tomllib.loads((ROOT / f"configs/{base}.toml").read_text()) if base else {}
+    tables = tomllib.loads((ROOT / f"configs/{base}.toml").read_text())
     for name, table in tomllib.loads(part).items():
         tables[name] = {**tables.get(name, {}), **table}
     return tables
