@@ -5,9 +5,9 @@
     curves.py plot docs/curves/pendulum_*.json --out docs/curves/pendulum.svg
 
 A run is the command that a user types. What is kept of each is every routine evaluation (environment steps, wall seconds,
-mean return), a hundred times the mean of the newest 100 training episodes, what fresh episodes said of weights that were
-the best so far, and the return of the last weights over 100 episodes of their own seed. `--jobs` runs several seeds at a time:
-then curves over steps mean what they say, and wall times do not. Plotting needs matplotlib.
+mean return), the mean of the newest 100 training episodes in about a hundred places, what fresh episodes said of weights
+that were the best so far, and the return of the last weights over 100 episodes of their own seed. `--jobs` runs several
+seeds at a time: then curves over steps mean what they say, and wall times do not. Plotting needs matplotlib.
 """
 
 import argparse
@@ -20,11 +20,12 @@ from pathlib import Path
 import runs
 
 CONFIRMED = ("env_steps", "wall_s", "episodes", "return_mean", "ci95_low", "ci95_high")
+TRAINING_PLACES = 100
 
 
-def of_training(metrics, lines=100):
-    """The mean return of the newest training episodes, at about as many places as `lines` says, each as far from the next."""
-    every, found = metrics[-1]["env_steps"] / lines, []
+def of_training(metrics):
+    """The mean return of the newest training episodes, up to 100, in places that are equally far from each other."""
+    every, found = metrics[-1]["env_steps"] / TRAINING_PLACES, []
     for line in metrics:
         if line.get("train_return_mean") is not None and line["env_steps"] >= len(found) * every:
             found.append(line)
