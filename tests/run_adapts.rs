@@ -194,6 +194,8 @@ fn a_batch_with_which_a_learner_crashes_again_and_again_is_taken_back_and_the_ru
     crash_until_given_up(&mut run, &segment, "learner", setting, |_| view(&segment).doublings == 2);
     run.wait_until("the batch of before", || view(&segment).doublings == 0);
     wait_for_updates(&mut run, &segment, 50);
+    let replaced: u64 = segment.processes().iter().map(|slot| slot.restarts()).sum();
     drop(segment);
     run.end_by(Signal::SIGINT);
+    assert_eq!(summary(&run)["restarts"], replaced, "inspect counts as the report does");
 }

@@ -7,7 +7,7 @@ use super::setting::Setting;
 pub enum Incident {
     /// A process crashed, or the machine was busy with something else: what was measured says nothing of the setting.
     Disturbed,
-    /// A process that the setting asks for could not be started, with what the system said.
+    /// A process that the setting asks for could not be started, or failed again and again, with how.
     NotStarted(String),
 }
 

@@ -185,7 +185,7 @@ impl Session {
         for index in 0..session.watched.len() {
             let planned = &session.watched[index].planned;
             if planned.role != Role::Actor || planned.number < actors {
-                session.fork(index)?;
+                session.begin(index)?;
             }
         }
         Ok(session)

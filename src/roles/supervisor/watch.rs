@@ -228,9 +228,9 @@ impl Watched {
         self.consecutive = 0;
     }
 
-    /// Its replacement could not be started: not again before some time has passed.
+    /// It could not be started: not again before some time has passed.
     pub(super) fn postpone(&mut self) {
-        self.restart_at = self.restart_at.map(|_| Instant::now() + START_PAUSE);
+        self.restart_at = Some(Instant::now() + START_PAUSE);
     }
 
     /// Replace it no more.

@@ -50,12 +50,10 @@ impl Session {
                 Role::Learner => fails_again,
                 _ => false,
             };
-        if is_answer && self.refutes_setting(index, &how) {
-            self.sinks.event(&with_details(format!("{who} {how} (after {work})"), &details));
+        let is_of_trial = is_answer && self.refutes_setting(&how);
+        if is_of_trial && planned.role == Role::Actor {
             // Actors are started as the setting wants them that comes instead.
-            if planned.role == Role::Learner {
-                self.watched[index].schedule_restart();
-            }
+            self.sinks.event(&with_details(format!("{who} {how} (after {work})"), &details));
             return Ok(());
         }
         if matches!(planned.role, Role::Actor | Role::Learner) {
@@ -65,7 +63,7 @@ impl Session {
         let watched = &mut self.watched[index];
         let wait = watched.schedule_restart();
         let limit = self.prepared.loaded.config.machine.max_restarts;
-        let hopeless = death.is_own_fault() && watched.failures_in_a_row() >= HOPELESS_FAILURES;
+        let hopeless = !is_of_trial && death.is_own_fault() && watched.failures_in_a_row() >= HOPELESS_FAILURES;
         if planned.role == Role::Visualizer && (watched.restarts > limit || hopeless) {
             watched.give_up();
             let event = format!("{who} {how}; nothing is shown any more, and training goes on ({} times)", watched.restarts);

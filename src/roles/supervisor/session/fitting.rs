@@ -24,6 +24,11 @@ impl Session {
         let Some(step) = fitting.look(now, in_force) else { return Ok(()) };
         if let Some(probe) = step.probe {
             self.tell(&probe);
+            if probe.verdict != Verdict::Accepted {
+                // What failed on trial says nothing of the setting that comes instead.
+                let may_fail_of_it = |watched: &&mut Watched| matches!(watched.planned.role, Role::Actor | Role::Learner);
+                self.watched.iter_mut().filter(may_fail_of_it).for_each(Watched::forgive);
+            }
         }
         if let Some(change) = step.change
             && change.setting.batch_size != wanted.batch_size
@@ -67,7 +72,7 @@ impl Session {
         Ok(())
     }
 
-    /// Start the process number `index` of the plan, in a run that goes on. A system that has no room for one more actor ends no run that fits
+    /// Start the process number `index` of the plan. A system that has no room for one more actor ends no run that fits
     /// itself to the machine: what asked for it is taken back, or it is tried again later.
     pub(super) fn begin(&mut self, index: usize) -> Result<(), SupervisorError> {
         let is_actor = self.watched[index].planned.role == Role::Actor;
@@ -98,12 +103,10 @@ impl Session {
         }
     }
 
-    /// Whether the death of process number `index` of the plan by its own fault, as `how` tells it, says that the setting on trial is none. Its
-    /// failures are then none of the setting before.
-    pub(super) fn refutes_setting(&mut self, index: usize, how: &str) -> bool {
+    /// Whether the death of a process by its own fault, as `how` tells it, says that the setting on trial is none.
+    pub(super) fn refutes_setting(&mut self, how: &str) -> bool {
         let Some(fitting) = self.fitting.as_mut().filter(|fitting| fitting.is_on_trial()) else { return false };
         fitting.happened(Incident::NotStarted(how.to_owned()));
-        self.watched[index].forgive();
         true
     }
 
