@@ -26,8 +26,11 @@ impl Session {
             self.tell(&probe);
             if probe.verdict != Verdict::Accepted {
                 // What failed on trial says nothing of the setting that comes instead.
-                let may_fail_of_it = |watched: &&mut Watched| matches!(watched.planned.role, Role::Actor | Role::Learner);
-                self.watched.iter_mut().filter(may_fail_of_it).for_each(Watched::forgive);
+                for watched in &mut self.watched {
+                    if matches!(watched.planned.role, Role::Actor | Role::Learner) {
+                        watched.forgive();
+                    }
+                }
             }
         }
         if let Some(change) = step.change
