@@ -207,7 +207,7 @@ impl Sinks {
         }
     }
 
-    /// Shows that something could not be written for now, once for each cause: a full disk is one event and not one per file.
+    /// Shows that something could not be written or started for now, once for each cause: a full disk is one event and not one per file.
     pub fn trouble(&mut self, cause: String, what: &str) {
         if let Some(news) = self.news(cause, what) {
             self.event(&news);
@@ -284,7 +284,7 @@ impl Sinks {
 
     /// What the user must be told: something at the first trouble of its cause, nothing ever after.
     fn news(&mut self, cause: String, what: &str) -> Option<String> {
-        self.known_causes.insert(cause).then(|| format!("warning: {what}; training goes on, and writing is tried again quietly"))
+        self.known_causes.insert(cause).then(|| format!("warning: {what}; training goes on, and it is tried again quietly"))
     }
 
     fn losses(&self) -> Vec<String> {
