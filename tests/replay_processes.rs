@@ -171,13 +171,13 @@ fn the_limiter_holds_its_ratio_between_processes_whoever_is_faster() {
             let inserted_later = control.inserted().load(Ordering::SeqCst);
             assert!(inserted <= 200 || surplus(inserted, sampled) <= 256.0 + slack, "{inserted} inserted, {sampled} sampled");
             assert!(sampled == 0 || surplus(inserted_later, sampled) >= -256.0 - slack, "{inserted_later} inserted, {sampled} sampled");
-            looks += 1;
-            inserted > 20_000
+            looks += u64::from(inserted > 200);
+            // The others may have done all this before this process is given the processor for a second look.
+            inserted > 20_000 && looks >= 100
         });
         control.set_run_state(RunState::Stopping);
         family.join();
         let (inserted, sampled) = (control.inserted().load(Ordering::Relaxed), control.sampled().load(Ordering::Relaxed));
         assert!(surplus(inserted, sampled).abs() <= 256.0 + slack, "{inserted} inserted, {sampled} sampled by {samplers} samplers");
-        assert!(looks > 1);
     }
 }
