@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Wall time to the same score on Pong from pixels: Shoal's preset of DQN beside Stable-Baselines3's DQN, each with its own settings.
+"""Wall time to the same score on Pong from pixels: Shoal's preset beside Stable-Baselines3, each with its own settings.
 
-Shoal takes `configs/pong_dqn.toml`, which is made for Pong: 42 x 42 pixels, exploration that falls within 50,000 steps. Stable-Baselines3
-takes the settings that rl-baselines3-zoo has for DQN on all Atari games: 84 x 84 pixels, 100,000 random steps, exploration that falls within
-a million. So this compares what a user of each gets, not two implementations. `--schedule ours` gives the library our exploration, first
-steps, step size, target network and replay. Both play without sticky actions, and greedily when evaluated: weights then play one of thirty
-games, by the number of frames without an action at the start.
+Shoal takes `configs/pong_ppo.toml` or, with `--algorithm dqn`, `configs/pong_dqn.toml`, which are made for Pong: 42 x 42 pixels. Stable-Baselines3
+takes the settings that rl-baselines3-zoo has for that algorithm on all Atari games: 84 x 84 pixels; PPO with eight games, DQN with one, 100,000
+random steps and exploration that falls within a million. So this compares what a user of each gets, not two implementations. `--schedule ours`
+gives the library's DQN our exploration, first steps, step size, target network and replay. Both play without sticky actions, and greedily when
+evaluated: weights then play one of thirty games, by the number of frames without an action at the start.
 
 A mean of routine games that reaches the goal proposes, and 100 more with the same weights decide (confirmation.py). Stable-Baselines3 is
 not charged for its imports and its evaluations, and in *training only* not for its confirmations, during which it does not train; Shoal,
@@ -27,11 +27,20 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "scripts")]
 import peers  # noqa: E402
 import runs  # noqa: E402
 
-PRESET = runs.ROOT / "configs/pong_dqn.toml"
 GAMES = 5
+# rl-baselines3-zoo's hyperparameters of PPO for Atari games; step size and clipping fall to nothing over ten million steps.
+PPO = {"n_steps": 128, "n_epochs": 4, "batch_size": 256, "vf_coef": 0.5, "ent_coef": 0.01}
+DQN = {
+    # rl-baselines3-zoo's of DQN.
+    "zoo": {"buffer_size": 100_000, "learning_rate": 1e-4, "learning_starts": 100_000, "target_update_interval": 1_000,
+            "exploration_fraction": 0.1},
+    # Those of our preset; a target network is copied every 500 updates.
+    "ours": {"buffer_size": 300_000, "learning_rate": 2.5e-4, "learning_starts": 10_000, "target_update_interval": 2_000,
+             "exploration_fraction": 0.005, "n_steps": 5},
+}
 
 
-def library(seed, goal, limit_s, every, schedule):
+def library(algorithm, seed, goal, limit_s, every, schedule):
     """Stable-Baselines3, until fresh games confirm the goal or the time is over; a line for each evaluation."""
     import ale_py
     import gymnasium
@@ -74,17 +83,15 @@ def library(seed, goal, limit_s, every, schedule):
             print(json.dumps({"version": stable_baselines3.__version__, "confirmed": confirmed, **answer}), flush=True)
             return not confirmed
 
-    steps, settings = 10_000_000, {
-        # rl-baselines3-zoo's hyperparameters of DQN for Atari games.
-        "zoo": {"buffer_size": 100_000, "learning_rate": 1e-4, "learning_starts": 100_000, "target_update_interval": 1_000,
-                "exploration_fraction": 0.1},
-        # Those of our preset; a target network is copied every 500 updates.
-        "ours": {"buffer_size": 300_000, "learning_rate": 2.5e-4, "learning_starts": 10_000, "target_update_interval": 2_000,
-                 "exploration_fraction": 0.005, "n_steps": 5},
-    }[schedule]
-    model = stable_baselines3.DQN(
-        "CnnPolicy", games(1, seed), seed=seed, device="cpu", batch_size=32, train_freq=4, gradient_steps=1, exploration_final_eps=0.01, **settings
-    )
+    steps = 10_000_000
+    if algorithm == "ppo":
+        falling = {"learning_rate": lambda left: 2.5e-4 * left, "clip_range": lambda left: 0.1 * left}
+        model = stable_baselines3.PPO("CnnPolicy", games(8, seed), seed=seed, device="cpu", **PPO, **falling)
+    else:
+        model = stable_baselines3.DQN(
+            "CnnPolicy", games(1, seed), seed=seed, device="cpu", batch_size=32, train_freq=4, gradient_steps=1, exploration_final_eps=0.01,
+            **DQN[schedule],
+        )
     started = time.perf_counter()
     model.learn(steps, callback=Watched())
 
@@ -98,23 +105,25 @@ def main():
     parser.add_argument("--library-only", action="store_true")
     parser.add_argument("--seconds", type=float, help="with --library-only")
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
-    parser.add_argument("--schedule", choices=["zoo", "ours"], default="zoo")
-    parser.add_argument("--peer", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--algorithm", choices=["ppo", "dqn"], default="ppo")
+    parser.add_argument("--schedule", choices=["zoo", "ours"], default="zoo", help="of the library's DQN")
+    parser.add_argument("--peer", nargs=6, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.peer:
-        seed, goal, limit_s, every, schedule = arguments.peer
-        return library(int(seed), float(goal), float(limit_s), int(every), schedule)
+        algorithm, seed, goal, limit_s, every, schedule = arguments.peer
+        return library(algorithm, int(seed), float(goal), float(limit_s), int(every), schedule)
     if arguments.library_only:
         if arguments.seconds is None:
             parser.error("--library-only needs --seconds")
         limit_s = arguments.seconds
     else:
-        with runs.Run(arguments.supervisor, PRESET, [f"run.seed={arguments.seed}", f"run.stop_eval_return={arguments.goal}"]) as run:
+        preset = runs.ROOT / f"configs/pong_{arguments.algorithm}.toml"
+        with runs.Run(arguments.supervisor, preset, [f"run.seed={arguments.seed}", f"run.stop_eval_return={arguments.goal}"]) as run:
             wall_s = run.wait(36_000)
             last, confirmed = run.metrics()[-1], run.summary()["goal"]["confirmed"]
         print(f"Shoal: {wall_s:.0f} s, {last['env_steps']} steps, {last['updates']} updates, confirmed: {confirmed}", flush=True)
         limit_s = arguments.times * wall_s
-    command = [peers.python(), __file__, "--peer", arguments.seed, arguments.goal, limit_s, arguments.every, arguments.schedule]
+    command = [peers.python(), __file__, "--peer", arguments.algorithm, arguments.seed, arguments.goal, limit_s, arguments.every, arguments.schedule]
     subprocess.run([str(word) for word in command], check=True)
     print(f"limit {limit_s:.0f} s; {runs.machine()}")
 
