@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Wall time to the same score on Pong from pixels: Shoal's preset beside Stable-Baselines3, each with its own settings.
 
-Shoal takes `configs/pong_ppo.toml` or, with `--algorithm dqn`, `configs/pong_dqn.toml`, which are made for Pong: 42 x 42 pixels. Stable-Baselines3
-takes the settings that rl-baselines3-zoo has for that algorithm on all Atari games: 84 x 84 pixels; PPO with eight games, DQN with one, 100,000
-random steps and exploration that falls within a million. So this compares what a user of each gets, not two implementations. `--schedule ours`
-gives the library's DQN our exploration, first steps, step size, target network and replay. Both play without sticky actions, and greedily when
-evaluated: weights then play one of thirty games, by the number of frames without an action at the start.
+Shoal takes `configs/pong_ppo.toml` or, with `--algorithm dqn`, `configs/pong_dqn.toml`, which are made for Pong: 42 x 42 pixels.
+Stable-Baselines3 takes the settings that rl-baselines3-zoo has for that algorithm on all Atari games: 84 x 84 pixels; PPO with eight games,
+DQN with one, 100,000 random steps and exploration that falls within a million. So this compares what a user of each gets, not two
+implementations. `--schedule ours` gives the library's DQN our exploration, first steps, step size, target network and replay. Both play
+without sticky actions, and greedily when evaluated: weights then play one of thirty games, by the number of frames without an action at the
+start.
 
 A mean of routine games that reaches the goal proposes, and 100 more with the same weights decide (confirmation.py). Stable-Baselines3 is
 not charged for its imports and its evaluations, and in *training only* not for its confirmations, during which it does not train; Shoal,
