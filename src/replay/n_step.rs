@@ -36,23 +36,29 @@ impl<T: Clone + Default> NStep<T> {
     /// Take in a step that earned `reward`, and hand out the transitions that end with it: one once n steps are there, all of them when
     /// the episode `ended`. `remember` writes what is to be known of the step over that of an earlier one.
     pub fn push(&mut self, reward: f64, ended: bool, remember: impl FnOnce(&mut T), mut ready: impl FnMut(&mut T, Return)) {
-        let length = self.steps.len();
-        let pending = &mut self.steps[(self.first + self.count) % length];
+        let newest = self.place(self.count);
+        let pending = &mut self.steps[newest];
         pending.reward = reward;
         remember(&mut pending.start);
         self.count += 1;
-        while self.count > 0 && (ended || self.count == length) {
+        while self.count > 0 && (ended || self.count == self.steps.len()) {
             let rewards = self.discounted();
             ready(&mut self.steps[self.first].start, rewards);
-            self.first = (self.first + 1) % length;
+            self.first = self.place(1);
             self.count -= 1;
         }
+    }
+
+    /// Where the step lies that came so many after the first, at most as many as there is room for: round the ring without a division.
+    fn place(&self, offset: usize) -> usize {
+        let place = self.first + offset;
+        if place < self.steps.len() { place } else { place - self.steps.len() }
     }
 
     fn discounted(&self) -> Return {
         let none = Return { reward: 0.0, discount: 1.0 };
         (0..self.count).fold(none, |Return { reward, discount }, offset| {
-            let next = self.steps[(self.first + offset) % self.steps.len()].reward;
+            let next = self.steps[self.place(offset)].reward;
             Return { reward: reward + f64::from(discount) * next, discount: discount * self.gamma }
         })
     }

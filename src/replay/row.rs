@@ -31,8 +31,12 @@ pub(super) fn store(field: &Field, words: &[AtomicU64], values: &[u8]) {
     if field.is_wide {
         return store_bytes(to, values);
     }
-    let mut lane = [0; 4];
-    lane[..values.len()].copy_from_slice(values);
+    // As in `load`: the usual four bytes are no copy of a length unknown here.
+    let lane = <[u8; 4]>::try_from(values).unwrap_or_else(|_| {
+        let mut lane = [0; 4];
+        lane[..values.len()].copy_from_slice(values);
+        lane
+    });
     store_lane(words, field.lane, u32::from_le_bytes(lane));
 }
 
