@@ -2,6 +2,7 @@
 """Updates per second of two learners beside those of one, at the default placement, in turns.
 
 Every round runs one learner and two learners once, in an order that changes from round to round; the figure is the median of the rounds' ratios.
+`halves` are two learners that share the algorithm, one of the critics and one of the policy (docs/two-devices.md); updates of the critics count.
 `apart` is a control: two runs with one learner each at the same time, both together beside the one alone. It says what the machine gives to two
 processes that have nothing to do with each other, so that a ratio is not blamed on the placement where the machine has no second core to give.
 
@@ -29,12 +30,14 @@ def busy_s():
 
 
 def overrides(batch, learners, arguments):
+    """`learners` is a number, or "halves"."""
+    sharing = ["learner.split=actor_critic"] if learners == "halves" else [f"learner.count={learners}"]
     return [
+        *sharing,
         "run.stop_env_steps=1000000000000",
         'run.stop_eval_return="none"',
         "run.metrics_interval_s=0.1",
         f"learner.batch_size={batch}",
-        f"learner.count={learners}",
         f"replay.samples_per_insert={float(batch)}",
         f"replay.min_size={max(1000, batch)}",
         "replay.capacity=100000",
@@ -83,7 +86,11 @@ def undisturbed(algorithm, batch, learners, copies, arguments):
 
 
 def compare(algorithm, batch, arguments):
-    cases = {"one": (1, 1), "two": (2, 1), **({"apart": (1, 2)} if arguments.apart else {})}
+    cases = {"one": (1, 1), "two": (2, 1)}
+    if arguments.halves:
+        cases["halves"] = ("halves", 1)
+    if arguments.apart:
+        cases["apart"] = (1, 2)
     points = {name: [] for name in cases}
     for number in range(arguments.rounds):
         names = list(cases)
@@ -91,10 +98,8 @@ def compare(algorithm, batch, arguments):
             points[name].append(undisturbed(algorithm, batch, *cases[name], arguments))
     others = max(share for case in points.values() for _, share in case)
     ratio = lambda name: statistics.median(two[0] / one[0] for two, one in zip(points[name], points["one"]))
-    row = {"algorithm": algorithm, "batch": batch, "two / one": f"{ratio('two'):.2f}"}
-    if arguments.apart:
-        row["apart / one"] = f"{ratio('apart'):.2f}"
-    for name in ("one", "two"):
+    row = {"algorithm": algorithm, "batch": batch, **{f"{name} / one": f"{ratio(name):.2f}" for name in cases if name != "one"}}
+    for name in cases:
         row[f"{name} (updates/s)"] = f"{statistics.median(rate for rate, _ in points[name]):,.1f}"
     row["others' share of the cores"] = f"{others:.0%}" + (" (disturbed)" if others > arguments.others else "")
     return row
@@ -108,6 +113,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--others", type=float, default=0.05, help="share of the cores that other programs may take")
     parser.add_argument("--apart", action="store_true", help="measure two separate runs, too")
+    parser.add_argument("--halves", action="store_true", help="measure two halves, too, of algorithms with actor and critics")
     parser.add_argument("--evaluator", action="store_true", help="with the preset's evaluator")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for instance machine.affinity=false")
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)

@@ -45,7 +45,7 @@ impl ActorCritic {
         policy.validate()?;
         critic.validate()?;
         let transitions = Transitions::new(config, environment);
-        Ok(Self { config: config.clone(), transitions, policy, actions, critic, critics, device: config.learner.device.parse()? })
+        Ok(Self { config: config.clone(), transitions, policy, actions, critic, critics, device: config.learner.device_of(0).parse()? })
     }
 
     /// Sizes of an algorithm whose policy has a target network or not, and which learns `others` besides, kept in
@@ -58,6 +58,11 @@ impl ActorCritic {
             state: Trained::state_values(policy, policy_has_target) + self.critics * Trained::state_values(critic, true) + other_state,
             statistics: 0,
         }
+    }
+
+    /// The most values that a half hands over: all critics, or the policy and `others` that are learned besides.
+    pub(super) fn handed_over(&self, others: usize) -> usize {
+        (self.policy.parameter_count() + others).max(self.critics * self.critic.parameter_count())
     }
 
     /// The policy network of an actor: on the CPU, with the engine that starts fastest and takes the least memory.

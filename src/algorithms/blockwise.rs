@@ -4,7 +4,7 @@
 //! rows stay in the second-level cache between the forward and the backward pass; those of a whole batch do not, and the loops
 //! between the matrix products then wait for memory. docs/performance.md has what it gives.
 
-use super::{Learning, Random, Statistics};
+use super::{Halved, Learning, Random, Statistics};
 use crate::metrics::Share;
 use crate::replay::Batch;
 
@@ -73,5 +73,9 @@ impl Learning for Blockwise {
 
     fn observe(&mut self, statistics: &Statistics) {
         self.inner.observe(statistics);
+    }
+
+    fn halved(&mut self) -> Option<&mut dyn Halved> {
+        self.inner.halved()
     }
 }

@@ -149,6 +149,31 @@ impl Critics {
         largest
     }
 
+    /// Count an update that another process makes of them.
+    pub(super) fn count_update(&mut self) {
+        self.networks.iter_mut().for_each(Trained::count_step);
+    }
+
+    /// Write the parameters of all critics into the first of `values`.
+    pub(super) fn hand_over(&self, values: &mut [f32]) {
+        let mut rest = values;
+        for network in &self.networks {
+            let (part, others) = std::mem::take(&mut rest).split_at_mut(network.len());
+            part.copy_from_slice(network.online.parameters());
+            rest = others;
+        }
+    }
+
+    /// Value actions with these parameters of all critics.
+    pub(super) fn take_over(&mut self, values: &[f32]) {
+        let mut rest = values;
+        for network in &mut self.networks {
+            let (part, others) = rest.split_at(network.len());
+            network.online.set_parameters(part);
+            rest = others;
+        }
+    }
+
     /// Move every target network.
     pub(super) fn follow(&mut self, tau: f32) {
         self.networks.iter_mut().for_each(|network| network.follow(tau));

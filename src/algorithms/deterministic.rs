@@ -7,6 +7,7 @@ use rand_distr::StandardNormal;
 use super::action::uniform;
 use super::actor_critic::ActorCritic;
 use super::critics::{Critics, PolicyObjective, join};
+use super::halves::{Half, Halved, Part};
 use super::state::{StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean};
 use super::trained::Trained;
@@ -68,6 +69,10 @@ impl Algorithm for Deterministic {
 
     fn sizes(&self) -> Sizes {
         self.shared.sizes(true, 0, 0)
+    }
+
+    fn handed_over(&self) -> usize {
+        self.shared.handed_over(0)
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "a deviation needs no more than an f32")]
@@ -133,6 +138,7 @@ fn squash(values: &mut [f32]) {
 
 /// The learner's side of both.
 struct DeterministicLearning {
+    part: Part,
     policy: Trained,
     critics: Critics,
     settings: Settings,
@@ -147,6 +153,7 @@ struct DeterministicLearning {
 impl DeterministicLearning {
     fn new(shared: &ActorCritic, settings: Settings, seed: u64) -> Result<Self, AlgorithmError> {
         Ok(Self {
+            part: Part::default(),
             policy: shared.trained_policy(seed, true)?,
             critics: shared.trained_critics(seed)?,
             settings,
@@ -159,16 +166,15 @@ impl DeterministicLearning {
         })
     }
 
-    /// Whether the update under way is one of the policy too.
+    /// Whether the update under way is one of the policy too, here.
     fn updates_policy(&self) -> bool {
-        (self.critics.steps() + 1).is_multiple_of(self.settings.policy_delay_updates)
+        self.part.learns(Half::Policy) && (self.critics.steps() + 1).is_multiple_of(self.settings.policy_delay_updates)
     }
 
     /// Values that the critics should give: reward, and the discounted target value of what the target policy does next.
     fn compute_targets(&mut self, batch: &Batch, random: &mut Random) {
         let rows = batch.rows();
         let next_observations = batch.column(NEXT_OBSERVATION).as_f32();
-        self.actions.resize(rows * self.policy.online.spec().outputs(), 0.0);
         self.policy.target().infer(next_observations.into(), rows, &mut self.actions);
         squash(&mut self.actions);
         if let Some((deviation, clip)) = self.settings.target_noise {
@@ -207,12 +213,15 @@ impl Learning for DeterministicLearning {
 
     fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share {
         let rows = batch.rows();
-        self.compute_targets(batch, random);
+        self.actions.resize(rows * self.policy.online.spec().outputs(), 0.0);
         let observations = batch.column(OBSERVATION).as_f32();
         let (of_policy, of_critics) = gradient.split_at_mut(self.policy.len());
-        join(observations, batch.column(ACTION).as_f32(), rows, &mut self.joined);
         let mut share = Share { samples: rows as f64, largest_weight: f64::from(batch.largest_weight), ..Share::new(METRICS) };
-        self.critics.regress(&self.joined, &self.targets, &batch.weights, of_critics, &mut share.tally);
+        if self.part.learns(Half::Critics) {
+            self.compute_targets(batch, random);
+            join(observations, batch.column(ACTION).as_f32(), rows, &mut self.joined);
+            self.critics.regress(&self.joined, &self.targets, &batch.weights, of_critics, &mut share.tally);
+        }
         if self.updates_policy() {
             let policy_loss = self.policy_gradient(observations, rows, of_policy);
             share.tally.add_all(POLICY_LOSS, policy_loss, share.samples);
@@ -229,17 +238,27 @@ impl Learning for DeterministicLearning {
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
         let with_policy = self.updates_policy();
         let (of_policy, of_critics) = gradient.split_at_mut(self.policy.len());
-        take_weighted_mean(of_critics, total);
-        let mut norm = self.critics.step(of_critics, learning_rate);
+        let mut norm = 0.0;
+        if self.part.learns(Half::Critics) {
+            take_weighted_mean(of_critics, total);
+            norm = self.critics.step(of_critics, learning_rate);
+        } else {
+            self.critics.count_update();
+        }
         if with_policy {
             take_mean(of_policy, total);
             norm = finite_or(self.policy.step(of_policy, learning_rate * self.policy_rate_ratio), norm);
         }
-        if self.critics.steps().is_multiple_of(self.settings.target_interval_updates) {
-            self.critics.follow(self.target_tau);
-            self.policy.follow(self.target_tau);
+        if self.part.learns(Half::Critics) {
+            if self.critics.steps().is_multiple_of(self.settings.target_interval_updates) {
+                self.critics.follow(self.target_tau);
+                // One that is learned elsewhere is followed when it is heard of.
+                if self.part.is_whole() {
+                    self.policy.follow(self.target_tau);
+                }
+            }
+            total.tally.add(GRADIENT_NORM, f64::from(norm));
         }
-        total.tally.add(GRADIENT_NORM, f64::from(norm));
         norm
     }
 
@@ -253,5 +272,33 @@ impl Learning for DeterministicLearning {
         let mut reader = StateReader::new(state);
         self.policy.restore(&mut reader);
         self.critics.restore(&mut reader);
+    }
+
+    fn halved(&mut self) -> Option<&mut dyn Halved> {
+        Some(self)
+    }
+}
+
+impl Halved for DeterministicLearning {
+    fn learn_only(&mut self, half: Half) {
+        self.part = Part::only(half);
+    }
+
+    fn hand_over(&self, values: &mut [f32]) {
+        if self.part.learns(Half::Critics) {
+            self.critics.hand_over(values);
+        } else {
+            values[..self.policy.len()].copy_from_slice(self.policy.online.parameters());
+        }
+    }
+
+    fn take_over(&mut self, values: &[f32], updates: u64) {
+        if self.part.learns(Half::Critics) {
+            self.policy.online.set_parameters(&values[..self.policy.len()]);
+            let weight = self.part.hear(updates, self.settings.target_interval_updates, self.target_tau);
+            self.policy.follow(weight);
+        } else {
+            self.critics.take_over(values);
+        }
     }
 }

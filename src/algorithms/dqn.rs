@@ -54,7 +54,7 @@ impl Dqn {
         let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, head);
         network.validate()?;
         let transitions = Transitions::new(config, environment);
-        Ok(Self { config: config.clone(), transitions, network, device: config.learner.device.parse()? })
+        Ok(Self { config: config.clone(), transitions, network, device: config.learner.device_of(0).parse()? })
     }
 }
 

@@ -13,6 +13,7 @@ mod distribution;
 pub mod dqn;
 mod error;
 pub mod exploration;
+mod halves;
 mod learned_policy;
 mod normalised;
 mod policy_and_value;
@@ -33,6 +34,7 @@ pub use crate::experience::Random;
 pub use action::{ActionBatch, ActionMut};
 pub(crate) use auto_encoder::LATENT;
 pub use error::AlgorithmError;
+pub use halves::{Half, Halved};
 pub use state::{StateReader, StateWriter};
 pub use statistics::{Normalisation, RunningStatistics, Statistics};
 pub use temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, bootstrap, take_weighted_mean};
@@ -78,6 +80,11 @@ pub trait Algorithm {
 
     /// How many values are needed where.
     fn sizes(&self) -> Sizes;
+
+    /// The most values that one half of the algorithm hands over to the other ([`Halved`]); 0 where it has no halves.
+    fn handed_over(&self) -> usize {
+        0
+    }
 
     /// What is normalised.
     fn normalisation(&self) -> Normalisation {
@@ -146,4 +153,9 @@ pub trait Learning {
 
     /// Normalise with these statistics from now on.
     fn observe(&mut self, _statistics: &Statistics) {}
+
+    /// As an algorithm whose halves two processes learn, where it has any.
+    fn halved(&mut self) -> Option<&mut dyn Halved> {
+        None
+    }
 }

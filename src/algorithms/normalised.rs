@@ -4,7 +4,7 @@
 //! all actors; how observations are scaled is published (and saved) behind the policy's parameters, so that whoever acts sees
 //! what the policy was trained on.
 
-use super::{ActionMut, Algorithm, AlgorithmError, Learning, Normalisation, Policy, Random, Sizes, Statistics};
+use super::{ActionMut, Algorithm, AlgorithmError, Halved, Learning, Normalisation, Policy, Random, Sizes, Statistics};
 use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
 use crate::networks::{InputScaling, NetworkSpec};
@@ -47,6 +47,10 @@ impl Algorithm for Normalised {
     fn sizes(&self) -> Sizes {
         let inner = self.inner.sizes();
         Sizes { published: inner.published + self.scaling_values(), statistics: self.normalisation.statistics_values(), ..inner }
+    }
+
+    fn handed_over(&self) -> usize {
+        self.inner.handed_over()
     }
 
     fn normalisation(&self) -> Normalisation {
@@ -174,5 +178,9 @@ impl Learning for NormalisedLearning {
     fn observe(&mut self, statistics: &Statistics) {
         self.scaling = statistics.input_scaling();
         self.reward_scale = statistics.reward_scale();
+    }
+
+    fn halved(&mut self) -> Option<&mut dyn Halved> {
+        self.inner.halved()
     }
 }

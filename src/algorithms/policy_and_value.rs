@@ -56,7 +56,7 @@ impl PolicyAndValue {
         heads.extend(auto_encoder.iter().map(|auto_encoder| head(LATENT, auto_encoder.latent)));
         let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, Head::Named(heads));
         network.validate()?;
-        Ok(Self { config: config.clone(), network, distribution, auto_encoder, device: config.learner.device.parse()? })
+        Ok(Self { config: config.clone(), network, distribution, auto_encoder, device: config.learner.device_of(0).parse()? })
     }
 
     pub(super) fn network(&self) -> &NetworkSpec {

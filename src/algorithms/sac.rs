@@ -13,6 +13,7 @@
 use super::action::uniform;
 use super::actor_critic::ActorCritic;
 use super::critics::{Critics, PolicyObjective, join};
+use super::halves::{Half, Halved, Part};
 use super::squashed_gaussian::{Draws, draw_one, most_likely};
 use super::state::{COUNT_VALUES, StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean};
@@ -57,6 +58,10 @@ impl Algorithm for Sac {
 
     fn sizes(&self) -> Sizes {
         self.shared.sizes(false, 1, Temperature::STATE_VALUES)
+    }
+
+    fn handed_over(&self) -> usize {
+        self.shared.handed_over(1)
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -171,6 +176,7 @@ impl Temperature {
 
 /// The learner's side of SAC.
 struct SacLearning {
+    part: Part,
     policy: Trained,
     critics: Critics,
     temperature: Temperature,
@@ -189,6 +195,7 @@ struct SacLearning {
 impl SacLearning {
     fn new(shared: &ActorCritic, seed: u64) -> Result<Self, AlgorithmError> {
         Ok(Self {
+            part: Part::default(),
             policy: shared.trained_policy(seed, false)?,
             critics: shared.trained_critics(seed)?,
             temperature: Temperature::new(&shared.config, shared.actions),
@@ -242,16 +249,20 @@ impl Learning for SacLearning {
     fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share {
         let rows = batch.rows();
         self.outputs.resize(rows * 2 * self.action_elements, 0.0);
-        self.compute_targets(batch, random);
         let observations = batch.column(OBSERVATION).as_f32();
         let (of_policy, others) = gradient.split_at_mut(self.policy.len());
         let (of_critics, of_temperature) = others.split_at_mut(self.critics.learned());
-        join(observations, batch.column(ACTION).as_f32(), rows, &mut self.joined);
         let mut share = Share { samples: rows as f64, largest_weight: f64::from(batch.largest_weight), ..Share::new(METRICS) };
-        self.critics.regress(&self.joined, &self.targets, &batch.weights, of_critics, &mut share.tally);
-        let policy_loss = self.policy_gradient(observations, rows, random, of_policy);
-        share.tally.add_all(POLICY_LOSS, policy_loss, share.samples);
-        of_temperature[0] = self.temperature.gradient(&self.draws.log_densities);
+        if self.part.learns(Half::Critics) {
+            self.compute_targets(batch, random);
+            join(observations, batch.column(ACTION).as_f32(), rows, &mut self.joined);
+            self.critics.regress(&self.joined, &self.targets, &batch.weights, of_critics, &mut share.tally);
+        }
+        if self.part.learns(Half::Policy) {
+            let policy_loss = self.policy_gradient(observations, rows, random, of_policy);
+            share.tally.add_all(POLICY_LOSS, policy_loss, share.samples);
+            of_temperature[0] = self.temperature.gradient(&self.draws.log_densities);
+        }
         share
     }
 
@@ -262,18 +273,24 @@ impl Learning for SacLearning {
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
         let (of_policy, others) = gradient.split_at_mut(self.policy.len());
         let (of_critics, of_temperature) = others.split_at_mut(self.critics.learned());
-        take_weighted_mean(of_critics, total);
-        take_mean(of_policy, total);
-        take_mean(of_temperature, total);
-        let of_critics = self.critics.step(of_critics, learning_rate);
-        let of_policy = self.policy.step(of_policy, learning_rate * self.policy_rate_ratio);
-        self.temperature.step(of_temperature, learning_rate);
-        if self.critics.steps().is_multiple_of(self.target_interval_updates) {
-            self.critics.follow(self.target_tau);
+        let mut norm = 0.0;
+        if self.part.learns(Half::Critics) {
+            take_weighted_mean(of_critics, total);
+            norm = self.critics.step(of_critics, learning_rate);
+            if self.critics.steps().is_multiple_of(self.target_interval_updates) {
+                self.critics.follow(self.target_tau);
+            }
         }
-        let norm = finite_or(of_policy, of_critics);
-        total.tally.add(GRADIENT_NORM, f64::from(norm));
-        total.tally.add(TEMPERATURE, f64::from(self.temperature.value()));
+        if self.part.learns(Half::Policy) {
+            take_mean(of_policy, total);
+            take_mean(of_temperature, total);
+            norm = finite_or(self.policy.step(of_policy, learning_rate * self.policy_rate_ratio), norm);
+            self.temperature.step(of_temperature, learning_rate);
+            total.tally.add(TEMPERATURE, f64::from(self.temperature.value()));
+        }
+        if self.part.learns(Half::Critics) {
+            total.tally.add(GRADIENT_NORM, f64::from(norm));
+        }
         norm
     }
 
@@ -289,5 +306,35 @@ impl Learning for SacLearning {
         self.policy.restore(&mut reader);
         self.critics.restore(&mut reader);
         self.temperature.restore(&mut reader);
+    }
+
+    fn halved(&mut self) -> Option<&mut dyn Halved> {
+        Some(self)
+    }
+}
+
+impl Halved for SacLearning {
+    fn learn_only(&mut self, half: Half) {
+        self.part = Part::only(half);
+    }
+
+    fn hand_over(&self, values: &mut [f32]) {
+        if self.part.learns(Half::Critics) {
+            self.critics.hand_over(values);
+        } else {
+            let (policy, others) = values.split_at_mut(self.policy.len());
+            policy.copy_from_slice(self.policy.online.parameters());
+            others[0] = self.temperature.logarithm[0];
+        }
+    }
+
+    fn take_over(&mut self, values: &[f32], _updates: u64) {
+        if self.part.learns(Half::Critics) {
+            let (policy, others) = values.split_at(self.policy.len());
+            self.policy.online.set_parameters(policy);
+            self.temperature.logarithm[0] = others[0];
+        } else {
+            self.critics.take_over(values);
+        }
     }
 }

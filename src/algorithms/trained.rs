@@ -50,6 +50,11 @@ impl Trained {
         norm
     }
 
+    /// Count a step that another process makes.
+    pub(super) fn count_step(&mut self) {
+        self.adam.count_step();
+    }
+
     /// Move the target network towards the online one.
     pub fn follow(&mut self, tau: f32) {
         if let Some(target) = &mut self.target {

@@ -25,7 +25,8 @@ pub(super) struct SegmentState {
     pub updates: u64,
     processes: Vec<SavedProcess>,
     parameters: Option<SavedBoard>,
-    learners: Option<SavedBoard>,
+    /// Of all learners, or of each half.
+    learners: Vec<Option<SavedBoard>>,
     /// Of each staging process.
     statistics: Vec<Option<SavedBoard>>,
     settled_statistics: Option<SavedBoard>,
@@ -63,7 +64,7 @@ impl SegmentState {
         let statistics = |board: Option<_>| board.map_or(Ok(None), |board| SavedBoard::of(board, "statistics"));
         Ok(Self {
             // The learners first: what they have drawn is then counted.
-            learners: SavedBoard::of(segment.learner_board(), "state of the learners")?,
+            learners: segment.learner_boards().map(|board| SavedBoard::of(board, "state of the learners")).collect::<io::Result<_>>()?,
             parameters: SavedBoard::of(segment.parameter_board(), "parameters")?,
             statistics: (0..stagers).map(|slot| statistics(segment.statistics_board(slot))).collect::<io::Result<_>>()?,
             settled_statistics: statistics(segment.settled_statistics())?,
@@ -80,7 +81,8 @@ impl SegmentState {
             saved.as_ref().is_none_or(|saved| board.is_some_and(|board| board.len() == saved.values.len()))
         };
         fits(&self.parameters, Some(segment.parameter_board()))
-            && fits(&self.learners, Some(segment.learner_board()))
+            && self.learners.len() == segment.learner_boards().count()
+            && self.learners.iter().zip(segment.learner_boards()).all(|(saved, board)| fits(saved, Some(board)))
             && fits(&self.settled_statistics, segment.settled_statistics())
             && self.statistics.iter().all(|saved| fits(saved, segment.settled_statistics()))
     }
@@ -114,7 +116,9 @@ impl SegmentState {
         };
         // What was published under a view of an earlier life is of no view of this one, or a learner could follow a leader that has not
         // published yet.
-        put(&self.learners.as_ref().map(|saved| saved.without_note(0)), Some(segment.learner_board()));
+        for (saved, board) in self.learners.iter().zip(segment.learner_boards()) {
+            put(&saved.as_ref().map(|saved| saved.without_note(0)), Some(board));
+        }
         put(&self.parameters, Some(segment.parameter_board()));
         put(&self.settled_statistics.as_ref().map(|saved| saved.without_note(3)), segment.settled_statistics());
         for (slot, saved) in self.statistics.iter().enumerate() {

@@ -26,6 +26,7 @@ const FIXED: &[&str] = &[
     "network.dueling",
     "network.initialisation",
     "auto_encoder",
+    "learner.split",
     "replay.capacity",
     "replay.prioritized",
     "replay.min_size",

@@ -1,7 +1,7 @@
 //! The checks that concern several keys at once, each with the sentence that documents it.
 
 use super::key::Key;
-use super::schema::{Config, Engine, Exploration, FRAGMENT_ALGORITHMS, KeepReplay, OnFull, TRANSITION_ALGORITHMS};
+use super::schema::{ACTOR_CRITIC_ALGORITHMS, Config, Engine, Exploration, FRAGMENT_ALGORITHMS, KeepReplay, OnFull, Split, TRANSITION_ALGORITHMS};
 use crate::segment::membership::MOST_HALVINGS;
 
 /// One condition between keys.
@@ -150,12 +150,52 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        keys: &["learner.split", "learner.count"],
+        doc: "With a `learner.split` the two learners of the halves are all, so `learner.count` is 1.",
+        algorithms: &ACTOR_CRITIC_ALGORITHMS,
+        violation: |config| {
+            let count = config.learner.count;
+            (config.learner.split != Split::None && count > 1).then(|| {
+                format!(
+                    "a learner.count of {count} contradicts learner.split \"actor_critic\", whose two halves are a learner each; set \
+                     learner.count to 1 or learner.split to \"none\""
+                )
+            })
+        },
+    },
+    Rule {
+        keys: &["learner.split", "actor.count"],
+        doc: "With `actor.count = 0` everything runs in one process, so `learner.split` is `\"none\"`.",
+        algorithms: &ACTOR_CRITIC_ALGORITHMS,
+        violation: |config| {
+            (config.learner.split != Split::None && config.actor.count == 0).then(|| {
+                "learner.split \"actor_critic\" contradicts actor.count 0, which runs everything in one process; set learner.split to \"none\" or \
+                 actor.count to at least 1"
+                    .to_owned()
+            })
+        },
+    },
+    Rule {
+        keys: &["learner.device", "learner.count", "learner.split"],
+        doc: "`learner.device` names one device, or one for each learner: `learner.count`, or the two halves of a `learner.split`.",
+        algorithms: &[],
+        violation: |config| {
+            let (devices, learners) = (config.learner.devices().len(), config.learner.processes());
+            (devices > 1 && devices != learners).then(|| {
+                format!(
+                    "learner.device names {devices} devices for {learners} {}; name one for all of them, or one for each",
+                    if learners == 1 { "learner" } else { "learners" }
+                )
+            })
+        },
+    },
+    Rule {
         keys: &["network.engine", "learner.device"],
         doc: "`network.engine = \"cpu\"` computes on the CPU, so `learner.device` is `\"cpu\"`.",
         algorithms: &[],
         violation: |config| {
             let device = &config.learner.device;
-            (config.network.engine == Engine::Cpu && device != "cpu").then(|| {
+            (config.network.engine == Engine::Cpu && config.learner.devices().iter().any(|&device| device != "cpu")).then(|| {
                 format!(
                     "network.engine \"cpu\" cannot compute on learner.device \"{device}\"; set network.engine to \"torch\" or \
                      learner.device to \"cpu\""

@@ -106,6 +106,9 @@ mod tests {
         if config.checkpoint.replay == KeepReplay::Never {
             config.checkpoint.synchronous_interval_steps = None;
         }
+        if config.actor.count == 0 || config.learner.count > 1 {
+            config.learner.split = Split::None;
+        }
         config.actor.count = config.actor.count.min(64);
         config.actor.environments = config.actor.environments.min(64);
         config.actor.flush_transitions = config.actor.flush_transitions.min(4_096);

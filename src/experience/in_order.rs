@@ -184,7 +184,7 @@ mod tests {
     }
 
     fn source(segment: &Segment, fragments: usize, reuse: Reuse) -> InOrder<'_> {
-        let seat = Seat { segment, process: segment.processes().slot(0), seed: 1, threads: None };
+        let seat = Seat { segment, process: segment.processes().slot(0), seed: 1, threads: None, is_counted: true };
         InOrder::new(reuse, fragments, &schema(), &seat)
     }
 

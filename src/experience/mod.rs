@@ -12,6 +12,7 @@ mod in_order;
 pub mod prioritized;
 pub mod transition;
 mod transitions;
+mod uncounted;
 
 pub use fragment_batch::FragmentBatch;
 pub use fragments::{Fragments, Reuse};
@@ -156,6 +157,8 @@ pub struct Seat<'a, 'env> {
     pub seed: u64,
     /// Where threads may be started that draw ahead; `None` in a process that must not depend on the clock.
     pub threads: Option<&'a Scope<'a, 'env>>,
+    /// Whether what is drawn here counts as sampled, and errors found here are written back. Otherwise a batch is no more than a look.
+    pub is_counted: bool,
 }
 
 /// Why there is no batch.

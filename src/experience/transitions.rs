@@ -1,6 +1,7 @@
 //! Experience as n-step transitions in a prioritized table: what off-policy algorithms learn from.
 
 use super::prioritized::Prioritized;
+use super::uncounted::Uncounted;
 use super::transition::{
     ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, OBSERVATIONS, REWARD, REWARDS, continuous, discrete, flags,
 };
@@ -65,6 +66,9 @@ impl Experience for Transitions {
     }
 
     fn source<'a>(&self, seat: Seat<'a, '_>) -> Result<Box<dyn Source + 'a>, SourceError> {
+        if !seat.is_counted {
+            return Ok(Box::new(Uncounted::new(&self.config, &self.schema, self.limiter(), &seat)));
+        }
         Ok(Box::new(Prioritized::new(&self.config, &self.schema, self.limiter(), seat)?))
     }
 }

@@ -60,6 +60,11 @@ impl Adam {
         self.step
     }
 
+    /// Count a step that is made elsewhere.
+    pub fn count_step(&mut self) {
+        self.step += 1;
+    }
+
     /// The settings it was made with.
     pub fn settings(&self) -> AdamSettings {
         self.settings

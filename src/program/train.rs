@@ -66,7 +66,7 @@ impl Train {
 /// Refuse an engine that this build lacks in an interpreter: the Python package has libtorch in a build of its own, which may have it from the
 /// beginning.
 pub(super) fn check_is_built(loaded: &Loaded) -> Result<(), NetworkError> {
-    match loaded.config.learner.device.parse() {
+    match loaded.config.learner.device_of(0).parse() {
         Ok(device) if Host::of_this_process().is_some() => networks::check_is_built(loaded.config.network.engine, device),
         _ => Ok(()),
     }

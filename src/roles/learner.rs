@@ -4,12 +4,17 @@
 //! Every learner holds the same parameters and the same optimizer state, bit for bit, because all of them apply the
 //! same sum. The leader of the view (see `segment::membership`) publishes; when the view changes, it hands its state to
 //! the others.
+//!
+//! Where two learners share the algorithm by halves (`other_half`), each leads a view of itself alone.
+
+mod other_half;
 
 use std::thread::{self, Scope};
 use std::time::Duration;
 
+use self::other_half::OtherHalf;
 use super::run::{Laps, RoleError, Run};
-use crate::algorithms::{Learning, Random, Statistics};
+use crate::algorithms::{Half, Learning, Random, Statistics};
 use crate::config::Config;
 use crate::config::schedule::linear;
 use crate::experience::{Seat, Source};
@@ -50,6 +55,8 @@ pub enum Attempt {
 pub struct Learner<'a> {
     run: &'a Run<'a>,
     learning: Box<dyn Learning>,
+    /// Who learns the rest of the algorithm, where this learner learns a half of it.
+    other_half: Option<OtherHalf<'a>>,
     source: Box<dyn Source + 'a>,
     board: ParameterBoard<'a>,
     states: ParameterBoard<'a>,
@@ -72,13 +79,18 @@ pub struct Learner<'a> {
 impl<'a> Learner<'a> {
     /// Set up; with `threads`, batches may be drawn ahead. The view is joined at the first update.
     pub fn new(run: &'a Run<'a>, threads: Option<&'a Scope<'a, '_>>) -> Result<Self, RoleError> {
-        let learning = run.algorithm.learning(run.config.run.seed)?;
+        let mut learning = run.algorithm.learning(run.config.run.seed)?;
         let sizes = run.algorithm.sizes();
-        let seat = Seat { segment: run.segment, process: run.process, seed: run.seed(), threads };
+        let other_half = OtherHalf::new(run.segment, run.number, &mut *learning, run.config.learner.swap_interval_updates);
+        // Of two halves that of the critics says what is drawn, and how urgent it is.
+        let is_counted = other_half.as_ref().is_none_or(|other| other.learns(Half::Critics));
+        let seat = Seat { segment: run.segment, process: run.process, seed: run.seed(), threads, is_counted };
+        let states = run.segment.learner_boards().nth(if other_half.is_some() { run.number } else { 0 });
         Ok(Self {
+            other_half,
             source: run.algorithm.experience().source(seat)?,
             board: run.segment.parameter_board(),
-            states: run.segment.learner_board(),
+            states: states.expect("a segment has a board for each state of learners"),
             exchange: run.segment.gradient_exchange(),
             view: View::default(),
             updates: 0,
@@ -99,6 +111,17 @@ impl<'a> Learner<'a> {
     /// nothing from it: who leads does so until its death.
     fn leads(&self) -> bool {
         self.view.leader == Some(self.run.number)
+    }
+
+    /// The newest view that concerns this learner.
+    fn newest_view(&self) -> View {
+        let view = View::load(self.run.control().membership());
+        if self.other_half.is_some() { view.alone(self.run.number) } else { view }
+    }
+
+    /// Whether this learner learns that half of the algorithm, or all of it.
+    fn learns(&self, half: Half) -> bool {
+        self.other_half.as_ref().is_none_or(|other| other.learns(half))
     }
 
     /// Updates done, by all learners together.
@@ -124,7 +147,7 @@ impl<'a> Learner<'a> {
         if !self.join_view()? {
             return Ok(Attempt::RunEnded);
         }
-        if !self.wait_for_batch() {
+        if !self.hear_of_other_half() || !self.wait_for_batch() {
             return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
         }
         if !self.settle_statistics() {
@@ -164,6 +187,9 @@ impl<'a> Learner<'a> {
         self.count(Counter::ReplayNs);
         if self.leads() {
             self.lead(&share.tally);
+            if let Some(other) = &mut self.other_half {
+                other.hand_over_at_swap(&mut *self.learning, self.updates);
+            }
             self.count(Counter::PublishNs);
         }
         Ok(Attempt::Updated)
@@ -176,7 +202,7 @@ impl<'a> Learner<'a> {
     /// Be in the newest view, with the state that its leader has. `false` when the run ended first.
     fn join_view(&mut self) -> Result<bool, RoleError> {
         loop {
-            let view = View::load(self.run.control().membership());
+            let view = self.newest_view();
             if view == self.view {
                 return Ok(true);
             }
@@ -209,9 +235,12 @@ impl<'a> Learner<'a> {
         }
         // What was counted after that state is gone with those who knew it. A count ahead of all parameters would make experience look
         // older than it is, for as long as nothing but older experience comes.
-        self.run.control().updates().store(self.updates, Ordering::Relaxed);
+        self.count_updates();
         self.publish_state(view);
         self.publish_parameters();
+        if let Some(other) = &mut self.other_half {
+            other.hand_over(&mut *self.learning, self.updates);
+        }
         Ok(true)
     }
 
@@ -242,7 +271,16 @@ impl<'a> Learner<'a> {
         self.states.publish(&[&self.state], [u64::from(view.epoch), self.updates, 0, 0]);
     }
 
+    fn count_updates(&self) {
+        if self.learns(Half::Critics) {
+            self.run.control().updates().store(self.updates, Ordering::Relaxed);
+        }
+    }
+
     fn publish_parameters(&mut self) {
+        if !self.learns(Half::Policy) {
+            return;
+        }
         let notes: [u64; NOTES] = [self.updates, self.run.env_steps(), monotonic_ns(), 0];
         self.board.publish(&[self.learning.published()], notes);
     }
@@ -251,7 +289,7 @@ impl<'a> Learner<'a> {
     /// says it: parts of an update that were scaled differently would contradict each other. `false` when the view changed or the run ended meanwhile.
     ///
     /// Nobody misses what the leader says. It says the next only updates later, and no update is complete before all members have gone on
-    /// from here.
+    /// from here. Of two halves that of the critics says it, and the other one takes what was said last: their updates are not the same.
     fn settle_statistics(&mut self) -> bool {
         let (run, view) = (self.run, self.view);
         let is_time = self.settled_in != Some(view.epoch) || self.updates.is_multiple_of(OBSERVE_INTERVAL_UPDATES);
@@ -260,13 +298,13 @@ impl<'a> Learner<'a> {
         // Once for an update, however often it is attempted: others may have heard it. Who begins alone has told nobody.
         let begins_alone = self.settled_in.is_none() && view.members.count_ones() == 1;
         let is_news = |found: Option<(u64, [u64; NOTES])>| found.is_none_or(|(_, [.., updates, epoch])| [updates, epoch] != settled);
-        if self.leads() && (begins_alone || is_news(board.read(&mut values))) {
+        if self.leads() && self.learns(Half::Critics) && (begins_alone || is_news(board.read(&mut values))) {
             let [observations, returns] = seen_by_actors(run).publish(&mut values);
             board.publish(&[&values], [observations, returns, settled[0], settled[1]]);
         }
         for looks in 1.. {
             if let Some((_, [observations, returns, updates, epoch])) = board.read(&mut values)
-                && [updates, epoch] == settled
+                && ([updates, epoch] == settled || !self.learns(Half::Critics))
             {
                 let mut statistics = Statistics::new(run.environment.observation.len());
                 statistics.merge(&values, [observations, returns]);
@@ -274,7 +312,7 @@ impl<'a> Learner<'a> {
                 break;
             }
             run.process.enter(Phase::Exchange);
-            if View::load(run.control().membership()) != view || run.is_over() {
+            if self.newest_view() != view || run.is_over() {
                 return false;
             }
             // The leader is seldom far behind.
@@ -284,11 +322,29 @@ impl<'a> Learner<'a> {
         true
     }
 
+    /// Where two learners share the algorithm by halves: take over what the other half has learned, once this one is not too far ahead of
+    /// it. `false` when the view changed or the run ended meanwhile.
+    fn hear_of_other_half(&mut self) -> bool {
+        for looks in 1.. {
+            let Some(other) = &mut self.other_half else { return true };
+            if other.take_over(&mut *self.learning, self.updates) {
+                break;
+            }
+            self.run.process.enter(Phase::Exchange);
+            if self.newest_view() != self.view || self.run.is_over() {
+                return false;
+            }
+            if looks < SPINS { std::thread::yield_now() } else { std::thread::sleep(NO_BATCH_PAUSE) }
+        }
+        self.count(Counter::ExchangeNs);
+        true
+    }
+
     fn wait_for_batch(&mut self) -> bool {
-        let (run, view) = (self.run, self.view);
+        let run = self.run;
         let mut idle = || {
             run.process.enter(Phase::LimiterWait);
-            !run.is_over() && View::load(run.control().membership()) == view
+            !run.is_over() && self.newest_view() == self.view
         };
         let may = self.source.wait(&mut idle);
         self.count(Counter::LimiterWaitNs);
@@ -310,7 +366,7 @@ impl<'a> Learner<'a> {
                 // Processes may outnumber cores, and then the one waited for needs this one's.
                 std::thread::yield_now();
                 self.run.process.enter(Phase::Exchange);
-                if View::load(self.run.control().membership()) != self.view || self.run.is_over() {
+                if self.newest_view() != self.view || self.run.is_over() {
                     return false;
                 }
             }
@@ -318,7 +374,7 @@ impl<'a> Learner<'a> {
         }
         self.exchange.add_up(self.view, round, share, &mut self.gradient);
         // A view that changed meanwhile may have changed the shares too.
-        let same_view = View::load(self.run.control().membership()) == self.view;
+        let same_view = self.newest_view() == self.view;
         self.count(Counter::ExchangeNs);
         same_view
     }
@@ -326,7 +382,7 @@ impl<'a> Learner<'a> {
     /// What only the leader does after an update: count it, and publish when it is time.
     fn lead(&mut self, metrics: &Tally) {
         self.unreported.merge(metrics);
-        self.run.control().updates().store(self.updates, Ordering::Relaxed);
+        self.count_updates();
         if self.updates.is_multiple_of(self.run.config.learner.publish_interval_updates) {
             self.publish_parameters();
         }

@@ -14,7 +14,7 @@ use super::object::Object;
 use crate::sync::Ordering;
 
 /// Version of everything in the segment. To be raised with every change of a region's meaning.
-pub const ABI_VERSION: u64 = 11;
+pub const ABI_VERSION: u64 = 12;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SHOALSEG");
 const READY: u64 = u64::from_le_bytes(*b"READY\0\0\0");
@@ -32,7 +32,7 @@ const CREATED: usize = 10;
 const PID_NAMESPACE: usize = 11;
 const TIME_NAMESPACE: usize = 12;
 const PARAMETERS: usize = 16;
-const PARAMETER_COUNT: usize = 15;
+const PARAMETER_COUNT: usize = 16;
 const SECTIONS: usize = 32;
 const CHECKSUM: usize = SECTIONS + 3 * REGIONS.len();
 
@@ -255,6 +255,7 @@ fn encode(parameters: &LayoutParameters) -> [u64; PARAMETER_COUNT] {
         parameters.frames,
         parameters.frame_bytes,
         parameters.picture_bytes,
+        parameters.handed_over_values,
     ]
     .map(|value| value as u64)
 }
@@ -277,6 +278,7 @@ fn decode(values: &[u64; PARAMETER_COUNT]) -> LayoutParameters {
         frames: value(12),
         frame_bytes: value(13),
         picture_bytes: value(14),
+        handed_over_values: value(15),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where everything lies: pure arithmetic from the sizes of a run to the offsets of its regions.
 //!
 //! ```text
-//! | header | control | processes | description | tree | store | staging | parameters | learner state | gradients | metrics | statistics | frames | pictures |
+//! | header | control | processes | description | tree | store | staging | parameters | learner state | gradients | metrics | statistics | frames | pictures | halves |
 //! ```
 //!
 //! Every region starts on a page. All offsets are from the start of the segment.
@@ -24,6 +24,8 @@ pub const FANOUTS: [usize; 5] = [4, 8, 16, 32, 64];
 /// Most transitions a replay can hold: with leaves of 39 bits their sum stays below 2^63, so that a sum which is
 /// negative for a moment (a subtraction that overtook its addition) can be told from a large one.
 pub const MAX_CAPACITY: usize = 1 << 24;
+/// Halves of an algorithm that two learners share.
+pub const HALVES: usize = 2;
 /// Fewer frames than this could not hold what is staged and not yet inserted.
 pub const LEAST_FRAMES: usize = 4_096;
 /// Most processes of a run: more than the limits of all roles add up to.
@@ -62,10 +64,12 @@ pub enum Region {
     Frames = 11,
     /// Board of pictures.
     Pictures = 12,
+    /// What the halves of an algorithm hand over to each other.
+    Halves = 13,
 }
 
 /// All regions, in the order in which they lie.
-pub const REGIONS: [Region; 13] = [
+pub const REGIONS: [Region; 14] = [
     Region::Control,
     Region::Processes,
     Region::Description,
@@ -79,6 +83,7 @@ pub const REGIONS: [Region; 13] = [
     Region::Statistics,
     Region::Frames,
     Region::Pictures,
+    Region::Halves,
 ];
 
 /// The sizes from which a layout follows.
@@ -113,6 +118,10 @@ pub struct LayoutParameters {
     /// Bytes of the largest picture that the visualizer shows; 0 without one, as in checkpoints of before there were any.
     #[serde(default)]
     pub picture_bytes: usize,
+    /// The most values that a half of the algorithm hands over to the other; 0 where learners share it otherwise, as in checkpoints of before
+    /// there were halves. Each half has a state of its own.
+    #[serde(default)]
+    pub handed_over_values: usize,
     /// Bytes reserved for the description.
     pub description_bytes: usize,
 }
@@ -205,6 +214,7 @@ impl LayoutParameters {
         within("the number of frames", self.frames, if self.frames > 0 { self.least_capacity() } else { 0 }, MAX_CAPACITY)?;
         within("the number of bytes in a frame", self.frame_bytes, usize::from(self.frames > 0), 1 << 24)?;
         within("the number of bytes in a picture", self.picture_bytes, 0, 1 << 26)?;
+        within("the number of values that halves hand over", self.handed_over_values, 0, MAX_PARAMETERS)?;
         within("the room for the description", self.description_bytes, 16, 1 << 24)?;
         if self.fanout != 0 && !FANOUTS.contains(&self.fanout) {
             let (least, most) = (FANOUTS[0], FANOUTS[FANOUTS.len() - 1]);
@@ -222,15 +232,26 @@ impl LayoutParameters {
             Region::Store => self.capacity * self.slot_words(),
             Region::Staging => self.stagers * self.staging_area_words(),
             Region::Parameters => board_words(self.published_values),
-            Region::LearnerState => board_words(self.learner_state_values),
+            Region::LearnerState => self.learner_states() * board_words(self.learner_state_values),
             Region::Gradients => exchange_words(self.learners, self.learned_parameters),
             Region::Metrics => self.processes * RING_WORDS,
             // Those of each, and those that learners have settled on.
             Region::Statistics => (self.stagers + 1) * self.statistics_words(),
             Region::Frames => self.frames * self.frame_slot_words(),
             Region::Pictures => pictures::board_words(self.picture_bytes),
+            Region::Halves => self.halves() * board_words(self.handed_over_values),
         };
         words * 8
+    }
+
+    /// Halves into which learners divide the algorithm; 0 where they share it otherwise.
+    pub fn halves(&self) -> usize {
+        if self.handed_over_values == 0 { 0 } else { HALVES }
+    }
+
+    /// States of learners: one of all that share the algorithm, or one of each half.
+    pub fn learner_states(&self) -> usize {
+        self.halves().max(1)
     }
 
     /// The smallest capacity with which writers can never run out of slots to claim.
@@ -255,6 +276,7 @@ impl LayoutParameters {
             frames: 0,
             frame_bytes: 0,
             picture_bytes: 0,
+            handed_over_values: 0,
             description_bytes: 4_096,
         }
     }
@@ -357,6 +379,7 @@ mod tests {
             frames: 0,
             frame_bytes: 0,
             picture_bytes: 0,
+            handed_over_values: 0,
             description_bytes: 16_384,
         }
     }

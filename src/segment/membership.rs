@@ -80,6 +80,12 @@ impl View {
         (0..MOST_LEARNERS).filter(move |&learner| self.members >> learner & 1 == 1)
     }
 
+    /// The view of `learner` alone, as it learns what no other does.
+    pub fn alone(self, learner: usize) -> Self {
+        let members = self.members & 1 << learner;
+        Self { members, leader: (members != 0).then_some(learner), ..self }
+    }
+
     /// Whether `learner` takes part.
     pub fn contains(self, learner: usize) -> bool {
         self.learners().any(|member| member == learner)

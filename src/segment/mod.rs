@@ -184,9 +184,23 @@ impl Segment {
         ParameterBoard::new(self.words(Region::Parameters), self.layout.parameters().published_values)
     }
 
-    /// The learners' state (parameters, target parameters, moments of the optimizer), for a learner that takes over.
-    pub fn learner_board(&self) -> ParameterBoard<'_> {
-        ParameterBoard::new(self.words(Region::LearnerState), self.layout.parameters().learner_state_values)
+    /// The states of learners (parameters, target parameters, moments of the optimizer), for a learner that takes over: one of all, or one
+    /// of each half.
+    pub fn learner_boards(&self) -> impl Iterator<Item = ParameterBoard<'_>> {
+        let parameters = self.layout.parameters();
+        self.boards(Region::LearnerState, parameters.learner_states(), parameters.learner_state_values)
+    }
+
+    /// What each half of the algorithm hands over to the other, as its learner's number says; nothing where learners share it otherwise.
+    pub fn handing_over_boards(&self) -> impl Iterator<Item = ParameterBoard<'_>> {
+        let parameters = self.layout.parameters();
+        self.boards(Region::Halves, parameters.halves(), parameters.handed_over_values)
+    }
+
+    /// So many boards of as many values, one after the other.
+    fn boards(&self, region: Region, count: usize, values: usize) -> impl Iterator<Item = ParameterBoard<'_>> {
+        let boards = self.words(region).chunks_exact(ParameterBoard::words_needed(values));
+        boards.take(count).map(move |words| ParameterBoard::new(words, values))
     }
 
     /// What the visualizer shows; `None` in a run without one.

@@ -56,6 +56,7 @@ pub fn sizes() -> LayoutParameters {
         frames: 0,
         frame_bytes: 0,
         picture_bytes: 0,
+        handed_over_values: 0,
         description_bytes: 16_384,
     }
 }

@@ -172,6 +172,7 @@ pub fn layout(sizes: Sizes, schema: &Schema) -> Layout {
         frames: 0,
         frame_bytes: 0,
         picture_bytes: 0,
+        handed_over_values: 0,
         description_bytes,
     })
     .expect("sizes within their limits")

@@ -1,8 +1,9 @@
 //! Table `[learner]`.
 
-use super::TRANSITION_ALGORITHMS;
-use crate::config::define::table;
+use super::{ACTOR_CRITIC_ALGORITHMS, TRANSITION_ALGORITHMS};
+use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, above, above_up_to, at_least, below, between, whole};
+use crate::segment::layout::HALVES;
 use crate::segment::membership::MOST_LEARNERS;
 
 /// The largest batch of all learners together.
@@ -32,9 +33,50 @@ table! {
         /// Draw the next batch in a thread of its own while the current one trains: worth a core where sampling takes long beside an
         /// update. Priorities are then one update older when a batch is drawn.
         prefetch: bool = false, Limits::Any, "", only TRANSITION_ALGORITHMS;
-        /// Where the gradients are computed.
-        device: String = "cpu".into(), Limits::Text { form: "\"cpu\" or \"cuda:N\" with the number of a GPU", accepts: is_device }, "";
+        /// Whether two learners share the algorithm by halves, each with networks of its own to train (docs/two-devices.md).
+        split: Split = Split::None, Limits::Any, "", only ACTOR_CRITIC_ALGORITHMS;
+        /// Updates of a half between two times that it hands its parameters over to the other.
+        swap_interval_updates: u64 = 8, whole(1, 1_000_000), "updates", only ACTOR_CRITIC_ALGORITHMS;
+        /// Where the gradients are computed: one device for all learners, or one for each, separated by commas. Of two halves the critics' comes
+        /// first.
+        device: String = "cpu".into(), Limits::Text { form: "\"cpu\" or \"cuda:N\" with the number of a GPU, or several, as \"cuda:0,cuda:1\"", accepts: are_devices }, "";
     }
+}
+
+choice! {
+    /// How learners divide an algorithm.
+    Split {
+        /// They do not: each computes a part of every gradient.
+        None = "none",
+        /// Two learners: one of the critics, one of the policy.
+        ActorCritic = "actor_critic",
+    }
+}
+
+impl LearnerConfig {
+    /// Learner processes.
+    pub fn processes(&self) -> usize {
+        match self.split {
+            Split::None => self.count,
+            Split::ActorCritic => HALVES,
+        }
+    }
+
+    /// The devices: one for all learners, or one for each.
+    pub fn devices(&self) -> Vec<&str> {
+        self.device.split(',').map(str::trim).collect()
+    }
+
+    /// The device of the learner with this number.
+    pub fn device_of(&self, learner: usize) -> &str {
+        let devices = self.devices();
+        devices.get(learner).copied().unwrap_or(devices[0])
+    }
+}
+
+/// Whether `text` names one device or several.
+fn are_devices(text: &str) -> bool {
+    text.split(',').map(str::trim).all(is_device)
 }
 
 /// Whether `text` names a device: `cpu`, or `cuda:` and a number without leading zeros.
@@ -44,11 +86,22 @@ fn is_device(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_device;
+    use super::*;
 
     #[test]
     fn a_device_is_the_cpu_or_one_numbered_gpu() {
         assert!(["cpu", "cuda:0", "cuda:15"].into_iter().all(is_device));
         assert!(!["", "cuda", "cuda:", "cuda:01", "cuda:-1", "cuda:+1", "gpu:0", "CPU"].into_iter().any(is_device));
+    }
+
+    #[test]
+    fn several_devices_are_one_for_each_learner_and_one_is_for_all() {
+        assert!(["cpu", "cuda:0,cuda:1", "cpu, cuda:3"].into_iter().all(are_devices));
+        assert!(!["cpu,", ",", "cuda:0 cuda:1", "cpu,gpu:0"].into_iter().any(are_devices));
+        let mut learner = LearnerConfig { device: "cpu, cuda:3".into(), ..LearnerConfig::default() };
+        assert_eq!([0, 1].map(|number| learner.device_of(number)), ["cpu", "cuda:3"]);
+        learner.device = "cuda:1".into();
+        assert_eq!([0, 5].map(|number| learner.device_of(number)), ["cuda:1"; 2]);
+        assert_eq!(LearnerConfig { split: Split::ActorCritic, ..learner }.processes(), 2);
     }
 }

@@ -28,7 +28,7 @@ pub use checkpoint::{CheckpointConfig, KeepReplay};
 pub use environment::EnvironmentConfig;
 pub use evaluator::EvaluatorConfig;
 pub use fragments::{FragmentsConfig, OnFull};
-pub use learner::LearnerConfig;
+pub use learner::{LearnerConfig, Split};
 pub use machine::MachineConfig;
 pub use network::{Engine, Initialisation, NetworkConfig};
 pub use replay::{InitialPriority, ReplayConfig};
@@ -40,6 +40,8 @@ use super::own::OwnConfig;
 
 /// The algorithms that learn from transitions, drawn from the replay again and again.
 pub(crate) const TRANSITION_ALGORITHMS: [&str; 4] = ["dqn", "ddpg", "td3", "sac"];
+/// Those of them that have an actor and critics.
+pub(crate) const ACTOR_CRITIC_ALGORITHMS: [&str; 3] = ["ddpg", "td3", "sac"];
 /// The algorithms that learn from fragments of trajectories, each taken once.
 pub(crate) const FRAGMENT_ALGORITHMS: [&str; 2] = ["appo", "ppo"];
 

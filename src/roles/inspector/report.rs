@@ -225,7 +225,7 @@ impl Report {
             parameters: ParameterReport {
                 count: sizes.published_values,
                 version: segment.parameter_board().version(),
-                learner_state_version: segment.learner_board().version(),
+                learner_state_version: segment.learner_boards().next().map_or(0, |board| board.version()),
             },
             learners: LearnerReport { epoch: view.epoch, members: view.learners().collect(), leader: view.leader },
             picture: segment.picture_board().and_then(PictureBoard::caption).map(PictureReport::of),
@@ -310,5 +310,6 @@ fn region_name(region: Region) -> &'static str {
         Region::Statistics => "statistics",
         Region::Frames => "frames",
         Region::Pictures => "pictures",
+        Region::Halves => "halves",
     }
 }

@@ -118,6 +118,8 @@ pub struct Prepared {
     pub software: Vec<(String, String)>,
     /// The algorithm, with room for all that the run may become.
     pub algorithm: Box<dyn Algorithm>,
+    /// The same as each learner has it, in the order of their numbers, where they have devices of their own.
+    on_devices: Vec<Box<dyn Algorithm>>,
     /// The configuration that memory is planned for, where the run may become larger than it begins.
     planned: Config,
     /// What is tried to fit the run to the machine.
@@ -146,8 +148,21 @@ impl Prepared {
         let machine = Machine::detect();
         let ranges = fitting::ranges(&loaded.config, crate::machine::cores::usable_now());
         let planned = fitting::planned(&mut loaded, ranges.as_ref())?;
-        let algorithm = catalogue.algorithms().build(&planned, &environment).map_err(|error| about_algorithm(&loaded, &error))?;
-        Ok(Self { loaded, catalogue: catalogue.clone(), environment, software, algorithm, planned, ranges, machine, started })
+        let build = |device: &str| {
+            let mut config = planned.clone();
+            device.clone_into(&mut config.learner.device);
+            catalogue.algorithms().build(&config, &environment).map_err(|error| about_algorithm(&loaded, &error))
+        };
+        let devices = planned.learner.devices();
+        let algorithm = build(devices[0])?;
+        let on_devices = if devices.len() > 1 { devices.into_iter().map(build).collect::<Result<_, _>>()? } else { Vec::new() };
+        let catalogue = catalogue.clone();
+        Ok(Self { loaded, catalogue, environment, software, algorithm, on_devices, planned, ranges, machine, started })
+    }
+
+    /// The algorithm as the learner with this number has it.
+    fn algorithm_of_learner(&self, number: usize) -> &dyn Algorithm {
+        &**self.on_devices.get(number).unwrap_or(&self.algorithm)
     }
 
     /// Let this process run what `loaded` names: its children inherit what an environment in Python needs. May start the

@@ -10,6 +10,7 @@ use super::neighbours::Neighbour;
 use super::remarks::{counted, remarks};
 use crate::adaptation::Ranges;
 use crate::algorithms::Algorithm;
+use crate::config::schema::Split;
 use crate::config::{Config, Key, Rows};
 use crate::environments::{ObservationSpace, Picture};
 use crate::machine::affinity::{self, Demand, Placement};
@@ -103,7 +104,7 @@ impl Plan {
         let synchronous = config.actor.count == 0;
         let actors = config.actor.count.max(1);
         let attach = if synchronous { 0 } else { config.actor.attach_slots };
-        let learners = if synchronous { 0 } else { config.learner.count };
+        let learners = if synchronous { 0 } else { config.learner.processes() };
         let evaluators = usize::from(config.evaluator.enabled && !synchronous);
         let visualizers = usize::from(config.visualizer.enabled);
         let (sizes, schema, storage) = (algorithm.sizes(), algorithm.schema(), algorithm.experience().storage());
@@ -124,6 +125,7 @@ impl Plan {
             frames: if frame_bytes > 0 { frames_for(storage.capacity, (actors + attach) * config.actor.environments, stack) } else { 0 },
             frame_bytes,
             picture_bytes: visualizers * Picture::LARGEST_SHOWN_BYTES,
+            handed_over_values: if config.learner.split == Split::None { 0 } else { algorithm.handed_over() },
             description_bytes: DESCRIPTION_BYTES,
         })?;
         let (placement, placed) = place(config, algorithm.experience().limiter(), cores, neighbours);
@@ -141,7 +143,7 @@ impl Plan {
         } else {
             let placement = placement.unwrap_or_default();
             // The learners first: they take longest to set up, and the actors can begin without parameters.
-            let learners = (0..learners).map(|number| PlannedProcess {
+            let learner = (0..learners).map(|number| PlannedProcess {
                 slot: learner_slots + number,
                 role: Role::Learner,
                 number,
@@ -154,12 +156,12 @@ impl Plan {
                 cores: placement.actors.clone(),
             });
             let evaluator = (0..evaluators).map(|number| PlannedProcess {
-                slot: learner_slots + config.learner.count,
+                slot: learner_slots + learners,
                 role: Role::Evaluator,
                 number,
                 cores: placement.evaluator.clone(),
             });
-            learners.chain(actors).chain(evaluator).chain(visualizer).collect()
+            learner.chain(actors).chain(evaluator).chain(visualizer).collect()
         };
         Ok(Self {
             layout,
@@ -257,7 +259,7 @@ fn frames_for(capacity: usize, environments: usize, stack: usize) -> usize {
 /// Divides the cores, and says how for the plan.
 fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[Neighbour]) -> (Option<Placement>, String) {
     let demand = Demand {
-        learners: config.learner.count,
+        learners: config.learner.processes(),
         actors: config.actor.count,
         has_evaluator: config.evaluator.enabled,
         actors_wait: limiter.samples_per_insert.is_some(),
@@ -296,7 +298,7 @@ impl Plan {
             }
             Region::Staging => "actor.count, actor.attach_slots, actor.environments, actor.flush_transitions or algorithm.n_step",
             Region::Gradients => "network.hidden or learner.count",
-            Region::Parameters | Region::LearnerState => "network.hidden",
+            Region::Parameters | Region::LearnerState | Region::Halves => "network.hidden",
             _ => "actor.count or actor.attach_slots",
         };
         let (name, size) = (region_name(largest.region), readable_bytes(largest.length_bytes as u64));

@@ -33,10 +33,10 @@ impl Prepared {
     /// Whether the driver's files show no GPU of the number that the learner is to use. They may be hidden in a container, so that only
     /// an attempt is certain.
     fn lacks_device(&self) -> bool {
-        match self.loaded.config.learner.device.parse() {
+        self.loaded.config.learner.devices().into_iter().any(|device| match device.parse() {
             Ok(Device::Cuda(index)) => !self.machine.gpus.has_driver || index >= self.machine.gpus.names.len(),
             _ => false,
-        }
+        })
     }
 
     /// Whether a folder can be made where the run's own will be.
@@ -106,11 +106,13 @@ impl Prepared {
             .map_err(|message| refuse(self.loaded.error_at("environment.id", message)))
     }
 
-    /// Build the learner's networks where they will be.
+    /// Build the learners' networks where they will be.
     fn check_learner(&self) -> Result<(), SupervisorError> {
-        let seed = self.loaded.config.run.seed;
-        in_a_child(|| self.algorithm.learning(seed).map(drop).map_err(|error| error.to_string()))?
-            .map_err(|message| refuse(self.loaded.error_at("learner.device", message)))
+        let learner = &self.loaded.config.learner;
+        let build = |number| self.algorithm_of_learner(number).learning(self.loaded.config.run.seed).map(drop).map_err(|error| error.to_string());
+        (0..learner.devices().len()).try_for_each(|number| {
+            in_a_child(|| build(number))?.map_err(|message| refuse(self.loaded.error_at("learner.device", message)))
+        })
     }
 }
 

@@ -1,11 +1,12 @@
 //! What a plan says to whoever asks for more processes than pay.
 
 use crate::config::Config;
+use crate::config::schema::Split;
 use crate::machine::affinity::LEAST_TRANSITIONS_PER_LEARNER;
 
 /// Remarks on the numbers of processes that `config` asks for, on this many cores; none when they are well chosen.
 pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
-    let (actors, learners) = (config.actor.count, config.learner.count);
+    let (actors, learners) = (config.actor.count, config.learner.processes());
     let mut remarks = Vec::new();
     let (environments, fragments) = (actors.max(1) * config.actor.environments, config.fragments_per_batch());
     if config.algorithm.name == "ppo" && environments > fragments {
@@ -19,7 +20,11 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
     if actors == 0 {
         return remarks;
     }
-    if learners > cores {
+    if config.learner.split != Split::None {
+        if learners > cores && config.learner.device_of(0) == config.learner.device_of(1) {
+            remarks.push(format!("the two halves of learner.split take turns on {}; one learner does as much there", counted(cores, "core")));
+        }
+    } else if learners > cores {
         remarks.push(format!(
             "{learners} learners on {} wait for each other's turn; more than learner.count={cores} do not pay here",
             counted(cores, "core")
@@ -27,7 +32,7 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
     }
     let parts = if config.algorithm.name == "ppo" { config.algorithm.minibatches } else { 1 };
     let each = config.learner.batch_size / parts / learners;
-    if learners > 1 && each < LEAST_TRANSITIONS_PER_LEARNER {
+    if config.learner.split == Split::None && learners > 1 && each < LEAST_TRANSITIONS_PER_LEARNER {
         remarks.push(format!(
             "each of {learners} learners computes {each} transitions of an update; with less than {LEAST_TRANSITIONS_PER_LEARNER} they hardly \
              do more updates than one: set learner.count=1, or raise learner.batch_size to learn from more at once"

@@ -240,7 +240,10 @@ impl Session {
         let child = Child {
             segment: &self.segment,
             config: &config,
-            algorithm: &*self.prepared.algorithm,
+            algorithm: match planned.role {
+                Role::Learner => self.prepared.algorithm_of_learner(planned.number),
+                _ => &*self.prepared.algorithm,
+            },
             environment: &self.prepared.environment,
             catalogue: &self.prepared.catalogue,
             best_weights: self.sinks.folder().best_weights(),

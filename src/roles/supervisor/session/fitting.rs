@@ -17,7 +17,7 @@ impl Session {
         let wanted = self.wanted();
         let Some(fitting) = self.fitting.as_mut().filter(|_| self.reason.is_none()) else { return Ok(()) };
         let mut in_force = in_force(&self.watched, &self.segment, wanted);
-        if now.learners < self.prepared.loaded.config.learner.count as u64 {
+        if now.learners < self.prepared.loaded.config.learner.processes() as u64 {
             // Those that are there take their parts of the batch alone.
             in_force.batch_size = 0;
         }

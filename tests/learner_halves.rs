@@ -1,0 +1,191 @@
+//! Two learners that share an algorithm by halves: together they learn what one learns, and either may be killed.
+
+mod few_transitions;
+mod run_support;
+
+use few_transitions::{ROWS, algorithm, batch, config, segment};
+use nix::sys::signal::Signal;
+use rand::SeedableRng;
+use run_support::{Supervised, kill, living, start_preset};
+use serde_json::Value;
+use shoal::algorithms::{Half, Learning, Random};
+use shoal::config::Config;
+use shoal::segment::processes::Phase;
+
+const UPDATES: u64 = 40;
+
+/// Parameters of the policy and of the critics.
+fn parameters(learning: &mut dyn Learning, config: &Config) -> [Vec<u32>; 2] {
+    let policy = learning.published().iter().map(|value| value.to_bits()).collect();
+    let mut critics = vec![0.0; algorithm(config).handed_over()];
+    // Of a whole algorithm, as of its half, these are the critics.
+    learning.halved().unwrap().hand_over(&mut critics);
+    [policy, critics.iter().map(|value| value.to_bits()).collect()]
+}
+
+/// What is learned alone, and by halves that hand their parameters over after every `interval`-th update.
+fn alone_and_halved(name: &str, change: impl Fn(&mut Config), interval: u64) -> [[Vec<u32>; 2]; 2] {
+    let mut config = config(name, "Pendulum-v1");
+    change(&mut config);
+    let algorithm = algorithm(&config);
+    let segment = segment(&*algorithm);
+    let batch = batch(&segment, &*algorithm, 0..ROWS);
+    let mut gradient = vec![0.0; algorithm.sizes().learned];
+    let mut update = |learning: &mut dyn Learning, random: &mut Random| {
+        let mut share = learning.gradient(&batch, random, &mut gradient);
+        assert!(learning.apply(&mut gradient, &mut share, 1e-3).is_finite());
+    };
+    let (mut alone, mut random) = (algorithm.learning(3).unwrap(), Random::seed_from_u64(1));
+    (0..UPDATES).for_each(|_| update(&mut *alone, &mut random));
+
+    let mut halves = [Half::Critics, Half::Policy].map(|half| {
+        let mut learning = algorithm.learning(3).unwrap();
+        learning.halved().unwrap().learn_only(half);
+        learning
+    });
+    // One after the other, as one learner draws its noise: first for what the critics should say, then for the policy.
+    let mut random = Random::seed_from_u64(1);
+    let mut values = vec![vec![0.0; algorithm.handed_over()]; 2];
+    for updates in 0..=UPDATES {
+        if updates.is_multiple_of(interval) {
+            for (half, values) in halves.iter_mut().zip(&mut values) {
+                half.halved().unwrap().hand_over(values);
+            }
+            for (half, values) in halves.iter_mut().zip(values.iter().rev()) {
+                half.halved().unwrap().take_over(values, updates);
+            }
+        }
+        if updates < UPDATES {
+            halves.iter_mut().for_each(|half| update(&mut **half, &mut random));
+        }
+    }
+    let [critics, policy] = &mut halves;
+    let together = [parameters(&mut **policy, &config)[0].clone(), parameters(&mut **critics, &config)[1].clone()];
+    [parameters(&mut *alone, &config), together]
+}
+
+#[test]
+fn halves_that_take_over_after_every_update_learn_what_one_learner_learns_bit_for_bit() {
+    for name in ["ddpg", "td3", "sac"] {
+        for target_interval in [1, 2] {
+            let change = |config: &mut Config| config.algorithm.target_interval_updates = Some(target_interval);
+            let [alone, halved] = alone_and_halved(name, change, 1);
+            assert!(alone == halved, "{name}, target interval {target_interval}");
+            let [alone, halved] = alone_and_halved(name, change, 8);
+            assert!(alone[0] != halved[0] && alone[1] != halved[1], "{name}: halves that take over seldom cannot learn the same");
+        }
+    }
+}
+
+#[test]
+fn so_do_those_that_normalise_what_they_see() {
+    let [alone, halved] = alone_and_halved("sac", |config| config.algorithm.normalise_observations = true, 1);
+    assert!(alone == halved);
+}
+
+#[test]
+fn a_target_policy_that_hears_seldom_moves_as_far_as_one_that_hears_of_every_update() {
+    // A policy that does not move: its target comes as near however often it is heard of.
+    let still = |config: &mut Config| {
+        config.algorithm.policy_learning_rate = Some(1e-30);
+        config.algorithm.target_interval_updates = Some(1);
+    };
+    let [alone, halved] = alone_and_halved("td3", still, 8);
+    let difference = |part: usize| {
+        let values = |bits: &[u32]| bits.iter().map(|&bits| f32::from_bits(bits)).collect::<Vec<_>>();
+        values(&alone[part]).iter().zip(values(&halved[part])).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    };
+    assert!(difference(0) < 1e-6 && difference(1) < 1e-6, "{} {}", difference(0), difference(1));
+}
+
+const SPLIT: &[&str] = &[
+    "learner.split=actor_critic",
+    "network.hidden=[32, 32]",
+    "learner.batch_size=32",
+    "replay.samples_per_insert=32",
+    "run.stop_eval_return=none",
+    "evaluator.episodes=2",
+];
+
+fn updates_of(line: &Value) -> u64 {
+    line["updates"].as_u64().unwrap_or(0)
+}
+
+/// Updates behind what each half has handed over last.
+fn heard(run: &Supervised) -> Vec<u64> {
+    let segment = run.segment();
+    let boards = segment.handing_over_boards();
+    boards.map(|board| board.read(&mut vec![0.0; board.len()]).map_or(0, |(_, [updates, ..])| updates)).collect()
+}
+
+#[test]
+fn a_run_goes_on_whichever_half_is_killed_and_neither_runs_away_from_the_other() {
+    for preset in ["pendulum_sac", "pendulum_td3"] {
+        let mut run = start_preset(preset, &[SPLIT, &["run.stop_env_steps=1000000000", "learner.swap_interval_updates=4"]].concat());
+        for (round, number) in [0, 1, 0, 1].into_iter().enumerate() {
+            let goal = updates_of(&run.metrics().pop().unwrap_or_default()) + 300;
+            run.wait_for("updates", |line| updates_of(line) >= goal);
+            let segment = run.segment();
+            let learners = living(&segment, "learner");
+            let (_, pid) = learners.into_iter().find(|(found, _)| *found == number).expect("both halves live");
+            kill(pid, Signal::SIGKILL);
+            run.wait_for_log(&format!("learner {number} "));
+            run.wait_for("a replacement", |line| line["restarts"].as_u64() > Some(round as u64));
+        }
+        let goal = updates_of(&run.metrics().pop().unwrap()) + 300;
+        run.wait_for("updates after all", |line| updates_of(line) >= goal);
+        run.wait_until("both halves to be near each other", || {
+            let [critics, policy] = heard(&run)[..] else { panic!("two halves") };
+            // Two swaps, and one that is under way.
+            critics.abs_diff(policy) <= 12
+        });
+        run.end_by(Signal::SIGINT);
+    }
+}
+
+#[test]
+fn a_half_waits_for_the_other_within_two_swaps_however_long_that_stands_still() {
+    for number in [0, 1] {
+        let mut run = start_preset("pendulum_sac", &[SPLIT, &["run.stop_env_steps=1000000000", "machine.hang_timeout_s=60"]].concat());
+        run.wait_for("updates", |line| updates_of(line) >= 100);
+        let segment = run.segment();
+        let (_, stopped) = living(&segment, "learner").into_iter().find(|(found, _)| *found == number).unwrap();
+        kill(stopped, Signal::SIGSTOP);
+        let waits = || {
+            let slots = segment.processes();
+            let waiting = slots.iter().filter(|slot| slot.pid() != stopped && slot.phase() == Some(Phase::Exchange));
+            waiting.count() == 1
+        };
+        run.wait_until("the other half to wait", waits);
+        let before = heard(&run);
+        run.wait_until("both to stand still", waits);
+        assert_eq!(heard(&run), before);
+        assert!(before[0].abs_diff(before[1]) <= 24, "{before:?}");
+        kill(stopped, Signal::SIGCONT);
+        run.wait_until("both to go on", || heard(&run).iter().zip(&before).all(|(now, before)| now > before));
+        run.end_by(Signal::SIGINT);
+    }
+}
+
+#[test]
+fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both() {
+    let mut run = start_preset("pendulum_sac", &[SPLIT, &["run.stop_env_steps=3000", "checkpoint.interval_s=60"]].concat());
+    assert!(run.wait().success(), "{}", run.output());
+    let last = run.metrics().pop().unwrap();
+    for metric in ["loss", "q_mean", "gradient_norm", "policy_loss", "entropy_temperature"] {
+        assert!(last[metric].is_number(), "{metric} in {last}");
+    }
+    let (updates, sampled) = (updates_of(&last), last["sampled"].as_u64().unwrap());
+    // The batches of the policy's half are no samples that the rate limiter knows of.
+    assert!(sampled <= (updates + 2) * 32 && updates > 1000, "{updates} updates, {sampled} samples");
+    let before = last["entropy_temperature"].as_f64().unwrap();
+    run.resume(&["--set", "run.stop_env_steps=4000"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let metrics = run.metrics();
+    let first = metrics.iter().find(|line| updates_of(line) > updates && line["entropy_temperature"].is_number()).expect("metrics of both halves");
+    let after = first["entropy_temperature"].as_f64().unwrap();
+    assert!((after / before - 1.0).abs() < 0.5, "the temperature went on from {before} with {after}");
+    run.resume(&["--set", "learner.split=none", "--set", "run.stop_env_steps=5000"]);
+    assert!(!run.wait().success());
+    assert!(run.output().contains("learner.split"));
+}
