@@ -6,10 +6,11 @@ mod run_support;
 use few_transitions::{ROWS, algorithm, batch, config, segment};
 use nix::sys::signal::Signal;
 use rand::SeedableRng;
-use run_support::{Supervised, kill, living, start_preset};
+use run_support::{kill, living, start_preset};
 use serde_json::Value;
 use shoal::algorithms::{Half, Learning, Random};
 use shoal::config::Config;
+use shoal::segment::Segment;
 use shoal::segment::processes::Phase;
 
 const UPDATES: u64 = 40;
@@ -112,8 +113,7 @@ fn updates_of(line: &Value) -> u64 {
 }
 
 /// Updates behind what each half has handed over last.
-fn heard(run: &Supervised) -> Vec<u64> {
-    let segment = run.segment();
+fn handed_over(segment: &Segment) -> Vec<u64> {
     let boards = segment.handing_over_boards();
     boards.map(|board| board.read(&mut vec![0.0; board.len()]).map_or(0, |(_, [updates, ..])| updates)).collect()
 }
@@ -134,8 +134,9 @@ fn a_run_goes_on_whichever_half_is_killed_and_neither_runs_away_from_the_other()
         }
         let goal = updates_of(&run.metrics().pop().unwrap()) + 300;
         run.wait_for("updates after all", |line| updates_of(line) >= goal);
+        let segment = run.segment();
         run.wait_until("both halves to be near each other", || {
-            let [critics, policy] = heard(&run)[..] else { panic!("two halves") };
+            let [critics, policy] = handed_over(&segment)[..] else { panic!("two halves") };
             // Two swaps, and one that is under way.
             critics.abs_diff(policy) <= 12
         });
@@ -157,12 +158,12 @@ fn a_half_waits_for_the_other_within_two_swaps_however_long_that_stands_still() 
             waiting.count() == 1
         };
         run.wait_until("the other half to wait", waits);
-        let before = heard(&run);
+        let before = handed_over(&segment);
         run.wait_until("both to stand still", waits);
-        assert_eq!(heard(&run), before);
+        assert_eq!(handed_over(&segment), before);
         assert!(before[0].abs_diff(before[1]) <= 24, "{before:?}");
         kill(stopped, Signal::SIGCONT);
-        run.wait_until("both to go on", || heard(&run).iter().zip(&before).all(|(now, before)| now > before));
+        run.wait_until("both to go on", || handed_over(&segment).iter().zip(&before).all(|(now, before)| now > before));
         run.end_by(Signal::SIGINT);
     }
 }
@@ -182,7 +183,8 @@ fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both(
     run.resume(&["--set", "run.stop_env_steps=4000"]);
     assert!(run.wait().success(), "{}", run.output());
     let metrics = run.metrics();
-    let first = metrics.iter().find(|line| updates_of(line) > updates && line["entropy_temperature"].is_number()).expect("metrics of both halves");
+    let first =
+        metrics.iter().find(|line| updates_of(line) > updates && line["entropy_temperature"].is_number()).expect("metrics of both halves");
     let after = first["entropy_temperature"].as_f64().unwrap();
     assert!((after / before - 1.0).abs() < 0.5, "the temperature went on from {before} with {after}");
     run.resume(&["--set", "learner.split=none", "--set", "run.stop_env_steps=5000"]);

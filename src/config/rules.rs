@@ -1,7 +1,9 @@
 //! The checks that concern several keys at once, each with the sentence that documents it.
 
 use super::key::Key;
-use super::schema::{ACTOR_CRITIC_ALGORITHMS, Config, Engine, Exploration, FRAGMENT_ALGORITHMS, KeepReplay, OnFull, Split, TRANSITION_ALGORITHMS};
+use super::schema::{
+    ACTOR_CRITIC_ALGORITHMS, Config, Engine, Exploration, FRAGMENT_ALGORITHMS, KeepReplay, OnFull, Split, TRANSITION_ALGORITHMS,
+};
 use crate::segment::membership::MOST_HALVINGS;
 
 /// One condition between keys.

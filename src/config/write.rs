@@ -30,7 +30,7 @@ mod tests {
     use super::super::flow::Rows;
     use super::super::key::Key;
     use super::super::limits::Limits;
-    use super::super::schema::{Exploration, KeepReplay, OnFull};
+    use super::super::schema::{Exploration, KeepReplay, OnFull, Split};
     use super::super::setting::{Kind, NONE};
     use super::*;
 

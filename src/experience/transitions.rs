@@ -1,10 +1,10 @@
 //! Experience as n-step transitions in a prioritized table: what off-policy algorithms learn from.
 
 use super::prioritized::Prioritized;
-use super::uncounted::Uncounted;
 use super::transition::{
     ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, OBSERVATIONS, REWARD, REWARDS, continuous, discrete, flags,
 };
+use super::uncounted::Uncounted;
 use super::{Experience, Recorder, Seat, Source, SourceError, Steps, Storage};
 use crate::config::Config;
 use crate::config::schema::InitialPriority;

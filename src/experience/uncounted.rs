@@ -44,7 +44,7 @@ impl Source for Uncounted<'_> {
     }
 
     fn next(&mut self, env_steps: u64, random: &mut Random) -> Result<Drawn<'_>, SourceError> {
-        self.sampler.sample(&mut self.batch, beta(&self.config, env_steps), random)?;
+        self.sampler.look(&mut self.batch, beta(&self.config, env_steps), random)?;
         Ok(Drawn { batch: Some(&mut self.batch), is_new: true })
     }
 

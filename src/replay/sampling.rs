@@ -43,7 +43,8 @@ pub enum SampleError {
     },
 }
 
-/// Draws batches and changes nothing, beside a count of what was sampled: for a thread that has no place in the process table.
+/// Draws batches and changes nothing, beside a count of what was sampled, if that: for a thread that has no place in the process table, and
+/// for whoever only looks.
 pub struct Sampler<'a> {
     view: ReplayView<'a>,
     drawing: Drawing,
@@ -57,6 +58,13 @@ impl<'a> Sampler<'a> {
 
     /// As [`super::Replay::sample`]. What has lost a frame stays in the tree until the priorities of the batch are written back.
     pub fn sample(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
+        self.look(batch, beta, random)?;
+        self.view.count_sampled(batch.rows());
+        Ok(())
+    }
+
+    /// As [`Self::sample`], without counting it: the rate limiter knows nothing of it.
+    pub fn look(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
         batch.vanished.clear();
         let drawn = self.view.draw(&mut self.drawing, &mut batch.as_rows(), beta, random, |_, _| ());
         batch.vanished.append(&mut self.drawing.vanished);
@@ -77,7 +85,13 @@ pub(super) struct Drawing {
 }
 
 impl ReplayView<'_> {
-    /// Fill `rows`; returns the largest importance weight. After every round `met` is told how many rows are still missing, and
+    /// Count so many rows as sampled, and wake who waits for that.
+    pub(super) fn count_sampled(&self, rows: usize) {
+        self.control.sampled().fetch_add(rows as u64, Ordering::Relaxed);
+        self.control.signal_progress();
+    }
+
+    /// Fill `rows`, which are not counted as sampled here; returns the largest importance weight. After every round `met` is told how many rows are still missing, and
     /// which transitions can never be drawn again: those that it does not take stay in `drawing`.
     ///
     /// # Panics
@@ -110,8 +124,6 @@ impl ReplayView<'_> {
                 if self.tree.is_some() {
                     power::raise(rows.weights, -beta);
                 }
-                self.control.sampled().fetch_add(count as u64, Ordering::Relaxed);
-                self.control.signal_progress();
                 return Ok(rows.weights.iter().copied().fold(0.0, f32::max));
             }
         }

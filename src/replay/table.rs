@@ -137,6 +137,7 @@ impl<'a> Replay<'a> {
                 drop(operation);
             }
         })?;
+        view.count_sampled(rows.slots.len());
         self.count(Counter::Sampled, rows.slots.len() as u64);
         Ok(largest_weight)
     }

@@ -109,10 +109,10 @@ impl Prepared {
     /// Build the learners' networks where they will be.
     fn check_learner(&self) -> Result<(), SupervisorError> {
         let learner = &self.loaded.config.learner;
-        let build = |number| self.algorithm_of_learner(number).learning(self.loaded.config.run.seed).map(drop).map_err(|error| error.to_string());
-        (0..learner.devices().len()).try_for_each(|number| {
-            in_a_child(|| build(number))?.map_err(|message| refuse(self.loaded.error_at("learner.device", message)))
-        })
+        let build =
+            |number| self.algorithm_of_learner(number).learning(self.loaded.config.run.seed).map(drop).map_err(|error| error.to_string());
+        (0..learner.devices().len())
+            .try_for_each(|number| in_a_child(|| build(number))?.map_err(|message| refuse(self.loaded.error_at("learner.device", message))))
     }
 }
 

@@ -22,7 +22,8 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
     }
     if config.learner.split != Split::None {
         if learners > cores && config.learner.device_of(0) == config.learner.device_of(1) {
-            remarks.push(format!("the two halves of learner.split take turns on {}; one learner does as much there", counted(cores, "core")));
+            remarks
+                .push(format!("the two halves of learner.split take turns on {}; one learner does as much there", counted(cores, "core")));
         }
     } else if learners > cores {
         remarks.push(format!(
