@@ -8,8 +8,10 @@ use nix::sys::signal::Signal;
 use rand::SeedableRng;
 use run_support::{kill, living, start_preset};
 use serde_json::Value;
-use shoal::algorithms::{Half, Learning, Random};
+use shoal::algorithms::{Half, Learning, Random, RunningStatistics, Statistics};
 use shoal::config::Config;
+use shoal::experience::transition::OBSERVATION;
+use shoal::replay::Batch;
 use shoal::segment::Segment;
 use shoal::segment::processes::Phase;
 
@@ -24,6 +26,18 @@ fn parameters(learning: &mut dyn Learning, config: &Config) -> [Vec<u32>; 2] {
     [policy, critics.iter().map(|value| value.to_bits()).collect()]
 }
 
+/// What actors would say of the observations in `batch`.
+fn statistics_of(batch: &Batch, is_wanted: bool) -> Option<Statistics> {
+    let observations = batch.column(OBSERVATION).as_f32();
+    let length = observations.len() / batch.rows();
+    let (mut running, mut all) = (RunningStatistics::new(length, 1, 0.99), Statistics::new(length));
+    running.observe(observations);
+    let mut values = vec![0.0; 2 * length + 2];
+    let counts = running.publish(&mut values);
+    all.merge(&values, counts);
+    is_wanted.then_some(all)
+}
+
 /// What is learned alone, and by halves that hand their parameters over after every `interval`-th update.
 fn alone_and_halved(name: &str, change: impl Fn(&mut Config), interval: u64) -> [[Vec<u32>; 2]; 2] {
     let mut config = config(name, "Pendulum-v1");
@@ -32,8 +46,18 @@ fn alone_and_halved(name: &str, change: impl Fn(&mut Config), interval: u64) -> 
     let segment = segment(&*algorithm);
     let batch = batch(&segment, &*algorithm, 0..ROWS);
     let mut gradient = vec![0.0; algorithm.sizes().learned];
+    // Where something is normalised, all know the same of what was seen.
+    let seen = statistics_of(&batch, config.algorithm.normalise_observations);
+    let prepared = |learning: &mut dyn Learning| {
+        let mut batch = batch.clone();
+        if let Some(seen) = &seen {
+            learning.observe(seen);
+        }
+        learning.prepare(&mut batch);
+        batch
+    };
     let mut update = |learning: &mut dyn Learning, random: &mut Random| {
-        let mut share = learning.gradient(&batch, random, &mut gradient);
+        let mut share = learning.gradient(&prepared(learning), random, &mut gradient);
         assert!(learning.apply(&mut gradient, &mut share, 1e-3).is_finite());
     };
     let (mut alone, mut random) = (algorithm.learning(3).unwrap(), Random::seed_from_u64(1));
@@ -80,8 +104,10 @@ fn halves_that_take_over_after_every_update_learn_what_one_learner_learns_bit_fo
 
 #[test]
 fn so_do_those_that_normalise_what_they_see() {
-    let [alone, halved] = alone_and_halved("sac", |config| config.algorithm.normalise_observations = true, 1);
+    let normalise = |is_wanted: bool| move |config: &mut Config| config.algorithm.normalise_observations = is_wanted;
+    let [alone, halved] = alone_and_halved("sac", normalise(true), 1);
     assert!(alone == halved);
+    assert!(alone[1] != alone_and_halved("sac", normalise(false), 1)[0][1], "what is normalised is learned otherwise");
 }
 
 #[test]
@@ -120,18 +146,26 @@ fn handed_over(segment: &Segment) -> Vec<u64> {
 
 #[test]
 fn a_run_goes_on_whichever_half_is_killed_and_neither_runs_away_from_the_other() {
-    for preset in ["pendulum_sac", "pendulum_td3"] {
-        let mut run = start_preset(preset, &[SPLIT, &["run.stop_env_steps=1000000000", "learner.swap_interval_updates=4"]].concat());
-        for (round, number) in [0, 1, 0, 1].into_iter().enumerate() {
+    for (preset, change) in
+        [("pendulum_sac", "algorithm.normalise_observations=true"), ("pendulum_td3", "learner.publish_interval_updates=2")]
+    {
+        let endless = ["run.stop_env_steps=1000000000", "learner.swap_interval_updates=4", change];
+        let mut run = start_preset(preset, &[SPLIT, &endless].concat());
+        let mut deaths = 0;
+        for killed in [&[0][..], &[1], &[0, 1], &[1, 0]] {
             let goal = updates_of(&run.metrics().pop().unwrap_or_default()) + 300;
             run.wait_for("updates", |line| updates_of(line) >= goal);
             let segment = run.segment();
+            run.wait_until("both halves", || living(&segment, "learner").len() == 2);
             let learners = living(&segment, "learner");
-            let (_, pid) = learners.into_iter().find(|(found, _)| *found == number).expect("both halves live");
-            kill(pid, Signal::SIGKILL);
-            run.wait_for_log(&format!("learner {number} "));
-            run.wait_for("a replacement", |line| line["restarts"].as_u64() > Some(round as u64));
+            for number in killed {
+                let (_, pid) = learners.iter().find(|(found, _)| found == number).unwrap();
+                kill(*pid, Signal::SIGKILL);
+            }
+            deaths += killed.len() as u64;
+            run.wait_for("replacements", |line| line["restarts"].as_u64() >= Some(deaths));
         }
+        assert!(!run.log().contains("which leads"), "neither leads the other:\n{}", run.log());
         let goal = updates_of(&run.metrics().pop().unwrap()) + 300;
         run.wait_for("updates after all", |line| updates_of(line) >= goal);
         let segment = run.segment();
@@ -190,4 +224,18 @@ fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both(
     run.resume(&["--set", "learner.split=none", "--set", "run.stop_env_steps=5000"]);
     assert!(!run.wait().success());
     assert!(run.output().contains("learner.split"));
+}
+
+#[test]
+fn a_split_run_whose_supervisor_was_killed_goes_on_with_both_halves() {
+    let mut run = start_preset("pendulum_td3", &[SPLIT, &["run.stop_env_steps=1000000000", "checkpoint.interval_s=0.2"]].concat());
+    let line = run.wait_for("updates", |line| updates_of(line) >= 500);
+    run.kill();
+    run.resume(&["--set", "checkpoint.interval_s=none"]);
+    run.wait_for_log("goes on from checkpoint");
+    let goal = updates_of(&line) + 500;
+    run.wait_for("more updates", |line| updates_of(line) >= goal);
+    let segment = run.segment();
+    assert!(handed_over(&segment).iter().all(|&updates| updates >= 500), "{:?}", handed_over(&segment));
+    run.end_by(Signal::SIGINT);
 }

@@ -139,6 +139,8 @@ fn squash(values: &mut [f32]) {
 /// The learner's side of both.
 struct DeterministicLearning {
     part: Part,
+    /// Updates behind the policy that the target policy has followed last, where the policy is learned elsewhere.
+    followed: Option<u64>,
     policy: Trained,
     critics: Critics,
     settings: Settings,
@@ -154,6 +156,7 @@ impl DeterministicLearning {
     fn new(shared: &ActorCritic, settings: Settings, seed: u64) -> Result<Self, AlgorithmError> {
         Ok(Self {
             part: Part::default(),
+            followed: None,
             policy: shared.trained_policy(seed, true)?,
             critics: shared.trained_critics(seed)?,
             settings,
@@ -272,6 +275,7 @@ impl Learning for DeterministicLearning {
         let mut reader = StateReader::new(state);
         self.policy.restore(&mut reader);
         self.critics.restore(&mut reader);
+        self.followed = None;
     }
 
     fn halved(&mut self) -> Option<&mut dyn Halved> {
@@ -295,10 +299,39 @@ impl Halved for DeterministicLearning {
     fn take_over(&mut self, values: &[f32], updates: u64) {
         if self.part.learns(Half::Critics) {
             self.policy.online.set_parameters(&values[..self.policy.len()]);
-            let weight = self.part.hear(updates, self.settings.target_interval_updates, self.target_tau);
-            self.policy.follow(weight);
+            // Of a state that is gone on from, the target policy has followed about as far as its critics have come.
+            let before = self.followed.unwrap_or(self.critics.steps());
+            let interval = self.settings.target_interval_updates;
+            self.policy.follow(weight_of((updates / interval).saturating_sub(before / interval), self.target_tau));
+            // A policy whose learner was killed makes some updates again.
+            self.followed = Some(before.max(updates));
         } else {
             self.critics.take_over(values);
         }
+    }
+}
+
+/// The weight with which a slow average takes in at once what it would have taken in `times` times with a weight of `tau`.
+#[expect(clippy::cast_possible_truncation, reason = "a weight needs no more than an f32")]
+fn weight_of(times: u64, tau: f32) -> f32 {
+    match times {
+        0 => 0.0,
+        1 => tau,
+        times => (1.0 - (1.0 - f64::from(tau)).powf(times as f64)) as f32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_followed_seldom_counts_as_much_as_what_would_have_been_followed_meanwhile() {
+        let (tau, mut average, value) = (0.1f32, 0.0f32, 5.0f32);
+        for _ in 0..4 {
+            average += tau * (value - average);
+        }
+        assert!((weight_of(4, tau) * value - average).abs() < 1e-6);
+        assert_eq!([0, 1].map(|times| weight_of(times, tau)), [0.0, tau]);
     }
 }

@@ -34,55 +34,23 @@ pub trait Halved {
     fn take_over(&mut self, values: &[f32], updates: u64);
 }
 
-/// Which part of an algorithm a process learns, as the algorithms keep it.
-#[derive(Debug, Default)]
-pub(super) struct Part {
-    half: Option<Half>,
-    /// Updates of the other half behind what was taken over last.
-    heard_at: Option<u64>,
-}
+/// The half that a process learns, or all of an algorithm.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Part(Option<Half>);
 
 impl Part {
-    /// Of a learner of this half alone.
+    /// This half alone.
     pub(super) fn only(half: Half) -> Self {
-        Self { half: Some(half), heard_at: None }
+        Self(Some(half))
     }
 
     /// Whether this half is learned here.
-    pub(super) fn learns(&self, half: Half) -> bool {
-        self.half.is_none_or(|own| own == half)
+    pub(super) fn learns(self, half: Half) -> bool {
+        self.0.is_none_or(|own| own == half)
     }
 
     /// Whether both halves are learned here.
-    pub(super) fn is_whole(&self) -> bool {
-        self.half.is_none()
-    }
-
-    /// Note what was heard, and return the weight with which an average over updates takes it in that would have taken in every
-    /// `interval`-th with a weight of `tau`. The first that a process hears counts nothing: how much was missed is not known.
-    #[expect(clippy::cast_possible_truncation, reason = "a weight needs no more than an f32")]
-    pub(super) fn hear(&mut self, updates: u64, interval: u64, tau: f32) -> f32 {
-        let before = self.heard_at.replace(updates).unwrap_or(updates);
-        match (updates / interval).saturating_sub(before / interval) {
-            0 => 0.0,
-            1 => tau,
-            times => (1.0 - (1.0 - f64::from(tau)).powf(times as f64)) as f32,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_heard_seldom_weighs_as_much_as_what_would_have_been_heard_meanwhile() {
-        let mut part = Part::only(Half::Critics);
-        assert!(part.learns(Half::Critics) && !part.learns(Half::Policy) && !part.is_whole());
-        let weights = [500, 501, 502, 510, 510, 4].map(|updates| part.hear(updates, 2, 0.1));
-        let four = 1.0 - 0.9_f64.powi(4);
-        assert_eq!(weights, [0.0, 0.0, 0.1, four as f32, 0.0, 0.0]);
-        assert!(Part::default().is_whole() && Part::default().learns(Half::Policy));
-        assert_eq!([0, 1].map(Half::of), [Half::Critics, Half::Policy]);
+    pub(super) fn is_whole(self) -> bool {
+        self.0.is_none()
     }
 }

@@ -28,7 +28,7 @@ fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
     if paths.contains(ACTORS) {
         let cost = if config.environment.step_delay_us > 0 { EnvironmentCost::Sleeps } else { EnvironmentCost::Unknown };
         let most = Key::find(ACTORS).map_or(usize::MAX, Key::most);
-        config.actor.count = initial::actors(cores, learners, cost).min(most);
+        config.actor.count = initial::actors(cores, config.learner.processes(), cost).min(most);
     }
     if paths.contains(BATCH_SIZE) {
         let learning = match config.rows() {

@@ -1,9 +1,7 @@
 //! The checks that concern several keys at once, each with the sentence that documents it.
 
 use super::key::Key;
-use super::schema::{
-    ACTOR_CRITIC_ALGORITHMS, Config, Engine, Exploration, FRAGMENT_ALGORITHMS, KeepReplay, OnFull, Split, TRANSITION_ALGORITHMS,
-};
+use super::schema::{Config, Engine, Exploration, FRAGMENT_ALGORITHMS, KeepReplay, OnFull, Split, TRANSITION_ALGORITHMS};
 use crate::segment::membership::MOST_HALVINGS;
 
 /// One condition between keys.
@@ -154,7 +152,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["learner.split", "learner.count"],
         doc: "With a `learner.split` the two learners of the halves are all, so `learner.count` is 1.",
-        algorithms: &ACTOR_CRITIC_ALGORITHMS,
+        algorithms: &[],
         violation: |config| {
             let count = config.learner.count;
             (config.learner.split != Split::None && count > 1).then(|| {
@@ -168,7 +166,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["learner.split", "actor.count"],
         doc: "With `actor.count = 0` everything runs in one process, so `learner.split` is `\"none\"`.",
-        algorithms: &ACTOR_CRITIC_ALGORITHMS,
+        algorithms: &[],
         violation: |config| {
             (config.learner.split != Split::None && config.actor.count == 0).then(|| {
                 "learner.split \"actor_critic\" contradicts actor.count 0, which runs everything in one process; set learner.split to \"none\" or \

@@ -66,10 +66,11 @@ impl Train {
 /// Refuse an engine that this build lacks in an interpreter: the Python package has libtorch in a build of its own, which may have it from the
 /// beginning.
 pub(super) fn check_is_built(loaded: &Loaded) -> Result<(), NetworkError> {
-    match loaded.config.learner.device_of(0).parse() {
-        Ok(device) if Host::of_this_process().is_some() => networks::check_is_built(loaded.config.network.engine, device),
-        _ => Ok(()),
+    if Host::of_this_process().is_none() {
+        return Ok(());
     }
+    let devices = loaded.config.learner.devices().into_iter().filter_map(|device| device.parse().ok());
+    devices.map(|device| networks::check_is_built(loaded.config.network.engine, device)).collect()
 }
 
 /// Train as `loaded` says, from the beginning or from where `resumption` goes on; or, if `only_check`, say how that would go.

@@ -81,7 +81,7 @@ impl<'a> Learner<'a> {
     pub fn new(run: &'a Run<'a>, threads: Option<&'a Scope<'a, '_>>) -> Result<Self, RoleError> {
         let mut learning = run.algorithm.learning(run.config.run.seed)?;
         let sizes = run.algorithm.sizes();
-        let other_half = OtherHalf::new(run.segment, run.number, &mut *learning, run.config.learner.swap_interval_updates);
+        let other_half = OtherHalf::new(run, &mut *learning);
         // Of two halves that of the critics says what is drawn, and how urgent it is.
         let is_counted = other_half.as_ref().is_none_or(|other| other.learns(Half::Critics));
         let seat = Seat { segment: run.segment, process: run.process, seed: run.seed(), threads, is_counted };
@@ -323,14 +323,19 @@ impl<'a> Learner<'a> {
     }
 
     /// Where two learners share the algorithm by halves: take over what the other half has learned, once this one is not too far ahead of
-    /// it. `false` when the view changed or the run ended meanwhile.
+    /// it. What the other waits for this one waits for, too. `false` when the view changed or the run ended meanwhile.
     fn hear_of_other_half(&mut self) -> bool {
         for looks in 1.. {
             let Some(other) = &mut self.other_half else { return true };
             if other.take_over(&mut *self.learning, self.updates) {
                 break;
             }
-            self.run.process.enter(Phase::Exchange);
+            let (phase, counter) = match other.waits_for_rows() {
+                true => (Phase::LimiterWait, Counter::LimiterWaitNs),
+                false => (Phase::Exchange, Counter::ExchangeNs),
+            };
+            self.run.process.enter(phase);
+            self.count(counter);
             if self.newest_view() != self.view || self.run.is_over() {
                 return false;
             }

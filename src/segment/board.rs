@@ -4,9 +4,10 @@
 //! copy before it must start again, never blocks, and never sees a mixture. The writer never waits.
 //!
 //! **One writer at a time**, or two could fill one buffer and both mark it as whole. On the boards of the learners it
-//! is the leader, and another learner becomes the leader only once the kernel has confirmed the death of the one
-//! before, even if that one stands still in the middle of a publication (see `membership`). On a board of statistics, and
-//! on that of pictures, it is the process in the slot, which is given away only once its owner is dead.
+//! is the leader, or of two halves of an algorithm the learner of that half, and another learner becomes the writer only
+//! once the kernel has confirmed the death of the one before, even if that one stands still in the middle of a
+//! publication (see `membership`). On a board of statistics, and on that of pictures, it is the process in the slot, which
+//! is given away only once its owner is dead.
 //!
 //! **A writer that dies in the middle** leaves the version word where it was, or moves it after the whole buffer. In
 //! the first case no reader looks at the buffer, whatever its mark says, and the next writer fills it again under the

@@ -118,9 +118,8 @@ pub struct LayoutParameters {
     /// Bytes of the largest picture that the visualizer shows; 0 without one, as in checkpoints of before there were any.
     #[serde(default)]
     pub picture_bytes: usize,
-    /// The most values that a half of the algorithm hands over to the other; 0 where learners share it otherwise, as in checkpoints of before
-    /// there were halves. Each half has a state of its own.
-    #[serde(default)]
+    /// The most values that a half of the algorithm hands over to the other; 0 where learners share it otherwise. Each half has a state of
+    /// its own.
     pub handed_over_values: usize,
     /// Bytes reserved for the description.
     pub description_bytes: usize,

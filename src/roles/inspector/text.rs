@@ -78,7 +78,11 @@ impl Report {
             format!("version {} for acting, version {} of the learners' state", parameters.version, parameters.learner_state_version);
         line(formatter, "parameters", &format!("{} values, {versions}", HumanCount(parameters.count as u64)))?;
         let learners = &self.learners;
-        let leader = learners.leader.map_or_else(|| "nobody leads".into(), |leader| format!("{leader} leads"));
+        let leader = match learners.leader {
+            _ if self.sizes.halves() > 0 => "a half each".into(),
+            Some(leader) => format!("{leader} leads"),
+            None => "nobody leads".into(),
+        };
         line(formatter, "learners", &format!("{:?} in epoch {}, {leader}", learners.members, learners.epoch))?;
         let repairing = if run.repairing { ", one under way" } else { "" };
         line(formatter, "repairs", &format!("{}{repairing}", run.repairs))

@@ -5,37 +5,38 @@
 //! died leaves what it published last; its replacement begins with the state that it finds, at most a snapshot's interval
 //! behind, and the other half waits for it within the bound.
 
+use super::Run;
 use crate::algorithms::{Half, Halved, Learning};
-use crate::segment::Segment;
 use crate::segment::layout::HALVES;
 use crate::segment::parameters::ParameterBoard;
+use crate::segment::processes::{Phase, Role};
 
 /// Swaps by which one half may be ahead of what it has heard of the other.
 const LEAD_SWAPS: u64 = 2;
 
 /// The other half, as one of both sees it.
 pub(super) struct OtherHalf<'a> {
+    run: &'a Run<'a>,
     half: Half,
     own: ParameterBoard<'a>,
     other: ParameterBoard<'a>,
-    swap_interval_updates: u64,
     values: Vec<f32>,
     /// Version and updates of what was taken over last.
     heard: Option<(u64, u64)>,
 }
 
 impl<'a> OtherHalf<'a> {
-    /// As the learner with number `number` sees it, which learns its half alone from now on; `None` in a segment whose learners share
-    /// the algorithm otherwise.
-    pub(super) fn new(segment: &'a Segment, number: usize, learning: &mut dyn Learning, swap_interval_updates: u64) -> Option<Self> {
-        let half = Half::of(number);
-        let [critics, policy] = <[_; HALVES]>::try_from(segment.handing_over_boards().collect::<Vec<_>>()).ok()?;
+    /// As the learner of `run` sees it, whose `learning` is that of its half alone from now on; `None` in a run whose learners share the
+    /// algorithm otherwise.
+    pub(super) fn new(run: &'a Run<'a>, learning: &mut dyn Learning) -> Option<Self> {
+        let half = Half::of(run.number);
+        let [critics, policy] = <[_; HALVES]>::try_from(run.segment.handing_over_boards().collect::<Vec<_>>()).ok()?;
         let (own, other) = match half {
             Half::Critics => (critics, policy),
             Half::Policy => (policy, critics),
         };
         halved(learning).learn_only(half);
-        Some(Self { half, values: vec![0.0; own.len()], own, other, swap_interval_updates, heard: None })
+        Some(Self { run, half, values: vec![0.0; own.len()], own, other, heard: None })
     }
 
     /// Whether this half is learned here.
@@ -51,7 +52,7 @@ impl<'a> OtherHalf<'a> {
 
     /// Hand over what `learning` knows, if `updates` are those of a swap.
     pub(super) fn hand_over_at_swap(&mut self, learning: &mut dyn Learning, updates: u64) {
-        if updates.is_multiple_of(self.swap_interval_updates) {
+        if updates.is_multiple_of(self.run.config.learner.swap_interval_updates) {
             self.hand_over(learning, updates);
         }
     }
@@ -65,7 +66,13 @@ impl<'a> OtherHalf<'a> {
             halved(learning).take_over(&self.values, others_updates);
             self.heard = Some((version, others_updates));
         }
-        self.heard.is_some_and(|(_, others_updates)| updates < others_updates + LEAD_SWAPS * self.swap_interval_updates)
+        self.heard.is_some_and(|(_, others_updates)| updates < others_updates + LEAD_SWAPS * self.run.config.learner.swap_interval_updates)
+    }
+
+    /// Whether the other half does not go on because it waits for new rows.
+    pub(super) fn waits_for_rows(&self) -> bool {
+        let mut learners = self.run.segment.processes().iter().filter(|slot| slot.role().is_some_and(|(role, _)| role == Role::Learner));
+        learners.any(|slot| slot.index() != self.run.process.index() && slot.phase() == Some(Phase::LimiterWait))
     }
 }
 

@@ -37,6 +37,7 @@ use thiserror::Error;
 use crate::adaptation::Ranges;
 use crate::algorithms::{Algorithm, AlgorithmError};
 use crate::catalogue::Catalogue;
+use crate::config::schema::Split;
 use crate::config::{Config, ConfigError, ConfigErrors, Loaded};
 use crate::environments::{EnvironmentError, EnvironmentSpec};
 use crate::machine::Machine;
@@ -118,7 +119,7 @@ pub struct Prepared {
     pub software: Vec<(String, String)>,
     /// The algorithm, with room for all that the run may become.
     pub algorithm: Box<dyn Algorithm>,
-    /// The same as each learner has it, in the order of their numbers, where they have devices of their own.
+    /// The same as learners have it whose devices are others than the first one's: those from number 1 on, in their order.
     on_devices: Vec<Box<dyn Algorithm>>,
     /// The configuration that memory is planned for, where the run may become larger than it begins.
     planned: Config,
@@ -153,16 +154,19 @@ impl Prepared {
             device.clone_into(&mut config.learner.device);
             catalogue.algorithms().build(&config, &environment).map_err(|error| about_algorithm(&loaded, &error))
         };
-        let devices = planned.learner.devices();
-        let algorithm = build(devices[0])?;
-        let on_devices = if devices.len() > 1 { devices.into_iter().map(build).collect::<Result<_, _>>()? } else { Vec::new() };
+        let mut on_devices = planned.learner.devices().into_iter().map(build).collect::<Result<Vec<_>, _>>()?;
+        let algorithm = on_devices.remove(0);
+        if planned.learner.split != Split::None && algorithm.handed_over() == 0 {
+            let message = format!("the algorithm \"{}\" has no halves; set learner.split to \"none\"", algorithm.name());
+            return Err(refuse(loaded.error_at("learner.split", message)));
+        }
         let catalogue = catalogue.clone();
         Ok(Self { loaded, catalogue, environment, software, algorithm, on_devices, planned, ranges, machine, started })
     }
 
     /// The algorithm as the learner with this number has it.
     fn algorithm_of_learner(&self, number: usize) -> &dyn Algorithm {
-        &**self.on_devices.get(number).unwrap_or(&self.algorithm)
+        &**number.checked_sub(1).and_then(|other| self.on_devices.get(other)).unwrap_or(&self.algorithm)
     }
 
     /// Let this process run what `loaded` names: its children inherit what an environment in Python needs. May start the

@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::super::units::{percent, short};
 use super::period::{ENVIRONMENT, INFERENCE, INSERT, Period};
 use super::{Context, WAITING_FROM, share};
-use crate::config::schema::Split;
 use crate::config::{Config, Rows};
 use crate::machine::affinity::LEAST_TRANSITIONS_PER_LEARNER;
 
@@ -91,9 +90,6 @@ fn fewer_learners(config: &Config, period: &Period) -> Advice {
 
 /// The next number of learners that can share the batch and that the idle cores can carry.
 fn more_learners(config: &Config, idle_cores: f64) -> Option<usize> {
-    if config.learner.split != Split::None {
-        return None;
-    }
     let (now, batch) = (config.learner.count, config.learner.batch_size);
     let most = now + if idle_cores >= IDLE_FROM { rounded(idle_cores) } else { 0 };
     // An update is made from a part of the batch where each is learned from in parts.

@@ -129,7 +129,7 @@ fn samples_per_insert(config: &Config) -> Option<f64> {
 fn failures(period: &Period, context: &Context) -> Option<Verdict> {
     let presence = |worked_s: f64, count: usize| share(worked_s, period.wall_s * count.max(1) as f64);
     let actors = presence(period.actor.total_s(), context.config.actor.count);
-    let learners = presence(period.learner.total_s(), context.config.learner.count);
+    let learners = presence(period.learner.total_s(), context.config.learner.processes());
     if period.restarts == 0 || actors.min(learners) >= PRESENT_FROM {
         return None;
     }

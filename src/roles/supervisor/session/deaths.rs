@@ -78,11 +78,16 @@ impl Session {
         }
         let next = if wait.is_zero() { "restarting now".into() } else { format!("restarting in {} s", wait.as_secs()) };
         let count = format!("{} of {limit}", watched.restarts);
-        let (pid, saved) = (death.pid, loss(&repaired, planned.role, self.membership.leader()));
+        let (pid, saved) = (death.pid, loss(&repaired, planned.role, self.leader_of_all()));
         let event = format!("{who} (pid {pid}) {how} (after {work}); {saved}; {next} ({count})");
         let details = watched.untold(details);
         self.sinks.event(&with_details(event, &details));
         Ok(())
+    }
+
+    /// Who leads the learners, where not each of two learns a half for itself.
+    fn leader_of_all(&self) -> Option<usize> {
+        self.membership.leader().filter(|_| self.segment.layout().parameters().halves() == 0)
     }
 
     /// Repair after the owner of `slot`. A process of ours that stands in the way is killed and repaired as well; a guest is

@@ -24,7 +24,7 @@ pub(super) fn loss(repaired: &Repair, role: Role, leader: Option<usize>) -> Stri
     let saved = repaired.completed + repaired.inserted;
     match (role, leader) {
         (Role::Learner, Some(leader)) => format!("its replacement goes on from the state of learner {leader}, which leads"),
-        (Role::Learner, None) => "its replacement goes on from the last state that learners published".into(),
+        (Role::Learner, None) => "its replacement goes on from the last state that was published".into(),
         (Role::Evaluator, _) => "its evaluation is lost".into(),
         (Role::Visualizer, _) => "nothing of the run is lost".into(),
         _ if saved > 0 => format!("its {saved} staged transitions were saved"),
