@@ -31,7 +31,7 @@ fn run_with(rows: u32, env_steps: u64) -> Run {
     let control = run.segment.control();
     control.env_steps().store(env_steps, Ordering::Relaxed);
     control.updates().store(env_steps / 2, Ordering::Relaxed);
-    for (board, version) in [(run.segment.parameter_board(), 5), (run.segment.learner_board(), 3)] {
+    for (board, version) in [(run.segment.parameter_board(), 5), (run.segment.learner_boards().next().unwrap(), 3)] {
         for version in 1..=version {
             board.publish(&[&vec![version as f32 + env_steps as f32; board.len()]], [version, 7, 8, 9]);
         }
@@ -69,7 +69,10 @@ fn assert_restores(checkpoint: &RunCheckpoint, run: &Run) {
         taken.map(|()| (rows, replay.counts()))
     };
     assert_eq!(rows(&segment), rows(&run.segment));
-    for (board, epochs) in [(Segment::parameter_board as fn(&Segment) -> ParameterBoard<'_>, 0), (Segment::learner_board, 1)] {
+    fn learner_board(segment: &Segment) -> ParameterBoard<'_> {
+        segment.learner_boards().next().unwrap()
+    }
+    for (board, epochs) in [(Segment::parameter_board as fn(&Segment) -> ParameterBoard<'_>, 0), (learner_board, 1)] {
         let read = |segment| {
             let mut values = vec![0.0; board(segment).len()];
             let (version, notes) = board(segment).read(&mut values).expect("a publication");
@@ -78,8 +81,8 @@ fn assert_restores(checkpoint: &RunCheckpoint, run: &Run) {
         };
         assert_eq!(read(&segment), read(&run.segment));
     }
-    let mut values = vec![0.0; segment.learner_board().len()];
-    assert_eq!(segment.learner_board().read(&mut values).expect("a publication").1[0], 0);
+    let mut values = vec![0.0; learner_board(&segment).len()];
+    assert_eq!(learner_board(&segment).read(&mut values).expect("a publication").1[0], 0);
     let slots = [&segment, &run.segment].map(|segment| segment.processes().slot(0));
     assert_eq!(slots[0].counters().all(), slots[1].counters().all());
     assert_eq!((slots[0].restarts(), slots[0].generation()), (slots[1].restarts(), slots[1].generation()));

@@ -57,7 +57,8 @@ fn alone_and_halved(name: &str, change: impl Fn(&mut Config), interval: u64) -> 
         batch
     };
     let mut update = |learning: &mut dyn Learning, random: &mut Random| {
-        let mut share = learning.gradient(&prepared(learning), random, &mut gradient);
+        let batch = prepared(learning);
+        let mut share = learning.gradient(&batch, random, &mut gradient);
         assert!(learning.apply(&mut gradient, &mut share, 1e-3).is_finite());
     };
     let (mut alone, mut random) = (algorithm.learning(3).unwrap(), Random::seed_from_u64(1));
@@ -204,7 +205,10 @@ fn a_half_waits_for_the_other_within_two_swaps_however_long_that_stands_still() 
 
 #[test]
 fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both() {
-    let mut run = start_preset("pendulum_sac", &[SPLIT, &["run.stop_env_steps=3000", "checkpoint.interval_s=60"]].concat());
+    let mut run = start_preset(
+        "pendulum_sac",
+        &[SPLIT, &["run.stop_env_steps=3000", "checkpoint.interval_s=60", "checkpoint.replay=always"]].concat(),
+    );
     assert!(run.wait().success(), "{}", run.output());
     let last = run.metrics().pop().unwrap();
     for metric in ["loss", "q_mean", "gradient_norm", "policy_loss", "entropy_temperature"] {
@@ -214,14 +218,16 @@ fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both(
     // The batches of the policy's half are no samples that the rate limiter knows of.
     assert!(sampled <= (updates + 2) * 32 && updates > 1000, "{updates} updates, {sampled} samples");
     let before = last["entropy_temperature"].as_f64().unwrap();
-    run.resume(&["--set", "run.stop_env_steps=4000"]);
+    run.resume(&["--set", "run.stop_env_steps=9000"]);
     assert!(run.wait().success(), "{}", run.output());
     let metrics = run.metrics();
-    let first =
-        metrics.iter().find(|line| updates_of(line) > updates && line["entropy_temperature"].is_number()).expect("metrics of both halves");
+    let first = metrics
+        .iter()
+        .find(|line| updates_of(line) > updates && line["entropy_temperature"].is_number())
+        .unwrap_or_else(|| panic!("no metrics of both halves beyond {updates} updates in {:#?}\n{}", metrics.last(), run.log()));
     let after = first["entropy_temperature"].as_f64().unwrap();
     assert!((after / before - 1.0).abs() < 0.5, "the temperature went on from {before} with {after}");
-    run.resume(&["--set", "learner.split=none", "--set", "run.stop_env_steps=5000"]);
+    run.resume(&["--set", "learner.split=none", "--set", "run.stop_env_steps=12000"]);
     assert!(!run.wait().success());
     assert!(run.output().contains("learner.split"));
 }

@@ -158,8 +158,8 @@ fn a_killed_supervisor_loses_nothing_that_was_there() {
     let [updates, env_steps] =
         [segment.control().updates(), segment.control().env_steps()].map(|word| word.load(shoal::sync::Ordering::Relaxed));
     assert_eq!((checkpoint.manifest().updates, checkpoint.manifest().env_steps), (updates, env_steps));
-    let mut state = vec![0.0; restored.learner_board().len()];
-    let (_, [_, published, ..]) = restored.learner_board().read(&mut state).unwrap();
+    let mut state = vec![0.0; restored.learner_boards().next().unwrap().len()];
+    let (_, [_, published, ..]) = restored.learner_boards().next().unwrap().read(&mut state).unwrap();
     assert_eq!(published, updates, "learners have published what they had learned last");
     run.resume(&["--set", &format!("run.stop_env_steps={}", env_steps + 500)]);
     assert!(run.wait().success(), "{}", run.output());

@@ -99,7 +99,7 @@ impl<'r> Learners<'r> {
 
     /// Updates in the newest state on the learner board.
     fn updates_published(&self) -> u64 {
-        let board = self.run.segment.learner_board();
+        let board = self.run.segment.learner_boards().next().unwrap();
         let Some((_, [_, updates, ..])) = board.read(&mut vec![0.0; board.len()]) else { panic!("no state was published") };
         updates
     }

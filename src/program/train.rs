@@ -69,8 +69,8 @@ pub(super) fn check_is_built(loaded: &Loaded) -> Result<(), NetworkError> {
     if Host::of_this_process().is_none() {
         return Ok(());
     }
-    let devices = loaded.config.learner.devices().into_iter().filter_map(|device| device.parse().ok());
-    devices.map(|device| networks::check_is_built(loaded.config.network.engine, device)).collect()
+    let mut devices = loaded.config.learner.devices().into_iter().filter_map(|device| device.parse().ok());
+    devices.try_for_each(|device| networks::check_is_built(loaded.config.network.engine, device))
 }
 
 /// Train as `loaded` says, from the beginning or from where `resumption` goes on; or, if `only_check`, say how that would go.

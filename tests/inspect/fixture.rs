@@ -162,7 +162,7 @@ impl Known {
         for version in 1..=3 {
             segment.parameter_board().publish(&[&[0.5; 10]], [version; 4]);
         }
-        segment.learner_board().publish(&[&[0.5; 10], &[0.5; 10], &[0.5; 10], &[0.5; 10]], [0; 4]);
+        segment.learner_boards().next().unwrap().publish(&[&[0.5; 10], &[0.5; 10], &[0.5; 10], &[0.5; 10]], [0; 4]);
         Self { segment }
     }
 

@@ -79,7 +79,7 @@ impl Report {
         line(formatter, "parameters", &format!("{} values, {versions}", HumanCount(parameters.count as u64)))?;
         let learners = &self.learners;
         let leader = match learners.leader {
-            _ if self.sizes.halves() > 0 => "a half each".into(),
+            _ if self.header.sizes.halves() > 0 => "a half each".into(),
             Some(leader) => format!("{leader} leads"),
             None => "nobody leads".into(),
         };

@@ -60,6 +60,7 @@ impl Session {
             self.disturb();
         }
         self.segment.processes().slot(planned.slot).count_restart();
+        let leader = self.leader_of_all();
         let watched = &mut self.watched[index];
         let wait = watched.schedule_restart();
         let limit = self.prepared.loaded.config.machine.max_restarts;
@@ -78,7 +79,7 @@ impl Session {
         }
         let next = if wait.is_zero() { "restarting now".into() } else { format!("restarting in {} s", wait.as_secs()) };
         let count = format!("{} of {limit}", watched.restarts);
-        let (pid, saved) = (death.pid, loss(&repaired, planned.role, self.leader_of_all()));
+        let (pid, saved) = (death.pid, loss(&repaired, planned.role, leader));
         let event = format!("{who} (pid {pid}) {how} (after {work}); {saved}; {next} ({count})");
         let details = watched.untold(details);
         self.sinks.event(&with_details(event, &details));
