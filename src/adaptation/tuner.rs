@@ -171,7 +171,7 @@ impl Tuner {
     /// Begins the next round: of the trial that waits for it, or of the next one. Unless there is no time, or nothing left to try.
     fn search_on(&mut self, snapshot: &Snapshot) -> Option<Change> {
         // Before the search is asked, which goes on to its next stage where this window leaves nothing to try.
-        if !self.budget.allows(self.rules.round_s()) || snapshot.memory_used > MOST_MEMORY {
+        if self.is_late(snapshot) || !self.budget.allows(self.rules.round_s()) || snapshot.memory_used > MOST_MEMORY {
             return None;
         }
         let unfinished = if let Phase::Searching(unfinished) = &mut self.phase { unfinished.take() } else { None };
@@ -221,7 +221,8 @@ impl Tuner {
 
     /// Whatever ends a trial before it is judged, or begins a leg of it anew.
     fn interruption(&mut self, snapshot: &Snapshot) -> Option<Step> {
-        if snapshot.progress >= self.rules.freeze_after {
+        // What is being adopted has been judged. It stays, unless it turns out that it cannot be kept.
+        if self.is_late(snapshot) && !matches!(self.phase, Phase::Adopting(_)) {
             return Some(self.freeze(snapshot));
         }
         let now = snapshot.usable_cores;
@@ -239,10 +240,14 @@ impl Tuner {
         }
     }
 
-    /// The last change, if any: back home. What is being adopted has been judged, and stays.
+    /// Whether nothing is tried any more.
+    fn is_late(&self, snapshot: &Snapshot) -> bool {
+        snapshot.progress >= self.rules.freeze_after
+    }
+
+    /// The last change, if any: back home.
     fn freeze(&mut self, snapshot: &Snapshot) -> Step {
-        let is_judged = matches!(self.phase, Phase::Adopting(_));
-        let step = if is_judged { Step::default() } else { self.abandon(snapshot, Reason::Frozen) };
+        let step = self.abandon(snapshot, Reason::Frozen);
         self.phase = Phase::Frozen;
         step
     }

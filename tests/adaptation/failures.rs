@@ -63,6 +63,23 @@ fn a_setting_that_was_accepted_and_then_cannot_be_started_again_is_taken_back_to
 }
 
 #[test]
+fn so_is_one_that_was_accepted_just_before_the_part_of_the_run_in_which_settings_are_tried_is_over() {
+    for windows_before in 1..4 {
+        let mut run = searching(0);
+        assert!(run.until(1_000, |run| run.accepted().count() == 1));
+        let (home, adopted) = (run.probes[0].from, run.probes[0].to);
+        run.progress_per_window = 1.0;
+        run.windows(windows_before);
+        assert_eq!(run.in_force, adopted);
+        run.window_with(not_started());
+        assert_eq!((run.in_force, run.tuner.home()), (home, home), "home is not restored");
+        let changes = run.changes.len();
+        run.windows(100);
+        assert_eq!(run.changes.len(), changes, "something is tried late in the run");
+    }
+}
+
+#[test]
 fn a_setting_that_was_accepted_and_then_crashes_again_and_again_is_taken_back_too() {
     let mut run = searching(0);
     assert!(run.until(1_000, |run| run.accepted().count() == 1));
