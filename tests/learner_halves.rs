@@ -236,6 +236,7 @@ fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both(
 fn a_split_run_whose_supervisor_was_killed_goes_on_with_both_halves() {
     let mut run = start_preset("pendulum_td3", &[SPLIT, &["run.stop_env_steps=1000000000", "checkpoint.interval_s=0.2"]].concat());
     let line = run.wait_for("updates", |line| updates_of(line) >= 500);
+    run.wait_for_log("checkpoint 000001");
     run.kill();
     run.resume(&["--set", "checkpoint.interval_s=none"]);
     run.wait_for_log("goes on from checkpoint");

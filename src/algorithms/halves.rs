@@ -20,6 +20,14 @@ impl Half {
     pub fn of(learner: usize) -> Self {
         if learner == Self::Critics as usize { Self::Critics } else { Self::Policy }
     }
+
+    /// Its name, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Critics => "critics",
+            Self::Policy => "policy",
+        }
+    }
 }
 
 /// Learning that can be halved.

@@ -68,6 +68,28 @@ pub enum Region {
     Halves = 13,
 }
 
+impl Region {
+    /// Its name, in words that `_` joins.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Control => "control",
+            Self::Processes => "processes",
+            Self::Description => "description",
+            Self::Tree => "tree",
+            Self::Store => "store",
+            Self::Staging => "staging",
+            Self::Parameters => "parameters",
+            Self::LearnerState => "learner_state",
+            Self::Gradients => "gradients",
+            Self::Metrics => "metrics",
+            Self::Statistics => "statistics",
+            Self::Frames => "frames",
+            Self::Pictures => "pictures",
+            Self::Halves => "halves",
+        }
+    }
+}
+
 /// All regions, in the order in which they lie.
 pub const REGIONS: [Region; 14] = [
     Region::Control,

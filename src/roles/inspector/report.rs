@@ -245,7 +245,7 @@ fn header(segment: &Segment, state: Liveliness) -> Header {
     let identity = segment.identity();
     let layout = segment.layout();
     let regions = layout.sections().iter().map(|section| RegionReport {
-        name: region_name(section.region),
+        name: section.region.name(),
         offset_bytes: section.offset_bytes,
         length_bytes: section.length_bytes,
     });
@@ -292,24 +292,5 @@ fn run(segment: &Segment, rates: Rates) -> RunReport {
         policy_lag_max: lag_max.unwrap_or(0),
         repairs: control.repairs().load(Ordering::Relaxed),
         repairing: control.gate().load(Ordering::Relaxed) != 0,
-    }
-}
-
-fn region_name(region: Region) -> &'static str {
-    match region {
-        Region::Control => "control",
-        Region::Processes => "processes",
-        Region::Description => "description",
-        Region::Tree => "tree",
-        Region::Store => "store",
-        Region::Staging => "staging",
-        Region::Parameters => "parameters",
-        Region::LearnerState => "learner_state",
-        Region::Gradients => "gradients",
-        Region::Metrics => "metrics",
-        Region::Statistics => "statistics",
-        Region::Frames => "frames",
-        Region::Pictures => "pictures",
-        Region::Halves => "halves",
     }
 }

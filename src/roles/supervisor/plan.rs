@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::neighbours::Neighbour;
 use super::remarks::{counted, remarks};
 use crate::adaptation::Ranges;
-use crate::algorithms::Algorithm;
+use crate::algorithms::{Algorithm, Half};
 use crate::config::schema::Split;
 use crate::config::{Config, Key, Rows};
 use crate::environments::{ObservationSpace, Picture};
@@ -323,7 +323,9 @@ impl fmt::Display for Plan {
                 [core] => format!("core {core}"),
                 cores => format!("cores {cores:?}"),
             };
-            processes.push(format!("{} {} ({cores})", process.role.name(), process.number));
+            let is_half = process.role == Role::Learner && self.layout.parameters().halves() > 0;
+            let half = if is_half { format!("{}, ", Half::of(process.number).name()) } else { String::new() };
+            processes.push(format!("{} ({half}{cores})", process.name()));
         }
         line("processes", format!("{} on {} cores: {}", processes.len(), self.cores, processes.join(", ")))?;
         line("cores", self.placed.clone())?;
@@ -343,8 +345,8 @@ impl fmt::Display for Plan {
     }
 }
 
-fn region_name(region: crate::segment::Region) -> String {
-    format!("{region:?}").to_lowercase()
+fn region_name(region: Region) -> String {
+    region.name().replace('_', " ")
 }
 
 #[cfg(test)]
@@ -365,6 +367,16 @@ mod tests {
         let environment = EnvironmentSpec { observation, ..environments::registry::spec("CartPole-v1").unwrap() };
         let algorithm = registry::build(config, &environment).unwrap();
         Plan::new(config, &*algorithm, &[0, 1], &[]).unwrap()
+    }
+
+    #[test]
+    fn halves_of_an_algorithm_are_two_learners_each_with_a_state_and_a_core() {
+        let mut config = Config::for_environment("Pendulum-v1");
+        (config.algorithm.name, config.learner.split) = ("sac".into(), Split::ActorCritic);
+        let algorithm = registry::build(&config, &environments::registry::spec("Pendulum-v1").unwrap()).unwrap();
+        let plan = Plan::new(&config, &*algorithm, &[0, 1, 2, 3], &[]).unwrap();
+        assert!(plan.to_string().contains("learner 0 (critics, core 0), learner 1 (policy, core 1)"), "{plan}");
+        assert_eq!(plan.layout.parameters().learner_states(), 2);
     }
 
     #[test]
