@@ -109,7 +109,7 @@ pub enum NetworkError {
     },
     /// No usable GPU at all.
     #[error(
-        "device `{device}` needs CUDA, but libtorch reports none: either this libtorch is the CPU build (no libtorch_cuda.so in its lib folder; point LIBTORCH to a CUDA build and rebuild) or the NVIDIA driver does not answer (try `nvidia-smi`); `cpu` always works"
+        "device `{device}` needs CUDA, but libtorch reports none: either this libtorch is the CPU build (no libtorch_cuda.so in its lib folder; fetch one with `cargo xtask setup --cuda`, or point LIBTORCH to one, and build anew) or the NVIDIA driver does not answer (try `nvidia-smi`); `cpu` always works"
     )]
     NoCuda {
         /// What was asked for.

@@ -41,6 +41,9 @@ pub(crate) enum Task {
         /// Remove what the set-up has fetched, and stop
         #[arg(long)]
         clean: bool,
+        /// Fetch a libtorch that computes on GPUs, too: 2.5 GB instead of 0.5
+        #[arg(long, conflicts_with = "clean")]
+        cuda: bool,
     },
     /// Kill and stop processes of a run at random, and see whether it goes on
     Chaos {

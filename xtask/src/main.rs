@@ -27,6 +27,7 @@ use anyhow::Result;
 use clap::Parser;
 
 use arguments::{Arguments, Task};
+use libtorch::Devices;
 use report::say;
 
 fn main() -> ExitCode {
@@ -39,8 +40,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn set_up() -> Result<()> {
-    say(format!("libtorch is ready: {}.", libtorch::provide()?));
+fn set_up(devices: Devices) -> Result<()> {
+    say(format!("libtorch is ready: {}.", libtorch::provide(devices)?));
     let environments = python::provide()?;
     if environments.are_in_python() {
         say(environments.to_string());
@@ -52,8 +53,8 @@ fn run(task: Task) -> Result<()> {
     match task {
         Task::Train { config, arguments } => train::train(config, arguments),
         Task::Test { fast, only } => test::test(fast, only.as_deref()),
-        Task::Setup { clean: true } => libtorch::remove().and_then(|()| python::remove()),
-        Task::Setup { clean: false } => set_up(),
+        Task::Setup { clean: true, .. } => libtorch::remove().and_then(|()| python::remove()),
+        Task::Setup { clean: false, cuda } => set_up(if cuda { Devices::CpuAndCuda } else { Devices::Cpu }),
         Task::Chaos { kills, seed } => chaos::chaos(kills, seed),
         Task::Fuzz { targets, runs } => fuzz::fuzz(&targets, runs),
         Task::Emulate => protocol::emulated(),

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::libtorch::{self, Libtorch};
+use crate::libtorch::{self, Devices, Libtorch};
 use crate::python::{self, Environments};
 use crate::stages::{self, Stage};
 use crate::{package, prerequisites, workspace};
@@ -83,7 +83,7 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         .collect();
     let set_up = if chosen.iter().any(|definition| definition.needs != Needs::Nothing) {
         prerequisites::require([prerequisites::cpp_compiler()])?;
-        Some((libtorch::provide()?, python::provide()?))
+        Some((libtorch::provide(Devices::Cpu)?, python::provide()?))
     } else {
         None
     };

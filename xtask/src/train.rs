@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::libtorch::{self, Libtorch};
+use crate::libtorch::{self, Devices, Libtorch};
 use crate::report::say;
 use crate::{prerequisites, python, workspace};
 
@@ -20,7 +20,7 @@ pub(crate) fn train(config: Option<PathBuf>, arguments: Vec<OsString>) -> Result
     let config = config.unwrap_or_else(default_config);
     check_config(&config)?;
     prerequisites::require([prerequisites::cpp_compiler()])?;
-    let libtorch = libtorch::provide()?;
+    let libtorch = libtorch::provide(Devices::Cpu)?;
     let environments = python::provide()?;
     let supervisor = build_supervisor(&libtorch, &environments)?;
     let mut command = Command::new(&supervisor);

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 
+use crate::libtorch::{self, Devices};
 use crate::processor::Processor;
 use crate::python::{self, Environments};
 use crate::report::say;
-use crate::{libtorch, package, prerequisites, workspace};
+use crate::{package, prerequisites, workspace};
 
 /// Where the file goes, in the workspace's target folder.
 const FOLDER: &str = "wheels";
@@ -55,7 +56,7 @@ fn build(processor: Processor, programs: &Path) -> Result<PathBuf> {
 /// Builds the native part with the libtorch engine. It is linked with the C library and the C++ library of this machine, since that is
 /// what libtorch is linked with.
 fn add_libtorch(programs: &Path, folder: &Path) -> Result<()> {
-    let libtorch = libtorch::provide()?;
+    let libtorch = libtorch::provide(Devices::Cpu)?;
     let mut command = package::command(programs, "cargo");
     libtorch.hand_to(&mut command);
     command.args(["rustc", "--release", "--features", "pyo3/extension-module,torch", "--", "-C", "strip=symbols"]);

@@ -23,7 +23,8 @@ pub(super) fn assemble(wheels: &[Wheel], partial: &Path) -> Result<()> {
         fs::remove_file(&path).with_context(|| format!("{} cannot be removed", path.display()))?;
     }
     let library = |name: &str| draft.join("lib").join(name);
-    // Torch-sys links -ltorch, but the libtorch.so of the wheel asks for CUDA; all that is needed is in libtorch_cpu.so.
+    // Torch-sys links -ltorch, but the libtorch.so of the wheel asks for CUDA; all that is needed is in libtorch_cpu.so. Where CUDA is there,
+    // programs are linked to its library by itself (`build.rs`).
     symlink("libtorch_cpu.so", library("libtorch.so")).context("libtorch.so cannot be linked")?;
     symlink("libgomp.so.1", library("libgomp.so")).context("libgomp.so cannot be linked")?;
     fs::write(draft.join("build-version"), format!("{VERSION}\n")).context("build-version cannot be written")?;
@@ -73,7 +74,7 @@ mod tests {
 
     use zip::write::SimpleFileOptions;
 
-    use super::super::wheels;
+    use super::super::{Devices, wheels};
     use super::*;
 
     /// Writes wheels that hold the named members, each with its own name as content.
@@ -89,7 +90,7 @@ mod tests {
             "nvidia/cu13/lib/libcudart.so.13",
             "nvidia/cu13/lib/libcupti.so.13",
         ];
-        for wheel in wheels::for_machine("linux", "x86_64", true).unwrap() {
+        for wheel in wheels::for_machine(Devices::Cpu, "linux", "x86_64", true).unwrap() {
             let file = File::create(partial.join(format!("downloads/{}py3-none-any.whl", wheel.file_prefix()))).unwrap();
             let mut archive = zip::ZipWriter::new(file);
             for member in members.into_iter().filter(|member| *member != left_out) {
@@ -106,7 +107,7 @@ mod tests {
         let (partial, destination) = (root.path().join("partial"), root.path().join(".libtorch"));
         write_wheels(&partial, "");
         fs::create_dir_all(destination.join("old")).unwrap();
-        assemble(wheels::for_machine("linux", "x86_64", true).unwrap(), &partial).unwrap();
+        assemble(wheels::for_machine(Devices::Cpu, "linux", "x86_64", true).unwrap(), &partial).unwrap();
         assert!(folder::check_fetched(&destination).is_err(), "nothing is visible before it is published");
         publish(&partial, &destination).unwrap();
         folder::check_fetched(&destination).unwrap();
@@ -119,7 +120,7 @@ mod tests {
     fn a_wheel_without_a_library_is_refused() {
         let root = tempfile::tempdir().unwrap();
         write_wheels(root.path(), "nvidia/cu13/lib/libcupti.so.13");
-        let error = assemble(wheels::for_machine("linux", "x86_64", true).unwrap(), root.path()).unwrap_err();
+        let error = assemble(wheels::for_machine(Devices::Cpu, "linux", "x86_64", true).unwrap(), root.path()).unwrap_err();
         assert!(format!("{error:#}").contains("the wheel lacks lib/libcupti.so.13"), "{error:#}");
     }
 }

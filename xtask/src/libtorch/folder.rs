@@ -40,6 +40,11 @@ pub(super) fn complete(folder: &Path) -> Result<Option<String>> {
     Ok(Some(format!("Added {} to the libtorch that was there.", settings.display())))
 }
 
+/// Whether it can compute on GPUs.
+pub(super) fn has_cuda(folder: &Path) -> bool {
+    folder.join("lib/libtorch_cuda.so").is_file()
+}
+
 /// Compares the version in the folder with the only one that the bindings accept.
 pub(super) fn check_version(folder: &Path) -> Result<()> {
     let version = version(folder).with_context(|| {

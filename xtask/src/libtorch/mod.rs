@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::lock::SetupLock;
 use crate::report::{duration, say};
@@ -27,6 +27,20 @@ pub(crate) const VERSION: &str = "2.13.0";
 const FOLDER: &str = ".libtorch";
 /// The path of `.cargo/config.toml` as long as there is no `.libtorch`.
 const PLACEHOLDER: &str = "xtask/libtorch-missing";
+
+/// Where a libtorch has to be able to compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Devices {
+    Cpu,
+    CpuAndCuda,
+}
+
+impl Devices {
+    /// Whether the libtorch in `folder` can.
+    fn are_served_by(self, folder: &Path) -> bool {
+        self == Self::Cpu || folder::has_cuda(folder)
+    }
+}
 
 /// A libtorch that was checked.
 #[derive(Debug)]
@@ -73,35 +87,57 @@ pub(crate) fn find() -> Result<Option<Libtorch>> {
     })
 }
 
-/// Finds libtorch, and fetches it first if need be.
-pub(crate) fn provide() -> Result<Libtorch> {
-    if let Some(found) = find()? {
+/// Finds a libtorch for `devices`, and fetches it first if need be.
+///
+/// # Errors
+///
+/// Also when the user chose one that lacks a device.
+pub(crate) fn provide(devices: Devices) -> Result<Libtorch> {
+    if let Some(found) = find_for(devices)? {
         return Ok(found);
     }
     let root = workspace::root();
     let lock = SetupLock::acquire(&root, FOLDER)?;
     // Another set-up may have finished while this one waited for the lock.
-    if let Some(found) = find()? {
+    if let Some(found) = find_for(devices)? {
         return Ok(found);
     }
-    fetch(&root, &lock)?;
+    fetch(devices, &root, &lock)?;
     Ok(Libtorch::Fetched)
 }
 
-fn fetch(root: &Path, lock: &SetupLock) -> Result<()> {
+fn find_for(devices: Devices) -> Result<Option<Libtorch>> {
+    let found = find()?;
+    match &found {
+        Some(Libtorch::Fetched) if !devices.are_served_by(&workspace::root().join(FOLDER)) => Ok(None),
+        Some(Libtorch::Chosen(path)) if !devices.are_served_by(path) => bail!(
+            "LIBTORCH is set to \"{}\", which has no libtorch_cuda.so; run `unset LIBTORCH` and let the set-up fetch one that has",
+            path.display()
+        ),
+        _ => Ok(found),
+    }
+}
+
+fn fetch(devices: Devices, root: &Path, lock: &SetupLock) -> Result<()> {
     let start = std::time::Instant::now();
     let destination = root.join(FOLDER);
-    if let Some(version_alone) = folder::complete(&destination)? {
+    let serves = devices.are_served_by(&destination);
+    if serves && let Some(version_alone) = folder::complete(&destination)? {
         say(version_alone);
         return Ok(());
     }
     if let Ok(metadata) = destination.symlink_metadata() {
         let kind = if metadata.is_symlink() { "link" } else { "folder" };
-        say(format!("The {kind} {} is not usable and will be replaced: {:#}", destination.display(), why_unusable(&destination)));
+        let why = if serves { format!("{:#}", why_unusable(&destination)) } else { "it computes on the CPU alone".to_owned() };
+        say(format!("The {kind} {} is not usable and will be replaced: {why}", destination.display()));
     }
     prerequisites::require(prerequisites::for_download())?;
-    let wheels = wheels::for_this_machine()?;
-    say(format!("Fetching libtorch {VERSION} for the CPU: about 0.5 GB to download, 0.5 GB on disk in {}.", destination.display()));
+    let wheels = wheels::for_this_machine(devices)?;
+    let (what, download, disk) = match devices {
+        Devices::Cpu => ("the CPU", "0.5 GB", "0.5 GB"),
+        Devices::CpuAndCuda => ("CPU and CUDA", "2.5 GB", "4 GB, and 2.5 GB more meanwhile,"),
+    };
+    say(format!("Fetching libtorch {VERSION} for {what}: about {download} to download, {disk} on disk in {}.", destination.display()));
     let partial = lock.partial_folder()?;
     download::download(wheels, partial.path())?;
     assemble::assemble(wheels, partial.path())?;
