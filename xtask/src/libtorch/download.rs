@@ -17,7 +17,8 @@ const PYTHONS: [&str; 3] = ["python3", "python", "/usr/bin/python3"];
 
 /// The platform tags that the wheels carry, without the architecture. Pip takes a tag literally: a newer one does not
 /// imply the older ones.
-const PLATFORMS: [&str; 4] = ["manylinux_2_28", "manylinux_2_25", "manylinux_2_17", "manylinux2014"];
+const PLATFORMS: [&str; 7] =
+    ["manylinux_2_28", "manylinux_2_27", "manylinux_2_25", "manylinux_2_18", "manylinux_2_17", "manylinux2014", "manylinux2010"];
 
 /// The first Python that has pip.
 pub(crate) fn python_with_pip() -> Option<&'static str> {
