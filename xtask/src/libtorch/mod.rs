@@ -135,7 +135,7 @@ fn fetch(devices: Devices, root: &Path, lock: &SetupLock) -> Result<()> {
     let wheels = wheels::for_this_machine(devices)?;
     let (what, download, disk) = match devices {
         Devices::Cpu => ("the CPU", "0.5 GB", "0.5 GB"),
-        Devices::CpuAndCuda => ("CPU and CUDA", "2.5 GB", "4 GB, and 2.5 GB more meanwhile,"),
+        Devices::CpuAndCuda => ("CPU and CUDA", "2.5 GB", "3.4 GB (6 while it is unpacked)"),
     };
     say(format!("Fetching libtorch {VERSION} for {what}: about {download} to download, {disk} on disk in {}.", destination.display()));
     let partial = lock.partial_folder()?;
