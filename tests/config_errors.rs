@@ -30,7 +30,7 @@ fn unknown_names_are_met_with_the_nearest_known_ones() {
 tests/data/config/unknown_names.toml:1:1: batch_size: unknown key; `batch_size` belongs to [learner]
 tests/data/config/unknown_names.toml:2:1: lerner: unknown key; did you mean [learner]?
 tests/data/config/unknown_names.toml:8:1: learner.batch_sise: unknown key; did you mean `batch_size`?
-tests/data/config/unknown_names.toml:9:1: learner.momentum: unknown key; the keys of [learner] are `count`, `batch_size`, `learning_rate`, `learning_rate_end`, `adam_beta1`, `adam_beta2`, `adam_epsilon`, `max_gradient_norm`, `publish_interval_updates`, `prefetch`, `device`
+tests/data/config/unknown_names.toml:9:1: learner.momentum: unknown key; the keys of [learner] are `count`, `batch_size`, `learning_rate`, `learning_rate_end`, `adam_beta1`, `adam_beta2`, `adam_epsilon`, `max_gradient_norm`, `publish_interval_updates`, `prefetch`, `split`, `swap_interval_updates`, `device`
 tests/data/config/unknown_names.toml:12:1: actor.batch_size: unknown key; `batch_size` belongs to [learner]
 tests/data/config/unknown_names.toml:13:1: actor.n_steps: unknown key; did you mean `n_step` of [algorithm]?
 tests/data/config/unknown_names.toml:15:2: evaluation: unknown table; did you mean [evaluator]?
@@ -50,7 +50,7 @@ tests/data/config/wrong_types.toml:4:6: environment.id = 1: expected the name of
 tests/data/config/wrong_types.toml:7:14: learner.batch_size = "64": expected an integer from 1 to 65536 (transitions), or "auto", found a string; write 64 without quotes
 tests/data/config/wrong_types.toml:8:9: learner.count = "abc": expected an integer from 1 to 32 (processes), found a string
 tests/data/config/wrong_types.toml:9:17: learner.learning_rate = true: expected a number above 0 and at most 1, found a boolean
-tests/data/config/wrong_types.toml:10:10: learner.device = ["cpu"]: expected "cpu" or "cuda:N" with the number of a GPU, found a list
+tests/data/config/wrong_types.toml:10:10: learner.device = ["cpu"]: expected "cpu" or "cuda:N" with the number of a GPU, or several, as "cuda:0,cuda:1", found a list
 tests/data/config/wrong_types.toml:13:10: network.hidden = 256: expected a list of 1 to 64 integers from 1 to 65536 (units), found an integer; write [256]
 tests/data/config/wrong_types.toml:14:11: network.dueling = "yes": expected true or false, found a string
 tests/data/config/wrong_types.toml:15:10: network.engine = { name = "cpu" }: expected "auto" or "cpu" or "torch", found a table
@@ -79,7 +79,7 @@ tests/data/config/out_of_range.toml:16:10: network.hidden = []: must be a list o
 tests/data/config/out_of_range.toml:19:9: learner.count = 0: must be an integer from 1 to 32 (processes); the default is 1
 tests/data/config/out_of_range.toml:20:14: learner.batch_size = 1_000_000: must be an integer from 1 to 65536 (transitions), or "auto"; the default is 64
 tests/data/config/out_of_range.toml:21:14: learner.adam_beta1 = 1.0: must be a number of at least 0 and below 1; the default is 0.9
-tests/data/config/out_of_range.toml:22:10: learner.device = "gpu": must be "cpu" or "cuda:N" with the number of a GPU; the default is "cpu"
+tests/data/config/out_of_range.toml:22:10: learner.device = "gpu": must be "cpu" or "cuda:N" with the number of a GPU, or several, as "cuda:0,cuda:1"; the default is "cpu"
 tests/data/config/out_of_range.toml:25:12: replay.capacity = 33_554_432: must be an integer from 64 to 16777216 (transitions); the default is 100000
 tests/data/config/out_of_range.toml:26:10: replay.fanout = 12: must be an integer among 4, 8, 16, 32 and 64 (children); the default is 16
 tests/data/config/out_of_range.toml:27:22: replay.samples_per_insert = 0: must be a number above 0 (samples per insert), or "none"; the default is 32.0

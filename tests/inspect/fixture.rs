@@ -12,6 +12,7 @@ use shoal::rendezvous::{Announcement, Registry, RunRecord};
 use shoal::replay::{Element, Field, Priority, Replay, Schema, StagingArea};
 use shoal::segment::control::RunState;
 use shoal::segment::counters::Counter;
+use shoal::segment::layout::REGIONS;
 use shoal::segment::membership::View;
 use shoal::segment::processes::{Phase, Role};
 use shoal::segment::scores::{EvaluationScore, Scores, TrainingScore};
@@ -299,8 +300,11 @@ pub fn put_word(bytes: &mut [u8], index: usize, value: u64) {
     bytes[8 * index..][..8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Make the header's checksum right again: words 1 to 70, sum in word 71.
+/// The word of the header that holds the checksum of those before it, the first one apart: behind three words for each region.
+pub const CHECKSUM_WORD: usize = 32 + 3 * REGIONS.len();
+
+/// Make the header's checksum right again.
 pub fn seal(bytes: &mut [u8]) {
-    let sum = crc32fast::hash(&bytes[8..8 * 71]);
-    put_word(bytes, 71, u64::from(sum));
+    let sum = crc32fast::hash(&bytes[8..8 * CHECKSUM_WORD]);
+    put_word(bytes, CHECKSUM_WORD, u64::from(sum));
 }

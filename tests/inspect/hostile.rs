@@ -4,7 +4,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use ratatui::{Terminal, backend::TestBackend};
 use std::time::Duration;
 
-use super::fixture::{CAPACITY, Known, Object, World, put_word, seal};
+use super::fixture::{CAPACITY, CHECKSUM_WORD, Known, Object, World, put_word, seal};
 use shoal::roles::inspector::{History, Inspection, Look, RunList, draw};
 use shoal::segment::description::FieldDescription;
 use shoal::segment::layout::REGIONS;
@@ -73,7 +73,7 @@ fn headers_with_any_sizes_and_a_right_checksum_do_not_panic() {
         for _ in 0..random.random_range(1..4) {
             // Sizes of the layout and the list of regions.
             let value = if random.random() { values[random.random_range(0..values.len())] } else { random.random() };
-            put_word(&mut bytes, random.random_range(16..71), value);
+            put_word(&mut bytes, random.random_range(16..CHECKSUM_WORD), value);
         }
         seal(&mut bytes);
         exercise(&world, &known, &bytes);
