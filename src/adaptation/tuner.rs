@@ -10,7 +10,7 @@
 //!          |   ^           settled, or could not be kept
 //!  nothing |   | drift, or
 //!     left v   | other cores
-//!          Locked                   from any of them, late in the run: Frozen
+//!          Locked                   from all but Adopting, late in the run: Frozen
 //! ```
 //!
 //! *Home* is the best setting known so far. Everywhere but in Trying it is the one that is wanted.

@@ -1,6 +1,5 @@
-//! An actor-critic algorithm in two halves, each learned by a process of its own (Spreeze, arXiv 2312.06126, section on model
-//! parallelism): one improves the critics with a policy that it only reads, the other improves the policy with critics that it
-//! only reads.
+//! An actor-critic algorithm in two halves, each learned by a process of its own, as in Spreeze (arXiv 2312.06126): one improves
+//! the critics with a policy that it only reads, the other improves the policy with critics that it only reads.
 //!
 //! Both build all networks and compute with those of the other half; what a half does not learn, it takes over from time to
 //! time. With parts taken over after every update, both halves together make the update of one learner, bit for bit

@@ -91,8 +91,8 @@ impl ReplayView<'_> {
         self.control.signal_progress();
     }
 
-    /// Fill `rows`, which are not counted as sampled here; returns the largest importance weight. After every round `met` is told how many rows are still missing, and
-    /// which transitions can never be drawn again: those that it does not take stay in `drawing`.
+    /// Fill `rows`, which are not counted as sampled here; returns the largest importance weight. After every round `met` is told how many
+    /// rows are still missing, and which transitions can never be drawn again: those that it does not take stay in `drawing`.
     ///
     /// # Panics
     /// When the parts of `rows` have not all room for the same number of rows of the schema.
