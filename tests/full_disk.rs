@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use namespaces::{in_a_mount_namespace, mount};
 use nix::sys::signal::Signal;
 use run_support::{SMALL, Supervised, WATCHDOG, segments_of};
-use shoal::checkpoint::Policy;
+use shoal::checkpoint::PolicyWeights;
 use shoal::segment::Segment;
 use shoal::segment::scores::EvaluationScore;
 use shoal::sync::Ordering;
@@ -111,7 +111,7 @@ fn training_outlives_a_full_disk_and_writes_again_when_there_is_room() {
 
         run.make_room();
         run.wait_until("the best weights", |run| run.best().exists());
-        Policy::load(&run.best()).unwrap();
+        PolicyWeights::load(&run.best()).unwrap();
         let lines = run.run.metrics().len();
         run.wait_until("more metrics", |run| run.run.metrics().len() > lines);
         assert_eq!(names(&run.run.run_folder().join("weights")), ["best.safetensors"], "nothing half written stays behind");
@@ -125,7 +125,7 @@ fn training_outlives_a_full_disk_and_writes_again_when_there_is_room() {
             assert!(printed.contains(lost), "`{lost}` is missing in:\n{printed}");
         }
         assert!(!printed.contains("best weights (version"), "they were written in the end:\n{printed}");
-        Policy::load(&folder.join("weights/last.safetensors")).unwrap();
+        PolicyWeights::load(&folder.join("weights/last.safetensors")).unwrap();
         for name in ["metrics.jsonl", "evaluations.jsonl"] {
             let text = std::fs::read_to_string(folder.join(name)).unwrap();
             assert!(text.ends_with('\n') && text.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{text}");
@@ -142,7 +142,7 @@ fn the_end_of_a_run_waits_for_room_for_its_last_weights() {
         run.wait_until_printed("waits up to");
         run.make_room();
         assert_eq!(run.run.wait().code(), Some(128 + Signal::SIGINT as i32), "{}", run.printed());
-        Policy::load(&run.run.run_folder().join("weights/last.safetensors")).unwrap();
+        PolicyWeights::load(&run.run.run_folder().join("weights/last.safetensors")).unwrap();
     });
 }
 

@@ -12,7 +12,7 @@ mod registry;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
-use shoal::rendezvous::{Announcement, Registry, RendezvousError, RunRecord};
+use shoal::rendezvous::{Announcement, RegisteredRun, Registry, RendezvousError};
 use shoal::segment::{Segment, system};
 use support::{Run, Sizes};
 use tempfile::TempDir;
@@ -33,9 +33,9 @@ impl Place {
     }
 
     /// What the supervisor of `segment` says of it.
-    fn record_of(&self, segment: &Segment) -> RunRecord {
+    fn record_of(&self, segment: &Segment) -> RegisteredRun {
         let description = segment.description().unwrap();
-        RunRecord {
+        RegisteredRun {
             identity: segment.identity().clone(),
             segment: segment.name().into(),
             socket: self.registry.socket_path(segment.identity().supervisor_pid),
@@ -46,12 +46,12 @@ impl Place {
         }
     }
 
-    fn record(&self) -> RunRecord {
+    fn record(&self) -> RegisteredRun {
         self.record_of(&self.run.segment)
     }
 
     /// Show a run to everybody; whether somebody listens is the test's concern.
-    fn announce(&self, record: &RunRecord) -> Result<Announcement, RendezvousError> {
+    fn announce(&self, record: &RegisteredRun) -> Result<Announcement, RendezvousError> {
         let announcement = self.registry.reserve(record)?;
         announcement.publish(record)?;
         Ok(announcement)

@@ -5,7 +5,7 @@ mod run_support;
 use nix::sys::signal::Signal;
 use run_support::start;
 use serde_json::Value;
-use shoal::checkpoint::Policy;
+use shoal::checkpoint::PolicyWeights;
 
 #[test]
 fn the_step_limit_ends_a_run_with_all_its_results() {
@@ -22,7 +22,7 @@ fn the_step_limit_ends_a_run_with_all_its_results() {
     for name in ["config.toml", "metrics.jsonl", "evaluations.jsonl", "run.json", "weights/last.safetensors", "weights/best.safetensors"] {
         assert!(folder.join(name).is_file(), "{name} is missing");
     }
-    let policy = Policy::load(&folder.join("weights/last.safetensors")).unwrap();
+    let policy = PolicyWeights::load(&folder.join("weights/last.safetensors")).unwrap();
     assert_eq!((policy.metadata.environment.as_str(), policy.metadata.algorithm.as_str()), ("CartPole-v1", "dqn"));
     assert_eq!(policy.metadata.updates, last["updates"].as_u64().unwrap());
     assert!(output.contains("step limit"), "{output}");

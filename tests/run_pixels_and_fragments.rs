@@ -8,7 +8,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use run_support::{Supervised, kill, start_preset};
 use serde_json::Value;
-use shoal::checkpoint::Policy;
+use shoal::checkpoint::PolicyWeights;
 
 /// Everything in one process: the same seed gives the same run, however busy the machine is.
 const SYNCHRONOUS: &[&str] = &["actor.count=0", "evaluator.synchronous_interval_steps=2500"];
@@ -70,7 +70,7 @@ fn an_auto_encoder_learns_to_draw_what_a_policy_sees_and_acts_without_its_decode
     let losses: Vec<f64> = run.metrics().iter().filter_map(|line| line["reconstruction_loss"].as_f64()).collect();
     let (first, last) = (losses[0], *losses.last().unwrap());
     assert!(last < 0.8 * first, "{losses:?}");
-    let policy = Policy::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
+    let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
     let heads: Vec<String> = policy.spec.tensors().into_iter().map(|tensor| tensor.name).collect();
     assert!(heads.iter().any(|name| name == "latent.weight"), "{heads:?}");
     assert_eq!(policy.parameters.len(), policy.spec.parameter_count(), "there is more than what acts");
@@ -88,7 +88,7 @@ fn synchronous_runs_from_fragments_are_reproduced_bit_for_bit() {
         let all: Vec<&str> = SYNCHRONOUS.iter().chain(&fixed).copied().collect();
         let mut run = start_preset(preset, &all);
         assert!(run.wait().success(), "{}", run.output());
-        let policy = Policy::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
+        let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
         assert!(policy.metadata.updates > 50, "{:?}", policy.metadata);
         policy.parameters.iter().map(|value| value.to_bits()).collect::<Vec<u32>>()
     };

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use run_support::{Supervised, checkpoints_in, segments_of, start, start_preset};
 use serde_json::Value;
 use shoal::algorithms::registry;
-use shoal::checkpoint::{Policy, RunCheckpoint};
+use shoal::checkpoint::{PolicyWeights, RunCheckpoint};
 use shoal::config::Config;
 use shoal::environments;
 use shoal::replay::{ReplayView, Zero};
@@ -19,7 +19,7 @@ fn count(line: &Value, key: &str) -> u64 {
 }
 
 fn bits(folder: &Path) -> Vec<u32> {
-    let policy = Policy::load(&folder.join("weights/last.safetensors")).unwrap();
+    let policy = PolicyWeights::load(&folder.join("weights/last.safetensors")).unwrap();
     policy.parameters.iter().map(|value| value.to_bits()).collect()
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use run_support::{Supervised, WATCHDOG, kill, start};
 use serde_json::Value;
-use shoal::checkpoint::Policy;
+use shoal::checkpoint::PolicyWeights;
 
 const SYNCHRONOUS: &[&str] = &["actor.count=0", "evaluator.synchronous_interval_steps=500"];
 /// Learning that changes nothing: every version of the parameters is as good as the first.
@@ -49,7 +49,7 @@ fn lucky_return() -> f64 {
 
 /// The confirmation with which weights were saved, as it stands in `evaluations.jsonl`.
 fn assert_saved_with_their_confirmation(run: &Supervised) -> Value {
-    let saved = Policy::load(&run.run_folder().join("weights/best.safetensors")).unwrap().metadata;
+    let saved = PolicyWeights::load(&run.run_folder().join("weights/best.safetensors")).unwrap().metadata;
     let evaluation = saved.evaluation.expect("the best weights say how good they are");
     assert!(evaluation.confirmed && evaluation.episodes == 100, "{evaluation:?}");
     let lines = run.evaluations();
@@ -156,7 +156,7 @@ fn the_step_limit_loses_no_confirmation_and_the_last_weights_are_evaluated() {
             best = if confirmation["is_best"] == true { number(confirmation, "return_mean") } else { best };
         }
     }
-    let last = Policy::load(&run.run_folder().join("weights/last.safetensors")).unwrap().metadata;
+    let last = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap().metadata;
     let newest = lines.iter().rfind(|line| line["version"] == last.parameter_version).expect("the last weights were evaluated");
     assert_eq!(last.evaluation.map(|evaluation| evaluation.return_mean), Some(number(newest, "return_mean")));
     run.assert_nothing_left();

@@ -3,9 +3,9 @@
 mod run_support;
 
 use run_support::start;
-use shoal::checkpoint::Policy;
+use shoal::checkpoint::PolicyWeights;
 
-fn train(overrides: &[&str]) -> (Policy, Vec<serde_json::Value>) {
+fn train(overrides: &[&str]) -> (PolicyWeights, Vec<serde_json::Value>) {
     let all: Vec<&str> = ["actor.count=0", "run.stop_env_steps=4000", "evaluator.synchronous_interval_steps=1000"]
         .iter()
         .chain(overrides)
@@ -15,10 +15,10 @@ fn train(overrides: &[&str]) -> (Policy, Vec<serde_json::Value>) {
     assert!(run.wait().success(), "{}", run.output());
     let evaluations = std::fs::read_to_string(run.run_folder().join("evaluations.jsonl")).unwrap();
     let evaluations = evaluations.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    (Policy::load(&run.run_folder().join("weights/last.safetensors")).unwrap(), evaluations)
+    (PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap(), evaluations)
 }
 
-fn bits(policy: &Policy) -> Vec<u32> {
+fn bits(policy: &PolicyWeights) -> Vec<u32> {
     policy.parameters.iter().map(|value| value.to_bits()).collect()
 }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use run_support::{Supervised, WATCHDOG, kill, start};
-use shoal::checkpoint::Policy;
+use shoal::checkpoint::PolicyWeights;
 use shoal::segment::pictures::{Caption, DRAWN_AS_BARS};
 
 const SHOWING: [&str; 2] = ["visualizer.enabled=true", "visualizer.pictures_per_s=100"];
@@ -144,7 +144,7 @@ fn a_visualizer_changes_no_bit_of_a_reproducible_run() {
     let trained = |overrides: &[&str]| {
         let mut run = start(&[&["actor.count=0", "run.stop_env_steps=3000", "run.seed=7"], overrides].concat());
         assert!(run.wait().success(), "{}", run.output());
-        let policy = Policy::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
+        let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
         policy.parameters.iter().map(|value| value.to_bits()).collect::<Vec<_>>()
     };
     assert_eq!(trained(&SHOWING), trained(&[]));

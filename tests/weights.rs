@@ -9,7 +9,7 @@ use std::{
 };
 
 use shoal::{
-    checkpoint::{NetworkWeights, Policy, Weights, WeightsError, WeightsEvaluation, WeightsMetadata},
+    checkpoint::{NetworkWeights, PolicyWeights, Weights, WeightsError, WeightsEvaluation, WeightsMetadata},
     networks::{Head, InputScaling, InputSpec, NetworkSpec},
     values::ValueType,
 };
@@ -106,19 +106,19 @@ fn any_safetensors_reader_finds_the_tensors_by_name_and_shape() {
 #[test]
 fn a_policy_comes_back_with_all_that_an_evaluation_needs() {
     let (_folder, path) = folder();
-    let policy = Policy { spec: spec(true), parameters: spec(true).initialise(4), metadata: metadata() };
+    let policy = PolicyWeights { spec: spec(true), parameters: spec(true).initialise(4), metadata: metadata() };
     policy.save(&path).unwrap();
-    assert_eq!(Policy::load(&path).unwrap(), policy);
+    assert_eq!(PolicyWeights::load(&path).unwrap(), policy);
 
     weights(1).save(&path).unwrap();
-    let refused = Policy::load(&path).unwrap_err().to_string();
+    let refused = PolicyWeights::load(&path).unwrap_err().to_string();
     assert!(refused.contains("`policy`") && refused.contains("online, target"), "{refused}");
-    let nameless = Policy { metadata: WeightsMetadata { environment: String::new(), ..metadata() }, ..policy };
+    let nameless = PolicyWeights { metadata: WeightsMetadata { environment: String::new(), ..metadata() }, ..policy };
     assert!(nameless.save(&path).unwrap_err().to_string().contains("environment"));
     Weights::single("policy", NetworkWeights { spec: nameless.spec, parameters: nameless.parameters }, nameless.metadata)
         .save(&path)
         .unwrap();
-    assert!(matches!(Policy::load(&path).unwrap_err(), WeightsError::Unnamed { field: "environment", .. }));
+    assert!(matches!(PolicyWeights::load(&path).unwrap_err(), WeightsError::Unnamed { field: "environment", .. }));
 }
 
 #[test]
@@ -263,10 +263,10 @@ fn a_process_that_dies_in_the_middle_of_a_save_leaves_the_old_file_alone() {
     assert_eq!(Weights::load(&path).unwrap(), weights(3));
 }
 
-fn scaled_policy() -> Policy {
+fn scaled_policy() -> PolicyWeights {
     let scaling = InputScaling { means: vec![0.5, -3.0, 100.0, 0.0], inverse_deviations: vec![2.0, 0.25, 0.001, 1.0] };
     let metadata = WeightsMetadata { input_scaling: Some(scaling), ..metadata() };
-    Policy { spec: spec(true), parameters: spec(true).initialise(4), metadata }
+    PolicyWeights { spec: spec(true), parameters: spec(true).initialise(4), metadata }
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn how_observations_are_scaled_is_in_tensors_and_said_in_the_metadata() {
     let (_folder, path) = folder();
     let policy = scaled_policy();
     policy.save(&path).unwrap();
-    assert_eq!(Policy::load(&path).unwrap(), policy);
+    assert_eq!(PolicyWeights::load(&path).unwrap(), policy);
     let bytes = fs::read(&path).unwrap();
     let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
     let values = |name: &str| -> Vec<f32> {
@@ -316,10 +316,10 @@ fn files_of_the_second_version_load_with_the_networks_that_they_describe_by_widt
 fn a_network_on_images_comes_back_with_the_names_of_pytorch() {
     let input = InputSpec { element: ValueType::U8, shape: vec![4, 42, 42] };
     let spec = NetworkSpec::of_input(input, &[[16, 4, 2], [32, 4, 2]], &[256], Head::Linear { outputs: 6 });
-    let policy = Policy { parameters: spec.initialise(1), spec, metadata: metadata() };
+    let policy = PolicyWeights { parameters: spec.initialise(1), spec, metadata: metadata() };
     let (_folder, path) = folder();
     policy.save(&path).unwrap();
-    assert_eq!(Policy::load(&path).unwrap(), policy);
+    assert_eq!(PolicyWeights::load(&path).unwrap(), policy);
     let bytes = fs::read(&path).unwrap();
     let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
     assert_eq!(file.tensor("policy.layers.1.weight").unwrap().shape(), [32, 16, 4, 4]);
@@ -333,14 +333,14 @@ fn files_of_the_first_version_load_with_their_scaling() {
     let policy = scaled_policy();
     let scaling = policy.metadata.input_scaling.clone().unwrap();
     let (_folder, path) = folder();
-    Policy { metadata: metadata(), ..policy.clone() }.save(&path).unwrap();
+    PolicyWeights { metadata: metadata(), ..policy.clone() }.save(&path).unwrap();
     let bytes = fs::read(&path).unwrap();
     let mut entry = shoal_entry(&bytes);
     entry["format"] = 1.into();
     entry["networks"] = serde_json::json!({"policy": {"inputs": 4, "hidden": [32, 16], "outputs": 2, "dueling": true}});
     entry["input_scaling"] = serde_json::json!({"means": scaling.means, "inverse_deviations": scaling.inverse_deviations});
     fs::write(&path, with_entry(&bytes, &entry)).unwrap();
-    assert_eq!(Policy::load(&path).unwrap(), policy);
+    assert_eq!(PolicyWeights::load(&path).unwrap(), policy);
 }
 
 #[test]
@@ -351,8 +351,8 @@ fn a_scaling_that_is_said_must_be_there_and_fit() {
     let missing = refusal(&with_header(&fs::read(&path).unwrap(), r#""observation.mean""#, r#""observation.mien""#));
     assert!(missing.to_string().contains("`observation.mean`") && missing.to_string().contains("missing"), "{missing}");
     let short = InputScaling::identity(3);
-    Policy { metadata: WeightsMetadata { input_scaling: Some(short), ..metadata() }, ..policy }.save(&path).unwrap();
-    assert!(matches!(Policy::load(&path).unwrap_err(), WeightsError::Scaling { found: 3, expected: 4, .. }));
+    PolicyWeights { metadata: WeightsMetadata { input_scaling: Some(short), ..metadata() }, ..policy }.save(&path).unwrap();
+    assert!(matches!(PolicyWeights::load(&path).unwrap_err(), WeightsError::Scaling { found: 3, expected: 4, .. }));
 }
 
 /// The entry `shoal` of the metadata.

@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde_json::Value;
 use shoal::algorithms::{ActionMut, Random, registry};
-use shoal::checkpoint::{Policy, WeightsMetadata};
+use shoal::checkpoint::{PolicyWeights, WeightsMetadata};
 use shoal::config::Config;
 use shoal::environments::{self, ActionSpace, ObservationSpace};
 use shoal::networks::InputScaling;
@@ -74,7 +74,7 @@ fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled
     let name =
         format!("{algorithm}, {environment}{}{}{}", said(dueling, ", dueling"), said(scaled, ", scaled"), said(shows_images, ", images"));
     let path = folder.join(format!("{name}.safetensors"));
-    Policy::new(built.network().clone(), &published, metadata).save(&path).unwrap();
+    PolicyWeights::new(built.network().clone(), &published, metadata).save(&path).unwrap();
 
     let rows: Vec<f32> = (0..ROWS * inputs).map(|_| random.random_range(-60.0..60.0)).collect();
     let mut policy = built.policy().unwrap();

@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use shoal::catalogue::Catalogue;
 use shoal::environments::{ActionSpace, Actions};
 use shoal::roles::player::{ActingPolicy, ObservationError, PlayError, SavedPolicy, Which};
-use shoal::telemetry::Statistics;
+use shoal::telemetry::ReturnStatistics;
 use shoal::values::{ValueType, Values};
 
 use crate::errors;
@@ -81,6 +81,6 @@ impl Policy {
 /// Of undiscounted returns: mean, lower and upper end of its 95 % confidence interval, sample standard deviation.
 #[pyfunction]
 pub(crate) fn statistics(returns: Vec<f64>) -> (Option<f64>, Option<f64>, Option<f64>, Option<f64>) {
-    let statistics = Statistics::of(&returns, &[]);
+    let statistics = ReturnStatistics::of(&returns, &[]);
     (statistics.return_mean, statistics.ci95_low, statistics.ci95_high, statistics.return_std)
 }

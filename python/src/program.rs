@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use shoal::machine::{Host, Python as Interpreter};
-use shoal::rendezvous::{Registry, RunState};
+use shoal::rendezvous::{Liveliness, Registry};
 use shoal::segment::system;
 
 /// Say which interpreter this process is, and what people type for the program `shoal` in it.
@@ -34,7 +34,7 @@ pub(crate) fn default_variables() -> [(&'static str, &'static str); 5] {
 pub(crate) fn run_folder(pid: u32) -> Option<String> {
     let entry = Registry::existing()?.find(pid).ok()?;
     // One that was killed may have left a record, and its process id to another.
-    (entry.state == RunState::Running).then_some(entry.record.run_folder)
+    (entry.state == Liveliness::Running).then_some(entry.record.run_folder)
 }
 
 /// The interpreter's own fork: it and its modules have to know that they are in a child.

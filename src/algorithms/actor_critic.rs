@@ -95,13 +95,11 @@ impl ActorCritic {
     }
 
     /// Weight of the learned networks in each change of the target networks.
-    #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
     pub(super) fn target_tau(&self) -> f32 {
         self.config.algorithm.target_tau.unwrap_or(0.005) as f32
     }
 
     /// The policy's step size as a multiple of the critics'.
-    #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
     pub(super) fn policy_rate_ratio(&self) -> f32 {
         let critics = self.config.learner.learning_rate;
         (self.config.algorithm.policy_learning_rate.unwrap_or(critics) / critics) as f32

@@ -95,7 +95,6 @@ struct Block {
     traced: Vec<Traced>,
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
 impl AppoLearning {
     fn new(settings: &AlgorithmConfig, shape: &FragmentShape, distribution: Distribution, policy: LearnedPolicy) -> Self {
         let trace = VTrace {

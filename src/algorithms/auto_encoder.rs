@@ -40,7 +40,6 @@ impl AutoEncoder {
     ///
     /// # Errors
     /// What is seen is no square image of bytes.
-    #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
     pub(super) fn of(config: &Config, environment: &EnvironmentSpec) -> Result<Option<Self>, AlgorithmError> {
         let (coefficient, latent) = (config.auto_encoder.coefficient as f32, config.auto_encoder.latent);
         if coefficient == 0.0 {

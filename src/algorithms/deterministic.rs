@@ -75,7 +75,6 @@ impl Algorithm for Deterministic {
         self.shared.handed_over(0)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "a deviation needs no more than an f32")]
     fn exploration(&self, environment: usize, of: usize, _env_steps: u64) -> f32 {
         exploration::noise_std(&self.shared.config.algorithm, environment, of) as f32
     }
@@ -312,7 +311,6 @@ impl Halved for DeterministicLearning {
 }
 
 /// The weight with which a slow average takes in at once what it would have taken in `times` times with a weight of `tau`.
-#[expect(clippy::cast_possible_truncation, reason = "a weight needs no more than an f32")]
 fn weight_of(times: u64, tau: f32) -> f32 {
     match times {
         0 => 0.0,

@@ -80,7 +80,6 @@ impl Algorithm for Dqn {
         METRICS
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "a rate needs no more than an f32")]
     fn exploration(&self, environment: usize, of: usize, env_steps: u64) -> f32 {
         exploration::epsilon(&self.config.algorithm, environment, of, env_steps) as f32
     }
@@ -164,7 +163,6 @@ struct Buffers {
     errors: Vec<f32>,
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
 impl DqnLearning {
     /// Learn with `online`, starting from `parameters`; `target` is a second network of the same shape.
     pub fn new(config: &Config, online: Box<dyn Network>, target: Box<dyn Network>, parameters: &[f32]) -> Self {

@@ -7,7 +7,6 @@ use crate::config::schema::{AlgorithmConfig, Exploration};
 ///
 /// `environment` counts over all actors: `of` environments in the run. With Ape-X (Horgan et al. 2018, section 4.1)
 /// environment `i` of `N` explores at the constant rate `epsilon ^ (1 + alpha * i / (N - 1))`.
-#[expect(clippy::cast_precision_loss, reason = "counts of environments are small")]
 pub fn epsilon(config: &AlgorithmConfig, environment: usize, of: usize, env_steps: u64) -> f64 {
     match config.exploration {
         Exploration::Global => linear(config.epsilon_start, config.epsilon_end, env_steps, config.epsilon_anneal_steps),
@@ -22,7 +21,6 @@ pub fn epsilon(config: &AlgorithmConfig, environment: usize, of: usize, env_step
 ///
 /// Environment `i` of `N` gets `exploration_noise_std * exploration_noise_spread ^ (i / (N - 1))`: with a spread other than 1 some
 /// environments stay near the policy while others wander, as Ape-X does with its rates.
-#[expect(clippy::cast_precision_loss, reason = "counts of environments are small")]
 pub fn noise_std(config: &AlgorithmConfig, environment: usize, of: usize) -> f64 {
     let position = if of > 1 { environment as f64 / (of - 1) as f64 } else { 0.0 };
     config.exploration_noise_std * config.exploration_noise_spread.powf(position)

@@ -103,7 +103,6 @@ impl PolicyAndValue {
         Ok(LearnedPolicy::new(network, decoder.transpose()?))
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
     fn first_parameters(&self, seed: u64) -> Vec<f32> {
         let mut parameters = self.network.initialise_as(self.config.network.initialisation, seed);
         for tensor in self.network.tensors() {

@@ -80,7 +80,6 @@ impl Algorithm for PolicyGradient {
 }
 
 /// Weight of the policy's entropy after `env_steps`.
-#[expect(clippy::cast_possible_truncation, reason = "a weight needs no more than an f32")]
 pub(super) fn entropy_coefficient(settings: &AlgorithmConfig, env_steps: u64) -> f32 {
     linear(settings.entropy_start, settings.entropy_end, env_steps, settings.entropy_anneal_steps) as f32
 }

@@ -113,7 +113,6 @@ impl Block {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
 impl PpoLearning {
     fn new(settings: &AlgorithmConfig, shape: &FragmentShape, distribution: Distribution, policy: LearnedPolicy) -> Self {
         Self {
@@ -203,7 +202,6 @@ impl PpoLearning {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a discount needs no more than an f32")]
 impl Learning for PpoLearning {
     fn published(&mut self) -> &[f32] {
         self.policy.published()

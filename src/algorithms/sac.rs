@@ -133,7 +133,6 @@ struct Temperature {
 impl Temperature {
     const STATE_VALUES: usize = 3 + COUNT_VALUES;
 
-    #[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
     fn new(config: &Config, action_elements: usize) -> Self {
         let algorithm = &config.algorithm;
         let start = algorithm.entropy_temperature.unwrap_or(algorithm.initial_entropy_temperature);

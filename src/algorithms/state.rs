@@ -28,7 +28,7 @@ impl<'a> StateWriter<'a> {
     }
 
     /// A count below 2^48, which takes two values.
-    #[expect(clippy::cast_precision_loss, reason = "both halves have 24 bits")]
+    // Both halves have 24 bits.
     pub fn count(&mut self, count: u64) {
         self.values(&[(count / HALF) as f32, (count % HALF) as f32]);
     }
@@ -56,7 +56,7 @@ impl<'a> StateReader<'a> {
     }
 
     /// The next count.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both halves are whole and have 24 bits")]
+    // Both halves are whole and have 24 bits.
     pub fn count(&mut self) -> u64 {
         let halves = self.values(COUNT_VALUES);
         halves[0] as u64 * HALF + halves[1] as u64

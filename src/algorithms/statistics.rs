@@ -118,7 +118,7 @@ impl RunningStatistics {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the moments are published as f32; counts are whole")]
+// The moments are published as f32; counts are whole.
 fn publish(observations: &[Moments], returns: &Moments, values: &mut [f32]) -> [u64; 2] {
     let length = observations.len();
     for (index, moments) in observations.iter().enumerate() {
@@ -158,7 +158,6 @@ impl Statistics {
     }
 
     /// How observations are scaled.
-    #[expect(clippy::cast_possible_truncation, reason = "the network computes in f32")]
     pub fn input_scaling(&self) -> InputScaling {
         InputScaling {
             means: self.observations.iter().map(|moments| moments.mean as f32).collect(),
@@ -167,7 +166,6 @@ impl Statistics {
     }
 
     /// What rewards are multiplied by.
-    #[expect(clippy::cast_possible_truncation, reason = "rewards are f32")]
     pub fn reward_scale(&self) -> f32 {
         (1.0 / (self.returns.variance() + EPSILON).sqrt()) as f32
     }

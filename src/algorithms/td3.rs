@@ -13,7 +13,6 @@ use super::deterministic::Settings;
 use crate::config::Config;
 
 /// TD3, as `config` describes it.
-#[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
 pub(super) fn settings(config: &Config) -> Settings {
     let config = &config.algorithm;
     Settings {

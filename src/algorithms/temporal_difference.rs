@@ -39,7 +39,6 @@ pub fn bootstrap(batch: &Batch, bootstrap_values: &[f32], targets: &mut Vec<f32>
 }
 
 /// Turn the summed gradient of weighted losses, and their sum, into those of the mean weighted loss.
-#[expect(clippy::cast_possible_truncation, reason = "a scale needs no more than an f32")]
 pub fn take_weighted_mean(gradient: &mut [f32], total: &mut Share) {
     let scale = 1.0 / (total.samples * total.largest_weight);
     gradient.iter_mut().for_each(|value| *value *= scale as f32);
@@ -47,7 +46,6 @@ pub fn take_weighted_mean(gradient: &mut [f32], total: &mut Share) {
 }
 
 /// Turn a summed gradient of unweighted losses into that of the mean loss.
-#[expect(clippy::cast_possible_truncation, reason = "a scale needs no more than an f32")]
 pub(super) fn take_mean(gradient: &mut [f32], total: &Share) {
     gradient.iter_mut().for_each(|value| *value *= (1.0 / total.samples) as f32);
 }

@@ -99,7 +99,6 @@ pub(super) fn adam_settings(config: &LearnerConfig) -> AdamSettings {
     AdamSettings { beta1: config.adam_beta1, beta2: config.adam_beta2, epsilon: config.adam_epsilon }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "settings are given in f64 and used in f32")]
 fn max_gradient_norm(config: &LearnerConfig) -> f32 {
     config.max_gradient_norm.map_or(f32::INFINITY, |norm| norm as f32)
 }

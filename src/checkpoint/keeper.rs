@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, WeightsError};
+use super::{PolicyWeights, WeightsError};
 
 /// Time between two attempts.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct Keeper {
     path: PathBuf,
-    unsaved: Option<Policy>,
+    unsaved: Option<PolicyWeights>,
     next_attempt: Instant,
 }
 
@@ -37,7 +37,7 @@ impl Keeper {
     ///
     /// # Errors
     /// The policy itself cannot be saved, which no wait mends.
-    pub fn save(&mut self, policy: Policy) -> Result<Option<Unsaved>, WeightsError> {
+    pub fn save(&mut self, policy: PolicyWeights) -> Result<Option<Unsaved>, WeightsError> {
         self.unsaved = Some(policy);
         self.attempt()
     }
@@ -86,11 +86,11 @@ mod tests {
     use crate::checkpoint::WeightsMetadata;
     use crate::networks::{Head, NetworkSpec};
 
-    fn policy(updates: u64) -> Policy {
+    fn policy(updates: u64) -> PolicyWeights {
         let spec = NetworkSpec::perceptron(2, &[4], Head::Linear { outputs: 2 });
         let metadata =
             WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), updates, ..WeightsMetadata::default() };
-        Policy { parameters: spec.initialise(1), spec, metadata }
+        PolicyWeights { parameters: spec.initialise(1), spec, metadata }
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
         assert!(!keeper.insist(Duration::from_millis(1)).unwrap());
         std::fs::create_dir(path.parent().unwrap()).unwrap();
         assert!(keeper.insist(Duration::from_secs(60)).unwrap());
-        assert_eq!(Policy::load(&path).unwrap(), policy(2), "the newest");
+        assert_eq!(PolicyWeights::load(&path).unwrap(), policy(2), "the newest");
         std::fs::remove_file(&path).unwrap();
         keeper.retry().unwrap();
         assert!(!path.exists(), "it is written once");

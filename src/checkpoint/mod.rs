@@ -15,7 +15,7 @@ pub use atomic::replace_with as replace_file;
 pub use checkpoints::{Checkpoints, Retention};
 pub use error::{CheckpointError, WeightsError};
 pub use keeper::{Keeper, Unsaved};
-pub use policy::Policy;
+pub use policy::PolicyWeights;
 pub use replay_file::{ReplayFile, ReplayFileError, write as write_replay};
 pub use run_checkpoint::{Content, Manifest, RunCheckpoint};
 pub use weights::{NetworkWeights, Weights, WeightsEvaluation, WeightsMetadata};

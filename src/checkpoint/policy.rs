@@ -13,7 +13,7 @@ const NETWORK: &str = "policy";
 
 /// What an evaluation needs: the network that acts, and in `metadata` the environment and the algorithm that knows how to use it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Policy {
+pub struct PolicyWeights {
     /// Shape of the network.
     pub spec: NetworkSpec,
     /// Its parameters, in the order of [`NetworkSpec::tensors`].
@@ -22,7 +22,7 @@ pub struct Policy {
     pub metadata: WeightsMetadata,
 }
 
-impl Policy {
+impl PolicyWeights {
     /// A policy from what learners publish: the parameters of its network and, where observations are scaled, how.
     ///
     /// # Panics

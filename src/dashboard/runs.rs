@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::tail::Tail;
 use super::{DashboardError, locked};
-use crate::rendezvous::{Entry, Registry, RunState};
+use crate::rendezvous::{Entry, Liveliness, Registry};
 use crate::roles::run_name::{RunName, announced};
 use crate::telemetry::{RunFolder, RunRecord, jsonl};
 
@@ -162,7 +162,7 @@ impl Runs {
 
     fn state(&self, folder: &RunFolder, record: &RunRecord) -> State {
         match announced(&self.registry, folder, record) {
-            Some(Entry { state: RunState::Running, .. }) => State::Running,
+            Some(Entry { state: Liveliness::Running, .. }) => State::Running,
             _ if record.finished.is_some() => State::Ended,
             _ => State::Killed,
         }

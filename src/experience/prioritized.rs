@@ -10,7 +10,6 @@ use crate::segment::control::Control;
 use crate::sync::Ordering;
 
 /// Importance exponent after `env_steps` of the run.
-#[expect(clippy::cast_possible_truncation, reason = "an exponent needs no more than an f32")]
 pub fn beta(replay: &ReplayConfig, env_steps: u64) -> f32 {
     linear(replay.beta_start, replay.beta_end, env_steps, replay.beta_anneal_steps) as f32
 }
@@ -77,7 +76,6 @@ impl Source for Prioritized<'_> {
         Ok(Drawn { batch: Some(&mut self.batch), is_new: true })
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "priorities need no more than an f32")]
     fn learned(&mut self, errors: &[f32]) {
         let (epsilon, alpha) = (self.config.priority_epsilon as f32, self.config.alpha as f32);
         let priorities = errors.iter().map(|&error| Priority::from_error(error, epsilon, alpha));

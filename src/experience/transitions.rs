@@ -104,7 +104,6 @@ struct End<'a> {
 }
 
 impl TransitionRecorder {
-    #[expect(clippy::cast_possible_truncation, reason = "discounts and priorities need no more than an f32")]
     fn new(config: &Config, schema: Schema, environments: usize) -> Self {
         let replay = &config.replay;
         let by_error = match replay.initial_priority {

@@ -10,7 +10,7 @@ use super::{Budget, Host, Machine, PythonSurvey, readable_bytes};
 /// How good a fact is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Severity {
     /// Nothing to do.
     Ok,
     /// Works, but slower or with less than could be had.
@@ -25,7 +25,7 @@ pub struct Finding {
     /// What it is about.
     pub topic: &'static str,
     /// How good it is.
-    pub verdict: Verdict,
+    pub verdict: Severity,
     /// The fact.
     pub fact: String,
     /// What improves it: a command, or what to do.
@@ -61,15 +61,15 @@ pub fn report(machine: &Machine, python: &PythonSurvey) -> Vec<Finding> {
 
 impl Finding {
     pub(super) fn ok(topic: &'static str, fact: String) -> Self {
-        Self { topic, verdict: Verdict::Ok, fact, fix: None }
+        Self { topic, verdict: Severity::Ok, fact, fix: None }
     }
 
     pub(super) fn warning(topic: &'static str, fact: String, fix: impl Into<String>) -> Self {
-        Self { topic, verdict: Verdict::Warning, fact, fix: Some(fix.into()) }
+        Self { topic, verdict: Severity::Warning, fact, fix: Some(fix.into()) }
     }
 
     fn problem(topic: &'static str, fact: String, fix: impl Into<String>) -> Self {
-        Self { topic, verdict: Verdict::Problem, fact, fix: Some(fix.into()) }
+        Self { topic, verdict: Severity::Problem, fact, fix: Some(fix.into()) }
     }
 }
 
@@ -213,12 +213,12 @@ fn open_files(machine: &Machine) -> Finding {
     Finding::warning("open files", fact, format!("ulimit -n {}", ENOUGH_OPEN_FILES.min(hard.max(soft))))
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for Severity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.pad(match self {
-            Verdict::Ok => "ok",
-            Verdict::Warning => "warning",
-            Verdict::Problem => "problem",
+            Severity::Ok => "ok",
+            Severity::Warning => "warning",
+            Severity::Problem => "problem",
         })
     }
 }
@@ -262,7 +262,7 @@ mod tests {
         let mut machine = sound_machine();
         damage(&mut machine);
         let mut amiss: Vec<Finding> =
-            report(&machine, &PythonSurvey::sound()).into_iter().filter(|finding| finding.verdict != Verdict::Ok).collect();
+            report(&machine, &PythonSurvey::sound()).into_iter().filter(|finding| finding.verdict != Severity::Ok).collect();
         assert_eq!(amiss.len(), 1, "{amiss:#?}");
         amiss.remove(0)
     }
@@ -270,22 +270,22 @@ mod tests {
     #[test]
     fn nothing_is_amiss_on_a_sound_machine() {
         assert!(
-            report(&sound_machine(), &PythonSurvey::sound()).iter().all(|finding| finding.verdict == Verdict::Ok && finding.fix.is_none())
+            report(&sound_machine(), &PythonSurvey::sound()).iter().all(|finding| finding.verdict == Severity::Ok && finding.fix.is_none())
         );
     }
 
     #[test]
     fn every_defect_is_found_alone_and_comes_with_a_fix() {
         type Damage = fn(&mut Machine);
-        let defects: [(&str, Verdict, Damage); 8] = [
-            ("kernel", Verdict::Problem, |machine| machine.software.kernel = "4.19.0".into()),
-            ("cores", Verdict::Warning, |machine| machine.cores.usable = vec![0]),
-            ("memory", Verdict::Warning, |machine| machine.memory.available_bytes = 1 << 30),
-            ("shared memory", Verdict::Warning, |machine| machine.shared_memory.as_mut().unwrap().free_bytes = 64 << 20),
-            ("huge pages", Verdict::Warning, |machine| machine.huge_pages = HugePages::Never),
-            ("gpu", Verdict::Warning, |machine| machine.gpus.names = vec!["NVIDIA H200".into()]),
-            ("libtorch", Verdict::Warning, |machine| machine.software.libtorch.is_linked = false),
-            ("open files", Verdict::Warning, |machine| machine.software.open_files = 256),
+        let defects: [(&str, Severity, Damage); 8] = [
+            ("kernel", Severity::Problem, |machine| machine.software.kernel = "4.19.0".into()),
+            ("cores", Severity::Warning, |machine| machine.cores.usable = vec![0]),
+            ("memory", Severity::Warning, |machine| machine.memory.available_bytes = 1 << 30),
+            ("shared memory", Severity::Warning, |machine| machine.shared_memory.as_mut().unwrap().free_bytes = 64 << 20),
+            ("huge pages", Severity::Warning, |machine| machine.huge_pages = HugePages::Never),
+            ("gpu", Severity::Warning, |machine| machine.gpus.names = vec!["NVIDIA H200".into()]),
+            ("libtorch", Severity::Warning, |machine| machine.software.libtorch.is_linked = false),
+            ("open files", Severity::Warning, |machine| machine.software.open_files = 256),
         ];
         for (topic, verdict, damage) in defects {
             let finding = finding_after(damage);
@@ -308,7 +308,7 @@ mod tests {
         machine.shared_memory = None;
         let problems: Vec<&str> = report(&machine, &PythonSurvey::sound())
             .iter()
-            .filter(|finding| finding.verdict == Verdict::Problem)
+            .filter(|finding| finding.verdict == Severity::Problem)
             .map(|finding| finding.topic)
             .collect();
         assert_eq!(problems, ["shared memory", "largest segment"]);

@@ -48,7 +48,6 @@ pub fn share_of_memory_used() -> f64 {
     cgroup::detect_under(root).map_or(machine, |group| machine.max(share(group.used_bytes, group.limit_bytes)))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a share")]
 fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }

@@ -81,18 +81,18 @@ impl PythonSurvey {
 
 #[cfg(test)]
 mod tests {
-    use super::super::doctor::Verdict;
+    use super::super::doctor::Severity;
     use super::*;
 
     #[test]
     fn a_missing_package_comes_with_the_command_of_the_interpreter_that_lacks_it() {
         let mut survey = PythonSurvey::sound();
-        assert_eq!(survey.packages().verdict, Verdict::Ok);
+        assert_eq!(survey.packages().verdict, Severity::Ok);
         if let Ok((_, versions)) = &mut survey.found {
             versions.remove("mujoco");
         }
         let finding = survey.packages();
-        assert_eq!(finding.verdict, Verdict::Warning);
+        assert_eq!(finding.verdict, Severity::Warning);
         assert!(finding.fact.ends_with("missing: mujoco"), "{finding}");
         assert!(finding.fix.unwrap().starts_with("/venv/bin/python -m pip install \"gymnasium["));
     }
@@ -101,7 +101,7 @@ mod tests {
     fn an_interpreter_that_does_not_fit_is_a_warning_because_native_environments_run() {
         let mut survey = PythonSurvey::sound();
         survey.found = Err(PythonError::NotFound);
-        assert_eq!(survey.interpreter().verdict, Verdict::Warning);
+        assert_eq!(survey.interpreter().verdict, Severity::Warning);
         survey.linked = None;
         assert!(survey.interpreter().fact.contains("built without it"));
     }

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::end::{Code, FAILURE, SUCCESS, say};
 use crate::catalogue::Catalogue;
-use crate::rendezvous::{Registry, RunRecord};
+use crate::rendezvous::{RegisteredRun, Registry};
 use crate::roles::attached;
 use crate::roles::run_name::RunName;
 use crate::segment::system;
@@ -51,6 +51,6 @@ impl Attach {
 
 fn pid_in(path: &Path) -> Result<u32, anyhow::Error> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let record: RunRecord = serde_json::from_str(&text).with_context(|| format!("{} is no record of a run", path.display()))?;
+    let record: RegisteredRun = serde_json::from_str(&text).with_context(|| format!("{} is no record of a run", path.display()))?;
     Ok(record.identity.supervisor_pid)
 }

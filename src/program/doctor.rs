@@ -32,7 +32,7 @@ impl Doctor {
     pub(crate) fn run(&self) -> Result<Code, anyhow::Error> {
         let findings = Findings(doctor::report(&Machine::detect(), &PythonSurvey::detect()));
         print(&findings, self.json)?;
-        let has_problem = findings.0.iter().any(|finding| finding.verdict == doctor::Verdict::Problem);
+        let has_problem = findings.0.iter().any(|finding| finding.verdict == doctor::Severity::Problem);
         Ok(if has_problem { FAILURE } else { SUCCESS })
     }
 }

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::RendezvousError;
-use super::registry::{Registry, RunState, state_of};
+use super::registry::{Liveliness, Registry, state_of};
 use crate::segment::processes::{Role, start_time};
 use crate::segment::{ABI_VERSION, Segment};
 
@@ -201,7 +201,7 @@ pub enum JoinError {
 pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachment, RendezvousError> {
     let entry = registry.find(pid)?;
     let identity = &entry.record.identity;
-    if entry.state == RunState::Running
+    if entry.state == Liveliness::Running
         && let Err(source) = identity.check_that_processes_mean_the_same(&entry.record.segment)
     {
         return Err(RendezvousError::OtherNamespace { pid, environment: entry.record.environment, source });
@@ -210,7 +210,7 @@ pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachm
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(dead)?;
     let descriptor = pidfd_open(raw, PidfdFlags::empty()).map_err(|_| dead())?;
     // Asked after the descriptor was opened, so that it cannot be that of a later process with the same number.
-    if state_of(&entry.record) == RunState::Dead {
+    if state_of(&entry.record) == Liveliness::Dead {
         return Err(dead());
     }
     let socket = &entry.record.socket;

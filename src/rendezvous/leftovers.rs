@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::registry::{Entry, Registry, RunRecord, RunState, read};
+use super::registry::{Entry, Liveliness, RegisteredRun, Registry, read};
 use crate::segment::processes::start_time;
 use crate::segment::{Segment, replay_name_prefix, system};
 
@@ -18,10 +18,10 @@ const GRACE: Duration = Duration::from_secs(5);
 impl Registry {
     /// Remove what a dead run left: its segment, socket and record. `false` when processes of it still live.
     pub fn clean(&self, entry: &Entry) -> bool {
-        let RunRecord { identity, segment, .. } = &entry.record;
+        let RegisteredRun { identity, segment, .. } = &entry.record;
         // A record is only text: an object that is none of this user's runs' is left alone, whatever it says.
         let is_ours = segment.starts_with(&object_prefix());
-        if entry.state == RunState::Running || is_ours && !system::remove_if_dead(segment) {
+        if entry.state == Liveliness::Running || is_ours && !system::remove_if_dead(segment) {
             return false;
         }
         let path = self.record_path(identity.supervisor_pid);
@@ -36,7 +36,7 @@ impl Registry {
     /// Remove what every dead run of this user left, also of those whose record is gone or was never finished. Returns
     /// the names of the segments.
     pub fn sweep(&self) -> Vec<String> {
-        let (running, dead): (Vec<Entry>, Vec<Entry>) = self.list().into_iter().partition(|entry| entry.state == RunState::Running);
+        let (running, dead): (Vec<Entry>, Vec<Entry>) = self.list().into_iter().partition(|entry| entry.state == Liveliness::Running);
         let mut removed: Vec<String> = dead.into_iter().filter(|entry| self.clean(entry)).map(|entry| entry.record.segment).collect();
         let named = |name: &String| running.iter().any(|entry| entry.record.segment == *name);
         removed.extend(orphans(&object_prefix()).into_iter().filter(|name| !named(name) && system::remove_if_dead(name)));

@@ -10,4 +10,4 @@ pub use error::RendezvousError;
 pub use handshake::{Attachment, Refusal, Reply, Request, Visitor, attach};
 pub use leftovers::remove_dead_replays;
 pub use listener::{Joined, Listener};
-pub use registry::{Announcement, Entry, Registry, RunRecord, RunState};
+pub use registry::{Announcement, Entry, Liveliness, RegisteredRun, Registry};

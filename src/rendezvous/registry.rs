@@ -17,7 +17,7 @@ const RECORD_LIMIT_BYTES: u64 = 64 << 10;
 
 /// What a supervisor says of its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunRecord {
+pub struct RegisteredRun {
     /// Whose run it is.
     pub identity: Identity,
     /// Name of the shared-memory object.
@@ -37,7 +37,7 @@ pub struct RunRecord {
 /// Whether a run's supervisor lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RunState {
+pub enum Liveliness {
     /// It does.
     Running,
     /// It does not: what it left can be removed.
@@ -48,9 +48,9 @@ pub enum RunState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
     /// What its supervisor said.
-    pub record: RunRecord,
+    pub record: RegisteredRun,
     /// Whether its supervisor lives.
-    pub state: RunState,
+    pub state: Liveliness,
 }
 
 /// This user's registry.
@@ -105,11 +105,11 @@ impl Registry {
 
     /// Keep a place for a run of this process, which nobody sees before its record is published. Its record and its socket
     /// disappear with the returned value.
-    pub fn reserve(&self, record: &RunRecord) -> Result<Announcement, RendezvousError> {
+    pub fn reserve(&self, record: &RegisteredRun) -> Result<Announcement, RendezvousError> {
         let path = self.record_path(record.identity.supervisor_pid);
         // In another PID namespace a living supervisor may have this process's id.
         if let Some(entry) = read(&path)
-            && entry.state == RunState::Running
+            && entry.state == Liveliness::Running
             && entry.record.identity != record.identity
         {
             return Err(RendezvousError::Taken { pid: record.identity.supervisor_pid, path });
@@ -131,7 +131,7 @@ impl Registry {
     }
 
     fn running(&self) -> String {
-        let running = self.list().into_iter().filter(|entry| entry.state == RunState::Running);
+        let running = self.list().into_iter().filter(|entry| entry.state == Liveliness::Running);
         let names: Vec<String> =
             running.map(|entry| format!("{} ({})", entry.record.identity.supervisor_pid, entry.record.environment)).collect();
         if names.is_empty() { "nothing is running".into() } else { format!("running now: {}", names.join(", ")) }
@@ -152,7 +152,7 @@ pub(super) fn read(path: &Path) -> Option<Entry> {
     if path.extension()? != "json" || !facts.is_file() || facts.len() > RECORD_LIMIT_BYTES {
         return None;
     }
-    let record: RunRecord = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
+    let record: RegisteredRun = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
     let named: u32 = path.file_stem()?.to_str()?.parse().ok()?;
     let state = state_of(&record);
     (named == record.identity.supervisor_pid).then_some(Entry { record, state })
@@ -160,7 +160,7 @@ pub(super) fn read(path: &Path) -> Option<Entry> {
 
 /// Whether the supervisor of the run lives, in the kernel's words; of one in another PID or time namespace, whether any process of
 /// the run does: its id means nothing here, and the lock that they share does.
-pub(super) fn state_of(record: &RunRecord) -> RunState {
+pub(super) fn state_of(record: &RegisteredRun) -> Liveliness {
     let identity = &record.identity;
     // No process has such an id, so the kernel cannot be asked about it.
     let is_impossible = i32::try_from(identity.supervisor_pid).map_or(true, |pid| pid == 0);
@@ -171,7 +171,7 @@ pub(super) fn state_of(record: &RunRecord) -> RunState {
     } else {
         !system::is_shared(&record.segment)
     };
-    if ended { RunState::Dead } else { RunState::Running }
+    if ended { Liveliness::Dead } else { Liveliness::Running }
 }
 
 /// The place of a run in the registry; dropping it gives it back. A forked child never drops it, because it leaves by `_exit`.
@@ -183,7 +183,7 @@ pub struct Announcement {
 
 impl Announcement {
     /// Show the run to everybody. Whoever sees it may knock at once, so its supervisor listens before.
-    pub fn publish(&self, record: &RunRecord) -> Result<(), RendezvousError> {
+    pub fn publish(&self, record: &RegisteredRun) -> Result<(), RendezvousError> {
         let [path, _] = &self.paths;
         let temporary = path.with_extension("new");
         let write = || -> std::io::Result<()> {

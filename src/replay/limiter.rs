@@ -49,12 +49,12 @@ impl RateLimiter {
     }
 
     /// Samples that inserting `count` transitions calls for.
-    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+    // Counts stay far below 2^52.
     pub(super) fn samples_for(&self, count: u64) -> f64 {
         self.samples_per_insert.unwrap_or(0.0) * count as f64
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+    // Counts stay far below 2^52.
     fn surplus_at(&self, ratio: f64, inserted: u64, sampled: u64) -> f64 {
         (inserted as f64 - self.min_size as f64) * ratio - sampled as f64
     }

@@ -31,7 +31,7 @@ impl Priority {
             return None;
         }
         // Rounds as `round` does, which would be a call: what an `f32` has behind the point is exact in an `f64`, with the half too.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "finite and not negative; the cast saturates")]
+        // Finite and not negative; the cast saturates.
         let fixed = (f64::from(value) * f64::from(1u32 << FRACTION_BITS) + 0.5) as u64;
         Some(Self(fixed.clamp(1, LARGEST)))
     }
@@ -42,19 +42,18 @@ impl Priority {
     }
 
     /// As a float.
-    #[expect(clippy::cast_precision_loss, reason = "39 bits fit an f64")]
+    // 39 bits fit an f64.
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / f64::from(1u32 << FRACTION_BITS)
     }
 
     /// A sum of priorities, as a float.
-    #[expect(clippy::cast_precision_loss, reason = "a sum for people to read")]
     pub fn sum_to_f64(sum: u64) -> f64 {
         sum as f64 / f64::from(1u32 << FRACTION_BITS)
     }
 
     /// The sum that a float stands for, rounded down; what is negative or NaN is zero.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+    // The cast saturates.
     pub fn sum_from_f64(sum: f64) -> u64 {
         (sum * f64::from(1u32 << FRACTION_BITS)) as u64
     }

@@ -20,7 +20,7 @@ use crate::environments::{Purpose, VectorEnvironment, derive_seed};
 use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use crate::segment::system;
-use crate::telemetry::{EvaluationKind, Statistics, proven_return};
+use crate::telemetry::{EvaluationKind, ReturnStatistics, proven_return};
 use rand::SeedableRng;
 
 /// Episodes stepped together.
@@ -55,13 +55,13 @@ pub struct EvaluationReport {
 
 impl EvaluationReport {
     /// Mean, spread and confidence interval of the returns.
-    pub fn statistics(&self) -> Statistics {
-        Statistics::of(&self.returns, &self.lengths)
+    pub fn statistics(&self) -> ReturnStatistics {
+        ReturnStatistics::of(&self.returns, &self.lengths)
     }
 }
 
 /// What is written of an evaluation beside the weights that were played; nothing of one without episodes.
-pub fn for_weights(kind: EvaluationKind, statistics: &Statistics) -> Option<WeightsEvaluation> {
+pub fn for_weights(kind: EvaluationKind, statistics: &ReturnStatistics) -> Option<WeightsEvaluation> {
     Some(WeightsEvaluation {
         return_mean: statistics.return_mean?,
         return_ci95_low: statistics.ci95_low,
@@ -147,7 +147,7 @@ impl<'a> Evaluator<'a> {
             parameters: vec![0.0; run.segment.parameter_board().len()],
             evaluated_version: 0,
             times_played: 0,
-            best: checkpoint::Policy::load(&best_path).ok().and_then(|policy| policy.metadata.evaluation),
+            best: checkpoint::PolicyWeights::load(&best_path).ok().and_then(|policy| policy.metadata.evaluation),
             attempts,
             keeper: Keeper::new(best_path),
             run,
@@ -236,7 +236,7 @@ impl<'a> Evaluator<'a> {
                 ..WeightsMetadata::default()
             };
             confirmation.unsaved =
-                self.keeper.save(checkpoint::Policy::new(run.algorithm.network().clone(), &self.parameters, metadata))?;
+                self.keeper.save(checkpoint::PolicyWeights::new(run.algorithm.network().clone(), &self.parameters, metadata))?;
             self.best = found;
             confirmation.is_best = true;
         }

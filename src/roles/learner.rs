@@ -422,7 +422,6 @@ fn seen_by_actors(run: &Run<'_>) -> Statistics {
     statistics
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a step size needs no more than an f32")]
 fn learning_rate(config: &Config, env_steps: u64, doublings: i8) -> f32 {
     let learner = &config.learner;
     let end = learner.learning_rate_end.unwrap_or(learner.learning_rate);

@@ -105,7 +105,7 @@ impl View {
 }
 
 /// The doublings in their bits of the word, which are a number in two's complement: a word of zeros doubles nothing.
-#[expect(clippy::cast_possible_truncation, reason = "the bits are fewer than eight")]
+// The bits are fewer than eight.
 const fn doublings_of(bits: u32) -> i8 {
     const UNUSED: u32 = u8::BITS - DOUBLING_BITS;
     ((bits << UNUSED) as u8).cast_signed() >> UNUSED

@@ -81,7 +81,7 @@ pub fn copy_words(to: &[AtomicU64], from: &[AtomicU64]) {
 }
 
 /// Lower half of a word.
-#[expect(clippy::cast_possible_truncation, reason = "the truncation is what is wanted")]
+// The truncation is what is wanted.
 pub const fn low(word: u64) -> u32 {
     word as u32
 }

@@ -3,13 +3,12 @@
 //! No thread is started, nothing blocks, and no lock is held between two calls, so the supervisor may fork at any time. A forked child that
 //! writes through its copy erases the live line and prints its own; the supervisor's next update draws the live line again below.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use super::output::{Output, without_waiting};
 use super::progress_line::Look;
@@ -37,8 +36,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     output: Output,
-    bar: Option<ProgressBar>,
-    frame: Arc<Mutex<String>>,
+    line: Option<String>,
     skipped_lines: usize,
 }
 
@@ -64,7 +62,7 @@ impl Console {
     /// The file descriptor cannot be duplicated.
     pub fn on(file: File, terminal: bool, colour: bool, unicode: bool) -> io::Result<Self> {
         let file = without_waiting(file);
-        let state = State { output: Output::new(file.try_clone()?), bar: None, frame: Arc::default(), skipped_lines: 0 };
+        let state = State { output: Output::new(file.try_clone()?), line: None, skipped_lines: 0 };
         let owner = std::process::id();
         Ok(Self { shared: Arc::new(Shared { owner, file, terminal, colour, unicode, state: Mutex::new(state) }) })
     }
@@ -91,19 +89,17 @@ impl Console {
             state.skipped_lines += text.lines().count();
             return;
         }
-        let mut lines = String::new();
+        let mut piece = String::new();
+        if state.line.is_some() {
+            piece.push_str(ERASE_LINE);
+        }
         if state.skipped_lines > 0 {
-            lines = format!("({} lines were dropped while nobody read them)\n", std::mem::take(&mut state.skipped_lines));
+            let _ = writeln!(piece, "({} lines were dropped while nobody read them)", std::mem::take(&mut state.skipped_lines));
         }
-        lines.push_str(text.trim_end_matches('\n'));
-        lines.push('\n');
-        let frame = Arc::clone(&state.frame);
-        let append = || lock(&frame).push_str(&lines);
-        match &state.bar {
-            Some(bar) => bar.suspend(append),
-            None => append(),
-        }
-        state.commit();
+        let _ = writeln!(piece, "{}", text.trim_end_matches('\n'));
+        piece.push_str(state.line.as_deref().unwrap_or_default());
+        // In one piece, so that terminals show no half-drawn line.
+        state.output.push(piece.as_bytes());
     }
 
     /// Shows `line` as the live line; does nothing where there is no terminal. It must not be wider than [`Console::look`] says.
@@ -117,10 +113,8 @@ impl Console {
             // The terminal is paused: an outdated line is worth nothing by the time it is read.
             return;
         }
-        let frame = Arc::clone(&state.frame);
-        let file = &self.shared.file;
-        state.bar.get_or_insert_with(|| new_bar(Screen { file: file.try_clone().ok(), frame })).set_message(line);
-        state.commit();
+        state.output.push(format!("{ERASE_LINE}{line}").as_bytes());
+        state.line = Some(line);
     }
 
     /// Removes the live line.
@@ -165,23 +159,10 @@ impl Drop for Shared {
 
 impl State {
     fn erase_line(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-            self.commit();
+        if self.line.take().is_some() {
+            self.output.push(ERASE_LINE.as_bytes());
         }
     }
-
-    /// Hands the drawn frame over as one piece, so that terminals show no half-drawn line.
-    fn commit(&mut self) {
-        let frame = std::mem::take(&mut *lock(&self.frame));
-        self.output.push(frame.as_bytes());
-    }
-}
-
-fn new_bar(screen: Screen) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::term_like(Box::new(screen)));
-    bar.set_style(ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
 }
 
 /// A panic of the supervisor while it drew leaves nothing behind that a later line could trip over.
@@ -191,61 +172,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn columns(file: &File) -> u16 {
     rustix::termios::tcgetwinsize(file).map_or(80, |size| if size.ws_col == 0 { 80 } else { size.ws_col.max(2) })
-}
-
-/// Where indicatif draws: into a string that [`State::commit`] writes.
-#[derive(Debug)]
-struct Screen {
-    file: Option<File>,
-    frame: Arc<Mutex<String>>,
-}
-
-impl Screen {
-    fn draw(&self, text: &str) -> io::Result<()> {
-        lock(&self.frame).push_str(text);
-        Ok(())
-    }
-
-    fn escape(&self, count: usize, code: char) -> io::Result<()> {
-        if count > 0 { self.draw(&format!("\x1b[{count}{code}")) } else { Ok(()) }
-    }
-}
-
-impl TermLike for Screen {
-    fn width(&self) -> u16 {
-        self.file.as_ref().map_or(80, columns) - 1
-    }
-
-    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
-        self.escape(n, 'A')
-    }
-
-    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
-        self.escape(n, 'B')
-    }
-
-    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
-        self.escape(n, 'C')
-    }
-
-    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
-        self.escape(n, 'D')
-    }
-
-    fn write_line(&self, text: &str) -> io::Result<()> {
-        self.draw(text)?;
-        self.draw("\r\n")
-    }
-
-    fn write_str(&self, text: &str) -> io::Result<()> {
-        self.draw(text)
-    }
-
-    fn clear_line(&self) -> io::Result<()> {
-        self.draw(ERASE_LINE)
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        Ok(())
-    }
 }

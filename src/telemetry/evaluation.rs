@@ -40,7 +40,7 @@ pub struct Evaluation {
 
 /// What the returns of an evaluation say; `None` is what too few episodes cannot say.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Statistics {
+pub struct ReturnStatistics {
     /// Number of episodes.
     pub episodes: u64,
     /// Mean return; `None` without episodes.
@@ -61,12 +61,12 @@ pub struct Statistics {
 
 impl Evaluation {
     /// Mean, spread and confidence interval of the returns.
-    pub fn statistics(&self) -> Statistics {
-        Statistics::of(&self.returns, &self.lengths)
+    pub fn statistics(&self) -> ReturnStatistics {
+        ReturnStatistics::of(&self.returns, &self.lengths)
     }
 }
 
-impl Statistics {
+impl ReturnStatistics {
     /// What episodes with these returns and lengths say.
     ///
     /// The interval is mean ± t(0.975, n - 1) · std / √n: it takes the episodes as independent draws, and being Student's it holds for the
@@ -110,7 +110,7 @@ fn half_width(count: usize, std: f64, error: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn of(returns: &[f64]) -> Statistics {
+    fn of(returns: &[f64]) -> ReturnStatistics {
         Evaluation { returns: returns.to_vec(), lengths: vec![10; returns.len()], ..Evaluation::default() }.statistics()
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::units::score;
-use super::{Evaluation, EvaluationKind, Statistics};
+use super::{Evaluation, EvaluationKind, ReturnStatistics};
 
 /// The chance that a run may have to be called solved by luck, however often it tries.
 const ERROR: f64 = 0.05;
@@ -15,7 +15,7 @@ const NOTICE_INTERVAL_S: f64 = 30.0;
 /// Weights that miss a goal by little pass a fixed test after some attempts, and a run may have hundreds. So every attempt has to prove
 /// more than the one before: the chances of error that are granted, `ERROR / (attempt · (attempt + 1))`, add up to `ERROR` for
 /// infinitely many. The first is that of the 95 % interval.
-pub fn proven_return(statistics: &Statistics, attempt: u64) -> Option<f64> {
+pub fn proven_return(statistics: &ReturnStatistics, attempt: u64) -> Option<f64> {
     let attempt = attempt as f64;
     statistics.lower_bound(ERROR / (attempt * (attempt + 1.0)))
 }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::append::AppendFile;
-use super::evaluation::Statistics;
+use super::evaluation::ReturnStatistics;
 use super::{EvaluatedWeights, Evaluation, EvaluationKind, TelemetryError};
 
 /// More than any line has.
@@ -86,7 +86,7 @@ pub struct EvaluationLine {
     is_best: bool,
     confirms_goal: bool,
     #[serde(flatten)]
-    statistics: Statistics,
+    statistics: ReturnStatistics,
 }
 
 impl EvaluationLine {

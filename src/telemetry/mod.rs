@@ -29,10 +29,10 @@ mod table;
 pub mod tensorboard;
 mod units;
 
-pub use bottleneck::{Bottleneck, Verdict};
+pub use bottleneck::{Bottleneck, Diagnosis};
 pub use console::Console;
 pub use error::TelemetryError;
-pub use evaluation::{Evaluation, EvaluationKind, Statistics};
+pub use evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 pub use goal::{GoalOutcome, proven_return};
 pub use progress::Progress;
 pub use progress_line::{Look, live_line, plain_line};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::Shares;
-use super::bottleneck::Verdict;
-use super::evaluation::{Evaluation, EvaluationKind, Statistics};
+use super::bottleneck::Diagnosis;
+use super::evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 use super::goal::GoalOutcome;
 use super::play_command::word;
 use super::units::{clock, grouped, score, short};
@@ -69,7 +69,7 @@ pub struct EvaluatedWeights {
     pub kind: EvaluationKind,
     /// Figures of the episodes.
     #[serde(flatten)]
-    pub statistics: Statistics,
+    pub statistics: ReturnStatistics,
 }
 
 impl From<&Evaluation> for EvaluatedWeights {
@@ -147,7 +147,7 @@ pub struct Summary {
     /// What the run was fitted to while it was under way, as options that repeat it; `None` where nothing was fitted.
     pub fitted: Option<String>,
     /// What held it back.
-    pub bottleneck: Verdict,
+    pub bottleneck: Diagnosis,
     /// The run folder.
     pub folder: PathBuf,
     /// Files in it, relative to the folder.

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use shoal::metrics::{Metric, Tally};
-use shoal::rendezvous::{Announcement, Registry, RunRecord};
+use shoal::rendezvous::{Announcement, RegisteredRun, Registry};
 use shoal::replay::{Element, Field, Priority, Replay, Schema, StagingArea};
 use shoal::segment::control::RunState;
 use shoal::segment::counters::Counter;
@@ -122,7 +122,7 @@ impl World {
 
     /// Announce a run of `identity` with the segment called `segment`.
     pub fn announce(&self, identity: &Identity, segment: &str) -> Announcement {
-        let record = RunRecord {
+        let record = RegisteredRun {
             identity: identity.clone(),
             segment: segment.into(),
             socket: self.registry.socket_path(identity.supervisor_pid),

@@ -12,7 +12,7 @@ use nix::sys::stat::{Mode, UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, mkfifo};
-use shoal::rendezvous::{Listener, RunState, remove_dead_replays};
+use shoal::rendezvous::{Listener, Liveliness, remove_dead_replays};
 use shoal::segment::{Segment, system};
 use shoal::standalone::{FieldOptions, Options, Schedule, Standalone};
 
@@ -99,7 +99,7 @@ fn a_killed_supervisor_leaves_its_segment_record_and_socket_and_they_are_removed
     child.reap();
     assert!(path_of(&segment).exists() && place.file_names().len() == 2, "{:?}", place.file_names());
     let entry = place.registry.find(pid).unwrap();
-    assert_eq!(entry.state, RunState::Dead);
+    assert_eq!(entry.state, Liveliness::Dead);
     assert!(place.registry.clean(&entry));
     assert!(!path_of(&segment).exists());
     assert_eq!(place.file_names(), Vec::<String>::new());
@@ -125,7 +125,7 @@ fn a_dead_run_is_kept_while_a_process_of_it_lives() {
     let pid = child.pid();
     child.reap();
     let entry = place.registry.find(pid).unwrap();
-    assert_eq!(entry.state, RunState::Dead);
+    assert_eq!(entry.state, Liveliness::Dead);
     let kept = !place.registry.clean(&entry) && path_of(&segment).exists() && place.registry.find(pid).is_ok();
     nix::sys::signal::kill(survivor.expect("a survivor"), Signal::SIGKILL).unwrap();
     assert!(kept, "a living process was robbed of its segment's name");
@@ -214,12 +214,12 @@ fn a_record_that_was_replaced_meanwhile_stays() {
         let _announcement = place.announce(&old).unwrap();
         place.registry.find(std::process::id()).unwrap()
     };
-    assert_eq!(stale.state, RunState::Dead);
+    assert_eq!(stale.state, Liveliness::Dead);
     // The id went to a new supervisor between the look and the cleaning.
     let _announcement = place.announce(&place.record()).unwrap();
     fs::write(place.record().socket, "").unwrap();
     assert!(place.registry.clean(&stale));
-    assert_eq!(place.registry.find(std::process::id()).unwrap().state, RunState::Running);
+    assert_eq!(place.registry.find(std::process::id()).unwrap().state, Liveliness::Running);
     assert_eq!(place.file_names().len(), 2);
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use shoal::rendezvous::{Registry, RendezvousError, RunState};
+use shoal::rendezvous::{Liveliness, Registry, RendezvousError};
 
 use super::{Child, Place, sleep_for_ever, support};
 
@@ -68,7 +68,7 @@ fn what_is_announced_is_found_until_the_announcement_is_dropped() {
     let announcement = place.announce(&record).unwrap();
     fs::write(&record.socket, "stands for the socket").unwrap();
     let entry = place.registry.find(std::process::id()).unwrap();
-    assert_eq!((&entry.record, entry.state), (&record, RunState::Running));
+    assert_eq!((&entry.record, entry.state), (&record, Liveliness::Running));
     assert_eq!(place.registry.list(), [entry]);
     let file = place.registry.folder().join(format!("{}.json", std::process::id()));
     assert_eq!(fs::metadata(file).unwrap().mode() & 0o777, 0o600);
@@ -108,16 +108,16 @@ fn the_exit_of_a_forked_child_withdraws_nothing() {
 fn another_start_time_another_boot_and_a_zombie_are_dead() {
     let place = Place::new();
     let pid = std::process::id();
-    let announce = |change: fn(&mut shoal::rendezvous::RunRecord)| {
+    let announce = |change: fn(&mut shoal::rendezvous::RegisteredRun)| {
         let mut record = place.record();
         change(&mut record);
         let _announcement = place.announce(&record).unwrap();
         place.registry.find(record.identity.supervisor_pid).unwrap().state
     };
-    assert_eq!(announce(|_| ()), RunState::Running);
-    assert_eq!(announce(|record| record.identity.supervisor_start_time += 1), RunState::Dead, "the id of {pid} went to another");
-    assert_eq!(announce(|record| record.identity.boot_id ^= 1), RunState::Dead);
-    assert_eq!(announce(|record| record.identity.supervisor_pid = u32::MAX), RunState::Dead);
+    assert_eq!(announce(|_| ()), Liveliness::Running);
+    assert_eq!(announce(|record| record.identity.supervisor_start_time += 1), Liveliness::Dead, "the id of {pid} went to another");
+    assert_eq!(announce(|record| record.identity.boot_id ^= 1), Liveliness::Dead);
+    assert_eq!(announce(|record| record.identity.supervisor_pid = u32::MAX), Liveliness::Dead);
 
     let child = Child::fork(|| sleep_for_ever());
     let mut record = place.record();
@@ -125,10 +125,10 @@ fn another_start_time_another_boot_and_a_zombie_are_dead() {
     record.identity.supervisor_start_time = shoal::segment::processes::start_time(child.pid()).unwrap();
     let _announcement = place.announce(&record).unwrap();
     let state = || place.registry.find(child.pid()).unwrap().state;
-    assert_eq!(state(), RunState::Running);
+    assert_eq!(state(), Liveliness::Running);
     child.signal(nix::sys::signal::Signal::SIGKILL);
     // It is not reaped here: the kernel keeps its id, and `kill(pid, 0)` still succeeds.
-    support::wait_until(|| state() == RunState::Dead);
+    support::wait_until(|| state() == Liveliness::Dead);
     assert!(Path::new(&format!("/proc/{}", child.pid())).exists());
 }
 

@@ -108,8 +108,9 @@ def main():
     table = report.table_of(records, "library", "operation", lambda record: report.figure(value(record)))
     title = f"Microseconds per call ({arguments.clock}), rows of {arguments.rows}, capacity {capacity:,}, medians of {arguments.rounds} rounds."
     memory = report.runs.table([{"library": one["library"], "memory (MB)": report.figure(one["memory_mb"])} for one in result["memory"]])
+    ratios = report.beside_before("A call", records, "library", "operation", value)
     report.finish(
-        arguments, f"buffers_{arguments.rows}", result, f"{title}\n\n{table}\n\n{memory}",
+        arguments, f"buffers_{arguments.rows}", result, f"{ratios}{title}\n\n{table}\n\n{memory}",
         lambda path: report.bars(records, "library", "operation", value, "µs per call", path),
     )
     for buffer in buffers.values():

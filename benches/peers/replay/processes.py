@@ -183,7 +183,11 @@ def main():
         return f"{title}\n\n{report.table_of(of, 'library', 'cell', lambda record: cell_text(record, key))}"
 
     with_samplers = [one for one in records if one["samplers"]]
-    text = "\n\n".join([
+    ratios = [
+        report.beside_before("Adding, per processor-second", records, "library", "cell", lambda record: record["added_per_processor_s"], True),
+        report.beside_before("Drawing, per processor-second", with_samplers, "library", "cell", lambda record: record["drawn_per_processor_s"], True),
+    ]
+    text = "".join(ratios) + "\n\n".join([
         f"Writers add {ADD_ROWS} rows a call, samplers draw {BATCH_SIZE} and set their priorities; {arguments.seconds} s per cell, "
         f"medians of {arguments.repetitions}, capacity {arguments.capacity:,}. w: writers, s: samplers.",
         table("Thousand rows added per second, all writers together", "added_per_s"),

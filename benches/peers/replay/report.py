@@ -46,6 +46,20 @@ def table_of(records, rows, columns, value):
     return runs.table(lines)
 
 
+def beside_before(title, records, rows, columns, value, is_rate=False):
+    """How many times as fast as with the package of another commit (`libraries/shoal_before.py`): a table, or nothing without it."""
+    values = {(record[rows], record[columns]): value(record) for record in records if value(record)}
+    ratios = []
+    for (label, column), now in values.items():
+        before = values.get((f"{label}, before", column))
+        if before:
+            ratios.append({rows: label, columns: column, "ratio": now / before if is_rate else before / now})
+    if not ratios:
+        return ""
+    table = table_of(ratios, rows, columns, lambda record: f"{record['ratio']:.3f}")
+    return f"{title}, times as fast as before\n\n{table}\n\n"
+
+
 def figure(number):
     """A number with as many digits as were measured."""
     if number >= 100:

@@ -61,7 +61,8 @@ def main():
     for capacity in arguments.capacities:
         records += of_capacity(capacity, arguments.batches, adapters, arguments)
     result["records"] = records
-    text = "Nanoseconds of processor time per element, medians of the rounds.\n\n" + report.table_of(
+    ratios = report.beside_before("An element", records, "library", "operation", lambda record: record["processor_ns_per_element"])
+    text = ratios + "Nanoseconds of processor time per element, medians of the rounds.\n\n" + report.table_of(
         records, "library", "operation", lambda record: report.figure(record["processor_ns_per_element"])
     )
     report.finish(

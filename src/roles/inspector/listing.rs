@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 
 use super::runs::{Cleaned, RunList};
 use super::words::{age, liveliness};
-use crate::rendezvous::RunState as Liveliness;
+use crate::rendezvous::Liveliness;
 use crate::telemetry::Table;
 
 impl Display for RunList {

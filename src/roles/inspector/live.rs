@@ -8,7 +8,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 use super::live_view::{History, draw};
 use super::rates::Look;
 use super::{InspectError, Inspection};
-use crate::rendezvous::RunState;
+use crate::rendezvous::Liveliness;
 use crate::segment::system;
 
 /// Time between two frames.
@@ -31,7 +31,7 @@ pub enum Ending {
 /// # Errors
 /// The run is dead, or there is no terminal.
 pub fn watch(inspection: &Inspection) -> Result<Ending, InspectError> {
-    if inspection.state() == RunState::Dead {
+    if inspection.state() == Liveliness::Dead {
         return Err(InspectError::NothingLives { pid: inspection.segment().identity().supervisor_pid });
     }
     system::handle_stop_signals()?;

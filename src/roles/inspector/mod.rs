@@ -35,11 +35,11 @@ pub use replay::{ReplayReport, StagingReport};
 pub use report::{FieldReport, Header, LearnerReport, ParameterReport, PictureReport, RegionReport, Report, RunDescription, RunReport};
 pub use runs::{Cleaned, RunList, RunSummary};
 pub use transition::{FieldValues, Owner, Transition, Values};
-pub use tree::{TreeReport, Verdict};
+pub use tree::{Exactness, TreeReport};
 
 use std::time::Duration;
 
-use crate::rendezvous::{Entry, Registry, RendezvousError, RunState};
+use crate::rendezvous::{Entry, Liveliness, Registry, RendezvousError};
 use crate::segment::Segment;
 
 /// Looks at the tree in search of a quiet moment.
@@ -69,13 +69,13 @@ impl Inspection {
     }
 
     /// Whether the supervisor lived when the run was opened.
-    pub fn state(&self) -> RunState {
+    pub fn state(&self) -> Liveliness {
         self.entry.state
     }
 
     /// Everything about the run, with rates measured over `interval`. A dead run has no rates and is not waited for.
     pub fn report(&self, interval: Duration) -> Report {
-        let earlier = (self.state() == RunState::Running).then(|| {
+        let earlier = (self.state() == Liveliness::Running).then(|| {
             let look = Look::at(&self.segment);
             std::thread::sleep(interval);
             look
@@ -104,7 +104,7 @@ impl Inspection {
     /// Whether the run is still announced and its supervisor still lives.
     pub fn is_running(&self) -> bool {
         let found = self.registry.find(self.entry.record.identity.supervisor_pid);
-        found.is_ok_and(|now| now.state == RunState::Running && now.record.identity == self.entry.record.identity)
+        found.is_ok_and(|now| now.state == Liveliness::Running && now.record.identity == self.entry.record.identity)
     }
 }
 

@@ -10,7 +10,7 @@ use super::rates::{Look, Rates};
 use super::replay::{ReplayReport, StagingReport, staging, total};
 use super::runs::{age_s, state_name};
 use super::tree::TreeReport;
-use crate::rendezvous::RunState as Liveliness;
+use crate::rendezvous::Liveliness;
 use crate::replay::SumTree;
 use crate::segment::counters::Counter;
 use crate::segment::membership::View;

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use super::printable::printable;
-use crate::rendezvous::{Entry, Registry, RunState as Liveliness, remove_dead_replays};
+use crate::rendezvous::{Entry, Liveliness, Registry, remove_dead_replays};
 use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::sync::Ordering;

@@ -9,7 +9,7 @@ use super::report::Report;
 use super::words::{
     PROCESS_COLUMNS, age, bar, bytes, describe_tree, evaluation, line, per_second, percent, process_cells, significant, training,
 };
-use crate::rendezvous::RunState as Liveliness;
+use crate::rendezvous::Liveliness;
 use crate::telemetry::Table;
 
 /// Characters of the longest bar.

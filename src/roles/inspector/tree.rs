@@ -12,7 +12,7 @@ use crate::sync::Ordering;
 /// What can be said of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Exactness {
     /// Every node was the sum of its children.
     Exact,
     /// Nobody was changing it, and nodes were not the sums of their children.
@@ -27,7 +27,7 @@ pub struct TreeReport {
     /// Children per node.
     pub fanout: usize,
     /// What the audit came to.
-    pub verdict: Verdict,
+    pub verdict: Exactness,
     /// Looks it took.
     pub looks: u32,
     /// What the last look found, in the tree's fixed point.
@@ -47,16 +47,16 @@ impl TreeReport {
             let audit = tree.audit();
             looks += 1;
             if audit.is_exact() {
-                break (audit, Verdict::Exact);
+                break (audit, Exactness::Exact);
             }
             let quiet = before.is_quiet() && before == Moment::of(segment);
             // One look could fall between two additions of a process that was put to sleep; two that agree did not.
             if quiet && last == Some(audit) {
-                break (audit, Verdict::Inconsistent);
+                break (audit, Exactness::Inconsistent);
             }
             last = quiet.then_some(audit);
             if looks >= most_looks {
-                break (audit, Verdict::InMotion);
+                break (audit, Exactness::InMotion);
             }
             std::thread::sleep(Duration::from_millis(u64::from(looks)));
         };

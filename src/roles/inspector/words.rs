@@ -6,8 +6,8 @@ use indicatif::{BinaryBytes, HumanCount};
 
 use super::Rates;
 use super::processes::ProcessReport;
-use super::tree::{TreeReport, Verdict};
-use crate::rendezvous::RunState as Liveliness;
+use super::tree::{Exactness, TreeReport};
+use crate::rendezvous::Liveliness;
 use crate::segment::processes::SlotState;
 use crate::segment::scores::Scores;
 
@@ -116,11 +116,11 @@ pub(super) fn describe_tree(tree: &TreeReport) -> String {
     let sums = format!("root {}, leaves {}", HumanCount(tree.audit.root), HumanCount(tree.audit.leaf_sum));
     let nodes = HumanCount(tree.audit.inconsistent_nodes as u64);
     match tree.verdict {
-        Verdict::Exact => format!("exact after {looks} (fan-out {}, {sums})", tree.fanout),
-        Verdict::Inconsistent => {
+        Exactness::Exact => format!("exact after {looks} (fan-out {}, {sums})", tree.fanout),
+        Exactness::Inconsistent => {
             format!("INCONSISTENT: {nodes} nodes are not the sum of their children ({sums}), and nobody is changing it")
         }
-        Verdict::InMotion => format!("in motion: updates were under way in {looks}, {nodes} nodes differ for the moment ({sums})"),
+        Exactness::InMotion => format!("in motion: updates were under way in {looks}, {nodes} nodes differ for the moment ({sums})"),
     }
 }
 

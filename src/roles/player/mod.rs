@@ -19,7 +19,7 @@ use crate::checkpoint::WeightsEvaluation;
 use crate::environments::Purpose;
 use crate::environments::film::Film;
 use crate::environments::reel::FinishedFilm;
-use crate::telemetry::{Evaluation, Statistics};
+use crate::telemetry::{Evaluation, ReturnStatistics};
 
 /// How well a policy did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,7 +41,7 @@ pub struct Outcome {
     pub seed: u64,
     /// Mean, spread and confidence interval.
     #[serde(flatten)]
-    pub statistics: Statistics,
+    pub statistics: ReturnStatistics,
     /// Every return.
     pub returns: Vec<f64>,
     /// The film of the first episode, where one was wanted.
@@ -52,7 +52,7 @@ pub struct Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |value: Option<f64>| value.map_or("unknown".into(), |value| format!("{value:.2}"));
-        let Statistics { episodes, return_mean, return_std, return_min, return_max, ci95_low, ci95_high, .. } = self.statistics;
+        let ReturnStatistics { episodes, return_mean, return_std, return_min, return_max, ci95_low, ci95_high, .. } = self.statistics;
         writeln!(
             formatter,
             "policy      {} on {}, {} updates ({})",

@@ -6,7 +6,7 @@ use super::super::environments;
 use super::PlayError;
 use crate::algorithms::{self, LATENT};
 use crate::catalogue::Catalogue;
-use crate::checkpoint::Policy;
+use crate::checkpoint::PolicyWeights;
 use crate::config::Config;
 use crate::config::schema::AutoEncoderConfig;
 use crate::environments::EnvironmentSpec;
@@ -29,7 +29,7 @@ pub struct SavedPolicy {
     /// Whether they are the last ones of a run that has no best ones yet, though the best were asked for.
     pub instead_of_best: bool,
     /// The network, and where it comes from.
-    pub weights: Policy,
+    pub weights: PolicyWeights,
     /// The configuration of its run, with the network that was saved.
     pub config: Config,
 }
@@ -41,7 +41,7 @@ impl SavedPolicy {
     /// It is neither, or damaged.
     pub fn open(path: &Path, which: Which) -> Result<Self, PlayError> {
         let (file, instead_of_best) = weights_at(path, which)?;
-        let weights = Policy::load(&file)?;
+        let weights = PolicyWeights::load(&file)?;
         let mut config = config_at(path)?;
         config.algorithm.name.clone_from(&weights.metadata.algorithm);
         config.network.convolutions = weights.spec.convolutions();
@@ -97,7 +97,7 @@ pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
     if path.is_dir() {
         return Ok(Config::load(&RunFolder::open(path)?.config(), &[])?.config);
     }
-    let mut config = Config::for_environment(&Policy::load(path)?.metadata.environment);
+    let mut config = Config::for_environment(&PolicyWeights::load(path)?.metadata.environment);
     environments::resolve(&mut config, Path::new(""))?;
     Ok(config)
 }

@@ -110,7 +110,7 @@ pub(super) struct Tried {
 }
 
 /// How often the configured batch is doubled to have `batch_size` transitions; negative where it is halved.
-#[expect(clippy::cast_possible_truncation, reason = "a batch of 2^16 transitions is doubled sixteen times at most")]
+// A batch of 2^16 transitions is doubled sixteen times at most.
 pub(super) fn doublings(configured: usize, batch_size: usize) -> i8 {
     (batch_size as f64 / configured as f64).log2().round() as i8
 }
@@ -204,7 +204,6 @@ impl Fitting {
 }
 
 /// What happened from `last` to `now`.
-#[expect(clippy::cast_precision_loss, reason = "rates for comparison")]
 fn window(last: &telemetry::Snapshot, now: &telemetry::Snapshot, elapsed_s: f64, usable_cores: usize) -> Window {
     let rate = |last: u64, now: u64| now.saturating_sub(last) as f64 / elapsed_s;
     let share = |last: f64, now: f64, processes: f64| ((now - last) / (elapsed_s * processes.max(1.0))).clamp(0.0, 1.0);
@@ -218,7 +217,6 @@ fn window(last: &telemetry::Snapshot, now: &telemetry::Snapshot, elapsed_s: f64,
 }
 
 /// The part of the run that is over, by steps or by time, whichever is more.
-#[expect(clippy::cast_precision_loss, reason = "a share")]
 fn progress(now: &telemetry::Snapshot) -> f64 {
     let by_steps = now.env_steps as f64 / now.stop_env_steps as f64;
     by_steps.max(now.stop_wall_s.map_or(0.0, |limit_s| now.wall_s / limit_s)).clamp(0.0, 1.0)

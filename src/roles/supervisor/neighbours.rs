@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::machine::neighbours::cores_bound_by;
-use crate::rendezvous::{Registry, RunState};
+use crate::rendezvous::{Liveliness, Registry};
 
 /// A living run with processes that are bound to cores.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl fmt::Display for Neighbour {
 /// The runs in `registry` that have bound processes to cores, but for the one of the supervisor `own`. The files of the kernel are those below
 /// `root`.
 pub(super) fn neighbours(registry: &Registry, root: &Path, own: u32) -> Vec<Neighbour> {
-    let living = registry.list().into_iter().filter(|entry| entry.state == RunState::Running);
+    let living = registry.list().into_iter().filter(|entry| entry.state == Liveliness::Running);
     let others = living.map(|entry| entry.record).filter(|record| record.identity.supervisor_pid != own);
     let bound = others.map(|record| {
         let pid = record.identity.supervisor_pid;
@@ -45,7 +45,7 @@ mod tests {
     use crate::algorithms::registry as algorithms;
     use crate::config::Config;
     use crate::environments;
-    use crate::rendezvous::RunRecord;
+    use crate::rendezvous::RegisteredRun;
     use crate::roles::supervisor::Plan;
     use crate::segment::processes::start_time;
     use crate::segment::{Description, Identity, Segment};
@@ -79,7 +79,7 @@ mod tests {
     /// Writes the record of a run of the supervisor `pid`, else like `identity`, into the folder of a registry.
     fn announce(registry: &Registry, mut identity: Identity, pid: u32) {
         (identity.supervisor_pid, identity.supervisor_start_time) = (pid, start_time(pid).unwrap_or(0));
-        let record = RunRecord {
+        let record = RegisteredRun {
             identity,
             segment: format!("/shoal-none-{pid}"),
             socket: registry.socket_path(pid),

@@ -269,7 +269,6 @@ fn anneals_epsilon(config: &Config) -> bool {
     config.algorithm.name == "dqn" && config.algorithm.exploration == Exploration::Global
 }
 
-#[expect(clippy::cast_precision_loss, reason = "for people")]
 fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }

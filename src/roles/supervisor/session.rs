@@ -31,7 +31,7 @@ use super::standstill::Standstill;
 use super::watch::{Cast, Watched};
 use super::{Outcome, Prepared, SupervisorError, weights};
 use crate::config::Config;
-use crate::rendezvous::{Announcement, Listener, Registry, RunRecord, Visitor};
+use crate::rendezvous::{Announcement, Listener, RegisteredRun, Registry, Visitor};
 use crate::roles::environments;
 use crate::roles::evaluator::EvaluationReport;
 use crate::segment::control::RunState;
@@ -112,7 +112,7 @@ impl Session {
             folder.go_on(&config.to_toml())?;
             resumption.restore_best_weights(config)?;
         }
-        let record = RunRecord {
+        let record = RegisteredRun {
             identity: segment.identity().clone(),
             segment: segment.name().into(),
             socket: registry.socket_path(std::process::id()),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Prepared;
-use crate::checkpoint::{Keeper, Policy, WeightsMetadata};
+use crate::checkpoint::{Keeper, PolicyWeights, WeightsMetadata};
 use crate::roles::evaluator;
 use crate::segment::Segment;
 use crate::telemetry::Sinks;
@@ -36,13 +36,13 @@ pub(super) fn save_last(prepared: &Prepared, segment: &Segment, sinks: &mut Sink
 
 /// Note the loss if the best policy, published as `version`, has not reached the disk, and neither has a better one.
 pub(super) fn look_for_best(version: u64, sinks: &mut Sinks) {
-    let saved = Policy::load(&sinks.folder().best_weights()).ok().map(|policy| policy.metadata.parameter_version);
+    let saved = PolicyWeights::load(&sinks.folder().best_weights()).ok().map(|policy| policy.metadata.parameter_version);
     if saved < Some(version) {
         sinks.lose(format!("the best weights (version {version}), which could not be written"));
     }
 }
 
-fn last(prepared: &Prepared, segment: &Segment, sinks: &Sinks) -> Option<Policy> {
+fn last(prepared: &Prepared, segment: &Segment, sinks: &Sinks) -> Option<PolicyWeights> {
     let board = segment.parameter_board();
     let mut parameters = vec![0.0; board.len()];
     let (parameter_version, [updates, environment_steps, ..]) = board.read(&mut parameters)?;
@@ -56,7 +56,7 @@ fn last(prepared: &Prepared, segment: &Segment, sinks: &Sinks) -> Option<Policy>
         evaluation: evaluation.and_then(|evaluated| evaluator::for_weights(evaluated.kind, &evaluated.statistics)),
         ..WeightsMetadata::default()
     };
-    Some(Policy::new(prepared.algorithm.network().clone(), &parameters, metadata))
+    Some(PolicyWeights::new(prepared.algorithm.network().clone(), &parameters, metadata))
 }
 
 #[cfg(test)]

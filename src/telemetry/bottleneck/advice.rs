@@ -190,7 +190,6 @@ pub(super) fn several_processes(context: &Context) -> Advice {
 }
 
 /// Whole cores, at least one.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of cores is small and not negative")]
 fn rounded(cores: f64) -> usize {
     (cores.round() as usize).max(1)
 }

@@ -64,7 +64,7 @@ pub enum Bottleneck {
 
 /// The bottleneck with its evidence; `Display` makes one sentence of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct Diagnosis {
     /// What it was.
     pub bottleneck: Bottleneck,
     /// The figures that show it.
@@ -73,7 +73,7 @@ pub struct Verdict {
     pub advice: Vec<Advice>,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for Diagnosis {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self.bottleneck {
             Bottleneck::Learners => "learner-bound",
@@ -95,14 +95,14 @@ impl fmt::Display for Verdict {
 
 /// Judges the time from `started` to `now`. `started` is the first moment from which learning went on steadily: what happened before, such as
 /// filling the replay while learners wait, says nothing about learning. `None` when the run ended before that.
-pub fn verdict_since(started: Option<&Snapshot>, now: &Snapshot, context: &Context) -> Verdict {
+pub fn verdict_since(started: Option<&Snapshot>, now: &Snapshot, context: &Context) -> Diagnosis {
     let period = Period::between(started.unwrap_or(&Snapshot::default()), now);
     if let Some(verdict) = failures(&period, context) {
         return verdict;
     }
     if started.is_none() || period.actor.total_s() + period.learner.total_s() < LEAST_TIME_S {
         let evidence = format!("too short a run to judge, with {} updates in {}", now.updates, clock(now.wall_s));
-        return Verdict { bottleneck: Bottleneck::Unknown, evidence, advice: Vec::new() };
+        return Diagnosis { bottleneck: Bottleneck::Unknown, evidence, advice: Vec::new() };
     }
     let mut verdict = match (context.config.actor.count, samples_per_insert(&context.config)) {
         (0, _) => one_process(&period, context),
@@ -126,7 +126,7 @@ fn samples_per_insert(config: &Config) -> Option<f64> {
 }
 
 /// Processes that keep failing leave little time in which anything else could be seen.
-fn failures(period: &Period, context: &Context) -> Option<Verdict> {
+fn failures(period: &Period, context: &Context) -> Option<Diagnosis> {
     let presence = |worked_s: f64, count: usize| share(worked_s, period.wall_s * count.max(1) as f64);
     let actors = presence(period.actor.total_s(), context.config.actor.count);
     let learners = presence(period.learner.total_s(), context.config.learner.processes());
@@ -139,10 +139,10 @@ fn failures(period: &Period, context: &Context) -> Option<Verdict> {
         period.restarts,
         percent(worked)
     );
-    Some(Verdict { bottleneck: Bottleneck::Failures, evidence, advice: Vec::new() })
+    Some(Diagnosis { bottleneck: Bottleneck::Failures, evidence, advice: Vec::new() })
 }
 
-fn limited(period: &Period, ratio: f64, context: &Context) -> Verdict {
+fn limited(period: &Period, ratio: f64, context: &Context) -> Diagnosis {
     let actors_wait = share(period.actor.limiter_wait_s, period.actor.total_s());
     let learners_wait = share(period.learner.limiter_wait_s, period.learner.total_s());
     let (actors_waited, learners_waited) = (percent(actors_wait), percent(learners_wait));
@@ -158,7 +158,7 @@ fn limited(period: &Period, ratio: f64, context: &Context) -> Verdict {
             "actors waited {actors_waited} of their time for {actors_wait_for}, learners {learners_waited} ({})",
             period.learner_work()
         );
-        return Verdict { bottleneck: Bottleneck::Learners, evidence, advice };
+        return Diagnosis { bottleneck: Bottleneck::Learners, evidence, advice };
     }
     if learners_wait >= WAITING_FROM && learners_wait >= CLEARLY_MORE * actors_wait {
         let mut advice = advice::faster_actors(period, context);
@@ -167,7 +167,7 @@ fn limited(period: &Period, ratio: f64, context: &Context) -> Verdict {
             "learners waited {learners_waited} of their time for {learners_wait_for}, actors {actors_waited} ({})",
             period.actor_work()
         );
-        return Verdict { bottleneck: Bottleneck::Actors, evidence, advice };
+        return Diagnosis { bottleneck: Bottleneck::Actors, evidence, advice };
     }
     if actors_wait >= WAITING_FROM {
         let waited = format!("actors waited {actors_waited} and learners {learners_waited} of their time for each other");
@@ -175,36 +175,36 @@ fn limited(period: &Period, ratio: f64, context: &Context) -> Verdict {
             return all_busy(period, &format!("{waited}, since they have to take turns"), context);
         }
         let evidence = format!("{waited} at {} samples per insert", short(ratio));
-        return Verdict { bottleneck: Bottleneck::RateLimiter, evidence, advice: advice::wider_band(context).into_iter().collect() };
+        return Diagnosis { bottleneck: Bottleneck::RateLimiter, evidence, advice: advice::wider_band(context).into_iter().collect() };
     }
     let evidence = format!("waiting took only {actors_waited} of the actors' time and {learners_waited} of the learners'");
     all_busy(period, &evidence, context)
 }
 
-fn free_running(period: &Period, context: &Context) -> Verdict {
+fn free_running(period: &Period, context: &Context) -> Diagnosis {
     let ratio = share(period.sampled as f64, period.inserted as f64);
     let evidence = format!("running free, learners drew {} samples per inserted transition", short(ratio));
     if period.inserted > 0 && ratio < TOO_FEW_SAMPLES {
         let mut advice = advice::faster_learners(period, context);
         advice.push(advice::limit_samples(8.0, "so that actors wait instead of overwriting what nobody learned from"));
-        return Verdict { bottleneck: Bottleneck::Learners, evidence: format!("{evidence} ({})", period.learner_work()), advice };
+        return Diagnosis { bottleneck: Bottleneck::Learners, evidence: format!("{evidence} ({})", period.learner_work()), advice };
     }
     if period.inserted == 0 || ratio > MANY_SAMPLES {
         let mut advice = advice::faster_actors(period, context);
         advice.push(advice::limit_samples(MANY_SAMPLES, "so that learners do not repeat old transitions"));
-        return Verdict { bottleneck: Bottleneck::Actors, evidence: format!("{evidence} ({})", period.actor_work()), advice };
+        return Diagnosis { bottleneck: Bottleneck::Actors, evidence: format!("{evidence} ({})", period.actor_work()), advice };
     }
     all_busy(period, &evidence, context)
 }
 
-fn one_process(period: &Period, context: &Context) -> Verdict {
+fn one_process(period: &Period, context: &Context) -> Diagnosis {
     let (actor_s, learner_s) = (period.actor.total_s(), period.learner.total_s());
     let total_s = actor_s + learner_s;
     let evidence = format!("acting took {} and learning {} of its time", percent(actor_s / total_s), percent(learner_s / total_s));
-    Verdict { bottleneck: Bottleneck::OneProcess, evidence, advice: vec![advice::several_processes(context)] }
+    Diagnosis { bottleneck: Bottleneck::OneProcess, evidence, advice: vec![advice::several_processes(context)] }
 }
 
-fn all_busy(period: &Period, evidence: &str, context: &Context) -> Verdict {
+fn all_busy(period: &Period, evidence: &str, context: &Context) -> Diagnosis {
     let cores = context.cores;
     let used = short(period.used_cores());
     let waited = period.core_wait_share();
@@ -214,7 +214,7 @@ fn all_busy(period: &Period, evidence: &str, context: &Context) -> Verdict {
         format!("; the run used {used} of {cores} cores")
     };
     let evidence = format!("{evidence} ({}, {}{taken})", period.actor_work(), period.learner_work());
-    Verdict { bottleneck: Bottleneck::Cores, evidence, advice: advice::less_work(period, context) }
+    Diagnosis { bottleneck: Bottleneck::Cores, evidence, advice: advice::less_work(period, context) }
 }
 
 fn share(part: f64, whole: f64) -> f64 {

@@ -27,12 +27,12 @@ fn run(actor: [f64; 4], learner: [f64; 5]) -> Snapshot {
     Snapshot { wall_s: 25.0, updates: 5000, inserted: 10_000, sampled: 320_000, actor_time, learner_time, ..Snapshot::default() }
 }
 
-fn judge(snapshot: &Snapshot, context: &Context) -> Verdict {
+fn judge(snapshot: &Snapshot, context: &Context) -> Diagnosis {
     verdict_since(Some(&Snapshot::default()), snapshot, context)
 }
 
 /// The keys of the advice with the values to try, in order.
-fn settings(verdict: &Verdict) -> Vec<String> {
+fn settings(verdict: &Diagnosis) -> Vec<String> {
     verdict.advice.iter().flat_map(|advice| &advice.set).map(|setting| format!("{}={}", setting.key, setting.to)).collect()
 }
 

@@ -132,7 +132,7 @@ def versions(names):
     from importlib import metadata
 
     packages = {
-        "shoal": ["shoal"], "cpprb": ["cpprb"], "tianshou": ["tianshou", "numba"], "torchrl": ["torchrl", "tensordict", "torch"],
+        "shoal": ["shoal"], "shoal_before": [], "cpprb": ["cpprb"], "tianshou": ["tianshou", "numba"], "torchrl": ["torchrl", "tensordict", "torch"],
         "flashbax": ["flashbax", "jax"], "rllib": ["ray"], "reverb": ["dm-reverb", "tensorflow-cpu"],
         "stable_baselines3": ["stable-baselines3", "torch"], "numpy_loop": ["numpy"],
     }
