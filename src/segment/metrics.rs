@@ -9,7 +9,7 @@ const RECORDS: usize = 384;
 const RECORD_WORDS: usize = 4;
 const HEADER_WORDS: usize = 8;
 
-pub(super) const RING_WORDS: usize = HEADER_WORDS + RECORDS * RECORD_WORDS;
+pub(super) const RING_WORDS: usize = MetricRing::words_needed(RECORDS);
 
 /// One report.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,11 +58,25 @@ pub struct MetricRing<'a> {
 
 impl<'a> MetricRing<'a> {
     pub(super) fn of_process(words: &'a [AtomicU64], slot: usize) -> Self {
-        Self { words: &words[slot * RING_WORDS..][..RING_WORDS] }
+        Self::over(&words[slot * RING_WORDS..][..RING_WORDS])
+    }
+
+    /// A ring of as many records as fit into `words`.
+    pub fn over(words: &'a [AtomicU64]) -> Self {
+        Self { words }
+    }
+
+    /// The words that a ring of so many records needs.
+    pub const fn words_needed(records: usize) -> usize {
+        HEADER_WORDS + records * RECORD_WORDS
+    }
+
+    fn records(self) -> u64 {
+        ((self.words.len() - HEADER_WORDS) / RECORD_WORDS) as u64
     }
 
     fn record(self, position: u64) -> &'a [AtomicU64] {
-        let index = usize::try_from(position % RECORDS as u64).unwrap_or(0);
+        let index = usize::try_from(position % self.records()).unwrap_or(0);
         &self.words[HEADER_WORDS + index * RECORD_WORDS..][..RECORD_WORDS]
     }
 
@@ -90,13 +104,13 @@ impl<'a> MetricRing<'a> {
     pub fn drain(self, position: u64, mut take: impl FnMut(Report)) -> (u64, u64) {
         let head = self.words[0].load(Ordering::Acquire);
         // One record less than the ring holds: the producer may be writing the next one.
-        let first = position.max(head.saturating_sub(RECORDS as u64 - 1));
+        let first = position.max(head.saturating_sub(self.records() - 1));
         let mut lost = first - position.min(first);
         for at in first..head {
             let values = std::array::from_fn(|index| self.record(at)[index].load(Ordering::Relaxed));
             // Acquire fence: the position is read again only after the record.
             fence(Ordering::Acquire);
-            if self.words[0].load(Ordering::Relaxed).wrapping_sub(at) >= RECORDS as u64 {
+            if self.words[0].load(Ordering::Relaxed).wrapping_sub(at) >= self.records() {
                 lost += 1;
             } else if let Some(report) = Report::decode(values) {
                 take(report);

@@ -1,6 +1,7 @@
-//! What one process publishes and others copy.
+//! What one process publishes or reports, and others copy.
 
 use loom::thread::spawn;
+use shoal_models::segment::metrics::{MetricRing, Report};
 use shoal_models::segment::parameters::ParameterBoard;
 use shoal_models::segment::pictures::{PICTURE_NOTES, PictureBoard};
 use shoal_models::segment::scores::{EvaluationScore, Scores};
@@ -79,6 +80,34 @@ pub fn scores_that_are_published_while_they_are_read() {
     let read = segment.control().scores().read();
     assert!((1..=3).any(|number| read == scores(number)), "{read:?}");
     writer.join().unwrap();
+}
+
+/// Who takes reports while the ring goes round has each whole and in order, or knows that it is lost.
+pub fn reports_that_are_taken_while_the_ring_goes_round() {
+    const RECORDS: usize = 2;
+    // The position; of both records the length and the return of an episode.
+    let takes_part = |word: usize| word == 0 || word >= 8 && [1, 2].contains(&(word % 4));
+    let memory = words(MetricRing::words_needed(RECORDS), takes_part);
+    let push = |ring: MetricRing<'_>, length: u64| ring.push(Report::Episode { episode_return: length as f64, length });
+    push(MetricRing::over(&memory), 0);
+    let writer = spawn({
+        let memory = memory.clone();
+        move || (1..4).for_each(|length| push(MetricRing::over(&memory), length))
+    });
+    let (mut position, mut taken, mut lost) = (0, Vec::new(), 0);
+    let mut take = || {
+        let (next, more) = MetricRing::over(&memory).drain(position, |report| {
+            let Report::Episode { episode_return, length } = report else { panic!("{report:?} was never pushed") };
+            assert_eq!(episode_return, length as f64, "a mixture of two reports");
+            taken.push(length);
+        });
+        (position, lost) = (next, lost + more);
+    };
+    take();
+    writer.join().unwrap();
+    take();
+    assert!(taken.is_sorted_by(|earlier, later| earlier < later), "{taken:?}");
+    assert_eq!((position, taken.len() as u64 + lost, taken.last()), (4, 4, Some(&3)));
 }
 
 /// Who waits for what two bring is told of it: a call that is lost would be waited for without end here.

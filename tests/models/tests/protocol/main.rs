@@ -7,6 +7,7 @@ mod boards;
 mod deaths;
 mod kept;
 mod learners;
+mod line;
 mod rows;
 mod support;
 mod tree;
@@ -27,7 +28,10 @@ const MODELS: &[(&str, fn(), usize)] = &[
     ("parameters are published while they are read", boards::parameters_that_are_published_while_they_are_read, 2),
     ("pictures are shown while they are read", boards::pictures_that_are_shown_while_they_are_read, 2),
     ("scores are published while they are read", boards::scores_that_are_published_while_they_are_read, 2),
+    ("reports are taken while the ring goes round", boards::reports_that_are_taken_while_the_ring_goes_round, 3),
     ("somebody waits for progress", boards::progress_that_somebody_waits_for, 2),
+    ("who waits for a turn comes after the first", line::served_in_order, 2),
+    ("who waits for a turn comes to be the first", line::told_of_samples_once_it_is_first, 2),
     ("shares of a round are added up", learners::shares_of_a_round, 3),
     ("a view ends while shares are added up", learners::shares_of_a_round_that_a_view_ended, 3),
     ("another learner leads after a death", learners::led_by_the_next, 3),

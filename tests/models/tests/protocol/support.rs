@@ -16,6 +16,7 @@ pub const CONTROL_STRIDE: usize = 16;
 /// Numbers of control words, see `control.rs`.
 pub const CLAIMED: usize = 1;
 pub const INSERTED: usize = 2;
+pub const SAMPLED: usize = 3;
 pub const GATE: usize = 10;
 pub const PROGRESS: usize = 11;
 pub const WAITERS: usize = 12;
@@ -25,6 +26,7 @@ pub const CLEARING: usize = 15;
 pub const SLOT_STRIDE: usize = 560;
 pub const OWNER: usize = 0;
 pub const START_TIME: usize = 1;
+pub const PLACE: usize = 5;
 pub const IN_OPERATION: usize = 16;
 
 /// Rows of two equal words, so that a mixture shows.
