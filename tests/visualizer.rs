@@ -4,7 +4,7 @@ mod run_support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::Signal;
 use run_support::{Supervised, WATCHDOG, kill, start};
@@ -28,7 +28,7 @@ fn picture(run: &Supervised, condition: impl Fn(&Caption, &[u8]) -> bool) -> (Ca
             return (caption, bytes);
         }
         assert!(Instant::now() < deadline, "gave up waiting for a picture; the log:\n{}", run.log());
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -111,11 +111,24 @@ fn films_that_cannot_be_written_cost_no_picture() {
     };
     while !words(&run).contains("a film is missing") {
         assert!(Instant::now() < deadline, "nothing is said: {}", words(&run));
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     let (before, _) = picture(&run, |_, _| true);
     picture(&run, |caption, _| caption.version > before.version + 20);
     assert!(!run.log().contains("visualizer"), "it has not failed: {}", run.log());
+    run.end_by(Signal::SIGINT);
+}
+
+#[test]
+fn films_are_kept_in_the_order_in_which_they_came_though_the_clock_was_set_back() {
+    let mut run = showing(&["visualizer.video_interval_s=0.001", "visualizer.keep_videos=2"]);
+    let folder = run.run_folder();
+    run.wait_until("three films", || films(&folder).len() >= 3);
+    let before = films(&folder);
+    for film in before.iter().filter_map(|path| fs::File::options().append(true).open(path).ok()) {
+        film.set_modified(SystemTime::now() + Duration::from_secs(86_400)).unwrap();
+    }
+    run.wait_until("newer films in their places", || films(&folder).iter().filter(|film| !before.contains(film)).count() >= 2);
     run.end_by(Signal::SIGINT);
 }
 
@@ -129,7 +142,7 @@ fn a_visualizer_that_keeps_failing_is_given_up_and_training_goes_on() {
         let deadline = Instant::now() + WATCHDOG;
         while run.log().matches("was killed by SIGABRT").count() < crash {
             assert!(Instant::now() < deadline, "its death is not noticed:\n{}", run.log());
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
     run.wait_for_log("nothing is shown any more, and training goes on");

@@ -20,6 +20,8 @@ pub(super) struct Films {
     interval: Option<Duration>,
     keep: usize,
     due: Instant,
+    /// Those of the folder, the oldest first: in the order in which they came, since the clock may be set back between two.
+    films: Vec<PathBuf>,
 }
 
 /// A film in the making.
@@ -40,7 +42,8 @@ impl Films {
             let _ = fs::remove_file(path);
         }
         let interval = config.video_interval_s.map(Duration::from_secs_f64);
-        Self { folder, interval, keep: config.keep_videos, due: Instant::now() }
+        let films = films_in(&folder);
+        Self { folder, interval, keep: config.keep_videos, due: Instant::now(), films }
     }
 
     /// A film of the episode that begins now, if it is time for one.
@@ -53,9 +56,13 @@ impl Films {
     }
 
     /// Keep a film that has its last picture, and drop what is then too many. `episode_return` is the return up to that picture.
-    pub(super) fn finish(&self, Rolling(reel): Rolling, env_steps: u64, episode_return: f64) -> Result<(), FilmError> {
-        reel.finish_as(self.folder.join(format!("step{env_steps:012}-return{episode_return:.1}.{EXTENSION}")))?;
-        for path in too_many(&films_in(&self.folder), self.keep) {
+    pub(super) fn finish(&mut self, Rolling(reel): Rolling, env_steps: u64, episode_return: f64) -> Result<(), FilmError> {
+        let film = self.folder.join(format!("step{env_steps:012}-return{episode_return:.1}.{EXTENSION}"));
+        reel.finish_as(film.clone())?;
+        // Somebody may have removed some, and a run that went on from a checkpoint comes by the same steps again.
+        self.films.retain(|path| *path != film && path.exists());
+        self.films.push(film);
+        for path in too_many(&self.films, self.keep) {
             // One that cannot be removed is one too many, no more.
             let _ = fs::remove_file(path);
         }
