@@ -1,5 +1,5 @@
 //! What each idea of the tree gives: the same work at the default fan-out, from the plain way to ours, one idea at a time,
-//! in turns. The last rows take the safety away from ours: no tags, no compare-and-swap, no atomic additions.
+//! in turns. The last rows take the safety away from ours: tags and compare-and-swap, atomic additions, or all of it.
 //!
 //! `cargo bench --no-default-features --bench sum_tree_ablation`. Nanoseconds of CPU time per element.
 #![expect(clippy::print_stdout, reason = "what it measured is its output")]
@@ -17,7 +17,7 @@ use std::hint::black_box;
 
 use paired::{Call, Contestant, Race, huge_page_mebibytes};
 use plain_descents::{level_by_level, one_after_another, one_after_another_without_branches};
-use plain_updates::{Atomic, Ideas, Scratch, Unprotected, update};
+use plain_updates::{Atomic, Ideas, Scratch, Unprotected, UnprotectedLeaves, UnprotectedSums, update};
 use shoal::replay::sum_tree::Differences;
 use shoal::replay::{Priority, SumTree};
 use tree_work::{BATCHES, CAPACITIES, PREPARED, TreeWords, fill, points, priorities, priority, targets, updates};
@@ -73,7 +73,7 @@ fn change(call: &Call, case: &str, tree: &SumTree<'_>, words: &TreeWords, update
     let of_batch = |batch: &Vec<(usize, f32)>| batch.iter().map(|&(slot, value)| (slot, 0, priority(value))).collect();
     let named: Vec<Vec<(usize, u64, Priority)>> = updates.iter().map(of_batch).collect();
     let mut differences = Differences::default();
-    let mut scratch: Vec<Scratch> = (0..6).map(|_| Scratch::default()).collect();
+    let mut scratch: Vec<Scratch> = (0..8).map(|_| Scratch::default()).collect();
     let mut places = scratch.iter_mut();
     let mut atomic = |ideas: Ideas| -> Update<'_> {
         let scratch = places.next().expect("one for each");
@@ -89,11 +89,16 @@ fn change(call: &Call, case: &str, tree: &SumTree<'_>, words: &TreeWords, update
         ("the tree itself (ours)", Box::new(|batch| _ = black_box(tree.update(batch.iter().copied(), &mut differences)))),
     ];
     let ours = ways.len() - 1;
-    let unprotected = places.next().expect("one for each");
-    ways.push((
-        "ours without tags, compare-and-swap and atomic additions",
-        Box::new(move |batch| update::<Unprotected, FANOUT>(words, capacity, batch, all, unprotected)),
-    ));
+    let [leaves, sums, unprotected] = std::array::from_fn(|_| places.next().expect("one for each"));
+    let without: [(&str, Update<'_>); 3] = [
+        (
+            "ours without tags and compare-and-swap",
+            Box::new(move |batch| update::<UnprotectedLeaves, FANOUT>(words, capacity, batch, all, leaves)),
+        ),
+        ("ours without atomic additions", Box::new(move |batch| update::<UnprotectedSums, FANOUT>(words, capacity, batch, all, sums))),
+        ("ours without any of these", Box::new(move |batch| update::<Unprotected, FANOUT>(words, capacity, batch, all, unprotected))),
+    ];
+    ways.extend(without);
     let mut contestants: Vec<Contestant<'_>> = Vec::new();
     for (name, update) in &mut ways {
         let named = &named;

@@ -13,7 +13,7 @@ use shoal::config::Config;
 use shoal::experience::transition::OBSERVATION;
 use shoal::replay::Batch;
 use shoal::segment::Segment;
-use shoal::segment::processes::Phase;
+use shoal::segment::processes::{Phase, ProcessSlot, Role};
 
 const UPDATES: u64 = 40;
 
@@ -187,15 +187,21 @@ fn a_half_waits_for_the_other_within_two_swaps_however_long_that_stands_still() 
         let segment = run.segment();
         let (_, stopped) = living(&segment, "learner").into_iter().find(|(found, _)| *found == number).unwrap();
         kill(stopped, Signal::SIGSTOP);
+        // The policy's half says that it waits for rows, if that is what the critics' was at.
+        let is_wait = |phase| phase == Phase::Exchange || number == 0 && phase == Phase::LimiterWait;
+        let is_learner = |slot: &ProcessSlot<'_>| slot.role().is_some_and(|(role, _)| role == Role::Learner);
         let waits = || {
             let slots = segment.processes();
-            let waiting = slots.iter().filter(|slot| slot.pid() != stopped && slot.phase() == Some(Phase::Exchange));
+            let waiting = slots.iter().filter(|slot| is_learner(slot) && slot.pid() != stopped && slot.phase().is_some_and(is_wait));
             waiting.count() == 1
         };
         run.wait_until("the other half to wait", waits);
+        let a_while = std::time::Duration::from_millis(200);
+        std::thread::sleep(a_while);
         let before = handed_over(&segment);
-        run.wait_until("both to stand still", waits);
-        assert_eq!(handed_over(&segment), before);
+        std::thread::sleep(a_while);
+        assert!(waits(), "it waits on");
+        assert_eq!(handed_over(&segment), before, "both stand still");
         assert!(before[0].abs_diff(before[1]) <= 24, "{before:?}");
         kill(stopped, Signal::SIGCONT);
         run.wait_until("both to go on", || handed_over(&segment).iter().zip(&before).all(|(now, before)| now > before));

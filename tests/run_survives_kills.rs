@@ -146,6 +146,28 @@ fn a_learner_stopped_while_it_publishes_leads_on_when_it_wakes_up_beside_a_repla
 }
 
 #[test]
+fn what_an_evaluator_has_said_by_its_death_is_taken_in() {
+    let mut run = start(&["evaluator.interval_ms=0"]);
+    run.wait_for_evaluations("the first evaluation", |lines| !lines.is_empty());
+    let (segment, evaluator) = (run.segment(), run.processes("evaluator")[0]);
+    let updates = || segment.control().updates().load(Ordering::Relaxed);
+    // All but the supervisor go on, and it finds reports and death at once.
+    run.signal(Signal::SIGSTOP);
+    let from = updates();
+    run.wait_until("what nobody takes in yet", || updates() > from + 6_000);
+    kill(evaluator, Signal::SIGKILL);
+    let until = updates();
+    run.signal(Signal::SIGCONT);
+    run.wait_for_evaluations("those of the dead one", |lines| {
+        // Its replacement has only newer parameters.
+        lines.iter().filter(|line| (from + 1..until - 1_000).contains(&number(line, "updates"))).count() >= 2
+    });
+    drop(segment);
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+}
+
+#[test]
 fn a_killed_evaluator_comes_back_and_training_does_not_notice() {
     let mut run = start(&["evaluator.interval_ms=50"]);
     run.wait_for("an evaluation", |line| line["eval_return_mean"].is_number());

@@ -57,6 +57,36 @@ impl Words for Unprotected {
     }
 }
 
+/// As ours but for the leaves.
+pub(crate) struct UnprotectedLeaves;
+
+impl Words for UnprotectedLeaves {
+    #[inline(always)]
+    fn set(leaf: &AtomicU64, generation: u64, priority: u64) -> Option<u64> {
+        Unprotected::set(leaf, generation, priority)
+    }
+
+    #[inline(always)]
+    fn add(node: &AtomicU64, difference: u64) {
+        Atomic::add(node, difference);
+    }
+}
+
+/// As ours but for the sums.
+pub(crate) struct UnprotectedSums;
+
+impl Words for UnprotectedSums {
+    #[inline(always)]
+    fn set(leaf: &AtomicU64, generation: u64, priority: u64) -> Option<u64> {
+        Atomic::set(leaf, generation, priority)
+    }
+
+    #[inline(always)]
+    fn add(node: &AtomicU64, difference: u64) {
+        Unprotected::add(node, difference);
+    }
+}
+
 /// Which ideas to use.
 #[derive(Clone, Copy)]
 pub(crate) struct Ideas {

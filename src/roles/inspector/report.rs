@@ -227,7 +227,11 @@ impl Report {
                 version: segment.parameter_board().version(),
                 learner_state_version: segment.learner_boards().next().map_or(0, |board| board.version()),
             },
-            learners: LearnerReport { epoch: view.epoch, members: view.learners().collect(), leader: view.leader },
+            learners: LearnerReport {
+                epoch: view.epoch,
+                members: view.learners().collect(),
+                leader: view.leader.filter(|_| sizes.halves() == 0),
+            },
             picture: segment.picture_board().and_then(PictureBoard::caption).map(PictureReport::of),
         }
     }

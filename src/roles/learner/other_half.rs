@@ -9,7 +9,7 @@ use super::Run;
 use crate::algorithms::{Half, Halved, Learning};
 use crate::segment::layout::HALVES;
 use crate::segment::parameters::ParameterBoard;
-use crate::segment::processes::{Phase, Role};
+use crate::segment::processes::{Phase, Role, SlotState};
 
 /// Swaps by which one half may be ahead of what it has heard of the other.
 const LEAD_SWAPS: u64 = 2;
@@ -72,7 +72,10 @@ impl<'a> OtherHalf<'a> {
     /// Whether the other half does not go on because it waits for new rows.
     pub(super) fn waits_for_rows(&self) -> bool {
         let mut learners = self.run.segment.processes().iter().filter(|slot| slot.role().is_some_and(|(role, _)| role == Role::Learner));
-        learners.any(|slot| slot.index() != self.run.process.index() && slot.phase() == Some(Phase::LimiterWait))
+        // What a half that is gone was doing last says nothing.
+        learners.any(|slot| {
+            slot.index() != self.run.process.index() && slot.state() == SlotState::Live && slot.phase() == Some(Phase::LimiterWait)
+        })
     }
 }
 

@@ -183,6 +183,7 @@ impl Fitting {
             window.trained_per_s = now.updates.saturating_sub(last.updates) as f64 / elapsed_s * in_force.batch_size as f64;
         }
         self.last = Some(now.clone());
+        let home = self.tuner.home();
         let step = self.tuner.step(&Snapshot {
             wall_s: now.wall_s,
             progress: progress(now),
@@ -192,9 +193,14 @@ impl Fitting {
             memory_used: share_of_memory_used(),
             incident: self.incident.take(),
         });
-        if let Some(probe) = &step.probe {
-            self.tried += 1;
-            self.accepted += u64::from(probe.verdict == Verdict::Accepted);
+        match &step.probe {
+            // It was counted when it was accepted, and could not be kept.
+            Some(probe) if probe.verdict == Verdict::Abandoned && probe.to == home => self.accepted = self.accepted.saturating_sub(1),
+            Some(probe) => {
+                self.tried += 1;
+                self.accepted += u64::from(probe.verdict == Verdict::Accepted);
+            }
+            None => {}
         }
         if let Some(change) = &step.change {
             self.wanted = change.setting;

@@ -83,7 +83,9 @@ impl Salvage<'_> {
         let wall_s = self.prepared.started.elapsed().as_secs_f64();
         let checkpoints = Checkpoints::new(self.folder.checkpoints());
         let best_weights = self.folder.best_weights();
-        let restarts = segment.processes().iter().map(ProcessSlot::restarts).sum();
+        // As the supervisor counts them: training lost nothing by a visualizer that died.
+        let trains = segment.processes().iter().filter(|slot| slot.role().is_none_or(|(role, _)| role != Role::Visualizer));
+        let restarts = trains.map(ProcessSlot::restarts).sum();
         let memory = Memory { wall_s, training_s: last_training_s(self.folder).unwrap_or(wall_s), restarts, remembered };
         let (path, _) = checkpoints.write(checkpoint_content(self.prepared, segment, &best_weights, &memory))?;
         RunCheckpoint::open(&path)?;

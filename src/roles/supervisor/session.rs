@@ -222,6 +222,11 @@ impl Session {
             // Of a child that nobody could watch over something may be left. Without the release nobody could be started in it any more.
             self.repair(planned.slot)?;
             self.segment.processes().slot(planned.slot).release();
+            if matches!(planned.role, Role::Learner | Role::Synchronous) {
+                // Nobody waits for a learner that is not there.
+                let view = self.membership.bury(planned.number);
+                self.change_view(view);
+            }
         }
         forked
     }
@@ -269,11 +274,12 @@ impl Session {
         StackFile::create().map(Some).map_err(|source| SupervisorError::System { action: "creating a file in memory", source })
     }
 
-    /// A fresh channel for whoever evaluates; its old end, if any, died with the one before.
+    /// A fresh channel for whoever evaluates. What the one before had said by its death is taken in first, and its end closed.
     fn open_channel(&mut self, role: Role) -> Result<Option<IpcSender<EvaluationReport>>, SupervisorError> {
         if !matches!(role, Role::Evaluator | Role::Synchronous) {
             return Ok(None);
         }
+        self.receive_evaluations();
         let (sender, receiver) = ipc::channel().map_err(|error| SupervisorError::System { action: "opening a channel", source: error })?;
         self.reports = Some(receiver);
         Ok(Some(sender))

@@ -136,7 +136,7 @@ def versions(names):
         "flashbax": ["flashbax", "jax"], "rllib": ["ray"], "reverb": ["dm-reverb", "tensorflow-cpu"],
         "stable_baselines3": ["stable-baselines3", "torch"], "numpy_loop": ["numpy"],
     }
-    found = {}
+    found = {"shoal_before": os.environ.get("SHOAL_BEFORE", "none")} if "shoal_before" in names else {}
     for name in names:
         for package in packages[name]:
             try:

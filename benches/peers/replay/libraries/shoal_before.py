@@ -1,8 +1,8 @@
 """Shoal's package of another commit, in the same process as this one's: has a change made it slower?
 
-`SHOAL_BEFORE` names the folder that it was installed into (`pip install --no-deps --target FOLDER WHEEL`). Two packages of
-one name can live side by side, since each holds on to its own modules: while the name means the other package, the
-adapters of `shoal.py` are made once more.
+`SHOAL_BEFORE` names the folder that it was installed into (`pip install --no-deps --target FOLDER WHEEL`). While the name
+`shoal` means that package, its replay is loaded and the adapters of `shoal.py` are made once more; after that the name means
+this commit's again. Options and errors, which native code asks for by name when it is called, are then this commit's for both.
 """
 
 import importlib.util
@@ -27,12 +27,16 @@ def adapters_of(folder):
         specification = importlib.util.spec_from_file_location(f"{__package__}.shoal{SUFFIX}_adapters", now.__file__)
         module = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(module)
+        # The package loads what it is asked for first, which must not be later.
+        for name in ("Batch", "Replay", "SumTree"):
+            getattr(module.shoal, name)
     finally:
         sys.path.remove(str(folder))
         for name in filter(belongs_to_the_package, list(sys.modules)):
             del sys.modules[name]
         sys.modules.update(kept)
-    if folder not in Path(module.shoal.__file__).parents:
+    is_other = folder in Path(module.shoal.__file__).parents and module.shoal.Replay is not now.shoal.Replay
+    if not is_other:
         raise ImportError(f"SHOAL_BEFORE={folder} holds no package `shoal`")
     return module
 

@@ -53,6 +53,10 @@ impl Session {
         let is_of_trial = is_answer && self.refutes_setting(&how);
         if is_of_trial && planned.role == Role::Actor {
             // Actors are started as the setting wants them that comes instead.
+            if self.fitting.as_ref().is_some_and(|fitting| planned.number < fitting.home().actors) {
+                self.segment.processes().slot(planned.slot).count_restart();
+                self.watched[index].restarts += 1;
+            }
             self.sinks.event(&with_details(format!("{who} {how} (after {work})"), &details));
             return Ok(());
         }

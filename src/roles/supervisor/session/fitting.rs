@@ -75,13 +75,16 @@ impl Session {
         Ok(())
     }
 
-    /// Start the process number `index` of the plan. A system that has no room for one more actor ends no run that fits
-    /// itself to the machine: what asked for it is taken back, or it is tried again later.
+    /// Start the process number `index` of the plan. A system that has no room for one more process ends no run that fits
+    /// itself to the machine: what asked for an actor is taken back, and whoever had been there is tried again later.
     pub(super) fn begin(&mut self, index: usize) -> Result<(), SupervisorError> {
-        let is_actor = self.watched[index].planned.role == Role::Actor;
-        match (self.fork(index), self.fitting.as_mut().filter(|_| is_actor)) {
+        let watched = &self.watched[index];
+        let (role, is_replacement) = (watched.planned.role, watched.restarts > 0);
+        match (self.fork(index), self.fitting.as_mut().filter(|_| role == Role::Actor || is_replacement)) {
             (Err(error), Some(fitting)) => {
-                fitting.happened(Incident::NotStarted(error.to_string()));
+                if matches!(role, Role::Actor | Role::Learner) {
+                    fitting.happened(Incident::NotStarted(error.to_string()));
+                }
                 self.watched[index].postpone();
                 self.sinks.trouble(error.to_string(), &format!("{} could not be started: {error}", self.watched[index].planned.name()));
                 Ok(())
