@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use run_support::{Supervised, WATCHDOG, kill, living, start};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 use shoal::segment::Segment;
 use shoal::segment::membership::View;
@@ -198,4 +199,30 @@ fn a_batch_with_which_a_learner_crashes_again_and_again_is_taken_back_and_the_ru
     drop(segment);
     run.end_by(Signal::SIGINT);
     assert_eq!(summary(&run)["restarts"], replaced, "inspect counts as the report does");
+}
+
+/// Let the supervisor open no more than so many files, whatever it has open; returns what it was allowed before.
+fn limit_files(run: &Supervised, limit: Rlimit) -> Rlimit {
+    prlimit(Pid::from_raw(run.pid().cast_signed()), Resource::Nofile, limit).unwrap()
+}
+
+#[test]
+fn a_replacement_for_which_the_system_has_no_room_is_started_once_it_has() {
+    let mut run = adapting(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(50));
+    let segment = run.segment();
+    // The evaluator lacks a channel and the learner a pidfd: what has the same cause is told once.
+    for (role, name) in [("evaluator", "evaluator 0"), ("learner", "learner 0")] {
+        run.wait_until("all processes", || living(&segment, role).len() == 1);
+        let usual = limit_files(&run, Rlimit { current: Some(3), ..getrlimit(Resource::Nofile) });
+        kill(living(&segment, role)[0].1, Signal::SIGKILL);
+        run.wait_for_log(&format!("{name} could not be started"));
+        assert!(run.is_running(), "{}", run.log());
+        limit_files(&run, usual);
+        run.wait_until("its replacement", || living(&segment, role).len() == 1);
+        wait_for_updates(&mut run, &segment, 50);
+    }
+    drop(segment);
+    run.end_by(Signal::SIGINT);
+    run.assert_nothing_left();
 }
