@@ -3,9 +3,10 @@
 mod run_support;
 
 use nix::sys::signal::Signal;
-use run_support::start;
+use run_support::{kill, start};
 use serde_json::Value;
 use shoal::checkpoint::PolicyWeights;
+use shoal::segment::control::RunState;
 
 #[test]
 fn the_step_limit_ends_a_run_with_all_its_results() {
@@ -112,4 +113,21 @@ fn a_segment_that_does_not_fit_is_refused_before_anything_starts() {
     assert!(!output.status.success());
     assert!(text.contains("do not fit") && text.contains("smaller"), "{text}");
     assert!(!folder.path().join("runs").exists());
+}
+
+#[test]
+fn a_run_that_is_ended_before_its_learner_has_begun_leaves_weights() {
+    // So large that a learner takes a while to begin.
+    let mut run = start(&["network.hidden=[1024, 1024, 1024]", "evaluator.enabled=false"]);
+    let learner = run.wait_for_process("learner");
+    kill(learner, Signal::SIGSTOP);
+    let segment = run.segment();
+    run.signal(Signal::SIGTERM);
+    run.wait_until("the end of training", || segment.control().run_state() == RunState::Stopping);
+    kill(learner, Signal::SIGCONT);
+    drop(segment);
+    assert_eq!(run.wait().code(), Some(143), "{}", run.output());
+    let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
+    assert_eq!(policy.metadata.updates, 0);
+    run.assert_nothing_left();
 }

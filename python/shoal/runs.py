@@ -35,6 +35,8 @@ Trainable = str | os.PathLike[str] | Mapping[str, Mapping[str, Any]] | Callable[
 
 # Between two looks at a process or a file that nobody tells about.
 _LOOK_S = 0.02
+# Between two looks for signals, which are not told either.
+_LOOK_FOR_SIGNALS_S = 0.5
 # What an environment has left behind may hold the run's standard error; so long it is read on after the end.
 _LAST_WORDS_S = 1.0
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -149,12 +151,12 @@ class Run:
         """Wait for the end and return this run. `TimeoutError` after `timeout` seconds; Ctrl+C stops the run, and is raised again."""
         self._refuse_unless_ours()
         try:
-            self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise TimeoutError(f"the run {self.folder} has not ended within {timeout} s") from None
+            has_ended = self._wait(timeout)
         except KeyboardInterrupt:
             self.stop()
             raise
+        if not has_ended:
+            raise TimeoutError(f"the run {self.folder} has not ended within {timeout} s")
         self._close()
         # 128 and more: a signal has asked it to end, and it has.
         if 0 < self._process.returncode < 128:
@@ -168,7 +170,7 @@ class Run:
         self._refuse_unless_ours()
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGINT)
-        self._process.wait()
+        self._wait()
         self._close()
         return self
 
@@ -206,6 +208,20 @@ class Run:
         axes.set(xlabel="environment steps", ylabel="return", title=self.folder.name)
         axes.legend()
         return axes
+
+    def _wait(self, timeout=None):
+        """Wait until the supervisor has ended; whether it has.
+
+        A look now and then, since a signal that comes just before a call that waits, or to another thread, ends no waiting.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _LOOK_FOR_SIGNALS_S if deadline is None else min(deadline - time.monotonic(), _LOOK_FOR_SIGNALS_S)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(max(left, 0))
+                return True
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
 
     def _found(self):
         """The folder, once the run can be seen by others. A run that does not get there has said why."""

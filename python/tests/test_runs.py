@@ -109,6 +109,26 @@ def test_what_cannot_be_trained_is_said_before_anything_starts(folder):  # noqa:
         shoal.train("cartpole_dqn", learner={"batch_size": None}, quiet=True)
 
 
+def test_an_interrupt_that_another_thread_receives_ends_the_run(folder):  # noqa: F811
+    # As one that comes between the interpreter's look for signals and a call that waits: nothing ends that call.
+    code = """
+import signal, threading, time, shoal
+threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+run = shoal.start("cartpole_dqn", run={"stop_eval_return": "none", "stop_env_steps": 10**12}, quiet=True)
+print("started", flush=True)
+try:
+    run.wait()
+except KeyboardInterrupt:
+    print(run.reason)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    parent.stdout.readline()
+    time.sleep(0.2)
+    parent.send_signal(signal.SIGINT)
+    assert parent.communicate(timeout=WATCHDOG_S)[0] == "interrupted\n"
+
+
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_ends_with_the_process_that_started_it(folder, way):  # noqa: F811
     code = "import shoal; print('started', flush=True); shoal.train('cartpole_dqn', run={'stop_eval_return': 'none'}, quiet=True)"

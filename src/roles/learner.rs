@@ -206,8 +206,10 @@ impl<'a> Learner<'a> {
             if view == self.view {
                 return Ok(true);
             }
+            // A run that is over before anything was published has weights all the same.
+            let begins = view.leader == Some(self.run.number) && self.states.version() == 0;
             // In this order: at the end of a run a view changes because the leader has left, which published last.
-            if self.run.is_over() {
+            if !begins && self.run.is_over() {
                 return Ok(false);
             }
             if view.contains(self.run.number) && (self.lead_on(view)? || self.follow(view)) {
@@ -433,6 +435,7 @@ fn learning_rate(config: &Config, env_steps: u64, doublings: i8) -> f32 {
 pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
     thread::scope(|threads| {
         let mut learner = Learner::new(run, Some(threads))?;
+        learner.join()?;
         while !run.is_over() {
             match learner.update()? {
                 Attempt::RunEnded => break,
