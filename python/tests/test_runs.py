@@ -113,6 +113,7 @@ def test_an_interrupt_that_another_thread_receives_ends_the_run(folder):  # noqa
     # As one that comes between the interpreter's look for signals and a call that waits: nothing ends that call.
     code = """
 import signal, threading, time, shoal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 run = shoal.start("cartpole_dqn", run={"stop_eval_return": "none", "stop_env_steps": 10**12}, quiet=True)
@@ -131,7 +132,13 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_ends_with_the_process_that_started_it(folder, way):  # noqa: F811
-    code = "import shoal; print('started', flush=True); shoal.train('cartpole_dqn', run={'stop_eval_return': 'none'}, quiet=True)"
+    # Who started the tests may ignore the signal, and the limit of the preset would end the run too.
+    code = """
+import signal, shoal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+print("started", flush=True)
+shoal.train("cartpole_dqn", run={"stop_eval_return": "none", "stop_env_steps": 10**12}, quiet=True)
+"""
     parent = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

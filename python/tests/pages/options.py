@@ -126,7 +126,7 @@ def check_script(words):
 def check_variable(assignment):
     """That the code reads a variable of Shoal."""
     name = assignment.partition("=")[0]
-    files = [path for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.rs")]
+    files = [path for folder in ("src", "tests", "benches") for path in (ROOT / folder).rglob("*.*") if path.suffix in (".rs", ".py")]
     is_read = not name.startswith("SHOAL_") or any(f'"{name}"' in path.read_text(encoding="utf-8") for path in files)
     assert is_read, f"nothing reads {name}"
 
