@@ -183,20 +183,23 @@ def main():
         return f"{title}\n\n{report.table_of(of, 'library', 'cell', lambda record: cell_text(record, key))}"
 
     with_samplers = [one for one in records if one["samplers"]]
-    ratios = [
-        report.beside_before("Adding, per processor-second", records, "library", "cell", lambda record: record["added_per_processor_s"], True),
-        report.beside_before("Drawing, per processor-second", with_samplers, "library", "cell", lambda record: record["drawn_per_processor_s"], True),
-    ]
-    text = "".join(ratios) + "\n\n".join([
+    adding = "Adding, per processor-second"
+    ratios = [report.beside_before(adding, records, "library", "cell", lambda record: record["added_per_processor_s"], True)]
+    tables = [
         f"Writers add {ADD_ROWS} rows a call, samplers draw {BATCH_SIZE} and set their priorities; {arguments.seconds} s per cell, "
         f"medians of {arguments.repetitions}, capacity {arguments.capacity:,}. w: writers, s: samplers.",
         table("Thousand rows added per second, all writers together", "added_per_s"),
         table("Thousand rows added per processor-second of a writer", "added_per_processor_s"),
-        table("Thousand rows drawn per second, all samplers together", "drawn_per_s", with_samplers),
-        "The writers' rate beside samplers as a share of their rate alone: per second (per processor-second)\n\n"
-        + report.table_of(with_samplers, "library", "cell", share_text),
-    ])
-    report.finish(arguments, "processes", result, text, lambda path: report.bars(
+    ]
+    if with_samplers:
+        drawing = "Drawing, per processor-second"
+        ratios.append(report.beside_before(drawing, with_samplers, "library", "cell", lambda record: record["drawn_per_processor_s"], True))
+        tables += [
+            table("Thousand rows drawn per second, all samplers together", "drawn_per_s", with_samplers),
+            "The writers' rate beside samplers as a share of their rate alone: per second (per processor-second)\n\n"
+            + report.table_of(with_samplers, "library", "cell", share_text),
+        ]
+    report.finish(arguments, "processes", result, "".join(ratios) + "\n\n".join(tables), lambda path: report.bars(
         [one for one in records if one["added_per_s"]], "library", "cell", lambda record: record["added_per_s"], "rows added/s", path))
 
 
