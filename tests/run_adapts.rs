@@ -144,6 +144,27 @@ fn a_learner_that_draws_ahead_takes_a_larger_batch_too() {
 }
 
 #[test]
+fn updates_stay_in_step_with_inserts_while_a_larger_batch_is_tried_and_after() {
+    let held = ["adaptation.hold=updates_per_step", "adaptation.largest_batch=128", "replay.samples_per_insert=32"];
+    let mut run = adapting(&held);
+    run.wait_for_process("learner");
+    let segment = run.segment();
+    let batch = batch_when_doubled_twice(&mut run, &segment);
+    assert!((120.0..136.0).contains(&batch), "{batch} transitions per update");
+    drop(segment);
+    run.end_by(Signal::SIGINT);
+
+    let last = run.lines("metrics.jsonl").pop().expect("a run has metrics");
+    let [inserted, updates, sampled] = ["inserted", "updates", "sampled"].map(|key| last[key].as_f64().unwrap());
+    // Each update counts as 32 samples, each transition after the first 200 calls for as many. A flush has up to 41 transitions: one may leave
+    // the band, which is as wide, and one comes after the end.
+    let surplus = 32.0 * (inserted - 200.0) - 32.0 * updates;
+    assert!(surplus.abs() <= 3.5 * 32.0 * 41.0, "{surplus} samples beyond the updates: {last}");
+    // In 80 updates at least the batch was larger by 96.
+    assert!(sampled - 32.0 * updates >= 7_000.0, "counted by samples the surplus would be far off: {last}");
+}
+
+#[test]
 fn a_run_that_goes_on_begins_with_what_it_had_found() {
     let overrides = ["environment.step_delay_us=2000", "adaptation.most_actors=2", "checkpoint.interval_s=600"];
     let mut run = adapting(&overrides);

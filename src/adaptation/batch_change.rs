@@ -1,9 +1,9 @@
 //! How often transitions are drawn when the batch changes.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What stays when the batch changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
     /// Each transition is drawn as often as before, so a larger batch makes fewer updates.

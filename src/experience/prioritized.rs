@@ -7,7 +7,6 @@ use crate::config::schedule::linear;
 use crate::config::schema::ReplayConfig;
 use crate::replay::{Batch, Priority, RateLimiter, Replay, Schema};
 use crate::segment::control::Control;
-use crate::sync::Ordering;
 
 /// Importance exponent after `env_steps` of the run.
 pub fn beta(replay: &ReplayConfig, env_steps: u64) -> f32 {
@@ -50,8 +49,7 @@ impl<'a> Prioritized<'a> {
 
 impl Source for Prioritized<'_> {
     fn is_ready(&self) -> bool {
-        let [inserted, sampled] = [self.control.inserted(), self.control.sampled()].map(|word| word.load(Ordering::Relaxed));
-        self.limiter.may_sample(inserted, sampled, self.rows())
+        self.limiter.may_draw(self.control, self.rows())
     }
 
     fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool {

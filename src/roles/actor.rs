@@ -246,7 +246,7 @@ impl<'a> Actor<'a> {
         let turn = self.turn.insert(run.algorithm.experience().limiter().turn(run.segment, run.process));
         let near = turn.wait_until_near(self.samples_meanwhile, rows, || idle(run));
         self.count(Counter::LimiterWaitNs);
-        self.began = Began { at_ns: self.laps.now_ns(), sampled: sampled(run) };
+        self.began = Began { at_ns: self.laps.now_ns(), sampled: consumed(run) };
         near
     }
 
@@ -263,7 +263,7 @@ impl<'a> Actor<'a> {
         let run = self.run;
         self.count(Counter::InsertNs);
         if let Some(turn) = &mut self.turn {
-            self.samples_meanwhile = sampled(run).saturating_sub(self.began.sampled);
+            self.samples_meanwhile = consumed(run).saturating_sub(self.began.sampled);
             let may = turn.wait(|| idle(run));
             self.count(Counter::LimiterWaitNs);
             if !may {
@@ -292,8 +292,9 @@ fn idle(run: &Run<'_>) -> bool {
     !run.is_over()
 }
 
-fn sampled(run: &Run<'_>) -> u64 {
-    run.control().sampled().load(Ordering::Relaxed)
+/// What the rate limiter counts as sampled.
+fn consumed(run: &Run<'_>) -> u64 {
+    run.algorithm.experience().limiter().consumed(run.control())
 }
 
 impl<'a> OwnStatistics<'a> {

@@ -157,6 +157,7 @@ impl Standalone {
             min_size: replay.min_size as u64,
             samples_per_insert: replay.samples_per_insert,
             error_band: band.unwrap_or(f64::INFINITY),
+            samples_of_update: config.holds_updates().then_some(config.learner.batch_size as u64),
             participants: 1,
             frames: segment.layout().parameters().frames,
             fields: description

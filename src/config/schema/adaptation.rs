@@ -3,8 +3,10 @@
 use super::TRANSITION_ALGORITHMS;
 use super::actor::{MOST_ACTORS, MOST_ENVIRONMENTS};
 use super::learner::LARGEST_BATCH;
+use crate::adaptation::Hold;
 use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, between, whole};
+use crate::config::{Choice, Kind, Setting};
 
 table! {
     /// The run fits itself to the machine while it is under way (docs/adaptation.md).
@@ -23,11 +25,23 @@ table! {
         smallest_batch: Option<usize> = None, whole(1, LARGEST_BATCH), "transitions", only TRANSITION_ALGORITHMS;
         /// The largest batch that is tried; `"none"` stands for `learner.batch_size`, since a larger batch may learn less from as much.
         largest_batch: Option<usize> = None, whole(1, LARGEST_BATCH), "transitions", only TRANSITION_ALGORITHMS;
+        /// What stays when the batch changes.
+        hold: Hold = Hold::SamplesPerInsert, Limits::Any, "", only TRANSITION_ALGORITHMS;
         /// How Adam's step size follows the batch.
         step_size: StepSize = StepSize::None, Limits::Any, "", only TRANSITION_ALGORITHMS;
         /// The part of `run.stop_env_steps`, or of `run.stop_wall_s`, after which nothing is tried any more.
         freeze_after: f64 = 0.2, between(0.0, 1.0), "of the run";
     }
+}
+
+impl Setting for Hold {
+    const KIND: Kind = Kind::Choice(&[
+        Choice { word: "samples_per_insert", doc: "Each transition is drawn as often as before, so a larger batch makes fewer updates." },
+        Choice {
+            word: "updates_per_step",
+            doc: "There are as many updates per environment step as before, so a larger batch draws each transition more often.",
+        },
+    ]);
 }
 
 choice! {

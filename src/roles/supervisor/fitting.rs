@@ -3,9 +3,7 @@
 use serde::Deserialize;
 
 use super::{Prepared, SupervisorError, refuse};
-use crate::adaptation::{
-    AdaptationError, Hold, Incident, Objective, Range, Ranges, Rules, Setting, Snapshot, Step, Tuner, Verdict, Window,
-};
+use crate::adaptation::{AdaptationError, Incident, Objective, Range, Ranges, Rules, Setting, Snapshot, Step, Tuner, Verdict, Window};
 use crate::config::schema::Exploration;
 use crate::config::{Config, Key, Loaded, Rows};
 use crate::machine::cores;
@@ -53,6 +51,9 @@ pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Co
     planned.actor.count = ranges.actors.high;
     planned.actor.environments = ranges.environments.high;
     planned.learner.batch_size = ranges.batch_size.high;
+    // An update counts as the largest batch then, and an insert calls for as many updates as before.
+    let samples = loaded.config.adaptation.hold.samples_per_insert(1.0, loaded.config.learner.batch_size, ranges.batch_size.high);
+    per_sample(&mut planned).for_each(|(_, value)| *value *= samples);
     // Its ranges are about the beginning.
     planned.adaptation.enabled = false;
     if let Err(errors) = planned.validate() {
@@ -109,6 +110,38 @@ pub(super) struct Tried {
     verdict: Verdict,
 }
 
+/// `config` as it repeats a run that was fitted to `home`, without a search, and what is changed in it beside the numbers of `home`.
+pub(super) fn repeating(config: &Config, home: Setting) -> (Config, String) {
+    let mut fitted = with(config, home);
+    let (table, configured) = (&config.adaptation, config.learner.batch_size);
+    (fitted.adaptation.enabled, fitted.learner.batch_size) = (false, home.batch_size);
+    let mut flags = String::new();
+    let mut set = |path: &str, value: &mut f64, times: f64| {
+        *value *= times;
+        flags += &format!(" --set {path}={value:?}");
+    };
+    let step_size = table.step_size.factor(doublings(configured, home.batch_size));
+    if step_size != 1.0 {
+        set("learner.learning_rate", &mut fitted.learner.learning_rate, step_size);
+        if let Some(end) = &mut fitted.learner.learning_rate_end {
+            set("learner.learning_rate_end", end, step_size);
+        }
+    }
+    // An update counts as what it draws again.
+    let samples = table.hold.samples_per_insert(1.0, configured, home.batch_size);
+    if samples != 1.0 {
+        per_sample(&mut fitted).for_each(|(path, value)| set(path, value, samples));
+    }
+    (fitted, flags)
+}
+
+/// The numbers of samples that grow with what an update counts as, with their keys.
+fn per_sample(config: &mut Config) -> impl Iterator<Item = (&'static str, &mut f64)> {
+    let replay = &mut config.replay;
+    let numbers = [("replay.samples_per_insert", &mut replay.samples_per_insert), ("replay.error_band", &mut replay.error_band)];
+    numbers.into_iter().filter_map(|(path, value)| Some((path, value.as_mut()?)))
+}
+
 /// How often the configured batch is doubled to have `batch_size` transitions; negative where it is halved.
 // A batch of 2^16 transitions is doubled sixteen times at most.
 pub(super) fn doublings(configured: usize, batch_size: usize) -> i8 {
@@ -132,7 +165,7 @@ impl Fitting {
     pub(super) fn new(prepared: &Prepared, found: Option<Setting>) -> Result<Option<Self>, AdaptationError> {
         let (config, Some(ranges)) = (&prepared.loaded.config, prepared.ranges) else { return Ok(None) };
         let limiter = prepared.algorithm.experience().limiter();
-        let objective = Objective::of_run(limiter.samples_per_insert, Hold::SamplesPerInsert);
+        let objective = Objective::of_run(limiter.samples_per_insert, config.adaptation.hold);
         let rules = Rules { freeze_after: config.adaptation.freeze_after, ..Rules::new(ranges, objective) };
         let wanted = found.filter(|&found| ranges.check(found).is_ok()).unwrap_or_else(|| start(config));
         let (tuner, rows) = (Tuner::new(rules, wanted)?, config.rows());
@@ -231,6 +264,8 @@ fn progress(now: &telemetry::Snapshot) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adaptation::Hold;
+    use crate::config::schema::StepSize;
 
     fn config(change: impl FnOnce(&mut Config)) -> Config {
         let mut config = Config::for_environment("CartPole-v1");
@@ -261,6 +296,21 @@ mod tests {
     }
 
     #[test]
+    fn where_updates_are_held_an_insert_calls_for_as_many_of_the_largest_batches() {
+        let text = config(|config| {
+            (config.adaptation.largest_batch, config.adaptation.hold) = (Some(256), Hold::UpdatesPerStep);
+            config.replay.error_band = Some(9_000.0);
+        });
+        let mut loaded = Config::parse(&text.to_toml(), "test.toml", &[]).unwrap();
+        let ranges = ranges(&loaded.config, 2).unwrap();
+        let planned = planned(&mut loaded, Some(&ranges)).unwrap();
+        let updates = |config: &Config, samples: Option<f64>| samples.unwrap() / config.learner.batch_size as f64;
+        for of in [|config: &Config| config.replay.samples_per_insert, Config::effective_error_band, Config::least_error_band] {
+            assert_eq!(updates(&planned, of(&planned)), updates(&loaded.config, of(&loaded.config)));
+        }
+    }
+
+    #[test]
     fn upper_ends_for_which_the_replay_is_too_small_are_refused_before_anything_begins() {
         let text = config(|config| config.replay.capacity = 1_000).to_toml();
         let mut loaded = Config::parse(&text, "test.toml", &[]).unwrap();
@@ -285,6 +335,22 @@ mod tests {
         assert_eq!(found(&lives), Some(setting(6)), "the newest life began as this one");
         let changed_back = [tried(3, 4, Verdict::Accepted), tried(2, 6, Verdict::Accepted)];
         assert_eq!(found(&changed_back), None, "what was found from another start is none of this");
+    }
+
+    #[test]
+    fn what_repeats_a_run_has_its_updates_per_step_and_its_step_size() {
+        let base = config(|config| {
+            (config.adaptation.largest_batch, config.adaptation.hold) = (Some(256), Hold::UpdatesPerStep);
+            (config.adaptation.step_size, config.learner.learning_rate) = (StepSize::Linear, 0.001);
+            (config.replay.samples_per_insert, config.replay.error_band) = (Some(8.0), Some(4096.0));
+        });
+        let (fitted, flags) = repeating(&base, Setting { batch_size: 256, ..start(&base) });
+        assert_eq!(flags, " --set learner.learning_rate=0.004 --set replay.samples_per_insert=32.0 --set replay.error_band=16384.0");
+        assert!(!fitted.adaptation.enabled && fitted.validate().is_ok());
+        assert_eq!(fitted.replay.samples_per_insert, Some(32.0));
+        assert_eq!(repeating(&base, start(&base)).1, "", "nothing was found");
+        let samples = config(|config| config.adaptation.largest_batch = Some(256));
+        assert_eq!(repeating(&samples, Setting { batch_size: 256, ..start(&samples) }).1, "");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Putting in force what the tuner asks for: actors are started, asked to leave, or replaced by some with other environments, and learners
 //! are given a view with another batch.
 
-use super::super::fitting::{doublings, is_graded, start, with};
+use super::super::fitting::{doublings, is_graded, repeating, start};
 use super::super::watch::{Living, Watched};
 use super::{Session, SupervisorError};
 use crate::adaptation::{Incident, Probe, Setting, Verdict};
@@ -131,20 +131,8 @@ impl Session {
     pub(super) fn fitted(&self) -> Option<(String, Config)> {
         let fitting = self.fitting.as_ref()?;
         let ([tried, accepted], home) = (fitting.counts(), fitting.home());
-        let mut config = with(self.config(), home);
-        let factor = config.adaptation.step_size.factor(doublings(config.learner.batch_size, home.batch_size));
-        (config.adaptation.enabled, config.learner.batch_size) = (false, home.batch_size);
-        let mut flags = home.flags();
-        if factor != 1.0 {
-            let learner = &mut config.learner;
-            learner.learning_rate *= factor;
-            flags = format!("{flags} --set learner.learning_rate={:?}", learner.learning_rate);
-            if let Some(end) = &mut learner.learning_rate_end {
-                *end *= factor;
-                flags = format!("{flags} --set learner.learning_rate_end={end:?}");
-            }
-        }
-        Some((format!("{flags} --set adaptation.enabled=false; {tried} settings tried, {accepted} faster"), config))
+        let ((config, more), flags) = (repeating(self.config(), home), home.flags());
+        Some((format!("{flags}{more} --set adaptation.enabled=false; {tried} settings tried, {accepted} faster"), config))
     }
 }
 
