@@ -5,15 +5,14 @@ mod support;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use proptest::prelude::*;
-use shoal::replay::{Consumption, RateLimiter};
+use shoal::replay::RateLimiter;
 use shoal::segment::control::RunState;
 use shoal::segment::counters::Counter;
 use shoal::segment::processes::{Place, Role};
 use shoal::sync::Ordering;
 use support::{Family, Identity, Run, Sizes, wait_until};
 
-const LIMITER: RateLimiter =
-    RateLimiter { min_size: 1, samples_per_insert: Some(1.0), consumption: Consumption::Samples, error_band: 100.0 };
+const LIMITER: RateLimiter = RateLimiter { min_size: 1, samples_per_insert: Some(1.0), takes_once: false, error_band: 100.0 };
 /// What each process inserts at once: the first would always find room before the last.
 const FLUSHES: [usize; 3] = [8, 9, 60];
 /// What a process inserts to find no more room afterwards.
@@ -301,31 +300,13 @@ fn a_turn_is_near_when_those_in_front_and_the_samples_drawn_meanwhile_leave_room
 }
 
 #[test]
-fn an_update_counts_as_so_many_samples_however_many_it_draws() {
-    let held = RateLimiter { min_size: 100, samples_per_insert: Some(8.0), consumption: Consumption::Samples, error_band: 640.0 };
-    let run = Run::new(sizes());
-    let control = run.segment.control();
-    control.inserted().store(180, Ordering::Relaxed);
-    control.sampled().store(1_000_000, Ordering::Relaxed);
-    control.updates().store(9, Ordering::Relaxed);
-    let by_updates = RateLimiter { consumption: Consumption::Updates { samples: 64 }, ..held };
-    assert_eq!([by_updates, held].map(|limiter| limiter.consumed(control)), [576, 1_000_000]);
-    // 640 samples are called for, and as many more are allowed.
-    assert!(by_updates.may_draw(control, 10_000) && !held.may_draw(control, 1));
-    control.updates().store(19, Ordering::Relaxed);
-    assert!(by_updates.may_draw(control, 10_000));
-    control.updates().store(20, Ordering::Relaxed);
-    assert!(!by_updates.may_draw(control, 1), "the next update would leave the band");
-}
-
-#[test]
 fn whatever_the_sizes_one_side_can_always_move_and_one_step_at_most_leaves_the_band() {
     let run = Run::new(sizes());
     occupy_all(&run);
     let control = run.segment.control();
     let steps = prop::collection::vec((any::<bool>(), 1u64..2_000, 1u64..600), 1..300);
     proptest!(|(ratio in 0.01f64..100.0, band in 0.0f64..5_000.0, steps in steps)| {
-        let limiter = RateLimiter { min_size: 50, samples_per_insert: Some(ratio), consumption: Consumption::Samples, error_band: band };
+        let limiter = RateLimiter { min_size: 50, samples_per_insert: Some(ratio), takes_once: false, error_band: band };
         let [mut inserted, mut sampled] = [0, 0];
         for (prefers_insert, flush, batch) in steps {
             control.inserted().store(inserted, Ordering::Relaxed);

@@ -6,7 +6,7 @@ mod support;
 use std::collections::HashMap;
 
 use rand::RngExt;
-use shoal::replay::{Batch, Consumption, Priority, RateLimiter};
+use shoal::replay::{Batch, Priority, RateLimiter};
 use shoal::segment::control::RunState;
 use shoal::segment::counters::Counter;
 use shoal::segment::processes::Role;
@@ -126,7 +126,7 @@ fn the_limiter_holds_its_ratio_between_processes_whoever_is_faster() {
     const FLUSH: u64 = 8;
     let sizes = Sizes { capacity: 4_096, ..Sizes::default() };
     for (writers, samplers) in [(1, 3), (3, 1), (2, 2)] {
-        let limiter = RateLimiter { min_size: 200, samples_per_insert: Some(4.0), consumption: Consumption::Samples, error_band: 256.0 };
+        let limiter = RateLimiter { min_size: 200, samples_per_insert: Some(4.0), takes_once: false, error_band: 256.0 };
         let run = Run::new(sizes);
         let control = run.segment.control();
         control.set_run_state(RunState::Running);

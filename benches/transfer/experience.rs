@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use shoal::environments::{EnvironmentSpec, ObservationSpace, registry};
 use shoal::experience::fragment::FragmentShape;
 use shoal::experience::transition::{self, OBSERVATION};
-use shoal::replay::{Batch, Consumption, FRESH, Field, RateLimiter, Replay, Schema, StagingArea, Target};
+use shoal::replay::{Batch, FRESH, Field, RateLimiter, Replay, Schema, StagingArea, Target};
 use shoal::segment::processes::{ProcessSlot, Role};
 use shoal::segment::{Description, Layout, LayoutParameters, Region, Segment};
 use shoal::sync::Ordering;
@@ -66,8 +66,7 @@ impl Shape {
     /// In lock-step a row is drawn for each that is inserted; beyond that the actor may be ahead, and the learner never.
     fn limiter(&self, min_size: u64) -> RateLimiter {
         let error_band = BAND_MESSAGES * self.rows as f64;
-        let consumption = if self.takes_once { Consumption::Taking } else { Consumption::Samples };
-        RateLimiter { min_size, samples_per_insert: Some(1.0), consumption, error_band }
+        RateLimiter { min_size, samples_per_insert: Some(1.0), takes_once: self.takes_once, error_band }
     }
 }
 

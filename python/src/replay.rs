@@ -116,7 +116,6 @@ impl Replay {
             min_size,
             samples_per_insert,
             error_band,
-            samples_of_update: None,
             participants: if shared { participants } else { 1 },
             frames: options::frames(&fields, capacity, frame_capacity)?,
             fields,

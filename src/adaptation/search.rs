@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::objective::Objective;
 use super::ranges::{Ranges, Stride, Turn};
 use super::setting::{Knob, Setting};
 use super::snapshot::Window;
@@ -41,6 +42,7 @@ struct Rest {
 #[derive(Debug, Clone)]
 pub(super) struct Search {
     ranges: Ranges,
+    objective: Objective,
     stage: Stage,
     /// Settings that are not tried again, with what was seen of those that were rejected. What was left for a better one is never home again,
     /// so that no search goes in circles.
@@ -53,8 +55,9 @@ pub(super) struct Search {
 }
 
 impl Search {
-    pub(super) fn new(ranges: Ranges) -> Self {
-        Self { ranges, stage: Stage::Far, barred: BTreeMap::new(), resting: Vec::new(), latest: None, momentum: Vec::new() }
+    pub(super) fn new(ranges: Ranges, objective: Objective) -> Self {
+        let (stage, barred, resting) = (Stage::Far, BTreeMap::new(), Vec::new());
+        Self { ranges, objective, stage, barred, resting, latest: None, momentum: Vec::new() }
     }
 
     /// The setting to try at `wall_s` instead of `home`, by who waited in the windows `at_home`.
@@ -94,13 +97,13 @@ impl Search {
 
     /// The machine has changed: what was tried before says nothing any more. Values go on resting.
     pub(super) fn reopen(&mut self) {
-        *self = Self { resting: std::mem::take(&mut self.resting), ..Self::new(self.ranges) };
+        *self = Self { resting: std::mem::take(&mut self.resting), ..Self::new(self.ranges, self.objective) };
     }
 
     /// What there is to try in this stage, most promising first.
     fn candidates(&self, home: Setting, at_home: &[Window]) -> Vec<Candidate> {
         let strides = |(knob, direction)| self.stage.strides(knob).iter().map(move |&stride| Turn { knob, direction, stride });
-        let turns = promising_ways(at_home, self.latest).into_iter().flat_map(strides);
+        let turns = promising_ways(at_home, self.latest, self.objective).into_iter().flat_map(strides);
         let singles: Vec<Candidate> = turns.filter_map(|turn| self.candidate(home, vec![turn])).collect();
         let fresh = if self.stage.is_pairs() { self.pairs(home, &singles) } else { singles };
         let again = self.momentum.iter().map(|&turn| Turn { stride: Stride::Far, ..turn }).collect();
@@ -163,7 +166,7 @@ mod tests {
 
     /// Everything that is tried when `seen` follows from each, one every two minutes.
     fn tried(seen: impl Fn(Setting) -> Seen) -> Vec<Setting> {
-        let mut search = Search::new(RANGES);
+        let mut search = Search::new(RANGES, Objective::TrainedPerSecond);
         let mut tried = Vec::new();
         while let Choice::Try(candidate) = search.next(HOME, &[BUSY], 120.0 * tried.len() as f64) {
             search.begin(&candidate);
@@ -210,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_was_accepted_is_repeated_with_a_far_stride() {
-        let mut search = Search::new(RANGES);
+        let mut search = Search::new(RANGES, Objective::TrainedPerSecond);
         let first = next(&mut search, HOME, 0.0);
         assert_eq!(first.turns, [Turn { knob: Knob::Actors, direction: Direction::Up, stride: Stride::Near }]);
         search.accept(&first, HOME, 20.0);
@@ -220,7 +223,7 @@ mod tests {
     #[test]
     fn what_was_left_is_not_returned_to_until_the_machine_changes_and_a_minute_has_passed() {
         let only_actors = Ranges { environments: Range::fixed(8), batch_size: Range::fixed(256), actors: Range { low: 4, high: 5 } };
-        let mut search = Search::new(only_actors);
+        let mut search = Search::new(only_actors, Objective::TrainedPerSecond);
         let up = next(&mut search, HOME, 0.0);
         search.accept(&up, HOME, 20.0);
         assert_eq!(search.next(up.setting, &[BUSY], 30.0), Choice::Nothing);

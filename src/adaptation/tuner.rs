@@ -84,7 +84,7 @@ impl Tuner {
             home: start,
             at_home: Vec::new(),
             steady: Steady::new(start, rules.settling_windows),
-            search: Search::new(rules.ranges),
+            search: Search::new(rules.ranges, rules.objective),
             drift: DriftWatch::default(),
             budget: Budget::default(),
             usable_cores: None,

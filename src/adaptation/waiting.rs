@@ -1,5 +1,6 @@
 //! Which side waits for the other, and which knobs that puts first.
 
+use super::objective::Objective;
 use super::ranges::Direction;
 use super::setting::Knob;
 use super::snapshot::Window;
@@ -38,8 +39,10 @@ impl Side {
 
 /// The ways to turn knobs, most promising first: those of the side that is waited for. What the other side does is no help unless it leaves
 /// cores to this one. Where both are busy, knobs take turns, and the one after `latest` is first.
-pub(super) fn promising_ways(at_home: &[Window], latest: Option<Knob>) -> Vec<(Knob, Direction)> {
+pub(super) fn promising_ways(at_home: &[Window], latest: Option<Knob>, objective: Objective) -> Vec<(Knob, Direction)> {
     let (first, then): (&[Knob], &[Knob]) = match Side::waiting(at_home, WAITS_FROM) {
+        // A larger batch costs learners time that they have, and where samples do not follow the inserts it asks for no more of these.
+        Some(Side::Learners) if objective == Objective::BothRates => (&Knob::ALL, &[]),
         Some(Side::Learners) => (&[Knob::Actors, Knob::Environments], &[Knob::BatchSize]),
         Some(Side::Actors) => (&[Knob::BatchSize], &[Knob::Actors, Knob::Environments]),
         None => (&in_turn(latest), &[]),
@@ -69,7 +72,7 @@ mod tests {
 
     fn ways(learners_wait: f64, actors_wait: f64, cores_used: f64, latest: Option<Knob>) -> Vec<(Knob, Direction)> {
         let window = Window { env_steps_per_s: 1.0, trained_per_s: 1.0, cores_used, learners_wait, actors_wait };
-        promising_ways(&[window], latest)
+        promising_ways(&[window], latest, Objective::TrainedPerSecond)
     }
 
     fn knobs(ways: &[(Knob, Direction)]) -> Vec<Knob> {
@@ -81,6 +84,13 @@ mod tests {
         use {Direction::*, Knob::*};
         assert_eq!(ways(0.3, 0.0, 0.5, None), [(Actors, Up), (Environments, Up), (Actors, Down), (Environments, Down)]);
         assert_eq!(ways(0.0, 0.3, 0.5, None), [(BatchSize, Up), (BatchSize, Down)]);
+    }
+
+    #[test]
+    fn learners_that_wait_may_have_larger_batches_where_these_ask_for_no_more_inserts() {
+        let window = Window { env_steps_per_s: 1.0, trained_per_s: 1.0, cores_used: 0.5, learners_wait: 0.3, actors_wait: 0.0 };
+        let ways = promising_ways(&[window], None, Objective::BothRates);
+        assert_eq!(knobs(&ways)[..3], [Knob::Actors, Knob::Environments, Knob::BatchSize]);
     }
 
     #[test]

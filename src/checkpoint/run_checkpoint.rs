@@ -28,7 +28,7 @@ use crate::segment::processes::Role;
 use crate::segment::{LayoutParameters, Region, Segment};
 
 /// Version of the layout of checkpoints.
-pub(super) const FORMAT_VERSION: u32 = 2;
+pub(super) const FORMAT_VERSION: u32 = 3;
 
 const MANIFEST: &str = "manifest.json";
 const MANIFEST_SUM: &str = "manifest.crc32c";

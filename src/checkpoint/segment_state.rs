@@ -23,6 +23,8 @@ pub(super) struct SegmentState {
     pub env_steps: u64,
     /// Updates of the parameters.
     pub updates: u64,
+    /// Of what was sampled, what the rate limiter does not count.
+    samples_beyond: u64,
     processes: Vec<SavedProcess>,
     parameters: Option<SavedBoard>,
     /// Of all learners, or of each half.
@@ -72,6 +74,7 @@ impl SegmentState {
             counts: ReplayView::new(segment, schema).counts(),
             env_steps: control.env_steps().load(Ordering::Relaxed),
             updates: control.updates().load(Ordering::Relaxed),
+            samples_beyond: control.samples_beyond().load(Ordering::Relaxed),
         })
     }
 
@@ -90,6 +93,7 @@ impl SegmentState {
     /// Count no row as inserted, because none was kept.
     pub(super) fn forget_rows(&mut self) {
         self.counts = Counts { largest_priority: self.counts.largest_priority, claimed: 0, inserted: 0, sampled: 0, frames: 0 };
+        self.samples_beyond = 0;
     }
 
     /// Put it into `segment`, which nobody uses yet, which it fits, and whose replay has its rows; `planned` tells the slot of who
@@ -102,6 +106,7 @@ impl SegmentState {
         Restoring::new(segment, schema).put_counts(&self.counts);
         control.env_steps().store(self.env_steps, Ordering::Relaxed);
         control.updates().store(self.updates, Ordering::Relaxed);
+        control.samples_beyond().store(self.samples_beyond, Ordering::Relaxed);
         for process in &self.processes {
             let slot = planned(process.role, process.number, process.slot);
             if let Some(slot) = slot {

@@ -41,14 +41,9 @@ impl Config {
         largest.unwrap_or_default().max(self.learner.batch_size)
     }
 
-    /// Whether updates are held in step with inserts, whatever their batch: otherwise samples are. The same as long as the batch stays.
+    /// Whether updates are held in step with inserts: an update counts for the rate limiter as the configured batch, whatever it draws.
     pub fn holds_updates(&self) -> bool {
         self.adaptation.hold == Hold::UpdatesPerStep
-    }
-
-    /// The most samples that an update may count as.
-    pub fn most_samples_of_update(&self) -> usize {
-        if self.holds_updates() { self.learner.batch_size } else { self.largest_batch() }
     }
 
     /// The most transitions that one flush can insert.
@@ -62,7 +57,7 @@ impl Config {
     /// The smallest error band that a whole batch and a whole flush fit into, in samples; `None` when both run free.
     pub fn least_error_band(&self) -> Option<f64> {
         let ratio = self.replay.samples_per_insert?;
-        Some((self.most_samples_of_update() as f64).max(ratio * self.largest_flush_transitions() as f64))
+        Some((self.largest_batch() as f64).max(ratio * self.largest_flush_transitions() as f64))
     }
 
     /// The error band in force, in samples: as set, or else the least one and at least a tenth of what `min_size` transitions stand for.
@@ -130,15 +125,5 @@ mod tests {
         }
         config.replay.samples_per_insert = None;
         assert_eq!(config.effective_error_band(), None);
-    }
-
-    #[test]
-    fn a_larger_batch_needs_a_wider_band_unless_it_counts_as_the_configured_one() {
-        let mut config = Config::for_environment("CartPole-v1");
-        (config.adaptation.enabled, config.adaptation.largest_batch) = (true, Some(1 << 14));
-        assert_eq!(config.least_error_band(), Some(f64::from(1 << 14)));
-        config.adaptation.hold = Hold::UpdatesPerStep;
-        let flush = config.largest_flush_transitions() as f64;
-        assert_eq!(config.least_error_band(), Some(flush * config.replay.samples_per_insert.unwrap()));
     }
 }

@@ -35,21 +35,16 @@ const FIXED: &[&str] = &[
     "own",
 ];
 
-/// Those that do besides where updates are held in step with inserts: by them the rate limiter reads the counts that a run goes on with.
-const FIXED_WITH_UPDATES: &[&str] = &["adaptation.hold", "learner.batch_size"];
-
 /// The paths of the keys in which `after` differs from `before` and a run that goes on must not.
 pub fn changes_that_do_not_fit(before: &Config, after: &Config) -> Vec<String> {
-    let updates_are_held = before.holds_updates() || after.holds_updates();
-    let (before, after) = (fixed_keys(before, updates_are_held), fixed_keys(after, updates_are_held));
+    let (before, after) = (fixed_keys(before), fixed_keys(after));
     let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     paths.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
 }
 
-fn fixed_keys(config: &Config, updates_are_held: bool) -> BTreeMap<String, Value> {
+fn fixed_keys(config: &Config) -> BTreeMap<String, Value> {
     let tables = toml::Table::try_from(config).expect("every configuration has a spelling in TOML");
-    let is_fixed =
-        |table: &str, path: &str| FIXED.contains(&table) || FIXED.contains(&path) || updates_are_held && FIXED_WITH_UPDATES.contains(&path);
+    let is_fixed = |table: &str, path: &str| FIXED.contains(&table) || FIXED.contains(&path);
     let keys = tables.into_iter().filter_map(|(table, keys)| match keys {
         Value::Table(keys) => Some(keys.into_iter().map(move |(name, value)| (table.clone(), format!("{table}.{name}"), value))),
         _ => None,
@@ -60,7 +55,6 @@ fn fixed_keys(config: &Config, updates_are_held: bool) -> BTreeMap<String, Value
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adaptation::Hold;
     use crate::config::Key;
 
     #[test]
@@ -78,23 +72,8 @@ mod tests {
     }
 
     #[test]
-    fn where_updates_are_held_what_they_count_as_stays_too() {
-        let mut before = Config::for_environment("CartPole-v1");
-        let mut after = before.clone();
-        (before.adaptation.enabled, after.learner.batch_size) = (true, 128);
-        assert_eq!(changes_that_do_not_fit(&before, &after), Vec::<String>::new());
-        before.adaptation.hold = Hold::UpdatesPerStep;
-        let fixed = ["adaptation.hold", "learner.batch_size"];
-        assert_eq!(changes_that_do_not_fit(&before, &after), fixed);
-        assert_eq!(changes_that_do_not_fit(&after, &before), fixed);
-    }
-
-    #[test]
     fn every_key_that_stays_is_one() {
         let is_known = |fixed: &&str| *fixed == "own" || Key::find(fixed).is_some() || Key::all().any(|key| key.table == *fixed);
-        assert_eq!(
-            FIXED.iter().chain(FIXED_WITH_UPDATES).copied().filter(|fixed| !is_known(fixed)).collect::<Vec<_>>(),
-            Vec::<&str>::new()
-        );
+        assert_eq!(FIXED.iter().copied().filter(|fixed| !is_known(fixed)).collect::<Vec<_>>(), Vec::<&str>::new());
     }
 }

@@ -100,7 +100,7 @@ pub(crate) const RULES: &[Rule] = &[
                 format!(
                     "a replay.error_band of {band} samples is too narrow for batches of {} and flushes of up to {flush} transitions: \
                      one alone would leave it; use at least {least}, or \"none\"",
-                    config.most_samples_of_update()
+                    config.largest_batch()
                 )
             })
         },

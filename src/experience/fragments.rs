@@ -7,7 +7,7 @@ use super::transition::flags;
 use super::{Experience, Recorder, Seat, Source, SourceError, Steps, Storage};
 use crate::config::Config;
 use crate::environments::EnvironmentSpec;
-use crate::replay::{Consumption, FRESH, RateLimiter, Replay, Schema, StagingArea};
+use crate::replay::{FRESH, RateLimiter, Replay, Schema, StagingArea};
 
 /// Fragments of one environment, as a configuration describes them.
 pub struct Fragments {
@@ -73,7 +73,7 @@ impl Experience for Fragments {
             min_size: 0,
             samples_per_insert: waits.then_some(1.0),
             // What nobody learns from because they run free is no surplus that anybody waits for.
-            consumption: if waits { Consumption::Taking } else { Consumption::Samples },
+            takes_once: waits,
             error_band: self.reuse.most_waiting.unwrap_or(0) as f64,
         }
     }

@@ -7,6 +7,7 @@ use crate::config::schedule::linear;
 use crate::config::schema::ReplayConfig;
 use crate::replay::{Batch, Priority, RateLimiter, Replay, Schema};
 use crate::segment::control::Control;
+use crate::sync::Ordering;
 
 /// Importance exponent after `env_steps` of the run.
 pub fn beta(replay: &ReplayConfig, env_steps: u64) -> f32 {
@@ -42,19 +43,19 @@ impl<'a> Prioritized<'a> {
         })
     }
 
-    fn rows(&self) -> u64 {
-        self.batch.rows() as u64
+    fn counted(&self) -> u64 {
+        self.batch.counted() as u64
     }
 }
 
 impl Source for Prioritized<'_> {
     fn is_ready(&self) -> bool {
-        self.limiter.may_draw(self.control, self.rows())
+        self.limiter.may_sample(self.control.inserted().load(Ordering::Relaxed), self.control.counted_samples(), self.counted())
     }
 
     fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool {
         let was_drawn = self.ahead.as_ref().is_some_and(Ahead::is_drawing);
-        was_drawn || self.limiter.wait_to_sample(self.control, self.rows(), idle)
+        was_drawn || self.limiter.wait_to_sample(self.control, self.counted(), idle)
     }
 
     fn next(&mut self, env_steps: u64, random: &mut Random) -> Result<Drawn<'_>, SourceError> {
@@ -80,11 +81,11 @@ impl Source for Prioritized<'_> {
         self.replay.update_priorities(&self.batch, priorities);
     }
 
-    fn resize(&mut self, rows: usize) {
-        if rows == self.batch.rows() {
+    fn resize(&mut self, rows: usize, counted: usize) {
+        if (rows, counted) == (self.batch.rows(), self.batch.counted()) {
             return;
         }
-        self.batch = Batch::new(&self.schema, rows);
+        self.batch = Batch::new(&self.schema, rows).counting_as(counted);
         if let Some(ahead) = &mut self.ahead {
             ahead.give_up(self.batch.clone());
         }

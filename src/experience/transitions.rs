@@ -9,7 +9,7 @@ use super::{Experience, Recorder, Seat, Source, SourceError, Steps, Storage};
 use crate::config::Config;
 use crate::config::schema::InitialPriority;
 use crate::environments::{ActionSpace, EnvironmentSpec};
-use crate::replay::{Consumption, Field, NStep, Priority, RateLimiter, RecentFrames, Replay, Return, Schema, StagingArea};
+use crate::replay::{Field, NStep, Priority, RateLimiter, RecentFrames, Replay, Return, Schema, StagingArea};
 use crate::values::Values;
 
 /// Transitions of one environment, as a configuration describes them.
@@ -53,12 +53,10 @@ impl Experience for Transitions {
     }
 
     fn limiter(&self) -> RateLimiter {
-        let samples = self.config.learner.batch_size as u64;
-        let consumption = if self.config.holds_updates() { Consumption::Updates { samples } } else { Consumption::Samples };
         RateLimiter {
             min_size: self.config.replay.min_size as u64,
             samples_per_insert: self.config.replay.samples_per_insert,
-            consumption,
+            takes_once: false,
             error_band: self.config.effective_error_band().unwrap_or(f64::INFINITY),
         }
     }

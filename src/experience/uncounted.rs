@@ -50,7 +50,7 @@ impl Source for Uncounted<'_> {
 
     fn learned(&mut self, _errors: &[f32]) {}
 
-    fn resize(&mut self, rows: usize) {
+    fn resize(&mut self, rows: usize, _counted: usize) {
         if rows != self.batch.rows() {
             self.batch = Batch::new(&self.schema, rows);
         }

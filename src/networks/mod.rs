@@ -12,6 +12,7 @@ mod scaling;
 mod specification;
 #[cfg(feature = "torch")]
 mod torch;
+mod work;
 
 pub use adam::{Adam, AdamSettings, clip_norm, polyak};
 pub use cpu::CpuNetwork;
@@ -21,6 +22,7 @@ pub use scaling::InputScaling;
 pub use specification::{Head, InputSpec, Layer, MAXIMUM_PARAMETERS, MAXIMUM_VALUES, NamedHead, NetworkSpec, TensorSpec};
 #[cfg(feature = "torch")]
 pub use torch::TorchNetwork;
+pub use work::{measure_products_per_s, take_products};
 
 use crate::config::schema::Engine;
 use crate::values::Values;

@@ -6,6 +6,7 @@
 use tch::{Kind, Tensor};
 
 use super::specification::{Activation, Operation, Stage};
+use super::work::Work;
 use super::{Device, Head, Network, NetworkError, NetworkSpec, TensorSpec};
 use crate::values::{BYTE_SCALE, ValueType, Values};
 
@@ -16,6 +17,7 @@ const MAXIMUM_THREADS: usize = 1024;
 pub struct TorchNetwork {
     spec: NetworkSpec,
     stages: Vec<Stage>,
+    work: Work,
     device: tch::Device,
     /// The parameters on the host.
     parameters: Vec<f32>,
@@ -45,7 +47,10 @@ impl TorchNetwork {
         let built = Tensor::f_from_slice(&parameters)
             .and_then(|flat| flat.f_to_device(torch_device))
             .and_then(|flat| Ok((leaves(&flat, &spec.tensors())?, flat)))
-            .map(|(leaves, flat)| Self { spec, stages, device: torch_device, parameters, flat, leaves, kept: None });
+            .map(|(leaves, flat)| {
+                let work = Work::of(&stages);
+                Self { spec, stages, work, device: torch_device, parameters, flat, leaves, kept: None }
+            });
         let refused = |error: tch::TchError| NetworkError::Torch { device, message: error.to_string() };
         let mut network = built.map_err(refused)?;
         network.rehearse().map_err(refused)?;
@@ -185,15 +190,19 @@ impl Network for TorchNetwork {
 
     fn infer(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) {
         self.check(input, rows, output);
+        self.work.count_forward(rows);
         expect_device(self.try_infer(input, rows, output));
     }
 
     fn forward(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) {
         self.check(input, rows, output);
+        self.work.count_forward(rows);
         expect_device(self.try_forward(input, rows, output));
     }
 
     fn backward(&mut self, output_gradient: &[f32], parameter_gradient: Option<&mut [f32]>, input_gradient: Option<&mut [f32]>) {
+        let rows = output_gradient.len() / self.spec.outputs();
+        self.work.count_backward(rows, parameter_gradient.is_some(), input_gradient.is_some());
         expect_device(self.try_backward(output_gradient, parameter_gradient, input_gradient));
     }
 }

@@ -18,6 +18,8 @@ pub struct Batch {
     pub weights: Vec<f32>,
     /// The largest of the weights.
     pub largest_weight: f32,
+    /// As how many transitions it counts for the rate limiter once it is drawn.
+    counted: usize,
     /// Names of transitions that were met while it was drawn and have lost a frame, where who drew it may not change the
     /// replay: whoever writes the batch's priorities back takes them out of the tree.
     pub(super) vanished: Vec<(usize, u64)>,
@@ -33,8 +35,19 @@ impl Batch {
             generations: vec![0; rows],
             weights: vec![1.0; rows],
             largest_weight: 1.0,
+            counted: rows,
             vanished: Vec::new(),
         }
+    }
+
+    /// The same, which counts as `counted` transitions for the rate limiter, however many it has.
+    pub fn counting_as(self, counted: usize) -> Self {
+        Self { counted, ..self }
+    }
+
+    /// As how many transitions it counts for the rate limiter.
+    pub fn counted(&self) -> usize {
+        self.counted
     }
 
     /// Number of transitions.

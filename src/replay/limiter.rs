@@ -1,6 +1,6 @@
 //! The rate limiter (Reverb: min size, samples per insert with an error band).
 //!
-//! Two words of the control region, transitions inserted and sampled, tell how far the ratio has drifted. The side that
+//! Words of the control region, transitions inserted and counted as sampled, tell how far the ratio has drifted. The side that
 //! is ahead waits. Either side alone can be free-running by leaving the ratio out.
 
 use std::time::Duration;
@@ -14,21 +14,6 @@ use crate::sync::Ordering;
 /// Longest sleep between two looks, against lost wake-ups.
 pub(super) const PATIENCE: Duration = Duration::from_millis(2);
 
-/// What is held against the inserts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Consumption {
-    /// The transitions that were drawn.
-    Samples,
-    /// The updates that were made, each as so many samples, however many it draws: updates per insert stay when batches change.
-    Updates {
-        /// What an update counts as.
-        samples: u64,
-    },
-    /// Each row is taken once: the surplus is the rows that nobody has taken. A death may leave the counts off by a few, for
-    /// ever, and who waits for them might wait for ever.
-    Taking,
-}
-
 /// When inserting and sampling may go on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimiter {
@@ -36,33 +21,15 @@ pub struct RateLimiter {
     pub min_size: u64,
     /// Samples per insert to hold; `None` lets both sides run free.
     pub samples_per_insert: Option<f64>,
-    /// What counts as sampled.
-    pub consumption: Consumption,
+    /// Whether each row is taken once: the surplus is then the rows that nobody has taken. A death may leave the counts off by a few, for
+    /// ever, and who waits for them might wait for ever.
+    pub takes_once: bool,
     /// How far the sample count may be from `samples_per_insert` times the inserts after the minimum, in samples, before the
     /// side that is ahead waits.
     pub error_band: f64,
 }
 
 impl RateLimiter {
-    /// What counts as sampled so far.
-    // Relaxed: two processes that look at once may both go on, whatever the ordering.
-    pub fn consumed(&self, control: Control<'_>) -> u64 {
-        match self.consumption {
-            Consumption::Samples | Consumption::Taking => control.sampled().load(Ordering::Relaxed),
-            // The last update of each learner is counted once it is made, so the samples of one may be missing: less than the error band.
-            Consumption::Updates { samples } => control.updates().load(Ordering::Relaxed).saturating_mul(samples),
-        }
-    }
-
-    /// Whether a batch of `rows` may be drawn now: [`Self::may_sample`] by the counts of `control`.
-    pub fn may_draw(&self, control: Control<'_>, rows: u64) -> bool {
-        let count = match self.consumption {
-            Consumption::Samples | Consumption::Taking => rows,
-            Consumption::Updates { samples } => samples,
-        };
-        self.may_sample(control.inserted().load(Ordering::Relaxed), self.consumed(control), count)
-    }
-
     /// Samples that the inserts call for beyond those drawn; `None` when both sides run free. Inserting waits while it is above
     /// the error band: see [`Turn`]. How much is to be inserted does not count, or whoever has less would always go first; so
     /// an insertion can leave the band by what it inserts.
@@ -97,11 +64,11 @@ impl RateLimiter {
         Turn::new(*self, segment, process)
     }
 
-    /// Wait until a batch of `rows` may be drawn. `false` when the run ends first. `idle` is called before
+    /// Wait until `count` transitions may be sampled. `false` when the run ends first. `idle` is called before
     /// every sleep and may end the waiting too, by returning `false`.
-    pub fn wait_to_sample(&self, control: Control<'_>, rows: u64, mut idle: impl FnMut() -> bool) -> bool {
+    pub fn wait_to_sample(&self, control: Control<'_>, count: u64, mut idle: impl FnMut() -> bool) -> bool {
         let ended = || matches!(control.run_state(), RunState::Stopping | RunState::Poisoned);
-        let ready = || self.may_draw(control, rows);
+        let ready = || self.may_sample(control.inserted().load(Ordering::Relaxed), control.counted_samples(), count);
         while !ready() {
             if ended() || !idle() {
                 return false;
@@ -116,8 +83,7 @@ impl RateLimiter {
 mod tests {
     use super::*;
 
-    const LIMITER: RateLimiter =
-        RateLimiter { min_size: 100, samples_per_insert: Some(8.0), consumption: Consumption::Samples, error_band: 640.0 };
+    const LIMITER: RateLimiter = RateLimiter { min_size: 100, samples_per_insert: Some(8.0), takes_once: false, error_band: 640.0 };
 
     #[test]
     fn nothing_is_sampled_before_the_minimum_and_inserts_up_to_it_call_for_no_samples() {

@@ -30,7 +30,7 @@ mod view;
 pub use batch::{Batch, Rows};
 pub use column::Column;
 pub use frames::FrameStore;
-pub use limiter::{Consumption, RateLimiter};
+pub use limiter::RateLimiter;
 pub use n_step::{NStep, Return};
 pub use priority::Priority;
 pub use reader::{Reader, Unreadable};

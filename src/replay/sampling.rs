@@ -59,7 +59,7 @@ impl<'a> Sampler<'a> {
     /// As [`super::Replay::sample`]. What has lost a frame stays in the tree until the priorities of the batch are written back.
     pub fn sample(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
         self.look(batch, beta, random)?;
-        self.view.count_sampled(batch.rows());
+        self.view.count_sampled(batch.rows(), batch.counted());
         Ok(())
     }
 
@@ -85,8 +85,11 @@ pub(super) struct Drawing {
 }
 
 impl ReplayView<'_> {
-    /// Count so many rows as sampled, and wake who waits for that.
-    pub(super) fn count_sampled(&self, rows: usize) {
+    /// Count so many rows as sampled, of which the rate limiter is to know `counted`, and wake who waits for that.
+    pub(super) fn count_sampled(&self, rows: usize, counted: usize) {
+        if rows != counted {
+            self.control.samples_beyond().fetch_add((rows as u64).wrapping_sub(counted as u64), Ordering::Relaxed);
+        }
         self.control.sampled().fetch_add(rows as u64, Ordering::Relaxed);
         self.control.signal_progress();
     }

@@ -117,7 +117,8 @@ impl<'a> Replay<'a> {
     /// otherwise. Prioritized batches are stratified (one draw per equal part of the total priority).
     pub fn sample(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
         batch.vanished.clear();
-        batch.largest_weight = self.sample_rows(&mut batch.as_rows(), beta, random)?;
+        batch.largest_weight = self.draw(&mut batch.as_rows(), beta, random)?;
+        self.count_sampled(batch.rows(), batch.counted());
         Ok(())
     }
 
@@ -126,9 +127,15 @@ impl<'a> Replay<'a> {
     /// # Panics
     /// When the parts of `rows` have not all room for the same number of rows of the schema.
     pub fn sample_rows<C: AsMut<[u8]>>(&mut self, rows: &mut Rows<'_, C>, beta: f32, random: &mut impl Rng) -> Result<f32, SampleError> {
+        let largest_weight = self.draw(rows, beta, random)?;
+        self.count_sampled(rows.slots.len(), rows.slots.len());
+        Ok(largest_weight)
+    }
+
+    fn draw<C: AsMut<[u8]>>(&mut self, rows: &mut Rows<'_, C>, beta: f32, random: &mut impl Rng) -> Result<f32, SampleError> {
         let (segment, process, view) = (self.segment, self.process, &self.view);
         let Scratch { insertion: Insertion { differences, .. }, drawing } = &mut self.scratch;
-        let largest_weight = view.draw(drawing, rows, beta, random, |missing, vanished| {
+        view.draw(drawing, rows, beta, random, |missing, vanished| {
             count(process, Counter::Redrawn, missing as u64);
             if !vanished.is_empty() {
                 let operation = begin(segment, view, process);
@@ -136,10 +143,12 @@ impl<'a> Replay<'a> {
                 vanished.clear();
                 drop(operation);
             }
-        })?;
-        view.count_sampled(rows.slots.len());
-        self.count(Counter::Sampled, rows.slots.len() as u64);
-        Ok(largest_weight)
+        })
+    }
+
+    fn count_sampled(&self, rows: usize, counted: usize) {
+        self.view.count_sampled(rows, counted);
+        self.count(Counter::Sampled, rows as u64);
     }
 
     /// Store a frame for the transitions that will name it.

@@ -18,7 +18,7 @@
 //! somebody behind it has seen it so 500 times, since perhaps nobody samples but those behind it. Who finds that passes
 //! over it: it holds up nobody until it moves again, and is first again. Counts decide this, not a clock.
 
-use super::limiter::{Consumption, PATIENCE, RateLimiter};
+use super::limiter::{PATIENCE, RateLimiter};
 use super::sum_tree::SumTree;
 use super::taking::fresh_rows;
 use crate::segment::control::{Control, RunState};
@@ -54,8 +54,7 @@ impl<'a> Turn<'a> {
     pub(super) fn new(limiter: RateLimiter, segment: &'a Segment, process: ProcessSlot<'a>) -> Self {
         let inserters = segment.layout().parameters().stagers;
         let (control, processes, layout) = (segment.control(), segment.processes(), segment.layout().parameters());
-        let taken_from =
-            (limiter.consumption == Consumption::Taking).then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
+        let taken_from = limiter.takes_once.then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
         let (number, wants_progress, first_seen, looks, has_come) = (0, false, None, 0, false);
         Self { limiter, control, taken_from, processes, inserters, process, number, wants_progress, first_seen, looks, has_come }
     }
@@ -146,7 +145,8 @@ impl<'a> Turn<'a> {
         if let Some(tree) = &self.taken_from {
             return Some(fresh_rows(tree) as f64);
         }
-        self.limiter.surplus(self.control.inserted().load(Ordering::Relaxed), self.limiter.consumed(self.control))
+        // Relaxed: two processes that look at once may both go on, whatever the ordering.
+        self.limiter.surplus(self.control.inserted().load(Ordering::Relaxed), self.control.counted_samples())
     }
 
     /// Take a number, or take back what somebody has changed in passing over this process.

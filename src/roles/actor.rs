@@ -246,7 +246,7 @@ impl<'a> Actor<'a> {
         let turn = self.turn.insert(run.algorithm.experience().limiter().turn(run.segment, run.process));
         let near = turn.wait_until_near(self.samples_meanwhile, rows, || idle(run));
         self.count(Counter::LimiterWaitNs);
-        self.began = Began { at_ns: self.laps.now_ns(), sampled: consumed(run) };
+        self.began = Began { at_ns: self.laps.now_ns(), sampled: run.control().counted_samples() };
         near
     }
 
@@ -263,7 +263,7 @@ impl<'a> Actor<'a> {
         let run = self.run;
         self.count(Counter::InsertNs);
         if let Some(turn) = &mut self.turn {
-            self.samples_meanwhile = consumed(run).saturating_sub(self.began.sampled);
+            self.samples_meanwhile = run.control().counted_samples().saturating_sub(self.began.sampled);
             let may = turn.wait(|| idle(run));
             self.count(Counter::LimiterWaitNs);
             if !may {
@@ -280,6 +280,7 @@ impl<'a> Actor<'a> {
             statistics.publish();
         }
         self.replay.flush(self.area);
+        run.count_products();
         // Everything is counted: the next one's turn.
         self.turn = None;
         true
@@ -290,11 +291,6 @@ impl<'a> Actor<'a> {
 fn idle(run: &Run<'_>) -> bool {
     run.process.enter(Phase::LimiterWait);
     !run.is_over()
-}
-
-/// What the rate limiter counts as sampled.
-fn consumed(run: &Run<'_>) -> u64 {
-    run.algorithm.experience().limiter().consumed(run.control())
 }
 
 impl<'a> OwnStatistics<'a> {

@@ -181,6 +181,7 @@ impl<'a> Learner<'a> {
         }
         self.updates += 1;
         self.run.process.counters().add(Counter::Updates, 1);
+        self.run.count_products();
         self.count(Counter::ComputeNs);
 
         self.source.learned(self.learning.errors());
@@ -217,7 +218,9 @@ impl<'a> Learner<'a> {
                 // Members begin together, with batches too: what is scaled, and when, is the same for all.
                 self.source.begin_anew();
                 let learner = &self.run.config.learner;
-                self.source.resize(view.batch_size(learner.batch_size) / learner.count);
+                let batch_size = view.batch_size(learner.batch_size);
+                let counted = if self.run.config.holds_updates() { learner.batch_size } else { batch_size };
+                self.source.resize(batch_size / learner.count, counted / learner.count);
                 return Ok(true);
             }
             self.run.process.enter(Phase::Exchange);

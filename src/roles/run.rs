@@ -11,8 +11,10 @@ use crate::algorithms::{Algorithm, AlgorithmError, Random};
 use crate::catalogue::Catalogue;
 use crate::config::Config;
 use crate::environments::{EnvironmentError, EnvironmentSpec, Purpose, VectorEnvironment};
+use crate::networks;
 use crate::replay::{Replay, StagingArea};
 use crate::segment::control::{Control, RunState};
+use crate::segment::counters::Counter;
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::segment::{Region, Segment, system};
 use crate::sync::{Ordering, monotonic_ns};
@@ -128,6 +130,11 @@ impl<'a> Run<'a> {
         matches!(self.control().run_state(), RunState::Stopping | RunState::Poisoned)
             || system::stop_requested()
             || !(self.supervisor_alive)()
+    }
+
+    /// Count what this process's networks have computed since this was last called.
+    pub fn count_products(&self) {
+        self.process.counters().add(Counter::Products, networks::take_products());
     }
 
     /// Environment steps of the run.

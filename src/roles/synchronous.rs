@@ -78,6 +78,8 @@ fn train(run: &Run<'_>, best_path: &Path, attempts: u64, reports: &IpcSender<Eva
             return Ok(End::AtCheckpoint { attempts: evaluator.map_or(attempts, |evaluator| evaluator.attempts()) });
         }
     }
+    // A run that is over before the first update has weights all the same.
+    learner.join()?;
     learner.leave();
     if let Some(evaluator) = &mut evaluator {
         evaluator.evaluate(reports, || goes_on(run))?;

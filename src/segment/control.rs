@@ -7,7 +7,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, wait_as, wait_while_equal, wak
 
 /// Bytes between two words: two cache lines, since the processor prefetches lines in pairs.
 const STRIDE_BYTES: usize = 128;
-const WORDS: usize = 18;
+const WORDS: usize = 20;
 /// Longest sleep between two looks at a closed gate.
 const GATE_LOOK: Duration = Duration::from_millis(10);
 const SCORES: usize = 16;
@@ -89,6 +89,18 @@ impl<'a> Control<'a> {
         self.word(3)
     }
 
+    /// Of [`Self::sampled`], what the rate limiter does not count: transitions beyond those that the same updates draw from the configured batch,
+    /// where updates are held in step with inserts and another batch is in force; less than 0, in two's complement, where that is smaller.
+    pub fn samples_beyond(self) -> &'a AtomicU64 {
+        self.word(19)
+    }
+
+    /// Transitions drawn, as the rate limiter counts them.
+    // Relaxed: a look between the two words of a batch is off by that batch.
+    pub fn counted_samples(self) -> u64 {
+        self.sampled().load(Ordering::Relaxed).wrapping_sub(self.samples_beyond().load(Ordering::Relaxed))
+    }
+
     /// Environment steps of all actors.
     pub fn env_steps(self) -> &'a AtomicU64 {
         self.word(4)
@@ -149,6 +161,12 @@ impl<'a> Control<'a> {
     /// Not 0 while the synchronous trainer waits for a checkpoint of this moment: its number of incarnations so far.
     pub fn checkpoint_wanted(self) -> &'a AtomicU64 {
         self.word(17)
+    }
+
+    /// Products per second that the cores which the run may use could compute if they did nothing else, measured at its start; 0 before it
+    /// is known.
+    pub fn products_limit_per_s(self) -> &'a AtomicU64 {
+        self.word(18)
     }
 
     /// The newest returns, for whoever looks from outside.

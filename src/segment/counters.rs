@@ -61,6 +61,8 @@ counters! {
     DroppedRows = 20,
     /// Rows learned from again after they had been taken.
     ReplayedRows = 21,
+    /// Products that its networks computed: multiplications of an input by a weight, and of gradients likewise.
+    Products = 22,
 }
 
 /// Words that the counters of one process take.

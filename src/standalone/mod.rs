@@ -157,7 +157,6 @@ impl Standalone {
             min_size: replay.min_size as u64,
             samples_per_insert: replay.samples_per_insert,
             error_band: band.unwrap_or(f64::INFINITY),
-            samples_of_update: config.holds_updates().then_some(config.learner.batch_size as u64),
             participants: 1,
             frames: segment.layout().parameters().frames,
             fields: description
@@ -260,7 +259,7 @@ impl Standalone {
 
     /// The exponent of the importance weights now.
     pub fn beta(&self) -> f64 {
-        self.options.beta.at(self.sampled())
+        self.options.beta.at(self.control().counted_samples())
     }
 
     /// Sum of all priorities. Repairs first after processes that have died, whose unfinished operations it would show.

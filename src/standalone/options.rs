@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::StandaloneError;
-use crate::replay::{Consumption, Element, Field, RateLimiter, Schema};
+use crate::replay::{Element, Field, RateLimiter, Schema};
 use crate::segment::layout::{Layout, LayoutParameters, MAX_CAPACITY};
 
 /// Transitions that a participant stages before it flushes them.
@@ -101,10 +101,6 @@ pub struct Options {
     pub samples_per_insert: Option<f64>,
     /// How far they may drift, in samples.
     pub error_band: f64,
-    /// In a run that holds the updates per insert: the samples that an update counts as, however many it draws. Of runs alone, which
-    /// have it in their configuration.
-    #[serde(skip)]
-    pub samples_of_update: Option<u64>,
     /// Processes that may take part at once.
     pub participants: usize,
     /// Frames that fit; 0 where no field is stacked.
@@ -153,12 +149,7 @@ impl Options {
 
     /// When inserting and sampling may go on.
     pub(super) fn limiter(&self) -> RateLimiter {
-        RateLimiter {
-            min_size: self.min_size,
-            samples_per_insert: self.samples_per_insert,
-            consumption: self.samples_of_update.map_or(Consumption::Samples, |samples| Consumption::Updates { samples }),
-            error_band: self.error_band,
-        }
+        RateLimiter { min_size: self.min_size, samples_per_insert: self.samples_per_insert, takes_once: false, error_band: self.error_band }
     }
 
     fn check(&self, schema: &Schema) -> Result<(), StandaloneError> {

@@ -17,7 +17,6 @@ fn replay(shared: bool) -> Standalone {
         min_size: 1,
         samples_per_insert: None,
         error_band: f64::INFINITY,
-        samples_of_update: None,
         participants: 2,
         frames: 0,
         fields,

@@ -89,6 +89,9 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
     if snapshot.cores_used > 0.0 {
         pieces.push(piece(1, format!("{:.1} cores", snapshot.cores_used)));
     }
+    if let Some(share) = snapshot.limit_share {
+        pieces.push(piece(0, format!("{:.0}% of the limit", share * 100.0)));
+    }
     pieces.push(piece(3, format!("policy lag {}", short(snapshot.policy_lag_mean))));
     let fill = ratio(snapshot.replay_size as f64, snapshot.replay_capacity as f64);
     pieces.push(piece(2, format!("replay {:.0}%", fill * 100.0)));

@@ -241,6 +241,7 @@ impl Sinks {
             training_s: snapshot.training_s,
             env_steps: snapshot.env_steps,
             updates: snapshot.updates,
+            limit_share: snapshot.clone().with_rates_of_training().limit_share,
             episodes: snapshot.episodes,
             inserted: snapshot.shares.clone(),
             restarts: snapshot.restarts,

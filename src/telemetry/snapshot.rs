@@ -52,6 +52,12 @@ pub struct Snapshot {
     pub sampled_per_s: f64,
     /// Cores that the run's processes computed on since the last snapshot, on average.
     pub cores_used: f64,
+    /// Products that networks computed per second since the last snapshot: multiplications with a weight, and of gradients likewise.
+    pub products_per_s: f64,
+    /// The same as a share of what the cores that the run may use could compute if they did nothing else: how near the run is to the limit. Absent
+    /// before that is measured, and where learners compute on a GPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_share: Option<f64>,
     /// Mean return of the last training episodes (up to 100), with exploration; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub train_return_mean: Option<f64>,
@@ -106,6 +112,12 @@ pub struct Snapshot {
     /// Processor time of all processes of the run, in seconds since its start: for `cores_used`.
     #[serde(skip)]
     pub processor_s: f64,
+    /// Products that the networks of all processes computed: for `products_per_s`.
+    #[serde(skip)]
+    pub products: u64,
+    /// What the cores could compute per second, 0 where that is not known: for `limit_share`.
+    #[serde(skip)]
+    pub products_limit_per_s: u64,
     /// Actors alive now, attached ones included.
     pub actors: u64,
     /// Of those, attached from outside.
@@ -127,6 +139,7 @@ impl Snapshot {
             return self;
         }
         let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_s;
+        let products_per_s = rate(self.products, before.products);
         Self {
             env_steps_per_s: rate(self.env_steps, before.env_steps),
             updates_per_s: rate(self.updates, before.updates),
@@ -134,11 +147,13 @@ impl Snapshot {
             cores_used: (self.processor_s - before.processor_s).max(0.0) / elapsed_s,
             ..self
         }
+        .with_products_per_s(products_per_s)
     }
 
     /// The same moment with rates that are means over the whole training.
     pub fn with_rates_of_training(self) -> Self {
         let cores_used = if self.training_s > 0.0 { self.processor_s / self.training_s } else { 0.0 };
+        let products_per_s = self.per_training_second(self.products);
         Self {
             env_steps_per_s: self.per_training_second(self.env_steps),
             updates_per_s: self.per_training_second(self.updates),
@@ -146,6 +161,12 @@ impl Snapshot {
             cores_used,
             ..self
         }
+        .with_products_per_s(products_per_s)
+    }
+
+    fn with_products_per_s(self, products_per_s: f64) -> Self {
+        let limit_per_s = self.products_limit_per_s;
+        Self { products_per_s, limit_share: (limit_per_s > 0).then(|| products_per_s / limit_per_s as f64), ..self }
     }
 
     /// `count` per second of training; 0 before there was any.

@@ -128,6 +128,8 @@ pub struct Summary {
     pub env_steps: u64,
     /// Updates of the parameters.
     pub updates: u64,
+    /// The share of what the cores could compute that networks computed in training; `None` where it was not measured.
+    pub limit_share: Option<f64>,
     /// Training episodes finished.
     pub episodes: u64,
     /// What each process inserted into the replay.
@@ -200,6 +202,9 @@ impl fmt::Display for Summary {
         let episodes = grouped(self.episodes);
         line("steps", format!("{} ({}/s), {episodes} episodes", grouped(self.env_steps), short(self.per_second(self.env_steps))))?;
         line("updates", format!("{} ({}/s)", grouped(self.updates), short(self.per_second(self.updates))))?;
+        if let Some(share) = self.limit_share {
+            line("limit", format!("networks computed {:.1} % of what the cores could", share * 100.0))?;
+        }
         if self.inserted.are_several() {
             line("inserted", self.inserted.to_string())?;
         }

@@ -326,7 +326,6 @@ fn shared_replay() -> Standalone {
         min_size: 1,
         samples_per_insert: None,
         error_band: f64::INFINITY,
-        samples_of_update: None,
         participants: 4,
         frames: 0,
         fields,

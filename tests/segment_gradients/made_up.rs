@@ -5,7 +5,7 @@ use shoal::config::Config;
 use shoal::experience::{Experience, Prioritized, Recorder, Seat, Source, SourceError, Storage};
 use shoal::metrics::{Metric, Share};
 use shoal::networks::{Head, NetworkSpec};
-use shoal::replay::{Batch, Consumption, RateLimiter, Schema};
+use shoal::replay::{Batch, RateLimiter, Schema};
 use shoal::segment::Segment;
 use shoal::sync::Ordering;
 
@@ -84,7 +84,7 @@ impl Experience for Rows {
     }
 
     fn limiter(&self) -> RateLimiter {
-        RateLimiter { min_size: 1, samples_per_insert: None, consumption: Consumption::Samples, error_band: f64::INFINITY }
+        RateLimiter { min_size: 1, samples_per_insert: None, takes_once: false, error_band: f64::INFINITY }
     }
 
     fn recorder(&self, _: usize) -> Box<dyn Recorder> {

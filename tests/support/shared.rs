@@ -40,7 +40,6 @@ pub fn options() -> Options {
         min_size: 1,
         samples_per_insert: None,
         error_band: f64::INFINITY,
-        samples_of_update: None,
         participants: PARTICIPANTS,
         frames: 0,
         fields: vec![FieldOptions { name: "number".into(), element: "i32".into(), shape: Vec::new(), stack: 0 }],

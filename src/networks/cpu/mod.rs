@@ -20,6 +20,7 @@ use pulp::Arch;
 use self::convolution::{Convolution, Scratch};
 use self::linear::Linear;
 use super::specification::{Activation, Operation, Stage};
+use super::work::Work;
 use super::{Network, NetworkError, NetworkSpec};
 use crate::values::Values;
 
@@ -29,6 +30,7 @@ pub struct CpuNetwork {
     inputs: usize,
     outputs: usize,
     stages: Vec<Stage>,
+    work: Work,
     /// Whether there are dense layers only, with ReLU between them.
     is_perceptron: bool,
     parameters: Vec<f32>,
@@ -118,6 +120,7 @@ impl CpuNetwork {
             kept_rows: None,
             scratch: activations(),
             buffers: Buffers::default(),
+            work: Work::of(&stages),
             stages,
             spec,
         })
@@ -193,12 +196,14 @@ impl Network for CpuNetwork {
     fn infer(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) {
         // Taken out while the network is borrowed; an empty workspace does not allocate.
         let mut scratch = std::mem::take(&mut self.scratch);
+        self.work.count_forward(rows);
         self.run(&mut scratch, input, rows, output);
         self.scratch = scratch;
     }
 
     fn forward(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) {
         let mut kept = std::mem::take(&mut self.kept);
+        self.work.count_forward(rows);
         self.run(&mut kept, input, rows, output);
         self.kept = kept;
         self.kept_input.keep(input);
@@ -216,6 +221,7 @@ impl Network for CpuNetwork {
             assert_eq!(input_gradient.len(), rows * inputs, "the input gradient is not {rows} rows of {inputs} columns");
             assert!(!self.kept_input.is_bytes, "bytes have no gradient");
         }
+        self.work.count_backward(rows, parameter_gradient.is_some(), input_gradient.is_some());
         if !self.packed_for_backward {
             self.pack(false);
             self.packed_for_backward = true;

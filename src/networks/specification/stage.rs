@@ -72,6 +72,17 @@ impl Stage {
         }
     }
 
+    /// Multiplications with a weight that one row takes.
+    pub(crate) fn products(&self) -> usize {
+        match self.operation {
+            Operation::Convolution(window) | Operation::TransposedConvolution(window) => {
+                let [_, down, across] = window.places;
+                self.weight.len() * down * across
+            }
+            _ => self.weight.len(),
+        }
+    }
+
     /// What PyTorch takes for the number of inputs of one output when it initialises.
     pub(super) fn fan_in(&self) -> usize {
         match self.operation {

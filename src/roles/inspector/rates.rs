@@ -16,6 +16,8 @@ pub struct Look {
     at: Instant,
     run: Progress,
     processes: Vec<Progress>,
+    /// Products per second that the cores could compute, once that is measured.
+    products_limit_per_s: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,6 +25,7 @@ struct Progress {
     env_steps: u64,
     updates: u64,
     sampled: u64,
+    products: u64,
     /// Whose processor time it is, and how much.
     processor: Option<(u32, Duration)>,
 }
@@ -38,20 +41,26 @@ pub struct Rates {
     pub sampled_per_s: Option<f64>,
     /// Cores that it computed on, on average.
     pub cores_used: Option<f64>,
+    /// Products that networks computed per second: multiplications with a weight, and of gradients likewise.
+    pub products_per_s: Option<f64>,
+    /// The same as a share of what the cores that the run may use could compute.
+    pub limit_share: Option<f64>,
 }
 
 impl Look {
     /// The counters of `segment` now, and the processor time of those who live.
     pub fn at(segment: &Segment) -> Self {
         let control = segment.control();
-        let processes = segment.processes().iter().map(Progress::of).collect();
+        let processes: Vec<Progress> = segment.processes().iter().map(Progress::of).collect();
         let run = Progress {
             env_steps: control.env_steps().load(Ordering::Relaxed),
             updates: control.updates().load(Ordering::Relaxed),
             sampled: control.sampled().load(Ordering::Relaxed),
+            products: processes.iter().fold(0, |sum: u64, process| sum.wrapping_add(process.products)),
             processor: None,
         };
-        Self { run, processes, at: Instant::now() }
+        let limit_per_s = control.products_limit_per_s().load(Ordering::Relaxed);
+        Self { run, processes, products_limit_per_s: (limit_per_s > 0).then_some(limit_per_s), at: Instant::now() }
     }
 
     /// Rates of the whole run from `earlier` until this look.
@@ -72,12 +81,17 @@ impl Look {
         let elapsed_s = self.at.saturating_duration_since(earlier.at).as_secs_f64();
         let per_s = |gained: f64| (elapsed_s > 0.0).then(|| gained / elapsed_s);
         let rate = |now: u64, then: u64| per_s(now.saturating_sub(then) as f64);
+        let products_per_s = rate(now.products, then.products);
         let computed = now.processor.zip(then.processor).filter(|(now, then)| now.0 == then.0);
         Rates {
             env_steps_per_s: rate(now.env_steps, then.env_steps),
             updates_per_s: rate(now.updates, then.updates),
             sampled_per_s: rate(now.sampled, then.sampled),
             cores_used: computed.and_then(|((_, now), (_, then))| per_s(now.saturating_sub(then).as_secs_f64())),
+            products_per_s,
+            limit_share: products_per_s
+                .zip(self.products_limit_per_s)
+                .map(|(products_per_s, limit_per_s)| products_per_s / limit_per_s as f64),
         }
     }
 }
@@ -91,6 +105,7 @@ impl Progress {
             env_steps: slot.counters().get(Counter::EnvSteps),
             updates: slot.counters().get(Counter::Updates),
             sampled: slot.counters().get(Counter::Sampled),
+            products: slot.counters().get(Counter::Products),
             processor: time.map(|time| (pid, time.running)),
         }
     }

@@ -51,9 +51,6 @@ pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Co
     planned.actor.count = ranges.actors.high;
     planned.actor.environments = ranges.environments.high;
     planned.learner.batch_size = ranges.batch_size.high;
-    // An update counts as the largest batch then, and an insert calls for as many updates as before.
-    let samples = loaded.config.adaptation.hold.samples_per_insert(1.0, loaded.config.learner.batch_size, ranges.batch_size.high);
-    per_sample(&mut planned).for_each(|(_, value)| *value *= samples);
     // Its ranges are about the beginning.
     planned.adaptation.enabled = false;
     if let Err(errors) = planned.validate() {
@@ -127,7 +124,7 @@ pub(super) fn repeating(config: &Config, home: Setting) -> (Config, String) {
             set("learner.learning_rate_end", end, step_size);
         }
     }
-    // An update counts as what it draws again.
+    // An update counts as what it draws then.
     let samples = table.hold.samples_per_insert(1.0, configured, home.batch_size);
     if samples != 1.0 {
         per_sample(&mut fitted).for_each(|(path, value)| set(path, value, samples));
@@ -293,21 +290,6 @@ mod tests {
         assert_eq!(loaded.config.effective_error_band(), planned.effective_error_band());
         assert_eq!(loaded.config.most_transitions_in_flight(), planned.most_transitions_in_flight());
         assert_eq!(start(&with(&loaded.config, start(&planned))), Setting { batch_size: 64, ..start(&planned) });
-    }
-
-    #[test]
-    fn where_updates_are_held_an_insert_calls_for_as_many_of_the_largest_batches() {
-        let text = config(|config| {
-            (config.adaptation.largest_batch, config.adaptation.hold) = (Some(256), Hold::UpdatesPerStep);
-            config.replay.error_band = Some(9_000.0);
-        });
-        let mut loaded = Config::parse(&text.to_toml(), "test.toml", &[]).unwrap();
-        let ranges = ranges(&loaded.config, 2).unwrap();
-        let planned = planned(&mut loaded, Some(&ranges)).unwrap();
-        let updates = |config: &Config, samples: Option<f64>| samples.unwrap() / config.learner.batch_size as f64;
-        for of in [|config: &Config| config.replay.samples_per_insert, Config::effective_error_band, Config::least_error_band] {
-            assert_eq!(updates(&planned, of(&planned)), updates(&loaded.config, of(&loaded.config)));
-        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod core_times;
 mod fitting;
 mod hang;
 mod leaving;
+mod limit;
 mod neighbours;
 mod observe;
 mod plan;

@@ -175,6 +175,8 @@ impl Observer {
             },
             evaluator_processor_s: self.core_times.evaluator.running.as_secs_f64(),
             processor_s: self.core_times.all.as_secs_f64(),
+            products: total(Counter::Products),
+            products_limit_per_s: control.products_limit_per_s().load(Ordering::Relaxed),
             restarts,
             metrics: self.metrics.into(),
             shares: shares(segment),

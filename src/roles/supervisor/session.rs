@@ -22,6 +22,7 @@ use super::contention::Contention;
 use super::fitting::{Fitting, found_earlier, with};
 use super::hang::{StackFile, Vigil};
 use super::leaving::Leaving;
+use super::limit::Limit;
 use super::observe::Observer;
 use super::plan::{Plan, PlannedProcess};
 use super::resumption::{Resumption, run_name};
@@ -58,6 +59,8 @@ pub struct Session {
     sinks: Sinks,
     observer: Observer,
     checkpoints: CheckpointWriter,
+    /// How much the machine could compute, while that is being measured.
+    limit: Option<Limit>,
     reports: Option<IpcReceiver<EvaluationReport>>,
     membership: Membership,
     earlier_restarts: u64,
@@ -148,6 +151,7 @@ impl Session {
             sinks,
             observer,
             checkpoints,
+            limit: None,
             watched: plan.processes.into_iter().map(Watched::new).collect(),
             segment,
             reports: None,
@@ -179,6 +183,7 @@ impl Session {
         for name in swept {
             session.sinks.event(&format!("removed the segment {name} that a dead run had left"));
         }
+        session.limit = Limit::begin(&session.segment, session.config());
         session.segment.control().set_run_state(RunState::Running);
         session.take_batches_as_found();
         let actors = session.wanted().actors;
@@ -400,6 +405,7 @@ impl Session {
             return Ok(());
         }
         self.next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
+        self.limit = self.limit.take().and_then(|limit| limit.look(&self.segment));
         let snapshot = self.snapshot();
         self.sinks.record(&snapshot);
         let usable = &self.prepared.machine.cores.usable;

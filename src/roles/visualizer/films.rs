@@ -20,7 +20,8 @@ pub(super) struct Films {
     interval: Option<Duration>,
     keep: usize,
     due: Instant,
-    /// Those of the folder, the oldest first: in the order in which they came, since the clock may be set back between two.
+    /// Those of the folder, the oldest first: those of this process in the order in which they came, since the clock may be set back between two;
+    /// before them what it found, by the times of the files.
     films: Vec<PathBuf>,
 }
 

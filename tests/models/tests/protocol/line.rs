@@ -1,7 +1,7 @@
 //! The line of those who wait for their turn to insert. There is no timeout in a model: who is not called would wait for ever.
 
 use loom::thread::spawn;
-use shoal_models::replay::{Consumption, RateLimiter, Turn};
+use shoal_models::replay::{RateLimiter, Turn};
 use shoal_models::segment::{Region, Segment};
 use shoal_models::sync::Ordering;
 
@@ -14,7 +14,7 @@ fn is_place(region: Region, word: usize) -> bool {
 
 /// A turn of the process in slot `index`, where every row inserted calls for a sample and `error_band` rows may be ahead.
 fn turn(segment: &Segment, index: usize, error_band: f64) -> Turn<'_> {
-    let limiter = RateLimiter { min_size: 0, samples_per_insert: Some(1.0), consumption: Consumption::Samples, error_band };
+    let limiter = RateLimiter { min_size: 0, samples_per_insert: Some(1.0), takes_once: false, error_band };
     limiter.turn(segment, segment.processes().slot(index))
 }
 
