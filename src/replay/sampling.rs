@@ -87,10 +87,10 @@ pub(super) struct Drawing {
 impl ReplayView<'_> {
     /// Count so many rows as sampled, of which the rate limiter is to know `counted`, and wake who waits for that.
     pub(super) fn count_sampled(&self, rows: usize, counted: usize) {
+        self.control.sampled().fetch_add(rows as u64, Ordering::Relaxed);
         if rows != counted {
             self.control.samples_beyond().fetch_add((rows as u64).wrapping_sub(counted as u64), Ordering::Relaxed);
         }
-        self.control.sampled().fetch_add(rows as u64, Ordering::Relaxed);
         self.control.signal_progress();
     }
 

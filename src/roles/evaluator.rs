@@ -260,7 +260,6 @@ impl<'a> Evaluator<'a> {
         self.times_played += 1;
         let exploration = exploration(self.run.config);
         let played = play(&mut self.environments, &mut *self.policy, episodes, seed, exploration, go_on)?;
-        self.run.count_products();
         Ok((played.returns.len() == episodes).then_some(played))
     }
 }

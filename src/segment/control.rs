@@ -96,9 +96,12 @@ impl<'a> Control<'a> {
     }
 
     /// Transitions drawn, as the rate limiter counts them.
-    // Relaxed: a look between the two words of a batch is off by that batch.
+    // Relaxed: a look between the two words of a batch is off by what does not count of it, and by the batches that are drawn while it looks
+    // twice. Never below 0, which a death between the two would make of a replay's first batch.
     pub fn counted_samples(self) -> u64 {
-        self.sampled().load(Ordering::Relaxed).wrapping_sub(self.samples_beyond().load(Ordering::Relaxed))
+        let sampled = self.sampled().load(Ordering::Relaxed);
+        let counted = sampled.wrapping_sub(self.samples_beyond().load(Ordering::Relaxed));
+        counted.cast_signed().max(0).cast_unsigned()
     }
 
     /// Environment steps of all actors.

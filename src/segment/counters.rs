@@ -61,7 +61,7 @@ counters! {
     DroppedRows = 20,
     /// Rows learned from again after they had been taken.
     ReplayedRows = 21,
-    /// Products that its networks computed: multiplications of an input by a weight, and of gradients likewise.
+    /// Products that the networks of an actor or a learner computed: multiplications of an input by a weight, and of gradients likewise.
     Products = 22,
 }
 

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use ipc_channel::ipc::{self, IpcReceiver};
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
@@ -21,7 +22,7 @@ use crate::sync::Ordering;
 const MEASURING: Duration = Duration::from_millis(200);
 
 /// Steps on the scale of `nice` by which training goes before measuring.
-const POLITENESS: i32 = 19;
+const POLITENESS: i32 = 10;
 
 /// A measurement under way.
 pub(super) struct Limit {
@@ -38,7 +39,8 @@ impl Limit {
         }
         let (sender, products_per_s) = ipc::channel().ok()?;
         let pid = system::fork_child(|| {
-            segment.disown();
+            // It looks at nothing of the segment, and nobody waits for it to leave.
+            segment.retire();
             let _ = system::ignore_signals_of_the_run();
             // Training goes first; processor time is what is measured, and not how long it takes to get it.
             let _ = nice(POLITENESS);
@@ -78,5 +80,5 @@ impl Drop for Limit {
 /// Be rid of the child, whether it has ended or not.
 fn end(pid: Pid) {
     let _ = kill(pid, Signal::SIGKILL);
-    let _ = waitpid(pid, None);
+    while waitpid(pid, None) == Err(Errno::EINTR) {}
 }

@@ -66,6 +66,7 @@ impl Observer {
             updates: control.updates().load(Ordering::Relaxed),
             // Rates are since this moment, and what was sampled before is known already.
             sampled: control.sampled().load(Ordering::Relaxed),
+            products: total(segment, Counter::Products),
             ..Snapshot::default()
         };
         (self.earlier_training_s, self.earlier_steps) = (training_s, self.last.env_steps);
@@ -123,7 +124,7 @@ impl Observer {
         self.drain_rings(segment);
         self.core_times.read(segment);
         let control = segment.control();
-        let total = |counter| segment.processes().iter().map(|slot| slot.counters().get(counter)).sum::<u64>();
+        let total = |counter| total(segment, counter);
         let inserted = control.inserted().load(Ordering::Relaxed);
         let env_steps = control.env_steps().load(Ordering::Relaxed);
         let wall_s = self.wall_s();
@@ -271,6 +272,11 @@ fn anneals_epsilon(config: &Config) -> bool {
     config.algorithm.name == "dqn" && config.algorithm.exploration == Exploration::Global
 }
 
+/// A counter of all processes together.
+fn total(segment: &Segment, counter: Counter) -> u64 {
+    segment.processes().iter().map(|slot| slot.counters().get(counter)).sum()
+}
+
 fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
@@ -294,10 +300,11 @@ mod tests {
         for counter in [control.env_steps(), control.updates(), control.sampled()] {
             counter.store(1_000_000, Ordering::Relaxed);
         }
+        segment.processes().slot(0).counters().add(Counter::Products, 1_000_000);
         let mut observer = Observer::new(Instant::now(), segment.processes().len(), algorithm.metrics());
         observer.resume(60.0, &Remembered::default(), &segment);
         let first = observer.snapshot(&segment, &config, 0);
         assert!(first.wall_s > 0.0 && first.sampled == 1_000_000);
-        assert_eq!([first.env_steps_per_s, first.updates_per_s, first.sampled_per_s], [0.0; 3]);
+        assert_eq!([first.env_steps_per_s, first.updates_per_s, first.sampled_per_s, first.products_per_s], [0.0; 4]);
     }
 }
