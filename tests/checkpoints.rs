@@ -185,11 +185,11 @@ fn a_checkpoint_of_another_format_or_another_shape_is_refused() {
     let error =
         checkpoints.newest().unwrap().restore(&other.unwrap(), run.payload.schema(), true, |_, number, _| Some(number)).unwrap_err();
     assert!(error.to_string().contains("another length"), "{error}");
-    let manifest = std::fs::read_to_string(path.join("manifest.json")).unwrap().replace("\"format\": 2", "\"format\": 7");
+    let manifest = std::fs::read_to_string(path.join("manifest.json")).unwrap().replace("\"format\": 3", "\"format\": 7");
     std::fs::write(path.join("manifest.crc32c"), format!("{:08x}", crc32c::crc32c(manifest.as_bytes()))).unwrap();
     std::fs::write(path.join("manifest.json"), manifest).unwrap();
     let error = checkpoints.newest().unwrap_err().to_string();
-    assert!(error.contains("format 7") && error.contains("format 2"), "{error}");
+    assert!(error.contains("format 7") && error.contains("format 3"), "{error}");
 }
 
 #[test]
