@@ -132,27 +132,27 @@ fn learners_take_a_larger_batch_together_and_go_on_with_it_when_their_leader_is_
     run.end_by(Signal::SIGINT);
 }
 
-#[test]
-fn a_learner_that_draws_ahead_takes_a_larger_batch_too() {
-    let mut run = adapting(&["learner.prefetch=true", "adaptation.largest_batch=128", "replay.samples_per_insert=none"]);
+/// End a run with a configured batch of 32 once four times as many were drawn in each update.
+fn end_once_doubled_twice(run: &mut Supervised) {
     run.wait_for_process("learner");
     let segment = run.segment();
-    let batch = batch_when_doubled_twice(&mut run, &segment);
+    let batch = batch_when_doubled_twice(run, &segment);
     assert!((120.0..136.0).contains(&batch), "{batch} transitions per update");
     drop(segment);
     run.end_by(Signal::SIGINT);
 }
 
 #[test]
+fn a_learner_that_draws_ahead_takes_a_larger_batch_too() {
+    let mut run = adapting(&["learner.prefetch=true", "adaptation.largest_batch=128", "replay.samples_per_insert=none"]);
+    end_once_doubled_twice(&mut run);
+}
+
+#[test]
 fn updates_stay_in_step_with_inserts_while_a_larger_batch_is_tried_and_after() {
     let held = ["adaptation.hold=updates_per_step", "adaptation.largest_batch=128", "replay.samples_per_insert=32"];
     let mut run = adapting(&held);
-    run.wait_for_process("learner");
-    let segment = run.segment();
-    let batch = batch_when_doubled_twice(&mut run, &segment);
-    assert!((120.0..136.0).contains(&batch), "{batch} transitions per update");
-    drop(segment);
-    run.end_by(Signal::SIGINT);
+    end_once_doubled_twice(&mut run);
 
     let last = run.lines("metrics.jsonl").pop().expect("a run has metrics");
     let [inserted, updates, sampled] = ["inserted", "updates", "sampled"].map(|key| last[key].as_f64().unwrap());

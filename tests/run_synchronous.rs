@@ -56,3 +56,10 @@ fn an_evaluation_may_take_longer_than_a_process_may_be_silent() {
     let (_, evaluations) = train(&[&overrides[..], &short[..]].concat());
     assert_eq!(evaluations.iter().filter(|line| line["kind"] == "routine").count(), 1);
 }
+
+#[test]
+fn a_run_that_ends_before_its_first_update_leaves_the_weights_that_it_would_have_begun_with() {
+    let (policy, _) = train(&["run.stop_env_steps=500", "replay.min_size=5000"]);
+    assert_eq!(policy.metadata.updates, 0);
+    assert!(policy.parameters.iter().any(|&value| value != 0.0));
+}

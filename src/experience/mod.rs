@@ -133,8 +133,8 @@ pub trait Source {
     /// Other learners take part from now on: hand out a new batch next, if all are to learn from theirs in step.
     fn begin_anew(&mut self) {}
 
-    /// Batches have so many rows from now on, where rows are what the configured size of a batch counts, and count for the rate limiter as `_counted`
-    /// of them. Asked for between two batches.
+    /// Batches have so many rows from now on, where rows are what the configured size of a batch counts, and the rate limiter counts so many of
+    /// each. Asked for between two batches.
     fn resize(&mut self, _rows: usize, _counted: usize) {}
 }
 

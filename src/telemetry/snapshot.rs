@@ -52,7 +52,8 @@ pub struct Snapshot {
     pub sampled_per_s: f64,
     /// Cores that the run's processes computed on since the last snapshot, on average.
     pub cores_used: f64,
-    /// Products that the networks of actors and learners computed per second since the last snapshot: multiplications with a weight, and of gradients likewise.
+    /// Products that the networks of actors and learners computed per second since the last snapshot: multiplications with a weight, and of
+    /// gradients likewise.
     pub products_per_s: f64,
     /// The same as a share of what the cores that the run may use could compute if they did nothing else: how near the run is to the limit. Absent
     /// before that is measured, and where learners compute on a GPU.

@@ -13,8 +13,9 @@ const MOST_EVENTS = 500;
 // Keys that are shown elsewhere, or are no curve of their own; everything else that an algorithm says of itself gets a chart.
 const NO_CHART = new Set([
   "wall_s", "training_s", "env_steps", "stop_env_steps", "stop_wall_s", "episodes", "updates", "inserted", "sampled", "stale_priorities",
-  "saturated_priorities", "replay_capacity", "env_steps_per_s", "updates_per_s", "sampled_per_s", "cores_used", "products_per_s", "limit_share",
-  "train_return_mean", "eval_return_mean", "eval_return_std", "eval_episodes", "eval_version", "best_eval_return", "best_eval_ci95_low", "stop_eval_return",
+  "saturated_priorities", "replay_capacity", "env_steps_per_s", "updates_per_s", "sampled_per_s", "cores_used", "products_per_s",
+  "limit_share", "train_return_mean", "eval_return_mean", "eval_return_std", "eval_episodes", "eval_version", "best_eval_return",
+  "best_eval_ci95_low", "stop_eval_return",
   "parameter_version", "policy_lag_max", "actors", "attached", "learners", "restarts", "evaluator_processor_s", "replay_size",
 ]);
 const IS_TIME = /^(actor|learner)_.*_s$/;

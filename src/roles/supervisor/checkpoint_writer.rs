@@ -4,18 +4,12 @@
 //! is so after a kill too. A process that dies in the middle leaves a folder that nobody takes for a checkpoint.
 
 use std::fmt;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use ipc_channel::ipc::{self, IpcReceiver};
-use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
-use nix::unistd::Pid;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{PidfdFlags, nice, pidfd_open};
+use rustix::event::{PollFd, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
-use super::watch::has_ended;
+use super::helper::Helper;
 use crate::checkpoint::{CheckpointError, Checkpoints, Content, Retention};
 use crate::config::Config;
 use crate::config::schema::CheckpointConfig;
@@ -25,24 +19,13 @@ use crate::segment::system;
 use crate::sync::Ordering;
 use crate::telemetry::RunFolder;
 
-/// Steps on the scale of `nice` by which training goes before writing.
-const POLITENESS: i32 = 10;
-
 /// Who writes the checkpoints of a run, and when.
 pub(super) struct CheckpointWriter {
     checkpoints: Checkpoints,
     retention: Retention,
     interval: Option<Duration>,
     next: Instant,
-    writing: Option<Writing>,
-}
-
-/// A checkpoint under way.
-struct Writing {
-    pid: Pid,
-    /// Readable once the process has ended.
-    descriptor: OwnedFd,
-    outcome: IpcReceiver<Result<Written, Failed>>,
+    writing: Option<Helper<Result<Written, Failed>>>,
 }
 
 /// Why it is time for a checkpoint.
@@ -116,25 +99,18 @@ impl CheckpointWriter {
 
     /// To be polled for reading while one is under way.
     pub(super) fn descriptor(&self) -> Option<PollFd<'_>> {
-        self.writing.as_ref().map(|writing| PollFd::new(&writing.descriptor, PollFlags::IN))
+        self.writing.as_ref().map(Helper::descriptor)
     }
 
     /// Begin to write `content`, and keep as many as usual once it is complete, or just `last`. That it cannot begin is no more than
     /// one checkpoint that is missing.
     pub(super) fn begin(&mut self, content: Content<'_>, last: Option<usize>) -> Result<(), Failed> {
         self.next = Instant::now() + self.interval.unwrap_or_default();
-        let failed = |action: &str, error: &dyn fmt::Display| {
-            let cause = format!("{action} failed: {error}");
-            Failed { message: format!("no checkpoint could be written, because {cause}"), cause }
-        };
-        let (sender, outcome) = ipc::channel().map_err(|error| failed("opening a channel", &error))?;
         let (checkpoints, began) = (&self.checkpoints, Instant::now());
         let retention = Retention { last: last.unwrap_or(self.retention.last), ..self.retention };
-        let child = system::fork_child(|| {
+        // Whoever ends the run waits for its last checkpoint.
+        let started = Helper::start(|| {
             content.segment.disown();
-            // Whoever ends the run waits for its last checkpoint, and the terminal's Ctrl+C is for the supervisor.
-            let _ = system::ignore_signals_of_the_run();
-            let _ = nice(POLITENESS);
             let failed = |error: CheckpointError| Failed { cause: error.cause(), message: error.to_string() };
             let written = checkpoints.write(content).map_err(failed).map(|(path, bytes)| Written {
                 name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -144,35 +120,24 @@ impl CheckpointWriter {
             if written.is_ok() {
                 checkpoints.prune(retention);
             }
-            i32::from(sender.send(written).is_err())
+            written
         });
-        let pid = child.map_err(|error| failed("starting a process", &error))?;
-        let raw = rustix::process::Pid::from_raw(pid.as_raw()).expect("a child has an id");
-        match pidfd_open(raw, PidfdFlags::empty()) {
-            Ok(descriptor) => self.writing = Some(Writing { pid, descriptor, outcome }),
-            Err(error) => {
-                let _ = kill(pid, Signal::SIGKILL);
-                let _ = waitpid(pid, None);
-                return Err(failed("opening a pidfd", &error));
-            }
-        }
+        let failed = |cause: String| Failed { message: format!("no checkpoint could be written, because {cause}"), cause };
+        self.writing = Some(started.map_err(failed)?);
         Ok(())
     }
 
     /// What became of the one under way, once that is known: it is complete, or why it is not.
     pub(super) fn ended(&mut self) -> Option<Result<Written, Failed>> {
-        let Writing { pid, outcome, .. } = self.writing.take_if(|writing| has_ended(&writing.descriptor))?;
-        let _ = waitpid(pid, None);
+        let writing = self.writing.take_if(|writing| writing.has_ended())?;
         let message = "whoever wrote a checkpoint was killed".to_owned();
         let killed = || Err(Failed { cause: message.clone(), message });
-        Some(outcome.try_recv().unwrap_or_else(|_| killed()))
+        Some(writing.answer().unwrap_or_else(killed))
     }
 
     /// Give up the one under way: a later one is about to have all that it would, or nobody may go on from what is there.
     pub(super) fn abandon(&mut self) {
-        if let Some(Writing { pid, .. }) = self.writing.take() {
-            let _ = kill(pid, Signal::SIGKILL);
-            let _ = waitpid(pid, None);
+        if self.writing.take().is_some() {
             self.checkpoints.remove_partial();
         }
     }

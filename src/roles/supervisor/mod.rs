@@ -8,6 +8,7 @@ mod contention;
 mod core_times;
 mod fitting;
 mod hang;
+mod helper;
 mod leaving;
 mod limit;
 mod neighbours;

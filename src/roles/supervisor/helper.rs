@@ -1,0 +1,75 @@
+//! A child that does one thing beside the run and tells what came of it: at a lower priority than training, and nobody waits for it.
+
+use std::os::fd::OwnedFd;
+
+use ipc_channel::ipc::{self, IpcReceiver};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{PidfdFlags, nice, pidfd_open};
+use serde::{Deserialize, Serialize};
+
+use super::watch::has_ended;
+use crate::segment::system;
+
+/// Steps on the scale of `nice` by which training goes first.
+const POLITENESS: i32 = 10;
+
+/// The child. Dropped, it is killed if it has not ended.
+pub(super) struct Helper<T> {
+    pid: Pid,
+    /// Readable once it has ended.
+    descriptor: OwnedFd,
+    answer: IpcReceiver<T>,
+}
+
+impl<T: Serialize + for<'a> Deserialize<'a>> Helper<T> {
+    /// Fork one that does `work`, which has to say first what becomes of the segment in it. Where that cannot be, what could not be done and why.
+    pub(super) fn start(work: impl FnOnce() -> T) -> Result<Self, String> {
+        let (sender, answer) = ipc::channel().map_err(|error| format!("opening a channel failed: {error}"))?;
+        let child = system::fork_child(|| {
+            // The terminal's Ctrl+C is for the supervisor.
+            let _ = system::ignore_signals_of_the_run();
+            let _ = nice(POLITENESS);
+            i32::from(sender.send(work()).is_err())
+        });
+        let pid = child.map_err(|error| format!("starting a process failed: {error}"))?;
+        let raw = rustix::process::Pid::from_raw(pid.as_raw()).expect("a child has an id");
+        match pidfd_open(raw, PidfdFlags::empty()) {
+            Ok(descriptor) => Ok(Self { pid, descriptor, answer }),
+            Err(error) => {
+                end(pid);
+                Err(format!("opening a pidfd failed: {error}"))
+            }
+        }
+    }
+
+    /// Whether it has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        has_ended(&self.descriptor)
+    }
+
+    /// To be polled for reading: readable once it has ended.
+    pub(super) fn descriptor(&self) -> PollFd<'_> {
+        PollFd::new(&self.descriptor, PollFlags::IN)
+    }
+
+    /// What came of it, once it has ended; `None` where it was killed before it could tell.
+    pub(super) fn answer(self) -> Option<T> {
+        self.answer.try_recv().ok()
+    }
+}
+
+impl<T> Drop for Helper<T> {
+    fn drop(&mut self) {
+        end(self.pid);
+    }
+}
+
+/// Be rid of the child, whether it has ended or not.
+fn end(pid: Pid) {
+    let _ = kill(pid, Signal::SIGKILL);
+    while waitpid(pid, None) == Err(Errno::EINTR) {}
+}
