@@ -91,9 +91,22 @@ class Run:
         return json.loads(answer.stdout)
 
     def processes(self):
-        """Process ids by role, from the cores' point of view: the children in the order in which they were forked."""
+        """Process ids by role, from the cores' point of view: the children in the order in which they were forked.
+
+        Those that let training go first do not stay (whoever writes a checkpoint, or measures what the cores could compute), and are
+        left out.
+        """
         path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
-        return [int(pid) for pid in Path(path).read_text().split()]
+        usual = niceness(self.process.pid)
+        return [pid for pid in map(int, Path(path).read_text().split()) if niceness(pid) == usual]
+
+
+def niceness(pid):
+    """How far a process lets others go first; `None` of one that has ended."""
+    try:
+        return os.getpriority(os.PRIO_PROCESS, pid)
+    except ProcessLookupError:
+        return None
 
 
 def cpu_seconds(pid):
