@@ -31,6 +31,9 @@ fn run_with(rows: u32, env_steps: u64) -> Run {
     let control = run.segment.control();
     control.env_steps().store(env_steps, Ordering::Relaxed);
     control.updates().store(env_steps / 2, Ordering::Relaxed);
+    // Of which the rate limiter knows a quarter: a larger batch was in force for a while.
+    control.sampled().store(8_000, Ordering::Relaxed);
+    control.samples_beyond().store(6_000, Ordering::Relaxed);
     for (board, version) in [(run.segment.parameter_board(), 5), (run.segment.learner_boards().next().unwrap(), 3)] {
         for version in 1..=version {
             board.publish(&[&vec![version as f32 + env_steps as f32; board.len()]], [version, 7, 8, 9]);
@@ -90,6 +93,7 @@ fn assert_restores(checkpoint: &RunCheckpoint, run: &Run) {
     for word in [shoal::segment::control::Control::env_steps, shoal::segment::control::Control::updates] {
         assert_eq!(word(control[0]).load(Ordering::Relaxed), word(control[1]).load(Ordering::Relaxed));
     }
+    assert_eq!(control.map(|control| (control.sampled().load(Ordering::Relaxed), control.counted_samples())), [(8_000, 2_000); 2]);
 }
 
 #[test]
@@ -105,6 +109,20 @@ fn what_is_restored_is_what_was_there() {
     assert_eq!(checkpoint.manifest().memory, json!({ "wall_s": 1.5 }));
     assert!(bytes > 0 && bytes <= content(&run).bytes() + 4_096, "{bytes} of at most {}", content(&run).bytes());
     assert_restores(&checkpoint, &run);
+}
+
+#[test]
+fn without_its_rows_a_run_begins_to_count_what_it_draws_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run_with(10, 100);
+    let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+    checkpoints.write(content(&run)).unwrap();
+    let segment = Segment::create_private(run.segment.layout().clone(), &run.segment.description().unwrap()).unwrap();
+    checkpoints.newest().unwrap().restore(&segment, run.payload.schema(), false, |_, number, _| Some(number)).unwrap();
+    let control = segment.control();
+    let words = [control.inserted(), control.sampled(), control.samples_beyond()].map(|word| word.load(Ordering::Relaxed));
+    assert_eq!((words, control.counted_samples()), ([0; 3], 0));
+    assert_eq!(control.env_steps().load(Ordering::Relaxed), 100);
 }
 
 #[test]

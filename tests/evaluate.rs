@@ -3,13 +3,36 @@
 mod run_support;
 
 use assert_cmd::Command;
-use run_support::start;
+use run_support::{start, start_preset};
 use serde_json::Value;
 
 fn evaluate(arguments: &[&str]) -> (bool, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_evaluate")).args(arguments).output().unwrap();
     let [out, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     (output.status.success(), out, error)
+}
+
+#[test]
+fn weights_are_played_as_their_run_evaluated_them_also_where_their_file_is_named() {
+    let overrides = ["evaluator.greedy=false", "run.stop_env_steps=4000", "run.stop_eval_return=none", "checkpoint.interval_s=none"];
+    let mut run = start_preset("catch_appo", &overrides);
+    assert!(run.wait().success(), "{}", run.output());
+    let file = run.run_folder().join("weights/last.safetensors");
+    for path in [run.run_folder(), file.clone()] {
+        let (success, out, error) = evaluate(&[path.to_str().unwrap(), "--weights", "last", "--episodes", "3"]);
+        assert!(success && out.contains(", actions drawn, seed 1"), "{out}{error}");
+    }
+    // Far from its run nobody knows how it was evaluated.
+    let elsewhere = run.folder.path().join("alone.safetensors");
+    std::fs::copy(file, &elsewhere).unwrap();
+    let (success, out, error) = evaluate(&[elsewhere.to_str().unwrap(), "--episodes", "3"]);
+    assert!(success && out.contains(", greedy, seed 1"), "{out}{error}");
+}
+
+#[test]
+fn no_episode_is_refused() {
+    let (success, _, error) = evaluate(&["anywhere", "--episodes", "0"]);
+    assert!(!success && error.contains("'0'") && error.contains("--episodes"), "{error}");
 }
 
 #[test]
@@ -26,6 +49,7 @@ fn a_run_folder_and_its_weights_file_give_the_same_returns() {
     let (from_folder, from_file) = (play(folder.to_str().unwrap()), play(file.to_str().unwrap()));
     assert_eq!(from_folder["returns"].as_array().unwrap().len(), 50);
     assert_eq!(from_folder["returns"], from_file["returns"]);
+    assert_eq!([&from_folder, &from_file].map(|outcome| outcome["greedy"].as_bool()), [Some(true); 2]);
     let returns: Vec<f64> = from_folder["returns"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
     let mean = returns.iter().sum::<f64>() / 50.0;
     assert!((from_folder["return_mean"].as_f64().unwrap() - mean).abs() < 1e-9);

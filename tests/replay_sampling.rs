@@ -118,6 +118,26 @@ fn uniform_sampling_draws_everything_equally_often_with_weight_one() {
 }
 
 #[test]
+fn the_rate_limiter_counts_what_an_update_stands_for_and_everybody_else_what_it_draws() {
+    let run = Run::new(Sizes::default());
+    let mut replay = run.replay(0);
+    insert(&run, &mut replay, 1, (0..8).map(|_| priority(1.0)));
+    let control = run.segment.control();
+    let mut sampler = run.sampler();
+    let mut drawn = |rows: usize, counted: usize| {
+        let mut batch = Batch::new(run.payload.schema(), rows).counting_as(counted);
+        sampler.sample(&mut batch, 0.4, &mut random(1)).expect("a batch");
+        (control.sampled().load(Ordering::Relaxed), control.counted_samples())
+    };
+    assert_eq!(drawn(32, 32), (32, 32));
+    assert_eq!(drawn(128, 32), (160, 64), "a larger batch");
+    assert_eq!(drawn(16, 32), (176, 96), "a smaller one");
+    // Whoever died between its two words, or looks between those of another.
+    control.sampled().store(64, Ordering::Relaxed);
+    assert_eq!(control.counted_samples(), 0, "fewer than nothing");
+}
+
+#[test]
 fn an_empty_replay_says_so() {
     for fanout in [0, 16] {
         let run = Run::new(Sizes { fanout, ..Sizes::default() });

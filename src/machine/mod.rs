@@ -10,6 +10,7 @@ pub mod cores;
 pub mod doctor;
 pub mod gpu;
 mod host;
+pub mod machine_time;
 pub mod memory;
 pub mod neighbours;
 pub mod python;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::environments::film::Film;
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 
 use super::end::{Code, SUCCESS};
@@ -17,7 +18,7 @@ pub(crate) struct Evaluate {
     #[arg(default_value = "runs/latest")]
     path: PathBuf,
     /// Episodes to play.
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     episodes: usize,
     /// Seed of the environments.
     #[arg(long, default_value_t = 1)]

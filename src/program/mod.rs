@@ -66,7 +66,7 @@ enum Command {
     Inspect(inspect::Inspect),
     /// Show this user's runs in a browser, those under way and those that have ended, without disturbing any.
     Dashboard(dashboard::ShowDashboard),
-    /// Play a saved policy, greedily, and print the mean return with its standard deviation and 95 % confidence interval.
+    /// Play a saved policy as its run evaluated it, and print the mean return with its standard deviation and 95 % confidence interval.
     Evaluate(evaluate::Evaluate),
     /// Print what the machine offers, what is missing, and the commands that fix it.
     Doctor(doctor::Doctor),

@@ -64,7 +64,7 @@ struct DashboardProgram {
     command: super::dashboard::ShowDashboard,
 }
 
-/// Play a saved policy, greedily, and print the mean return with its standard deviation and 95 % confidence interval.
+/// Play a saved policy as its run evaluated it, and print the mean return with its standard deviation and 95 % confidence interval.
 #[derive(Parser)]
 #[command(version)]
 struct EvaluateProgram {

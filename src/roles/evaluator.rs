@@ -17,6 +17,7 @@ use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::checkpoint::{self, Keeper, Unsaved, WeightsEvaluation, WeightsMetadata};
 use crate::config::Config;
 use crate::environments::{Purpose, VectorEnvironment, derive_seed};
+use crate::networks;
 use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use crate::segment::system;
@@ -259,7 +260,10 @@ impl<'a> Evaluator<'a> {
         let seed = derive_seed(self.run.seed(), self.times_played);
         self.times_played += 1;
         let exploration = exploration(self.run.config);
+        // In the synchronous trainer the actor and the learner compute on this thread, too: theirs count, an evaluation's do not.
+        self.run.count_products();
         let played = play(&mut self.environments, &mut *self.policy, episodes, seed, exploration, go_on)?;
+        let _ = networks::take_products();
         Ok((played.returns.len() == episodes).then_some(played))
     }
 }

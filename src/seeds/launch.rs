@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 
 use super::SeedsError;
 use crate::segment::system;
+use crate::telemetry::plain_name;
 
 /// Time between two looks at the children.
 const LOOK: Duration = Duration::from_millis(50);
@@ -43,7 +44,7 @@ pub struct Ended {
 impl Launch {
     /// A folder below `root` for all seeds of a run of that name: the time (UTC) and the name, and a number if that is taken.
     pub fn free_folder(root: &Path, name: &str) -> PathBuf {
-        let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
+        let plain = plain_name(name);
         let base = format!("{}-{plain}-seeds", jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S"));
         let names = std::iter::once(base.clone()).chain((2..).map(|number| format!("{base}-{number}")));
         names.map(|name| root.join(name)).find(|path| !path.exists()).expect("there is always another number")

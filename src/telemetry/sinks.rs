@@ -235,13 +235,16 @@ impl Sinks {
         let playable = saved && !matches!(reason, StopReason::Failed(_));
         let may_go_on = self.folder.has_checkpoint() && !matches!(reason, StopReason::Failed(_) | StopReason::Solved);
         let change = change_to_go_on(&reason.to_string(), &self.context.config.run);
+        let means = snapshot.clone().with_rates_of_training();
         let mut summary = Summary {
             reason,
             wall_s: snapshot.wall_s,
             training_s: snapshot.training_s,
             env_steps: snapshot.env_steps,
             updates: snapshot.updates,
-            limit_share: snapshot.clone().with_rates_of_training().limit_share,
+            cores_used: means.cores_used,
+            machine_busy_share: means.machine_busy_share,
+            limit_share: means.limit_share,
             episodes: snapshot.episodes,
             inserted: snapshot.shares.clone(),
             restarts: snapshot.restarts,

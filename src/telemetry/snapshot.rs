@@ -7,6 +7,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::Shares;
+use crate::machine::machine_time::MachineTime;
 use crate::metrics::Tally;
 
 /// Totals and rates of a run; counters are summed over the processes, dead ones included.
@@ -17,6 +18,9 @@ pub struct Snapshot {
     pub wall_s: f64,
     /// Seconds of training: from the first environment step until the run was told to end.
     pub training_s: f64,
+    /// Of those, seconds before the run went on from a checkpoint: for means of what is known of this life alone.
+    #[serde(skip)]
+    pub earlier_training_s: f64,
     /// Environment steps taken.
     pub env_steps: u64,
     /// Environment steps after which the run stops.
@@ -52,6 +56,9 @@ pub struct Snapshot {
     pub sampled_per_s: f64,
     /// Cores that the run's processes computed on since the last snapshot, on average.
     pub cores_used: f64,
+    /// Share of the time of all the machine's cores that anybody computed since the last snapshot; absent where the kernel does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine_busy_share: Option<f64>,
     /// Products that the networks of actors and learners computed per second since the last snapshot: multiplications with a weight, and of
     /// gradients likewise.
     pub products_per_s: f64,
@@ -110,10 +117,13 @@ pub struct Snapshot {
     pub learner_time: LearnerTime,
     /// Processor time of the evaluator, in seconds since the start of the run.
     pub evaluator_processor_s: f64,
-    /// Processor time of all processes of the run, in seconds since its start: for `cores_used`.
+    /// Processor time of all processes of the run, in seconds since the supervisor started: for `cores_used`.
     #[serde(skip)]
     pub processor_s: f64,
-    /// Products that the networks of actors and learners computed: for `products_per_s`.
+    /// Processor time of the whole machine since the supervisor started: for `machine_busy_share`.
+    #[serde(skip)]
+    pub machine_time: MachineTime,
+    /// Products that the networks of actors and learners computed since the supervisor started: for `products_per_s`.
     #[serde(skip)]
     pub products: u64,
     /// What the cores could compute per second, 0 where that is not known: for `limit_share`.
@@ -146,20 +156,23 @@ impl Snapshot {
             updates_per_s: rate(self.updates, before.updates),
             sampled_per_s: rate(self.sampled, before.sampled),
             cores_used: (self.processor_s - before.processor_s).max(0.0) / elapsed_s,
+            machine_busy_share: (self.machine_time - before.machine_time).busy_share(),
             ..self
         }
         .with_products_per_s(products_per_s)
     }
 
-    /// The same moment with rates that are means over the whole training.
+    /// The same moment with rates that are means over the whole training; of what depends on the machine, over this life of the run.
     pub fn with_rates_of_training(self) -> Self {
-        let cores_used = if self.training_s > 0.0 { self.processor_s / self.training_s } else { 0.0 };
-        let products_per_s = self.per_training_second(self.products);
+        let here_s = self.training_s - self.earlier_training_s;
+        let per_second = |amount: f64| if here_s > 0.0 { amount / here_s } else { 0.0 };
+        let (cores_used, products_per_s) = (per_second(self.processor_s), per_second(self.products as f64));
         Self {
             env_steps_per_s: self.per_training_second(self.env_steps),
             updates_per_s: self.per_training_second(self.updates),
             sampled_per_s: self.per_training_second(self.sampled),
             cores_used,
+            machine_busy_share: self.machine_time.busy_share(),
             ..self
         }
         .with_products_per_s(products_per_s)

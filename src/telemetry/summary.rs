@@ -128,6 +128,10 @@ pub struct Summary {
     pub env_steps: u64,
     /// Updates of the parameters.
     pub updates: u64,
+    /// Cores that the run's processes computed on in training, on average.
+    pub cores_used: f64,
+    /// Share of the time of all the machine's cores that anybody computed while the run was; `None` where the kernel does not say.
+    pub machine_busy_share: Option<f64>,
     /// The share of what the cores could compute that networks computed in training; `None` where it was not measured.
     pub limit_share: Option<f64>,
     /// Training episodes finished.
@@ -202,6 +206,8 @@ impl fmt::Display for Summary {
         let episodes = grouped(self.episodes);
         line("steps", format!("{} ({}/s), {episodes} episodes", grouped(self.env_steps), short(self.per_second(self.env_steps))))?;
         line("updates", format!("{} ({}/s)", grouped(self.updates), short(self.per_second(self.updates))))?;
+        let busy = self.machine_busy_share.map_or_else(String::new, |share| format!("; the machine was {:.0} % busy", share * 100.0));
+        line("cores", format!("{:.2} used on average{busy}", self.cores_used))?;
         if let Some(share) = self.limit_share {
             line("limit", format!("networks computed {:.1} % of what the cores could", share * 100.0))?;
         }

@@ -87,6 +87,7 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(Cow<'static, str>, f64)> {
         ("rollout/episode_return_mean", snapshot.train_return_mean),
         ("rollout/episode_length_mean", snapshot.train_length_mean),
         ("rollout/epsilon", snapshot.epsilon),
+        ("time/machine_busy_share", snapshot.machine_busy_share),
         ("time/limit_share", snapshot.limit_share),
         ("replay/beta", snapshot.beta),
         ("replay/samples_per_insert", share(snapshot.sampled as f64, snapshot.inserted as f64)),

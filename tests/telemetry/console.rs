@@ -9,7 +9,7 @@ use std::time::Duration;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{FlowArg, tcflow};
-use shoal::telemetry::{Console, Progress, Snapshot, StopReason, logging};
+use shoal::telemetry::{Console, Progress, Snapshot, StopReason};
 use tempfile::tempdir;
 
 use crate::support::{all_of, piped_console, sinks_in, snapshot_at, within};
@@ -73,28 +73,6 @@ fn no_width_of_the_window_makes_the_live_line_wrap() {
         let rows = window.rows();
         assert_eq!(rows.len(), 1, "{columns} columns: {rows:#?}");
     }
-}
-
-#[test]
-fn diagnostics_and_the_live_line_do_not_tear_each_other() {
-    let (mut window, console) = Window::open(100);
-    let subscriber = logging::subscriber("info", &console).unwrap();
-    console.set_line("the live line".into());
-    tracing::subscriber::with_default(subscriber, || {
-        tracing::info!(actor = 3, "spawned");
-        tracing::debug!("hidden");
-    });
-    let rows = window.rows();
-    assert_eq!(rows.len(), 2, "{rows:#?}");
-    assert!(rows[0].contains("INFO") && rows[0].ends_with("spawned actor=3"), "{rows:#?}");
-    assert_eq!(rows[1], "the live line");
-}
-
-#[test]
-fn a_filter_that_cannot_be_parsed_is_named() {
-    let (_reader, console) = piped_console();
-    let error = logging::subscriber("shoal=loud", &console).err().unwrap();
-    assert!(error.to_string().contains("shoal=loud") && error.to_string().contains("RUST_LOG=info"), "{error}");
 }
 
 #[test]

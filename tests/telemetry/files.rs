@@ -339,13 +339,11 @@ fn alone_counting_threads() {
     let before = threads();
     let terminal = nix::pty::openpty(None, None).unwrap();
     let console = shoal::telemetry::Console::on(terminal.slave.into(), true, true, true).unwrap();
-    shoal::telemetry::logging::init(3, &console).unwrap();
     let mut sinks = sinks_in(&root, console);
     for second in 0..20_u32 {
         sinks.record(&snapshot_at(f64::from(second)));
         sinks.evaluation(&evaluation(second.into(), &[1.0, 2.0]));
         sinks.event("something happened");
-        tracing::warn!("a diagnosis");
         assert_eq!(threads(), before);
     }
     sinks.finish(StopReason::StepLimit, &snapshot_at(20.0));

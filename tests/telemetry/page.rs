@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use shoal::config::Config;
+use shoal::machine::machine_time::MachineTime;
 use shoal::telemetry::{ActorTime, LearnerTime, Metrics, Snapshot};
 use shoal::{algorithms, environments};
 use tempfile::tempdir;
@@ -37,6 +38,7 @@ fn everything() -> Snapshot {
     Snapshot {
         wall_s: 1.0,
         training_s: 1.0,
+        earlier_training_s: 0.0,
         env_steps: 1,
         stop_env_steps: 1,
         stop_wall_s: Some(1.0),
@@ -54,6 +56,8 @@ fn everything() -> Snapshot {
         updates_per_s: 1.0,
         sampled_per_s: 1.0,
         cores_used: 1.0,
+        machine_busy_share: Some(1.0),
+        machine_time: MachineTime::default(),
         products_per_s: 1.0,
         limit_share: Some(1.0),
         processor_s: 1.0,

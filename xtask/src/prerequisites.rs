@@ -12,11 +12,14 @@ use std::process::{Command, Stdio};
 use anyhow::{Result, bail};
 
 use crate::distribution::{Tool, install_command};
+use crate::libtorch::Devices;
 use crate::python::{self, Environments};
 use crate::{libtorch, report::say, workspace};
 
 /// Room for the wheels and for what is unpacked from them: 1.1 GB at the highest point, and some air.
 const SETUP_BYTES: u64 = 1_500_000_000;
+/// The same with the libraries for GPUs: 6 GB at the highest point.
+const CUDA_SETUP_BYTES: u64 = 6_500_000_000;
 /// Room for the release and the development builds of everything.
 const BUILD_BYTES: u64 = 6_000_000_000;
 
@@ -52,7 +55,7 @@ pub(crate) fn doctor() -> Result<()> {
         Ok(Some(found)) => checks.push(Check { subject: "libtorch", outcome: Ok(found.to_string()) }),
         Ok(None) => {
             checks.push(Check { subject: "libtorch", outcome: Ok("not fetched yet; `cargo xtask setup` fetches it".to_owned()) });
-            checks.extend(for_download());
+            checks.extend(for_download(Devices::Cpu));
         }
         Err(error) => checks.push(Check { subject: "libtorch", outcome: Err(format!("{error:#}")) }),
     }
@@ -67,9 +70,13 @@ pub(crate) fn doctor() -> Result<()> {
     if missing == 0 { Ok(()) } else { bail!("{missing} of {} checks failed", checks.len()) }
 }
 
-/// The checks before libtorch is fetched.
-pub(crate) fn for_download() -> [Check; 2] {
-    [python_with_pip(), space("disk space to fetch libtorch", SETUP_BYTES)]
+/// The checks before a libtorch for `devices` is fetched.
+pub(crate) fn for_download(devices: Devices) -> [Check; 2] {
+    let needed_bytes = match devices {
+        Devices::Cpu => SETUP_BYTES,
+        Devices::CpuAndCuda => CUDA_SETUP_BYTES,
+    };
+    [python_with_pip(), space("disk space to fetch libtorch", needed_bytes)]
 }
 
 /// A C++ compiler that finds its standard library: torch-sys compiles C++ with `$CXX`, else with `c++`.

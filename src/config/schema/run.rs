@@ -9,7 +9,7 @@ table! {
         /// Seed of everything random in the run.
         seed: u64 = 1, at_least(0), "";
         /// Name of the run, which the name of its folder has in it. Empty: that of the configuration file.
-        name: String = String::new(), Limits::Text { form: "a name, or \"\"", accepts: |_| true }, "";
+        name: String = String::new(), Limits::Text { form: "a name of at most 64 characters, or \"\"", accepts: |name| name.chars().count() <= 64 }, "";
         /// Folder under which each run gets a folder of its own.
         folder: String = "runs".into(), Limits::Text { form: "the path of a folder", accepts: |path| !path.is_empty() }, "";
         /// Stop after this many environment steps, summed over all actors.

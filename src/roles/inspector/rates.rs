@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::machine::core_time::CoreTime;
+use crate::machine::machine_time::MachineTime;
 use crate::segment::Segment;
 use crate::segment::counters::Counter;
 use crate::segment::processes::{ProcessSlot, SlotState};
@@ -16,6 +17,7 @@ pub struct Look {
     at: Instant,
     run: Progress,
     processes: Vec<Progress>,
+    machine_time: MachineTime,
     /// Products per second that the cores could compute, once that is measured.
     products_limit_per_s: Option<u64>,
 }
@@ -41,6 +43,8 @@ pub struct Rates {
     pub sampled_per_s: Option<f64>,
     /// Cores that it computed on, on average.
     pub cores_used: Option<f64>,
+    /// Share of the time of all the machine's cores that anybody computed; of a whole run alone.
+    pub machine_busy_share: Option<f64>,
     /// Products that networks computed per second: multiplications with a weight, and of gradients likewise.
     pub products_per_s: Option<f64>,
     /// The same as a share of what the cores that the run may use could compute.
@@ -60,13 +64,20 @@ impl Look {
             processor: None,
         };
         let limit_per_s = control.products_limit_per_s().load(Ordering::Relaxed);
-        Self { run, processes, products_limit_per_s: (limit_per_s > 0).then_some(limit_per_s), at: Instant::now() }
+        Self {
+            run,
+            processes,
+            products_limit_per_s: (limit_per_s > 0).then_some(limit_per_s),
+            machine_time: MachineTime::now(),
+            at: Instant::now(),
+        }
     }
 
     /// Rates of the whole run from `earlier` until this look.
     pub(super) fn run_rates(&self, earlier: &Self) -> Rates {
         let cores_used = (0..self.processes.len()).filter_map(|slot| self.process_rates(earlier, slot).cores_used);
-        Rates { cores_used: Some(cores_used.sum()), ..self.rates(earlier, self.run, earlier.run) }
+        let machine_busy_share = (self.machine_time - earlier.machine_time).busy_share();
+        Rates { cores_used: Some(cores_used.sum()), machine_busy_share, ..self.rates(earlier, self.run, earlier.run) }
     }
 
     /// Rates of the process in `slot` from `earlier` until this look.
@@ -88,6 +99,7 @@ impl Look {
             updates_per_s: rate(now.updates, then.updates),
             sampled_per_s: rate(now.sampled, then.sampled),
             cores_used: computed.and_then(|((_, now), (_, then))| per_s(now.saturating_sub(then).as_secs_f64())),
+            machine_busy_share: None,
             products_per_s,
             limit_share: products_per_s
                 .zip(self.products_limit_per_s)

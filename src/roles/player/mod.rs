@@ -37,6 +37,8 @@ pub struct Outcome {
     /// What their run said of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<WeightsEvaluation>,
+    /// Whether the best actions were taken; drawn as the policy draws them, where the run has `evaluator.greedy = false`.
+    pub greedy: bool,
     /// Seed of the environments.
     pub seed: u64,
     /// Mean, spread and confidence interval.
@@ -68,7 +70,8 @@ impl fmt::Display for Outcome {
             let fresh = if confirmed { "fresh " } else { "" };
             writeln!(formatter, "recorded    mean {return_mean:.2} over {episodes} {fresh}episodes of its run")?;
         }
-        writeln!(formatter, "episodes    {episodes}, greedy, seed {}", self.seed)?;
+        let actions = if self.greedy { "greedy" } else { "actions drawn" };
+        writeln!(formatter, "episodes    {episodes}, {actions}, seed {}", self.seed)?;
         writeln!(formatter, "return      mean {}, standard deviation {}", number(return_mean), number(return_std))?;
         writeln!(formatter, "interval    {} to {} (95 %, Student's t)", number(ci95_low), number(ci95_high))?;
         write!(formatter, "range       {} to {}", number(return_min), number(return_max))?;
@@ -110,6 +113,7 @@ pub fn play(
         algorithm: metadata.algorithm,
         updates: metadata.updates,
         recorded: metadata.evaluation,
+        greedy: saved.config.evaluator.greedy,
         seed,
         statistics: evaluation.statistics(),
         returns: evaluation.returns,

@@ -92,12 +92,20 @@ fn weights_at(path: &Path, which: Which) -> Result<(PathBuf, bool), PlayError> {
     })
 }
 
-/// The configuration of the run, or for weights alone the defaults of their environment.
+/// The configuration of the run, also where a file of its weights is named; for weights that lie elsewhere the defaults of their environment.
 pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
     if path.is_dir() {
         return Ok(Config::load(&RunFolder::open(path)?.config(), &[])?.config);
     }
-    let mut config = Config::for_environment(&PolicyWeights::load(path)?.metadata.environment);
+    let metadata = PolicyWeights::load(path)?.metadata;
+    let of_run = path.parent().and_then(Path::parent).and_then(|folder| RunFolder::open(folder).ok());
+    if let Some(folder) = of_run.filter(|folder| folder.config().is_file()) {
+        let config = Config::load(&folder.config(), &[])?.config;
+        if (&config.environment.id, &config.algorithm.name) == (&metadata.environment, &metadata.algorithm) {
+            return Ok(config);
+        }
+    }
+    let mut config = Config::for_environment(&metadata.environment);
     environments::resolve(&mut config, Path::new(""))?;
     Ok(config)
 }

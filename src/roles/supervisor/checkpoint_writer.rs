@@ -108,7 +108,6 @@ impl CheckpointWriter {
         self.next = Instant::now() + self.interval.unwrap_or_default();
         let (checkpoints, began) = (&self.checkpoints, Instant::now());
         let retention = Retention { last: last.unwrap_or(self.retention.last), ..self.retention };
-        // Whoever ends the run waits for its last checkpoint.
         let started = Helper::start(|| {
             content.segment.disown();
             let failed = |error: CheckpointError| Failed { cause: error.cause(), message: error.to_string() };
@@ -130,9 +129,9 @@ impl CheckpointWriter {
     /// What became of the one under way, once that is known: it is complete, or why it is not.
     pub(super) fn ended(&mut self) -> Option<Result<Written, Failed>> {
         let writing = self.writing.take_if(|writing| writing.has_ended())?;
-        let message = "whoever wrote a checkpoint was killed".to_owned();
-        let killed = || Err(Failed { cause: message.clone(), message });
-        Some(writing.answer().unwrap_or_else(killed))
+        let message = "whoever wrote a checkpoint ended without a word: it was killed, or met a fault of its own".to_owned();
+        let silent = || Err(Failed { cause: message.clone(), message });
+        Some(writing.answer().unwrap_or_else(silent))
     }
 
     /// Give up the one under way: a later one is about to have all that it would, or nobody may go on from what is there.

@@ -5,9 +5,9 @@ use std::os::fd::OwnedFd;
 use ipc_channel::ipc::{self, IpcReceiver};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
+use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, nice, pidfd_open};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,10 @@ use crate::segment::system;
 
 /// Steps on the scale of `nice` by which training goes first.
 const POLITENESS: i32 = 10;
+
+/// How long it may take to be gone once it is killed. Who waits for a disk in the kernel dies when the disk has answered, and the supervisor has
+/// others to look after meanwhile.
+const DYING_PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// The child. Dropped, it is killed if it has not ended.
 pub(super) struct Helper<T> {
@@ -40,7 +44,8 @@ impl<T: Serialize + for<'a> Deserialize<'a>> Helper<T> {
         match pidfd_open(raw, PidfdFlags::empty()) {
             Ok(descriptor) => Ok(Self { pid, descriptor, answer }),
             Err(error) => {
-                end(pid);
+                let _ = kill(pid, Signal::SIGKILL);
+                while waitpid(pid, None) == Err(Errno::EINTR) {}
                 Err(format!("opening a pidfd failed: {error}"))
             }
         }
@@ -51,25 +56,25 @@ impl<T: Serialize + for<'a> Deserialize<'a>> Helper<T> {
         has_ended(&self.descriptor)
     }
 
-    /// To be polled for reading: readable once it has ended.
-    pub(super) fn descriptor(&self) -> PollFd<'_> {
-        PollFd::new(&self.descriptor, PollFlags::IN)
-    }
-
-    /// What came of it, once it has ended; `None` where it was killed before it could tell.
+    /// What came of it, once it has ended; `None` where it ended before it could tell.
     pub(super) fn answer(self) -> Option<T> {
         self.answer.try_recv().ok()
     }
 }
 
-impl<T> Drop for Helper<T> {
-    fn drop(&mut self) {
-        end(self.pid);
+impl<T> Helper<T> {
+    /// To be polled for reading: readable once it has ended.
+    pub(super) fn descriptor(&self) -> PollFd<'_> {
+        PollFd::new(&self.descriptor, PollFlags::IN)
     }
 }
 
-/// Be rid of the child, whether it has ended or not.
-fn end(pid: Pid) {
-    let _ = kill(pid, Signal::SIGKILL);
-    while waitpid(pid, None) == Err(Errno::EINTR) {}
+impl<T> Drop for Helper<T> {
+    /// Be rid of it, whether it has ended or not. One that does not die in time is left to die: nobody takes its id before somebody has waited for
+    /// it, and when the supervisor ends, others do.
+    fn drop(&mut self) {
+        let _ = kill(self.pid, Signal::SIGKILL);
+        while poll(&mut [self.descriptor()], Some(&DYING_PATIENCE)) == Err(rustix::io::Errno::INTR) {}
+        while waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) == Err(Errno::EINTR) {}
+    }
 }

@@ -8,6 +8,7 @@ use crate::algorithms::exploration;
 use crate::config::schema::Exploration;
 use crate::config::{Config, Rows};
 use crate::experience::prioritized::beta;
+use crate::machine::machine_time::MachineTime;
 use crate::metrics::{Metric, Tally};
 use crate::replay::{SumTree, fresh_rows};
 use crate::segment::control::RunState;
@@ -30,8 +31,10 @@ pub(super) struct Observer {
     /// Seconds of training and environment steps of its earlier lives.
     earlier_training_s: f64,
     earlier_steps: u64,
+    earlier_products: u64,
     positions: Vec<u64>,
     core_times: CoreTimes,
+    machine_time_before: MachineTime,
     /// Return and length of each.
     episodes: VecDeque<(f64, u64)>,
     evaluation: Option<EvaluationScore>,
@@ -47,11 +50,13 @@ impl Observer {
             training_began_s: None,
             earlier_training_s: 0.0,
             earlier_steps: 0,
+            earlier_products: 0,
             positions: vec![0; processes],
             episodes: VecDeque::with_capacity(EPISODES),
             evaluation: None,
             metrics: Tally::new(metrics),
             core_times: CoreTimes::new(),
+            machine_time_before: MachineTime::now(),
             last: Snapshot::default(),
         }
     }
@@ -66,10 +71,11 @@ impl Observer {
             updates: control.updates().load(Ordering::Relaxed),
             // Rates are since this moment, and what was sampled before is known already.
             sampled: control.sampled().load(Ordering::Relaxed),
-            products: total(segment, Counter::Products),
             ..Snapshot::default()
         };
         (self.earlier_training_s, self.earlier_steps) = (training_s, self.last.env_steps);
+        // What the limit was for another machine is not known any more.
+        self.earlier_products = total(segment, Counter::Products);
         if let Some(newest) = remembered.newest {
             self.take_in(newest, false);
         }
@@ -136,6 +142,7 @@ impl Observer {
         let mut now = Snapshot {
             wall_s,
             training_s,
+            earlier_training_s: self.earlier_training_s,
             env_steps,
             stop_env_steps: config.run.stop_env_steps,
             stop_wall_s: config.run.stop_wall_s,
@@ -176,7 +183,8 @@ impl Observer {
             },
             evaluator_processor_s: self.core_times.evaluator.running.as_secs_f64(),
             processor_s: self.core_times.all.as_secs_f64(),
-            products: total(Counter::Products),
+            machine_time: MachineTime::now() - self.machine_time_before,
+            products: total(Counter::Products).saturating_sub(self.earlier_products),
             products_limit_per_s: control.products_limit_per_s().load(Ordering::Relaxed),
             restarts,
             metrics: self.metrics.into(),
@@ -306,5 +314,9 @@ mod tests {
         let first = observer.snapshot(&segment, &config, 0);
         assert!(first.wall_s > 0.0 && first.sampled == 1_000_000);
         assert_eq!([first.env_steps_per_s, first.updates_per_s, first.sampled_per_s, first.products_per_s], [0.0; 4]);
+        // Ten seconds later, at a limit that was measured on this machine.
+        let later = Snapshot { training_s: 70.0, products: 500, products_limit_per_s: 100, processor_s: 15.0, ..first };
+        let means = later.with_rates_of_training();
+        assert_eq!((means.products_per_s, means.limit_share, means.cores_used), (50.0, Some(0.5), 1.5));
     }
 }

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""The three rates of SAC and TD3 (environment steps, updates, transitions trained per second), and the wall time to a goal: Shoal
+as it is, adapting and split in two, beside Stable-Baselines3, sbx, Tianshou and RLlib.
+
+    frame_rates.py rates --environments Pendulum-v1 HalfCheetah-v5
+    frame_rates.py goals --environments Pendulum-v1 --seeds 3 --best rates.json
+
+`rates` runs each library as it comes, and at every setting of environment processes and batch; the best is what trains most
+transitions per second. `goals` runs it as it comes, and at its best where `--best` names what `rates --out` wrote. Each makes
+one update per environment step with networks of 256-256 (the libraries' defaults; TD3 of Stable-Baselines3 has 400-300) and may
+use every core. Rates are taken once learning has begun; of Shoal from its own metrics, of the others from their counters. A goal
+counts when fresh episodes confirm it (confirmation.py). What the libraries spend on routine evaluations, imports and building is
+not counted; Shoal is counted from the start of the command to its exit. All take turns, round by round.
+
+The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "scripts")]
+import peers  # noqa: E402
+import runs  # noqa: E402
+
+# Preset, its name of the environment where that is another, goal, environment steps between two evaluations of a library.
+ENVIRONMENTS = {
+    "Pendulum-v1": ("pendulum", None, -160, 500),
+    "HalfCheetah-v5": ("halfcheetah", None, 1500, 2500),
+    "Hopper-v5": ("hopper", None, 1000, 2500),
+    "Walker2d-v5": ("hopper", "mujoco:Walker2d-v5", 1000, 2500),
+}
+SETTINGS = [(processes, batch_size) for processes in (1, 2) for batch_size in (256, 1024, 4096)]
+LIBRARIES = ["sb3", "sbx", "tianshou", "rllib"]
+VARIANTS = {
+    "Shoal": [],
+    "Shoal adapting": [
+        "adaptation.enabled=true", "adaptation.hold=updates_per_step", "adaptation.freeze_after=1", "adaptation.largest_batch=4096",
+    ],
+    "Shoal split": ["learner.split=actor_critic"],
+}
+WITHOUT_END = ["run.stop_env_steps=1000000000", "run.stop_eval_return=none", "evaluator.enabled=false", "run.metrics_interval_s=0.2"]
+
+
+def overrides_of(environment, setting, seed):
+    """What makes a preset of Shoal comparable with the libraries' defaults."""
+    _, identifier, *_ = ENVIRONMENTS[environment]
+    processes, batch_size = setting or (1, 256)
+    return [
+        "network.hidden=[256,256]", f"actor.count={processes}", f"learner.batch_size={batch_size}", f"run.seed={seed}",
+        f"replay.samples_per_insert={batch_size}", f"replay.min_size={max(1000, batch_size)}", "actor.random_steps=1000",
+        *([f"environment.id={identifier}"] if identifier else []),
+    ]
+
+
+def preset(environment, algorithm):
+    return runs.ROOT / f"configs/{ENVIRONMENTS[environment][0]}_{algorithm}.toml"
+
+
+def our_rates(arguments, algorithm, environment, setting, variant):
+    overrides = [*overrides_of(environment, setting, 1), *VARIANTS[variant], *WITHOUT_END]
+    with runs.Run(arguments.supervisor, preset(environment, algorithm), overrides) as run:
+        while not any(line["updates"] > 50 for line in run.metrics()):
+            time.sleep(0.05)
+        if "adapting" in variant:
+            time.sleep(arguments.search_s)
+        rate, cores = runs.watch(run, arguments.seconds)
+    found = {"env_steps_per_s": rate("env_steps"), "updates_per_s": rate("updates"), "samples_per_s": rate("sampled")}
+    return {**found, "cores": sum(cores)}
+
+
+def our_goal(arguments, algorithm, environment, setting, variant, seed):
+    goal = ENVIRONMENTS[environment][2]
+    end = [f"run.stop_eval_return={goal}", f"run.stop_wall_s={arguments.limit_s}", "run.stop_env_steps=1000000000"]
+    overrides = [*overrides_of(environment, setting, seed), *VARIANTS[variant], *end]
+    with runs.Run(arguments.supervisor, preset(environment, algorithm), overrides) as run:
+        wall_s = run.wait(arguments.limit_s + 120)
+        last, goal = run.metrics()[-1], run.summary()["goal"]
+    return {"confirmed": goal["confirmed"], "wall_s": wall_s, "env_steps": last["env_steps"], "updates": last["updates"]}
+
+
+def theirs(interpreter, **job):
+    command = [interpreter, HERE / "trainers/drive.py", json.dumps(job)]
+    answer = subprocess.run(command, capture_output=True, text=True)
+    if answer.returncode != 0:
+        raise RuntimeError(f"{job} failed:\n{answer.stderr[-2000:]}")
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+def named(who, setting):
+    return who if setting is None else f"{who}, {setting[0]} x {setting[1]}"
+
+
+def measured(arguments, algorithm, environment, contestants, measure):
+    """What every contestant measured, by name: in turns, round by round."""
+    found = {}
+    for round in range(arguments.seeds):
+        for who, setting in contestants:
+            one = measure(algorithm, environment, who, setting, round + 1)
+            if "lacks" not in one:
+                found.setdefault(named(who, setting), []).append(one)
+            print(environment, algorithm, named(who, setting), round + 1, one, file=sys.stderr, flush=True)
+    return found
+
+
+def rates(arguments, interpreter):
+    def measure(algorithm, environment, who, setting, seed):
+        if who in VARIANTS:
+            return our_rates(arguments, algorithm, environment, setting, who)
+        job = {"library": who, "algorithm": algorithm, "environment": environment, "setting": setting, "seed": seed}
+        return theirs(interpreter, **job, seconds=arguments.seconds)
+
+    contestants = [(who, None) for who in (*VARIANTS, *arguments.libraries)]
+    contestants += [(who, setting) for setting in SETTINGS for who in ("Shoal", *arguments.libraries)]
+    for environment in arguments.environments:
+        for algorithm in arguments.algorithms:
+            found = measured(arguments, algorithm, environment, contestants, measure)
+            median = {
+                name: {key: statistics.median(one[key] for one in all_of) for key in all_of[0] if key != "version"}
+                for name, all_of in found.items()
+            }
+            best = {}
+            for name, figures in median.items():
+                who = name.partition(",")[0]
+                if who not in best or figures["samples_per_s"] > median[best[who]]["samples_per_s"]:
+                    best[who] = name
+            for name, figures in median.items():
+                yield {
+                    "environment": environment, "algorithm": algorithm, "who": name,
+                    "best of its own": name == best[name.partition(",")[0]],
+                    **{key: round(value, 1) for key, value in figures.items()}, "version": found[name][0].get("version", ""),
+                }
+
+
+def goals(arguments, interpreter):
+    def measure(algorithm, environment, who, setting, seed):
+        if who in VARIANTS:
+            return our_goal(arguments, algorithm, environment, setting, who, seed)
+        _, _, goal, every = ENVIRONMENTS[environment]
+        job = {"library": who, "algorithm": algorithm, "environment": environment, "setting": setting, "seed": seed}
+        return theirs(interpreter, **job, goal=goal, every=every, limit_s=arguments.limit_s)
+
+    best = json.loads(Path(arguments.best).read_text())["rows"] if arguments.best else []
+    for environment in arguments.environments:
+        for algorithm in arguments.algorithms:
+            contestants = [(who, None) for who in (*VARIANTS, *arguments.libraries)]
+            for row in best:
+                who, _, setting = row["who"].partition(", ")
+                if (row["environment"], row["algorithm"]) == (environment, algorithm) and row["best of its own"] and setting:
+                    contestants.append((who, tuple(map(int, setting.split(" x ")))))
+            found = measured(arguments, algorithm, environment, contestants, measure)
+            ours = statistics.median(one["wall_s"] for one in found["Shoal"])
+            for name, all_of in found.items():
+                wall_s = statistics.median(one["wall_s"] for one in all_of)
+                yield {
+                    "environment": environment, "algorithm": algorithm, "who": name,
+                    "wall (s)": round(wall_s, 1), "Shoal / it": round(ours / wall_s, 2),
+                    "steps": int(statistics.median(one["env_steps"] for one in all_of)),
+                    "confirmed": f"{sum(one['confirmed'] for one in all_of)} of {len(all_of)}",
+                }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["rates", "goals"])
+    parser.add_argument("--environments", nargs="*", choices=list(ENVIRONMENTS), default=list(ENVIRONMENTS))
+    parser.add_argument("--algorithms", nargs="*", choices=["sac", "td3"], default=["sac", "td3"])
+    parser.add_argument("--libraries", nargs="*", choices=LIBRARIES, default=LIBRARIES)
+    parser.add_argument("--seeds", type=int, default=3, help="rounds")
+    parser.add_argument("--seconds", type=float, default=8, help="of each measurement of rates")
+    parser.add_argument("--search-s", type=float, default=120, help="how long the adapting run searches before its rates are taken")
+    parser.add_argument("--limit-s", type=float, default=1800, help="a goal not confirmed by then counts as this long")
+    parser.add_argument("--best", help="what `rates --out` wrote: goals at the best setting of each, too")
+    parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
+    parser.add_argument("--out")
+    arguments = parser.parse_args()
+    rows = list({"rates": rates, "goals": goals}[arguments.what](arguments, peers.python()))
+    print(f"{runs.table(rows)}\n\n{runs.machine()}")
+    runs.write(arguments.out, {"machine": runs.machine(), "rows": rows})
+
+
+if __name__ == "__main__":
+    main()
