@@ -195,7 +195,7 @@ fn libtorch(machine: &Machine) -> Finding {
         (Some(folder), true) if machine.gpus.has_driver && !libtorch.has_cuda => Finding::warning(
             "libtorch",
             format!("{version} in {}, without CUDA, so the GPU stays idle", folder.display()),
-            "point LIBTORCH to a build with CUDA and build again",
+            "cargo xtask setup --cuda && cargo build --release",
         ),
         (Some(folder), true) => {
             let devices = if libtorch.has_cuda { "CPU and CUDA" } else { "CPU" };
