@@ -147,11 +147,12 @@ def evaluate(
     episodes: int = 100,
     seed: int = 1,
 ) -> Evaluation:
-    """Play whole episodes with the best actions that the policy knows.
+    """Play whole episodes as the run of the policy evaluated it: with the best actions that it knows, or drawn from it where
+    the run has `evaluator.greedy = false`.
 
     `policy` is a :class:`Policy`, a :class:`~shoal.Run` or the path of either. `environment` is the one that it was
-    trained in unless it is said: its id, or an environment of Gymnasium, which is stepped here and must show what the
-    policy observes.
+    trained in unless it is said: its id, or an environment of Gymnasium, which is stepped here, with the best
+    actions, and must show what the policy observes.
     """
     if episodes < 1:
         raise ValueError(f"at least one episode, not {episodes}")
