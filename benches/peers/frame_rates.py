@@ -40,7 +40,8 @@ LIBRARIES = ["sb3", "sbx", "tianshou", "rllib"]
 VARIANTS = {
     "Shoal": [],
     "Shoal adapting": [
-        "adaptation.enabled=true", "adaptation.hold=updates_per_step", "adaptation.freeze_after=1", "adaptation.largest_batch=4096",
+        "adaptation.enabled=true", "adaptation.hold=updates_per_step", "adaptation.freeze_after=1", "adaptation.largest_batch=1024",
+        "replay.min_size=1024",
     ],
     "Shoal split": ["learner.split=actor_critic"],
 }
