@@ -33,7 +33,7 @@ fn a_standstill_is_said_once_with_what_each_process_waits_for_and_so_is_its_end(
     let learner = run.processes("learner")[0];
     assert!(log.contains(&format!("    waiting for other learners: learner 0 (pid {learner})")), "{log}");
     assert!(log.contains("    waiting for the rate limiter: actor 0 (pid "), "{log}");
-    assert!(log.contains(&format!("`inspect {}`", run.pid())), "{log}");
+    assert!(log.contains(&format!("`shoal inspect {}`", run.pid())), "{log}");
     // Another limit's worth of standing still, and it is not said again.
     let looked = std::time::Instant::now();
     run.wait_until("another standstill", || looked.elapsed().as_secs() > 6);

@@ -61,10 +61,10 @@ pub fn plan(usable: &[usize], taken: &BTreeSet<usize>, demand: Demand) -> Option
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AffinityError {
     /// No cores were given.
-    #[error("a process cannot be bound to no core at all; give at least one of those in `supervisor doctor`")]
+    #[error("a process cannot be bound to no core at all; give at least one of those in `shoal doctor`")]
     NoCores,
     /// The number is beyond what the kernel's mask holds.
-    #[error("core {core} is beyond the {limit} cores of an affinity mask; use those in `supervisor doctor`")]
+    #[error("core {core} is beyond the {limit} cores of an affinity mask; use those in `shoal doctor`")]
     NoSuchCore {
         /// The core.
         core: usize,
@@ -73,7 +73,7 @@ pub enum AffinityError {
     },
     /// The kernel refused.
     #[error(
-        "the kernel refused to bind a process to the cores {cores:?} ({errno}); use those in `supervisor doctor`, or set machine.affinity to false"
+        "the kernel refused to bind a process to the cores {cores:?} ({errno}); use those in `shoal doctor`, or set machine.affinity to false"
     )]
     Refused {
         /// The cores.

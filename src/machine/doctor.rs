@@ -1,4 +1,4 @@
-//! The findings of `supervisor doctor`: each a fact about the machine, a verdict, and the command that improves it.
+//! The findings of `shoal doctor`: each a fact about the machine, a verdict, and the command that improves it.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What `supervisor doctor` says about Python: which one was linked, which one a run would take, and its packages.
+//! What `shoal doctor` says about Python: which one was linked, which one a run would take, and its packages.
 
 use std::collections::BTreeMap;
 

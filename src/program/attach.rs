@@ -15,7 +15,7 @@ use crate::segment::system;
 /// Which run, and how many actors.
 #[derive(Args)]
 pub(crate) struct Attach {
-    /// The run: the process id of its supervisor, or its folder, such as runs/latest; `inspect` lists those that run.
+    /// The run: the process id of its supervisor, or its folder, such as runs/latest; `shoal inspect` lists those that run.
     #[arg(required_unless_present = "config", value_name = "PID or FOLDER")]
     run: Option<RunName>,
     /// The file that the supervisor wrote for its process id, instead of the id.

@@ -30,7 +30,7 @@ pub enum RendezvousError {
         source: std::io::Error,
     },
     /// There is no such run.
-    #[error("no run of yours has the supervisor {pid}; {running} (`inspect` lists the runs)")]
+    #[error("no run of yours has the supervisor {pid}; {running} (`shoal inspect` lists the runs)")]
     NoSuchRun {
         /// Process id asked for.
         pid: u32,
@@ -38,7 +38,7 @@ pub enum RendezvousError {
         running: String,
     },
     /// The supervisor is gone.
-    #[error("the run of supervisor {pid} ({environment}) is dead; `inspect --clean` removes what it left")]
+    #[error("the run of supervisor {pid} ({environment}) is dead; `shoal inspect --clean` removes what it left")]
     Dead {
         /// Process id of the supervisor.
         pid: u32,
@@ -68,7 +68,7 @@ pub enum RendezvousError {
     },
     /// The supervisor does not answer.
     #[error(
-        "the supervisor {pid} did not answer within {patience_s} s; it may be stopped or overloaded: `inspect {pid}` shows what it does"
+        "the supervisor {pid} did not answer within {patience_s} s; it may be stopped or overloaded: `shoal inspect {pid}` shows what it does"
     )]
     Silent {
         /// Process id of the supervisor.

@@ -26,7 +26,9 @@ pub enum RunNameError {
     #[error(transparent)]
     Folder(#[from] TelemetryError),
     /// The run is over.
-    #[error("the run in {folder} has ended ({reason}); `inspect {folder}` shows what it reached, and `evaluate {folder}` plays it")]
+    #[error(
+        "the run in {folder} has ended ({reason}); `shoal inspect {folder}` shows what it reached, and `shoal evaluate {folder}` plays it"
+    )]
     Ended {
         /// The folder.
         folder: String,

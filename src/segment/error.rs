@@ -23,7 +23,7 @@ pub enum SegmentError {
         reason: String,
     },
     /// The object could not be opened.
-    #[error("cannot open the shared-memory object `{name}`: {reason}; the run may have ended (`inspect` lists the runs)")]
+    #[error("cannot open the shared-memory object `{name}`: {reason}; the run may have ended (`shoal inspect` lists the runs)")]
     Open {
         /// Name of the object.
         name: String,

@@ -29,7 +29,7 @@ fn running_and_dead_runs_are_listed() {
         assert!(run["age_s"].is_number());
     }
     let text = world.inspect(&[]).unwrap();
-    assert!(text.contains("dead") && text.contains("running") && text.contains("`inspect --clean` removes"), "{text}");
+    assert!(text.contains("dead") && text.contains("running") && text.contains("`shoal inspect --clean` removes"), "{text}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Display for RunList {
             }
         }
         if self.runs.iter().any(|run| run.state == Liveliness::Dead) {
-            writeln!(formatter, "`inspect --clean` removes what dead runs left")?;
+            writeln!(formatter, "`shoal inspect --clean` removes what dead runs left")?;
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ pub enum ResumeError {
     #[error(transparent)]
     Folder(#[from] TelemetryError),
     /// It has not ended.
-    #[error("the run in {} is under way: its supervisor is process {pid}; `inspect {pid}` looks into it", folder.display())]
+    #[error("the run in {} is under way: its supervisor is process {pid}; `shoal inspect {pid}` looks into it", folder.display())]
     Running {
         /// Its folder.
         folder: PathBuf,

@@ -120,11 +120,11 @@ fn explain(segment: &Segment) -> String {
     }
     let pid = segment.identity().supervisor_pid;
     lines.push(format!(
-        "`inspect {pid}` shows more. `kill -9` of one that waits in vain has it replaced without harm to the others; Ctrl+C ends the run and \
-         keeps its last parameters"
+        "`shoal inspect {pid}` shows more. `kill -9` of one that waits in vain has it replaced without harm to the others; Ctrl+C ends the \
+         run and keeps its last parameters"
     ));
     lines.push(format!(
-        "This should never be: please report it as a bug in Shoal, with these lines and the output of `inspect --json {pid}`"
+        "This should never be: please report it as a bug in Shoal, with these lines and the output of `shoal inspect --json {pid}`"
     ));
     lines.join("\n")
 }
