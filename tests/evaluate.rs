@@ -2,12 +2,18 @@
 
 mod run_support;
 
+use std::path::Path;
+
 use assert_cmd::Command;
 use run_support::{start, start_preset};
 use serde_json::Value;
 
 fn evaluate(arguments: &[&str]) -> (bool, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_evaluate")).args(arguments).output().unwrap();
+    evaluate_in(Path::new("."), arguments)
+}
+
+fn evaluate_in(folder: &Path, arguments: &[&str]) -> (bool, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_evaluate")).args(arguments).current_dir(folder).output().unwrap();
     let [out, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     (output.status.success(), out, error)
 }
@@ -21,6 +27,10 @@ fn weights_are_played_as_their_run_evaluated_them_also_where_their_file_is_named
     for path in [run.run_folder(), file.clone()] {
         let (success, out, error) = evaluate(&[path.to_str().unwrap(), "--weights", "last", "--episodes", "3"]);
         assert!(success && out.contains(", actions drawn, seed 1"), "{out}{error}");
+    }
+    for (folder, path) in [("weights", "last.safetensors"), (".", "weights/last.safetensors")] {
+        let (success, out, error) = evaluate_in(&run.run_folder().join(folder), &[path, "--episodes", "3"]);
+        assert!(success && out.contains(", actions drawn, seed 1"), "{folder}: {out}{error}");
     }
     // Far from its run nobody knows how it was evaluated.
     let elsewhere = run.folder.path().join("alone.safetensors");

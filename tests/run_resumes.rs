@@ -231,6 +231,25 @@ fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_not_with_one_
     run.wait();
 }
 
+#[test]
+fn a_run_that_has_its_name_from_a_file_with_a_long_one_goes_on_and_is_evaluated() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(format!("{}.toml", "a_name_of_forty_characters_that_goes_on_".repeat(3)));
+    std::fs::copy(run_support::preset(), &file).unwrap();
+    let overrides: Vec<&str> = run_support::SMALL.iter().copied().chain(["checkpoint.interval_s=0.3"]).collect();
+    let mut run = Supervised::spawn(run_support::command_of(&file, folder.path(), &overrides), folder);
+    run.wait_for_log("checkpoint 000001");
+    run.kill();
+    run.resume(&[]);
+    run.wait_for_log("goes on from checkpoint");
+    run.end_by(Signal::SIGTERM);
+    let mut evaluate = std::process::Command::new(env!("CARGO_BIN_EXE_evaluate"));
+    let played = evaluate.arg(run.run_folder()).args(["--weights", "last", "--episodes", "2"]).output().unwrap();
+    assert!(played.status.success(), "{}", String::from_utf8_lossy(&played.stderr));
+    let name = run.run_folder().canonicalize().unwrap();
+    assert!(name.file_name().unwrap().to_str().unwrap().ends_with("-seed1"), "{}", name.display());
+}
+
 fn folders_in(runs: &Path) -> usize {
     let entries = std::fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.join("run.json").is_file() && !path.is_symlink()).count()

@@ -10,13 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::CheckpointError;
 use crate::replay::{Counts, ReplayView, Restoring, Schema};
 use crate::segment::Segment;
-use crate::segment::control::Control;
 use crate::segment::parameters::{NOTES, ParameterBoard};
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::sync::Ordering;
-
-/// Looks at two counts that belong together before one of them is taken as it is.
-const LOOKS: usize = 100;
 
 /// What a segment holds beside rows and frames.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,18 +64,19 @@ impl SegmentState {
         let stagers = segment.layout().parameters().stagers;
         let processes = segment.processes().iter().filter_map(|slot| SavedProcess::of(slot, incarnation)).collect();
         let statistics = |board: Option<_>| board.map_or(Ok(None), |board| SavedBoard::of(board, "statistics"));
-        let (counts, samples_beyond) = counted(control, &ReplayView::new(segment, schema));
+        // The learners first: what they have drawn is then counted, or whoever goes on would draw it once more.
+        let learners = segment.learner_boards().map(|board| SavedBoard::of(board, "state of the learners")).collect::<io::Result<_>>()?;
         Ok(Self {
-            // The learners first: what they have drawn is then counted.
-            learners: segment.learner_boards().map(|board| SavedBoard::of(board, "state of the learners")).collect::<io::Result<_>>()?,
+            learners,
             parameters: SavedBoard::of(segment.parameter_board(), "parameters")?,
             statistics: (0..stagers).map(|slot| statistics(segment.statistics_board(slot))).collect::<io::Result<_>>()?,
             settled_statistics: statistics(segment.settled_statistics())?,
             processes,
-            counts,
+            // Off by what is drawn between the looks, as after a kill.
+            samples_beyond: control.samples_beyond().load(Ordering::Relaxed),
+            counts: ReplayView::new(segment, schema).counts(),
             env_steps: control.env_steps().load(Ordering::Relaxed),
             updates: control.updates().load(Ordering::Relaxed),
-            samples_beyond,
         })
     }
 
@@ -135,22 +132,6 @@ impl SegmentState {
             put(saved, segment.statistics_board(slot));
         }
     }
-}
-
-/// What was inserted and drawn, and how much of that the rate limiter does not count: read when no batch was drawn in between, as far as there is
-/// such a moment. Else whoever goes on would draw what was drawn then once more.
-fn counted(control: Control<'_>, replay: &ReplayView<'_>) -> (Counts, u64) {
-    let samples_beyond = || control.samples_beyond().load(Ordering::Relaxed);
-    let mut before = samples_beyond();
-    for _ in 0..LOOKS {
-        let counts = replay.counts();
-        let after = samples_beyond();
-        if after == before {
-            return (counts, after);
-        }
-        before = after;
-    }
-    (replay.counts(), before)
 }
 
 impl SavedBoard {

@@ -40,6 +40,6 @@ pub use run_folder::{RunFolder, folders_of, plain_name};
 pub use run_record::{Finished, RunRecord};
 pub use share::{Inserted, Shares};
 pub use sinks::{Settings, Sinks, note};
-pub use snapshot::{ActorTime, LearnerTime, Metrics, Snapshot};
+pub use snapshot::{ActorTime, Effort, LearnerTime, Metrics, Snapshot};
 pub use summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary, change_to_go_on};
 pub use table::Table;

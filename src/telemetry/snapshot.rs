@@ -3,6 +3,8 @@
 //! Serialized, it is one line of `metrics.jsonl`: the time splits become flat keys (`actor_environment_s`, `learner_compute_s`), and what is
 //! not known yet is left out.
 
+use std::ops::Sub;
+
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -18,7 +20,7 @@ pub struct Snapshot {
     pub wall_s: f64,
     /// Seconds of training: from the first environment step until the run was told to end.
     pub training_s: f64,
-    /// Of those, seconds before the run went on from a checkpoint: for means of what is known of this life alone.
+    /// Of those, seconds before the run went on from a checkpoint: for means of `effort_in_training`, which is of this life alone.
     #[serde(skip)]
     pub earlier_training_s: f64,
     /// Environment steps taken.
@@ -115,17 +117,14 @@ pub struct Snapshot {
     /// How the learners' time divides, summed over them, in seconds since the start of the run.
     #[serde(flatten)]
     pub learner_time: LearnerTime,
-    /// Processor time of the evaluator, in seconds since the start of the run.
+    /// Processor time of the evaluator, in seconds since the supervisor started.
     pub evaluator_processor_s: f64,
-    /// Processor time of all processes of the run, in seconds since the supervisor started: for `cores_used`.
+    /// Since the supervisor started: for what is a mean since the last snapshot.
     #[serde(skip)]
-    pub processor_s: f64,
-    /// Processor time of the whole machine since the supervisor started: for `machine_busy_share`.
+    pub effort: Effort,
+    /// Of that, what came in seconds of training: for means over them.
     #[serde(skip)]
-    pub machine_time: MachineTime,
-    /// Products that the networks of actors and learners computed since the supervisor started: for `products_per_s`.
-    #[serde(skip)]
-    pub products: u64,
+    pub effort_in_training: Effort,
     /// What the cores could compute per second, 0 where that is not known: for `limit_share`.
     #[serde(skip)]
     pub products_limit_per_s: u64,
@@ -150,42 +149,67 @@ impl Snapshot {
             return self;
         }
         let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_s;
-        let products_per_s = rate(self.products, before.products);
+        let effort = self.effort - before.effort;
         Self {
             env_steps_per_s: rate(self.env_steps, before.env_steps),
             updates_per_s: rate(self.updates, before.updates),
             sampled_per_s: rate(self.sampled, before.sampled),
-            cores_used: (self.processor_s - before.processor_s).max(0.0) / elapsed_s,
-            machine_busy_share: (self.machine_time - before.machine_time).busy_share(),
             ..self
         }
-        .with_products_per_s(products_per_s)
+        .with_means_of(effort, elapsed_s)
     }
 
     /// The same moment with rates that are means over the whole training; of what depends on the machine, over this life of the run.
     pub fn with_rates_of_training(self) -> Self {
-        let here_s = self.training_s - self.earlier_training_s;
-        let per_second = |amount: f64| if here_s > 0.0 { amount / here_s } else { 0.0 };
-        let (cores_used, products_per_s) = (per_second(self.processor_s), per_second(self.products as f64));
+        let (effort, here_s) = (self.effort_in_training, self.training_s - self.earlier_training_s);
         Self {
             env_steps_per_s: self.per_training_second(self.env_steps),
             updates_per_s: self.per_training_second(self.updates),
             sampled_per_s: self.per_training_second(self.sampled),
-            cores_used,
-            machine_busy_share: self.machine_time.busy_share(),
             ..self
         }
-        .with_products_per_s(products_per_s)
+        .with_means_of(effort, here_s)
     }
 
-    fn with_products_per_s(self, products_per_s: f64) -> Self {
-        let limit_per_s = self.products_limit_per_s;
-        Self { products_per_s, limit_share: (limit_per_s > 0).then(|| products_per_s / limit_per_s as f64), ..self }
+    fn with_means_of(self, effort: Effort, seconds: f64) -> Self {
+        let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+        let (products_per_s, limit_per_s) = (per_second(effort.products as f64), self.products_limit_per_s);
+        Self {
+            cores_used: per_second(effort.processor_s),
+            machine_busy_share: effort.machine_time.busy_share(),
+            products_per_s,
+            limit_share: (limit_per_s > 0).then(|| products_per_s / limit_per_s as f64),
+            ..self
+        }
     }
 
     /// `count` per second of training; 0 before there was any.
     pub fn per_training_second(&self, count: u64) -> f64 {
         if self.training_s > 0.0 { count as f64 / self.training_s } else { 0.0 }
+    }
+}
+
+/// What cores did for a run, and beside it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Effort {
+    /// Processor time of all its processes, in seconds.
+    pub processor_s: f64,
+    /// Processor time of the whole machine.
+    pub machine_time: MachineTime,
+    /// Products that the networks of actors and learners computed.
+    pub products: u64,
+}
+
+impl Sub for Effort {
+    type Output = Self;
+
+    /// Never negative: a process that is gone may take a moment of its time with it.
+    fn sub(self, before: Self) -> Self {
+        Self {
+            processor_s: (self.processor_s - before.processor_s).max(0.0),
+            machine_time: self.machine_time - before.machine_time,
+            products: self.products.saturating_sub(before.products),
+        }
     }
 }
 

@@ -130,7 +130,7 @@ pub struct Summary {
     pub updates: u64,
     /// Cores that the run's processes computed on in training, on average.
     pub cores_used: f64,
-    /// Share of the time of all the machine's cores that anybody computed while the run was; `None` where the kernel does not say.
+    /// Share of the time of all the machine's cores that anybody computed meanwhile; `None` where the kernel does not say.
     pub machine_busy_share: Option<f64>,
     /// The share of what the cores could compute that networks computed in training; `None` where it was not measured.
     pub limit_share: Option<f64>,

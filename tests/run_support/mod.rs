@@ -45,7 +45,8 @@ pub fn command(folder: &Path, overrides: &[&str]) -> Command {
     command_of(&preset(), folder, overrides)
 }
 
-fn command_of(preset: &Path, folder: &Path, overrides: &[&str]) -> Command {
+/// A supervisor command in `folder` with the file `preset` and `overrides`.
+pub fn command_of(preset: &Path, folder: &Path, overrides: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
     command.arg(preset).args(["--set", &format!("run.folder={:?}", folder.join("runs").display().to_string())]);
     for change in overrides {

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use shoal::config::Config;
-use shoal::machine::machine_time::MachineTime;
-use shoal::telemetry::{ActorTime, LearnerTime, Metrics, Snapshot};
+use shoal::telemetry::{ActorTime, Effort, LearnerTime, Metrics, Snapshot};
 use shoal::{algorithms, environments};
 use tempfile::tempdir;
 
@@ -57,11 +56,10 @@ fn everything() -> Snapshot {
         sampled_per_s: 1.0,
         cores_used: 1.0,
         machine_busy_share: Some(1.0),
-        machine_time: MachineTime::default(),
         products_per_s: 1.0,
         limit_share: Some(1.0),
-        processor_s: 1.0,
-        products: 1,
+        effort: Effort::default(),
+        effort_in_training: Effort::default(),
         products_limit_per_s: 1,
         train_return_mean: Some(1.0),
         train_length_mean: Some(1.0),

@@ -32,7 +32,7 @@ pub use learner::{LearnerConfig, Split};
 pub use machine::MachineConfig;
 pub use network::{Engine, Initialisation, NetworkConfig};
 pub use replay::{InitialPriority, ReplayConfig};
-pub use run::{Resume, RunConfig};
+pub use run::{MOST_NAME_CHARACTERS, Resume, RunConfig};
 pub use visualizer::VisualizerConfig;
 
 use super::key::Table;

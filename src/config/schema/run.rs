@@ -3,13 +3,16 @@
 use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, above, above_up_to, at_least, finite};
 
+/// Characters of a run's name: with more, the seed that follows in the name of its folder would be cut off.
+pub const MOST_NAME_CHARACTERS: usize = 64;
+
 table! {
     /// What to run, until when, and where results go.
     [run] RunConfig {
         /// Seed of everything random in the run.
         seed: u64 = 1, at_least(0), "";
         /// Name of the run, which the name of its folder has in it. Empty: that of the configuration file.
-        name: String = String::new(), Limits::Text { form: "a name of at most 64 characters, or \"\"", accepts: |name| name.chars().count() <= 64 }, "";
+        name: String = String::new(), Limits::Text { form: "a name of at most 64 characters, or \"\"", accepts: |name| name.chars().count() <= MOST_NAME_CHARACTERS }, "";
         /// Folder under which each run gets a folder of its own.
         folder: String = "runs".into(), Limits::Text { form: "the path of a folder", accepts: |path| !path.is_empty() }, "";
         /// Stop after this many environment steps, summed over all actors.

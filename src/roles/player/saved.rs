@@ -12,6 +12,9 @@ use crate::config::schema::AutoEncoderConfig;
 use crate::environments::EnvironmentSpec;
 use crate::telemetry::RunFolder;
 
+/// Folders of a run that a file of its weights lies in, the run's own among them.
+const MOST_FOLDERS: usize = 3;
+
 /// Which weights of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
@@ -98,7 +101,9 @@ pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
         return Ok(Config::load(&RunFolder::open(path)?.config(), &[])?.config);
     }
     let metadata = PolicyWeights::load(path)?.metadata;
-    let of_run = path.parent().and_then(Path::parent).and_then(|folder| RunFolder::open(folder).ok());
+    // In weights/, or in a checkpoint.
+    let folders = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let of_run = folders.ancestors().skip(1).take(MOST_FOLDERS).find_map(|folder| RunFolder::open(folder).ok());
     if let Some(folder) = of_run.filter(|folder| folder.config().is_file()) {
         let config = Config::load(&folder.config(), &[])?.config;
         if (&config.environment.id, &config.algorithm.name) == (&metadata.environment, &metadata.algorithm) {

@@ -246,7 +246,7 @@ fn window(last: &telemetry::Snapshot, now: &telemetry::Snapshot, elapsed_s: f64,
     Window {
         env_steps_per_s: rate(last.env_steps, now.env_steps),
         trained_per_s: rate(last.sampled, now.sampled),
-        cores_used: share(last.processor_s, now.processor_s, usable_cores as f64),
+        cores_used: share(last.effort.processor_s, now.effort.processor_s, usable_cores as f64),
         learners_wait: share(last.learner_time.limiter_wait_s, now.learner_time.limiter_wait_s, now.learners as f64),
         actors_wait: share(last.actor_time.limiter_wait_s, now.actor_time.limiter_wait_s, now.actors as f64),
     }
@@ -347,7 +347,8 @@ mod tests {
     fn rates_and_shares_are_those_of_the_window_alone() {
         let mut last = telemetry::Snapshot { wall_s: 10.0, env_steps: 1_000, sampled: 5_000, ..telemetry::Snapshot::default() };
         (last.actors, last.learners) = (2, 1);
-        let mut now = telemetry::Snapshot { wall_s: 12.0, env_steps: 3_000, sampled: 11_400, processor_s: 3.0, ..last.clone() };
+        let mut now = telemetry::Snapshot { wall_s: 12.0, env_steps: 3_000, sampled: 11_400, ..last.clone() };
+        now.effort.processor_s = 3.0;
         now.actor_time.limiter_wait_s = 1.0;
         now.learner_time.limiter_wait_s = 0.5;
         let found = window(&last, &now, 2.0, 2);

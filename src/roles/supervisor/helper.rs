@@ -67,14 +67,20 @@ impl<T> Helper<T> {
     pub(super) fn descriptor(&self) -> PollFd<'_> {
         PollFd::new(&self.descriptor, PollFlags::IN)
     }
+
+    /// Kill it, and say whether it is dead: nothing that it began goes on then.
+    pub(super) fn dies(&self) -> bool {
+        let _ = kill(self.pid, Signal::SIGKILL);
+        while poll(&mut [self.descriptor()], Some(&DYING_PATIENCE)) == Err(rustix::io::Errno::INTR) {}
+        has_ended(&self.descriptor)
+    }
 }
 
 impl<T> Drop for Helper<T> {
     /// Be rid of it, whether it has ended or not. One that does not die in time is left to die: nobody takes its id before somebody has waited for
     /// it, and when the supervisor ends, others do.
     fn drop(&mut self) {
-        let _ = kill(self.pid, Signal::SIGKILL);
-        while poll(&mut [self.descriptor()], Some(&DYING_PATIENCE)) == Err(rustix::io::Errno::INTR) {}
+        self.dies();
         while waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) == Err(Errno::EINTR) {}
     }
 }

@@ -39,7 +39,7 @@ use thiserror::Error;
 use crate::adaptation::Ranges;
 use crate::algorithms::{Algorithm, AlgorithmError};
 use crate::catalogue::Catalogue;
-use crate::config::schema::Split;
+use crate::config::schema::{MOST_NAME_CHARACTERS, Split};
 use crate::config::{Config, ConfigError, ConfigErrors, Loaded};
 use crate::environments::{EnvironmentError, EnvironmentSpec};
 use crate::machine::Machine;
@@ -138,9 +138,9 @@ impl Prepared {
     pub fn new(mut loaded: Loaded, catalogue: &Catalogue) -> Result<Self, SupervisorError> {
         let started = Instant::now();
         let source = loaded.source.clone();
-        // What starts from the resolved configuration later keeps the name.
+        // What starts from the resolved configuration later keeps the name, and has to find it valid.
         if let ("", Some(stem)) = (loaded.config.run.name.as_str(), source.file_stem()) {
-            loaded.config.run.name = stem.to_string_lossy().into_owned();
+            loaded.config.run.name = stem.to_string_lossy().chars().take(MOST_NAME_CHARACTERS).collect();
         }
         environments::resolve(&mut loaded.config, &source).map_err(|error| about_environment(&loaded, &error))?;
         let examined =

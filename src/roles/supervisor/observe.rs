@@ -18,7 +18,7 @@ use crate::segment::processes::{Role, SlotState};
 use crate::segment::scores::{EvaluationScore, Scores, TrainingScore};
 use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
-use crate::telemetry::{ActorTime, EvaluatedWeights, Evaluation, Inserted, LearnerTime, Remembered, Shares, Snapshot};
+use crate::telemetry::{ActorTime, Effort, EvaluatedWeights, Evaluation, Inserted, LearnerTime, Remembered, Shares, Snapshot};
 
 /// Training episodes that their means are taken over.
 const EPISODES: usize = 100;
@@ -26,8 +26,8 @@ const EPISODES: usize = 100;
 /// Memory between two snapshots.
 pub(super) struct Observer {
     started: Instant,
-    /// Seconds at which nobody had taken a step yet, in this life of the run.
-    training_began_s: Option<f64>,
+    /// The last look at which nobody had taken a step yet in this life of the run: its seconds and the effort until then.
+    training_began: Option<(f64, Effort)>,
     /// Seconds of training and environment steps of its earlier lives.
     earlier_training_s: f64,
     earlier_steps: u64,
@@ -47,7 +47,7 @@ impl Observer {
     pub(super) fn new(started: Instant, processes: usize, metrics: &'static [Metric]) -> Self {
         Self {
             started,
-            training_began_s: None,
+            training_began: None,
             earlier_training_s: 0.0,
             earlier_steps: 0,
             earlier_products: 0,
@@ -134,7 +134,12 @@ impl Observer {
         let inserted = control.inserted().load(Ordering::Relaxed);
         let env_steps = control.env_steps().load(Ordering::Relaxed);
         let wall_s = self.wall_s();
-        let training_s = self.training_s(control.run_state(), env_steps, wall_s);
+        let effort = Effort {
+            processor_s: self.core_times.all.as_secs_f64(),
+            machine_time: MachineTime::now() - self.machine_time_before,
+            products: total(Counter::Products).saturating_sub(self.earlier_products),
+        };
+        let (training_s, effort_in_training) = self.in_training(control.run_state(), env_steps, wall_s, effort);
         let training = self.training_score();
         control.scores().publish(&Scores { training, evaluation: self.evaluation });
         let lagged = total(Counter::Inserted);
@@ -182,9 +187,8 @@ impl Observer {
                 core_wait_s: self.core_times.learners.waiting.as_secs_f64(),
             },
             evaluator_processor_s: self.core_times.evaluator.running.as_secs_f64(),
-            processor_s: self.core_times.all.as_secs_f64(),
-            machine_time: MachineTime::now() - self.machine_time_before,
-            products: total(Counter::Products).saturating_sub(self.earlier_products),
+            effort,
+            effort_in_training,
             products_limit_per_s: control.products_limit_per_s().load(Ordering::Relaxed),
             restarts,
             metrics: self.metrics.into(),
@@ -196,14 +200,14 @@ impl Observer {
         self.last.clone()
     }
 
-    /// Seconds from the last look before the first step until now, or until the run was told to end.
-    fn training_s(&mut self, state: RunState, env_steps: u64, wall_s: f64) -> f64 {
-        if env_steps > self.earlier_steps && self.training_began_s.is_none() {
-            self.training_began_s = Some(self.last.wall_s);
+    /// Seconds and effort from the last look before the first step until now, or until the run was told to end.
+    fn in_training(&mut self, state: RunState, env_steps: u64, wall_s: f64, effort: Effort) -> (f64, Effort) {
+        if env_steps > self.earlier_steps && self.training_began.is_none() {
+            self.training_began = Some((self.last.wall_s, self.last.effort));
         }
-        match self.training_began_s {
-            Some(began_s) if state == RunState::Running => self.earlier_training_s + wall_s - began_s,
-            _ => self.last.training_s,
+        match self.training_began {
+            Some((began_s, before)) if state == RunState::Running => (self.earlier_training_s + wall_s - began_s, effort - before),
+            _ => (self.last.training_s, self.last.effort_in_training),
         }
     }
 
@@ -297,25 +301,48 @@ mod tests {
     use crate::roles::supervisor::Plan;
     use crate::segment::Description;
 
-    #[test]
-    fn what_an_earlier_life_of_a_run_did_is_in_no_rate_of_the_next() {
+    fn small_run() -> (Config, Segment, Observer) {
         let mut config = Config::for_environment("CartPole-v1");
         (config.replay.capacity, config.network.hidden) = (1_000, vec![4]);
         let algorithm = algorithms::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
         let layout = Plan::new(&config, &*algorithm, &[0], &[]).unwrap().layout;
         let segment = Segment::create_private(layout, &Description::default()).unwrap();
+        let observer = Observer::new(Instant::now(), segment.processes().len(), algorithm.metrics());
+        (config, segment, observer)
+    }
+
+    #[test]
+    fn what_is_computed_before_the_first_step_and_while_all_leave_is_in_no_mean_over_the_training() {
+        let (config, segment, mut observer) = small_run();
+        let (control, counters) = (segment.control(), segment.processes().slot(0).counters());
+        let mut look = |state, env_steps, products| {
+            control.set_run_state(state);
+            control.env_steps().store(env_steps, Ordering::Relaxed);
+            counters.add(Counter::Products, products);
+            let now = observer.snapshot(&segment, &config, 0);
+            (now.effort.products, now.effort_in_training.products)
+        };
+        assert_eq!(look(RunState::Running, 0, 1_000), (1_000, 0), "a learner's first inference");
+        assert_eq!(look(RunState::Running, 10, 500), (1_500, 500));
+        assert_eq!(look(RunState::Running, 20, 300), (1_800, 800));
+        assert_eq!(look(RunState::Stopping, 20, 4_000), (5_800, 800), "the last evaluation");
+    }
+
+    #[test]
+    fn what_an_earlier_life_of_a_run_did_is_in_no_rate_of_the_next() {
+        let (config, segment, mut observer) = small_run();
         let control = segment.control();
         for counter in [control.env_steps(), control.updates(), control.sampled()] {
             counter.store(1_000_000, Ordering::Relaxed);
         }
         segment.processes().slot(0).counters().add(Counter::Products, 1_000_000);
-        let mut observer = Observer::new(Instant::now(), segment.processes().len(), algorithm.metrics());
         observer.resume(60.0, &Remembered::default(), &segment);
         let first = observer.snapshot(&segment, &config, 0);
         assert!(first.wall_s > 0.0 && first.sampled == 1_000_000);
         assert_eq!([first.env_steps_per_s, first.updates_per_s, first.sampled_per_s, first.products_per_s], [0.0; 4]);
         // Ten seconds later, at a limit that was measured on this machine.
-        let later = Snapshot { training_s: 70.0, products: 500, products_limit_per_s: 100, processor_s: 15.0, ..first };
+        let effort_in_training = Effort { processor_s: 15.0, products: 500, ..Effort::default() };
+        let later = Snapshot { training_s: 70.0, products_limit_per_s: 100, effort_in_training, ..first };
         let means = later.with_rates_of_training();
         assert_eq!((means.products_per_s, means.limit_share, means.cores_used), (50.0, Some(0.5), 1.5));
     }

@@ -261,11 +261,9 @@ impl Resumption {
     }
 }
 
-/// The name under which the folders of the runs of a configuration are found. The seed is always in it, however long the name of a file is that
-/// gave the run its name.
+/// The name under which the folders of the runs of a configuration are found.
 pub(super) fn run_name(config: &Config) -> String {
-    let name: String = config.run.name.chars().take(64).collect();
-    format!("{name}-seed{}", config.run.seed)
+    format!("{}-seed{}", config.run.name, config.run.seed)
 }
 
 /// Take the folder of a run that has ended, if need be once the sentinel of its killed supervisor has written what was there.

@@ -150,8 +150,8 @@ impl Session {
 
     /// Let nobody train on a tree that is known to be wrong, nor go on from it.
     pub(super) fn poison(&mut self) {
-        self.checkpoints.abandon();
         self.segment.control().set_run_state(RunState::Poisoned);
+        self.checkpoints.abandon();
         self.reason = Some(StopReason::Failed("the sum tree failed its audit after a repair: this is a bug in Shoal".into()));
     }
 
