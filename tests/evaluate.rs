@@ -28,7 +28,11 @@ fn weights_are_played_as_their_run_evaluated_them_also_where_their_file_is_named
         let (success, out, error) = evaluate(&[path.to_str().unwrap(), "--weights", "last", "--episodes", "3"]);
         assert!(success && out.contains(", actions drawn, seed 1"), "{out}{error}");
     }
-    for (folder, path) in [("weights", "last.safetensors"), (".", "weights/last.safetensors")] {
+    std::fs::create_dir_all(run.run_folder().join("checkpoints/000001-step4000")).unwrap();
+    std::fs::copy(&file, run.run_folder().join("checkpoints/000001-step4000/best.safetensors")).unwrap();
+    for (folder, path) in
+        [("weights", "last.safetensors"), (".", "weights/last.safetensors"), ("checkpoints", "000001-step4000/best.safetensors")]
+    {
         let (success, out, error) = evaluate_in(&run.run_folder().join(folder), &[path, "--episodes", "3"]);
         assert!(success && out.contains(", actions drawn, seed 1"), "{folder}: {out}{error}");
     }

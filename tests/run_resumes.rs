@@ -234,7 +234,7 @@ fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_not_with_one_
 #[test]
 fn a_run_that_has_its_name_from_a_file_with_a_long_one_goes_on_and_is_evaluated() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join(format!("{}.toml", "a_name_of_forty_characters_that_goes_on_".repeat(3)));
+    let file = folder.path().join(format!("{}.toml", "a_name_of_forty_characters_that_goes_on_".repeat(4)));
     std::fs::copy(run_support::preset(), &file).unwrap();
     let overrides: Vec<&str> = run_support::SMALL.iter().copied().chain(["checkpoint.interval_s=0.3"]).collect();
     let mut run = Supervised::spawn(run_support::command_of(&file, folder.path(), &overrides), folder);

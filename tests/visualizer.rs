@@ -13,8 +13,9 @@ use shoal::segment::pictures::{Caption, DRAWN_AS_BARS};
 
 const SHOWING: [&str; 2] = ["visualizer.enabled=true", "visualizer.pictures_per_s=100"];
 
+/// A run that learns nothing, so its episodes are short, and its films: at the lowest priority long ones take their time on a busy machine.
 fn showing(overrides: &[&str]) -> Supervised {
-    start(&[&SHOWING[..], overrides].concat())
+    start(&[&SHOWING[..], &["learner.learning_rate=1e-9"], overrides].concat())
 }
 
 /// The first picture that satisfies `condition`.
@@ -65,7 +66,7 @@ fn a_run_shows_its_agent_and_keeps_the_newest_films_and_the_best() {
     run.wait_until("an old film to go", || oldest() != first_film || films(&folder).len() == 3);
     run.end_by(Signal::SIGINT);
     let left = films(&folder);
-    assert!((2..=3).contains(&left.len()), "the newest two and the best: {left:?}");
+    assert!((2..=4).contains(&left.len()), "the newest two, the best, and one that its end kept from going: {left:?}");
     for film in &left {
         let bytes = fs::read(film).unwrap();
         assert!(bytes.starts_with(b"GIF89a") && bytes.ends_with(&[0x3b]), "{} is a whole film", film.display());
@@ -117,6 +118,31 @@ fn films_that_cannot_be_written_cost_no_picture() {
     picture(&run, |caption, _| caption.version > before.version + 20);
     assert!(!run.log().contains("visualizer"), "it has not failed: {}", run.log());
     run.end_by(Signal::SIGINT);
+}
+
+#[test]
+fn a_film_that_is_half_made_when_the_run_ends_goes_with_its_visualizer() {
+    let mut run = showing(&["visualizer.video_interval_s=0.001"]);
+    let videos = run.run_folder().join("videos");
+    let half_made = || {
+        let entries = fs::read_dir(&videos).into_iter().flatten().flatten().map(|entry| entry.path());
+        entries.filter(|path| path.extension().is_none_or(|end| end != "gif")).count()
+    };
+    let pid = run.wait_for_process("visualizer");
+    let deadline = Instant::now() + WATCHDOG;
+    loop {
+        kill(pid, Signal::SIGSTOP);
+        // The signal takes a moment.
+        std::thread::sleep(Duration::from_millis(20));
+        if half_made() > 0 {
+            break;
+        }
+        kill(pid, Signal::SIGCONT);
+        assert!(Instant::now() < deadline, "no film is ever half made; the log:\n{}", run.log());
+        std::thread::sleep(Duration::from_millis(7));
+    }
+    run.end_by(Signal::SIGINT);
+    assert_eq!(half_made(), 0);
 }
 
 #[test]

@@ -66,15 +66,16 @@ impl SegmentState {
         let statistics = |board: Option<_>| board.map_or(Ok(None), |board| SavedBoard::of(board, "statistics"));
         // The learners first: what they have drawn is then counted, or whoever goes on would draw it once more.
         let learners = segment.learner_boards().map(|board| SavedBoard::of(board, "state of the learners")).collect::<io::Result<_>>()?;
+        let replay = ReplayView::new(segment, schema);
         Ok(Self {
             learners,
             parameters: SavedBoard::of(segment.parameter_board(), "parameters")?,
             statistics: (0..stagers).map(|slot| statistics(segment.statistics_board(slot))).collect::<io::Result<_>>()?,
             settled_statistics: statistics(segment.settled_statistics())?,
             processes,
-            // Off by what is drawn between the looks, as after a kill.
+            // One after the other: off by what is drawn between the two looks.
             samples_beyond: control.samples_beyond().load(Ordering::Relaxed),
-            counts: ReplayView::new(segment, schema).counts(),
+            counts: replay.counts(),
             env_steps: control.env_steps().load(Ordering::Relaxed),
             updates: control.updates().load(Ordering::Relaxed),
         })

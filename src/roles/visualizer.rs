@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rand::SeedableRng;
 
 use self::films::Films;
+pub(super) use self::films::remove_unfinished;
 use super::environments;
 use super::evaluator::exploration;
 use super::newest_parameters::NewestParameters;

@@ -203,7 +203,7 @@ pub struct Effort {
 impl Sub for Effort {
     type Output = Self;
 
-    /// Never negative: a process that is gone may take a moment of its time with it.
+    /// Never negative, though the kernel's counts for the machine may fall.
     fn sub(self, before: Self) -> Self {
         Self {
             processor_s: (self.processor_s - before.processor_s).max(0.0),

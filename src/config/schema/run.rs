@@ -3,7 +3,7 @@
 use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, above, above_up_to, at_least, finite};
 
-/// Characters of a run's name: with more, the seed that follows in the name of its folder would be cut off.
+/// Characters of a run's name: of those that the name of its folder keeps, the seed that follows has the rest.
 pub const MOST_NAME_CHARACTERS: usize = 64;
 
 table! {

@@ -136,8 +136,8 @@ impl CheckpointWriter {
 
     /// Give up the one under way: a later one is about to have all that it would, or nobody may go on from what is there.
     pub(super) fn abandon(&mut self) {
-        // What one that waits for its disk even now left is for the next writer to remove, once the folder's lock is free.
-        if self.writing.take().is_some_and(|writing| writing.dies()) {
+        // What one that waits for its disk even now has left goes when the next checkpoint is written, if one is.
+        if self.writing.take().is_some_and(Helper::end) {
             self.checkpoints.remove_partial();
         }
     }

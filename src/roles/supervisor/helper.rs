@@ -27,6 +27,7 @@ pub(super) struct Helper<T> {
     /// Readable once it has ended.
     descriptor: OwnedFd,
     answer: IpcReceiver<T>,
+    is_killed: bool,
 }
 
 impl<T: Serialize + for<'a> Deserialize<'a>> Helper<T> {
@@ -42,7 +43,7 @@ impl<T: Serialize + for<'a> Deserialize<'a>> Helper<T> {
         let pid = child.map_err(|error| format!("starting a process failed: {error}"))?;
         let raw = rustix::process::Pid::from_raw(pid.as_raw()).expect("a child has an id");
         match pidfd_open(raw, PidfdFlags::empty()) {
-            Ok(descriptor) => Ok(Self { pid, descriptor, answer }),
+            Ok(descriptor) => Ok(Self { pid, descriptor, answer, is_killed: false }),
             Err(error) => {
                 let _ = kill(pid, Signal::SIGKILL);
                 while waitpid(pid, None) == Err(Errno::EINTR) {}
@@ -69,10 +70,15 @@ impl<T> Helper<T> {
     }
 
     /// Kill it, and say whether it is dead: nothing that it began goes on then.
-    pub(super) fn dies(&self) -> bool {
+    pub(super) fn end(mut self) -> bool {
+        self.kill();
+        has_ended(&self.descriptor)
+    }
+
+    fn kill(&mut self) {
+        self.is_killed = true;
         let _ = kill(self.pid, Signal::SIGKILL);
         while poll(&mut [self.descriptor()], Some(&DYING_PATIENCE)) == Err(rustix::io::Errno::INTR) {}
-        has_ended(&self.descriptor)
     }
 }
 
@@ -80,7 +86,9 @@ impl<T> Drop for Helper<T> {
     /// Be rid of it, whether it has ended or not. One that does not die in time is left to die: nobody takes its id before somebody has waited for
     /// it, and when the supervisor ends, others do.
     fn drop(&mut self) {
-        self.dies();
+        if !self.is_killed {
+            self.kill();
+        }
         while waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) == Err(Errno::EINTR) {}
     }
 }

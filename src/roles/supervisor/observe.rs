@@ -322,10 +322,10 @@ mod tests {
             let now = observer.snapshot(&segment, &config, 0);
             (now.effort.products, now.effort_in_training.products)
         };
-        assert_eq!(look(RunState::Running, 0, 1_000), (1_000, 0), "a learner's first inference");
+        assert_eq!(look(RunState::Running, 0, 1_000), (1_000, 0));
         assert_eq!(look(RunState::Running, 10, 500), (1_500, 500));
         assert_eq!(look(RunState::Running, 20, 300), (1_800, 800));
-        assert_eq!(look(RunState::Stopping, 20, 4_000), (5_800, 800), "the last evaluation");
+        assert_eq!(look(RunState::Stopping, 20, 4_000), (5_800, 800));
     }
 
     #[test]

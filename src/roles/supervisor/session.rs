@@ -33,8 +33,8 @@ use super::watch::{Cast, Watched};
 use super::{Outcome, Prepared, SupervisorError, weights};
 use crate::config::Config;
 use crate::rendezvous::{Announcement, Listener, RegisteredRun, Registry, Visitor};
-use crate::roles::environments;
 use crate::roles::evaluator::EvaluationReport;
+use crate::roles::{environments, visualizer};
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::membership::{Membership, View};
@@ -477,6 +477,7 @@ impl Session {
         // A death on the way out may have cost the tree.
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
         self.receive_evaluations();
+        visualizer::remove_unfinished(&self.sinks.folder().videos());
         let saved = weights::save_last(&self.prepared, &self.segment, &mut self.sinks);
         if let Some(version) = self.unsaved_best {
             weights::look_for_best(version, &mut self.sinks);

@@ -38,10 +38,7 @@ impl Rolling {
 
 impl Films {
     pub(super) fn new(folder: PathBuf, config: &VisualizerConfig) -> Self {
-        // What one before this one had not finished; nobody else writes here.
-        for path in entries(&folder).filter(|path| name_of(path).starts_with(UNFINISHED)) {
-            let _ = fs::remove_file(path);
-        }
+        remove_unfinished(&folder);
         let interval = config.video_interval_s.map(Duration::from_secs_f64);
         let films = films_in(&folder);
         Self { folder, interval, keep: config.keep_videos, due: Instant::now(), films }
@@ -68,6 +65,13 @@ impl Films {
             let _ = fs::remove_file(path);
         }
         Ok(())
+    }
+}
+
+/// Remove from the folder of films what one who films had not finished when it was killed. Nobody else writes there.
+pub(crate) fn remove_unfinished(folder: &Path) {
+    for path in entries(folder).filter(|path| name_of(path).starts_with(UNFINISHED)) {
+        let _ = fs::remove_file(path);
     }
 }
 
