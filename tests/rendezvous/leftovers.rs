@@ -1,4 +1,7 @@
 //! What killed supervisors left is removed; nothing of a living run is.
+//!
+//! Shared memory is the machine's, so whoever starts anything meanwhile sweeps, too: what is dead may be gone before the
+//! test looks, or be in the hands of another sweep for a moment.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Seek, Write};
@@ -97,10 +100,10 @@ fn a_killed_supervisor_leaves_its_segment_record_and_socket_and_they_are_removed
     child.signal(Signal::SIGKILL);
     let pid = child.pid();
     child.reap();
-    assert!(path_of(&segment).exists() && place.file_names().len() == 2, "{:?}", place.file_names());
+    assert_eq!(place.file_names().len(), 2, "{:?}", place.file_names());
     let entry = place.registry.find(pid).unwrap();
     assert_eq!(entry.state, Liveliness::Dead);
-    assert!(place.registry.clean(&entry));
+    support::wait_until(|| place.registry.clean(&entry));
     assert!(!path_of(&segment).exists());
     assert_eq!(place.file_names(), Vec::<String>::new());
 }
@@ -141,8 +144,12 @@ fn a_sweep_removes_every_dead_run_and_no_living_one() {
     let (mut dead, removed) = supervisor(&place, |_| ());
     dead.signal(Signal::SIGKILL);
     dead.reap();
-    let swept = place.registry.sweep();
-    assert!(swept.contains(&removed) && !swept.contains(&kept), "{swept:?}");
+    let mut swept = Vec::new();
+    support::wait_until(|| {
+        swept.extend(place.registry.sweep());
+        swept.contains(&removed)
+    });
+    assert!(!swept.contains(&kept), "{swept:?}");
     assert!(!path_of(&removed).exists() && path_of(&kept).exists() && path_of(place.run.segment.name()).exists());
     let mut left: Vec<u32> = place.registry.list().iter().map(|entry| entry.record.identity.supervisor_pid).collect();
     left.sort_unstable();
@@ -150,7 +157,7 @@ fn a_sweep_removes_every_dead_run_and_no_living_one() {
     expected.sort_unstable();
     assert_eq!(left, expected);
     drop(living);
-    assert!(place.registry.sweep().contains(&kept));
+    support::wait_until(|| place.registry.sweep().contains(&kept));
 }
 
 #[test]
@@ -166,10 +173,11 @@ fn orphaned_segments_are_removed_whatever_they_hold() {
     let unpublished = Object::new(&own_prefix(), dead_pid(), &[0; 8192], 10);
     let empty = Object::new(&own_prefix(), dead_pid(), b"", 10);
     let foreign = Object::new(&own_prefix(), dead_pid(), &[7; 8192], 10);
-    let swept = place.registry.sweep();
-    for name in [&whole, &unpublished.name(), &empty.name(), &foreign.name()] {
-        assert!(swept.contains(name) && !path_of(name).exists(), "{name} is still there");
-    }
+    let names = [&whole, &unpublished.name(), &empty.name(), &foreign.name()];
+    support::wait_until(|| {
+        place.registry.sweep();
+        !names.iter().any(|name| path_of(name).exists())
+    });
     assert!(place.file_names().iter().all(|name| !name.ends_with(".json")), "{:?}", place.file_names());
 }
 
@@ -352,7 +360,9 @@ fn a_shared_replay_whose_processes_were_all_killed_is_removed_and_a_living_one_i
     let living = shared_replay();
     child.signal(Signal::SIGKILL);
     child.reap();
-    let removed = remove_dead_replays();
-    assert!(removed.contains(&dead.into()) && !path_of(dead).exists(), "{removed:?}");
-    assert!(path_of(living.name().unwrap()).exists(), "{removed:?}");
+    support::wait_until(|| {
+        remove_dead_replays();
+        !path_of(dead).exists()
+    });
+    assert!(path_of(living.name().unwrap()).exists(), "its process lives");
 }
