@@ -168,7 +168,6 @@ fn orphaned_segments_are_removed_whatever_they_hold() {
     let pid = child.pid();
     child.reap();
     fs::remove_file(place.registry.folder().join(format!("{pid}.json"))).unwrap();
-    age(&path_of(&whole), 10);
     // Killed while the pages were being reserved, killed before that, and left by a version with another header.
     let unpublished = Object::new(&own_prefix(), dead_pid(), &[0; 8192], 10);
     let empty = Object::new(&own_prefix(), dead_pid(), b"", 10);
