@@ -402,6 +402,31 @@ fn a_stopped_process_does_not_keep_what_a_killed_supervisor_had() {
 }
 
 #[test]
+fn a_checkpoint_that_does_not_get_on_is_said_with_its_writer_and_the_next_one_waits() {
+    let mut run = start(&["checkpoint.interval_s=1"]);
+    run.wait_for_log("checkpoint 000001");
+    // As long as somebody else has this lock, no checkpoint is written.
+    let lock = std::fs::File::open(run.run_folder().join("checkpoints/.lock")).unwrap();
+    lock.lock().unwrap();
+    let before = run.checkpoints();
+    let times_said = |log: &str| log.matches("is not complete").count();
+    // The first ones may have been slow, too.
+    let earlier = times_said(&run.log());
+    let log_path = run.run_folder().join("run.log");
+    run.wait_until("a word about it", || times_said(&std::fs::read_to_string(&log_path).unwrap()) > earlier);
+    let log = run.log();
+    let writer = log.rsplit("or process ").next().and_then(|rest| rest.split(',').next()).and_then(|pid| pid.parse().ok());
+    assert!(writer.is_some_and(|pid: u32| pid != run.pid() && run.all_processes().contains(&pid)), "{log}");
+    let updates = count(run.metrics().last().unwrap(), "updates");
+    run.wait_for("updates beside it", |line| count(line, "updates") > updates + 100);
+    assert_eq!((run.checkpoints(), times_said(&run.log())), (before.clone(), earlier + 1), "{}", run.log());
+    drop(lock);
+    let folder = run.run_folder();
+    run.wait_until("the next one", || checkpoints_in(&folder).last() > before.last());
+    run.end_by(Signal::SIGTERM);
+}
+
+#[test]
 fn another_stop_signal_gives_the_last_checkpoint_up_and_the_one_before_stays() {
     let mut run = start(&["checkpoint.interval_s=0.1"]);
     run.wait_for_log("checkpoint 000001");

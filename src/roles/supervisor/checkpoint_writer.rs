@@ -19,13 +19,31 @@ use crate::segment::system;
 use crate::sync::Ordering;
 use crate::telemetry::RunFolder;
 
+/// After this long the synchronous trainer, which waits for its checkpoint, is said to wait.
+const TRAINER_PATIENCE: Duration = Duration::from_secs(60);
+
 /// Who writes the checkpoints of a run, and when.
 pub(super) struct CheckpointWriter {
     checkpoints: Checkpoints,
     retention: Retention,
     interval: Option<Duration>,
     next: Instant,
-    writing: Option<Helper<Result<Written, Failed>>>,
+    writing: Option<Writing>,
+}
+
+/// A checkpoint under way.
+struct Writing {
+    helper: Helper<Result<Written, Failed>>,
+    began: Instant,
+    is_said_to_be_late: bool,
+}
+
+/// A checkpoint that takes longer than it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Late {
+    seconds: u64,
+    writer: i32,
+    trainer_waits: bool,
 }
 
 /// Why it is time for a checkpoint.
@@ -70,6 +88,18 @@ impl fmt::Display for Written {
     }
 }
 
+impl fmt::Display for Late {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seconds, writer, trainer_waits } = self;
+        let who_waits = if *trainer_waits { "the trainer waits for it" } else { "training goes on, and the next one waits for it" };
+        write!(
+            out,
+            "warning: a checkpoint that was begun {seconds} s ago is not complete: its disk is slow, or process {writer}, which writes it, \
+             does not get on; {who_waits}"
+        )
+    }
+}
+
 impl CheckpointWriter {
     /// The writer of a run with this configuration and folder.
     pub(super) fn new(config: &Config, folder: &RunFolder) -> Self {
@@ -99,7 +129,7 @@ impl CheckpointWriter {
 
     /// To be polled for reading while one is under way.
     pub(super) fn descriptor(&self) -> Option<PollFd<'_>> {
-        self.writing.as_ref().map(Helper::descriptor)
+        self.writing.as_ref().map(|writing| writing.helper.descriptor())
     }
 
     /// Begin to write `content`, and keep as many as usual once it is complete, or just `last`. That it cannot begin is no more than
@@ -122,22 +152,31 @@ impl CheckpointWriter {
             written
         });
         let failed = |cause: String| Failed { message: format!("no checkpoint could be written, because {cause}"), cause };
-        self.writing = Some(started.map_err(failed)?);
+        self.writing = Some(Writing { helper: started.map_err(failed)?, began, is_said_to_be_late: false });
         Ok(())
+    }
+
+    /// That the one under way is not complete though it is time for the next, or the trainer has waited long; once of each.
+    pub(super) fn late(&mut self) -> Option<Late> {
+        let patience = self.interval.unwrap_or(TRAINER_PATIENCE);
+        let writing = self.writing.as_mut().filter(|writing| !writing.is_said_to_be_late && writing.began.elapsed() >= patience)?;
+        writing.is_said_to_be_late = true;
+        let trainer_waits = self.interval.is_none();
+        Some(Late { seconds: writing.began.elapsed().as_secs(), writer: writing.helper.pid(), trainer_waits })
     }
 
     /// What became of the one under way, once that is known: it is complete, or why it is not.
     pub(super) fn ended(&mut self) -> Option<Result<Written, Failed>> {
-        let writing = self.writing.take_if(|writing| writing.has_ended())?;
+        let writing = self.writing.take_if(|writing| writing.helper.has_ended())?;
         let message = "whoever wrote a checkpoint ended without a word: it was killed, or met a fault of its own".to_owned();
         let silent = || Err(Failed { cause: message.clone(), message });
-        Some(writing.answer().unwrap_or_else(silent))
+        Some(writing.helper.answer().unwrap_or_else(silent))
     }
 
     /// Give up the one under way: a later one is about to have all that it would, or nobody may go on from what is there.
     pub(super) fn abandon(&mut self) {
         // What one that waits for its disk even now has left goes when the next checkpoint is written, if one is.
-        if self.writing.take().is_some_and(Helper::end) {
+        if self.writing.take().is_some_and(|writing| writing.helper.end()) {
             self.checkpoints.remove_partial();
         }
     }

@@ -64,6 +64,11 @@ impl<T: Serialize + for<'a> Deserialize<'a>> Helper<T> {
 }
 
 impl<T> Helper<T> {
+    /// Its process id.
+    pub(super) fn pid(&self) -> i32 {
+        self.pid.as_raw()
+    }
+
     /// To be polled for reading: readable once it has ended.
     pub(super) fn descriptor(&self) -> PollFd<'_> {
         PollFd::new(&self.descriptor, PollFlags::IN)

@@ -19,6 +19,9 @@ impl Session {
     /// Have a checkpoint written when it is time for one, and say what became of the last.
     pub(super) fn keep_checkpoints(&mut self) {
         self.notice_checkpoint();
+        if let Some(late) = self.checkpoints.late() {
+            self.sinks.event(&late.to_string());
+        }
         if self.segment.control().run_state() == RunState::Poisoned {
             // Nobody may go on from what is there.
             return;
