@@ -224,6 +224,11 @@ fn a_signal_ends_the_seeds_that_run_starts_no_other_and_still_gives_a_table() {
             None => std::thread::sleep(Duration::from_millis(50)),
         }
     };
+    for path in &folders {
+        let record: Value = serde_json::from_slice(&std::fs::read(path.join("run.json")).unwrap()).unwrap();
+        let supervisor = nix::unistd::Pid::from_raw(record["supervisor_pid"].as_i64().unwrap().try_into().unwrap());
+        assert_eq!(nix::unistd::getpgid(Some(supervisor)), Ok(supervisor), "a terminal's Ctrl+C would come to it twice");
+    }
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id().try_into().unwrap()), nix::sys::signal::Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
@@ -233,6 +238,33 @@ fn a_signal_ends_the_seeds_that_run_starts_no_other_and_still_gives_a_table() {
         let record: Value = serde_json::from_slice(&std::fs::read(path.join("run.json")).unwrap()).unwrap();
         assert_eq!(record["finished"]["reason"], "interrupted");
     }
+}
+
+#[test]
+fn seeds_run_in_a_folder_of_any_name_that_a_configuration_can_hold() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = with_changes(&["train", "CartPole-v1", "--seeds", "1", "--name", "a\u{200d}b"], SHORT);
+    // An ideographic space, which Rust's own spelling would escape as TOML does not.
+    let odd = folder.path().join("run\u{3000}A");
+    std::fs::create_dir(&odd).unwrap();
+    told(&shoal(&odd, &arguments));
+    let group = std::fs::read_dir(odd.join("runs")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(run_folders(&group).len(), 1);
+    let nameless = folder.path().join(std::ffi::OsStr::from_bytes(b"run\xe9"));
+    std::fs::create_dir(&nameless).unwrap();
+    let refused = shoal(&nameless, &arguments);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("is not UTF-8"), "{said}");
+}
+
+#[test]
+fn several_seeds_do_not_pretend_to_go_on_with_killed_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = shoal(folder.path(), &with_changes(&["train", "CartPole-v1", "--seeds", "1-2"], &["run.resume=\"auto\""]));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("run.resume") && said.contains("always begin anew"), "{said}");
+    assert!(!folder.path().join("runs").exists());
 }
 
 #[test]

@@ -92,6 +92,22 @@ fn interrupting_a_run_keeps_what_was_learned_and_is_told_by_the_exit_code() {
 }
 
 #[test]
+fn a_run_under_nohup_outlives_its_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = run_support::command(folder.path(), run_support::SMALL);
+    // As nohup does, without its redirections.
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());
+    command.env("XDG_RUNTIME_DIR", folder.path()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+    let mut run = run_support::Supervised::spawn(command, folder);
+    let updates = |line: &serde_json::Value| line["updates"].as_u64().unwrap_or(0);
+    let before = updates(&run.wait_for("updates", |line| updates(line) > 10));
+    run.signal(Signal::SIGHUP);
+    run.wait_for("more updates", |line| updates(line) > before + 500);
+    run.end_by(Signal::SIGTERM);
+}
+
+#[test]
 fn planning_starts_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let output = run_support::command(folder.path(), &[]).arg("--check").output().unwrap();

@@ -402,6 +402,25 @@ fn a_stopped_process_does_not_keep_what_a_killed_supervisor_had() {
 }
 
 #[test]
+fn a_run_goes_on_in_its_own_folder_wherever_the_command_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let changes = [run_support::SMALL, &["checkpoint.interval_s=600", "run.folder=\"runs\""]].concat();
+    let mut command = run_support::command(folder.path(), &changes);
+    command.current_dir(folder.path());
+    let mut run = Supervised::spawn(command, folder);
+    run.wait_for("updates", |line| count(line, "updates") > 10);
+    run.end_by(Signal::SIGTERM);
+    let steps = steps_of(run.checkpoints().last().unwrap());
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    // Nobody, root neither, can make a folder there, and `runs` would be one.
+    command.arg("resume").arg(run.run_folder().canonicalize().unwrap()).current_dir("/proc/self");
+    command.args(["--set", &format!("run.stop_env_steps={}", steps + 1_000)]);
+    let output = command.env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(run.record()["finished"]["reason"], "step limit");
+}
+
+#[test]
 fn a_checkpoint_that_does_not_get_on_is_said_with_its_writer_and_the_next_one_waits() {
     let mut run = start(&["checkpoint.interval_s=1"]);
     run.wait_for_log("checkpoint 000001");

@@ -58,6 +58,15 @@ fn an_evaluation_may_take_longer_than_a_process_may_be_silent() {
 }
 
 #[test]
+fn a_signal_to_the_trainer_alone_is_no_step_limit() {
+    let mut run = start(&["actor.count=0"]);
+    run.wait_for("updates", |line| line["updates"].as_u64() > Some(10));
+    run_support::kill(run.wait_for_process("synchronous trainer"), nix::sys::signal::Signal::SIGTERM);
+    assert!(!run.wait().success());
+    assert_eq!(run.record()["finished"]["reason"], "interrupted");
+}
+
+#[test]
 fn a_run_that_ends_before_its_first_update_leaves_the_weights_that_it_would_have_begun_with() {
     let (policy, _) = train(&["run.stop_env_steps=500", "replay.min_size=5000"]);
     assert_eq!(policy.metadata.updates, 0);

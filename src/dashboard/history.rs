@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::json;
 use super::tail::Tail;
 use crate::config::Config;
-use crate::machine::Machine;
+use crate::machine::cores;
 use crate::telemetry::bottleneck::{Context, verdict_since};
 use crate::telemetry::{RunFolder, Snapshot};
 
@@ -77,7 +77,7 @@ impl History {
             rows: 0,
             stride: 1,
             recent: VecDeque::new(),
-            context: config.map(|loaded| Context { config: loaded.config, cores: Machine::detect().cores.usable.len() }),
+            context: config.map(|loaded| Context { config: loaded.config, cores: cores::usable_now() }),
         };
         history.catch_up();
         history

@@ -73,7 +73,7 @@ impl TrainPreset {
 
     /// A configuration of its own for the environment of that id, whose algorithm the changes name.
     fn load_environment(&self, id: &str) -> Result<Loaded, anyhow::Error> {
-        let text = format!("[environment]\nid = {id:?}\n");
+        let text = format!("[environment]\nid = {}\n", toml::Value::from(id));
         // The run is named after it.
         let name = id.rsplit([':', '/']).next().unwrap_or(id);
         Ok(Config::parse(&text, name, &self.train.changes()).map_err(SupervisorError::Config)?)

@@ -8,9 +8,10 @@ use clap::Args;
 use super::end::{Code, FAILURE, SUCCESS, say};
 use super::print::print;
 use super::train::Train;
-use crate::config::Loaded;
+use crate::config::schema::Resume;
+use crate::config::{ConfigErrors, Loaded};
 use crate::machine::Host;
-use crate::roles::supervisor::Outcome;
+use crate::roles::supervisor::{Outcome, SupervisorError};
 use crate::seeds::{Launch, Report, SeedList};
 use crate::segment::system;
 
@@ -37,6 +38,10 @@ impl Seeds {
     }
 
     fn run_all(&self, seeds: &[u64], train: &Train, loaded: &Loaded) -> Result<Code, anyhow::Error> {
+        if loaded.config.run.resume == Resume::Auto {
+            let message = "several seeds always begin anew; set it to \"never\", and go on with one of them by `shoal resume FOLDER`";
+            return Err(SupervisorError::Config(ConfigErrors(vec![loaded.error_at("run.resume", message.into())])).into());
+        }
         let stem = loaded.source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let name = if loaded.config.run.name.is_empty() { stem } else { loaded.config.run.name.clone() };
         let root = std::path::absolute(&loaded.config.run.folder)?;

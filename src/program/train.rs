@@ -42,7 +42,7 @@ impl Train {
 
     /// The changes that were asked for, as `KEY=VALUE`.
     pub(crate) fn changes(&self) -> Vec<String> {
-        let name = self.name.iter().map(|name| format!("run.name={name:?}"));
+        let name = self.name.iter().map(|name| format!("run.name={}", toml::Value::from(name.as_str())));
         let seed = self.seed.map(|seed| format!("run.seed={seed}"));
         self.overrides.iter().cloned().chain(seed).chain(name).collect()
     }

@@ -38,7 +38,8 @@ pub enum RunNameError {
     /// Its supervisor was killed.
     #[error(
         "the run in {folder} is gone: its supervisor, process {pid}, was killed before it could note an end; if it \
-         wrote a checkpoint, `shoal resume {folder}` goes on from there"
+         wrote a checkpoint, `shoal resume {folder}` goes on from there (a run that was started with another XDG_RUNTIME_DIR is seen with \
+         that one alone)"
     )]
     Killed {
         /// The folder.

@@ -28,6 +28,12 @@ pub enum SeedsError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A folder whose name no configuration can hold.
+    #[error("the folder {} has a name that is not UTF-8, and run.folder cannot hold it; choose another run.folder", path.display())]
+    FolderName {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Signals could not be handled.
     #[error(transparent)]
     Signals(#[from] SegmentError),

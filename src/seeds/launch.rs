@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -65,13 +66,15 @@ impl Launch {
         fs::create_dir_all(&self.folder).map_err(SeedsError::file("create", &self.folder))?;
         let mut waiting: VecDeque<u64> = seeds.iter().copied().collect();
         let mut running: Vec<(u64, Child)> = Vec::new();
-        let (mut all, mut failure, mut is_told) = (Vec::new(), None, false);
+        let (mut all, mut failure, mut told) = (Vec::new(), None, 0);
         while !running.is_empty() || !waiting.is_empty() {
             if system::stop_requested() || failure.is_some() {
                 waiting.clear();
-                if !is_told {
+                // Each once for each signal: another one gives up what the first still waits for.
+                let asked = system::stops().max(1);
+                if told < asked {
                     running.iter().for_each(|(_, child)| ask_to_end(child));
-                    is_told = true;
+                    told = asked;
                 }
             }
             while running.len() < self.jobs.max(1)
@@ -99,9 +102,12 @@ impl Launch {
         let log_path = self.log(seed);
         let log = File::create(&log_path).map_err(SeedsError::file("create", &log_path))?;
         let set = |key: &str, value: &dyn std::fmt::Display| ["--set".to_owned(), format!("{key}={value}")];
-        let folder = format!("{:?}", self.folder.display().to_string());
+        let folder = self.folder.to_str().ok_or_else(|| SeedsError::FolderName { path: self.folder.clone() })?;
+        let folder = toml::Value::from(folder);
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).args(set("run.seed", &seed)).args(set("run.folder", &folder));
+        // In a group of its own, so that it has Ctrl+C from here alone: twice would give its last checkpoint up.
+        command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().map_err(SeedsError::file("start", Path::new(&self.program)))
     }
 }

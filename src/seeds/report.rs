@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::curves::{self, Point};
 use super::{Ended, SeedsError, plot};
+use crate::config::Config;
 use crate::telemetry::{RunFolder, Table};
 
 /// What one seed reached.
@@ -46,14 +47,17 @@ impl Report {
     /// Read what the supervisors that `ended` wrote below `folder`.
     pub fn read(folder: &Path, ended: &[Ended]) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let runs: Vec<(u32, RunFolder)> = entries
+        let runs: Vec<(u32, Option<u64>, RunFolder)> = entries
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
             .filter_map(|entry| {
                 let run = RunFolder::open(&entry.path()).ok()?;
-                Some((run.record().ok()?.supervisor_pid, run))
+                let seed = Config::load(&run.config(), &[]).ok().map(|loaded| loaded.config.run.seed);
+                Some((run.record().ok()?.supervisor_pid, seed, run))
             })
             .collect();
-        let run_of = |ended: &Ended| runs.iter().find(|(pid, _)| *pid == ended.pid).map(|(_, run)| run);
+        // Of many seeds, two may have had the same process id, one after the other.
+        let is_of = |ended: &Ended, pid: u32, seed: Option<u64>| pid == ended.pid && seed.is_none_or(|seed| seed == ended.seed);
+        let run_of = |ended: &Ended| runs.iter().find(|(pid, seed, _)| is_of(ended, *pid, *seed)).map(|(.., run)| run);
         let curve_of = |ended: &Ended| run_of(ended).map(|run| curves::read(&run.evaluations())).unwrap_or_default();
         let curves: Vec<Vec<Point>> = ended.iter().map(curve_of).collect();
         let seeds = ended.iter().zip(&curves).map(|(ended, curve)| SeedResult::of(ended, run_of(ended), curve)).collect();

@@ -156,9 +156,19 @@ pub fn keep_freed_memory() {
     }
 }
 
-/// Let SIGINT, SIGTERM and SIGHUP set the flag that [`stop_requested`] reads.
+/// Let SIGINT, SIGTERM and SIGHUP set the flag that [`stop_requested`] reads; not SIGHUP where whoever started the program has it ignored,
+/// as `nohup` does: then a closed terminal ends nothing.
 pub fn handle_stop_signals() -> Result<(), SegmentError> {
-    note_signals(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])
+    note_signals(&[Signal::SIGINT, Signal::SIGTERM])?;
+    if is_ignored(Signal::SIGHUP) { Ok(()) } else { note_signals(&[Signal::SIGHUP]) }
+}
+
+fn is_ignored(signal: Signal) -> bool {
+    let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: without a new action the call changes nothing; the place for the present one is valid, and all zeros are a value of it.
+    unsafe {
+        libc::sigaction(signal as libc::c_int, std::ptr::null(), now.as_mut_ptr()) == 0 && now.assume_init().sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// Let SIGTERM set the flag that [`stop_requested`] reads, in a child whose parent takes care of SIGINT.

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::libtorch::{self, Devices, Libtorch};
 use crate::python::{self, Environments};
@@ -94,6 +94,11 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         }
         _ => None,
     };
+    if let (Some((_, Environments::NativeAlone(reason))), true) = (&set_up, only.is_some())
+        && chosen.iter().all(|definition| matches!(definition.needs, Needs::Package(_)))
+    {
+        bail!("the stage `{}` needs a Python to embed: {reason}", only.unwrap_or_default());
+    }
     let nextest = has_nextest();
     let stages = chosen.iter().filter_map(|definition| {
         let command = match definition.needs {

@@ -58,8 +58,12 @@ export class Compare {
   async load() {
     const wanted = this.cards.filter((card) => this.chosen.has(card.id) && (card.state === "running" || !this.histories.has(card.id)));
     await Promise.all(wanted.map(async (card) => {
-      const answer = await fetch(`runs/${encodeURIComponent(card.id)}/history`);
-      if (answer.ok) this.histories.set(card.id, await answer.json());
+      try {
+        const answer = await fetch(`runs/${encodeURIComponent(card.id)}/history`);
+        if (answer.ok) this.histories.set(card.id, await answer.json());
+      } catch {
+        // The next look fetches it again; what is known of the run stays on view.
+      }
     }));
   }
 

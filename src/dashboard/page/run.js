@@ -183,7 +183,7 @@ export class Run {
     $("state").className = `pill ${card.state}`;
     $("state").textContent = state.length > 60 ? "failed" : state;
     document.title = `${card.environment ?? card.name} · Shoal`;
-    const killed = `Supervisor ${card.supervisor_pid} was killed, or runs for another user: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder}" goes on from there.`;
+    const killed = `Supervisor ${card.supervisor_pid} was killed, or runs for another user or with another XDG_RUNTIME_DIR: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder}" goes on from there.`;
     this.notice(card.state === "killed" ? killed : reason.startsWith("failed") ? [reason, ...details].join("\n") : "", "state");
     this.watch.showFilms(card.films);
     if (card.state !== "running") {

@@ -79,7 +79,7 @@ impl fmt::Display for FolderReport {
             "state",
             &match &self.ended {
                 Some((at, reason)) => format!("ended at {at}: {reason}"),
-                None => "its supervisor noted no end: it runs for another user, or was killed".to_owned(),
+                None => "its supervisor noted no end: it runs for another user or with another XDG_RUNTIME_DIR, or was killed".to_owned(),
             },
         )?;
         if let Some(metrics) = &self.metrics {

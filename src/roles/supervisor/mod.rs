@@ -202,7 +202,7 @@ impl Prepared {
 
     /// Train until the run ends, from the beginning or where `resumption` goes on. The report has been printed when this returns.
     pub fn train(self, plan: Plan, console: Console, resumption: Option<&Resumption>) -> Result<Outcome, SupervisorError> {
-        self.check_briefly()?;
+        self.check_briefly(resumption.map(|resumption| resumption.folder().path()))?;
         Session::start(self, plan, console, resumption)?.run()
     }
 

@@ -18,15 +18,15 @@ impl Prepared {
     /// # Errors
     /// The first that fails, with its key and place.
     pub fn check(&self) -> Result<(), SupervisorError> {
-        self.check_run_folder()?;
+        self.check_run_folder(&self.run_root())?;
         self.check_room()?;
         self.check_environment()?;
         self.check_learner()
     }
 
-    /// What is tried whenever a run starts, because it costs nothing.
-    pub(super) fn check_briefly(&self) -> Result<(), SupervisorError> {
-        self.check_run_folder()?;
+    /// What is tried whenever a run starts, because it costs nothing. One that goes on does so in the folder `existing`.
+    pub(super) fn check_briefly(&self, existing: Option<&Path>) -> Result<(), SupervisorError> {
+        self.check_run_folder(existing.unwrap_or(&self.run_root()))?;
         if self.lacks_device() { self.check_learner() } else { Ok(()) }
     }
 
@@ -39,14 +39,13 @@ impl Prepared {
         })
     }
 
-    /// Whether a folder can be made where the run's own will be.
-    fn check_run_folder(&self) -> Result<(), SupervisorError> {
-        let nearest = self.nearest_folder();
+    /// Whether something can be made in `nearest`, where the run's files will be.
+    fn check_run_folder(&self, nearest: &Path) -> Result<(), SupervisorError> {
         if !nearest.is_dir() {
             return Err(self.refuse_folder(format!("{} is no folder; choose another run.folder", nearest.display())));
         }
         // Permissions, a read-only disk, a quota: only an attempt knows them all. The folder goes at once.
-        match tempfile::Builder::new().prefix(".shoal-check-").tempdir_in(&nearest) {
+        match tempfile::Builder::new().prefix(".shoal-check-").tempdir_in(nearest) {
             Ok(_) => Ok(()),
             Err(error) => Err(self.refuse_folder(format!(
                 "no folder can be made in {}: {}; choose a run.folder that you may write to",
@@ -59,7 +58,7 @@ impl Prepared {
     /// Whether the disk has room for the best weights, the last ones, and the file that replaces either.
     fn check_room(&self) -> Result<(), SupervisorError> {
         let needed = 3 * size_of::<f32>() as u64 * self.algorithm.sizes().published as u64;
-        let nearest = self.nearest_folder();
+        let nearest = self.run_root();
         let Ok(disk) = rustix::fs::statvfs(&nearest) else { return Ok(()) };
         let free = disk.f_bavail * disk.f_frsize;
         if free >= needed {
@@ -72,7 +71,7 @@ impl Prepared {
     }
 
     /// The run folder's root, or else the nearest of the folders around it that exists.
-    fn nearest_folder(&self) -> PathBuf {
+    fn run_root(&self) -> PathBuf {
         let root = Path::new(&self.loaded.config.run.folder);
         let existing = root.ancestors().find(|path| path.exists()).filter(|path| !path.as_os_str().is_empty());
         existing.unwrap_or(Path::new(".")).to_path_buf()

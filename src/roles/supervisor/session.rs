@@ -32,6 +32,7 @@ use super::standstill::Standstill;
 use super::watch::{Cast, Watched};
 use super::{Outcome, Prepared, SupervisorError, weights};
 use crate::config::Config;
+use crate::machine::cores::usable_now;
 use crate::rendezvous::{Announcement, Listener, RegisteredRun, Registry, Visitor};
 use crate::roles::evaluator::EvaluationReport;
 use crate::roles::{environments, visualizer};
@@ -135,7 +136,7 @@ impl Session {
             metrics_interval_s: config.run.metrics_interval_s,
             plain_interval_s: 10.0,
             adapts: fitting.is_some(),
-            context: Context { config: config.clone(), cores: prepared.machine.cores.usable.len() },
+            context: Context { config: config.clone(), cores: prepared.machine.cores.usable.len().min(usable_now()) },
             goal: config.run.stop_eval_return,
         };
         let mut observer = Observer::new(prepared.started, plan.layout.parameters().processes, prepared.algorithm.metrics());
@@ -204,6 +205,11 @@ impl Session {
     pub fn run(mut self) -> Result<Outcome, SupervisorError> {
         while self.reason.is_none() {
             self.sleep();
+            // Before any death is looked at: a signal to the whole group ends the others, too.
+            self.check_whether_to_stop();
+            if self.reason.is_some() {
+                break;
+            }
             self.reap_children()?;
             self.start_replacements()?;
             self.serve_attachments()?;

@@ -128,7 +128,9 @@ fn samples_per_insert(config: &Config) -> Option<f64> {
 /// Processes that keep failing leave little time in which anything else could be seen.
 fn failures(period: &Period, context: &Context) -> Option<Diagnosis> {
     let presence = |worked_s: f64, count: usize| share(worked_s, period.wall_s * count.max(1) as f64);
-    let actors = presence(period.actor.total_s(), context.config.actor.count);
+    // A run that fits itself has had other numbers of actors, too.
+    let has_fixed_actors = !context.config.adaptation.enabled;
+    let actors = if has_fixed_actors { presence(period.actor.total_s(), context.config.actor.count) } else { 1.0 };
     let learners = presence(period.learner.total_s(), context.config.learner.processes());
     if period.restarts == 0 || actors.min(learners) >= PRESENT_FROM {
         return None;

@@ -176,6 +176,9 @@ fn processes_that_keep_failing_are_what_holds_a_run_back() {
     assert_eq!(judge(&run, &context()).bottleneck, Bottleneck::Actors);
     let one_death = Snapshot { restarts: 1, ..super::tests::run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]) };
     assert_eq!(judge(&one_death, &context()).bottleneck, Bottleneck::Learners, "everybody worked all the time");
+    // It had one actor for most of the time, and has sixteen now.
+    let fitted = |config: &mut Config| (config.actor.count, config.adaptation.enabled) = (16, true);
+    assert_eq!(judge(&one_death, &with(fitted)).bottleneck, Bottleneck::Learners, "of those that there were everybody worked");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::replay::{Repair, make_sums_again, repair_beside};
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::processes::Role;
+use crate::sync::Ordering;
 use crate::telemetry::StopReason;
 
 impl Session {
@@ -30,7 +31,9 @@ impl Session {
         slot.release();
         if planned.role == Role::Synchronous && death.ending.is_orderly() {
             self.receive_evaluations();
-            self.reason.get_or_insert(StopReason::StepLimit);
+            // A signal may have come to it alone, or to it first.
+            let is_complete = self.segment.control().env_steps().load(Ordering::Relaxed) >= self.config().run.stop_env_steps;
+            self.reason.get_or_insert(if is_complete { StopReason::StepLimit } else { StopReason::Interrupted });
             return Ok(());
         }
         if self.reason.is_some() {
