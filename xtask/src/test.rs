@@ -94,11 +94,7 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         }
         _ => None,
     };
-    if let (Some((_, Environments::NativeAlone(reason))), true) = (&set_up, only.is_some())
-        && chosen.iter().all(|definition| matches!(definition.needs, Needs::Package(_)))
-    {
-        bail!("the stage `{}` needs a Python to embed: {reason}", only.unwrap_or_default());
-    }
+    check_that_something_is_left(only, &chosen, set_up.as_ref().map(|(_, environments)| environments))?;
     let nextest = has_nextest();
     let stages = chosen.iter().filter_map(|definition| {
         let command = match definition.needs {
@@ -112,6 +108,17 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         Some(Stage { name: definition.name, command })
     });
     stages::run(stages.collect(), "cargo xtask test --only")
+}
+
+/// An error where the one stage that was asked for is left out: it would pass without having run.
+fn check_that_something_is_left(only: Option<&str>, chosen: &[&Definition], environments: Option<&Environments>) -> Result<()> {
+    let needs_python = || chosen.iter().all(|definition| matches!(definition.needs, Needs::Package(_)));
+    match (only, environments) {
+        (Some(stage), Some(Environments::NativeAlone(reason))) if needs_python() => {
+            bail!("the stage `{stage}` needs a Python to embed: {reason}")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn command(definition: &Definition, nextest: bool, set_up: Option<&(Libtorch, Environments)>) -> Command {
@@ -162,6 +169,19 @@ mod tests {
         let command = command(lints, true, Some(&without));
         let words: Vec<_> = command.get_args().map(|word| word.to_str().unwrap()).collect();
         assert_eq!(words.join(" "), "clippy --workspace --all-targets --no-default-features --features torch -- -D warnings");
+    }
+
+    #[test]
+    fn a_stage_that_is_asked_for_and_left_out_is_no_success() {
+        let stage = |name: &str| DEFINITIONS.iter().find(|definition| definition.name == name).unwrap();
+        let (without, with) = (Environments::NativeAlone("there is none".into()), Environments::InPython("venv".into()));
+        let check = |name, environments| check_that_something_is_left(Some(name), &[stage(name)], Some(environments));
+        assert_eq!(
+            check("package-tests", &without).unwrap_err().to_string(),
+            "the stage `package-tests` needs a Python to embed: there is none"
+        );
+        check("package-tests", &with).unwrap();
+        check("lints", &without).unwrap();
     }
 
     #[test]
