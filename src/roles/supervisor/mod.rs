@@ -187,6 +187,7 @@ impl Prepared {
             PlanError::Layout(_) => refuse(self.loaded.error_at("environment.id", error.to_string())),
             other => other.into(),
         })?;
+        plan.count_cores(&self.planned, crate::machine::cores::usable_now());
         if let Some(ranges) = self.ranges {
             plan.begin_with(&self.loaded.config, ranges);
         }

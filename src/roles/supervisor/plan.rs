@@ -187,6 +187,12 @@ impl Plan {
         })
     }
 
+    /// Of its cores, count so many as there is time for: a control group may leave a run less of it.
+    pub(super) fn count_cores(&mut self, config: &Config, usable: usize) {
+        self.cores = self.cores.min(usable);
+        self.remarks = remarks(config, self.cores);
+    }
+
     /// Of this plan for the upper ends of `ranges`, begin with the processes that `config` asks for.
     pub(super) fn begin_with(&mut self, config: &Config, ranges: Ranges) {
         self.ranges = Some(ranges);
@@ -327,7 +333,7 @@ impl fmt::Display for Plan {
             let half = if is_half { format!("{}, ", Half::of(process.number).name()) } else { String::new() };
             processes.push(format!("{} ({half}{cores})", process.name()));
         }
-        line("processes", format!("{} on {} cores: {}", processes.len(), self.cores, processes.join(", ")))?;
+        line("processes", format!("{} on {}: {}", processes.len(), counted(self.cores, "core"), processes.join(", ")))?;
         line("cores", self.placed.clone())?;
         if let Some(ranges) = &self.ranges {
             line("fits itself", ranges.to_string())?;
@@ -377,6 +383,17 @@ mod tests {
         let plan = Plan::new(&config, &*algorithm, &[0, 1, 2, 3], &[]).unwrap();
         assert!(plan.to_string().contains("learner 0 (critics, core 0), learner 1 (policy, core 1)"), "{plan}");
         assert_eq!(plan.layout.parameters().learner_states(), 2);
+    }
+
+    #[test]
+    fn cores_without_time_on_them_do_not_count() {
+        let mut config = Config::for_environment("CartPole-v1");
+        (config.learner.count, config.learner.batch_size) = (2, 256);
+        let mut plan = plan(|planned| planned.clone_from(&config));
+        plan.count_cores(&config, 16);
+        assert!(plan.to_string().contains("on 2 cores") && plan.remarks.is_empty(), "{plan}");
+        plan.count_cores(&config, 1);
+        assert!(plan.to_string().contains("on 1 core:") && plan.remarks[0].starts_with("2 learners on 1 core"), "{plan}");
     }
 
     #[test]
