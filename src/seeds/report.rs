@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::curves::{self, Point};
 use super::{Ended, SeedsError, plot};
-use crate::config::Config;
 use crate::telemetry::{RunFolder, Table};
 
 /// What one seed reached.
@@ -51,7 +50,7 @@ impl Report {
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
             .filter_map(|entry| {
                 let run = RunFolder::open(&entry.path()).ok()?;
-                let seed = Config::load(&run.config(), &[]).ok().map(|loaded| loaded.config.run.seed);
+                let seed = seed_of(&run);
                 Some((run.record().ok()?.supervisor_pid, seed, run))
             })
             .collect();
@@ -86,6 +85,12 @@ impl Report {
     pub fn all_succeeded(&self) -> bool {
         self.seeds.iter().all(|seed| seed.succeeded)
     }
+}
+
+/// The seed that the configuration of a run has.
+fn seed_of(run: &RunFolder) -> Option<u64> {
+    let config: toml::Table = fs::read_to_string(run.config()).ok()?.parse().ok()?;
+    config.get("run")?.get("seed")?.as_integer()?.try_into().ok()
 }
 
 impl SeedResult {
