@@ -157,6 +157,87 @@ fn a_replay_whose_every_transition_is_being_rewritten_is_contended_and_not_empty
     assert!(matches!(replay.sample(&mut batch, 0.4, &mut random(1)), Err(SampleError::Contended { missing: 4, .. })));
 }
 
+/// Claims that were never filled, as of processes that were killed before they had named the slot.
+fn claim(run: &Run, count: u64) {
+    run.segment.control().claimed().fetch_add(count, Ordering::Relaxed);
+}
+
+#[test]
+fn claims_that_a_kill_left_unfilled_hide_nothing_from_uniform_sampling() {
+    let run = Run::new(Sizes { capacity: 512, fanout: 0, ..Sizes::default() });
+    let mut replay = run.replay(0);
+    claim(&run, 64);
+    insert(&run, &mut replay, 1, std::iter::repeat_n(None, 32));
+    claim(&run, 64);
+    insert(&run, &mut replay, 2, std::iter::repeat_n(None, 32));
+    let mut batch = Batch::new(run.payload.schema(), 32);
+    let mut counts = [0u64; 64];
+    let mut random = random(5);
+    for _ in 0..1_000 {
+        replay.sample(&mut batch, 0.4, &mut random).expect("a batch");
+        for row in 0..32 {
+            let Identity { life, number } = run.payload.verify(&batch, row);
+            counts[(life as usize - 1) * 32 + number as usize] += 1;
+        }
+    }
+    // 63 degrees of freedom, standard deviation 11.2.
+    let statistic = chi_square(&counts, std::iter::repeat(1.0 / 64.0));
+    assert!(statistic < 63.0 + 5.0 * 11.2, "chi-square {statistic}");
+}
+
+#[test]
+fn claims_that_a_kill_left_unfilled_hide_nothing_that_was_taken() {
+    let run = Run::new(Sizes { capacity: 512, ..Sizes::default() });
+    let mut replay = run.replay(0);
+    claim(&run, 64);
+    insert(&run, &mut replay, 1, std::iter::repeat_n(priority(1.0), 32));
+    let mut batch = Batch::new(run.payload.schema(), 1);
+    while replay.take(&mut batch, 0) {}
+    let mut random = random(5);
+    let drawn = (0..4_000).filter(|_| replay.draw_taken(&mut batch, 0, &mut random)).count();
+    // One draw in three finds a row.
+    assert!(drawn > 1_000, "{drawn} of 4,000 draws found a row");
+}
+
+#[test]
+fn draws_follow_the_leaves_while_a_stopped_process_leaves_the_root_negative() {
+    let size = 50usize;
+    let run = Run::new(Sizes { capacity: 64, fanout: 4, ..Sizes::default() });
+    let mut replay = run.replay(0);
+    let value = |number: usize| 0.5 + (number % 7) as f32;
+    insert(&run, &mut replay, 1, (0..size).map(|number| priority(value(number))));
+    // What a process that stands still between leaves and root owes to all the sums above, others have taken away already.
+    let leaves = shoal::segment::layout::tree_level_lengths(64, 4)[0];
+    for sum in &run.segment.words(shoal::segment::Region::Tree)[leaves..] {
+        sum.fetch_sub(1 << 40, Ordering::Relaxed);
+    }
+    assert_eq!(replay.tree().expect("a tree").total(), 0);
+    let mut batch = Batch::new(run.payload.schema(), 32);
+    let mut counts = vec![0u64; size];
+    let mut random = random(6);
+    let total: f64 = (0..size).map(|number| f64::from(value(number))).sum();
+    for _ in 0..1_000 {
+        replay.sample(&mut batch, 1.0, &mut random).expect("a batch");
+        for row in 0..32 {
+            let number = run.payload.verify(&batch, row).number as usize;
+            counts[number] += 1;
+            let expected = total / (size as f64 * f64::from(value(number)));
+            assert!((f64::from(batch.weights[row]) - expected).abs() < 1e-4 * expected, "weight of row {number}");
+        }
+    }
+    let statistic = chi_square(&counts, (0..size).map(|number| f64::from(value(number)) / total));
+    assert!(statistic < 49.0 + 5.0 * 9.9, "chi-square {statistic}");
+}
+
+#[test]
+fn a_priority_that_is_given_to_a_new_transition_is_one_that_was_seen() {
+    let run = Run::new(Sizes { capacity: 64, ..Sizes::default() });
+    let mut replay = run.replay(0);
+    insert(&run, &mut replay, 1, std::iter::once(priority(5.0)));
+    insert(&run, &mut replay, 2, std::iter::once(None));
+    assert_eq!(replay.tree().expect("a tree").raw_priority(1), Priority::from_f32(5.0).expect("finite"));
+}
+
 #[test]
 fn new_transitions_get_the_largest_priority_seen_so_far_and_one_at_least() {
     let run = Run::new(Sizes { capacity: 64, ..Sizes::default() });

@@ -49,6 +49,11 @@ impl<'a> ClosedGate<'a> {
     }
 }
 
+/// Open the gate that a dead supervisor left closed, for whoever has found nothing that it is to be closed for.
+pub fn open_gate_of_the_dead(segment: &Segment) {
+    ClosedGate::open(segment.control());
+}
+
 impl Drop for ClosedGate<'_> {
     fn drop(&mut self) {
         if self.control.clearing().load(Ordering::Relaxed) == 0 {

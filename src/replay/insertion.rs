@@ -62,13 +62,16 @@ impl ReplayView<'_> {
         *saturated = 0;
         if let Some(tree) = &self.tree {
             let largest = self.largest_priority();
+            let mut largest_given = Priority::SMALLEST;
             let changes = staged.zip(&*claimed).map(|(index, &(slot, generation))| {
                 let given = area.priority(index);
                 *saturated += u64::from(given == Some(Priority::LARGEST));
+                largest_given = largest_given.max(given.unwrap_or(Priority::SMALLEST));
                 (slot, generation, given.unwrap_or(largest))
             });
             // A slot claimed again in between has a new generation, and its leaf refuses this priority.
             tree.update(changes, differences);
+            self.raise_largest_priority(largest_given);
         }
         self.control.inserted().fetch_add(claimed.len() as u64, Ordering::Relaxed);
     }

@@ -135,32 +135,28 @@ impl<'a> Repairing<'a> {
     }
 
     /// Finish the insertion of one staged transition whose slot the dead process had claimed.
-    fn finish(&mut self, area: StagingArea<'_>, index: usize, target: Target) {
-        let Target { slot, generation } = target;
-        // The leaf is handed over before a row is published, here as in an insertion: if it belongs to nobody afterwards, the row was taken.
-        let is_taken = |tree: &SumTree<'_>| tree.priority(slot, generation).is_none();
-        if !(self.view.store().word(slot).is_ready() && self.view.tree().is_some_and(is_taken)) {
-            self.insert(area, index, target);
-        }
-        self.view.control.inserted().fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn insert(&mut self, area: StagingArea<'_>, index: usize, Target { slot, generation }: Target) {
+    fn finish(&mut self, area: StagingArea<'_>, index: usize, Target { slot, generation }: Target, is_published: bool) {
         let (store, differences) = (self.view.store(), &mut self.work.differences);
-        if let Some(tree) = self.view.tree() {
-            tree.clear(&[(slot, generation)], differences);
+        // What was published is whole, and no more this repair's to write: a guest inside an operation may be overwriting it. What is
+        // still being written is claimed by nobody.
+        if !is_published {
+            if let Some(tree) = self.view.tree() {
+                tree.clear(&[(slot, generation)], differences);
+            }
+            store.write(slot, area.row(index));
+            store.publish(slot, generation, self.owner);
         }
-        store.write(slot, area.row(index));
-        store.publish(slot, generation, self.owner);
         if let Some(tree) = self.view.tree() {
+            // The leaf was handed over before the row was published. It refuses if it is another's by now: the row was taken or overwritten.
             let priority = area.priority(index).unwrap_or_else(|| self.view.largest_priority());
             tree.update(std::iter::once((slot, generation, priority)), differences);
         }
+        self.view.control.inserted().fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Finish those staged transitions whose slots the dead process had claimed: write the row again, publish it, give it
-/// its priority. Those that it had claimed nothing for stay staged. Slots are claimed in order.
+/// Finish those staged transitions whose slots the dead process had claimed: write the row again and publish it, unless that was done, and
+/// give it its priority. Those that it had claimed nothing for stay staged. Slots are claimed in order.
 fn complete(replay: &mut Repairing<'_>, area: StagingArea<'_>) -> usize {
     let (committed, flushed) = area.progress();
     let mut completed = 0;
@@ -178,7 +174,7 @@ fn complete(replay: &mut Repairing<'_>, area: StagingArea<'_>) -> usize {
         }
         // A higher generation means that the transition was published and has been overwritten since.
         if word.generation() == target.generation {
-            replay.finish(area, index, target);
+            replay.finish(area, index, target, word.is_ready());
             completed += 1;
         }
         area.set_progress(committed, index + 1);

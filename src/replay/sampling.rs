@@ -120,7 +120,7 @@ impl ReplayView<'_> {
             if round > EAGER_ROUNDS {
                 sleep(DRAWING_PAUSE);
             }
-            let total = self.draw_slots(drawing, size, round == 0, random);
+            let total = self.draw_slots(drawing, round == 0, random);
             let missing = self.read_rows(drawing, rows, size, total);
             met(missing, &mut drawing.vanished);
             if missing == 0 {
@@ -135,14 +135,17 @@ impl ReplayView<'_> {
 
     /// Choose a slot for every pending row, or nowhere while every slot is being written; returns the total priority
     /// they were drawn from.
-    fn draw_slots(&self, drawing: &mut Drawing, size: usize, stratified: bool, random: &mut impl Rng) -> u64 {
+    fn draw_slots(&self, drawing: &mut Drawing, stratified: bool, random: &mut impl Rng) -> u64 {
         let Drawing { pending, targets, slots, .. } = drawing;
         slots.resize(pending.len(), 0);
         let Some(tree) = &self.tree else {
-            slots.fill_with(|| random.random_range(0..size));
+            // Whoever has inserted something has claimed a slot; the other order of the two words would leave nothing to draw from.
+            let claimed = self.claimed_slots().max(1);
+            slots.fill_with(|| random.random_range(0..claimed));
             return 0;
         };
-        let total = tree.total();
+        let is_overdrawn = tree.is_overdrawn();
+        let total = if is_overdrawn { tree.leaf_sum() } else { tree.total() };
         if total == 0 {
             slots.fill(SumTree::NOWHERE);
             return 0;
@@ -159,7 +162,11 @@ impl ReplayView<'_> {
         } else {
             targets.extend(pending.iter().map(|_| random.random_range(0..total)));
         }
-        tree.find(targets, slots);
+        if is_overdrawn {
+            tree.find_by_leaves(targets, slots);
+        } else {
+            tree.find(targets, slots);
+        }
         total
     }
 

@@ -15,17 +15,9 @@ use super::sum_tree::Differences;
 use super::target::Target;
 use super::view::ReplayView;
 use crate::segment::Segment;
-use crate::segment::control::Control;
 use crate::segment::counters::Counter;
 use crate::segment::processes::{Operation, ProcessSlot};
 use crate::sync::Ordering;
-
-/// Note that somebody gave a priority of this size. Hardly ever writes.
-pub fn raise_largest_priority(control: Control<'_>, priority: Priority) {
-    if control.largest_priority().load(Ordering::Relaxed) < priority.0 {
-        control.largest_priority().fetch_max(priority.0, Ordering::Relaxed);
-    }
-}
 
 /// One process's hold on the replay: what changes it is announced in the process's slot first. Reads as a [`ReplayView`] does.
 pub struct Replay<'a> {
@@ -195,8 +187,7 @@ impl<'a> Replay<'a> {
             Some((slot, generation, priority))
         });
         let stale = tree.update(changes, &mut self.scratch.insertion.differences);
-        // Inside the operation, so that what empties the replay meanwhile does not find it changed afterwards.
-        raise_largest_priority(self.view.control, largest);
+        self.view.raise_largest_priority(largest);
         drop(operation);
         self.count(Counter::StalePriorities, stale);
         self.count(Counter::RefusedPriorities, refused);

@@ -60,11 +60,11 @@ impl ReplayView<'_> {
     /// # Panics
     /// When `batch` has not so many rows.
     pub fn draw_taken(&self, batch: &mut Batch, at: usize, random: &mut impl Rng) -> bool {
-        let rows = self.len();
-        if rows == 0 {
+        let slots = self.claimed_slots();
+        if slots == 0 {
             return false;
         }
-        let slot = random.random_range(0..rows);
+        let slot = random.random_range(0..slots);
         // The leaf of a row that was taken is nobody's. That of one that is being inserted is its own already, if without a priority.
         let is_taken = || self.leaf_tag(slot).is_none();
         if !is_taken() {

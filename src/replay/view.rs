@@ -61,6 +61,13 @@ impl<'a> ReplayView<'a> {
         usize::try_from(inserted).unwrap_or(usize::MAX).min(self.store().capacity())
     }
 
+    /// Slots that may hold a transition: those that were ever claimed. More than [`Self::len`] where a claim was never filled, since
+    /// whoever made it was killed before it had named the slot.
+    pub(super) fn claimed_slots(&self) -> usize {
+        let claimed = self.control.claimed().load(Ordering::Relaxed);
+        usize::try_from(claimed).unwrap_or(usize::MAX).min(self.store().capacity())
+    }
+
     /// Whether nothing was inserted yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -81,5 +88,13 @@ impl<'a> ReplayView<'a> {
     /// would leave those of before the first update hardly ever drawn again.
     pub(super) fn largest_priority(&self) -> Priority {
         Priority::from_bits(self.control.largest_priority().load(Ordering::Relaxed)).max(Priority::ONE)
+    }
+
+    /// Note that somebody gave a priority of this size: inside an operation, so that what empties the replay meanwhile does not find it
+    /// changed afterwards. Hardly ever writes.
+    pub(super) fn raise_largest_priority(&self, priority: Priority) {
+        if self.control.largest_priority().load(Ordering::Relaxed) < priority.0 {
+            self.control.largest_priority().fetch_max(priority.0, Ordering::Relaxed);
+        }
     }
 }

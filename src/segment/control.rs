@@ -30,6 +30,17 @@ pub enum RunState {
     Poisoned,
 }
 
+impl RunState {
+    fn to_word(self) -> u64 {
+        match self {
+            Self::Starting => 0,
+            Self::Running => 1,
+            Self::Stopping => 2,
+            Self::Poisoned => 3,
+        }
+    }
+}
+
 /// The run-wide words.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
@@ -63,15 +74,22 @@ impl<'a> Control<'a> {
 
     /// Change what the run is doing. The supervisor does; without one, whoever stops the replay, or finds or ends damage.
     pub fn set_run_state(self, state: RunState) {
-        let value = match state {
-            RunState::Starting => 0,
-            RunState::Running => 1,
-            RunState::Stopping => 2,
-            RunState::Poisoned => 3,
-        };
-        self.word(0).store(value, Ordering::Relaxed);
+        self.word(0).store(state.to_word(), Ordering::Relaxed);
+        self.wake_everybody();
+    }
+
+    fn wake_everybody(self) {
         self.waiters().store(u32::MAX, Ordering::SeqCst);
         self.signal_progress();
+    }
+
+    /// From running to stopping; whatever else the state is stays, since others find in it what they must not pass over.
+    pub fn stop_running(self) {
+        let (running, stopping) = (RunState::Running.to_word(), RunState::Stopping.to_word());
+        // Relaxed, as every access to it.
+        if self.word(0).compare_exchange(running, stopping, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            self.wake_everybody();
+        }
     }
 
     /// Transitions for which a slot has been claimed: the insert cursor.

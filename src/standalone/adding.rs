@@ -6,7 +6,7 @@ use super::participant::Participant;
 use super::patience::Patience;
 use super::steps::Steps;
 use super::{Options, Standalone, StandaloneError, check_errors};
-use crate::replay::{self, Priority, RecentFrames, StagingArea, Turn, leaderless};
+use crate::replay::{Priority, RecentFrames, StagingArea, Turn, leaderless};
 use crate::segment::Region;
 
 /// How long a process that draws may take to be started anew, once it was killed.
@@ -98,10 +98,6 @@ impl Standalone {
         }
         replay.flush_with(area, &mut moved);
         participant.scratch = replay.into_scratch();
-        let largest = priorities.map_or(0.0, |priorities| priorities.iter().copied().fold(0.0, f32::max));
-        if let Some(largest) = Priority::from_f32(largest).filter(|_| priorities.is_some()) {
-            replay::raise_largest_priority(self.control(), largest);
-        }
         Ok(())
     }
 

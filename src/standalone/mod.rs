@@ -282,7 +282,7 @@ impl Standalone {
     /// later. What is there can still be drawn, read and saved.
     pub fn stop(&self) -> Result<(), StandaloneError> {
         self.not_of_a_run("stopping it")?;
-        self.control().set_run_state(RunState::Stopping);
+        self.control().stop_running();
         Ok(())
     }
 

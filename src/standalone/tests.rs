@@ -149,3 +149,17 @@ fn what_others_added_while_a_replay_was_saved_is_known_once_it_is_loaded() {
     let added = add(&loaded, &[0; 4], 1);
     assert_eq!(added, [ROWS as i64], "no transition was overwritten while there was room");
 }
+
+#[test]
+fn stopping_a_replay_whose_sums_are_wrong_does_not_make_them_right() {
+    let replay = filled(true);
+    replay.control().set_run_state(RunState::Poisoned);
+    replay.stop().unwrap();
+    let mut rows = replay.batch(1);
+    let drawn = patience(|patience| replay.sample(&mut rows.as_rows(), None, patience));
+    assert!(matches!(drawn, Err(StandaloneError::Inexact)), "{drawn:?}");
+    patience(|patience| replay.clear(patience)).unwrap();
+    replay.stop().unwrap();
+    let added = patience(|patience| replay.add(&[&[0; 4]], 1, None, &[], patience, &mut Vec::new()));
+    assert!(matches!(added, Err(StandaloneError::Stopped)), "{added:?}");
+}

@@ -91,6 +91,24 @@ impl SumTree<'_> {
         }
     }
 
+    /// As [`Self::find`] of targets in `0..leaf_sum()`, going by the leaves alone: right whatever the sums are, in a walk over all leaves.
+    /// The targets are sorted meanwhile.
+    #[cold]
+    pub fn find_by_leaves(&self, targets: &mut [u64], leaves: &mut [usize]) {
+        targets.sort_unstable();
+        let priority = |leaf: usize| self.levels[0][leaf].load(Ordering::Relaxed) & PRIORITY_MASK;
+        let (mut leaf, mut passed, mut here) = (0, 0, priority(0));
+        for (target, place) in targets.iter().zip(leaves) {
+            while *target - passed >= here && leaf + 1 < self.capacity {
+                passed += here;
+                leaf += 1;
+                here = priority(leaf);
+            }
+            // Leaves have changed since they were added up, and hold less now.
+            *place = if *target - passed < here { leaf } else { Self::NOWHERE };
+        }
+    }
+
     /// Where a target falls that met only zeros.
     pub const NOWHERE: usize = usize::MAX;
 

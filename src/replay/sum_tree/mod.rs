@@ -84,6 +84,17 @@ impl<'a> SumTree<'a> {
         not_negative(self.root())
     }
 
+    /// Whether the root is negative: whoever stands still between a leaf and the root has not added there yet what others have taken away
+    /// since. The sums are no guide then, for as long as that takes; the leaves are.
+    pub fn is_overdrawn(&self) -> bool {
+        self.root().cast_signed() < 0
+    }
+
+    /// Sum of all priorities, as the leaves have it. A walk over all of them.
+    pub fn leaf_sum(&self) -> u64 {
+        self.levels[0].iter().map(|leaf| leaf.load(Ordering::Relaxed) & PRIORITY_MASK).fold(0, u64::wrapping_add)
+    }
+
     fn root(&self) -> u64 {
         self.levels[self.levels.len() - 1][0].load(Ordering::Relaxed)
     }
@@ -135,8 +146,7 @@ impl<'a> SumTree<'a> {
         for depth in 1..self.levels.len() {
             self.for_each_node(depth, |node, sum| inconsistent_nodes += usize::from(node.load(Ordering::Relaxed) != sum));
         }
-        let leaves = self.levels[0].iter().map(|leaf| leaf.load(Ordering::Relaxed) & PRIORITY_MASK);
-        Audit { root: self.root(), leaf_sum: leaves.fold(0, u64::wrapping_add), inconsistent_nodes }
+        Audit { root: self.root(), leaf_sum: self.leaf_sum(), inconsistent_nodes }
     }
 
     fn for_each_node(&self, depth: usize, mut visit: impl FnMut(&AtomicU64, u64)) {

@@ -11,7 +11,7 @@ use super::Prepared;
 use super::resumption::Memory;
 use super::session::checkpoint_content;
 use crate::checkpoint::{CheckpointError, Checkpoints, RunCheckpoint};
-use crate::replay::{make_sums_again, repair_beside};
+use crate::replay::{make_sums_again, open_gate_of_the_dead, repair_beside};
 use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::processes::{ProcessSlot, Role, SlotState, start_time};
@@ -50,8 +50,9 @@ impl Salvage<'_> {
         if control.gate().load(Ordering::SeqCst) != 0 {
             // The supervisor died during a repair, and others wait behind its gate, which may have outlived the repair.
             self.repair(segment);
-            if control.gate().load(Ordering::SeqCst) != 0 {
-                let _ = make_sums_again(segment);
+            if control.gate().load(Ordering::SeqCst) != 0 && make_sums_again(segment).is_err() {
+                // Nobody draws any more, so sums that are wrong for a while harm nobody; who waits has to get on to leave.
+                open_gate_of_the_dead(segment);
             }
         }
         wait_for_everybody(segment);
@@ -66,11 +67,18 @@ impl Salvage<'_> {
 
     /// As the supervisor does after a death. Whether that was possible after each.
     fn repair(&self, segment: &Segment) -> bool {
-        let is_guest = |slot: &ProcessSlot<'_>| slot.role().is_some_and(|(role, _)| role == Role::Guest);
-        let guests: Vec<usize> = living(segment).filter(is_guest).map(|slot| slot.index()).collect();
+        let is_guest = |&slot: &usize| segment.processes().slot(slot).role().is_some_and(|(role, _)| role == Role::Guest);
         let dead = segment.processes().iter().filter_map(|slot| Some((slot, slot.dead_owner()?)));
+        let mut standing_still = Vec::new();
         dead.fold(true, |all, (slot, owner)| {
-            let repaired = repair_beside(segment, &self.prepared.algorithm.schema(), slot, &guests);
+            let schema = self.prepared.algorithm.schema();
+            let mut repaired = repair_beside(segment, &schema, slot, &standing_still);
+            // Guests are nobody's to kill; those that work are waited for, and those that stand still are not.
+            let stuck_guests: Vec<usize> = repaired.stuck.iter().copied().filter(is_guest).collect();
+            if !stuck_guests.is_empty() {
+                standing_still.extend(stuck_guests);
+                repaired = repair_beside(segment, &schema, slot, &standing_still);
+            }
             let done = repaired.stuck.is_empty() && (repaired.exact || repaired.provisional);
             all & (done && slot.release_from(owner))
         })

@@ -2,10 +2,11 @@
 
 use loom::thread::spawn;
 use shoal_models::replay::leaderless::sweep;
-use shoal_models::replay::{Priority, repair};
+use shoal_models::replay::{Priority, make_sums_again, repair, repair_beside};
 use shoal_models::segment::counters::Counter;
 use shoal_models::segment::processes::{Role, SlotState};
 use shoal_models::segment::{Region, Segment};
+use shoal_models::sync::Ordering;
 
 use super::support::{
     CLEARING, GATE, IN_OPERATION, OWNER, REPAIRER, SLOT_STRIDE, START_TIME, die, insert, occupy, rows, schema, segment, sizes, stage,
@@ -34,6 +35,34 @@ pub fn repaired_beside_a_living() {
     assert!(done.exact && done.rebuilt_tree && done.inserted == 1 && done.stuck.is_empty(), "{done:?}");
     living.join().unwrap();
     assert_eq!(rows(&segment), [10, 11, 20]);
+}
+
+/// A repair that does not wait for a guest, of a process that died after it had published a row and before it noted that, while the guest
+/// overwrites the row: the newer row stays, whole.
+pub fn repaired_beside_a_guest_that_overwrites() {
+    let takes_part = |region, word: usize| match region {
+        Region::Processes => word == IN_OPERATION,
+        Region::Store => true,
+        Region::Tree => is_root_or_leaf(word),
+        _ => false,
+    };
+    let segment = segment(sizes(2, 3), &[GATE], takes_part);
+    insert(&segment, 1, 20, Priority::ONE);
+    insert(&segment, 0, 10, Priority::ONE);
+    insert(&segment, 0, 12, Priority::ONE);
+    let area = segment.layout().parameters().staging_area_words();
+    segment.words(Region::Staging)[area].store(1, Ordering::Relaxed);
+    die(&segment, 1, true);
+    let guest = spawn({
+        let segment = segment.clone();
+        move || insert(&segment, 0, 11, Priority::ONE)
+    });
+    let done = repair_beside(&segment, &schema(), segment.processes().slot(1), &[0]);
+    assert!(done.stuck.is_empty() && done.completed + done.inserted == 1, "{done:?}");
+    guest.join().unwrap();
+    assert_eq!(make_sums_again(&segment), Ok(true));
+    // Overwritten before the repair looked, the dead one's row is inserted once more: over the oldest.
+    assert!([[10, 11, 12], [11, 12, 20]].contains(&rows(&segment).try_into().unwrap()), "{:?}", rows(&segment));
 }
 
 /// Two who find the same dead participant: its row is inserted once, and its place is free once.

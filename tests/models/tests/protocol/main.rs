@@ -18,7 +18,9 @@ use std::fmt::Write;
 use shoal_models::explore::{Fault, explore};
 
 /// A name, what is explored, and how often its threads are interrupted at most.
-const MODELS: &[(&str, fn(), usize)] = &[
+type Model = (&'static str, fn(), usize);
+
+const MODELS: &[Model] = &[
     ("a row is overwritten while it is read", rows::overwritten_while_it_is_read, 3),
     ("a slot is claimed by two writers", rows::claimed_by_two_writers, 2),
     ("slots are passed over by two writers", rows::passed_over_by_two_writers, 2),
@@ -36,12 +38,20 @@ const MODELS: &[(&str, fn(), usize)] = &[
     ("a view ends while shares are added up", learners::shares_of_a_round_that_a_view_ended, 3),
     ("another learner leads after a death", learners::led_by_the_next, 3),
     ("a dead process is repaired after beside a living one", deaths::repaired_beside_a_living, 2),
+    ("a dead process is repaired after beside a guest that overwrites its row", deaths::repaired_beside_a_guest_that_overwrites, 2),
     ("two look after one dead participant", deaths::repaired_by_one_of_two, 2),
     ("a place is looked at while it changes hands", deaths::looked_at_while_a_place_changes_hands, 2),
     ("a promise is taken up while it is withdrawn", deaths::promised_and_withdrawn, 3),
     ("the next in a place counts on", deaths::counted_on_by_the_next, 3),
     ("two want one place", deaths::places_that_two_want, 3),
 ];
+
+/// Models in which somebody waits for another: what is broken may leave it waiting for ever.
+const WAITING: [&str; 3] =
+    ["somebody waits for progress", "who waits for a turn comes after the first", "who waits for a turn comes to be the first"];
+
+/// What the checker says of orders that have no end. Where nobody waits the model was too large for it, and has missed nothing.
+const ENDLESS: &str = "maximum number of branches";
 
 /// What the checker says when it is at its own end, and not the model.
 const OF_THE_CHECKER: [&str; 2] = ["modification_order", "loom internal"];
@@ -57,12 +67,12 @@ struct Found {
 
 impl Found {
     /// Whether the model misses what is broken.
-    fn misses(&mut self, model: fn(), interruptions: usize, broken: &[Fault]) -> bool {
+    fn misses(&mut self, &(name, model, interruptions): &Model, broken: &[Fault]) -> bool {
         let explored = explore(model, interruptions, broken);
         self.orders += explored.executions;
         let failure = explored.failure.unwrap_or_default();
         assert!(!OF_THE_CHECKER.iter().any(|of_it| failure.contains(of_it)), "the checker failed at {broken:?}: {failure}");
-        !failure.is_empty()
+        !failure.is_empty() && (WAITING.contains(&name) || !failure.contains(ENDLESS))
     }
 }
 
@@ -70,15 +80,15 @@ impl Found {
 fn every_model_holds_and_every_weaker_ordering_is_missed_by_one() {
     let mut found = Found::default();
     let mut of_models = Vec::new();
-    for &(name, model, interruptions) in MODELS {
-        let whole = explore(model, interruptions, &[]);
+    for model in MODELS {
+        let &(name, explored, interruptions) = model;
+        let whole = explore(explored, interruptions, &[]);
         assert_eq!(whole.failure, None, "\"{name}\" does not hold");
         found.orders += whole.executions;
-        let missed: BTreeSet<Fault> =
-            whole.possible.iter().copied().filter(|&fault| found.misses(model, interruptions, &[fault])).collect();
+        let missed: BTreeSet<Fault> = whole.possible.iter().copied().filter(|&fault| found.misses(model, &[fault])).collect();
         writeln!(found.report, "{name}: {} orders, misses {} of {} faults", whole.executions, missed.len(), whole.possible.len()).unwrap();
         assert!(!missed.is_empty(), "whatever is broken, \"{name}\" holds: it says nothing");
-        of_models.push((model, interruptions, whole.possible.difference(&missed).copied().collect::<Vec<_>>()));
+        of_models.push((model, whole.possible.difference(&missed).copied().collect::<Vec<_>>()));
         found.possible.extend(whole.possible);
         found.missed.extend(missed);
     }
@@ -86,10 +96,11 @@ fn every_model_holds_and_every_weaker_ordering_is_missed_by_one() {
     // Of two that order the same, it has to be missed that both are gone.
     let mut said_twice = Vec::new();
     for &fault in never_missed.iter().filter(|&&fault| kept::is_twice(fault)) {
-        let mut pairs = of_models.iter().filter(|(.., held)| held.contains(&fault)).flat_map(|(model, interruptions, held)| {
-            held.iter().filter(|&&other| other != fault).map(|&other| (*model, *interruptions, other))
-        });
-        let other = pairs.find(|&(model, interruptions, other)| found.misses(model, interruptions, &[fault, other]));
+        let mut pairs = of_models
+            .iter()
+            .filter(|(_, held)| held.contains(&fault))
+            .flat_map(|(model, held)| held.iter().filter(|&&other| other != fault).map(|&other| (*model, other)));
+        let other = pairs.find(|&(model, other)| found.misses(model, &[fault, other]));
         said_twice.push((fault, other.map(|(.., other)| other)));
     }
     println!("{}{} faults, {} missed, {} orders in all", found.report, found.possible.len(), found.missed.len(), found.orders);
