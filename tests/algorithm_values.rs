@@ -6,10 +6,10 @@ mod algorithm_support;
 use algorithm_support::{build, environment, state};
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
-use shoal::algorithms::{Algorithm, Learning, Random};
+use shoal::algorithms::{Algorithm, Learning, Random, registry};
 use shoal::config::Config;
 use shoal::config::schema::Loss;
-use shoal::environments::ActionSpace;
+use shoal::environments::{ActionSpace, EnvironmentSpec, registry as environments};
 use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
 use shoal::metrics::Share;
 use shoal::replay::Batch;
@@ -317,4 +317,22 @@ fn sac_adds_the_entropy_to_targets_and_to_what_its_policy_climbs() {
     let after = lesson.apply(found);
     let logarithm = after[after.len() - 5];
     assert_near(&[logarithm], &[ALPHA.ln() + 0.1 * surplus.signum()]);
+}
+
+#[test]
+fn continuous_actions_need_bounds_that_they_can_be_scaled_to() {
+    for name in ["ddpg", "td3", "sac", "ppo", "appo"] {
+        let build_within = |low: f32, high: f32| {
+            let action = ActionSpace::Box { low: vec![-1.0, low], high: vec![1.0, high] };
+            let mut config = Config::for_environment("made-up");
+            config.algorithm.name = name.into();
+            registry::build(&config, &EnvironmentSpec { action, ..environments::spec("Pendulum-v1").unwrap() }).map(drop)
+        };
+        build_within(-3.0, 2.0).unwrap();
+        // The distance of the last two is infinite in 32 bits.
+        for (low, high) in [(f32::NEG_INFINITY, 0.0), (0.0, f32::INFINITY), (f32::MIN, f32::MAX)] {
+            let refusal = build_within(low, high).unwrap_err();
+            assert!(refusal.to_string().contains("does not bound element 1") && refusal.key() == "environment.id", "{name}: {refusal}");
+        }
+    }
 }

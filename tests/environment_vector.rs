@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use shoal::environments::{
-    Action, ActionSpace, Actions, Environment, EnvironmentError, FinishedEpisode, VectorEnvironment, delayed, derive_seed, make, names,
+    Action, ActionSpace, Actions, Environment, EnvironmentError, EnvironmentSpec, FinishedEpisode, Step, VectorEnvironment, delayed,
+    derive_seed, make, names,
 };
+use shoal::values::ValuesMut;
 
 fn vector(id: &str, count: usize) -> Result<VectorEnvironment, EnvironmentError> {
     VectorEnvironment::new((0..count).map(|_| make(id)).collect::<Result<_, _>>()?)
@@ -180,4 +182,53 @@ fn a_delay_takes_at_least_its_time_and_changes_nothing_else() -> Result<(), Envi
     // Only the lower bound is promised.
     assert!(start.elapsed() >= Duration::from_millis(10));
     Ok(())
+}
+
+/// Gives what is no number in one of its steps, or a reward that no 32-bit float holds.
+struct Faulty {
+    spec: EnvironmentSpec,
+    steps: u32,
+    reward: f64,
+    observed: f32,
+}
+
+fn show(observation: &mut ValuesMut<'_>, value: f32) {
+    let ValuesMut::F32(observation) = observation else { panic!("floats are asked for") };
+    observation.fill(value);
+}
+
+impl Environment for Faulty {
+    fn spec(&self) -> &EnvironmentSpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, _seed: Option<u64>, mut observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
+        show(&mut observation, 0.0);
+        Ok(())
+    }
+
+    fn step(&mut self, _action: Action<'_>, mut observation: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
+        self.steps += 1;
+        let is_faulty = self.steps == 3;
+        show(&mut observation, if is_faulty { self.observed } else { 0.0 });
+        Ok(Step { reward: if is_faulty { self.reward } else { 1.0 }, terminated: self.steps == 1, truncated: false })
+    }
+}
+
+#[test]
+fn what_no_network_can_learn_from_is_refused_whoever_made_the_environment() {
+    let spec = make("CartPole-v1").unwrap().spec().clone();
+    let until_refused = |reward: f64, observed: f32| {
+        let faulty: Box<dyn Environment> = Box::new(Faulty { spec: spec.clone(), steps: 0, reward, observed });
+        let mut vector = VectorEnvironment::new(vec![faulty]).unwrap();
+        vector.reset(1).unwrap();
+        (0..4).find_map(|_| vector.step(Actions::Discrete(&[0])).err()).map(|error| error.to_string())
+    };
+    assert_eq!(until_refused(1.0, 5.0), None);
+    for (reward, observed, said) in
+        [(f64::NAN, 0.0, "reward = NaN in step 2"), (1e300, 0.0, "reward = 1e300"), (0.0, f32::INFINITY, "observation[0] = inf in step 2")]
+    {
+        let refusal = until_refused(reward, observed).expect("a refusal");
+        assert!(refusal.contains(said), "{refusal}");
+    }
 }

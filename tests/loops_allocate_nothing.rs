@@ -59,6 +59,7 @@ fn acting_recording_and_flushing_allocates_nothing() {
         let mut recorder = algorithm.experience().recorder(ENVIRONMENTS);
         let (mut choices, next_values) = ([Choice::default(); ENVIRONMENTS], [0.5; ENVIRONMENTS]);
         let mut before = ValueBuffer::zeros(environments.spec().observation.element, environments.observations().len());
+        let mut chosen_by = Vec::new();
         let mut step = || {
             before.values_mut().copy_from(environments.observations());
             policy.infer(before.values(), ENVIRONMENTS, &mut outputs);
@@ -77,9 +78,10 @@ fn acting_recording_and_flushing_allocates_nothing() {
                 truncated: environments.truncated(),
                 parameter_updates: 1,
             };
-            recorder.record(&steps, area, &replay);
+            recorder.record(&steps, area, &replay, &mut chosen_by);
             if area.pending() >= 32 {
                 replay.flush(area);
+                chosen_by.clear();
             }
         };
         // Long enough for the first ends of episodes.

@@ -205,6 +205,22 @@ fn an_exception_comes_with_its_traceback_and_leaves_an_environment_that_can_be_r
 }
 
 #[test]
+fn an_environment_may_take_its_bounds_and_seeds_literally_and_need_not_close() {
+    in_prepared_process("an_environment_may_take_its_bounds_and_seeds_literally_and_need_not_close", || {
+        let literal = request("python:shapes:Literal", "{}");
+        literal.examine().unwrap();
+        let mut vector = VectorEnvironment::new(vec![literal.make().unwrap()]).unwrap();
+        // Seeds of 64 bits are derived from it.
+        vector.reset(7).unwrap();
+        // Rounded to 32 bits, each of these bounds but one lies outside of those of 64.
+        for (action, expected) in [([-9.0, -9.0], -0.8), ([9.0, 9.0], 0.4)] {
+            vector.step(shoal::environments::Actions::Continuous(&action)).unwrap();
+            assert!((f64::from(vector.rewards()[0]) - expected).abs() < 1e-6, "{:?}", vector.rewards());
+        }
+    });
+}
+
+#[test]
 fn numbers_that_are_not_finite_are_named_with_their_place() {
     in_prepared_process("numbers_that_are_not_finite_are_named_with_their_place", || {
         for (how, expected) in [

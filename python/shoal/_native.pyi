@@ -69,8 +69,13 @@ class Replay:
         """
 
     @staticmethod
-    def load(path: str | PathLike[str], *, shared: bool = False, seed: int | None = None) -> Replay:
-        """The replay saved at `path`, with its options and priorities."""
+    def load(
+        path: str | PathLike[str], *, shared: bool = False, participants: int | None = None, seed: int | None = None
+    ) -> Replay:
+        """The replay saved at `path`, with its options and priorities.
+
+        `shared` by as many `participants` as when it was saved, or 16 where it was private then.
+        """
 
     name: str | None
     """What other processes open; `None` for a private replay."""
@@ -202,4 +207,4 @@ def statistics(returns: list[float]) -> tuple[float | None, float | None, float 
 class Policy:
     facts: dict[str, Any]
     def __new__(cls, path: PathLike[str], last: bool, seed: int) -> Self: ...
-    def choose(self, observations: NDArray[Any], exploration: float) -> NDArray[Any]: ...
+    def choose(self, observations: NDArray[Any], explores: bool) -> NDArray[Any]: ...

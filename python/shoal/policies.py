@@ -68,7 +68,8 @@ class Policy:
         A space that begins at another number than 0, or whose numbers have more than one dimension, needs `space.start +
         action` or `action.reshape(space.shape)`.
 
-        Actions are the best that the policy knows; with `explore` they are drawn as its algorithm explores.
+        Actions are the best that the policy knows; with `explore` they are drawn as its algorithm explored when the
+        policy was saved, in the first environment of a run.
         `ValueError` where the shape is another than `observation_shape`, with or without a dimension before it.
         """
         observation = np.asarray(observation)
@@ -87,7 +88,7 @@ class Policy:
         rows = np.ascontiguousarray(observation, self.observation_dtype).reshape(-1)
         if not np.isfinite(rows).all():
             raise ValueError("an observation is not finite")
-        chosen = self._native.choose(rows, 1.0 if explore else 0.0)
+        chosen = self._native.choose(rows, explore)
         is_one = observation.shape == shape
         if self.low is None:
             return int(chosen[0]) if is_one else chosen

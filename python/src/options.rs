@@ -96,7 +96,7 @@ pub(crate) fn limiter(value: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, Option
     let attribute = |name: &str| value.getattr(name).map_err(|_| PyTypeError::new_err("rate_limiter must be a shoal.RateLimiter"));
     let ratio = attribute("samples_per_insert")?.extract::<Option<f64>>()?;
     let band = attribute("error_band")?.extract::<Option<f64>>()?;
-    let band = band.or(ratio.map(|ratio| ratio * DEFAULT_BAND_INSERTS)).unwrap_or(f64::INFINITY);
+    let band = band.or(ratio.map(|ratio| (ratio * DEFAULT_BAND_INSERTS).max(1.0))).unwrap_or(f64::INFINITY);
     Ok((attribute("min_size")?.extract()?, ratio, band))
 }
 

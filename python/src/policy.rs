@@ -61,7 +61,7 @@ impl Policy {
     }
 
     /// Actions for the rows of `observations`, a flat array: indices, or numbers, flat too.
-    fn choose<'py>(&self, py: Python<'py>, observations: &Bound<'py, PyAny>, exploration: f32) -> PyResult<Bound<'py, PyAny>> {
+    fn choose<'py>(&self, py: Python<'py>, observations: &Bound<'py, PyAny>, explores: bool) -> PyResult<Bound<'py, PyAny>> {
         let (floats, bytes): (PyReadonlyArray1<'_, f32>, PyReadonlyArray1<'_, u8>);
         let values = if let Ok(array) = observations.extract() {
             floats = array;
@@ -71,7 +71,7 @@ impl Policy {
             Values::U8(bytes.as_slice()?)
         };
         let mut acting = self.acting.lock().unwrap_or_else(PoisonError::into_inner);
-        match acting.choose(values, exploration).map_err(|error: ObservationError| PyValueError::new_err(error.to_string()))? {
+        match acting.choose(values, explores).map_err(|error: ObservationError| PyValueError::new_err(error.to_string()))? {
             Actions::Discrete(indices) => Ok(indices.iter().map(|&index| i64::from(index)).collect::<Vec<_>>().into_pyarray(py).into_any()),
             Actions::Continuous(values) => Ok(values.to_vec().into_pyarray(py).into_any()),
         }

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use shoal::replay::{Element, Rows};
 use shoal::segment::layout::MAX_CAPACITY;
-use shoal::standalone::{MAX_PARTICIPANTS, Options, Patience, Stale, Standalone, StandaloneError};
+use shoal::standalone::{DEFAULT_PARTICIPANTS, MAX_PARTICIPANTS, Options, Patience, Stale, Standalone, StandaloneError};
 
 use crate::array::Filling;
 use crate::batch::Batch;
@@ -19,8 +19,6 @@ use crate::errors::{exception, named};
 use crate::input::{Copies, Input, columns, flat, whole};
 use crate::options;
 
-/// Processes that may share a replay, unless its maker says.
-const DEFAULT_PARTICIPANTS: usize = 16;
 /// Most transitions of a batch.
 const LARGEST_BATCH: usize = MAX_CAPACITY;
 
@@ -55,6 +53,10 @@ impl Replay {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
         held.ok_or_else(|| named(py, "ReplayError", "the replay is closed".into()))
     }
+}
+
+fn participant_count(count: &Bound<'_, PyAny>) -> PyResult<usize> {
+    whole(count, "participants", 1, MAX_PARTICIPANTS)
 }
 
 /// Run `work` with the interpreter's lock released, letting Ctrl+C through while it waits.
@@ -103,7 +105,7 @@ impl Replay {
         seed: Option<u64>,
     ) -> PyResult<Self> {
         let capacity = whole(capacity, "capacity", 2, MAX_CAPACITY)?;
-        let participants = participants.map_or(Ok(DEFAULT_PARTICIPANTS), |count| whole(count, "participants", 1, MAX_PARTICIPANTS))?;
+        let participants = participants.map_or(Ok(DEFAULT_PARTICIPANTS), participant_count)?;
         let frame_capacity = frame_capacity.map(|count| whole(count, "frame_capacity", 1, MAX_CAPACITY)).transpose()?;
         let fields = options::fields(fields)?;
         let (min_size, samples_per_insert, error_band) = options::limiter(rate_limiter)?;
@@ -121,28 +123,35 @@ impl Replay {
             fields,
             steps: n_step.map(options::steps).transpose()?,
         };
-        Self::of(py, Standalone::create(options, shared, seed))
+        Self::of(py, py.detach(|| Standalone::create(options, shared, seed)))
     }
 
     /// The shared replay called `name`, made by another process or this one.
     #[staticmethod]
     #[pyo3(signature = (name, *, seed = None))]
     fn open(py: Python<'_>, name: &str, seed: Option<u64>) -> PyResult<Self> {
-        Self::of(py, Standalone::open(name, seed))
+        Self::of(py, py.detach(|| Standalone::open(name, seed)))
     }
 
     /// The replay of the run whose supervisor has process id `pid`.
     #[staticmethod]
     #[pyo3(signature = (pid, *, seed = None))]
     fn attach(py: Python<'_>, pid: u32, seed: Option<u64>) -> PyResult<Self> {
-        Self::of(py, Standalone::attach(pid, seed))
+        Self::of(py, py.detach(|| Standalone::attach(pid, seed)))
     }
 
     /// The replay saved at `path`, with its options and priorities.
     #[staticmethod]
-    #[pyo3(signature = (path, *, shared = false, seed = None))]
-    fn load(py: Python<'_>, path: PathBuf, shared: bool, seed: Option<u64>) -> PyResult<Self> {
-        let loaded = py.detach(|| Standalone::load(&path, shared, seed));
+    #[pyo3(signature = (path, *, shared = false, participants = None, seed = None))]
+    fn load(
+        py: Python<'_>,
+        path: PathBuf,
+        shared: bool,
+        participants: Option<&Bound<'_, PyAny>>,
+        seed: Option<u64>,
+    ) -> PyResult<Self> {
+        let participants = participants.map(participant_count).transpose()?;
+        let loaded = py.detach(|| Standalone::load(&path, shared, participants, seed));
         Self::of(py, loaded)
     }
 
@@ -172,6 +181,11 @@ impl Replay {
         }
         if streams.is_some() && held.options().steps.is_none() {
             return Err(PyValueError::new_err("streams are given, and the replay was made without n_step"));
+        }
+        if errors.is_some() && held.makes_n_step_transitions() {
+            return Err(PyValueError::new_err(
+                "priorities are given for steps, and the replay makes n-step transitions of them, which have none yet: add without priorities",
+            ));
         }
         let streams = per_row(streams, Element::I64, "streams")?;
         let columns: Vec<&[u8]> = inputs.iter().map(Input::bytes).collect();

@@ -10,6 +10,7 @@ import shoal
 PRESETS = {
     "cartpole_dqn": {"network": {"dueling": True}},
     "cartpole_ppo": {"algorithm": {"normalise_observations": True}},
+    "pendulum_ppo": {},
     "pendulum_sac": {"learner": {"batch_size": 16}},
     "pendulum_td3": {"learner": {"batch_size": 16}},
     "catch_dqn": {},
@@ -55,16 +56,38 @@ def test_modules_of_pytorch_choose_the_same_actions(folder, preset, tmp_path):  
 
 
 def test_one_observation_and_rows_of_them_give_the_same_actions(folder):  # noqa: F811
-    for preset in ("cartpole_dqn", "pendulum_sac"):
+    for preset in ("cartpole_dqn", "pendulum_sac", "pendulum_ppo"):
         policy = short_run(preset).load("last")
-        rows = np.random.default_rng(1).standard_normal((5, *policy.observation_shape))
+        # So far from all that it has seen that the means of PPO lie outside of the bounds.
+        rows = 50 * np.random.default_rng(1).standard_normal((5, *policy.observation_shape))
         chosen = policy(rows)
         assert chosen.shape == ((5,) if policy.actions else (5, len(policy.low)))
         np.testing.assert_allclose([policy(row) for row in rows], chosen, atol=1e-6)
         explored = [policy(rows, explore=True) for _ in range(50)]
         assert any((other != chosen).any() for other in explored)
         if policy.actions is None:
-            assert (chosen >= policy.low).all() and (chosen <= policy.high).all()
+            assert all(((actions >= policy.low) & (actions <= policy.high)).all() for actions in [chosen, *explored])
+
+
+def test_exploring_is_what_the_algorithm_did_when_the_policy_was_saved(folder):  # noqa: F811
+    def explored(preset, **algorithm):
+        policy = shoal.train(
+            preset,
+            run={"stop_env_steps": 2000, "stop_eval_return": "none"},
+            evaluator={"enabled": False},
+            algorithm=algorithm,
+            quiet=True,
+        ).load("last")
+        rows = np.random.default_rng(1).standard_normal((2000, *policy.observation_shape))
+        return policy, policy(rows), policy(rows, explore=True)
+
+    _, best, drawn = explored("cartpole_dqn", epsilon_start=0.2, epsilon_end=0.2)
+    # Half of what is drawn by chance is the best as well.
+    assert 0.86 < (best == drawn).mean() < 0.94
+    policy, best, drawn = explored("pendulum_td3", exploration_noise_std=0.05)
+    inside = np.abs(best) < 0.7 * policy.high
+    assert inside.sum() > 100
+    assert 0.04 < ((drawn - best) / policy.high)[inside].std() < 0.06
 
 
 def test_observations_that_do_not_fit_are_refused(folder):  # noqa: F811

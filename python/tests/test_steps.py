@@ -136,3 +136,23 @@ def test_a_reader_that_waits_goes_on_when_another_thread_has_added():
         replay.add({"x": 1.0})
     reader.join(60)
     np.testing.assert_array_equal(batches[0]["x"], np.ones(8))
+
+
+def test_priorities_of_steps_are_refused_where_transitions_are_made_of_several():
+    step = {
+        "observation": 1.0,
+        "action": 1,
+        "reward": 1.0,
+        "terminated": False,
+        "truncated": False,
+        "next_observation": 2.0,
+    }
+    replay = shoal.Replay(100, STEP_FIELDS, n_step=shoal.NStep(2, 0.9, discount="discount"))
+    with pytest.raises(ValueError, match="add without priorities"):
+        replay.add(step, [1.0])
+    assert replay.inserted == 0
+
+
+def test_a_limiter_of_few_samples_has_a_band_of_its_own():
+    replay = shoal.Replay(100, {"value": "float32"}, rate_limiter=shoal.RateLimiter(samples_per_insert=0.01))
+    replay.add({"value": np.arange(20)})

@@ -1,12 +1,13 @@
 //! Actions of a row of environments: as the policy chose them and the replay keeps them, and as the environments take them.
 //!
 //! A continuous policy chooses within [-1, 1] in every dimension, whatever the environment's bounds are: noise, entropy and
-//! learning rates then mean the same everywhere.
+//! learning rates then mean the same everywhere. One that draws from a normal distribution may choose beyond that: its choice is kept,
+//! whose probability it knows, and the environment takes what is nearest within its bounds.
 
 use rand::RngExt;
 
-use super::Random;
-use crate::environments::{ActionSpace, Actions};
+use super::{AlgorithmError, Random};
+use crate::environments::{ActionSpace, Actions, EnvironmentSpec};
 
 /// The actions of all environments of a process.
 #[derive(Debug, Clone)]
@@ -17,7 +18,23 @@ pub struct ActionBatch {
 #[derive(Debug, Clone)]
 enum Kind {
     Discrete(Vec<i32>),
-    Continuous { chosen: Vec<f32>, scaled: Vec<f32>, centre: Vec<f32>, half_range: Vec<f32> },
+    Continuous { chosen: Vec<f32>, scaled: Vec<f32>, ranges: Vec<Range> },
+}
+
+/// What an environment takes of one dimension.
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    low: f32,
+    high: f32,
+}
+
+impl Range {
+    /// What stands for `chosen`, or for the end that it lies beyond. No number stays none.
+    fn scale(self, chosen: f32) -> f32 {
+        let Self { low, high } = self;
+        // Clamped afterwards, so that rounding leads out of the bounds neither.
+        (0.5 * (low + high) + 0.5 * (high - low) * chosen).clamp(low, high)
+    }
 }
 
 /// One action, to be chosen.
@@ -25,7 +42,7 @@ enum Kind {
 pub enum ActionMut<'a> {
     /// An index.
     Discrete(&'a mut i32),
-    /// A value within [-1, 1] for every dimension.
+    /// A value for every dimension, of which the environment takes what lies within [-1, 1].
     Continuous(&'a mut [f32]),
 }
 
@@ -39,8 +56,7 @@ impl ActionBatch {
                 Kind::Continuous {
                     chosen: values.clone(),
                     scaled: values,
-                    centre: low.iter().zip(high).map(|(low, high)| 0.5 * (low + high)).collect(),
-                    half_range: low.iter().zip(high).map(|(low, high)| 0.5 * (high - low)).collect(),
+                    ranges: low.iter().zip(high).map(|(&low, &high)| Range { low, high }).collect(),
                 }
             }
         };
@@ -51,7 +67,7 @@ impl ActionBatch {
     pub fn row_mut(&mut self, environment: usize) -> ActionMut<'_> {
         match &mut self.kind {
             Kind::Discrete(indices) => ActionMut::Discrete(&mut indices[environment]),
-            Kind::Continuous { chosen, centre, .. } => ActionMut::Continuous(&mut chosen[environment * centre.len()..][..centre.len()]),
+            Kind::Continuous { chosen, ranges, .. } => ActionMut::Continuous(&mut chosen[environment * ranges.len()..][..ranges.len()]),
         }
     }
 
@@ -59,7 +75,7 @@ impl ActionBatch {
     pub fn lanes(&self, environment: usize) -> &[u32] {
         match &self.kind {
             Kind::Discrete(indices) => bytemuck::cast_slice(&indices[environment..=environment]),
-            Kind::Continuous { chosen, centre, .. } => bytemuck::cast_slice(&chosen[environment * centre.len()..][..centre.len()]),
+            Kind::Continuous { chosen, ranges, .. } => bytemuck::cast_slice(&chosen[environment * ranges.len()..][..ranges.len()]),
         }
     }
 
@@ -71,20 +87,31 @@ impl ActionBatch {
         }
     }
 
-    /// All actions as the environments take them: continuous ones scaled to their bounds.
+    /// All actions as the environments take them: continuous ones scaled to their bounds, and none beyond.
     pub fn for_environments(&mut self) -> Actions<'_> {
         match &mut self.kind {
             Kind::Discrete(indices) => Actions::Discrete(indices),
-            Kind::Continuous { chosen, scaled, centre, half_range } => {
-                let length = centre.len();
+            Kind::Continuous { chosen, scaled, ranges } => {
+                let length = ranges.len();
                 for (scaled, chosen) in scaled.chunks_exact_mut(length).zip(chosen.chunks_exact(length)) {
-                    for (index, (scaled, chosen)) in scaled.iter_mut().zip(chosen).enumerate() {
-                        *scaled = centre[index] + half_range[index] * chosen;
+                    for ((scaled, chosen), range) in scaled.iter_mut().zip(chosen).zip(&*ranges) {
+                        *scaled = range.scale(*chosen);
                     }
                 }
                 Actions::Continuous(scaled)
             }
         }
+    }
+}
+
+/// Refuse bounds that nothing can be scaled to: infinite ones, or so far apart that their distance is.
+pub(super) fn check_bounds(algorithm: &'static str, environment: &EnvironmentSpec) -> Result<(), AlgorithmError> {
+    let ActionSpace::Box { low, high } = &environment.action else { return Ok(()) };
+    match low.iter().zip(high).position(|(low, high)| !(high - low).is_finite()) {
+        Some(index) => {
+            Err(AlgorithmError::Unbounded { algorithm, environment: environment.id.clone(), index, low: low[index], high: high[index] })
+        }
+        None => Ok(()),
     }
 }
 
@@ -118,6 +145,22 @@ mod tests {
         row.copy_from_slice(&[1.0, -0.5]);
         assert_eq!(actions.lanes(1), [1.0f32.to_bits(), (-0.5f32).to_bits()]);
         assert_eq!(actions.for_environments(), Actions::Continuous(&[0.0, 5.0, 2.0, 2.5]));
+    }
+
+    #[test]
+    fn what_was_chosen_beyond_the_bounds_is_kept_and_the_environment_takes_the_bound() {
+        // Rounded, the middle and half of the length of the second range lead beyond its end.
+        let space = ActionSpace::Box { low: vec![-2.0, -0.1], high: vec![2.0, 0.7] };
+        let mut actions = ActionBatch::new(&space, 3);
+        let chosen = [[1.7, 1.0], [-1.01, -1.0], [f32::NAN, -40.0]];
+        for (environment, chosen) in chosen.iter().enumerate() {
+            let ActionMut::Continuous(row) = actions.row_mut(environment) else { panic!("the space is continuous") };
+            row.copy_from_slice(chosen);
+        }
+        assert_eq!(actions.lanes(0), [1.7f32.to_bits(), 1.0f32.to_bits()]);
+        let Actions::Continuous(taken) = actions.for_environments() else { panic!("the space is continuous") };
+        assert_eq!(taken[..4], [2.0, 0.7, -2.0, -0.1]);
+        assert!(taken[4].is_nan() && taken[5] == -0.1, "what is no number is not made one: {taken:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! The learned parameters lie in the order policy, critics, anything else, and so do their gradients.
 
+use super::action::check_bounds;
 use super::blockwise::Blockwise;
 use super::critics::Critics;
 use super::trained::Trained;
@@ -108,7 +109,7 @@ impl ActorCritic {
 
 /// The number of elements of a continuous action, all of which must have finite bounds.
 fn bounded_actions(algorithm: &'static str, environment: &EnvironmentSpec) -> Result<usize, AlgorithmError> {
-    let ActionSpace::Box { low, high } = &environment.action else {
+    let ActionSpace::Box { low, .. } = &environment.action else {
         return Err(AlgorithmError::ActionSpace {
             algorithm,
             environment: environment.id.clone(),
@@ -117,10 +118,6 @@ fn bounded_actions(algorithm: &'static str, environment: &EnvironmentSpec) -> Re
             advice: "\"dqn\", \"ppo\" or \"appo\"",
         });
     };
-    match low.iter().zip(high).position(|(low, high)| !low.is_finite() || !high.is_finite()) {
-        Some(index) => {
-            Err(AlgorithmError::Unbounded { algorithm, environment: environment.id.clone(), index, low: low[index], high: high[index] })
-        }
-        None => Ok(low.len()),
-    }
+    check_bounds(algorithm, environment)?;
+    Ok(low.len())
 }

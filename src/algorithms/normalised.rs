@@ -120,6 +120,14 @@ impl Policy for ScaledPolicy {
     }
 }
 
+/// Largest reward after scaling, as in Stable-Baselines3's `VecNormalize`: one that comes before the statistics know its like would outweigh
+/// all others. Sums of several steps' rewards are limited to the same.
+const LARGEST_REWARD: f32 = 10.0;
+
+fn scaled(reward: f32, scale: f32) -> f32 {
+    (reward * scale).clamp(-LARGEST_REWARD, LARGEST_REWARD)
+}
+
 /// Learning from scaled batches.
 struct NormalisedLearning {
     inner: Box<dyn Learning>,
@@ -149,7 +157,7 @@ impl Learning for NormalisedLearning {
         }
         if self.normalisation.rewards {
             for &field in self.reward_fields {
-                batch.column_mut(field).as_f32_mut().iter_mut().for_each(|reward| *reward *= self.reward_scale);
+                batch.column_mut(field).as_f32_mut().iter_mut().for_each(|reward| *reward = scaled(*reward, self.reward_scale));
             }
         }
         self.inner.prepare(batch);

@@ -165,8 +165,11 @@ impl Statistics {
         }
     }
 
-    /// What rewards are multiplied by.
+    /// What rewards are multiplied by: by nothing while all returns were the same, since whatever comes first then would be enormous.
     pub fn reward_scale(&self) -> f32 {
+        if self.returns.variance() == 0.0 {
+            return 1.0;
+        }
         (1.0 / (self.returns.variance() + EPSILON).sqrt()) as f32
     }
 }
@@ -221,6 +224,20 @@ mod tests {
         for (found, expected) in found.iter().zip(expected) {
             assert!((found - expected).abs() <= 1e-4 * expected.abs(), "{found} is not {expected}");
         }
+    }
+
+    #[test]
+    fn rewards_that_were_all_the_same_are_not_scaled() {
+        let scale_after = |rewards: &[f32]| {
+            let mut seen = RunningStatistics::new(2, 1, 0.0);
+            rewards.iter().for_each(|&reward| seen.reward(0, reward, false));
+            let (mut statistics, mut values) = (Statistics::new(2), [0.0; 6]);
+            let counts = seen.publish(&mut values);
+            statistics.merge(&values, counts);
+            statistics.reward_scale()
+        };
+        assert_eq!(scale_after(&[0.0; 1_000]), 1.0);
+        assert!((scale_after(&[0.5, -0.5]) - 2.0).abs() < 1e-5);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The checks that concern several keys at once, each with the sentence that documents it.
 
 use super::key::Key;
-use super::schema::{Config, Engine, Exploration, FRAGMENT_ALGORITHMS, KeepReplay, OnFull, Split, TRANSITION_ALGORITHMS};
+use super::schema::{Config, Engine, Exploration, FRAGMENT_ALGORITHMS, InitialPriority, KeepReplay, OnFull, Split, TRANSITION_ALGORITHMS};
 use crate::segment::membership::MOST_HALVINGS;
 
 /// One condition between keys.
@@ -37,6 +37,20 @@ pub(crate) const RULES: &[Rule] = &[
                     "replay.min_size {min_size} exceeds replay.capacity {capacity}, so sampling would never begin; lower \
                      replay.min_size or raise replay.capacity"
                 )
+            })
+        },
+    },
+    Rule {
+        keys: &["replay.initial_priority", "algorithm.normalise_rewards"],
+        doc: "`replay.initial_priority` is `\"max\"` with `algorithm.normalise_rewards`: actors know rewards as they are, and values as learners \
+              scale them, so that their errors would mean nothing.",
+        algorithms: &TRANSITION_ALGORITHMS,
+        violation: |config| {
+            let by_error = config.replay.initial_priority == InitialPriority::TdError;
+            (by_error && config.algorithm.normalise_rewards).then(|| {
+                "with algorithm.normalise_rewards an actor's errors, of rewards as they are and values of scaled ones, mean nothing; use \
+                 replay.initial_priority = \"max\", or leave rewards as they are"
+                    .into()
             })
         },
     },

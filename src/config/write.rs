@@ -30,7 +30,7 @@ mod tests {
     use super::super::flow::Rows;
     use super::super::key::Key;
     use super::super::limits::Limits;
-    use super::super::schema::{Exploration, KeepReplay, OnFull, Split};
+    use super::super::schema::{Exploration, InitialPriority, KeepReplay, OnFull, Split};
     use super::super::setting::{Kind, NONE};
     use super::*;
 
@@ -138,6 +138,7 @@ mod tests {
             }
             return config;
         }
+        config.algorithm.normalise_rewards &= config.replay.initial_priority == InitialPriority::Max;
         config.replay.min_size = config.replay.min_size.max(config.learner.batch_size);
         config.replay.capacity = config.replay.capacity.max(config.replay.min_size).max(config.most_transitions_in_flight());
         config.replay.beta_end = config.replay.beta_end.max(config.replay.beta_start);

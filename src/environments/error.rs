@@ -244,7 +244,7 @@ pub enum EnvironmentError {
         status: String,
     },
     /// A number that no network can learn from.
-    #[error("`{id}` gave {what} = {value} in {during}: every observation and reward must be finite")]
+    #[error("`{id}` gave {what} = {value:?} in {during}: every observation and reward must be finite, as 32-bit floats")]
     NotFinite {
         /// Environment.
         id: String,

@@ -53,6 +53,7 @@ impl ObservationOptions {
         }
         let mut spec = spec.clone();
         spec.observation.stack = frames;
+        spec.observation.is_sliding = frames == 1;
         Ok(spec)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{EnvironmentError, EnvironmentSpec};
+use super::{EnvironmentError, EnvironmentSpec, Moment};
 use crate::values::{ValueBuffer, ValueType};
 
 /// A box of numbers that an environment shows.
@@ -15,6 +15,9 @@ pub struct ObservationSpace {
     /// Frames of equal size that lie one after another along the first dimension. A replay stores each of them once, however many
     /// observations show it. 1 where there is nothing to share.
     pub stack: usize,
+    /// Whether an observation shows the frames of the one before but for the oldest, and one more behind them; the first of an episode
+    /// that many copies of one. So what Shoal stacks does; an environment that stacks frames itself may do otherwise.
+    pub is_sliding: bool,
     /// Smallest values, flattened.
     pub low: Vec<f32>,
     /// Largest values, flattened.
@@ -24,19 +27,26 @@ pub struct ObservationSpace {
 impl ObservationSpace {
     /// A one-dimensional space within `low` and `high`, both of length N.
     pub fn vector<const N: usize>(low: [f32; N], high: [f32; N]) -> Self {
-        Self { element: ValueType::F32, shape: vec![N], stack: 1, low: low.to_vec(), high: high.to_vec() }
+        Self { element: ValueType::F32, shape: vec![N], stack: 1, is_sliding: true, low: low.to_vec(), high: high.to_vec() }
     }
 
     /// So many numbers of any size.
     pub fn unbounded(length: usize) -> Self {
         let (low, high) = (vec![f32::NEG_INFINITY; length], vec![f32::INFINITY; length]);
-        Self { element: ValueType::F32, shape: vec![length], stack: 1, low, high }
+        Self { element: ValueType::F32, shape: vec![length], stack: 1, is_sliding: true, low, high }
     }
 
     /// Bytes of this shape, each from 0 to 255.
     pub fn bytes(shape: &[usize]) -> Self {
         let length = shape.iter().product();
-        Self { element: ValueType::U8, shape: shape.to_vec(), stack: 1, low: vec![0.0; length], high: vec![255.0; length] }
+        Self {
+            element: ValueType::U8,
+            shape: shape.to_vec(),
+            stack: 1,
+            is_sliding: true,
+            low: vec![0.0; length],
+            high: vec![255.0; length],
+        }
     }
 
     /// A one-dimensional space from `-high` to `high`.
@@ -131,6 +141,24 @@ impl EnvironmentSpec {
     #[cold]
     pub fn invalid_action(&self, action: impl fmt::Display) -> EnvironmentError {
         EnvironmentError::InvalidAction { id: self.id.clone(), action: action.to_string(), expected: self.action.to_string() }
+    }
+
+    /// Refuse an observation that no network can learn from.
+    pub(super) fn check_observation(&self, observation: &[f32], during: Moment) -> Result<(), EnvironmentError> {
+        match observation.iter().position(|value| !value.is_finite()) {
+            None => Ok(()),
+            Some(index) => Err(self.not_finite(format!("observation[{index}]"), f64::from(observation[index]), during)),
+        }
+    }
+
+    /// Refuse a reward that no network can learn from, or that is none once it is an `f32`.
+    pub(super) fn check_reward(&self, reward: f64, during: Moment) -> Result<(), EnvironmentError> {
+        if (reward as f32).is_finite() { Ok(()) } else { Err(self.not_finite("reward".into(), reward, during)) }
+    }
+
+    #[cold]
+    fn not_finite(&self, what: String, value: f64, during: Moment) -> EnvironmentError {
+        EnvironmentError::NotFinite { id: self.id.clone(), what, value, during }
     }
 
     /// The refusal of a step, for implementations of [`Environment`](super::Environment).

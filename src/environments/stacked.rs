@@ -32,6 +32,7 @@ pub(super) fn stacked_spec(spec: &EnvironmentSpec, frames: usize) -> Environment
         element: one.element,
         shape,
         stack: frames * one.stack,
+        is_sliding: one.stack == 1,
         low: one.low.repeat(frames),
         high: one.high.repeat(frames),
     };

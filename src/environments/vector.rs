@@ -4,7 +4,7 @@
 //! the same step ("same-step autoreset"): what to act on next and the true successor of the step are then two different
 //! observations, and a learner needs both.
 
-use super::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentSpec, Outcome, derive_seed};
+use super::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentSpec, Moment, Outcome, derive_seed};
 use crate::values::{ValueBuffer, Values};
 
 /// One action for each environment, in order.
@@ -97,12 +97,13 @@ impl VectorEnvironment {
     /// neighbouring seeds share no episodes; later episodes continue the random numbers of their environment.
     ///
     /// # Errors
-    /// Those of the environments. Afterwards a step needs a reset that succeeds.
+    /// Those of the environments, and [`EnvironmentError::NotFinite`]. Afterwards a step needs a reset that succeeds.
     pub fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
         self.needs_reset = Some("after a reset that failed");
         for (index, environment) in (0..).zip(&mut self.environments) {
             let observation = self.successors.row_mut(index as usize, self.observation_len);
             environment.reset(Some(derive_seed(seed, index)), observation)?;
+            check_observation(&self.spec, self.successors.values().row(index as usize, self.observation_len), Moment::Reset)?;
         }
         self.rewards.fill(0.0);
         self.terminated.fill(false);
@@ -120,7 +121,7 @@ impl VectorEnvironment {
     /// # Errors
     /// - [`EnvironmentError::ActionCount`] and [`EnvironmentError::InvalidAction`] before anything was stepped;
     /// - [`EnvironmentError::NeedsReset`] before the first reset;
-    /// - those of the environments. Some have been stepped then and some not, so a reset is needed.
+    /// - those of the environments, and [`EnvironmentError::NotFinite`]. Some have been stepped then and some not, so a reset is needed.
     pub fn step(&mut self, actions: Actions<'_>) -> Result<(), EnvironmentError> {
         if let Some(when) = self.needs_reset {
             return Err(self.spec.needs_reset(when));
@@ -206,6 +207,9 @@ impl VectorEnvironment {
     fn step_one(&mut self, index: usize, action: Action<'_>) -> Result<(), EnvironmentError> {
         let observation = self.successors.row_mut(index, self.observation_len);
         let step = self.environments[index].step(action, observation)?;
+        let during = Moment::Step(self.lengths_steps[index] + 1);
+        check_observation(&self.spec, self.successors.values().row(index, self.observation_len), during)?;
+        self.spec.check_reward(step.reward, during)?;
         self.rewards[index] = step.reward as f32;
         self.terminated[index] = step.terminated;
         self.truncated[index] = step.truncated;
@@ -237,7 +241,13 @@ impl VectorEnvironment {
         for &index in &self.ended {
             let observation = self.restarted.row_mut(index, self.observation_len);
             self.environments[index].reset(None, observation)?;
+            check_observation(&self.spec, self.restarted.values().row(index, self.observation_len), Moment::Reset)?;
         }
         Ok(())
     }
+}
+
+/// One number that is none would be in the statistics of what was seen, and in the replay, for ever. Bytes are numbers all.
+fn check_observation(spec: &EnvironmentSpec, observation: Values<'_>, during: Moment) -> Result<(), EnvironmentError> {
+    observation.as_f32().map_or(Ok(()), |observation| spec.check_observation(observation, during))
 }

@@ -48,11 +48,12 @@ pub struct FragmentShape {
 }
 
 impl FragmentShape {
-    /// Fragments of at most `steps` steps in `environment`. Only frames of bytes are shared between observations: floats may be scaled
-    /// after they were drawn, each as its place in the observation needs it.
+    /// Fragments of at most `steps` steps in `environment`. Only frames of bytes are shared between observations, where it is known how
+    /// these follow on each other: floats may be scaled after they were drawn, each as its place in the observation needs it.
     pub fn new(steps: usize, environment: &EnvironmentSpec) -> Self {
         let observation = &environment.observation;
-        let stack = if observation.element == ValueType::U8 { observation.stack } else { 1 };
+        let is_shared = observation.element == ValueType::U8 && observation.is_sliding;
+        let stack = if is_shared { observation.stack } else { 1 };
         let (action, action_lanes) = match &environment.action {
             ActionSpace::Discrete { .. } => (Element::I32, 1),
             ActionSpace::Box { low, .. } => (Element::F32, low.len()),
@@ -120,7 +121,7 @@ impl FragmentShape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environments::{ObservationSpace, registry};
+    use crate::environments::{ObservationOptions, ObservationSpace, registry};
 
     #[test]
     fn observations_are_put_together_from_frames_and_their_age_in_the_episode() {
@@ -138,5 +139,19 @@ mod tests {
         assert_eq!(seen(2, 70), [2, 2, 3, 3, 4, 4]);
         assert_eq!(seen(2, 0), [4, 4, 4, 4, 4, 4], "one that begins here");
         assert_eq!(seen(3, 1), [4, 4, 4, 4, 5, 5], "one that has begun a step before");
+    }
+
+    #[test]
+    fn observations_of_an_environment_that_stacks_frames_itself_are_kept_whole() {
+        let alone = EnvironmentSpec { observation: ObservationSpace::bytes(&[2, 3]), ..registry::spec("CartPole-v1").unwrap() };
+        let stack_of = |frames_per_observation, frame_stack| {
+            let options = ObservationOptions { frames_per_observation, frame_stack: Some(frame_stack), as_floats: false };
+            let seen = options.spec(&alone).unwrap();
+            (seen.observation.stack, FragmentShape::new(4, &seen).stack)
+        };
+        assert_eq!(stack_of(1, 3), (3, 3), "stacked by Shoal alone");
+        // Nobody knows how its frames follow on each other: the newest may come first, or all of them may be new.
+        assert_eq!(stack_of(2, 1), (2, 1));
+        assert_eq!(stack_of(2, 3), (6, 1));
     }
 }

@@ -150,7 +150,7 @@ impl Pending {
 }
 
 impl Recorder for FragmentRecorder {
-    fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>, _replay: &Replay<'_>) {
+    fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>, _replay: &Replay<'_>, chosen_by: &mut Vec<u64>) {
         let Self { shape, schema, pending } = self;
         let (length, lanes) = (shape.observation_length(), shape.action_lanes);
         for (index, pending) in pending.iter_mut().enumerate() {
@@ -174,6 +174,7 @@ impl Recorder for FragmentRecorder {
             if pending.length == shape.steps || steps.truncated[index] {
                 pending.show(shape, steps.next_observations.row(index, length).bytes());
                 pending.write(area, schema);
+                chosen_by.push(pending.parameter_updates);
                 pending.length = 0;
             }
         }

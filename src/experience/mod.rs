@@ -72,8 +72,9 @@ pub struct Storage {
 /// What an actor makes of its steps.
 pub trait Recorder {
     /// Take in one step of every environment, and stage the rows that it completes. The area has room for as many as one
-    /// step can complete. Frames that the rows name are written into `replay` first.
-    fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>, replay: &Replay<'_>);
+    /// step can complete. Frames that the rows name are written into `replay` first. For each staged row `chosen_by` is told the updates in
+    /// the parameters that chose its first action.
+    fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>, replay: &Replay<'_>, chosen_by: &mut Vec<u64>);
 }
 
 /// One step of all environments of an actor; each part has their values environment after environment.

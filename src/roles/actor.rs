@@ -35,6 +35,8 @@ pub struct Actor<'a> {
     /// Staged rows that are worth a flush.
     flush_rows: usize,
     area: StagingArea<'a>,
+    /// Of each staged row, the updates in the parameters that chose its first action.
+    chosen_by: Vec<u64>,
     /// The turn to insert what is being staged; `None` between a flush and the next step.
     turn: Option<Turn<'a>>,
     began: Began,
@@ -91,6 +93,7 @@ impl<'a> Actor<'a> {
             recorder: run.algorithm.experience().recorder(count),
             flush_rows: run.algorithm.experience().storage().flush_rows,
             area: run.staging_area(),
+            chosen_by: Vec::new(),
             turn: None,
             began: Began::default(),
             samples_meanwhile: 0,
@@ -231,7 +234,7 @@ impl<'a> Actor<'a> {
             truncated: self.environments.truncated(),
             parameter_updates: self.parameters.updates,
         };
-        self.recorder.record(&steps, self.area, &self.replay);
+        self.recorder.record(&steps, self.area, &self.replay, &mut self.chosen_by);
     }
 
     /// Wait with the first step of a flush until the flush will not have to wait, so that its actions are chosen by parameters
@@ -271,10 +274,11 @@ impl<'a> Actor<'a> {
             }
         }
         run.process.enter(Phase::Insert);
-        let pending = self.area.pending() as u64;
-        let lag = run.control().updates().load(Ordering::Relaxed).saturating_sub(self.parameters.updates);
-        run.process.counters().add(Counter::PolicyLagSum, lag * pending);
-        run.process.counters().raise(Counter::PolicyLagMax, lag);
+        let updates = run.control().updates().load(Ordering::Relaxed);
+        let lags = self.chosen_by.drain(..).map(|chosen_by| updates.saturating_sub(chosen_by));
+        let (sum, largest) = lags.fold((0, 0), |(sum, largest), lag| (sum + lag, lag.max(largest)));
+        run.process.counters().add(Counter::PolicyLagSum, sum);
+        run.process.counters().raise(Counter::PolicyLagMax, largest);
         // First: whoever takes these rows should scale them with what was seen in them.
         if let Some(statistics) = &mut self.statistics {
             statistics.publish();

@@ -12,11 +12,14 @@ mod other_half;
 use std::thread::{self, Scope};
 use std::time::Duration;
 
+use rand::SeedableRng;
+
 use self::other_half::OtherHalf;
 use super::run::{Laps, RoleError, Run};
 use crate::algorithms::{Half, Learning, Random, Statistics};
 use crate::config::Config;
 use crate::config::schedule::linear;
+use crate::environments::derive_seed;
 use crate::experience::{Seat, Source};
 use crate::metrics::{Share, Tally};
 use crate::segment::counters::Counter;
@@ -37,6 +40,8 @@ const OBSERVE_INTERVAL_UPDATES: u64 = 16;
 const NO_BATCH_PAUSE: Duration = Duration::from_micros(200);
 /// Looks at the other learners between two looks at the run.
 const SPINS: u32 = 64;
+/// Which of the streams of random numbers of a process is the learner's.
+const OWN_STREAM: u32 = 1;
 
 /// What became of an attempt to update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +103,8 @@ impl<'a> Learner<'a> {
             settled_in: None,
             gradient: vec![0.0; sizes.learned],
             state: vec![0.0; sizes.state],
-            random: run.random(),
+            // In a synchronous run the actor is the same process, and draws from a stream of its own.
+            random: Random::seed_from_u64(derive_seed(run.seed(), OWN_STREAM)),
             ring: run.segment.metric_ring(run.process.index()),
             unreported: Tally::new(run.algorithm.metrics()),
             laps: Laps::start(),

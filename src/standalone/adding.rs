@@ -26,7 +26,7 @@ impl Writing {
         Self {
             participant: Participant::default(),
             frames: (options.frames > 0).then(RecentFrames::default),
-            steps: options.steps.clone().filter(|steps| steps.n > 1 || steps.discount.is_some()).map(Steps::new),
+            steps: options.steps_to_put_together().cloned().map(Steps::new),
             priorities: Vec::new(),
         }
     }
@@ -35,7 +35,8 @@ impl Writing {
 impl Standalone {
     /// Add `rows` transitions, or steps of the environments `streams` where the replay makes n-step transitions of them.
     /// `columns` has the bytes of each field's values, row after row. `errors` are turned into priorities; without them
-    /// transitions get the largest so far. `slots` is told where they went, in order.
+    /// transitions get the largest so far; n-step transitions take none, since what was worked out for a step says nothing of them
+    /// ([`Self::makes_n_step_transitions`]). `slots` is told where they went, in order.
     ///
     /// The bytes of `columns` may change meanwhile, in which case the transition has some of each.
     pub fn add(
@@ -47,13 +48,18 @@ impl Standalone {
         mut patience: Patience<'_>,
         slots: &mut Vec<i64>,
     ) -> Result<(), StandaloneError> {
+        let errors = errors.filter(|_| !self.makes_n_step_transitions());
         check_errors(errors.unwrap_or_default())?;
         self.company.check_open(&self.segment)?;
         let sides = self.sides();
         // Both are held until what is added is counted.
         let (_line, mut turn);
         if self.limiter.samples_per_insert.is_some() {
-            _line = patience.lock(&sides.waiting)?;
+            // Another thread of this process waits for the limiter there.
+            _line = patience.lock(&sides.waiting).map_err(|error| match error {
+                StandaloneError::Stuck => self.rate_limited(),
+                error => error,
+            })?;
             let place = patience.lock(&sides.writing)?.participant.place(&self.company, &self.segment, &self.schema, true)?;
             turn = self.limiter.turn(&self.segment, place);
             self.wait_to_add(&mut patience, &mut turn)?;
@@ -74,8 +80,7 @@ impl Standalone {
                 (&*owned, complete.rows)
             }
         };
-        // An n-step transition has no error yet that was worked out for it.
-        let priorities = (errors.is_some() && complete.is_none()).then_some(&*priorities);
+        let priorities = errors.is_some().then_some(&*priorities);
         let area = StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), place.index());
         let mut replay = self.hold(place, std::mem::take(&mut participant.scratch));
         let mut moved = |claimed: &[(usize, u64)]| slots.extend(claimed.iter().map(|&(slot, _)| slot as i64));

@@ -65,11 +65,13 @@ impl Company {
     /// so, `false` when one was killed, which may be started anew.
     pub(super) fn nobody_draws(&self, segment: &Segment) -> Option<bool> {
         let Self::Participants = self else { return None };
-        if segment.control().sampled().load(Ordering::Relaxed) == 0 {
+        let drawing_places = || segment.processes().iter().skip(segment.layout().parameters().stagers);
+        // Samples alone say nothing: those of a replay that was loaded were drawn before it was saved.
+        let has_drawn = segment.control().sampled().load(Ordering::Relaxed) > 0 && drawing_places().any(|place| place.generation() > 0);
+        if !has_drawn {
             return None;
         }
-        let mut places = segment.processes().iter().skip(segment.layout().parameters().stagers);
-        places.try_fold(true, |all_left, place| match place.state() {
+        drawing_places().try_fold(true, |all_left, place| match place.state() {
             SlotState::Free => Some(all_left && (place.generation() == 0 || place.phase() == Some(Phase::Leaving))),
             SlotState::Reserved | SlotState::Live => None,
         })

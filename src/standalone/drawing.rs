@@ -90,10 +90,12 @@ impl Standalone {
         let mut count = 0;
         for (position, &index) in slots.iter().enumerate() {
             let slot = self.slot(index)?;
-            let Some(current) = view.leaf_tag(slot) else {
-                return Err(StandaloneError::EmptySlot { index: slot, inserted: self.inserted() });
+            let generation = match (generations, view.leaf_tag(slot)) {
+                // Of a slot that was emptied since, the name is stale as that of one that was overwritten.
+                (Some(generations), _) => u64::try_from(generations[position]).unwrap_or(0),
+                (None, Some(current)) => current,
+                (None, None) => return Err(StandaloneError::EmptySlot { index: slot, inserted: self.inserted() }),
             };
-            let generation = generations.map_or(current, |generations| u64::try_from(generations[position]).unwrap_or(0));
             if !view.is_current(slot, generation) {
                 changed.get_or_insert(slot);
                 count += 1;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::{Options, Standalone, StandaloneError};
+use super::{DEFAULT_PARTICIPANTS, Options, Standalone, StandaloneError};
 use crate::checkpoint::{ReplayFile, ReplayFileError, replace_file, write_replay};
 use crate::replay::Zero;
 
@@ -18,12 +18,19 @@ impl Standalone {
     }
 
     /// The replay saved at `path`, with everything it had, private or `shared`.
-    pub fn load(path: &Path, shared: bool, seed: Option<u64>) -> Result<Self, StandaloneError> {
+    pub fn load(path: &Path, shared: bool, participants: Option<usize>, seed: Option<u64>) -> Result<Self, StandaloneError> {
         let file = ReplayFile::open(path)?;
-        let options: Options = toml::from_str(file.options()).map_err(|error| StandaloneError::Corrupt {
+        let mut options: Options = toml::from_str(file.options()).map_err(|error| StandaloneError::Corrupt {
             path: path.into(),
             problem: format!("its options cannot be read ({})", error.message()),
         })?;
+        options.participants = match participants {
+            _ if !shared => 1,
+            Some(participants) => participants,
+            None if options.participants > 1 => options.participants,
+            // It was private.
+            None => DEFAULT_PARTICIPANTS.min(options.capacity.saturating_sub(1)),
+        };
         let replay = Self::create(options, shared, seed)?;
         file.fill(&replay.segment, replay.schema.clone())?;
         Ok(replay)

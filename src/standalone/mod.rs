@@ -25,7 +25,7 @@ use std::sync::Mutex;
 
 pub use drawing::Stale;
 pub use error::StandaloneError;
-pub use options::{FieldOptions, MAX_PARTICIPANTS, Options, Schedule, StepOptions};
+pub use options::{DEFAULT_PARTICIPANTS, FieldOptions, MAX_PARTICIPANTS, Options, Schedule, StepOptions};
 pub use patience::Patience;
 pub use tree::StandaloneTree;
 
@@ -214,6 +214,11 @@ impl Standalone {
     /// What it was made from.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Whether what is added are steps, of which it makes transitions of several.
+    pub fn makes_n_step_transitions(&self) -> bool {
+        self.options.steps_to_put_together().is_some()
     }
 
     /// Fields of a transition.

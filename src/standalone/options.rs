@@ -12,6 +12,8 @@ const STAGED_TRANSITIONS: usize = 64;
 pub(super) const FANOUT: usize = 16;
 /// Room for the options in the segment.
 const DESCRIPTION_BYTES: usize = 1 << 16;
+/// Processes that may share a replay, unless its maker says.
+pub const DEFAULT_PARTICIPANTS: usize = 16;
 /// Most processes that may share a replay: each takes a place to write and a place to read.
 pub const MAX_PARTICIPANTS: usize = 256;
 
@@ -145,6 +147,11 @@ impl Options {
             Ok(flat.shaped(&field.full_shape()))
         };
         Ok(Schema::new(self.fields.iter().map(field).collect::<Result<_, StandaloneError>>()?))
+    }
+
+    /// How steps become transitions, where these are others than the steps.
+    pub(super) fn steps_to_put_together(&self) -> Option<&StepOptions> {
+        self.steps.as_ref().filter(|steps| steps.n > 1 || steps.discount.is_some())
     }
 
     /// When inserting and sampling may go on.

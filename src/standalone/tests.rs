@@ -144,10 +144,72 @@ fn what_others_added_while_a_replay_was_saved_is_known_once_it_is_loaded() {
     replay.control().claimed().store(ROWS as u64 / 2, Ordering::Relaxed);
     let file = tempfile::NamedTempFile::new().unwrap();
     replay.save(file.path()).unwrap();
-    let loaded = Standalone::load(file.path(), false, Some(1)).unwrap();
+    let loaded = Standalone::load(file.path(), false, None, Some(1)).unwrap();
     assert_eq!(loaded.priorities(None).unwrap().iter().sum::<f64>(), loaded.total_priority());
     let added = add(&loaded, &[0; 4], 1);
     assert_eq!(added, [ROWS as i64], "no transition was overwritten while there was room");
+}
+
+#[test]
+fn who_drew_before_a_replay_was_saved_is_not_missed_once_it_is_loaded() {
+    let replay = filled(true);
+    let mut rows = replay.batch(8);
+    patience(|patience| replay.sample(&mut rows.as_rows(), None, patience)).unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    replay.save(file.path()).unwrap();
+    let loaded = Standalone::load(file.path(), true, None, Some(1)).unwrap();
+    assert_eq!((loaded.sampled(), loaded.options().participants), (8, 2));
+    assert_eq!(loaded.company.nobody_draws(&loaded.segment), None, "who draws is still to come");
+    let mut rows = loaded.batch(8);
+    patience(|patience| loaded.sample(&mut rows.as_rows(), None, patience)).unwrap();
+    let feeder = Standalone::open(loaded.name().unwrap(), None).unwrap();
+    drop(loaded);
+    assert_eq!(feeder.company.nobody_draws(&feeder.segment), Some(true));
+}
+
+#[test]
+fn a_private_replay_that_is_loaded_to_be_shared_has_room_for_others() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let alone = Options { participants: 1, ..replay(false).options().clone() };
+    Standalone::create(alone, false, Some(1)).unwrap().save(file.path()).unwrap();
+    let participants = |shared, given| Standalone::load(file.path(), shared, given, Some(1)).unwrap().options().participants;
+    assert_eq!((participants(true, None), participants(true, Some(3)), participants(false, Some(3))), (DEFAULT_PARTICIPANTS, 3, 1));
+}
+
+#[test]
+fn names_of_what_was_cleared_are_stale() {
+    let replay = filled(false);
+    let mut rows = replay.batch(8);
+    patience(|patience| replay.sample(&mut rows.as_rows(), None, patience)).unwrap();
+    let slots: Vec<i64> = rows.slots.iter().map(|&slot| slot as i64).collect();
+    let generations: Vec<i64> = rows.generations.iter().map(|&generation| generation as i64).collect();
+    patience(|patience| replay.clear(patience)).unwrap();
+    let update = |names: Option<&[i64]>, stale| patience(|patience| replay.update(&slots, names, &[1.0; 8], stale, patience));
+    assert_eq!(update(Some(&generations), Stale::Ignore).unwrap(), 8);
+    assert!(matches!(update(Some(&generations), Stale::Refuse), Err(StandaloneError::Stale { stale: 8, .. })));
+    assert!(matches!(update(None, Stale::Ignore), Err(StandaloneError::EmptySlot { .. })));
+}
+
+#[test]
+fn a_second_thread_that_adds_is_told_of_the_rate_limiter_too() {
+    let mut options = replay(false).options().clone();
+    (options.samples_per_insert, options.error_band, options.min_size) = (Some(1.0), 1.0, 1);
+    let replay = Standalone::create(options, false, Some(1)).unwrap();
+    let add_for = |seconds: f32| {
+        let timeout = std::time::Duration::from_secs_f32(seconds);
+        replay.add(&[&[0; 4]], 1, None, &[], Patience::new(Some(timeout), &mut || true), &mut Vec::new())
+    };
+    while add_for(0.01).is_ok() {}
+    let first_waits = || matches!(replay.sides().waiting.try_lock(), Err(std::sync::TryLockError::WouldBlock));
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| add_for(2.0));
+        while !first_waits() {
+            std::thread::yield_now();
+        }
+        let second = add_for(0.1);
+        assert!(matches!(second, Err(StandaloneError::RateLimited { .. })), "{second:?}");
+        assert!(matches!(first.join().unwrap(), Err(StandaloneError::RateLimited { .. })));
+    });
 }
 
 #[test]

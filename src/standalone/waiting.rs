@@ -29,8 +29,12 @@ impl Standalone {
             self.company.repair_after_the_dead(&self.segment, &self.schema);
             look(patience)
         };
-        let late = || StandaloneError::RateLimited { inserted: self.inserted(), sampled: self.sampled(), min_size: self.limiter.min_size };
-        self.wait_patiently(patience, wait, look, late)
+        self.wait_patiently(patience, wait, look, || self.rate_limited())
+    }
+
+    /// What is said to whom the rate limiter held back for too long.
+    pub(super) fn rate_limited(&self) -> StandaloneError {
+        StandaloneError::RateLimited { inserted: self.inserted(), sampled: self.sampled(), min_size: self.limiter.min_size }
     }
 
     /// Wait while somebody repairs. Before an operation, since nobody can be interrupted in it.

@@ -39,7 +39,14 @@ fn queue(capacity: usize) -> Queue {
 }
 
 fn actor(queue: &Queue, slot: usize, life: u8) -> Acting<'_> {
-    Acting { replay: queue.replay(slot), recorder: queue.experience.recorder(1), area: queue.area(slot), life, step: 0 }
+    Acting {
+        replay: queue.replay(slot),
+        recorder: queue.experience.recorder(1),
+        area: queue.area(slot),
+        life,
+        step: 0,
+        chosen_by: Vec::new(),
+    }
 }
 
 /// Take everything, as process `slot`; the fragments' names in the order in which they were taken.
@@ -84,6 +91,8 @@ struct Acting<'q> {
     area: StagingArea<'q>,
     life: u8,
     step: u32,
+    /// Updates in the parameters that chose the first step of each fragment: here the number of that step.
+    chosen_by: Vec<u64>,
 }
 
 impl Acting<'_> {
@@ -110,9 +119,9 @@ impl Acting<'_> {
             next_values: &[0.0],
             terminated: &[terminated],
             truncated: &[truncated],
-            parameter_updates: 1,
+            parameter_updates: self.step.into(),
         };
-        self.recorder.record(&steps, self.area, &self.replay);
+        self.recorder.record(&steps, self.area, &self.replay, &mut self.chosen_by);
         self.step += 1;
         self.area.pending() > 0 && self.replay.flush(self.area) > 0
     }
@@ -160,8 +169,9 @@ fn fragments_are_taken_in_order_whole_and_once_and_their_observations_can_be_put
     for round in 0..30 {
         (0..3 + round % 5).for_each(|_| actor.complete_one());
         assert_eq!(queue.view().fresh(), 3 + round % 5);
-        for (life, first) in drain(&queue, 0) {
-            assert_eq!((life, first), (1, expected));
+        let chosen_by = std::mem::take(&mut actor.chosen_by);
+        for ((life, first), chosen_by) in drain(&queue, 0).into_iter().zip(chosen_by) {
+            assert_eq!((life, first, chosen_by), (1, expected, expected.into()));
             // Whole fragments, and what a truncation cut short: none is missing.
             let cut = (first..first + STEPS as u32).find(|&step| matches!(place_of(step), (episode, _, true) if is_cut_off(episode)));
             expected = cut.map_or(first + STEPS as u32, |step| step + 1);

@@ -97,7 +97,7 @@ impl Acting<'_> {
             truncated: &[false],
             parameter_updates: 1,
         };
-        self.recorder.record(&steps, self.area, &self.replay);
+        self.recorder.record(&steps, self.area, &self.replay, &mut Vec::new());
         self.step += 1;
         if self.area.pending() >= FLUSH {
             self.replay.flush(self.area);

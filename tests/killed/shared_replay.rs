@@ -180,7 +180,10 @@ fn names_of_before_it_was_emptied_change_nothing() {
     patience(|patience| held.clear(patience)).expect("nobody else is there");
     let errors = vec![9.0; slots.len()];
     let update = |generations, stale| patience(|patience| held.update(&slots, generations, &errors, stale, patience));
-    for refused in [update(Some(&generations), Stale::Refuse), update(None, Stale::Refuse), update(None, Stale::Ignore)] {
+    let refused = update(Some(&generations), Stale::Refuse);
+    assert!(matches!(refused, Err(StandaloneError::Stale { stale: 4, .. })), "{refused:?}");
+    assert_eq!(update(Some(&generations), Stale::Ignore).expect("stale names are left out"), 4);
+    for refused in [update(None, Stale::Refuse), update(None, Stale::Ignore)] {
         assert!(matches!(refused, Err(StandaloneError::EmptySlot { inserted: 0, .. })), "{refused:?}");
     }
     assert_eq!((held.total_priority(), held.len()), (0.0, 0));
@@ -215,7 +218,7 @@ fn whatever_a_replay_holds_when_it_is_saved_can_be_drawn_when_it_is_loaded() {
         let without = shared.held.priorities(None).expect("priorities").iter().filter(|&&priority| priority == 0.0).count();
         between += usize::from(without > 0);
         shared.held.save(&path).expect("a file");
-        let loaded = Standalone::load(&path, false, Some(3)).expect("the same file");
+        let loaded = Standalone::load(&path, false, None, Some(3)).expect("the same file");
         let saved = (0..CAPACITY as i64).filter(|&slot| {
             let mut batch = loaded.batch(1);
             loaded.get(&[slot], &mut batch.as_rows()).is_ok()

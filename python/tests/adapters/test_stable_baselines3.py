@@ -255,6 +255,19 @@ def test_a_shared_buffer_is_seen_from_elsewhere():
     buffer.replay.close()
 
 
+def test_errors_of_what_another_process_has_overwritten_are_left_out():
+    buffer = filled(shared=True)
+    samples = buffer.sample(8)
+    with Replay.open(buffer.replay.name) as other:
+        rows = other.get(np.arange(24))
+        for _ in range(buffer.replay.capacity // 24 + 1):
+            other.add({name: rows[name] for name in rows})
+    before = buffer.replay.priorities()
+    buffer.update_priorities(samples, torch.full((8,), 9.0))
+    np.testing.assert_array_equal(buffer.replay.priorities(), before)
+    buffer.replay.close()
+
+
 def test_nothing_is_left_after_reset():
     buffer = filled()
     buffer.reset()

@@ -176,6 +176,16 @@ def test_rows_that_were_drawn_are_returned_though_they_were_overwritten_since():
     np.testing.assert_allclose(tree(buffer), np.full(4, (1 + EPSILON) ** ALPHA), atol=2e-6)
 
 
+def test_errors_of_an_older_batch_change_nothing_of_what_has_overwritten_it():
+    buffer = with_storage(4)
+    buffer.extend(transitions(range(4)))
+    older, _ = buffer.sampler.sample(buffer.storage, 16)
+    buffer.sampler.sample(buffer.storage, 8)
+    buffer.extend(transitions(range(4, 8)))
+    buffer.update_priority(older, torch.zeros(16))
+    np.testing.assert_allclose(tree(buffer), np.full(4, (1 + EPSILON) ** ALPHA), atol=2e-6)
+
+
 def add_from_another_process(name):
     buffer = shoal_replay_buffer(ShoalStorage.of(Replay.open(name)))
     buffer.extend(transitions(range(8, 16)))

@@ -69,12 +69,18 @@ def made(make, drawn):
     environment = make()
     if not drawn or "rgb_array" not in ((getattr(environment, "metadata", None) or {}).get("render_modes") or []):
         return environment
-    environment.close()
+    close(environment)
     try:
         return make(render_mode="rgb_array")
     except TypeError:
         # It says that it has the mode, and takes no such argument.
         return make()
+
+
+def close(environment):
+    """Gives windows, files and memory back, where there is a way to; what that raises concerns nobody any more."""
+    with contextlib.suppress(Exception):
+        getattr(environment, "close", lambda: None)()
 
 
 @contextlib.contextmanager
@@ -149,6 +155,12 @@ def describe(environment):
         with numpy.errstate(over="ignore"):
             return [repr(float(bound)) for bound in numpy.asarray(bounds).astype(numpy.float32).ravel()]
 
+    def words_within(bounds, inwards):
+        """The nearest float32 that an environment which compares in float64 takes, too."""
+        rounded = bounds.astype(numpy.float32)
+        is_outside = (bounds - rounded) * inwards > 0
+        return words(numpy.where(is_outside, numpy.nextafter(rounded, numpy.float32(inwards * numpy.inf)), rounded))
+
     space, action = environment.observation_space, environment.action_space
     if isinstance(action, gymnasium.spaces.Discrete):
         actions = {"discrete": int(action.n)}
@@ -159,7 +171,7 @@ def describe(environment):
     elif not action.is_bounded():
         raise Refused(f"its actions are {action}, which has no finite bounds that a policy could be scaled to")
     else:
-        actions = {"box": {"low": words(action.low), "high": words(action.high)}}
+        actions = {"box": {"low": words_within(action.low, 1), "high": words_within(action.high, -1)}}
     specification = getattr(environment, "spec", None)
     order = axes(space.shape)
     observation = {
@@ -221,7 +233,8 @@ def examine(id, keyword_arguments, search_folders):
     bridge = Bridge(id, keyword_arguments, search_folders)
     result = {"description": describe(bridge.environment), "software": software(bridge.environment)}
     during = "reset"
-    bridge.reset(0)
+    # The largest of the seeds that actors give.
+    bridge.reset(2**32 - 1)
     bridge.check_finite("observation", bridge.observation_values)
     during = "step"
     bridge.try_a_step()
@@ -321,7 +334,7 @@ class Bridge:
         return pixels.shape[1], pixels.shape[0], pixels.tobytes()
 
     def close(self):
-        self.environment.close()
+        close(self.environment)
 
 
 def report(error):

@@ -41,7 +41,7 @@ impl Description {
     pub(super) fn into_spec(self, id: &str) -> Result<EnvironmentSpec, String> {
         let Shape { element, shape, bounds } = self.observation;
         let (low, high) = bounds.numbers()?;
-        let observation = ObservationSpace { element, shape, stack: 1, low, high };
+        let observation = ObservationSpace { element, shape, stack: 1, is_sliding: true, low, high };
         if observation.is_empty() {
             return Err("its observations hold no values".into());
         }

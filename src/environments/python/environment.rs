@@ -75,15 +75,7 @@ impl PythonEnvironment {
     /// Refuse an observation that no network can learn from.
     fn check_observation(&self, observation: &ValuesMut<'_>, during: Moment) -> Result<(), EnvironmentError> {
         let ValuesMut::F32(observation) = observation else { return Ok(()) };
-        match observation.iter().position(|value| !value.is_finite()) {
-            None => Ok(()),
-            Some(index) => Err(self.not_finite(format!("observation[{index}]"), f64::from(observation[index]), during)),
-        }
-    }
-
-    #[cold]
-    fn not_finite(&self, what: String, value: f64, during: Moment) -> EnvironmentError {
-        EnvironmentError::NotFinite { id: self.spec.id.clone(), what, value, during }
+        self.spec.check_observation(observation, during)
     }
 }
 
@@ -122,6 +114,8 @@ impl Environment for PythonEnvironment {
     fn reset(&mut self, seed: Option<u64>, mut observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
         // Only a reset that succeeds makes the environment usable again.
         self.progress = Progress::BeforeFirstReset;
+        // Half of it: NumPy's `random.seed`, which many environments call, takes no larger ones.
+        let seed = seed.map(|seed| seed & u64::from(u32::MAX));
         Python::attach(|py| {
             self.reset.bind(py).call1((seed,))?;
             self.observation.copy_to(py, &mut observation)
@@ -154,9 +148,7 @@ impl Environment for PythonEnvironment {
         });
         let (reward, terminated, truncated) = result.map_err(|error| Python::attach(|py| error_of(py, &error, &self.spec.id, during)))?;
         self.check_observation(&observation, during)?;
-        if !reward.is_finite() {
-            return Err(self.not_finite("reward".into(), reward, during));
-        }
+        self.spec.check_reward(reward, during)?;
         let step = Step { reward, terminated, truncated };
         self.progress = Progress::after_step(elapsed_steps, step.ended());
         Ok(step)

@@ -40,6 +40,8 @@ pub enum ObservationError {
 pub struct ActingPolicy {
     environment: EnvironmentSpec,
     policy: Box<dyn Policy>,
+    /// How much its algorithm explored in the first environment when the policy was saved.
+    exploration: f32,
     outputs: Vec<f32>,
     actions: ActionBatch,
     rows: usize,
@@ -54,9 +56,11 @@ impl ActingPolicy {
     pub fn new(catalogue: &Catalogue, saved: &SavedPolicy, seed: u64) -> Result<Self, PlayError> {
         let examined = catalogue.environments().examine(&environments::request(&saved.config))?;
         let environment = environments::observation_options(catalogue, &saved.config).spec(&examined.spec)?;
-        let policy = saved.policy_for(catalogue, &environment)?;
+        let algorithm = catalogue.algorithms().build(&saved.config, &environment)?;
+        let policy = saved.policy_of(&*algorithm)?;
+        let exploration = algorithm.exploration(0, 1, saved.weights.metadata.environment_steps);
         let actions = ActionBatch::new(&environment.action, 0);
-        Ok(Self { environment, policy, outputs: Vec::new(), actions, rows: 0, random: Random::seed_from_u64(seed) })
+        Ok(Self { environment, policy, exploration, outputs: Vec::new(), actions, rows: 0, random: Random::seed_from_u64(seed) })
     }
 
     /// What it observes and does.
@@ -64,11 +68,11 @@ impl ActingPolicy {
         &self.environment
     }
 
-    /// The actions for rows of observations, greedy ones with an `exploration` of 0, as the environment takes them.
+    /// The actions for rows of observations as the environment takes them: the best, or drawn as its algorithm `explores`.
     ///
     /// # Errors
     /// The observations are of another type or size than those that it was trained on.
-    pub fn choose(&mut self, observations: Values<'_>, exploration: f32) -> Result<Actions<'_>, ObservationError> {
+    pub fn choose(&mut self, observations: Values<'_>, explores: bool) -> Result<Actions<'_>, ObservationError> {
         let space = &self.environment.observation;
         let found = match observations {
             Values::F32(_) => ValueType::F32,
@@ -91,6 +95,7 @@ impl ActingPolicy {
             self.outputs.resize(rows * self.policy.outputs(), 0.0);
             self.actions = ActionBatch::new(&self.environment.action, rows);
         }
+        let exploration = if explores { self.exploration } else { 0.0 };
         self.policy.infer(observations, rows, &mut self.outputs);
         for (row, outputs) in self.outputs.chunks_exact(self.policy.outputs()).enumerate() {
             self.policy.choose(outputs, exploration, &mut self.random, self.actions.row_mut(row));

@@ -64,7 +64,11 @@ impl SavedPolicy {
     /// # Errors
     /// The algorithm is not in `catalogue`, or the network is not of that environment.
     pub fn policy_for(&self, catalogue: &Catalogue, environment: &EnvironmentSpec) -> Result<Box<dyn algorithms::Policy>, PlayError> {
-        let algorithm = catalogue.algorithms().build(&self.config, environment)?;
+        self.policy_of(&*catalogue.algorithms().build(&self.config, environment)?)
+    }
+
+    /// As [`Self::policy_for`], of the algorithm that the configuration names.
+    pub(super) fn policy_of(&self, algorithm: &dyn algorithms::Algorithm) -> Result<Box<dyn algorithms::Policy>, PlayError> {
         let (found, expected) = (self.weights.parameters.len(), algorithm.network().parameter_count());
         if found != expected {
             return Err(PlayError::Shape {

@@ -100,3 +100,18 @@ def make_limited(steps):
 
 
 no_environment = dict
+
+
+class Literal:
+    """No child of Gymnasium's class, and with no `close`: takes its bounds, of 64 bits, and NumPy's old seed literally."""
+
+    observation_space = Box(-1.0, 1.0, (2,), numpy.float32)
+    action_space = Box(numpy.array([-0.1, -0.7]), numpy.array([0.1, 0.3]), dtype=numpy.float64)
+
+    def reset(self, *, seed=None, options=None):
+        numpy.random.seed(seed)
+        return numpy.zeros(2, numpy.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), f"{action!r} is not in {self.action_space!r}"
+        return numpy.zeros(2, numpy.float32), float(action.sum()), False, False, {}

@@ -148,10 +148,14 @@ class ShoalReplayBuffer(ReplayBuffer):
         return self._samples(self.replay.sample(batch_size, beta=beta), env)
 
     def update_priorities(self, samples: Samples, td_errors: torch.Tensor) -> None:
-        """Take the sizes of these TD errors, one per sampled transition, as their priorities, if the replay has any."""
+        """Take the sizes of these TD errors, one per sampled transition, as their priorities, if the replay has any.
+
+        What other processes have overwritten since it was drawn is left out.
+        """
         if not self.replay.prioritized:
             return
-        self.replay.update_priorities(samples.batch, td_errors.detach().abs().flatten().cpu().numpy())
+        errors = td_errors.detach().abs().flatten().cpu().numpy()
+        self.replay.update_priorities(samples.batch, errors, stale="ignore")
 
     def _get_samples(self, batch_inds: Array, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
         return self._samples(self.replay.get(batch_inds), env)

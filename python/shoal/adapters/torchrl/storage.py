@@ -154,14 +154,15 @@ class ShoalWriter(Writer):
 class ShoalStorageSampler(PrioritizedSampler):
     """Draws from a `ShoalStorage` in proportion to its priorities; `beta=None` takes the replay's own.
 
-    Priorities of transitions that other processes have overwritten since they were drawn are dropped.
+    Priorities of transitions that have been overwritten since they were drawn last are dropped.
     """
 
     def __init__(self, storage: ShoalStorage, beta: float | None = None, reduction: str = "max") -> None:
         # The constructor of PrioritizedSampler would make two trees that are never used.
         self._storage, self._beta = storage, beta
         self.reduction = reduction
-        self._batch: Batch | None = None
+        # Of each slot, the generation that was drawn there last; 0 where nothing was.
+        self._generations = np.zeros(storage.max_size, dtype=np.int64)
 
     @property
     def device(self) -> torch.device:
@@ -175,20 +176,25 @@ class ShoalStorageSampler(PrioritizedSampler):
 
     def sample(self, storage: ShoalStorage, batch_size: int) -> tuple[torch.Tensor, dict[str, Any]]:
         """Draw indices, with their importance weights as `priority_weight`."""
-        index, self._batch = self._storage.draw(batch_size, self._beta)
-        return index, {"priority_weight": torch.from_numpy(self._batch.weights)}
+        index, batch = self._storage.draw(batch_size, self._beta)
+        if len(self._generations) < self._storage.max_size:
+            self._generations = np.zeros(self._storage.max_size, dtype=np.int64)
+        self._generations[batch.indices] = batch.generations
+        return index, {"priority_weight": torch.from_numpy(batch.weights)}
 
     def update_priority(
         self, index: Index, priority: float | torch.Tensor, *, storage: ShoalStorage | None = None
     ) -> None:
-        """Set the priorities of transitions to these errors: of the batch drawn last, or of what `index` holds now."""
+        """Set the priorities of transitions to these errors: of what was drawn there last, or else of what is there now."""
         slots = flat_index(index, self._storage)
         errors = np.broadcast_to(torch.as_tensor(priority).detach().cpu().double().numpy().reshape(-1), slots.shape)
+        generations = self._generations[slots] if slots.max(initial=-1) < len(self._generations) else np.zeros_like(slots)
+        drawn = generations > 0
         replay = self._storage.replay
-        if self._batch is not None and np.array_equal(slots, self._batch.indices):
-            replay.update_priorities(self._batch, errors, stale="ignore")
-        else:
-            replay.update_priorities(slots, errors)
+        if drawn.any():
+            replay.update_priorities(slots[drawn], errors[drawn], generations[drawn], stale="ignore")
+        if not drawn.all():
+            replay.update_priorities(slots[~drawn], errors[~drawn])
 
     def mark_update(self, index: Index, *, storage: Storage | None = None) -> None:
         """Nothing to do: what is added has its priority already."""
@@ -200,7 +206,7 @@ class ShoalStorageSampler(PrioritizedSampler):
         """Nothing to do: what is added has its priority already."""
 
     def _empty(self) -> None:
-        self._batch = None
+        self._generations[:] = 0
 
     def state_dict(self) -> dict[str, Any]:
         """The exponent of the weights: priorities are saved with the storage."""
