@@ -58,12 +58,13 @@ def test_modules_of_pytorch_choose_the_same_actions(folder, preset, tmp_path):  
 def test_one_observation_and_rows_of_them_give_the_same_actions(folder):  # noqa: F811
     for preset in ("cartpole_dqn", "pendulum_sac", "pendulum_ppo"):
         policy = short_run(preset).load("last")
-        # So far from all that it has seen that the means of PPO lie outside of the bounds.
-        rows = 50 * np.random.default_rng(1).standard_normal((5, *policy.observation_shape))
+        # So far from all that it has seen that the means of PPO lie outside of the bounds; SAC's come so near to them that nothing is drawn.
+        scale = 50 if preset == "pendulum_ppo" else 1
+        rows = scale * np.random.default_rng(1).standard_normal((5, *policy.observation_shape))
         chosen = policy(rows)
         assert chosen.shape == ((5,) if policy.actions else (5, len(policy.low)))
         np.testing.assert_allclose([policy(row) for row in rows], chosen, atol=1e-6)
-        explored = [policy(rows, explore=True) for _ in range(50)]
+        explored = [policy(rows, explore=True) for _ in range(200)]
         assert any((other != chosen).any() for other in explored)
         if policy.actions is None:
             assert all(((actions >= policy.low) & (actions <= policy.high)).all() for actions in [chosen, *explored])
