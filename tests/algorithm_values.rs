@@ -329,8 +329,9 @@ fn continuous_actions_need_bounds_that_they_can_be_scaled_to() {
             registry::build(&config, &EnvironmentSpec { action, ..environments::spec("Pendulum-v1").unwrap() }).map(drop)
         };
         build_within(-3.0, 2.0).unwrap();
+        build_within(0.5, 0.5).unwrap();
         // The distance of the last two is infinite in 32 bits.
-        for (low, high) in [(f32::NEG_INFINITY, 0.0), (0.0, f32::INFINITY), (f32::MIN, f32::MAX)] {
+        for (low, high) in [(f32::NEG_INFINITY, 0.0), (0.0, f32::INFINITY), (f32::MIN, f32::MAX), (0.5, 0.25)] {
             let refusal = build_within(low, high).unwrap_err();
             assert!(refusal.to_string().contains("does not bound element 1") && refusal.key() == "environment.id", "{name}: {refusal}");
         }

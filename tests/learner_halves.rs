@@ -232,7 +232,9 @@ fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both(
         .find(|line| updates_of(line) > updates && line["entropy_temperature"].is_number())
         .unwrap_or_else(|| panic!("no metrics of both halves beyond {updates} updates in {:#?}\n{}", metrics.last(), run.log()));
     let after = first["entropy_temperature"].as_f64().unwrap();
-    assert!((after / before - 1.0).abs() < 0.5, "the temperature went on from {before} with {after}");
+    // The first line may come late on a busy machine. A step of Adam changes the temperature's logarithm by about the learning rate.
+    let steps = (updates_of(first) - updates) as f64 * 1e-3;
+    assert!((after / before).ln().abs() < 2.0 * steps + 0.1, "the temperature went on from {before} with {after}, after {steps}");
     run.resume(&["--set", "learner.split=none", "--set", "run.stop_env_steps=12000"]);
     assert!(!run.wait().success());
     assert!(run.output().contains("learner.split"));

@@ -217,6 +217,9 @@ fn an_environment_may_take_its_bounds_and_seeds_literally_and_need_not_close() {
             vector.step(shoal::environments::Actions::Continuous(&action)).unwrap();
             assert!((f64::from(vector.rewards()[0]) - expected).abs() < 1e-6, "{:?}", vector.rewards());
         }
+        let narrow = request("python:shapes:Narrow", "{}").make().unwrap();
+        let ActionSpace::Box { low, high } = &narrow.spec().action else { panic!("its actions are numbers") };
+        assert_eq!((low.as_slice(), high.as_slice()), ([0.1].as_slice(), [0.1].as_slice()));
     });
 }
 

@@ -200,7 +200,13 @@ fn claims_that_a_kill_left_unfilled_hide_nothing_that_was_taken() {
 }
 
 #[test]
-fn draws_follow_the_leaves_while_a_stopped_process_leaves_the_root_negative() {
+fn draws_follow_the_leaves_while_a_stopped_process_leaves_nothing_or_less_at_the_root() {
+    // More than there is, and as much.
+    draws_follow_the_leaves_with_a_debt(|_| 1 << 40);
+    draws_follow_the_leaves_with_a_debt(|total| total);
+}
+
+fn draws_follow_the_leaves_with_a_debt(debt: impl FnOnce(u64) -> u64) {
     let size = 50usize;
     let run = Run::new(Sizes { capacity: 64, fanout: 4, ..Sizes::default() });
     let mut replay = run.replay(0);
@@ -208,8 +214,9 @@ fn draws_follow_the_leaves_while_a_stopped_process_leaves_the_root_negative() {
     insert(&run, &mut replay, 1, (0..size).map(|number| priority(value(number))));
     // What a process that stands still between leaves and root owes to all the sums above, others have taken away already.
     let leaves = shoal::segment::layout::tree_level_lengths(64, 4)[0];
+    let debt = debt(replay.tree().expect("a tree").total());
     for sum in &run.segment.words(shoal::segment::Region::Tree)[leaves..] {
-        sum.fetch_sub(1 << 40, Ordering::Relaxed);
+        sum.fetch_sub(debt, Ordering::Relaxed);
     }
     assert_eq!(replay.tree().expect("a tree").total(), 0);
     let mut batch = Batch::new(run.payload.schema(), 32);

@@ -29,8 +29,8 @@ class TorchPolicy(torch.nn.Module):
         self.is_halved = about["algorithm"] == "sac"
         if self.kind != "index":
             low, high = (torch.from_numpy(np.asarray(bound, np.float32)) for bound in (low, high))
-            self.register_buffer("centre", 0.5 * (low + high))
-            self.register_buffer("half_range", 0.5 * (high - low))
+            self.register_buffer("low", low)
+            self.register_buffer("high", high)
 
     def forward(self, observations):
         """Actions for rows of observations."""
@@ -47,7 +47,9 @@ class TorchPolicy(torch.nn.Module):
         if self.is_halved:
             outputs = outputs.chunk(2, 1)[0]
         chosen = outputs.clamp(-1, 1) if self.kind == "clip" else torch.tanh(outputs)
-        return self.centre + self.half_range * chosen
+        scaled = 0.5 * (self.low + self.high) + 0.5 * (self.high - self.low) * chosen
+        # Rounding leads out of the bounds neither.
+        return torch.minimum(torch.maximum(scaled, self.low), self.high)
 
 
 def _read(path):

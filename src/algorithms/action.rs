@@ -104,10 +104,10 @@ impl ActionBatch {
     }
 }
 
-/// Refuse bounds that nothing can be scaled to: infinite ones, or so far apart that their distance is.
+/// Refuse bounds that nothing can be scaled to: infinite ones, those so far apart that their distance is, and none in their order.
 pub(super) fn check_bounds(algorithm: &'static str, environment: &EnvironmentSpec) -> Result<(), AlgorithmError> {
     let ActionSpace::Box { low, high } = &environment.action else { return Ok(()) };
-    match low.iter().zip(high).position(|(low, high)| !(high - low).is_finite()) {
+    match low.iter().zip(high).position(|(low, high)| !(0.0..=f32::MAX).contains(&(high - low))) {
         Some(index) => {
             Err(AlgorithmError::Unbounded { algorithm, environment: environment.id.clone(), index, low: low[index], high: high[index] })
         }

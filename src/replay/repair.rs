@@ -150,6 +150,7 @@ impl<'a> Repairing<'a> {
             // The leaf was handed over before the row was published. It refuses if it is another's by now: the row was taken or overwritten.
             let priority = area.priority(index).unwrap_or_else(|| self.view.largest_priority());
             tree.update(std::iter::once((slot, generation, priority)), differences);
+            self.view.raise_largest_priority(priority);
         }
         self.view.control.inserted().fetch_add(1, Ordering::Relaxed);
     }

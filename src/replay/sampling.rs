@@ -133,9 +133,9 @@ impl ReplayView<'_> {
         Err(SampleError::Contended { missing: drawing.pending.len(), rounds: DRAWING_ROUNDS })
     }
 
-    /// Choose a slot for every pending row, or nowhere while every slot is being written; returns the total priority
+    /// Choose a slot for every pending row, in the first round one from each part of the total; or nowhere while every slot is being written; returns the total priority
     /// they were drawn from.
-    fn draw_slots(&self, drawing: &mut Drawing, stratified: bool, random: &mut impl Rng) -> u64 {
+    fn draw_slots(&self, drawing: &mut Drawing, is_first: bool, random: &mut impl Rng) -> u64 {
         let Drawing { pending, targets, slots, .. } = drawing;
         slots.resize(pending.len(), 0);
         let Some(tree) = &self.tree else {
@@ -144,14 +144,15 @@ impl ReplayView<'_> {
             slots.fill_with(|| random.random_range(0..claimed));
             return 0;
         };
-        let is_overdrawn = tree.is_overdrawn();
+        // Not at once: mostly this passes sooner than all leaves are added up.
+        let is_overdrawn = !is_first && tree.is_overdrawn();
         let total = if is_overdrawn { tree.leaf_sum() } else { tree.total() };
         if total == 0 {
             slots.fill(SumTree::NOWHERE);
             return 0;
         }
         targets.clear();
-        if stratified {
+        if is_first {
             // Parts of equal length, the first few one unit longer, so that together they are the total exactly.
             let parts = pending.len().max(1) as u64;
             let (length, longer) = (total / parts, total % parts);

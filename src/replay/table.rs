@@ -11,7 +11,7 @@ use super::priority::Priority;
 use super::sampling::{Drawing, SampleError};
 use super::schema::Schema;
 use super::staging::StagingArea;
-use super::sum_tree::Differences;
+use super::sum_tree::{Differences, SumTree};
 use super::target::Target;
 use super::view::ReplayView;
 use crate::segment::Segment;
@@ -174,10 +174,14 @@ impl<'a> Replay<'a> {
     pub fn update_named(&mut self, slots: &[usize], generations: &[u64], priorities: impl Iterator<Item = Option<Priority>>) -> u64 {
         let operation = self.begin();
         let Some(tree) = &self.view.tree else { return 0 };
-        let (mut refused, mut saturated) = (0, 0);
+        let (mut refused, mut saturated, mut nobodys) = (0, 0, 0);
         let mut largest = Priority::SMALLEST;
         let names = slots.iter().copied().zip(generations.iter().copied());
         let changes = names.zip(priorities).filter_map(|((slot, generation), priority)| {
+            if SumTree::is_nobodys(generation) {
+                nobodys += 1;
+                return None;
+            }
             let Some(priority) = priority else {
                 refused += 1;
                 return None;
@@ -186,7 +190,7 @@ impl<'a> Replay<'a> {
             saturated += u64::from(priority == Priority::LARGEST);
             Some((slot, generation, priority))
         });
-        let stale = tree.update(changes, &mut self.scratch.insertion.differences);
+        let stale = tree.update(changes, &mut self.scratch.insertion.differences) + nobodys;
         self.view.raise_largest_priority(largest);
         drop(operation);
         self.count(Counter::StalePriorities, stale);

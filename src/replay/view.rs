@@ -81,7 +81,7 @@ impl<'a> ReplayView<'a> {
 
     /// Whether the leaf of `slot` belongs to this generation.
     pub fn is_current(&self, slot: usize, generation: u64) -> bool {
-        self.tree.as_ref().is_some_and(|tree| tree.priority(slot, generation).is_some())
+        !SumTree::is_nobodys(generation) && self.tree.as_ref().is_some_and(|tree| tree.priority(slot, generation).is_some())
     }
 
     /// The largest priority seen so far, one at least: what new transitions get, so that each is drawn soon. Less than one

@@ -84,12 +84,15 @@ impl<'a> Control<'a> {
     }
 
     /// From running to stopping; whatever else the state is stays, since others find in it what they must not pass over.
-    pub fn stop_running(self) {
+    /// Whether it was running.
+    pub fn stop_running(self) -> bool {
         let (running, stopping) = (RunState::Running.to_word(), RunState::Stopping.to_word());
         // Relaxed, as every access to it.
-        if self.word(0).compare_exchange(running, stopping, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        let stops = self.word(0).compare_exchange(running, stopping, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if stops {
             self.wake_everybody();
         }
+        stops
     }
 
     /// Transitions for which a slot has been claimed: the insert cursor.

@@ -29,7 +29,10 @@ impl Standalone {
             Some(participants) => participants,
             None if options.participants > 1 => options.participants,
             // It was private.
-            None => DEFAULT_PARTICIPANTS.min(options.capacity.saturating_sub(1)),
+            None => {
+                let slots = if options.frames > 0 { options.capacity.min(options.frames) } else { options.capacity };
+                DEFAULT_PARTICIPANTS.min(slots.saturating_sub(1))
+            }
         };
         let replay = Self::create(options, shared, seed)?;
         file.fill(&replay.segment, replay.schema.clone())?;

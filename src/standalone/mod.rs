@@ -284,11 +284,11 @@ impl Standalone {
     }
 
     /// Let nobody add any more: whoever waits, in whatever process, gets [`StandaloneError::Stopped`], and so does whoever adds
-    /// later. What is there can still be drawn, read and saved.
+    /// later. What is there can still be drawn, read and saved. [`StandaloneError::Inexact`] where there is nothing to stop but what is known
+    /// to be wrong.
     pub fn stop(&self) -> Result<(), StandaloneError> {
         self.not_of_a_run("stopping it")?;
-        self.control().stop_running();
-        Ok(())
+        if self.control().stop_running() { Ok(()) } else { self.company.check(&self.segment) }
     }
 
     /// Let other threads of this process that wait here wait no longer, since it is about to leave.

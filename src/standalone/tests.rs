@@ -188,6 +188,12 @@ fn names_of_what_was_cleared_are_stale() {
     assert_eq!(update(Some(&generations), Stale::Ignore).unwrap(), 8);
     assert!(matches!(update(Some(&generations), Stale::Refuse), Err(StandaloneError::Stale { stale: 8, .. })));
     assert!(matches!(update(None, Stale::Ignore), Err(StandaloneError::EmptySlot { .. })));
+    // What the leaves of empty slots are marked with is no name.
+    for nobodys in [0, -1, 1 << 25] {
+        assert_eq!(update(Some(&[nobodys; 8]), Stale::Ignore).unwrap(), 8, "generation {nobodys}");
+        assert!(matches!(update(Some(&[nobodys; 8]), Stale::Refuse), Err(StandaloneError::Stale { stale: 8, .. })));
+    }
+    assert_eq!(replay.priorities(Some(&slots)).unwrap(), [0.0; 8]);
 }
 
 #[test]
@@ -216,7 +222,7 @@ fn a_second_thread_that_adds_is_told_of_the_rate_limiter_too() {
 fn stopping_a_replay_whose_sums_are_wrong_does_not_make_them_right() {
     let replay = filled(true);
     replay.control().set_run_state(RunState::Poisoned);
-    replay.stop().unwrap();
+    assert!(matches!(replay.stop(), Err(StandaloneError::Inexact)));
     let mut rows = replay.batch(1);
     let drawn = patience(|patience| replay.sample(&mut rows.as_rows(), None, patience));
     assert!(matches!(drawn, Err(StandaloneError::Inexact)), "{drawn:?}");

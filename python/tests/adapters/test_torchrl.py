@@ -186,6 +186,16 @@ def test_errors_of_an_older_batch_change_nothing_of_what_has_overwritten_it():
     np.testing.assert_allclose(tree(buffer), np.full(4, (1 + EPSILON) ** ALPHA), atol=2e-6)
 
 
+def test_a_priority_that_is_given_is_taken_where_what_was_drawn_is_overwritten():
+    buffer = with_storage(4)
+    buffer.extend(transitions(range(4)))
+    buffer.sample(16)
+    data = transitions(range(4, 8))
+    data["td_error"] = torch.tensor([0.5, 2.0, 0.0, 1.0])
+    buffer.extend(data)
+    np.testing.assert_allclose(tree(buffer), (data["td_error"].numpy() + EPSILON) ** ALPHA, rtol=1e-5, atol=2e-6)
+
+
 def add_from_another_process(name):
     buffer = shoal_replay_buffer(ShoalStorage.of(Replay.open(name)))
     buffer.extend(transitions(range(8, 16)))

@@ -155,11 +155,18 @@ def describe(environment):
         with numpy.errstate(over="ignore"):
             return [repr(float(bound)) for bound in numpy.asarray(bounds).astype(numpy.float32).ravel()]
 
-    def words_within(bounds, inwards):
+    def within(bounds, inwards):
         """The nearest float32 that an environment which compares in float64 takes, too."""
         rounded = bounds.astype(numpy.float32)
         is_outside = (bounds - rounded) * inwards > 0
-        return words(numpy.where(is_outside, numpy.nextafter(rounded, numpy.float32(inwards * numpy.inf)), rounded))
+        return numpy.where(is_outside, numpy.nextafter(rounded, numpy.float32(inwards * numpy.inf)), rounded)
+
+    def words_within(space):
+        """Both bounds; where there is no float32 between them, the nearest to each."""
+        with numpy.errstate(over="ignore"):
+            low, high = within(space.low, 1), within(space.high, -1)
+            is_empty = low > high
+            return {"low": words(numpy.where(is_empty, space.low, low)), "high": words(numpy.where(is_empty, space.high, high))}
 
     space, action = environment.observation_space, environment.action_space
     if isinstance(action, gymnasium.spaces.Discrete):
@@ -171,7 +178,7 @@ def describe(environment):
     elif not action.is_bounded():
         raise Refused(f"its actions are {action}, which has no finite bounds that a policy could be scaled to")
     else:
-        actions = {"box": {"low": words_within(action.low, 1), "high": words_within(action.high, -1)}}
+        actions = {"box": words_within(action)}
     specification = getattr(environment, "spec", None)
     order = axes(space.shape)
     observation = {
@@ -234,7 +241,7 @@ def examine(id, keyword_arguments, search_folders):
     result = {"description": describe(bridge.environment), "software": software(bridge.environment)}
     during = "reset"
     # The largest of the seeds that actors give.
-    bridge.reset(2**32 - 1)
+    bridge.reset(2**31 - 1)
     bridge.check_finite("observation", bridge.observation_values)
     during = "step"
     bridge.try_a_step()

@@ -114,8 +114,8 @@ impl Environment for PythonEnvironment {
     fn reset(&mut self, seed: Option<u64>, mut observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
         // Only a reset that succeeds makes the environment usable again.
         self.progress = Progress::BeforeFirstReset;
-        // Half of it: NumPy's `random.seed`, which many environments call, takes no larger ones.
-        let seed = seed.map(|seed| seed & u64::from(u32::MAX));
+        // No more than that: what many environments seed with it, NumPy's `random.seed` or an `int` of C, takes no larger ones.
+        let seed = seed.map(|seed| seed & u64::from(i32::MAX.unsigned_abs()));
         Python::attach(|py| {
             self.reset.bind(py).call1((seed,))?;
             self.observation.copy_to(py, &mut observation)

@@ -84,10 +84,10 @@ impl<'a> SumTree<'a> {
         not_negative(self.root())
     }
 
-    /// Whether the root is negative: whoever stands still between a leaf and the root has not added there yet what others have taken away
-    /// since. The sums are no guide then, for as long as that takes; the leaves are.
+    /// Whether the root is negative, or nothing: whoever stands still between a leaf and the root has not added there yet what others have
+    /// taken away since. The sums are no guide then, for as long as that takes; the leaves are. They may be nothing, too.
     pub fn is_overdrawn(&self) -> bool {
-        self.root().cast_signed() < 0
+        self.root().cast_signed() <= 0
     }
 
     /// Sum of all priorities, as the leaves have it. A walk over all of them.
@@ -122,6 +122,11 @@ impl<'a> SumTree<'a> {
 
     /// The tag of a leaf whose slot is empty. The store gives no slot a generation with this tag, so nobody's update fits it.
     pub(super) const NOBODYS_TAG: u64 = 0;
+
+    /// Whether no transition has this generation, and yet the leaves of empty slots have its tag.
+    pub(super) fn is_nobodys(generation: u64) -> bool {
+        Self::tag_of(generation) == Self::NOBODYS_TAG
+    }
 
     /// Let no leaf belong to anybody. Only while nobody updates.
     pub(super) fn empty(&self) {

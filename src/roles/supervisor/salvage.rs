@@ -65,12 +65,13 @@ impl Salvage<'_> {
         let _ = note(self.folder, &said);
     }
 
-    /// As the supervisor does after a death. Whether that was possible after each.
+    /// As the supervisor does after a death, until that is not possible after one. Whether it was after each.
     fn repair(&self, segment: &Segment) -> bool {
         let is_guest = |&slot: &usize| segment.processes().slot(slot).role().is_some_and(|(role, _)| role == Role::Guest);
-        let dead = segment.processes().iter().filter_map(|slot| Some((slot, slot.dead_owner()?)));
+        let mut dead = segment.processes().iter().filter_map(|slot| Some((slot, slot.dead_owner()?)));
         let mut standing_still = Vec::new();
-        dead.fold(true, |all, (slot, owner)| {
+        // Others wait behind the gate meanwhile: who stands in the way of one repair stands in the way of all.
+        dead.all(|(slot, owner)| {
             let schema = self.prepared.algorithm.schema();
             let mut repaired = repair_beside(segment, &schema, slot, &standing_still);
             // Guests are nobody's to kill; those that work are waited for, and those that stand still are not.
@@ -79,8 +80,7 @@ impl Salvage<'_> {
                 standing_still.extend(stuck_guests);
                 repaired = repair_beside(segment, &schema, slot, &standing_still);
             }
-            let done = repaired.stuck.is_empty() && (repaired.exact || repaired.provisional);
-            all & (done && slot.release_from(owner))
+            repaired.stuck.is_empty() && (repaired.exact || repaired.provisional) && slot.release_from(owner)
         })
     }
 

@@ -115,3 +115,9 @@ class Literal:
     def step(self, action):
         assert self.action_space.contains(action), f"{action!r} is not in {self.action_space!r}"
         return numpy.zeros(2, numpy.float32), float(action.sum()), False, False, {}
+
+
+class Narrow(Shown):
+    """Its action has one value, which no number of 32 bits is."""
+
+    action_space = Box(numpy.array([0.1]), numpy.array([0.1]), dtype=numpy.float64)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from tensordict import TensorDict, TensorDictBase
 from torchrl.data.replay_buffers import PrioritizedSampler, Storage, TensorDictReplayBuffer, Writer
 
@@ -163,6 +164,7 @@ class ShoalStorageSampler(PrioritizedSampler):
         self.reduction = reduction
         # Of each slot, the generation that was drawn there last; 0 where nothing was.
         self._generations = np.zeros(storage.max_size, dtype=np.int64)
+        self._added: NDArray[np.int64] | None = None
 
     @property
     def device(self) -> torch.device:
@@ -180,16 +182,21 @@ class ShoalStorageSampler(PrioritizedSampler):
         if len(self._generations) < self._storage.max_size:
             self._generations = np.zeros(self._storage.max_size, dtype=np.int64)
         self._generations[batch.indices] = batch.generations
+        self._added = None
         return index, {"priority_weight": torch.from_numpy(batch.weights)}
 
     def update_priority(
         self, index: Index, priority: float | torch.Tensor, *, storage: ShoalStorage | None = None
     ) -> None:
-        """Set the priorities of transitions to these errors: of what was drawn there last, or else of what is there now."""
+        """Set the priorities of transitions to these errors: of what was drawn there last, or else of what is there now.
+
+        What was added last is meant where `index` is what that returned: so TorchRL gives it the priorities that it came with.
+        """
         slots = flat_index(index, self._storage)
         errors = np.broadcast_to(torch.as_tensor(priority).detach().cpu().double().numpy().reshape(-1), slots.shape)
         generations = self._generations[slots] if slots.max(initial=-1) < len(self._generations) else np.zeros_like(slots)
-        drawn = generations > 0
+        is_added = self._added is not None and np.array_equal(slots, self._added)
+        drawn = (generations > 0) & (not is_added)
         replay = self._storage.replay
         if drawn.any():
             replay.update_priorities(slots[drawn], errors[drawn], generations[drawn], stale="ignore")
@@ -200,13 +207,16 @@ class ShoalStorageSampler(PrioritizedSampler):
         """Nothing to do: what is added has its priority already."""
 
     def add(self, index: Index) -> None:
-        """Nothing to do: what is added has its priority already."""
+        """Remember what was added last; it has its priority already."""
+        self._added = flat_index(index, self._storage)
 
     def extend(self, index: Index) -> None:
-        """Nothing to do: what is added has its priority already."""
+        """Remember what was added last; it has its priority already."""
+        self._added = flat_index(index, self._storage)
 
     def _empty(self) -> None:
         self._generations[:] = 0
+        self._added = None
 
     def state_dict(self) -> dict[str, Any]:
         """The exponent of the weights: priorities are saved with the storage."""
@@ -220,7 +230,8 @@ class ShoalStorageSampler(PrioritizedSampler):
         """Nothing to do: priorities are saved with the storage."""
 
     def loads(self, path: str | Path) -> None:
-        """Nothing to do: priorities are loaded with the storage."""
+        """Forget what was drawn: priorities are loaded with the storage."""
+        self._empty()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(beta={self._beta}, reduction={self.reduction})"
