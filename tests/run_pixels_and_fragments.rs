@@ -52,6 +52,7 @@ fn catch_and_cartpole_are_learned_from_fragments() {
 
 /// Rally with a small auto-encoder.
 const DRAWN: &[&str] = &[
+    "algorithm.normalise_observations=false",
     "auto_encoder.coefficient=1",
     "auto_encoder.latent=32",
     "network.convolutions=[[8, 4, 2], [8, 4, 2]]",
@@ -186,8 +187,9 @@ fn actors_that_do_not_wait_overwrite_fragments_and_those_are_counted() {
 
 #[test]
 fn a_fragment_is_shown_step_by_step_with_its_newest_frame() {
+    let bytes = ["algorithm.normalise_observations=false"];
     let small = ["network.convolutions=[[4, 6, 4]]", "network.hidden=[16]", "actor.environments=4", "learner.batch_size=400"];
-    let all: Vec<&str> = ENDLESS.iter().chain(&small).copied().collect();
+    let all: Vec<&str> = ENDLESS.iter().chain(&bytes).chain(&small).copied().collect();
     let mut run = start_preset("rally_appo", &all);
     run.wait_for("the first fragments", |line| number(line, "updates") > 2);
     let shown = output_of(&run, env!("CARGO_BIN_EXE_inspect"), &[&run.pid().to_string(), "--transition", "0"]);
