@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::algorithms::registry::{Algorithms, Declaration};
 use crate::algorithms::{Algorithm, AlgorithmError};
-use crate::config::Config;
+use crate::config::{AlgorithmKey, Config};
 use crate::environments::{Environment, EnvironmentError, EnvironmentSpec, Environments};
 
 /// Longest name, in bytes.
@@ -49,7 +49,7 @@ impl Catalogue {
     /// Let the name in `declaration` mean what `build` makes, in `algorithm.name`.
     ///
     /// # Errors
-    /// The name is taken, or not made of small letters, digits and `_`.
+    /// The name, or that of a key of its own, is taken, or not made of small letters, digits and `_`.
     pub fn add_algorithm<A: Algorithm + 'static>(
         &mut self,
         declaration: Declaration,
@@ -63,6 +63,10 @@ impl Catalogue {
             is_meant,
             self.algorithms.names(),
         )?;
+        let own_keys = || declaration.keys.iter().filter_map(AlgorithmKey::own_name);
+        for (index, name) in own_keys().enumerate() {
+            check("key of an algorithm", name, "small letters, digits and `_`, such as \"trace_decay\"", is_meant, own_keys().take(index))?;
+        }
         self.algorithms.add(declaration, build);
         Ok(())
     }
@@ -181,6 +185,14 @@ mod tests {
             let error = catalogue.add_algorithm(declared(name), Dqn::new).unwrap_err();
             assert!(matches!(error, CatalogueError::Form { what: "algorithm", .. }), "{error}");
         }
+        for name in ["", "learning rate", "a.b", "Rate"] {
+            let keys: &'static [AlgorithmKey] = Box::leak(Box::new([AlgorithmKey::number(name, 0.5, 0.0..=1.0)]));
+            let error = catalogue.add_algorithm(Declaration { keys, ..declared("mine") }, Dqn::new).unwrap_err();
+            assert!(matches!(error, CatalogueError::Form { what: "key of an algorithm", .. }), "{error}");
+        }
+        const TWICE: &[AlgorithmKey] = &[AlgorithmKey::flag("eager", true), AlgorithmKey::flag("eager", false)];
+        let error = catalogue.add_algorithm(Declaration { keys: TWICE, ..declared("mine") }, Dqn::new).unwrap_err();
+        assert!(matches!(error, CatalogueError::Taken { what: "key of an algorithm", .. }), "{error}");
         for id in ["", "gymnasium:Pole-v0", "Pole v0", "Pole/v0", long] {
             let error = catalogue.add_environment(id, || Renamed::new("Pole-v0")).unwrap_err();
             assert!(matches!(error, CatalogueError::Form { what: "environment", .. }), "{error}");

@@ -124,6 +124,16 @@ fn training_finds_a_preset_by_its_environment_and_carries_the_name_into_what_is_
 }
 
 #[test]
+fn a_folder_that_is_called_as_a_preset_or_an_environment_hides_neither() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["cartpole_dqn", "CartPole-v1"] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        let checked = shoal(folder.path(), &["train", name, "--check"]);
+        assert!(checked.status.success(), "{}", said(&checked));
+    }
+}
+
+#[test]
 fn a_file_of_a_presets_name_that_is_not_read_is_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("configs")).unwrap();

@@ -332,6 +332,10 @@ fn a_run_under_way_and_one_without_checkpoints_are_refused() {
     assert!(said.contains("has no complete checkpoint") && said.contains("checkpoint.interval_s"), "{said}");
 }
 
+fn run_of(checkpoint: &Path) -> &Path {
+    checkpoint.parent().unwrap().parent().unwrap()
+}
+
 #[test]
 fn a_damaged_checkpoint_is_named_and_the_one_before_is_offered() {
     let mut run = start(&["checkpoint.interval_s=0.2", "checkpoint.keep_last=2"]);
@@ -352,7 +356,7 @@ fn a_damaged_checkpoint_is_named_and_the_one_before_is_offered() {
             let said = run.output();
             assert!(said.contains(newest.file_name().unwrap().to_str().unwrap()), "{name}: {said}");
             // What checks itself is found damaged when it is read, later.
-            let offered = said.contains(&format!("--from {}", previous.display()));
+            let offered = said.contains(&format!("`shoal resume {} --from {}`", run_of(&previous).display(), previous.display()));
             assert!(offered || name == "replay.shoal", "{name}: {said}");
         }
         std::fs::write(&path, whole).unwrap();
@@ -414,10 +418,22 @@ fn a_run_goes_on_in_its_own_folder_wherever_the_command_is_given() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_supervisor"));
     // Nobody, root neither, can make a folder there, and `runs` would be one.
     command.arg("resume").arg(run.run_folder().canonicalize().unwrap()).current_dir("/proc/self");
-    command.args(["--set", &format!("run.stop_env_steps={}", steps + 1_000)]);
-    let output = command.env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    command.args(["--set", &format!("run.stop_env_steps={}", steps + 1_000)]).env("XDG_RUNTIME_DIR", run.folder.path());
+    for only_check in [true, false] {
+        let output = if only_check { command.arg("--check").output() } else { without_check(&command).output() };
+        let output = output.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
     assert_eq!(run.record()["finished"]["reason"], "step limit");
+}
+
+/// As `command`, without its last argument.
+fn without_check(command: &std::process::Command) -> std::process::Command {
+    let arguments: Vec<_> = command.get_args().collect();
+    let mut shorter = std::process::Command::new(command.get_program());
+    shorter.args(&arguments[..arguments.len() - 1]).current_dir(command.get_current_dir().unwrap());
+    shorter.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    shorter
 }
 
 #[test]
@@ -497,4 +513,40 @@ fn a_run_of_which_everything_was_killed_at_once_goes_on_from_its_last_checkpoint
     run.wait_for_log(&format!("{newest} environment steps"));
     run.signal(Signal::SIGTERM);
     run.wait();
+}
+
+#[test]
+fn a_change_that_a_run_went_on_with_stays_though_the_run_was_killed_before_its_next_checkpoint() {
+    // Nobody writes a checkpoint for a synchronous run that was killed.
+    let mut run = start(&["actor.count=0", "run.stop_env_steps=3000", "checkpoint.synchronous_interval_steps=1000"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let checkpoints = run.checkpoints();
+    let change = ["--set", "run.stop_env_steps=1000000000", "--set", "learner.learning_rate=0.005"];
+    let none_for_long = ["--set", "checkpoint.synchronous_interval_steps=900000000"];
+    run.resume(&[&change[..], &none_for_long].concat());
+    run.wait_for("updates of the second life", |line| count(line, "env_steps") > 4000);
+    run.kill();
+    assert_eq!(run.checkpoints(), checkpoints);
+    run.resume(&["--set", "run.stop_env_steps=6000"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let config = Config::load(&run.run_folder().join("config.toml"), &[]).unwrap().config;
+    assert_eq!((config.learner.learning_rate, config.run.stop_env_steps), (0.005, 6000));
+    assert!(count(&run.metrics().pop().unwrap(), "env_steps") >= 6000);
+}
+
+#[test]
+fn a_run_that_cannot_go_on_here_stays_as_it_was() {
+    let mut run = start(&["run.stop_env_steps=2000", "checkpoint.interval_s=600"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let files = ["run.json", "config.toml", "run.log"].map(|name| run.run_folder().join(name));
+    let read = || files.each_ref().map(|path| std::fs::read_to_string(path).unwrap());
+    let before = read();
+    let long = run.folder.path().join("x".repeat(110));
+    std::fs::create_dir(&long).unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    command.arg("resume").arg(run.run_folder()).args(["--set", "run.stop_env_steps=900000000"]).env("XDG_RUNTIME_DIR", &long);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("XDG_RUNTIME_DIR") && said.contains("the system allows 107"), "{said}");
+    assert_eq!(read(), before);
 }

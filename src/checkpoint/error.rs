@@ -1,6 +1,7 @@
 //! What can be wrong with a weights file, and with a checkpoint.
 
-use std::{io, path::PathBuf};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use safetensors::SafeTensorError;
 
@@ -212,7 +213,7 @@ pub enum CheckpointError {
         problem: String,
     },
     /// The newest cannot be used, and an older one can.
-    #[error("{error}; the one before is whole: --from {}", previous.display())]
+    #[error("{error}; the one before is whole: `shoal resume {} --from {}`", run_of(previous).display(), previous.display())]
     Superseded {
         /// What is wrong with the newest.
         error: Box<CheckpointError>,
@@ -243,4 +244,9 @@ impl CheckpointError {
             other => other.to_string(),
         }
     }
+}
+
+/// The folder of the run that a checkpoint lies in.
+fn run_of(checkpoint: &Path) -> &Path {
+    checkpoint.ancestors().nth(2).unwrap_or(checkpoint)
 }

@@ -66,6 +66,14 @@ impl AlgorithmKey {
         Self(Declared::OfLibrary { path })
     }
 
+    /// The name of a key of `[own]`; `None` for a key of the library.
+    pub(crate) fn own_name(&self) -> Option<&'static str> {
+        match self.0 {
+            Declared::Own { name, .. } => Some(name),
+            Declared::OfLibrary { .. } => None,
+        }
+    }
+
     /// The key of `[own]` as the checks know it, with its default; `None` for a key of the library.
     fn own(&self) -> Option<(Key, Value)> {
         let Declared::Own { name, kind, limits, default } = self.0 else { return None };

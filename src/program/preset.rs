@@ -31,7 +31,8 @@ impl TrainPreset {
     /// The configuration in the file that was named, or else the preset of that name, or else the first of the environment of that name.
     fn load(&self, console: &Console, catalogue: &Catalogue) -> Result<Loaded, anyhow::Error> {
         let asked = self.train.asked().to_string_lossy();
-        if self.train.asked().exists() && !asked.ends_with(".py") {
+        // A folder may be called as a preset is: that of its results, for instance.
+        if self.train.asked().exists() && !self.train.asked().is_dir() && !asked.ends_with(".py") {
             return self.train.load_file();
         }
         let mut presets = Preset::find(&asked);

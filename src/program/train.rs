@@ -91,7 +91,7 @@ pub(super) fn start(
         prepared.check_resumption(&plan, resumption)?;
     }
     if only_check {
-        prepared.check()?;
+        prepared.check(resumption.as_ref())?;
         console.print(plan.to_string().trim_end());
         return Ok(SUCCESS);
     }

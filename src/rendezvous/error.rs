@@ -1,5 +1,6 @@
 //! Why a run could not be found or joined.
 
+use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
@@ -18,6 +19,27 @@ pub enum RendezvousError {
         folder: PathBuf,
         /// What is wrong with it.
         problem: String,
+    },
+    /// The registry cannot be made.
+    #[error("the registry of runs {folder} cannot be made: {source}; set XDG_RUNTIME_DIR to a folder of your own, or unset it")]
+    NoFolder {
+        /// The registry.
+        folder: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nobody can listen in the registry.
+    #[error(
+        "the paths of sockets in the registry of runs {folder} have up to {found} bytes, and the system allows {limit}; set XDG_RUNTIME_DIR to a \
+         folder with a shorter path, or unset it"
+    )]
+    LongPath {
+        /// The registry.
+        folder: PathBuf,
+        /// Bytes of a path.
+        found: usize,
+        /// Bytes that a path may have.
+        limit: usize,
     },
     /// A file operation failed.
     #[error("cannot {action} {path}: {source}")]

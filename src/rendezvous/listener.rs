@@ -75,29 +75,35 @@ impl Listener {
 
     /// See to everybody who knocks, without waiting: `decide` reserves a slot or says why not.
     pub fn serve(&mut self, mut decide: impl FnMut(Visitor) -> Result<Place, Refusal>) -> Vec<Joined> {
+        let mut joined = Vec::new();
+        for visitor in std::mem::take(&mut self.silent) {
+            joined.extend(self.hear(visitor, &mut decide));
+        }
         while let Ok((connection, _)) = self.socket.accept() {
             if connection.set_nonblocking(true).is_ok() {
-                // The one that has been silent longest makes room, so that a crowd of them shuts nobody out.
-                if self.silent.len() == MOST_SILENT {
-                    self.silent.remove(0);
-                }
-                self.silent.push(Silent { connection, received: Vec::new(), since: Instant::now() });
-            }
-        }
-        let mut joined = Vec::new();
-        for mut visitor in std::mem::take(&mut self.silent) {
-            match visitor.listen() {
-                Heard::Nothing => {
-                    if visitor.since.elapsed() < PATIENCE {
-                        self.silent.push(visitor);
-                    }
-                }
-                Heard::Request(request) => joined.extend(admit(visitor.connection, &request, &mut decide)),
-                Heard::Garbage => refuse(&visitor.connection, Refusal::Garbled),
-                Heard::Closed => {}
+                joined.extend(self.hear(Silent { connection, received: Vec::new(), since: Instant::now() }, &mut decide));
             }
         }
         joined
+    }
+
+    /// Listen to a visitor, who may stay if there is nothing to be heard yet.
+    fn hear(&mut self, mut visitor: Silent, decide: &mut impl FnMut(Visitor) -> Result<Place, Refusal>) -> Option<Joined> {
+        match visitor.listen() {
+            Heard::Nothing => {
+                if visitor.since.elapsed() < PATIENCE {
+                    // The one that has been silent longest makes room, so that a crowd of them shuts nobody out.
+                    if self.silent.len() == MOST_SILENT {
+                        self.silent.remove(0);
+                    }
+                    self.silent.push(visitor);
+                }
+            }
+            Heard::Request(request) => return admit(visitor.connection, &request, decide),
+            Heard::Garbage => refuse(&visitor.connection, Refusal::Garbled),
+            Heard::Closed => {}
+        }
+        None
     }
 }
 

@@ -14,6 +14,10 @@ use crate::segment::{Identity, system};
 
 /// Largest record that is read.
 const RECORD_LIMIT_BYTES: u64 = 64 << 10;
+/// Largest process id that the kernel gives.
+const MOST_PROCESSES: u32 = 1 << 22;
+/// Bytes of a path in the address of a socket: one less than its field has, for the zero behind it.
+const LONGEST_SOCKET_PATH: usize = 107;
 
 /// What a supervisor says of its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,7 +79,7 @@ impl Registry {
     pub fn open_at(folder: PathBuf) -> Result<Self, RendezvousError> {
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         let facts = fs::symlink_metadata(&folder)
-            .map_err(|source| RendezvousError::file("create the registry of runs", &folder)(created.err().unwrap_or(source)))?;
+            .map_err(|source| RendezvousError::NoFolder { folder: folder.clone(), source: created.err().unwrap_or(source) })?;
         let refuse = |problem: String| RendezvousError::UnsafeFolder { folder: folder.clone(), problem };
         if !facts.is_dir() {
             return Err(refuse("no folder".into()));
@@ -86,7 +90,12 @@ impl Registry {
         if facts.mode() & 0o077 != 0 {
             return Err(refuse(format!("open to others (mode {:o})", facts.mode() & 0o777)));
         }
-        Ok(Self { folder })
+        let registry = Self { folder };
+        let (found, limit) = (registry.socket_path(MOST_PROCESSES).as_os_str().len(), LONGEST_SOCKET_PATH);
+        if found > limit {
+            return Err(RendezvousError::LongPath { folder: registry.folder, found, limit });
+        }
+        Ok(registry)
     }
 
     /// Where the registry lies.
@@ -101,6 +110,16 @@ impl Registry {
 
     pub(super) fn record_path(&self, pid: u32) -> PathBuf {
         self.folder.join(format!("{pid}.json"))
+    }
+
+    /// Whether there is a place for a run of the process `pid`: in another PID namespace a living supervisor may have its id.
+    ///
+    /// # Errors
+    /// [`RendezvousError::Taken`].
+    pub fn check_free(&self, pid: u32) -> Result<(), RendezvousError> {
+        let path = self.record_path(pid);
+        let is_taken = read(&path).is_some_and(|entry| entry.state == Liveliness::Running);
+        if is_taken { Err(RendezvousError::Taken { pid, path }) } else { Ok(()) }
     }
 
     /// Keep a place for a run of this process, which nobody sees before its record is published. Its record and its socket

@@ -98,9 +98,7 @@ impl RunFolder {
         let resumptions = before.resumptions + 1;
         let record = RunRecord { resumptions, ..RunRecord::of_this_process(&self.id, &before.name, before.started) };
         // Whoever looks into the folder finds the old configuration or the new one, whole.
-        let changed = self.path.join(".config.toml.new");
-        let replaced = fs::write(&changed, config_toml).and_then(|()| fs::rename(&changed, self.config()));
-        replaced.map_err(TelemetryError::file("write", &self.config()))?;
+        run_record::replace(&self.config(), config_toml)?;
         // It may have been moved away from the others.
         let charts = self.charts().join(&self.id);
         fs::create_dir_all(&charts).map_err(TelemetryError::file("create", &charts))?;
@@ -285,6 +283,8 @@ fn point_latest(root: &Path, id: &str) -> Result<(), String> {
         Err(error) => return Err(error.to_string()),
     }
     let temporary = root.join(format!(".{LATEST}-{id}"));
+    // One that was killed before the rename has left its link.
+    let _ = fs::remove_file(&temporary);
     symlink(id, &temporary).map_err(|error| error.to_string())?;
     fs::rename(&temporary, &latest).map_err(|error| {
         // The temporary link is of no use to anyone; that it stays behind would change nothing.

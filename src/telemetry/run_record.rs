@@ -69,13 +69,18 @@ pub(super) fn read(path: &Path) -> Result<RunRecord, TelemetryError> {
 
 /// Replaces the file by a rename: a reader finds the old or the new one, whole.
 pub(super) fn write(path: &Path, record: &RunRecord) -> Result<(), TelemetryError> {
+    let text = serde_json::to_string_pretty(record).map_err(|error| TelemetryError::file("write", path)(error.into()))?;
+    replace(path, &(text + "\n"))
+}
+
+/// Replaces a file of text, as [`write`] does.
+pub(super) fn replace(path: &Path, text: &str) -> Result<(), TelemetryError> {
     let failed = || TelemetryError::file("write", path);
-    let text = serde_json::to_string_pretty(record).map_err(|error| failed()(error.into()))?;
     let folder = path.parent().unwrap_or(Path::new("."));
     // Readable for all that the umask admits, like the other files of the run; the default of a temporary file is 0600.
     let permissions = fs::Permissions::from_mode(0o666);
     let mut temporary = tempfile::Builder::new().prefix(".run-").permissions(permissions).tempfile_in(folder).map_err(failed())?;
-    temporary.write_all(text.as_bytes()).and_then(|()| temporary.write_all(b"\n")).map_err(failed())?;
+    temporary.write_all(text.as_bytes()).map_err(failed())?;
     temporary.as_file().sync_all().map_err(failed())?;
     temporary.persist(path).map_err(|error| failed()(error.error))?;
     Ok(())

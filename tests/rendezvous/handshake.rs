@@ -273,6 +273,24 @@ fn the_silent_are_turned_away_in_time_and_hold_up_nobody() {
 }
 
 #[test]
+fn of_a_crowd_that_has_spoken_everybody_is_heard() {
+    let mut door = Door::open();
+    let spoken: Vec<UnixStream> = (0..100)
+        .map(|_| {
+            let mut stream = connect(&door.socket());
+            stream.write_all(&framed(&own_request())).unwrap();
+            stream
+        })
+        .collect();
+    let mut heard = 0;
+    door.serve(&mut |_| {
+        heard += 1;
+        Err(Refusal::Full { slots: 8 })
+    });
+    assert_eq!(heard, spoken.len());
+}
+
+#[test]
 fn a_request_may_arrive_byte_by_byte() {
     let mut door = Door::open();
     let mut stream = connect(&door.socket());

@@ -47,6 +47,17 @@ fn a_folder_that_others_could_change_is_refused() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_made_or_where_nobody_can_listen_is_refused_with_the_variable_to_change() {
+    let missing = Registry::open_at(PathBuf::from("/proc/nowhere/shoal")).expect_err("nobody can make a folder there").to_string();
+    let place = tempfile::tempdir().unwrap();
+    let long = Registry::open_at(place.path().join("x".repeat(100))).expect_err("no socket has such a path").to_string();
+    for text in [&missing, &long] {
+        assert!(text.contains("XDG_RUNTIME_DIR") && text.contains("unset it"), "{text}");
+    }
+    assert!(missing.contains("/proc/nowhere/shoal") && long.contains("the system allows 107"), "{missing} {long}");
+}
+
+#[test]
 fn a_folder_of_somebody_else_is_refused() {
     // Root owns its own folders, so there the folder is given away; everybody else is shown one of root's.
     let place = tempfile::tempdir().unwrap();

@@ -112,6 +112,19 @@ fn a_copy_of_a_run_that_goes_on_has_charts_of_its_own_and_a_run_that_was_moved_k
 }
 
 #[test]
+fn latest_leads_to_a_run_again_that_was_killed_while_it_pointed_it() {
+    let root = tempfile::tempdir().unwrap();
+    let mut first = RunFolder::create(root.path(), "first", "").unwrap();
+    let second = RunFolder::create(root.path(), "second", "").unwrap();
+    std::os::unix::fs::symlink(first.id(), root.path().join(format!(".latest-{}", first.id()))).unwrap();
+    let latest = || fs::read_link(root.path().join("latest")).unwrap();
+    assert_eq!(latest().to_str(), Some(second.id()));
+    first.go_on("").unwrap();
+    assert_eq!(latest().to_str(), Some(first.id()));
+    assert!(fs::symlink_metadata(root.path().join(format!(".latest-{}", first.id()))).is_err());
+}
+
+#[test]
 fn something_of_the_users_named_latest_is_left_alone() {
     let root = tempdir().unwrap();
     fs::write(root.path().join("latest"), "mine").unwrap();

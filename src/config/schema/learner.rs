@@ -25,7 +25,7 @@ table! {
         /// Adam's second decay.
         adam_beta2: f64 = 0.999, below(0.0, 1.0), "";
         /// Adam's denominator offset.
-        adam_epsilon: f64 = 1e-8, above_up_to(0.0, 1.0), "";
+        adam_epsilon: f64 = 1e-8, between(1e-30, 1.0), "";
         /// Largest Euclidean norm of the gradient; `"none"` does not clip.
         max_gradient_norm: Option<f64> = Some(10.0), above(0.0), "";
         /// Updates between two publications of the parameters.

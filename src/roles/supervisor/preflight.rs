@@ -4,7 +4,7 @@
 use std::io::{Read, Write, pipe};
 use std::path::{Path, PathBuf};
 
-use super::{Prepared, SupervisorError, refuse};
+use super::{Prepared, Resumption, SupervisorError, refuse};
 use crate::environments::{Action, ActionSpace, EnvironmentError};
 use crate::machine::readable_bytes;
 use crate::networks::Device;
@@ -13,13 +13,14 @@ use crate::segment::system;
 
 impl Prepared {
     /// Try everything that a run needs and that can be tried without starting one: the device, the environment, the run folder and the
-    /// room on its disk.
+    /// room on its disk; of a run that goes on, its folder.
     ///
     /// # Errors
     /// The first that fails, with its key and place.
-    pub fn check(&self) -> Result<(), SupervisorError> {
-        self.check_run_folder(&self.run_root())?;
-        self.check_room()?;
+    pub fn check(&self, resumption: Option<&Resumption>) -> Result<(), SupervisorError> {
+        let nearest = resumption.map_or_else(|| self.run_root(), |resumption| resumption.folder().path().into());
+        self.check_run_folder(&nearest)?;
+        self.check_room(&nearest)?;
         self.check_environment()?;
         self.check_learner()
     }
@@ -56,10 +57,9 @@ impl Prepared {
     }
 
     /// Whether the disk has room for the best weights, the last ones, and the file that replaces either.
-    fn check_room(&self) -> Result<(), SupervisorError> {
+    fn check_room(&self, nearest: &Path) -> Result<(), SupervisorError> {
         let needed = 3 * size_of::<f32>() as u64 * self.algorithm.sizes().published as u64;
-        let nearest = self.run_root();
-        let Ok(disk) = rustix::fs::statvfs(&nearest) else { return Ok(()) };
+        let Ok(disk) = rustix::fs::statvfs(nearest) else { return Ok(()) };
         let free = disk.f_bavail * disk.f_frsize;
         if free >= needed {
             return Ok(());

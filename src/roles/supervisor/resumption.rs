@@ -110,6 +110,8 @@ pub struct Resumption {
     memory: Memory,
     /// Whether what the checkpoint has of the replay fits.
     with_rows: bool,
+    /// Whether a checkpoint was named, whose settings are wanted with it.
+    is_named: bool,
 }
 
 impl Resumption {
@@ -131,7 +133,7 @@ impl Resumption {
         }
         let memory = serde_json::from_value(checkpoint.manifest().memory.clone());
         let memory = memory.map_err(|error| CheckpointError::Damaged { path: checkpoint.path().into(), problem: error.to_string() })?;
-        Ok(Self { folder, checkpoint, memory, with_rows: true })
+        Ok(Self { folder, checkpoint, memory, with_rows: true, is_named: from.is_some() })
     }
 
     /// The newest run of the name and seed of `config`, if that asks for it, the run was killed, and it has a checkpoint.
@@ -155,12 +157,14 @@ impl Resumption {
         }
     }
 
-    /// The configuration of the run with the changes in `overrides`.
+    /// The configuration of the run with the changes in `overrides`: that of the checkpoint where one was named, else the folder's. They differ
+    /// where the run went on with changes and had no checkpoint since.
     ///
     /// # Errors
     /// What is wrong with those.
     pub fn load(&self, overrides: &[String]) -> Result<Loaded, SupervisorError> {
-        let text = self.checkpoint.config_toml().map_err(ResumeError::from)?;
+        let of_folder = (!self.is_named).then(|| std::fs::read_to_string(self.folder.config()).ok()).flatten();
+        let text = of_folder.map_or_else(|| self.checkpoint.config_toml().map_err(ResumeError::from), Ok)?;
         Ok(Config::parse(&text, &self.folder.config().display().to_string(), overrides)?)
     }
 

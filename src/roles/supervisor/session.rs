@@ -98,6 +98,7 @@ impl Session {
         let config = &prepared.loaded.config;
         let registry = Registry::open()?;
         let swept = registry.sweep();
+        registry.check_free(std::process::id())?;
         let mut folder = match resumption {
             None => RunFolder::create(config.run.folder.as_ref(), &run_name(config), &config.to_toml())?,
             Some(resumption) => resumption.folder().clone(),
