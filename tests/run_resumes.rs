@@ -550,3 +550,17 @@ fn a_run_that_cannot_go_on_here_stays_as_it_was() {
     assert!(!output.status.success() && said.contains("XDG_RUNTIME_DIR") && said.contains("the system allows 107"), "{said}");
     assert_eq!(read(), before);
 }
+
+#[test]
+fn best_weights_that_came_after_the_checkpoint_of_an_asynchronous_run_stay() {
+    let mut run = start(&["run.stop_env_steps=2000", "evaluator.enabled=false", "checkpoint.interval_s=600"]);
+    assert!(run.wait().success(), "{}", run.output());
+    // As a confirmation after the last checkpoint leaves them.
+    let weights = run.run_folder().join("weights");
+    std::fs::copy(weights.join("last.safetensors"), weights.join("best.safetensors")).unwrap();
+    let best = std::fs::read(weights.join("best.safetensors")).unwrap();
+    let steps = count(&run.metrics().pop().unwrap(), "env_steps");
+    run.resume(&["--set", "actor.count=0", "--set", &format!("run.stop_env_steps={}", steps + 500)]);
+    assert!(run.wait().success(), "{}", run.output());
+    assert!(std::fs::read(weights.join("best.safetensors")).is_ok_and(|now| now == best));
+}

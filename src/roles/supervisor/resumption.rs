@@ -219,13 +219,19 @@ impl Resumption {
         &self.memory
     }
 
+    /// Whether what came after the checkpoint is about to be repeated: it was a synchronous run, and is one.
+    fn repeats(&self, config: &Config) -> bool {
+        let before = self.checkpoint.config_toml().ok().and_then(|text| Config::parse(&text, "config.toml", &[]).ok());
+        config.actor.count == 0 && before.is_none_or(|before| before.config.actor.count == 0)
+    }
+
     /// What was recorded up to now. A synchronous run repeats what came after the checkpoint; any other learns something else, and what
     /// the evaluator has found since then stays found.
     pub(super) fn remembered(&self, config: &Config) -> Remembered {
-        match config.actor.count {
-            0 => self.memory.remembered.clone(),
-            _ => Remembered::of_files(&self.folder, config.run.stop_eval_return, self.checkpoint.manifest().env_steps),
+        if self.repeats(config) {
+            return self.memory.remembered.clone();
         }
+        Remembered::of_files(&self.folder, config.run.stop_eval_return, self.checkpoint.manifest().env_steps)
     }
 
     /// How long the run has taken up to the checkpoint.
@@ -246,7 +252,7 @@ impl Resumption {
     /// Make the best weights of a synchronous run those of that moment: what came later is about to be repeated.
     pub(super) fn restore_best_weights(&self, config: &Config) -> Result<(), ResumeError> {
         let path = self.folder.best_weights();
-        let restored = if config.actor.count == 0 { self.checkpoint.restore_best_weights(&path) } else { Ok(()) };
+        let restored = if self.repeats(config) { self.checkpoint.restore_best_weights(&path) } else { Ok(()) };
         Ok(restored.map_err(TelemetryError::file("replace", &path))?)
     }
 
