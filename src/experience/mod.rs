@@ -73,7 +73,7 @@ pub struct Storage {
 pub trait Recorder {
     /// Take in one step of every environment, and stage the rows that it completes. The area has room for as many as one
     /// step can complete. Frames that the rows name are written into `replay` first. For each staged row `chosen_by` is told the updates in
-    /// the parameters that chose its first action.
+    /// the parameters that chose its first action, of a transition of several steps the last.
     fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>, replay: &Replay<'_>, chosen_by: &mut Vec<u64>);
 }
 

@@ -94,8 +94,6 @@ struct Start {
     action: Vec<u32>,
     /// Value that the actor gave to the action.
     value: f32,
-    /// Updates in the parameters that chose the action.
-    parameter_updates: u64,
 }
 
 /// The step in which it ends.
@@ -143,7 +141,6 @@ impl Recorder for TransitionRecorder {
                 start.action.clear();
                 start.action.extend_from_slice(&steps.actions[index * lanes..][..lanes]);
                 start.value = steps.choices[index].value;
-                start.parameter_updates = steps.parameter_updates;
             };
             memory.push(steps.rewards[index].into(), end.terminated || end.truncated, remember, |start, rewards| {
                 // By its error under the actor's own parameters (Ape-X). What follows what ended inside the problem is worth nothing.
@@ -152,7 +149,7 @@ impl Recorder for TransitionRecorder {
                     Priority::from_error(rewards.reward as f32 + rewards.discount * bootstrap_value - start.value, epsilon, alpha)
                 });
                 write(area, schema, start, rewards, &end, priority);
-                chosen_by.push(start.parameter_updates);
+                chosen_by.push(steps.parameter_updates);
             });
         }
     }
