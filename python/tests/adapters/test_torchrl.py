@@ -188,7 +188,9 @@ def test_errors_of_an_older_batch_change_nothing_of_what_has_overwritten_it():
 
 def test_a_priority_that_is_given_is_taken_where_what_was_drawn_is_overwritten():
     buffer = with_storage(4)
-    buffer.extend(transitions(range(4)))
+    first = transitions(range(4))
+    first["td_error"] = torch.ones(4)
+    buffer.extend(first)
     buffer.sample(16)
     data = transitions(range(4, 8))
     data["td_error"] = torch.tensor([0.5, 2.0, 0.0, 1.0])
