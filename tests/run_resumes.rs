@@ -415,25 +415,16 @@ fn a_run_goes_on_in_its_own_folder_wherever_the_command_is_given() {
     run.wait_for("updates", |line| count(line, "updates") > 10);
     run.end_by(Signal::SIGTERM);
     let steps = steps_of(run.checkpoints().last().unwrap());
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_supervisor"));
-    // Nobody, root neither, can make a folder there, and `runs` would be one.
-    command.arg("resume").arg(run.run_folder().canonicalize().unwrap()).current_dir("/proc/self");
-    command.args(["--set", &format!("run.stop_env_steps={}", steps + 1_000)]).env("XDG_RUNTIME_DIR", run.folder.path());
-    for only_check in [true, false] {
-        let output = if only_check { command.arg("--check").output() } else { without_check(&command).output() };
-        let output = output.unwrap();
+    let longer = format!("run.stop_env_steps={}", steps + 1_000);
+    for option in [Some("--check"), None] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_supervisor"));
+        // Nobody, root neither, can make a folder there, and `runs` would be one.
+        command.arg("resume").arg(run.run_folder().canonicalize().unwrap()).current_dir("/proc/self");
+        command.args(["--set", &longer]).args(option);
+        let output = command.env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     assert_eq!(run.record()["finished"]["reason"], "step limit");
-}
-
-/// As `command`, without its last argument.
-fn without_check(command: &std::process::Command) -> std::process::Command {
-    let arguments: Vec<_> = command.get_args().collect();
-    let mut shorter = std::process::Command::new(command.get_program());
-    shorter.args(&arguments[..arguments.len() - 1]).current_dir(command.get_current_dir().unwrap());
-    shorter.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    shorter
 }
 
 #[test]

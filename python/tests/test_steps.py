@@ -16,6 +16,14 @@ STEP_FIELDS = {
     "discount": "float32",
     "next_observation": "float32",
 }
+STEP = {
+    "observation": 1.0,
+    "action": 1,
+    "reward": 1.0,
+    "terminated": False,
+    "truncated": False,
+    "next_observation": 2.0,
+}
 
 
 def play(replay, lengths, n_environments, gamma=0.9, steps=40, truncates=False):
@@ -96,14 +104,7 @@ def test_streams_name_the_environments_of_rows():
 
 def test_the_discount_need_not_be_given():
     replay = shoal.Replay(100, STEP_FIELDS, n_step=shoal.NStep(1, 0.9, discount="discount"))
-    step = {
-        "observation": 1.0,
-        "action": 1,
-        "reward": 1.0,
-        "terminated": False,
-        "truncated": False,
-        "next_observation": 2.0,
-    }
+    step = dict(STEP)
     replay.add(step)
     replay.add({name: np.array([value, value]) for name, value in step.items()})
     np.testing.assert_allclose(replay.get([0, 1, 2])["discount"], 0.9)
@@ -139,17 +140,9 @@ def test_a_reader_that_waits_goes_on_when_another_thread_has_added():
 
 
 def test_priorities_of_steps_are_refused_where_transitions_are_made_of_several():
-    step = {
-        "observation": 1.0,
-        "action": 1,
-        "reward": 1.0,
-        "terminated": False,
-        "truncated": False,
-        "next_observation": 2.0,
-    }
     replay = shoal.Replay(100, STEP_FIELDS, n_step=shoal.NStep(2, 0.9, discount="discount"))
     with pytest.raises(ValueError, match="add without priorities"):
-        replay.add(step, [1.0])
+        replay.add(STEP, [1.0])
     assert replay.inserted == 0
 
 

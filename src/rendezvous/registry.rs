@@ -117,23 +117,21 @@ impl Registry {
     /// # Errors
     /// [`RendezvousError::Taken`].
     pub fn check_free(&self, pid: u32) -> Result<(), RendezvousError> {
+        self.check_free_but_for(pid, None)
+    }
+
+    fn check_free_but_for(&self, pid: u32, identity: Option<&Identity>) -> Result<(), RendezvousError> {
         let path = self.record_path(pid);
-        let is_taken = read(&path).is_some_and(|entry| entry.state == Liveliness::Running);
-        if is_taken { Err(RendezvousError::Taken { pid, path }) } else { Ok(()) }
+        let is_others = |entry: &Entry| entry.state == Liveliness::Running && Some(&entry.record.identity) != identity;
+        if read(&path).as_ref().is_some_and(is_others) { Err(RendezvousError::Taken { pid, path }) } else { Ok(()) }
     }
 
     /// Keep a place for a run of this process, which nobody sees before its record is published. Its record and its socket
     /// disappear with the returned value.
     pub fn reserve(&self, record: &RegisteredRun) -> Result<Announcement, RendezvousError> {
-        let path = self.record_path(record.identity.supervisor_pid);
-        // In another PID namespace a living supervisor may have this process's id.
-        if let Some(entry) = read(&path)
-            && entry.state == Liveliness::Running
-            && entry.record.identity != record.identity
-        {
-            return Err(RendezvousError::Taken { pid: record.identity.supervisor_pid, path });
-        }
-        Ok(Announcement { paths: [path, record.socket.clone()] })
+        let pid = record.identity.supervisor_pid;
+        self.check_free_but_for(pid, Some(&record.identity))?;
+        Ok(Announcement { paths: [self.record_path(pid), record.socket.clone()] })
     }
 
     /// All runs, the oldest first. Files that are no records are passed over.

@@ -133,8 +133,8 @@ impl ReplayView<'_> {
         Err(SampleError::Contended { missing: drawing.pending.len(), rounds: DRAWING_ROUNDS })
     }
 
-    /// Choose a slot for every pending row, in the first round one from each part of the total; or nowhere while every slot is being written; returns the total priority
-    /// they were drawn from.
+    /// Choose a slot for every pending row, in the first round one from each part of the total, or nowhere while every slot is
+    /// being written; returns the total priority they were drawn from.
     fn draw_slots(&self, drawing: &mut Drawing, is_first: bool, random: &mut impl Rng) -> u64 {
         let Drawing { pending, targets, slots, .. } = drawing;
         slots.resize(pending.len(), 0);

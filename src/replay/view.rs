@@ -63,7 +63,7 @@ impl<'a> ReplayView<'a> {
 
     /// Slots that may hold a transition: those that were ever claimed. More than [`Self::len`] where a claim was never filled, since
     /// whoever made it was killed before it had named the slot.
-    pub(super) fn claimed_slots(&self) -> usize {
+    pub fn claimed_slots(&self) -> usize {
         let claimed = self.control.claimed().load(Ordering::Relaxed);
         usize::try_from(claimed).unwrap_or(usize::MAX).min(self.store().capacity())
     }

@@ -35,7 +35,7 @@ pub struct Actor<'a> {
     /// Staged rows that are worth a flush.
     flush_rows: usize,
     area: StagingArea<'a>,
-    /// Of each staged row, the updates in the parameters that chose its first action.
+    /// What [`Recorder::record`] says of each staged row.
     chosen_by: Vec<u64>,
     /// The turn to insert what is being staged; `None` between a flush and the next step.
     turn: Option<Turn<'a>>,

@@ -11,7 +11,6 @@ use super::participant::Participant;
 use super::patience::Patience;
 use super::{Standalone, StandaloneError, check_errors};
 use crate::replay::{Priority, Replay, Rows, SampleError, Unreadable, power};
-use crate::sync::Ordering;
 
 /// Looks at a transition that is being written before it counts as torn, and the pause before each but the first few: its
 /// writer may be waiting for a processor.
@@ -143,8 +142,7 @@ impl Standalone {
         match slots {
             None => {
                 // Not of as many slots as there are transitions: who died or was forked after a claim has left slots unfilled before others.
-                let claimed = usize::try_from(self.control().claimed().load(Ordering::Relaxed)).unwrap_or(usize::MAX);
-                Ok((0..claimed.min(self.slots())).map(|slot| tree.raw_priority(slot).to_f64()).collect())
+                Ok((0..view.claimed_slots()).map(|slot| tree.raw_priority(slot).to_f64()).collect())
             }
             Some(slots) => slots.iter().map(|&index| Ok(tree.raw_priority(self.slot(index)?).to_f64())).collect(),
         }
