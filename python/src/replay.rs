@@ -143,13 +143,7 @@ impl Replay {
     /// The replay saved at `path`, with its options and priorities.
     #[staticmethod]
     #[pyo3(signature = (path, *, shared = false, participants = None, seed = None))]
-    fn load(
-        py: Python<'_>,
-        path: PathBuf,
-        shared: bool,
-        participants: Option<&Bound<'_, PyAny>>,
-        seed: Option<u64>,
-    ) -> PyResult<Self> {
+    fn load(py: Python<'_>, path: PathBuf, shared: bool, participants: Option<&Bound<'_, PyAny>>, seed: Option<u64>) -> PyResult<Self> {
         let participants = participants.map(participant_count).transpose()?;
         let loaded = py.detach(|| Standalone::load(&path, shared, participants, seed));
         Self::of(py, loaded)
