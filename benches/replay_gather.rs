@@ -35,7 +35,7 @@ struct Bare<'a> {
 impl<'a> Bare<'a> {
     fn new(segment: &'a Segment, shape: &Shape) -> Self {
         let row_bytes = shape.schema().fields().iter().map(shoal::replay::Field::size_bytes).sum();
-        Self { words: segment.words(Region::Store), stride: segment.layout().parameters().slot_words(), row_bytes }
+        Self { words: segment.words(Region::Store), stride: segment.layout().sizes().slot_words(), row_bytes }
     }
 
     fn slot(&self, slot: usize) -> &'a [AtomicU64] {

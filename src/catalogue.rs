@@ -24,9 +24,9 @@ pub struct Catalogue {
 #[non_exhaustive]
 pub enum CatalogueError {
     /// The name means something already.
-    #[error("there is an {what} `{name}` already; add yours under another name than {known}")]
+    #[error("there is already {what} `{name}`; add yours under another name than {known}")]
     Taken {
-        /// `algorithm` or `environment`.
+        /// What it is the name of, with its article.
         what: &'static str,
         /// The name.
         name: String,
@@ -34,9 +34,9 @@ pub enum CatalogueError {
         known: String,
     },
     /// The name could not be written in a configuration, or would mean something else there.
-    #[error("{name:?} cannot be the name of an {what}: it has to be {form}, of at most {LONGEST_NAME} characters")]
+    #[error("{name:?} cannot be the name of {what}: it has to be {form}, of at most {LONGEST_NAME} characters")]
     Form {
-        /// `algorithm` or `environment`.
+        /// What it is the name of, with its article.
         what: &'static str,
         /// The name.
         name: String,
@@ -57,7 +57,7 @@ impl Catalogue {
     ) -> Result<(), CatalogueError> {
         let is_meant = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
         check(
-            "algorithm",
+            "an algorithm",
             declaration.name,
             "small letters, digits and `_`, such as \"expected_sarsa\"",
             is_meant,
@@ -65,7 +65,13 @@ impl Catalogue {
         )?;
         let own_keys = || declaration.keys.iter().filter_map(AlgorithmKey::own_name);
         for (index, name) in own_keys().enumerate() {
-            check("key of an algorithm", name, "small letters, digits and `_`, such as \"trace_decay\"", is_meant, own_keys().take(index))?;
+            check(
+                "a key of an algorithm",
+                name,
+                "small letters, digits and `_`, such as \"trace_decay\"",
+                is_meant,
+                own_keys().take(index),
+            )?;
         }
         self.algorithms.add(declaration, build);
         Ok(())
@@ -82,7 +88,7 @@ impl Catalogue {
         make: impl Fn() -> Result<E, EnvironmentError> + Send + Sync + 'static,
     ) -> Result<(), CatalogueError> {
         let is_meant = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
-        check("environment", id, "letters, digits, `_`, `-` and `.`, such as \"Corridor-v0\"", is_meant, self.environments.names())?;
+        check("an environment", id, "letters, digits, `_`, `-` and `.`, such as \"Corridor-v0\"", is_meant, self.environments.names())?;
         self.environments.add(id, make);
         Ok(())
     }
@@ -171,10 +177,10 @@ mod tests {
         catalogue.add_environment("Pole-v0", || Renamed::new("Pole-v0")).unwrap();
         for id in ["Pole-v0", "CartPole-v1"] {
             let error = catalogue.add_environment(id, || Renamed::new("Pole-v0")).unwrap_err();
-            assert!(matches!(&error, CatalogueError::Taken { what: "environment", name, .. } if name == id), "{error}");
+            assert!(matches!(&error, CatalogueError::Taken { what: "an environment", name, .. } if name == id), "{error}");
         }
         let error = catalogue.add_algorithm(declared("sac"), Dqn::new).unwrap_err();
-        assert!(error.to_string().contains("there is an algorithm `sac` already"), "{error}");
+        assert!(error.to_string().contains("there is already an algorithm `sac`"), "{error}");
     }
 
     #[test]
@@ -183,19 +189,19 @@ mod tests {
         let long: &str = "x".repeat(LONGEST_NAME + 1).leak();
         for name in ["", "Mine", "my algorithm", "my.own", long] {
             let error = catalogue.add_algorithm(declared(name), Dqn::new).unwrap_err();
-            assert!(matches!(error, CatalogueError::Form { what: "algorithm", .. }), "{error}");
+            assert!(matches!(error, CatalogueError::Form { what: "an algorithm", .. }), "{error}");
         }
         for name in ["", "learning rate", "a.b", "Rate"] {
             let keys: &'static [AlgorithmKey] = Box::leak(Box::new([AlgorithmKey::number(name, 0.5, 0.0..=1.0)]));
             let error = catalogue.add_algorithm(Declaration { keys, ..declared("mine") }, Dqn::new).unwrap_err();
-            assert!(matches!(error, CatalogueError::Form { what: "key of an algorithm", .. }), "{error}");
+            assert!(matches!(error, CatalogueError::Form { what: "a key of an algorithm", .. }), "{error}");
         }
         const TWICE: &[AlgorithmKey] = &[AlgorithmKey::flag("eager", true), AlgorithmKey::flag("eager", false)];
         let error = catalogue.add_algorithm(Declaration { keys: TWICE, ..declared("mine") }, Dqn::new).unwrap_err();
-        assert!(matches!(error, CatalogueError::Taken { what: "key of an algorithm", .. }), "{error}");
+        assert!(matches!(error, CatalogueError::Taken { what: "a key of an algorithm", .. }), "{error}");
         for id in ["", "gymnasium:Pole-v0", "Pole v0", "Pole/v0", long] {
             let error = catalogue.add_environment(id, || Renamed::new("Pole-v0")).unwrap_err();
-            assert!(matches!(error, CatalogueError::Form { what: "environment", .. }), "{error}");
+            assert!(matches!(error, CatalogueError::Form { what: "an environment", .. }), "{error}");
         }
     }
 

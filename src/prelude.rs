@@ -5,7 +5,7 @@
 //! 1. **An environment**, unless one of the library's serves: a type with [`Dynamics`] (how it starts, what a step does), which
 //!    [`Native`] completes with seeds, checks and the time limit. One that wants all of that for itself implements [`Environment`].
 //!    [`conformance::check`] tells whether it keeps the rules.
-//! 2. **An algorithm**, unless `dqn`, `ddpg`, `td3` or `sac` serves: three types, one for each place where it runs.
+//! 2. **An algorithm**, unless one of the library's serves: three types, one for each place where it runs.
 //!    - [`Algorithm`] is what everybody knows before a process starts: the network, how many values go where, the metrics, and where
 //!      batches come from ([`Transitions`]: prioritized n-step transitions). It makes the other two.
 //!    - [`Policy`] is what actors and the evaluator act with: observations in, actions out.
@@ -13,7 +13,7 @@
 //!      learners' gradients, new parameters ([`Learning::apply`]). The loss is written by hand against [`Network::forward`] and
 //!      [`Network::backward`]. [`Trained`] keeps network, target network and Adam together.
 //! 3. **A program**: [`program::main`](crate::program::main) with what the [`Catalogue`] is to know beside the library's own. It has all
-//!    commands of `shoal`: `train`, `attach`, `inspect`, `evaluate`.
+//!    commands of `shoal`.
 //!
 //! `examples/own_algorithm` has one of each, complete; `docs/own.md` walks through it.
 //!
@@ -81,7 +81,7 @@ pub use rand::RngExt;
 pub use crate::algorithms::registry::Declaration;
 pub use crate::algorithms::{
     ActionMut, Algorithm, AlgorithmError, GRADIENT_NORM, LOSS, Learning, Policy, Q_MEAN, Random, Sizes, StateReader, StateWriter, Trained,
-    bootstrap, take_weighted_mean,
+    bootstrap, discrete_actions, take_weighted_mean,
 };
 pub use crate::catalogue::{Catalogue, CatalogueError};
 pub use crate::config::schema::{AlgorithmConfig, Engine, Loss};
@@ -92,6 +92,6 @@ pub use crate::environments::{
 };
 pub use crate::experience::{Choice, Experience, Recorder, Source, Transitions, transition};
 pub use crate::metrics::{Metric, Share};
-pub use crate::networks::{Device, Head, InputSpec, Layer, Network, NetworkSpec, build as build_network};
+pub use crate::networks::{Device, Head, InputSpec, Layer, Network, NetworkSpec, build as build_network, build_for_acting};
 pub use crate::replay::Batch;
 pub use crate::values::{Values, ValuesMut};

@@ -56,7 +56,7 @@ const MAY_IMPORT: [(&str, &[&str]); 22] = [
 ];
 
 /// What the roles share. A role may name these and what `roles/mod.rs` defines.
-const SHARED_BY_ROLES: [&str; 4] = ["run", "environments", "newest_parameters", "run_name"];
+const SHARED_BY_ROLES: [&str; 5] = ["run", "environments", "gpus", "newest_parameters", "run_name"];
 
 /// The only roles that are made of others, and of which: whoever forks the roles, and whoever plays several of them.
 const ROLES_OF_ROLES: [(&str, &[&str]); 5] = [

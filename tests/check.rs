@@ -85,5 +85,5 @@ fn a_disk_without_room_for_the_weights_is_refused_with_both_sizes() {
     if said.contains("unshare failed") || said.contains("permission denied") {
         return;
     }
-    assert!(said.contains("the disk has 40.0 KiB left and the run's weights take"), "{said}");
+    assert!(said.contains("the disk has 40.00 KiB left and the run's weights take"), "{said}");
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use shoal::checkpoint::{CheckpointError, Checkpoints, Content, Retention, RunCheckpoint};
 use shoal::replay::Zero;
 use shoal::segment::counters::Counter;
-use shoal::segment::parameters::ParameterBoard;
+use shoal::segment::float_board::FloatBoard;
 use shoal::segment::processes::Role;
 use shoal::segment::{Region, Segment};
 use shoal::sync::Ordering;
@@ -72,10 +72,10 @@ fn assert_restores(checkpoint: &RunCheckpoint, run: &Run) {
         taken.map(|()| (rows, replay.counts()))
     };
     assert_eq!(rows(&segment), rows(&run.segment));
-    fn learner_board(segment: &Segment) -> ParameterBoard<'_> {
+    fn learner_board(segment: &Segment) -> FloatBoard<'_> {
         segment.learner_boards().next().unwrap()
     }
-    for (board, epochs) in [(Segment::parameter_board as fn(&Segment) -> ParameterBoard<'_>, 0), (learner_board, 1)] {
+    for (board, epochs) in [(Segment::parameter_board as fn(&Segment) -> FloatBoard<'_>, 0), (learner_board, 1)] {
         let read = |segment| {
             let mut values = vec![0.0; board(segment).len()];
             let (version, notes) = board(segment).read(&mut values).expect("a publication");

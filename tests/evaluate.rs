@@ -97,6 +97,13 @@ fn a_film_shows_the_first_episode_and_changes_no_return() {
     assert!(!success && error.contains("cannot write the film") && error.contains("missing/first.gif"), "{error}");
     let (success, _, error) = evaluate(&[folder.to_str().unwrap(), "--video", path.to_str().unwrap(), "--video-speed", "0"]);
     assert!(!success && error.contains("--video-speed"), "{error}");
+    let other = films.path().join("first.webm");
+    let (success, _, error) = evaluate(&[folder.to_str().unwrap(), "--video", other.to_str().unwrap()]);
+    assert!(!success && error.contains("first.webm") && error.contains(".mp4"), "{error}");
+    let other = films.path().join("first.mp4");
+    let (success, _, error) = evaluate(&[folder.to_str().unwrap(), "--video", other.to_str().unwrap(), "--episodes", "1"]);
+    assert_eq!(success, cfg!(feature = "mp4"), "{error}");
+    assert!(if success { other.exists() } else { error.contains("--features mp4") }, "{error}");
 }
 
 #[test]

@@ -184,7 +184,7 @@ fn guests_that_leave_at_once_are_seen_off_though_one_of_them_is_in_the_middle_of
         assert!(slot.occupy(std::process::id(), place.generation));
     }
     // The first leaves a transition to be inserted, the other is as after a panic.
-    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), slots[0].index());
+    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), slots[0].index());
     area.write(&schema).commit(None);
     std::mem::forget(slots[1].begin_operation(segment.control(), || ()));
     slots.iter().rev().for_each(|slot| slot.say_goodbye());

@@ -51,7 +51,7 @@ fn alone_and_halved(name: &str, change: impl Fn(&mut Config), interval: u64) -> 
     let prepared = |learning: &mut dyn Learning| {
         let mut batch = batch.clone();
         if let Some(seen) = &seen {
-            learning.observe(seen);
+            learning.normalise_with(seen);
         }
         learning.prepare(&mut batch);
         batch

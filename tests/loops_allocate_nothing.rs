@@ -8,7 +8,7 @@ use shoal::experience::transition::{ACTION, DISCOUNT, NEXT_OBSERVATION, OBSERVAT
 use shoal::experience::{Choice, Steps};
 use shoal::replay::{Batch, Replay, StagingArea};
 use shoal::segment::processes::Role;
-use shoal::segment::{Description, Layout, LayoutParameters, Region, Segment};
+use shoal::segment::{Description, Layout, Region, Segment, SegmentSizes};
 use shoal::values::ValueBuffer;
 
 const ENVIRONMENTS: usize = 4;
@@ -37,7 +37,7 @@ fn cases() -> impl Iterator<Item = (Config, Box<dyn Algorithm>)> {
 
 /// A replay of this process alone, with one staging area.
 fn segment(algorithm: &dyn Algorithm) -> Segment {
-    let layout = Layout::new(LayoutParameters { staged_transitions: 64, ..LayoutParameters::of_rows(algorithm.schema().words(), 1_024) });
+    let layout = Layout::new(SegmentSizes { staged_transitions: 64, ..SegmentSizes::of_rows(algorithm.schema().words(), 1_024) });
     Segment::create_private(layout.unwrap(), &Description::default()).unwrap()
 }
 
@@ -51,7 +51,7 @@ fn acting_recording_and_flushing_allocates_nothing() {
         let process = segment.processes().slot(0);
         assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
         let mut replay = Replay::new(&segment, algorithm.schema(), process);
-        let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), 0);
+        let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), 0);
         let mut actions = ActionBatch::new(&environments.spec().action, ENVIRONMENTS);
         let (mut policy, mut random) = (algorithm.policy().unwrap(), Random::seed_from_u64(1));
         policy.set_parameters(algorithm.learning(1).unwrap().published());

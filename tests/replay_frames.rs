@@ -8,7 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use shoal::replay::{Batch, Element, Field, Priority, Replay, Sampler, Schema, StagingArea, Target, repair};
 use shoal::segment::description::Description;
 use shoal::segment::processes::Role;
-use shoal::segment::{Layout, LayoutParameters, Region, Segment};
+use shoal::segment::{Layout, Region, Segment, SegmentSizes};
 use shoal::sync::Ordering;
 
 const STACK: usize = 3;
@@ -26,21 +26,21 @@ fn schema() -> Schema {
 
 fn segment(capacity: usize, frames: usize, fanout: usize) -> Segment {
     let schema = schema();
-    let layout = Layout::new(LayoutParameters {
+    let layout = Layout::new(SegmentSizes {
         processes: 2,
         stagers: 2,
         staged_transitions: STAGED,
         fanout,
         frames,
         frame_bytes: FRAME_BYTES,
-        ..LayoutParameters::of_rows(schema.words(), capacity)
+        ..SegmentSizes::of_rows(schema.words(), capacity)
     });
     let description = Description { fields: schema.describe(), ..Description::default() };
     Segment::create_private(layout.expect("sizes within their limits"), &description).expect("memory")
 }
 
 fn area(segment: &Segment, slot: usize) -> StagingArea<'_> {
-    StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), slot)
+    StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), slot)
 }
 
 fn join(segment: &Segment, slot: usize) -> Replay<'_> {

@@ -555,3 +555,33 @@ fn best_weights_that_came_after_the_checkpoint_of_an_asynchronous_run_stay() {
     assert!(run.wait().success(), "{}", run.output());
     assert!(std::fs::read(weights.join("best.safetensors")).is_ok_and(|now| now == best));
 }
+
+#[test]
+fn best_weights_of_an_asynchronous_life_stay_whatever_came_before_and_after_it() {
+    let mut run =
+        start(&["actor.count=0", "run.stop_env_steps=2000", "evaluator.enabled=false", "checkpoint.synchronous_interval_steps=1000"]);
+    assert!(run.wait().success(), "{}", run.output());
+    run.resume(&["--set", "actor.count=1", "--set", "checkpoint.interval_s=none", "--set", "run.stop_env_steps=1000000000"]);
+    run.wait_for("steps of a life without a checkpoint", |line| count(line, "env_steps") > 2500);
+    run.kill();
+    run.wait_for_end_of_all();
+    let weights = run.run_folder().join("weights");
+    std::fs::copy(weights.join("last.safetensors"), weights.join("best.safetensors")).unwrap();
+    let best = std::fs::read(weights.join("best.safetensors")).unwrap();
+    run.resume(&["--set", "actor.count=0", "--set", "run.stop_env_steps=4000"]);
+    assert!(run.wait().success(), "{}", run.output());
+    assert!(std::fs::read(weights.join("best.safetensors")).is_ok_and(|now| now == best));
+}
+
+#[test]
+fn a_configuration_that_a_power_cut_emptied_is_taken_from_the_checkpoint() {
+    let mut run = start(&["run.stop_env_steps=2000", "checkpoint.interval_s=600", "learner.learning_rate=0.005"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let path = run.run_folder().join("config.toml");
+    std::fs::write(&path, "").unwrap();
+    let steps = count(&run.metrics().pop().unwrap(), "env_steps");
+    run.resume(&["--set", &format!("run.stop_env_steps={}", steps + 500)]);
+    assert!(run.wait().success(), "{}", run.output());
+    assert!(run.output().contains("config.toml cannot be used; going on with"), "{}", run.output());
+    assert_eq!(Config::load(&path, &[]).unwrap().config.learner.learning_rate, 0.005);
+}

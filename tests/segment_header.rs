@@ -12,7 +12,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use proptest::prelude::*;
 use shoal::segment::control::RunState;
 use shoal::segment::layout::REGIONS;
-use shoal::segment::{Layout, LayoutParameters, Segment, SegmentError, system};
+use shoal::segment::{Layout, Segment, SegmentError, system};
 use support::{Run, Sizes, run};
 
 const PAGE_BYTES: usize = 4096;
@@ -276,10 +276,10 @@ fn a_dead_run_is_removed_once_the_last_process_that_shares_it_is_gone() {
 
 #[test]
 fn sizes_beyond_the_memory_are_no_room_and_leave_nothing() {
-    let mut parameters = *run::layout(small(), support::Payload::new().schema()).parameters();
-    parameters.capacity = shoal::segment::layout::MAX_CAPACITY;
-    parameters.transition_words = 1 << 20;
-    let layout = Layout::new(LayoutParameters { ..parameters }).expect("within the limits of a layout");
+    let mut sizes = *run::layout(small(), support::Payload::new().schema()).sizes();
+    sizes.capacity = shoal::segment::layout::MAX_CAPACITY;
+    sizes.transition_words = 1 << 20;
+    let layout = Layout::new(sizes).expect("within the limits of a layout");
     let before = own_objects();
     let error = Segment::create(layout, &run::description(support::Payload::new().schema()), false).err().expect("140 TB of memory");
     assert!(matches!(error, SegmentError::NoRoom { .. } | SegmentError::Create { .. }), "{error}");

@@ -4,7 +4,7 @@ mod support;
 
 use rand::RngExt;
 use shoal::segment::control::RunState;
-use shoal::segment::parameters::NOTES;
+use shoal::segment::float_board::NOTES;
 use shoal::segment::processes::Role;
 use shoal::sync::{AtomicU64, Ordering};
 use support::{Family, Run, Sizes, random};

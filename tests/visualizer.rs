@@ -36,8 +36,8 @@ fn picture(run: &Supervised, condition: impl Fn(&Caption, &[u8]) -> bool) -> (Ca
 /// The films below `folder`, the oldest first.
 fn films(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder.join("videos")).into_iter().flatten().flatten();
-    let mut films: Vec<PathBuf> =
-        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "gif")).collect();
+    let is_film = |path: &PathBuf| path.extension().is_some_and(|end| end == "gif" || end == "mp4");
+    let mut films: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_film).collect();
     films.sort();
     films
 }
@@ -73,6 +73,26 @@ fn a_run_shows_its_agent_and_keeps_the_newest_films_and_the_best() {
     }
     let all = fs::read_dir(folder.join("videos")).unwrap().count();
     assert_eq!(all, left.len(), "nothing half made is left");
+}
+
+#[test]
+fn films_are_mp4s_if_wanted_and_a_program_without_them_says_so_at_the_start() {
+    let mut run = showing(&["visualizer.video_interval_s=0.001", "visualizer.video_format=mp4"]);
+    if !cfg!(feature = "mp4") {
+        assert!(!run.wait().success());
+        let log = run.log();
+        assert!(log.contains("visualizer.video_format") && log.contains("--features mp4"), "{log}");
+        return;
+    }
+    let folder = run.run_folder();
+    run.wait_until("a film", || !films(&folder).is_empty());
+    run.end_by(Signal::SIGINT);
+    for film in films(&folder) {
+        let bytes = fs::read(&film).unwrap();
+        // The table of its samples comes last.
+        let is_whole = bytes[4..8] == *b"ftyp" && bytes.windows(4).any(|word| word == b"moov");
+        assert!(is_whole && film.extension().is_some_and(|end| end == "mp4"), "{} is no MP4", film.display());
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 use shoal::replay::{Batch, Element, Field, Priority, Replay, Schema, StagingArea, Target};
 use shoal::segment::description::Description;
 use shoal::segment::processes::Role;
-use shoal::segment::{Layout, LayoutParameters, Region, Segment};
+use shoal::segment::{Layout, Region, Segment, SegmentSizes};
 
 /// Transitions that a process stages before it flushes.
 pub(crate) const STAGED: usize = 64;
@@ -71,14 +71,14 @@ impl Shape {
     fn parts(&self, fanout: usize) -> (Layout, Description) {
         let schema = self.schema();
         let observation = &schema.fields()[0];
-        let layout = Layout::new(LayoutParameters {
+        let layout = Layout::new(SegmentSizes {
             processes: PROCESSES,
             stagers: PROCESSES,
             staged_transitions: STAGED,
             fanout,
             frames: if observation.stack == 0 { 0 } else { self.capacity + self.capacity / 16 },
             frame_bytes: observation.frame_bytes(),
-            ..LayoutParameters::of_rows(schema.words(), self.capacity)
+            ..SegmentSizes::of_rows(schema.words(), self.capacity)
         });
         let description = Description { environment: self.name.into(), fields: schema.describe(), ..Description::default() };
         (layout.expect("sizes within their limits"), description)
@@ -150,7 +150,7 @@ impl Stream {
 }
 
 pub(crate) fn area(segment: &Segment, slot: usize) -> StagingArea<'_> {
-    StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), slot)
+    StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), slot)
 }
 
 /// Take a slot of the process table for this process and see the replay as its owner does.

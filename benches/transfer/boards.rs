@@ -1,36 +1,36 @@
 //! Boards, of which a reader wants the newest version alone: parameters, statistics, pictures.
 
-use shoal::segment::parameters::{NOTES, ParameterBoard};
+use shoal::segment::float_board::{FloatBoard, NOTES};
 use shoal::segment::pictures::{PICTURE_NOTES, PictureBoard};
-use shoal::segment::{Description, Layout, LayoutParameters, Segment};
+use shoal::segment::{Description, Layout, Segment, SegmentSizes};
 
 use crate::measure::{Path, Receiver, Sender};
 
 /// What such a run has beside its replay, which is next to none here.
-pub(crate) fn segment(sizes: LayoutParameters) -> Segment {
+pub(crate) fn segment(sizes: SegmentSizes) -> Segment {
     let layout = Layout::new(sizes).expect("sizes within their limits");
     Segment::create(layout, &Description::default(), false).expect("room in /dev/shm")
 }
 
 /// Sizes of a segment that holds nothing yet.
-pub(crate) fn sizes() -> LayoutParameters {
-    LayoutParameters { processes: 2, ..LayoutParameters::of_rows(1, 16) }
+pub(crate) fn sizes() -> SegmentSizes {
+    SegmentSizes { processes: 2, ..SegmentSizes::of_rows(1, 16) }
 }
 
 /// A board of floats in a segment.
 pub(crate) struct Floats {
     segment: Segment,
-    board: fn(&Segment) -> ParameterBoard<'_>,
+    board: fn(&Segment) -> FloatBoard<'_>,
 }
 
 impl Floats {
     pub(crate) fn parameters(values: usize) -> Self {
-        Self { segment: segment(LayoutParameters { published_values: values, ..sizes() }), board: Segment::parameter_board }
+        Self { segment: segment(SegmentSizes { published_values: values, ..sizes() }), board: Segment::parameter_board }
     }
 
     /// Of an actor that has seen observations of so many numbers.
     pub(crate) fn statistics(values: usize) -> Self {
-        let segment = segment(LayoutParameters { statistics_values: values, ..sizes() });
+        let segment = segment(SegmentSizes { statistics_values: values, ..sizes() });
         Self { segment, board: |segment| segment.statistics_board(0).expect("there are statistics") }
     }
 }
@@ -48,7 +48,7 @@ impl Path for Floats {
 }
 
 struct FloatSender<'a> {
-    board: ParameterBoard<'a>,
+    board: FloatBoard<'a>,
     values: Vec<f32>,
 }
 
@@ -59,7 +59,7 @@ impl Sender for FloatSender<'_> {
 }
 
 struct FloatReceiver<'a> {
-    board: ParameterBoard<'a>,
+    board: FloatBoard<'a>,
     version: u64,
     values: Vec<f32>,
 }
@@ -83,7 +83,7 @@ pub(crate) struct Pictures {
 
 impl Pictures {
     pub(crate) fn new(size: [usize; 2]) -> Self {
-        Self { segment: segment(LayoutParameters { picture_bytes: length_bytes(size), ..sizes() }), size }
+        Self { segment: segment(SegmentSizes { picture_bytes: length_bytes(size), ..sizes() }), size }
     }
 
     fn board(&self) -> PictureBoard<'_> {

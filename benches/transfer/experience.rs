@@ -9,7 +9,7 @@ use shoal::experience::fragment::FragmentShape;
 use shoal::experience::transition::{self, OBSERVATION};
 use shoal::replay::{Batch, FRESH, Field, RateLimiter, Replay, Schema, StagingArea, Target};
 use shoal::segment::processes::{ProcessSlot, Role};
-use shoal::segment::{Description, Layout, LayoutParameters, Region, Segment};
+use shoal::segment::{Description, Layout, Region, Segment, SegmentSizes};
 use shoal::sync::Ordering;
 
 use crate::measure::{Path, Receiver, Sender};
@@ -83,15 +83,15 @@ pub(crate) struct Experience {
 
 impl Experience {
     pub(crate) fn new(shape: &Shape) -> Self {
-        let parameters = LayoutParameters {
+        let sizes = SegmentSizes {
             processes: 2,
             stagers: 2,
             staged_transitions: shape.rows,
             frames: if shape.has_frames() { shape.capacity + shape.capacity / 16 } else { 0 },
             frame_bytes: shape.schema.frame_bytes(),
-            ..LayoutParameters::of_rows(shape.schema.words(), shape.capacity)
+            ..SegmentSizes::of_rows(shape.schema.words(), shape.capacity)
         };
-        let layout = Layout::new(parameters).expect("sizes within their limits");
+        let layout = Layout::new(sizes).expect("sizes within their limits");
         let segment = Segment::create(layout, &Description::default(), false).expect("room in /dev/shm");
         let experience = Self { shape: shape.clone(), segment, stack: RefCell::default() };
         if !shape.takes_once {
@@ -115,7 +115,7 @@ impl Experience {
             path: self,
             process,
             replay: Replay::new(&self.segment, self.shape.schema.clone(), process),
-            area: StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), ACTS),
+            area: StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().sizes(), ACTS),
             content: vec![7; self.shape.schema.fields().iter().map(Field::size_bytes).fold(FRAME_BYTES, usize::max)],
         }
     }

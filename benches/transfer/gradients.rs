@@ -5,7 +5,7 @@ use std::hint::spin_loop;
 use shoal::metrics::{Metric, Share};
 use shoal::segment::gradients::GradientExchange;
 use shoal::segment::membership::View;
-use shoal::segment::{LayoutParameters, Segment};
+use shoal::segment::{Segment, SegmentSizes};
 
 use crate::boards::{segment, sizes};
 use crate::measure::{Path, Receiver, Sender};
@@ -23,7 +23,7 @@ pub(crate) struct Gradients {
 
 impl Gradients {
     pub(crate) fn new(parameters: usize) -> Self {
-        let segment = segment(LayoutParameters { learners: 2, learned_parameters: parameters, ..sizes() });
+        let segment = segment(SegmentSizes { learners: 2, learned_parameters: parameters, ..sizes() });
         Self { segment, parameters }
     }
 

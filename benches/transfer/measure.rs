@@ -6,7 +6,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use shoal::segment::control::RunState;
-use shoal::segment::{Description, Layout, LayoutParameters, Region, Segment, system};
+use shoal::segment::{Description, Layout, Region, Segment, SegmentSizes, system};
 use shoal::sync::{AtomicU64, Ordering, monotonic_ns, spin_loop};
 
 /// Most messages of one measurement, and the fewest, however long they take.
@@ -90,7 +90,7 @@ fn bind(core: usize) {
 impl Desk {
     /// Two numbers for each message lie in the store, which holds no rows.
     pub(crate) fn new() -> Self {
-        let layout = Layout::new(LayoutParameters::of_rows(7, MOST_MESSAGES)).expect("small");
+        let layout = Layout::new(SegmentSizes::of_rows(7, MOST_MESSAGES)).expect("small");
         let segment = Segment::create(layout, &Description::default(), false).expect("room in /dev/shm");
         let cores = two_cores();
         cores.inspect(|&[writer, _]| bind(writer));

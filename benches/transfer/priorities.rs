@@ -2,7 +2,7 @@
 
 use shoal::replay::{Element, Field, Priority, Replay, Schema, StagingArea};
 use shoal::segment::processes::Role;
-use shoal::segment::{Description, Layout, LayoutParameters, Region, Segment};
+use shoal::segment::{Description, Layout, Region, Segment, SegmentSizes};
 
 use crate::experience::enter;
 use crate::measure::{Path, Receiver, Sender};
@@ -26,18 +26,14 @@ fn schema() -> Schema {
 
 impl Priorities {
     pub(crate) fn new(count: usize) -> Self {
-        let sizes = LayoutParameters {
-            processes: 2,
-            stagers: 2,
-            staged_transitions: STAGED,
-            ..LayoutParameters::of_rows(schema().words(), CAPACITY)
-        };
+        let sizes =
+            SegmentSizes { processes: 2, stagers: 2, staged_transitions: STAGED, ..SegmentSizes::of_rows(schema().words(), CAPACITY) };
         let layout = Layout::new(sizes).expect("sizes within their limits");
         let segment = Segment::create(layout, &Description::default(), false).expect("room in /dev/shm");
         let mut all = Vec::new();
         {
             let mut replay = Replay::new(&segment, schema(), enter(&segment, Role::Learner, SETS));
-            let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), SETS);
+            let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), SETS);
             while all.len() < CAPACITY {
                 while !area.is_full() {
                     let schema = schema();

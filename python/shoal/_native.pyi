@@ -74,7 +74,8 @@ class Replay:
     ) -> Replay:
         """The replay saved at `path`, with its options and priorities.
 
-        `shared` by as many `participants` as when it was saved, or 16 where it was private then.
+        `shared` by as many `participants` as when it was saved, or 16 where it had one
+        then, as far as it has slots for them.
         """
 
     name: str | None

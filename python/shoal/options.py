@@ -58,7 +58,7 @@ class NStep:
 class RateLimiter:
     """Holds `samples_per_insert` within `error_band` samples (Reverb's words), once `min_size` transitions are there.
 
-    Without an error band, the two sides may drift apart by 64 inserts' worth of samples.
+    Without an error band, the two sides may drift apart by 64 inserts' worth of samples, and by one sample at least.
     """
 
     min_size: int = 1

@@ -69,7 +69,7 @@ class Policy:
         action` or `action.reshape(space.shape)`.
 
         Actions are the best that the policy knows; with `explore` they are drawn as its algorithm explored when the
-        policy was saved, in the first environment of a run.
+        policy was saved, in the first environment of a run; by the defaults where its file lies outside of its run's folder.
         `ValueError` where the shape is another than `observation_shape`, with or without a dimension before it.
         """
         observation = np.asarray(observation)
@@ -88,7 +88,7 @@ class Policy:
         rows = np.ascontiguousarray(observation, self.observation_dtype).reshape(-1)
         if not np.isfinite(rows).all():
             raise ValueError("an observation is not finite")
-        chosen = self._native.choose(rows, explore)
+        chosen = self._native.choose(rows, bool(explore))
         is_one = observation.shape == shape
         if self.low is None:
             return int(chosen[0]) if is_one else chosen

@@ -176,11 +176,6 @@ impl Replay {
         if streams.is_some() && held.options().steps.is_none() {
             return Err(PyValueError::new_err("streams are given, and the replay was made without n_step"));
         }
-        if errors.is_some() && held.makes_n_step_transitions() {
-            return Err(PyValueError::new_err(
-                "priorities are given for steps, and the replay makes n-step transitions of them, which have none yet: add without priorities",
-            ));
-        }
         let streams = per_row(streams, Element::I64, "streams")?;
         let columns: Vec<&[u8]> = inputs.iter().map(Input::bytes).collect();
         Copies::with(|copies| {

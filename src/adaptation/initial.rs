@@ -14,7 +14,7 @@ pub enum EnvironmentCost {
 
 /// What an algorithm learns from, which says what a usual batch is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Learning {
+pub enum BatchKind {
     /// Transitions drawn again and again, with one network to train (DQN).
     Values,
     /// The same with a policy and critics (DDPG, TD3, SAC).
@@ -44,15 +44,15 @@ pub fn actors(usable_cores: usize, learners: usize, cost: EnvironmentCost) -> us
 
 /// The batch to begin with: what the algorithms' authors and our presets use, since that is known to learn, and more only where several
 /// learners would have too little each. The tuner makes it larger where that is faster; whether it still learns as well is for the ranges.
-pub fn batch_size(learning: Learning, learners: usize) -> usize {
-    let usual = match learning {
-        Learning::Values => 64,
-        Learning::ActorCritic | Learning::Fragments { .. } => 256,
+pub fn batch_size(kind: BatchKind, learners: usize) -> usize {
+    let usual = match kind {
+        BatchKind::Values => 64,
+        BatchKind::ActorCritic | BatchKind::Fragments { .. } => 256,
     };
     let for_all = if learners > 1 { usual.max(ROWS_PER_LEARNER * learners) } else { usual };
-    match learning {
-        Learning::Fragments { length_steps } => for_all.next_multiple_of((length_steps * learners).max(1)),
-        Learning::Values | Learning::ActorCritic => for_all,
+    match kind {
+        BatchKind::Fragments { length_steps } => for_all.next_multiple_of((length_steps * learners).max(1)),
+        BatchKind::Values | BatchKind::ActorCritic => for_all,
     }
 }
 
@@ -69,9 +69,9 @@ mod tests {
 
     #[test]
     fn a_batch_is_the_usual_one_unless_learners_would_have_too_little_each() {
-        assert_eq!(batch_size(Learning::Values, 1), 64);
-        assert_eq!(batch_size(Learning::Values, 4), 512);
-        assert_eq!(batch_size(Learning::ActorCritic, 1), 256);
-        assert_eq!([1, 3].map(|learners| batch_size(Learning::Fragments { length_steps: 100 }, learners)), [300, 600]);
+        assert_eq!(batch_size(BatchKind::Values, 1), 64);
+        assert_eq!(batch_size(BatchKind::Values, 4), 512);
+        assert_eq!(batch_size(BatchKind::ActorCritic, 1), 256);
+        assert_eq!([1, 3].map(|learners| batch_size(BatchKind::Fragments { length_steps: 100 }, learners)), [300, 600]);
     }
 }

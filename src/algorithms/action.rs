@@ -1,8 +1,8 @@
 //! Actions of a row of environments: as the policy chose them and the replay keeps them, and as the environments take them.
 //!
-//! A continuous policy chooses within [-1, 1] in every dimension, whatever the environment's bounds are: noise, entropy and
-//! learning rates then mean the same everywhere. One that draws from a normal distribution may choose beyond that: its choice is kept,
-//! whose probability it knows, and the environment takes what is nearest within its bounds.
+//! Of what a continuous policy chooses, -1 and 1 are the environment's bounds, whatever those are: noise, entropy and learning rates then
+//! mean the same everywhere. One that draws from a normal distribution may choose beyond: its choice is kept, whose probability it knows,
+//! and the environment takes what is nearest within its bounds.
 
 use rand::RngExt;
 
@@ -102,6 +102,38 @@ impl ActionBatch {
             }
         }
     }
+}
+
+/// The number of actions to choose from; other action spaces are refused in the name of `algorithm`.
+///
+/// # Errors
+/// [`AlgorithmError::ActionSpace`].
+pub fn discrete_actions(algorithm: &'static str, environment: &EnvironmentSpec) -> Result<usize, AlgorithmError> {
+    match environment.action {
+        ActionSpace::Discrete { n } => Ok(n),
+        ActionSpace::Box { .. } => Err(AlgorithmError::ActionSpace {
+            algorithm,
+            environment: environment.id.clone(),
+            needed: "discrete",
+            found: "continuous",
+            advice: "\"sac\", \"td3\", \"ddpg\", \"ppo\" or \"appo\"",
+        }),
+    }
+}
+
+/// The number of elements of a continuous action, all of which must have finite bounds.
+pub(super) fn bounded_actions(algorithm: &'static str, environment: &EnvironmentSpec) -> Result<usize, AlgorithmError> {
+    let ActionSpace::Box { low, .. } = &environment.action else {
+        return Err(AlgorithmError::ActionSpace {
+            algorithm,
+            environment: environment.id.clone(),
+            needed: "continuous",
+            found: "discrete",
+            advice: "\"dqn\", \"ppo\" or \"appo\"",
+        });
+    };
+    check_bounds(algorithm, environment)?;
+    Ok(low.len())
 }
 
 /// Refuse bounds that nothing can be scaled to: infinite ones, those so far apart that their distance is, and none in their order.

@@ -2,16 +2,16 @@
 //!
 //! The learned parameters lie in the order policy, critics, anything else, and so do their gradients.
 
-use super::action::check_bounds;
+use super::action::bounded_actions;
 use super::blockwise::Blockwise;
 use super::critics::Critics;
 use super::trained::Trained;
 use super::{AlgorithmError, Learning, Sizes};
 use crate::config::Config;
-use crate::config::schema::{Engine, InitialPriority, Loss};
-use crate::environments::{ActionSpace, EnvironmentSpec, derive_seed};
+use crate::config::schema::{InitialPriority, Loss};
+use crate::environments::{EnvironmentSpec, derive_seed};
 use crate::experience::Transitions;
-use crate::networks::{Device, Head, Network, NetworkSpec, build};
+use crate::networks::{Device, Head, Network, NetworkSpec, build, build_for_acting};
 
 /// An actor-critic algorithm in one environment.
 pub(super) struct ActorCritic {
@@ -19,8 +19,7 @@ pub(super) struct ActorCritic {
     pub(super) transitions: Transitions,
     /// From an observation to the parameters of a distribution over actions, or to the action itself.
     pub(super) policy: NetworkSpec,
-    /// Elements of an action.
-    pub(super) actions: usize,
+    pub(super) action_elements: usize,
     critic: NetworkSpec,
     critics: usize,
     device: Device,
@@ -35,18 +34,26 @@ impl ActorCritic {
         outputs_per_action: usize,
         critics: usize,
     ) -> Result<Self, AlgorithmError> {
-        let actions = bounded_actions(algorithm, environment)?;
+        let action_elements = bounded_actions(algorithm, environment)?;
         if config.replay.initial_priority == InitialPriority::TdError {
             return Err(AlgorithmError::NoActorErrors { algorithm });
         }
         let observations = environment.observation.len();
         let network = |inputs, outputs| NetworkSpec::perceptron(inputs, &config.network.hidden, Head::Linear { outputs });
-        let policy = network(observations, outputs_per_action * actions);
-        let critic = network(observations + actions, 1);
+        let policy = network(observations, outputs_per_action * action_elements);
+        let critic = network(observations + action_elements, 1);
         policy.validate()?;
         critic.validate()?;
         let transitions = Transitions::new(config, environment);
-        Ok(Self { config: config.clone(), transitions, policy, actions, critic, critics, device: config.learner.device_of(0).parse()? })
+        Ok(Self {
+            config: config.clone(),
+            transitions,
+            policy,
+            action_elements,
+            critic,
+            critics,
+            device: config.learner.device_of(0).parse()?,
+        })
     }
 
     /// Sizes of an algorithm whose policy has a target network or not, and which learns `others` besides, kept in
@@ -57,7 +64,6 @@ impl ActorCritic {
             published: policy,
             learned: policy + self.critics * critic + others,
             state: Trained::state_values(policy, policy_has_target) + self.critics * Trained::state_values(critic, true) + other_state,
-            statistics: 0,
         }
     }
 
@@ -66,9 +72,9 @@ impl ActorCritic {
         (self.policy.parameter_count() + others).max(self.critics * self.critic.parameter_count())
     }
 
-    /// The policy network of an actor: on the CPU, with the engine that starts fastest and takes the least memory.
+    /// The policy network of an actor.
     pub(super) fn acting_network(&self) -> Result<Box<dyn Network>, AlgorithmError> {
-        Ok(build(self.policy.clone(), Engine::Cpu, Device::Cpu, 1)?)
+        Ok(build_for_acting(self.policy.clone())?)
     }
 
     /// The policy of a learner, drawn from `seed`.
@@ -105,19 +111,4 @@ impl ActorCritic {
         let critics = self.config.learner.learning_rate;
         (self.config.algorithm.policy_learning_rate.unwrap_or(critics) / critics) as f32
     }
-}
-
-/// The number of elements of a continuous action, all of which must have finite bounds.
-fn bounded_actions(algorithm: &'static str, environment: &EnvironmentSpec) -> Result<usize, AlgorithmError> {
-    let ActionSpace::Box { low, .. } = &environment.action else {
-        return Err(AlgorithmError::ActionSpace {
-            algorithm,
-            environment: environment.id.clone(),
-            needed: "continuous",
-            found: "discrete",
-            advice: "\"dqn\", \"ppo\" or \"appo\"",
-        });
-    };
-    check_bounds(algorithm, environment)?;
-    Ok(low.len())
 }

@@ -137,7 +137,7 @@ impl AppoLearning {
         inputs.grow(most_rows * shape.observation_length());
         for &(fragment, first, length) in &block.fragments {
             for step in 0..=length {
-                of.observe(fragment, step, inputs.row_mut(first + step, shape.observation_length()));
+                of.write_observation(fragment, step, inputs.row_mut(first + step, shape.observation_length()));
             }
         }
         for buffer in [&mut block.outputs, &mut block.target_outputs, &mut block.output_gradient] {

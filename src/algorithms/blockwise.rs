@@ -71,8 +71,8 @@ impl Learning for Blockwise {
         self.inner.restore(state);
     }
 
-    fn observe(&mut self, statistics: &Statistics) {
-        self.inner.observe(statistics);
+    fn normalise_with(&mut self, statistics: &Statistics) {
+        self.inner.normalise_with(statistics);
     }
 
     fn halved(&mut self) -> Option<&mut dyn Halved> {

@@ -12,18 +12,18 @@
 
 use rand::RngExt;
 
-use super::action::greedy;
+use super::action::{discrete_actions, greedy};
 use super::state::{StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, take_weighted_mean};
 use super::trained::Trained;
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
 use crate::config::Config;
-use crate::config::schema::{Engine, Loss};
-use crate::environments::{ActionSpace, EnvironmentSpec};
+use crate::config::schema::Loss;
+use crate::environments::EnvironmentSpec;
 use crate::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, is_terminated};
 use crate::experience::{Choice, Experience, Transitions};
 use crate::metrics::{Metric, Share};
-use crate::networks::{Device, Head, InputSpec, Network, NetworkSpec, build};
+use crate::networks::{Device, Head, InputSpec, Network, NetworkSpec, build, build_for_acting};
 use crate::replay::Batch;
 use crate::values::Values;
 
@@ -40,17 +40,9 @@ pub struct Dqn {
 impl Dqn {
     /// DQN as `config` describes it, for an environment with discrete actions.
     pub fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
-        let ActionSpace::Discrete { n } = &environment.action else {
-            return Err(AlgorithmError::ActionSpace {
-                algorithm: "dqn",
-                environment: environment.id.clone(),
-                needed: "discrete",
-                found: "continuous",
-                advice: "\"sac\", \"td3\", \"ddpg\", \"ppo\" or \"appo\"",
-            });
-        };
+        let outputs = discrete_actions("dqn", environment)?;
         let input = InputSpec { element: environment.observation.element, shape: environment.observation.shape.clone() };
-        let head = if config.network.dueling { Head::Dueling { outputs: *n } } else { Head::Linear { outputs: *n } };
+        let head = if config.network.dueling { Head::Dueling { outputs } } else { Head::Linear { outputs } };
         let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, head);
         network.validate()?;
         let transitions = Transitions::new(config, environment);
@@ -73,7 +65,7 @@ impl Algorithm for Dqn {
 
     fn sizes(&self) -> Sizes {
         let parameters = self.network.parameter_count();
-        Sizes { published: parameters, learned: parameters, state: Trained::state_values(parameters, true), statistics: 0 }
+        Sizes { published: parameters, learned: parameters, state: Trained::state_values(parameters, true) }
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -85,8 +77,7 @@ impl Algorithm for Dqn {
     }
 
     fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
-        // Actors act on the CPU, with the engine that starts fastest and takes the least memory.
-        Ok(Box::new(GreedyPolicy::new(build(self.network.clone(), Engine::Cpu, Device::Cpu, 1)?)))
+        Ok(Box::new(EpsilonGreedyPolicy { network: build_for_acting(self.network.clone())? }))
     }
 
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
@@ -96,18 +87,11 @@ impl Algorithm for Dqn {
 }
 
 /// Epsilon-greedy over action values.
-pub struct GreedyPolicy {
+struct EpsilonGreedyPolicy {
     network: Box<dyn Network>,
 }
 
-impl GreedyPolicy {
-    /// Over the outputs of `network`.
-    pub fn new(network: Box<dyn Network>) -> Self {
-        Self { network }
-    }
-}
-
-impl Policy for GreedyPolicy {
+impl Policy for EpsilonGreedyPolicy {
     fn set_parameters(&mut self, parameters: &[f32]) {
         self.network.set_parameters(parameters);
     }
@@ -216,7 +200,7 @@ impl Learning for DqnLearning {
             let next_target = &buffers.next_target_values[range.clone()];
             let chooser = if self.double { &buffers.next_values[range.clone()] } else { next_target };
             let bootstrap_value = if is_terminated(flags[row]) { 0.0 } else { discounts[row] * next_target[greedy(chooser)] };
-            let action = usize::try_from(taken[row]).unwrap_or(0).min(actions - 1);
+            let action = taken[row] as usize;
             let value = buffers.values[range.start + action];
             let error = value - (rewards[row] + bootstrap_value);
             let (loss, slope) = self.loss.at(error);

@@ -31,7 +31,7 @@ mod trained;
 mod v_trace;
 
 pub use crate::experience::Random;
-pub use action::{ActionBatch, ActionMut};
+pub use action::{ActionBatch, ActionMut, discrete_actions};
 pub(crate) use auto_encoder::LATENT;
 pub use error::AlgorithmError;
 pub use halves::{Half, Halved};
@@ -55,8 +55,6 @@ pub struct Sizes {
     pub learned: usize,
     /// Values of a learner's whole state: [`Learning::save`].
     pub state: usize,
-    /// Values that every actor publishes about what it has seen; 0 when nothing is normalised.
-    pub statistics: usize,
 }
 
 /// An algorithm in an environment: everything that is fixed before a process starts, and what each process builds.
@@ -125,7 +123,7 @@ pub trait Policy: Send {
 /// Learning: from a batch to a gradient, from a gradient to new parameters. The two are apart because learners add
 /// their gradients up in between.
 pub trait Learning {
-    /// What those who act need.
+    /// What those who act need: [`Sizes::published`] values, of which the parameters of [`Algorithm::network`] come first.
     fn published(&mut self) -> &[f32];
 
     /// Change a batch in place as learning needs it: scale it, for instance. Once for each batch that was drawn, however
@@ -135,24 +133,26 @@ pub trait Learning {
     /// The run has taken so many environment steps: for what changes with them. Before each gradient.
     fn schedule(&mut self, _env_steps: u64) {}
 
-    /// Write the gradient of the summed, unnormalised losses of `batch` into `gradient`.
+    /// Write the gradient of the summed, unnormalised losses of `batch` into `gradient`: all its [`Sizes::learned`] values, which are whatever
+    /// was there before.
     fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share;
 
     /// Absolute temporal-difference errors of the last batch, in its order; empty where nobody asks for them.
     fn errors(&self) -> &[f32];
 
     /// Apply the gradient that all learners' parts sum to, and complete the metrics in `total`. `gradient` is scaled and clipped
-    /// in place. Returns its norm before clipping; not finite when any part of the gradient is not.
+    /// in place: it has [`Sizes::learned`] values. Returns its norm before clipping; not finite when any part of the gradient is not, which ends
+    /// the run: it has diverged.
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32;
 
     /// Write everything needed to go on later into `state`, which has [`Sizes::state`] values.
     fn save(&self, state: &mut [f32]);
 
-    /// Go on from such a state.
+    /// Go on from a state that [`Self::save`] wrote, in this process or another.
     fn restore(&mut self, state: &[f32]);
 
-    /// Normalise with these statistics from now on.
-    fn observe(&mut self, _statistics: &Statistics) {}
+    /// Normalise batches, and what is published, with these statistics from now on.
+    fn normalise_with(&mut self, _statistics: &Statistics) {}
 
     /// As an algorithm whose halves two processes learn, where it has any.
     fn halved(&mut self) -> Option<&mut dyn Halved> {

@@ -46,7 +46,7 @@ impl Algorithm for Normalised {
 
     fn sizes(&self) -> Sizes {
         let inner = self.inner.sizes();
-        Sizes { published: inner.published + self.scaling_values(), statistics: self.normalisation.statistics_values(), ..inner }
+        Sizes { published: inner.published + self.scaling_values(), ..inner }
     }
 
     fn handed_over(&self) -> usize {
@@ -183,7 +183,7 @@ impl Learning for NormalisedLearning {
         self.inner.restore(state);
     }
 
-    fn observe(&mut self, statistics: &Statistics) {
+    fn normalise_with(&mut self, statistics: &Statistics) {
         self.scaling = statistics.input_scaling();
         self.reward_scale = statistics.reward_scale();
     }

@@ -8,11 +8,10 @@ use super::learned_policy::LearnedPolicy;
 use super::trained::Trained;
 use super::{ActionMut, AlgorithmError, Policy, Random, action::uniform};
 use crate::config::Config;
-use crate::config::schema::Engine;
 use crate::environments::EnvironmentSpec;
 use crate::experience::Choice;
 use crate::metrics::Metric;
-use crate::networks::{Device, Head, InputSpec, NamedHead, Network, NetworkSpec, build};
+use crate::networks::{Device, Head, InputSpec, NamedHead, Network, NetworkSpec, build, build_for_acting};
 use crate::values::Values;
 
 /// Half the squared error of the values.
@@ -69,8 +68,7 @@ impl PolicyAndValue {
 
     /// What actors draw their actions with.
     pub(super) fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
-        // Actors act on the CPU, with the engine that starts fastest and takes the least memory.
-        let network = build(self.network.clone(), Engine::Cpu, Device::Cpu, 1)?;
+        let network = build_for_acting(self.network.clone())?;
         Ok(Box::new(DrawnPolicy { network, distribution: self.distribution }))
     }
 

@@ -59,7 +59,7 @@ impl Algorithm for PolicyGradient {
 
     fn sizes(&self) -> Sizes {
         let state = self.network.state_values(self.kind.has_target_network) + self.kind.further_state_values;
-        Sizes { published: self.network().parameter_count(), learned: self.network.learned_parameters(), state, statistics: 0 }
+        Sizes { published: self.network().parameter_count(), learned: self.network.learned_parameters(), state }
     }
 
     fn metrics(&self) -> &'static [Metric] {

@@ -108,7 +108,7 @@ impl Block {
         self.output_gradient.resize(rows * outputs, 0.0);
         self.inputs.grow(rows * length);
         for (row, (fragment, step)) in steps.enumerate() {
-            of.observe(fragment, step, self.inputs.row_mut(row, length));
+            of.write_observation(fragment, step, self.inputs.row_mut(row, length));
         }
     }
 }

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn rewards_that_were_all_the_same_are_not_scaled() {
+    fn rewards_that_were_all_zero_are_not_scaled() {
         let scale_after = |rewards: &[f32]| {
             let mut seen = RunningStatistics::new(2, 1, 0.0);
             rewards.iter().for_each(|&reward| seen.reward(0, reward, false));

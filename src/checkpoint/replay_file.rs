@@ -138,7 +138,7 @@ impl ReplayFile {
                 return Err(corrupt("a transition lies beyond the capacity"));
             }
         }
-        let stored = segment.layout().parameters().frame_slot_words() as u64 - 1;
+        let stored = segment.layout().sizes().frame_slot_words() as u64 - 1;
         if header.frames > 0 && header.frame_words != stored {
             return Err(corrupt("its frames have another length than its fields"));
         }

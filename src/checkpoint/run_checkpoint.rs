@@ -25,7 +25,7 @@ use super::summed::Summed;
 use crate::replay::{ReplayView, Schema, Zero};
 use crate::segment::description::FieldDescription;
 use crate::segment::processes::Role;
-use crate::segment::{LayoutParameters, Region, Segment};
+use crate::segment::{Region, Segment, SegmentSizes};
 
 /// Version of the layout of checkpoints.
 pub(super) const FORMAT_VERSION: u32 = 3;
@@ -61,7 +61,7 @@ pub struct Manifest {
     /// Updates of the parameters.
     pub updates: u64,
     /// Sizes of the segment.
-    pub layout: LayoutParameters,
+    pub layout: SegmentSizes,
     /// Fields of a row.
     pub fields: Vec<FieldDescription>,
     /// Environment steps after which the best weights were published, if there are any.
@@ -107,7 +107,7 @@ impl Content<'_> {
         let length = |region| layout.section(region).length_bytes as u64;
         let boards = [Region::Parameters, Region::LearnerState, Region::Statistics].map(length).iter().sum::<u64>();
         let rows = [Region::Store, Region::Frames].map(length).iter().sum::<u64>();
-        boards + if self.with_replay { rows + 24 * (layout.parameters().capacity + layout.parameters().frames) as u64 } else { 0 }
+        boards + if self.with_replay { rows + 24 * (layout.sizes().capacity + layout.sizes().frames) as u64 } else { 0 }
     }
 
     /// Fill `folder`, which is empty, and return what is in it and how many bytes that takes.
@@ -140,7 +140,7 @@ impl Content<'_> {
             algorithm: description.algorithm,
             env_steps: state.env_steps,
             updates: state.updates,
-            layout: *self.segment.layout().parameters(),
+            layout: *self.segment.layout().sizes(),
             fields: description.fields,
             best_env_steps: self.best_env_steps,
             memory: self.memory,
@@ -229,8 +229,13 @@ impl RunCheckpoint {
 
     /// The configuration of the run when it was written.
     pub fn config_toml(&self) -> Result<String, CheckpointError> {
-        let path = self.path.join(CONFIG);
+        let path = self.config_path();
         fs::read_to_string(&path).map_err(|source| CheckpointError::Read { path, source })
+    }
+
+    /// The file that has it.
+    pub fn config_path(&self) -> PathBuf {
+        self.path.join(CONFIG)
     }
 
     /// Put everything into `segment`, which nobody uses yet, or all but the rows. `planned` tells the slot of who plays a role with a number,

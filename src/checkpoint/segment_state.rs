@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::CheckpointError;
 use crate::replay::{Counts, ReplayView, Restoring, Schema};
 use crate::segment::Segment;
-use crate::segment::parameters::{NOTES, ParameterBoard};
+use crate::segment::float_board::{FloatBoard, NOTES};
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::sync::Ordering;
 
@@ -61,7 +61,7 @@ impl SegmentState {
     /// [`CheckpointError::Unreadable`]: something was published, and nothing whole is there.
     pub(super) fn of(segment: &Segment, schema: Schema, incarnation: Option<u64>) -> io::Result<Self> {
         let control = segment.control();
-        let stagers = segment.layout().parameters().stagers;
+        let stagers = segment.layout().sizes().stagers;
         let processes = segment.processes().iter().filter_map(|slot| SavedProcess::of(slot, incarnation)).collect();
         let statistics = |board: Option<_>| board.map_or(Ok(None), |board| SavedBoard::of(board, "statistics"));
         // The learners first: what they have drawn is then counted, or whoever goes on would draw it once more.
@@ -83,7 +83,7 @@ impl SegmentState {
 
     /// Whether its boards have the lengths of those of `segment`.
     pub(super) fn fits(&self, segment: &Segment) -> bool {
-        let fits = |saved: &Option<SavedBoard>, board: Option<ParameterBoard<'_>>| {
+        let fits = |saved: &Option<SavedBoard>, board: Option<FloatBoard<'_>>| {
             saved.as_ref().is_none_or(|saved| board.is_some_and(|board| board.len() == saved.values.len()))
         };
         fits(&self.parameters, Some(segment.parameter_board()))
@@ -117,7 +117,7 @@ impl SegmentState {
             }
             segment.processes().slot(slot.unwrap_or(0)).counters().add_all(&process.counters);
         }
-        let put = |saved: &Option<SavedBoard>, board: Option<ParameterBoard<'_>>| {
+        let put = |saved: &Option<SavedBoard>, board: Option<FloatBoard<'_>>| {
             if let (Some(SavedBoard { version, notes, values }), Some(board)) = (saved, board) {
                 board.restore(*version, values, *notes);
             }
@@ -144,7 +144,7 @@ impl SavedBoard {
     }
 
     /// What is on `board`, which holds the `content` of a run; `None` before the first publication.
-    fn of(board: ParameterBoard<'_>, content: &'static str) -> io::Result<Option<Self>> {
+    fn of(board: FloatBoard<'_>, content: &'static str) -> io::Result<Option<Self>> {
         // In this order: what is published meanwhile is no damage.
         if board.version() == 0 {
             return Ok(None);

@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use super::flow::Rows;
 use super::key::Key;
 use super::schema::Config;
-use crate::adaptation::initial::{self, EnvironmentCost, Learning};
+use crate::adaptation::initial::{self, BatchKind, EnvironmentCost};
 
 /// How such a number is spelled.
 pub(super) const AUTO: &str = "auto";
@@ -32,9 +32,9 @@ fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
     }
     if paths.contains(BATCH_SIZE) {
         let learning = match config.rows() {
-            Rows::Fragments => Learning::Fragments { length_steps: config.fragments.length_steps },
-            Rows::Transitions if config.algorithm.name == "dqn" => Learning::Values,
-            Rows::Transitions => Learning::ActorCritic,
+            Rows::Fragments => BatchKind::Fragments { length_steps: config.fragments.length_steps },
+            Rows::Transitions if config.algorithm.name == "dqn" => BatchKind::Values,
+            Rows::Transitions => BatchKind::ActorCritic,
         };
         config.learner.batch_size = initial::batch_size(learning, learners);
     }

@@ -68,6 +68,12 @@ impl Config {
         Some(self.replay.error_band.unwrap_or(chosen))
     }
 
+    /// Transitions that one of so many learners computes an update from. PPO learns from each batch in parts.
+    pub fn transitions_per_learner(&self, learners: usize) -> usize {
+        let parts = if self.algorithm.name == "ppo" { self.algorithm.minibatches } else { 1 };
+        self.learner.batch_size / parts / learners
+    }
+
     /// Steps that are taken at random before the policy is used: none where what is learned depends on what the policy would have done.
     pub fn random_steps(&self) -> u64 {
         if self.rows() == Rows::Fragments { 0 } else { self.actor.random_steps }

@@ -19,7 +19,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::feed::{Feed, Feeds, Message};
 use super::guard::{Token, guard};
 use super::history::History;
-use super::runs::{Runs, films};
+use super::runs::{Runs, films, media_type};
 use super::{json, locked, page};
 use crate::telemetry::jsonl;
 
@@ -86,13 +86,14 @@ async fn picture(State(shown): State<Shown>, Path((_, id)): Path<(String, String
 async fn film(State(shown): State<Shown>, Path((_, id, wanted)): Path<(String, String, String)>) -> Response {
     let found = shown.runs.find(&id).and_then(|folder| {
         let name = films(&folder).into_iter().find(|name| *name == wanted)?;
+        let media_type = media_type(&name)?;
         let file = jsonl::open(&folder.videos().join(name))?;
         let mut film = Vec::new();
         file.take(LARGEST_FILM_BYTES).read_to_end(&mut film).ok()?;
-        Some(film)
+        Some((media_type, film))
     });
     match found {
-        Some(film) => ([(header::CONTENT_TYPE, "image/gif")], film).into_response(),
+        Some((media_type, film)) => ([(header::CONTENT_TYPE, media_type)], film).into_response(),
         None => StatusCode::NOT_FOUND.into_response(),
     }
 }

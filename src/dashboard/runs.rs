@@ -183,12 +183,21 @@ impl Runs {
 pub(super) fn films(folder: &RunFolder) -> Vec<String> {
     let entries = fs::read_dir(folder.videos()).into_iter().flatten().flatten();
     let film = |entry: DirEntry| {
-        let name = entry.file_name().into_string().ok().filter(|name| name.starts_with("step") && name.ends_with(".gif"))?;
+        let name = entry.file_name().into_string().ok().filter(|name| name.starts_with("step") && media_type(name).is_some())?;
         Some((entry.metadata().ok().filter(Metadata::is_file)?.modified().ok()?, name))
     };
     let mut films: Vec<_> = entries.filter_map(film).collect();
     films.sort_by(|a, b| b.cmp(a));
     films.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The media type of the film `name`; `None` if it is none.
+pub(super) fn media_type(name: &str) -> Option<&'static str> {
+    match name.rsplit_once('.')?.1 {
+        "gif" => Some("image/gif"),
+        "mp4" => Some("video/mp4"),
+        _ => None,
+    }
 }
 
 fn id_of(path: &Path) -> Option<String> {

@@ -8,18 +8,17 @@ use super::reel::{FilmError, FinishedFilm, Reel};
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Picture, Step};
 use crate::values::ValuesMut;
 
-/// A film of one episode, as an animated GIF. It gets its name when it is finished; until then a file of that name stays as it is.
+/// A film of one episode, an animated GIF or an MP4. It gets its name when it is finished; until then a file of that name stays as it is.
 pub struct Film {
     /// Shared with the environment; nothing once the film is finished.
     reel: Rc<RefCell<Option<Reel>>>,
 }
 
 impl Film {
-    /// Prepare a film that will be at `path`. A step is seen for `1 / steps_per_second`, rounded to hundredths of a second: a GIF
-    /// is no more exact.
+    /// Prepare a film that will be at `path`, as [`Reel::prepare`] says.
     ///
     /// # Errors
-    /// [`FilmError::Write`] if no file can be made there.
+    /// Those of [`Reel::prepare`].
     pub fn prepare(path: &Path, steps_per_second: u16) -> Result<Self, FilmError> {
         let reel = Reel::prepare(path, steps_per_second)?;
         Ok(Self { reel: Rc::new(RefCell::new(Some(reel))) })

@@ -1,17 +1,17 @@
-//! Pictures on their way into a file: an animated GIF of one episode, which gets its name when it is finished.
+//! Pictures on their way into a file: a film of one episode, which gets its name when it is finished.
 
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gif::EncodingError;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 use thiserror::Error;
 
 use super::Picture;
-use super::drawing::Animation;
+pub use super::drawing::FormatError;
+use super::drawing::{Animation, Format};
 
 /// How long the last picture stays before the film begins again.
 const LAST_PICTURE_HUNDREDTHS: u16 = 100;
@@ -29,7 +29,15 @@ pub enum FilmError {
         /// The file.
         path: PathBuf,
         /// Why not.
-        source: EncodingError,
+        source: io::Error,
+    },
+    /// Its name asks for what this program does not make.
+    #[error("cannot make the film {path}: {source}")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: FormatError,
     },
     /// No episode ended while it was made.
     #[error("the film {path} was not written: it has {pictures} pictures and no end, because no episode ended")]
@@ -39,6 +47,14 @@ pub enum FilmError {
         /// How many there are.
         pictures: usize,
     },
+}
+
+/// Whether films can be made whose names have this `ending`, without its dot.
+///
+/// # Errors
+/// Why not.
+pub fn check_ending(ending: &str) -> Result<(), FormatError> {
+    Format::of(&Path::new("film").with_extension(ending)).map(drop)
 }
 
 /// A film that has its name.
@@ -54,6 +70,7 @@ pub struct FinishedFilm {
 /// that is killed a file whose name begins with [`UNFINISHED`].
 pub struct Reel {
     path: PathBuf,
+    format: Format,
     file: NamedTempFile,
     step_hundredths: u16,
     pictures: usize,
@@ -63,26 +80,27 @@ pub struct Reel {
 enum State {
     /// Nothing has been seen.
     Waiting(File),
-    Rolling(Box<Animation<File>>),
+    Rolling(Box<dyn Animation>),
     /// The episode has ended, or something could not be written.
-    Over(Result<(), EncodingError>),
+    Over(io::Result<()>),
 }
 
 impl Reel {
-    /// Prepare a film that will be at `path`. A step is seen for `1 / steps_per_second`, rounded to hundredths of a second: a GIF
-    /// is no more exact.
+    /// Prepare a film that will be at `path`, a GIF or an MP4 as its name ends. A step is seen for `1 / steps_per_second`, rounded to
+    /// hundredths of a second: a GIF is no more exact.
     ///
     /// # Errors
-    /// [`FilmError::Write`] if no file can be made there.
+    /// [`FilmError::Format`] if its name ends otherwise, [`FilmError::Write`] if no file can be made there.
     pub fn prepare(path: &Path, steps_per_second: u16) -> Result<Self, FilmError> {
-        let failed = |error: io::Error| FilmError::Write { path: path.to_owned(), source: error.into() };
+        let format = Format::of(path).map_err(|source| FilmError::Format { path: path.to_owned(), source })?;
+        let failed = |source: io::Error| FilmError::Write { path: path.to_owned(), source };
         let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // What any other file would get, less the umask; the default of a temporary file is for its owner only.
         let mut builder = tempfile::Builder::new();
         let file = builder.prefix(UNFINISHED).permissions(Permissions::from_mode(0o666)).tempfile_in(folder).map_err(failed)?;
         let step_hundredths = (100 + steps_per_second / 2) / steps_per_second.max(1);
         let state = State::Waiting(file.reopen().map_err(failed)?);
-        Ok(Self { path: path.to_owned(), file, step_hundredths, pictures: 0, state })
+        Ok(Self { path: path.to_owned(), format, file, step_hundredths, pictures: 0, state })
     }
 
     /// Whether it has its first picture and not its last.
@@ -105,7 +123,7 @@ impl Reel {
         let picture = picture.within(Picture::LARGEST_SHOWN_BYTES);
         let hundredths = if ended { LAST_PICTURE_HUNDREDTHS } else { self.step_hundredths };
         let filmed = match std::mem::replace(&mut self.state, State::Over(Ok(()))) {
-            State::Waiting(file) => Animation::begin(file, picture, hundredths).map(Box::new),
+            State::Waiting(file) => self.format.begin(file, picture, hundredths),
             State::Rolling(mut animation) => animation.add(picture, hundredths).map(|()| animation),
             State::Over(result) => {
                 self.state = State::Over(result);
@@ -142,7 +160,7 @@ impl Reel {
         }
         match file.persist(&path) {
             Ok(_) => Ok(FinishedFilm { path, pictures }),
-            Err(error) => Err(FilmError::Write { path, source: error.error.into() }),
+            Err(error) => Err(FilmError::Write { path, source: error.error }),
         }
     }
 }

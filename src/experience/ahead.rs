@@ -91,12 +91,12 @@ mod tests {
 
     use super::*;
     use crate::replay::{Element, Field};
-    use crate::segment::{Description, Layout, LayoutParameters};
+    use crate::segment::{Description, Layout, SegmentSizes};
 
     #[test]
     fn what_the_thread_said_when_it_panicked_is_what_the_learner_says() {
         let schema = Schema::new(vec![Field::new("number", Element::I32, 1)]);
-        let layout = Layout::new(LayoutParameters::of_rows(schema.words(), 64));
+        let layout = Layout::new(SegmentSizes::of_rows(schema.words(), 64));
         let segment = Segment::create_private(layout.unwrap(), &Description::default()).unwrap();
         // Rows of other fields than those of the replay: the thread refuses to write them.
         let other = Batch::new(&Schema::new(vec![Field::new("number", Element::F64, 1)]), 4);

@@ -101,7 +101,7 @@ impl FragmentShape {
     }
 
     /// Write the observation before step `step` of a fragment into `observation`. `age` counts the steps of the episode before it.
-    pub fn observe(&self, frames: Values<'_>, step: usize, age: usize, observation: ValuesMut<'_>) {
+    pub fn write_observation(&self, frames: Values<'_>, step: usize, age: usize, observation: ValuesMut<'_>) {
         match (frames, observation) {
             (Values::F32(frames), ValuesMut::F32(observation)) => self.stack_up(frames, step, age, observation),
             (Values::U8(frames), ValuesMut::U8(observation)) => self.stack_up(frames, step, age, observation),
@@ -132,7 +132,7 @@ mod tests {
         let frames: Vec<u8> = (0..14).collect();
         let seen = |step, age| {
             let mut observation = [99; 6];
-            shape.observe(Values::U8(&frames), step, age, (&mut observation).into());
+            shape.write_observation(Values::U8(&frames), step, age, (&mut observation).into());
             observation.map(|value| value / 2)
         };
         assert_eq!(seen(0, 70), [0, 0, 1, 1, 2, 2], "an episode that began before");

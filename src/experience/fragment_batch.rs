@@ -39,7 +39,7 @@ impl<'b> FragmentBatch<'b> {
     }
 
     /// Write what was seen before a step into `observation`; with `step` the length of the fragment, what was seen after its last one.
-    pub fn observe(&self, fragment: usize, step: usize, observation: ValuesMut<'_>) {
+    pub fn write_observation(&self, fragment: usize, step: usize, observation: ValuesMut<'_>) {
         let at = fragment * self.shape.steps + step;
         // Where the last step led is one step older, or the beginning of another episode, whose value nobody asks for.
         let age = if step < self.length(fragment) {
@@ -48,7 +48,7 @@ impl<'b> FragmentBatch<'b> {
             self.ages[at - 1] + i32::from(!self.is_terminated(fragment, step - 1))
         };
         let frames = self.frames.row(fragment, self.shape.frames() * self.shape.frame_length);
-        self.shape.observe(frames, step, usize::try_from(age).unwrap_or(0), observation);
+        self.shape.write_observation(frames, step, usize::try_from(age).unwrap_or(0), observation);
     }
 
     /// What was done, in 32-bit lanes.

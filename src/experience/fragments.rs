@@ -50,6 +50,10 @@ impl Experience for Fragments {
         self.shape.schema()
     }
 
+    fn is_on_policy(&self) -> bool {
+        true
+    }
+
     fn observation_fields(&self) -> &'static [usize] {
         &[FRAMES]
     }

@@ -137,7 +137,7 @@ impl Source for InOrder<'_> {
         Ok(Drawn { batch: Some(&mut kept.batch), is_new })
     }
 
-    fn learned(&mut self, _errors: &[f32]) {}
+    fn report_errors(&mut self, _errors: &[f32]) {}
 
     fn begin_anew(&mut self) {
         // Of several batches each learner takes any: there is no step to keep.
@@ -156,20 +156,20 @@ mod tests {
     use crate::experience::fragment::{FragmentShape, REWARDS};
     use crate::replay::{FRESH, StagingArea};
     use crate::segment::processes::Role;
-    use crate::segment::{Description, Layout, LayoutParameters, Region, Segment};
+    use crate::segment::{Description, Layout, Region, Segment, SegmentSizes};
 
     const ONCE: Reuse = Reuse { kept_batches: 1, uses: 1, max_policy_lag_updates: None, most_waiting: None, replayed: 0, retained: 0 };
 
     /// A segment with eight fragments, whose first reward is their number.
     fn eight_fragments() -> Segment {
         let schema = schema();
-        let layout = Layout::new(LayoutParameters { processes: 2, ..LayoutParameters::of_rows(schema.words(), 64) }).unwrap();
+        let layout = Layout::new(SegmentSizes { processes: 2, ..SegmentSizes::of_rows(schema.words(), 64) }).unwrap();
         let segment = Segment::create_private(layout, &Description::default()).unwrap();
         let process = segment.processes().slot(0);
         assert!(process.reserve(Role::Learner, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
         let mut replay = Replay::new(&segment, schema.clone(), process);
         for number in 0..8 {
-            let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), 0);
+            let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), 0);
             let mut writer = area.write(&schema);
             writer.f32(REWARDS, &[number as f32; 4]);
             writer.commit(Some(FRESH));

@@ -49,6 +49,11 @@ pub trait Experience {
     /// When rows may be inserted and sampled.
     fn limiter(&self) -> RateLimiter;
 
+    /// Whether what is learned depends on which policy chose: then nobody acts before there are parameters.
+    fn is_on_policy(&self) -> bool {
+        false
+    }
+
     /// What an actor with so many environments records its steps with.
     fn recorder(&self, environments: usize) -> Box<dyn Recorder>;
 
@@ -72,8 +77,9 @@ pub struct Storage {
 /// What an actor makes of its steps.
 pub trait Recorder {
     /// Take in one step of every environment, and stage the rows that it completes. The area has room for as many as one
-    /// step can complete. Frames that the rows name are written into `replay` first. For each staged row `chosen_by` is told the updates in
-    /// the parameters that chose its first action, of a transition of several steps the last.
+    /// step can complete. Frames that the rows name are written into `replay` first. For each staged row one number of
+    /// updates is added to `chosen_by`: those in the parameters that chose the first action of a fragment, or the last of a transition of several
+    /// steps.
     fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>, replay: &Replay<'_>, chosen_by: &mut Vec<u64>);
 }
 
@@ -129,7 +135,7 @@ pub trait Source {
     fn next(&mut self, env_steps: u64, random: &mut Random) -> Result<Drawn<'_>, SourceError>;
 
     /// The absolute errors that the learner found in the batch handed out last, in its order.
-    fn learned(&mut self, errors: &[f32]);
+    fn report_errors(&mut self, errors: &[f32]);
 
     /// Other learners take part from now on: hand out a new batch next, if all are to learn from theirs in step.
     fn begin_anew(&mut self) {}

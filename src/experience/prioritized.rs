@@ -75,7 +75,7 @@ impl Source for Prioritized<'_> {
         Ok(Drawn { batch: Some(&mut self.batch), is_new: true })
     }
 
-    fn learned(&mut self, errors: &[f32]) {
+    fn report_errors(&mut self, errors: &[f32]) {
         let (epsilon, alpha) = (self.config.priority_epsilon as f32, self.config.alpha as f32);
         let priorities = errors.iter().map(|&error| Priority::from_error(error, epsilon, alpha));
         self.replay.update_priorities(&self.batch, priorities);

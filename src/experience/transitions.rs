@@ -181,3 +181,45 @@ fn write(area: StagingArea<'_>, schema: &Schema, start: &Start, rewards: Return,
         .part(NEXT_OBSERVATION, end.observation);
     writer.commit(priority);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environments::registry;
+    use crate::experience::Choice;
+    use crate::segment::processes::Role;
+    use crate::segment::{Description, Layout, Region, Segment, SegmentSizes};
+
+    #[test]
+    fn each_transition_of_several_steps_is_told_the_parameters_of_its_last() {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.algorithm.n_step = 3;
+        let transitions = Transitions::new(&config, &registry::spec("CartPole-v1").unwrap());
+        let layout = Layout::new(SegmentSizes { staged_transitions: 8, ..SegmentSizes::of_rows(transitions.schema().words(), 64) });
+        let segment = Segment::create_private(layout.unwrap(), &Description::default()).unwrap();
+        let process = segment.processes().slot(0);
+        assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
+        let replay = Replay::new(&segment, transitions.schema(), process);
+        let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), 0);
+        let (mut recorder, mut chosen_by) = (transitions.recorder(1), Vec::new());
+        let mut step = |parameter_updates, terminated| {
+            let steps = Steps {
+                observations: Values::F32(&[0.0; 4]),
+                actions: &[0],
+                choices: &[Choice::default()],
+                rewards: &[1.0],
+                next_observations: Values::F32(&[0.0; 4]),
+                next_values: &[0.0],
+                terminated: &[terminated],
+                truncated: &[false],
+                parameter_updates,
+            };
+            recorder.record(&steps, area, &replay, &mut chosen_by);
+            assert_eq!(area.pending(), chosen_by.len(), "a number for each row");
+            chosen_by.clone()
+        };
+        assert_eq!((step(5, false), step(6, false)), (vec![], vec![]), "nothing is complete");
+        assert_eq!(step(7, false), [7]);
+        assert_eq!(step(8, true), [7, 8, 8, 8], "an episode that ends completes all that it began");
+    }
+}

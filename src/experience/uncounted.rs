@@ -48,7 +48,7 @@ impl Source for Uncounted<'_> {
         Ok(Drawn { batch: Some(&mut self.batch), is_new: true })
     }
 
-    fn learned(&mut self, _errors: &[f32]) {}
+    fn report_errors(&mut self, _errors: &[f32]) {}
 
     fn resize(&mut self, rows: usize, _counted: usize) {
         if rows != self.batch.rows() {

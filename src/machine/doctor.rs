@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use indicatif::BinaryBytes;
 use serde::Serialize;
 
 use super::shared_memory::HugePages;
-use super::{Budget, Host, Machine, PythonSurvey, readable_bytes};
+use super::{Budget, Host, Machine, PythonSurvey};
 
 /// How good a fact is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -96,7 +97,7 @@ fn cores(machine: &Machine) -> Finding {
 
 fn memory(machine: &Machine) -> Finding {
     let memory = &machine.memory;
-    let fact = format!("{} available of {}", readable_bytes(memory.available_bytes), readable_bytes(memory.total_bytes));
+    let fact = format!("{} available of {}", BinaryBytes(memory.available_bytes), BinaryBytes(memory.total_bytes));
     if memory.available_bytes >= SCARCE_BYTES {
         return Finding::ok("memory", fact);
     }
@@ -107,7 +108,7 @@ fn control_group(machine: &Machine) -> Finding {
     let Some(group) = &machine.cgroup else {
         return Finding::ok("control group", "no memory limit".to_owned());
     };
-    let (headroom, limit) = (readable_bytes(group.headroom_bytes()), readable_bytes(group.limit_bytes));
+    let (headroom, limit) = (BinaryBytes(group.headroom_bytes()), BinaryBytes(group.limit_bytes));
     let fact = format!("{headroom} left of the {limit} of {}", group.folder.display());
     if group.headroom_bytes() >= SCARCE_BYTES {
         return Finding::ok("control group", fact);
@@ -119,7 +120,7 @@ fn shared_memory(machine: &Machine) -> Finding {
     let Some(shared) = &machine.shared_memory else {
         return Finding::problem("shared memory", "/dev/shm is not mounted".to_owned(), "mount -t tmpfs -o mode=1777 tmpfs /dev/shm");
     };
-    let fact = format!("{} free of {} in /dev/shm", readable_bytes(shared.free_bytes), readable_bytes(shared.total_bytes));
+    let fact = format!("{} free of {} in /dev/shm", BinaryBytes(shared.free_bytes), BinaryBytes(shared.total_bytes));
     let enlarge = "mount -o remount,size=8G /dev/shm (docker: --shm-size=8g)";
     match shared.free_bytes {
         0..TOO_FEW_BYTES => Finding::problem("shared memory", fact, enlarge),
@@ -130,7 +131,7 @@ fn shared_memory(machine: &Machine) -> Finding {
 
 fn budget(machine: &Machine) -> Finding {
     let budget = Budget::of(machine);
-    let fact = format!("a run can have {} of shared memory, limited by {}", readable_bytes(budget.bytes), budget.limit);
+    let fact = format!("a run can have {} of shared memory, limited by {}", BinaryBytes(budget.bytes), budget.limit);
     if budget.bytes >= TOO_FEW_BYTES {
         return Finding::ok("largest segment", fact);
     }
@@ -141,7 +142,7 @@ fn huge_pages(machine: &Machine) -> Finding {
     let memory = &machine.memory;
     let reserved = match memory.reserved_huge_pages {
         0 => String::new(),
-        count => format!("; {count} pages of {} are reserved (hugetlb)", readable_bytes(memory.huge_page_bytes)),
+        count => format!("; {count} pages of {} are reserved (hugetlb)", BinaryBytes(memory.huge_page_bytes)),
     };
     match machine.huge_pages {
         HugePages::Always => Finding::ok("huge pages", format!("the kernel gives them to /dev/shm{reserved}")),

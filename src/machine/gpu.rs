@@ -4,6 +4,17 @@ use std::path::Path;
 
 use serde::Serialize;
 
+/// What a GPU does at a moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GpuUse {
+    /// Its number, in the order of the PCI addresses.
+    pub index: u32,
+    /// Share of the last moment in which something was computed there, by whomever.
+    pub busy_share: f64,
+    /// Bytes of its memory that are taken, by whomever.
+    pub memory_bytes: u64,
+}
+
 /// GPUs of NVIDIA.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Gpus {

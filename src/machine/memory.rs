@@ -3,9 +3,10 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use indicatif::BinaryBytes;
 use serde::Serialize;
 
-use super::{Machine, cgroup, readable_bytes, text_of};
+use super::{Machine, cgroup, text_of};
 
 /// Memory of the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -77,8 +78,8 @@ pub enum Limit {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{} of shared memory do not fit: {limit} allows {}; {}",
-    readable_bytes(*.needed_bytes),
-    readable_bytes(*.bytes),
+    BinaryBytes(*.needed_bytes),
+    BinaryBytes(*.bytes),
     limit.remedy(*.needed_bytes)
 )]
 pub struct OverBudget {
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(budget.check(64 << 20), Ok(()));
         assert_eq!(
             budget.check(2 * GIB).unwrap_err().to_string(),
-            "2.0 GiB of shared memory do not fit: the free space of /dev/shm allows 64.0 MiB; use a smaller replay, or run \
+            "2.00 GiB of shared memory do not fit: the free space of /dev/shm allows 64.00 MiB; use a smaller replay, or run \
              `mount -o remount,size=2304M /dev/shm` as root (docker: --shm-size=2304m)"
         );
     }

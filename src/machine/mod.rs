@@ -9,6 +9,8 @@ pub mod core_time;
 pub mod cores;
 pub mod doctor;
 pub mod gpu;
+#[cfg_attr(not(feature = "torch"), path = "gpu_meter/absent.rs")]
+pub mod gpu_meter;
 mod host;
 pub mod machine_time;
 pub mod memory;
@@ -74,21 +76,6 @@ pub(crate) fn text_of(root: &Path, name: &str) -> String {
     std::fs::read_to_string(root.join(name)).unwrap_or_default()
 }
 
-/// A number of bytes for people: `1.5 GiB`.
-pub(crate) fn readable_bytes(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if bytes < 1024 {
-        return format!("{bytes} bytes");
-    }
-    let mut amount = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while amount >= 1024.0 && unit + 1 < UNITS.len() {
-        amount /= 1024.0;
-        unit += 1;
-    }
-    format!("{amount:.1} {}", UNITS[unit])
-}
-
 #[cfg(test)]
 pub(crate) mod fixture {
     //! A made-up machine: a folder of files as the kernel would show them.
@@ -126,13 +113,5 @@ mod tests {
         assert_eq!(machine.cgroup, None);
         assert_eq!(machine.shared_memory, None);
         assert!(machine.gpus.names.is_empty() && !machine.gpus.has_driver);
-    }
-
-    #[test]
-    fn bytes_are_readable() {
-        assert_eq!(readable_bytes(1023), "1023 bytes");
-        assert_eq!(readable_bytes(1536), "1.5 KiB");
-        assert_eq!(readable_bytes(64 << 20), "64.0 MiB");
-        assert_eq!(readable_bytes(3 << 40), "3.0 TiB");
     }
 }

@@ -82,6 +82,14 @@ pub fn build(spec: NetworkSpec, engine: Engine, device: Device, threads: usize) 
     }
 }
 
+/// Builds the network of somebody who acts: on the CPU, with the engine that starts fastest and takes the least memory.
+///
+/// # Errors
+/// When the shape is impossible.
+pub fn build_for_acting(spec: NetworkSpec) -> Result<Box<dyn Network>, NetworkError> {
+    build(spec, Engine::Cpu, Device::Cpu, 1)
+}
+
 /// Refuse an engine that [`build`] would not find in this build of the library.
 ///
 /// # Errors

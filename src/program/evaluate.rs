@@ -26,8 +26,8 @@ pub(crate) struct Evaluate {
     /// Which weights of a run folder; the last ones where there are no best ones.
     #[arg(long, value_enum, default_value_t = Weights::Best)]
     weights: Weights,
-    /// Make a film of the first episode, an animated GIF: `--video first.gif`. Native environments and games of the Atari
-    /// 2600 can be drawn, and those in Python that render.
+    /// Make a film of the first episode: `--video first.gif`, or `first.mp4` in a program built with `--features mp4`. Native
+    /// environments and games of the Atari 2600 can be drawn, and those in Python that render.
     #[arg(long, value_name = "FILE")]
     video: Option<PathBuf>,
     /// Steps of the film that are seen in a second, from 1 to 50: 30 for most, 5 for Catch-v0, 15 for Atari's.

@@ -172,7 +172,7 @@ impl Attachment {
         if segment.identity().run_id != self.run_id || segment.identity().supervisor_pid != self.supervisor {
             return Err(RendezvousError::OtherRun { pid: self.supervisor, segment: self.segment.clone() }.into());
         }
-        let places = segment.layout().parameters().stagers;
+        let places = segment.layout().sizes().stagers;
         if self.slot >= places {
             let reason = format!("slot {} of {places} that stage transitions", self.slot);
             return Err(RendezvousError::Garbled { pid: self.supervisor, reason }.into());

@@ -14,8 +14,6 @@ use crate::segment::{Identity, system};
 
 /// Largest record that is read.
 const RECORD_LIMIT_BYTES: u64 = 64 << 10;
-/// Largest process id that the kernel gives.
-const MOST_PROCESSES: u32 = 1 << 22;
 /// Bytes of a path in the address of a socket: one less than its field has, for the zero behind it.
 const LONGEST_SOCKET_PATH: usize = 107;
 
@@ -90,12 +88,7 @@ impl Registry {
         if facts.mode() & 0o077 != 0 {
             return Err(refuse(format!("open to others (mode {:o})", facts.mode() & 0o777)));
         }
-        let registry = Self { folder };
-        let (found, limit) = (registry.socket_path(MOST_PROCESSES).as_os_str().len(), LONGEST_SOCKET_PATH);
-        if found > limit {
-            return Err(RendezvousError::LongPath { folder: registry.folder, found, limit });
-        }
-        Ok(registry)
+        Ok(Self { folder })
     }
 
     /// Where the registry lies.
@@ -112,11 +105,16 @@ impl Registry {
         self.folder.join(format!("{pid}.json"))
     }
 
-    /// Whether there is a place for a run of the process `pid`: in another PID namespace a living supervisor may have its id.
+    /// Whether there is a place for a run of the process `pid`: in another PID namespace a living supervisor may have its id, and its socket
+    /// may not have a path as long as it would be here.
     ///
     /// # Errors
-    /// [`RendezvousError::Taken`].
+    /// [`RendezvousError::Taken`] and [`RendezvousError::LongPath`].
     pub fn check_free(&self, pid: u32) -> Result<(), RendezvousError> {
+        let (found, limit) = (self.socket_path(pid).as_os_str().len(), LONGEST_SOCKET_PATH);
+        if found > limit {
+            return Err(RendezvousError::LongPath { folder: self.folder.clone(), found, limit });
+        }
         self.check_free_but_for(pid, None)
     }
 

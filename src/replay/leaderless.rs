@@ -117,7 +117,7 @@ pub fn clear(segment: &Segment, schema: &Schema) -> bool {
 /// Forget every transition and count, and say that this is done. Alone behind the gate, once it has been announced. Each
 /// step may be done again from the beginning, by the next repairer.
 fn remove_everything(segment: &Segment) {
-    let (control, layout) = (segment.control(), segment.layout().parameters());
+    let (control, layout) = (segment.control(), segment.layout().sizes());
     let store = TransitionStore::new(segment.words(Region::Store), layout);
     (0..layout.capacity).for_each(|slot| store.empty(slot));
     if layout.fanout != 0 {

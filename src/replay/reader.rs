@@ -28,7 +28,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader of the transitions in `segment`, whose rows follow `schema`.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
-        let store = TransitionStore::new(segment.words(Region::Store), segment.layout().parameters());
+        let store = TransitionStore::new(segment.words(Region::Store), segment.layout().sizes());
         Self { store, frames: FrameStore::new(segment), schema }
     }
 

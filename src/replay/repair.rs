@@ -43,7 +43,7 @@ pub struct Repair {
 
 /// Whether the owner of a slot is, or was when it died, inside an operation, or has staged transitions that are not inserted.
 pub fn is_unfinished(segment: &Segment, slot: ProcessSlot<'_>) -> bool {
-    let layout = segment.layout().parameters();
+    let layout = segment.layout().sizes();
     let pending = || StagingArea::new(segment.words(Region::Staging), layout, slot.index()).pending() > 0;
     slot.in_operation() || slot.index() < layout.stagers && pending()
 }
@@ -56,7 +56,7 @@ pub fn repair(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>) -> Repa
 
 /// As [`repair`], but does not need those in the slots `beside`, whom nobody may kill, to leave their operations.
 pub fn repair_beside(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>, beside: &[usize]) -> Repair {
-    let layout = segment.layout().parameters();
+    let layout = segment.layout().sizes();
     let area = (dead.index() < layout.stagers).then(|| StagingArea::new(segment.words(Region::Staging), layout, dead.index()));
     let inside = dead.in_operation();
     if !is_unfinished(segment, dead) {
@@ -105,7 +105,7 @@ pub fn make_sums_again(segment: &Segment) -> Result<bool, Vec<usize>> {
         return Err(Vec::new());
     }
     let _gate = ClosedGate::close(segment, None)?;
-    let layout = segment.layout().parameters();
+    let layout = segment.layout().sizes();
     if layout.fanout == 0 {
         return Ok(true);
     }
@@ -126,7 +126,7 @@ struct Repairing<'a> {
 
 impl<'a> Repairing<'a> {
     fn new(segment: &'a Segment, schema: Schema, owner: usize) -> Self {
-        let chunk = segment.layout().parameters().chunk();
+        let chunk = segment.layout().sizes().chunk();
         Self { view: ReplayView::new(segment, schema), owner, chunk, work: Insertion::default() }
     }
 

@@ -120,7 +120,7 @@ impl ReplayView<'_> {
             if round > EAGER_ROUNDS {
                 sleep(DRAWING_PAUSE);
             }
-            let total = self.draw_slots(drawing, round == 0, random);
+            let total = self.draw_slots(drawing, round, random);
             let missing = self.read_rows(drawing, rows, size, total);
             met(missing, &mut drawing.vanished);
             if missing == 0 {
@@ -135,7 +135,7 @@ impl ReplayView<'_> {
 
     /// Choose a slot for every pending row, in the first round one from each part of the total, or nowhere while every slot is
     /// being written; returns the total priority they were drawn from.
-    fn draw_slots(&self, drawing: &mut Drawing, is_first: bool, random: &mut impl Rng) -> u64 {
+    fn draw_slots(&self, drawing: &mut Drawing, round: usize, random: &mut impl Rng) -> u64 {
         let Drawing { pending, targets, slots, .. } = drawing;
         slots.resize(pending.len(), 0);
         let Some(tree) = &self.tree else {
@@ -144,15 +144,15 @@ impl ReplayView<'_> {
             slots.fill_with(|| random.random_range(0..claimed));
             return 0;
         };
-        // Not at once: mostly this passes sooner than all leaves are added up.
-        let is_overdrawn = !is_first && tree.is_overdrawn();
-        let total = if is_overdrawn { tree.leaf_sum() } else { tree.total() };
+        // Not at once: mostly what sums lack or promise too much is there, or gone, sooner than all leaves are added up.
+        let goes_by_leaves = round > EAGER_ROUNDS || round > 0 && tree.is_overdrawn();
+        let total = if goes_by_leaves { tree.leaf_sum() } else { tree.total() };
         if total == 0 {
             slots.fill(SumTree::NOWHERE);
             return 0;
         }
         targets.clear();
-        if is_first {
+        if round == 0 {
             // Parts of equal length, the first few one unit longer, so that together they are the total exactly.
             let parts = pending.len().max(1) as u64;
             let (length, longer) = (total / parts, total % parts);
@@ -163,7 +163,7 @@ impl ReplayView<'_> {
         } else {
             targets.extend(pending.iter().map(|_| random.random_range(0..total)));
         }
-        if is_overdrawn {
+        if goes_by_leaves {
             tree.find_by_leaves(targets, slots);
         } else {
             tree.find(targets, slots);

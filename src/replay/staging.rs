@@ -12,7 +12,7 @@ use super::Priority;
 use super::row;
 use super::schema::{Element, Field, Schema};
 use super::target::Target;
-use crate::segment::LayoutParameters;
+use crate::segment::SegmentSizes;
 use crate::segment::view::{high, low};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -30,7 +30,7 @@ pub struct StagingArea<'a> {
 
 impl<'a> StagingArea<'a> {
     /// Area number `index` in the staging region.
-    pub fn new(region: &'a [AtomicU64], layout: &LayoutParameters, index: usize) -> Self {
+    pub fn new(region: &'a [AtomicU64], layout: &SegmentSizes, index: usize) -> Self {
         let length = layout.staging_area_words();
         Self { words: &region[index * length..][..length], capacity: layout.staged_transitions, stride: layout.staged_words() }
     }

@@ -6,7 +6,7 @@
 //! that meets a slot which another process is writing passes it over, so nobody waits for anybody.
 
 use super::sum_tree::SumTree;
-use crate::segment::LayoutParameters;
+use crate::segment::SegmentSizes;
 use crate::segment::system::prefetch;
 use crate::segment::view::copy_words;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -74,7 +74,7 @@ pub struct TransitionStore<'a> {
 
 impl<'a> TransitionStore<'a> {
     /// The store on the words of its region.
-    pub fn new(words: &'a [AtomicU64], layout: &LayoutParameters) -> Self {
+    pub fn new(words: &'a [AtomicU64], layout: &SegmentSizes) -> Self {
         Self::of_slots(words, layout.slot_words(), layout.capacity)
     }
 

@@ -90,7 +90,7 @@ impl<'a> Replay<'a> {
     /// As [`Self::flush`]; `moved` is told the slots and generations of each operation's transitions, in order.
     pub fn flush_with(&mut self, area: StagingArea<'_>, mut moved: impl FnMut(&[(usize, u64)])) -> usize {
         let (segment, process, view) = (self.segment, self.process, &self.view);
-        let limits = (segment.layout().parameters().chunk(), process.index());
+        let limits = (segment.layout().sizes().chunk(), process.index());
         view.flush(
             &mut self.scratch.insertion,
             area,
@@ -148,7 +148,7 @@ impl<'a> Replay<'a> {
     /// # Panics
     /// When no field is made of frames, or the frame has not their size.
     pub fn write_frame(&self, frame: &[u8]) -> Target {
-        assert_eq!(frame.len(), self.segment.layout().parameters().frame_bytes, "bytes of a frame");
+        assert_eq!(frame.len(), self.segment.layout().sizes().frame_bytes, "bytes of a frame");
         let frames = self.frames().expect("a schema with frames has a frame store");
         let operation = self.begin();
         let name = frames.write(frame, self.process.index());

@@ -38,7 +38,7 @@ pub struct Turn<'a> {
     taken_from: Option<SumTree<'a>>,
     processes: ProcessTable<'a>,
     /// Processes that insert have the first slots of the table.
-    inserters: usize,
+    stagers: usize,
     process: ProcessSlot<'a>,
     /// Number in line; 0 while there was no need to take one.
     number: u64,
@@ -52,11 +52,11 @@ pub struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     pub(super) fn new(limiter: RateLimiter, segment: &'a Segment, process: ProcessSlot<'a>) -> Self {
-        let inserters = segment.layout().parameters().stagers;
-        let (control, processes, layout) = (segment.control(), segment.processes(), segment.layout().parameters());
+        let stagers = segment.layout().sizes().stagers;
+        let (control, processes, layout) = (segment.control(), segment.processes(), segment.layout().sizes());
         let taken_from = limiter.takes_once.then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
         let (number, wants_progress, first_seen, looks, has_come) = (0, false, None, 0, false);
-        Self { limiter, control, taken_from, processes, inserters, process, number, wants_progress, first_seen, looks, has_come }
+        Self { limiter, control, taken_from, processes, stagers, process, number, wants_progress, first_seen, looks, has_come }
     }
 
     /// Whether it comes before `samples` more are drawn, if everybody in front inserts as many transitions as this process
@@ -162,7 +162,7 @@ impl<'a> Turn<'a> {
 
     /// Everybody who stands in line.
     fn line(&self) -> impl Iterator<Item = (ProcessSlot<'a>, Place)> {
-        self.processes.iter().take(self.inserters).filter_map(|slot| Some((slot, slot.place_in_line()?)))
+        self.processes.iter().take(self.stagers).filter_map(|slot| Some((slot, slot.place_in_line()?)))
     }
 
     /// Those of them who came before, which is everybody for who does not stand in line.

@@ -23,7 +23,7 @@ impl<'a> ReplayView<'a> {
     /// # Panics
     /// When the rows of the segment have no room for the schema.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
-        let layout = segment.layout().parameters();
+        let layout = segment.layout().sizes();
         let room = layout.transition_words;
         assert!(schema.words() <= room, "a transition takes {} words and the segment has room for {room}", schema.words());
         let tree = (layout.fanout != 0).then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));

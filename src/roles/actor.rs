@@ -10,13 +10,12 @@ use std::time::Duration;
 use super::newest_parameters::NewestParameters;
 use super::run::{Laps, RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random, RunningStatistics};
-use crate::config::Rows;
 use crate::environments::{Purpose, VectorEnvironment};
 use crate::experience::{Choice, Recorder, Steps};
 use crate::replay::{Replay, StagingArea, Turn};
 use crate::segment::counters::Counter;
+use crate::segment::float_board::FloatBoard;
 use crate::segment::metrics::{MetricRing, Report};
-use crate::segment::parameters::ParameterBoard;
 use crate::segment::processes::Phase;
 use crate::sync::Ordering;
 use crate::values::ValueBuffer;
@@ -68,7 +67,7 @@ struct Began {
 /// What this actor has seen, and where it says so.
 struct OwnStatistics<'a> {
     running: RunningStatistics,
-    board: ParameterBoard<'a>,
+    board: FloatBoard<'a>,
     values: Vec<f32>,
 }
 
@@ -118,7 +117,7 @@ impl<'a> Actor<'a> {
     /// Take one step in every environment and stage the rows that it completes. Flushes when the area is full enough or its
     /// content old enough; `false` when the run ended while it waited.
     pub fn step(&mut self) -> Result<bool, RoleError> {
-        if self.parameters.version == 0 && self.run.config.rows() == Rows::Fragments && !self.wait_for_parameters() {
+        if self.parameters.version == 0 && self.run.algorithm.experience().is_on_policy() && !self.wait_for_parameters() {
             return Ok(false);
         }
         if self.turn.is_none() && !self.begin() {

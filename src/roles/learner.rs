@@ -21,12 +21,15 @@ use crate::config::Config;
 use crate::config::schedule::linear;
 use crate::environments::derive_seed;
 use crate::experience::{Seat, Source};
+use crate::machine::gpu::GpuUse;
+use crate::machine::gpu_meter::GpuMeter;
 use crate::metrics::{Share, Tally};
+use crate::networks::Device;
 use crate::segment::counters::Counter;
+use crate::segment::float_board::{FloatBoard, NOTES};
 use crate::segment::gradients::GradientExchange;
 use crate::segment::membership::View;
-use crate::segment::metrics::MetricRing;
-use crate::segment::parameters::{NOTES, ParameterBoard};
+use crate::segment::metrics::{MetricRing, Report};
 use crate::segment::processes::Phase;
 use crate::sync::{Ordering, monotonic_ns};
 
@@ -36,8 +39,8 @@ const SNAPSHOT_INTERVAL_UPDATES: u64 = 100;
 const REPORT_INTERVAL_UPDATES: u64 = 16;
 /// Updates between two looks at the actors' statistics, where something is normalised.
 const OBSERVE_INTERVAL_UPDATES: u64 = 16;
-/// Time between two attempts of a learner that was promised a batch and found none.
-const NO_BATCH_PAUSE: Duration = Duration::from_micros(200);
+/// Time between two looks at what a learner waits for: others of its view, its other half, a batch that was promised and not there.
+const PAUSE: Duration = Duration::from_micros(200);
 /// Looks at the other learners between two looks at the run.
 const SPINS: u32 = 64;
 /// Which of the streams of random numbers of a process is the learner's.
@@ -63,8 +66,8 @@ pub struct Learner<'a> {
     /// Who learns the rest of the algorithm, where this learner learns a half of it.
     other_half: Option<OtherHalf<'a>>,
     source: Box<dyn Source + 'a>,
-    board: ParameterBoard<'a>,
-    states: ParameterBoard<'a>,
+    board: FloatBoard<'a>,
+    states: FloatBoard<'a>,
     exchange: GradientExchange<'a>,
     view: View,
     updates: u64,
@@ -78,6 +81,8 @@ pub struct Learner<'a> {
     ring: MetricRing<'a>,
     /// The metrics of the updates since the last report.
     unreported: Tally,
+    /// Where this learner computes on a GPU whose driver tells what it does.
+    gpu: Option<GpuMeter>,
     laps: Laps,
 }
 
@@ -107,6 +112,10 @@ impl<'a> Learner<'a> {
             random: Random::seed_from_u64(derive_seed(run.seed(), OWN_STREAM)),
             ring: run.segment.metric_ring(run.process.index()),
             unreported: Tally::new(run.algorithm.metrics()),
+            gpu: match run.config.learner.device_of(run.number).parse() {
+                Ok(Device::Cuda(index)) => GpuMeter::of_this_process(index),
+                Ok(Device::Cpu) | Err(_) => None,
+            },
             laps: Laps::start(),
             learning,
             run,
@@ -135,14 +144,6 @@ impl<'a> Learner<'a> {
         self.updates
     }
 
-    /// Publish the first parameters, where this learner is to.
-    ///
-    /// # Errors
-    /// [`RoleError::StateLost`].
-    pub fn join(&mut self) -> Result<bool, RoleError> {
-        self.join_view()
-    }
-
     /// Whether this learner may have its batch now.
     pub fn may_update(&self) -> bool {
         self.source.is_ready()
@@ -150,14 +151,11 @@ impl<'a> Learner<'a> {
 
     /// One update, with the other learners of the view.
     pub fn update(&mut self) -> Result<Attempt, RoleError> {
-        if !self.join_view()? {
+        if !self.join()? {
             return Ok(Attempt::RunEnded);
         }
-        if !self.hear_of_other_half() || !self.wait_for_batch() {
-            return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
-        }
-        if !self.settle_statistics() {
-            return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
+        if !self.hear_of_other_half() || !self.wait_for_batch() || !self.settle_statistics() {
+            return Ok(self.interrupted());
         }
         self.run.process.enter(Phase::Sample);
         let env_steps = self.run.env_steps();
@@ -169,7 +167,7 @@ impl<'a> Learner<'a> {
         if drawn.is_new {
             // Never while a batch is in use: it was scaled once.
             if let Some(statistics) = self.statistics.take() {
-                self.learning.observe(&statistics);
+                self.learning.normalise_with(&statistics);
             }
             self.learning.prepare(batch);
         }
@@ -178,7 +176,7 @@ impl<'a> Learner<'a> {
         share.env_steps = env_steps;
         self.count(Counter::ComputeNs);
         if !self.add_up(&mut share) {
-            return Ok(if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged });
+            return Ok(self.interrupted());
         }
         let learning_rate = learning_rate(self.run.config, share.env_steps, self.view.doublings);
         let norm = self.learning.apply(&mut self.gradient, &mut share, learning_rate);
@@ -190,7 +188,10 @@ impl<'a> Learner<'a> {
         self.run.count_products();
         self.count(Counter::ComputeNs);
 
-        self.source.learned(self.learning.errors());
+        if let Some(GpuUse { index, busy_share, memory_bytes }) = self.gpu.as_mut().and_then(GpuMeter::look) {
+            self.ring.push(Report::Gpu { index, busy_share, memory_bytes });
+        }
+        self.source.report_errors(self.learning.errors());
         self.count(Counter::ReplayNs);
         if self.leads() {
             self.lead(&share.tally);
@@ -202,12 +203,21 @@ impl<'a> Learner<'a> {
         Ok(Attempt::Updated)
     }
 
+    /// Why there was no update, where what was waited for did not come.
+    fn interrupted(&self) -> Attempt {
+        if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged }
+    }
+
     fn count(&mut self, counter: Counter) {
         self.run.process.counters().add(counter, self.laps.lap());
     }
 
-    /// Be in the newest view, with the state that its leader has. `false` when the run ended first.
-    fn join_view(&mut self) -> Result<bool, RoleError> {
+    /// Be in the newest view, with the state that its leader has; who leads publishes its parameters first. `false` when the run ended
+    /// before that.
+    ///
+    /// # Errors
+    /// [`RoleError::StateLost`].
+    pub fn join(&mut self) -> Result<bool, RoleError> {
         loop {
             let view = self.newest_view();
             if view == self.view {
@@ -230,7 +240,7 @@ impl<'a> Learner<'a> {
                 return Ok(true);
             }
             self.run.process.enter(Phase::Exchange);
-            std::thread::sleep(Duration::from_micros(200));
+            std::thread::sleep(PAUSE);
         }
     }
 
@@ -272,7 +282,7 @@ impl<'a> Learner<'a> {
         self.statistics = None;
         // A state is without the statistics: without a look at them, a leader would publish unscaled until it has settled on some.
         if epoch.is_none() && self.run.algorithm.normalisation().is_needed() {
-            self.learning.observe(&seen_by_actors(self.run));
+            self.learning.normalise_with(&seen_by_actors(self.run));
         }
         true
     }
@@ -327,7 +337,7 @@ impl<'a> Learner<'a> {
                 return false;
             }
             // The leader is seldom far behind.
-            if looks < SPINS { std::thread::yield_now() } else { std::thread::sleep(NO_BATCH_PAUSE) }
+            if looks < SPINS { std::thread::yield_now() } else { std::thread::sleep(PAUSE) }
         }
         self.count(Counter::ExchangeNs);
         true
@@ -350,7 +360,7 @@ impl<'a> Learner<'a> {
             if self.newest_view() != self.view || self.run.is_over() {
                 return false;
             }
-            if looks < SPINS { std::thread::yield_now() } else { std::thread::sleep(NO_BATCH_PAUSE) }
+            if looks < SPINS { std::thread::yield_now() } else { std::thread::sleep(PAUSE) }
         }
         self.count(Counter::ExchangeNs);
         true
@@ -423,7 +433,7 @@ impl<'a> Learner<'a> {
 /// What all actors together have seen up to now.
 fn seen_by_actors(run: &Run<'_>) -> Statistics {
     let mut statistics = Statistics::new(run.environment.observation.len());
-    for slot in 0..run.segment.layout().parameters().stagers {
+    for slot in 0..run.segment.layout().sizes().stagers {
         let Some(board) = run.segment.statistics_board(slot) else { continue };
         let mut values = vec![0.0; board.len()];
         if let Some((_, [observations, returns, ..])) = board.read(&mut values) {
@@ -449,7 +459,7 @@ pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
             match learner.update()? {
                 Attempt::RunEnded => break,
                 // What was to be had, others took: they need the core more.
-                Attempt::NoBatch => thread::sleep(NO_BATCH_PAUSE),
+                Attempt::NoBatch => thread::sleep(PAUSE),
                 Attempt::Updated | Attempt::ViewChanged => {}
             }
         }

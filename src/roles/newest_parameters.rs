@@ -2,13 +2,13 @@
 
 use super::run::Run;
 use crate::algorithms::Policy;
-use crate::segment::parameters::ParameterBoard;
+use crate::segment::float_board::FloatBoard;
 use crate::segment::processes::ProcessSlot;
 
 /// The parameters that a process acts by.
 pub(super) struct NewestParameters<'a> {
     process: ProcessSlot<'a>,
-    board: ParameterBoard<'a>,
+    board: FloatBoard<'a>,
     /// Version on the board; 0 before there are any.
     pub(super) version: u64,
     /// Updates in them.

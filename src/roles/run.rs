@@ -3,7 +3,8 @@
 use std::panic;
 use std::sync::Mutex;
 
-use rand::SeedableRng;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::SplitMix64;
 use thiserror::Error;
 
 use super::environments;
@@ -100,7 +101,7 @@ impl<'a> Run<'a> {
 
     /// This process's staging area.
     pub fn staging_area(&self) -> StagingArea<'a> {
-        StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), self.process.index())
+        StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().sizes(), self.process.index())
     }
 
     /// Random numbers of this process: other roles, numbers and incarnations get others.
@@ -111,11 +112,8 @@ impl<'a> Run<'a> {
     /// Seed of this process.
     pub fn seed(&self) -> u64 {
         let mixed = self.config.run.seed ^ (self.role as u64) << 56 ^ (self.number as u64) << 32 ^ self.incarnation << 16;
-        // One round of SplitMix64 (Steele et al. 2014) spreads neighbouring seeds.
-        let mixed = mixed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        // Neighbouring seeds lead far apart (Steele et al. 2014).
+        SplitMix64::seed_from_u64(mixed).next_u64()
     }
 
     /// `count` environments for `purpose`, as the configuration describes them, not yet reset.

@@ -13,7 +13,6 @@ use super::actor::Actor;
 use super::evaluator::{EvaluationReport, Evaluator};
 use super::learner::{Attempt, Learner};
 use super::run::{RoleError, Run};
-use crate::config::Rows;
 use crate::segment::processes::Phase;
 use crate::sync::Ordering;
 
@@ -48,7 +47,7 @@ fn train(run: &Run<'_>, best_path: &Path, attempts: u64, reports: &IpcSender<Eva
     let mut actor = Actor::new(run)?;
     let mut learner = Learner::new(run, None)?;
     let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path.into(), attempts)).transpose()?;
-    if run.config.rows() == Rows::Fragments {
+    if run.algorithm.experience().is_on_policy() {
         // The policy that is learned draws from the first step on: its probabilities count.
         learner.join()?;
     }

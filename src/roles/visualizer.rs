@@ -1,7 +1,7 @@
 //! The visualizer: plays the newest parameters for people to watch, some steps a second, and films an episode now and then.
 //!
 //! It has the lowest priority that the kernel knows, and nobody waits for it. What it shows lies on the board of pictures,
-//! where the dashboard finds it; films are GIFs in the folder `videos` of the run.
+//! where the dashboard finds it; films go to the folder `videos` of the run.
 
 mod films;
 

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::SegmentError;
-use super::layout::{Layout, LayoutParameters, PAGE_BYTES, REGIONS};
+use super::layout::{Layout, PAGE_BYTES, REGIONS, SegmentSizes};
 use super::mapping::Mapping;
 use super::object::Object;
 use crate::sync::Ordering;
@@ -31,8 +31,8 @@ const START_TIME: usize = 9;
 const CREATED: usize = 10;
 const PID_NAMESPACE: usize = 11;
 const TIME_NAMESPACE: usize = 12;
-const PARAMETERS: usize = 16;
-const PARAMETER_COUNT: usize = 16;
+const SIZES: usize = 16;
+const SIZE_COUNT: usize = 16;
 const SECTIONS: usize = 32;
 const CHECKSUM: usize = SECTIONS + 3 * REGIONS.len();
 
@@ -161,7 +161,7 @@ pub(super) fn publish(mapping: &Mapping, layout: &Layout, identity: &Identity) {
     page[CREATED] = identity.created_unix_ms;
     page[PID_NAMESPACE] = identity.pid_namespace;
     page[TIME_NAMESPACE] = identity.time_namespace;
-    page[PARAMETERS..][..PARAMETER_COUNT].copy_from_slice(&encode(layout.parameters()));
+    page[SIZES..][..SIZE_COUNT].copy_from_slice(&encode(layout.sizes()));
     for (index, section) in layout.sections().iter().enumerate() {
         let place = [section.region as u64, section.offset_bytes as u64, section.length_bytes as u64];
         page[SECTIONS + 3 * index..][..3].copy_from_slice(&place);
@@ -200,7 +200,7 @@ pub(super) fn validate(object: &Object) -> Result<(Layout, Identity), SegmentErr
     if page[CHECKSUM] != checksum(&page) {
         return Err(damaged("the checksum", page[CHECKSUM], checksum(&page)));
     }
-    let layout = Layout::new(decode(&std::array::from_fn(|index| page[PARAMETERS + index]))).map_err(|error| {
+    let layout = Layout::new(decode(&std::array::from_fn(|index| page[SIZES + index]))).map_err(|error| {
         let limit = if error.found < error.least { error.least } else { error.most };
         damaged(error.what, error.found as u64, limit as u64)
     })?;
@@ -238,31 +238,31 @@ fn checksum(page: &[u64; PAGE_WORDS]) -> u64 {
     u64::from(crc32fast::hash(bytemuck::cast_slice(&page[MAGIC_AT..CHECKSUM])))
 }
 
-fn encode(parameters: &LayoutParameters) -> [u64; PARAMETER_COUNT] {
+fn encode(sizes: &SegmentSizes) -> [u64; SIZE_COUNT] {
     [
-        parameters.processes,
-        parameters.stagers,
-        parameters.staged_transitions,
-        parameters.capacity,
-        parameters.fanout,
-        parameters.transition_words,
-        parameters.published_values,
-        parameters.learned_parameters,
-        parameters.learner_state_values,
-        parameters.statistics_values,
-        parameters.learners,
-        parameters.description_bytes,
-        parameters.frames,
-        parameters.frame_bytes,
-        parameters.picture_bytes,
-        parameters.handed_over_values,
+        sizes.processes,
+        sizes.stagers,
+        sizes.staged_transitions,
+        sizes.capacity,
+        sizes.fanout,
+        sizes.transition_words,
+        sizes.published_values,
+        sizes.learned_parameters,
+        sizes.learner_state_values,
+        sizes.statistics_values,
+        sizes.learners,
+        sizes.description_bytes,
+        sizes.frames,
+        sizes.frame_bytes,
+        sizes.picture_bytes,
+        sizes.handed_over_values,
     ]
     .map(|value| value as u64)
 }
 
-fn decode(values: &[u64; PARAMETER_COUNT]) -> LayoutParameters {
+fn decode(values: &[u64; SIZE_COUNT]) -> SegmentSizes {
     let value = |index: usize| usize::try_from(values[index]).unwrap_or(usize::MAX);
-    LayoutParameters {
+    SegmentSizes {
         processes: value(0),
         stagers: value(1),
         staged_transitions: value(2),

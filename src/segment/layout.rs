@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::control::CONTROL_BYTES;
+use super::float_board::board_words;
 use super::gradients::exchange_words;
 use super::membership::MOST_LEARNERS;
 use super::metrics::RING_WORDS;
-use super::parameters::board_words;
 use super::pictures;
 use super::processes::SLOT_WORDS;
 
@@ -110,7 +110,7 @@ pub const REGIONS: [Region; 14] = [
 
 /// The sizes from which a layout follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LayoutParameters {
+pub struct SegmentSizes {
     /// Slots of the process table.
     pub processes: usize,
     /// Processes that stage transitions; they have the first slots of the table.
@@ -175,27 +175,27 @@ pub struct LayoutError {
 /// The place of every region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    parameters: LayoutParameters,
+    sizes: SegmentSizes,
     sections: [Section; REGIONS.len()],
 }
 
 impl Layout {
     /// Lay out a segment, or say which size is out of range.
-    pub fn new(parameters: LayoutParameters) -> Result<Self, LayoutError> {
-        parameters.check()?;
+    pub fn new(sizes: SegmentSizes) -> Result<Self, LayoutError> {
+        sizes.check()?;
         let mut offset_bytes = PAGE_BYTES;
         let sections = REGIONS.map(|region| {
-            let length_bytes = parameters.region_bytes(region).next_multiple_of(PAGE_BYTES);
+            let length_bytes = sizes.region_bytes(region).next_multiple_of(PAGE_BYTES);
             let section = Section { region, offset_bytes, length_bytes };
             offset_bytes += length_bytes;
             section
         });
-        Ok(Self { parameters, sections })
+        Ok(Self { sizes, sections })
     }
 
     /// The sizes it was made from.
-    pub fn parameters(&self) -> &LayoutParameters {
-        &self.parameters
+    pub fn sizes(&self) -> &SegmentSizes {
+        &self.sizes
     }
 
     /// The place of a region.
@@ -215,7 +215,7 @@ impl Layout {
     }
 }
 
-impl LayoutParameters {
+impl SegmentSizes {
     fn check(&self) -> Result<(), LayoutError> {
         let within = |what, found: usize, least: usize, most: usize| {
             if (least..=most).contains(&found) { Ok(()) } else { Err(LayoutError { what, found, least, most }) }
@@ -384,8 +384,8 @@ pub fn tree_level_lengths(capacity: usize, fanout: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn cartpole() -> LayoutParameters {
-        LayoutParameters {
+    fn cartpole() -> SegmentSizes {
+        SegmentSizes {
             processes: 12,
             stagers: 9,
             staged_transitions: 64,
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn an_operation_moves_few_transitions_few_bytes_and_never_so_many_that_writers_hold_every_slot() {
-        let chunk = |transition_words, capacity| LayoutParameters { transition_words, capacity, ..cartpole() }.chunk();
+        let chunk = |transition_words, capacity| SegmentSizes { transition_words, capacity, ..cartpole() }.chunk();
         assert_eq!([8, 2_000, 13_000, 1 << 20].map(|words| chunk(words, 100_000)), [64, 64, 10, 1]);
         assert_eq!([10, 91, 1_000].map(|capacity| chunk(8, capacity)), [1, 10, 64]);
     }
@@ -428,7 +428,7 @@ mod tests {
     fn the_largest_capacity_fits_and_one_more_does_not() {
         let budget_bytes = 5_000_000;
         let capacity = cartpole().largest_capacity(budget_bytes).unwrap();
-        let bytes = |capacity| Layout::new(LayoutParameters { capacity, ..cartpole() }).unwrap().total_bytes();
+        let bytes = |capacity| Layout::new(SegmentSizes { capacity, ..cartpole() }).unwrap().total_bytes();
         assert!(bytes(capacity) <= budget_bytes && bytes(capacity + 1) > budget_bytes);
         assert_eq!(cartpole().largest_capacity(1_000), None);
     }
@@ -436,12 +436,12 @@ mod tests {
     #[test]
     fn impossible_sizes_are_refused() {
         for wrong in [
-            LayoutParameters { capacity: MAX_CAPACITY + 1, ..cartpole() },
-            LayoutParameters { fanout: 5, ..cartpole() },
-            LayoutParameters { learners: 0, ..cartpole() },
-            LayoutParameters { stagers: 13, ..cartpole() },
-            LayoutParameters { frames: 9, frame_bytes: 7, ..cartpole() },
-            LayoutParameters { published_values: usize::MAX / 2, ..cartpole() },
+            SegmentSizes { capacity: MAX_CAPACITY + 1, ..cartpole() },
+            SegmentSizes { fanout: 5, ..cartpole() },
+            SegmentSizes { learners: 0, ..cartpole() },
+            SegmentSizes { stagers: 13, ..cartpole() },
+            SegmentSizes { frames: 9, frame_bytes: 7, ..cartpole() },
+            SegmentSizes { published_values: usize::MAX / 2, ..cartpole() },
         ] {
             let error = Layout::new(wrong).unwrap_err();
             assert!(!(error.least..=error.most).contains(&error.found) || error.found == 5, "{error}");

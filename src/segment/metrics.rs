@@ -28,6 +28,15 @@ pub enum Report {
         /// The amount.
         amount: Amount,
     },
+    /// What the GPU does that a learner computes on.
+    Gpu {
+        /// Its number.
+        index: u32,
+        /// Share of the last moment in which something was computed there.
+        busy_share: f64,
+        /// Bytes of its memory that are taken.
+        memory_bytes: u64,
+    },
 }
 
 impl Report {
@@ -35,6 +44,7 @@ impl Report {
         match self {
             Self::Episode { episode_return, length } => [1, episode_return.to_bits(), length, 0],
             Self::Metric { index, amount } => [2, index as u64, amount.value.to_bits(), amount.count.to_bits()],
+            Self::Gpu { index, busy_share, memory_bytes } => [3, index.into(), busy_share.to_bits(), memory_bytes],
         }
     }
 
@@ -45,6 +55,7 @@ impl Report {
                 let [value, count] = [second, third].map(f64::from_bits);
                 Some(Self::Metric { index: usize::try_from(first).ok()?, amount: Amount { value, count } })
             }
+            3 => Some(Self::Gpu { index: u32::try_from(first).ok()?, busy_share: f64::from_bits(second), memory_bytes: third }),
             _ => None,
         }
     }

@@ -12,6 +12,7 @@ mod copy;
 pub mod counters;
 pub mod description;
 mod error;
+pub mod float_board;
 pub mod gradients;
 mod header;
 pub mod layout;
@@ -23,7 +24,6 @@ mod mapping;
 pub mod membership;
 pub mod metrics;
 mod object;
-pub mod parameters;
 pub mod pictures;
 mod private;
 pub mod processes;
@@ -36,16 +36,16 @@ pub mod view;
 pub use description::{Description, MetricDescription};
 pub use error::SegmentError;
 pub use header::{ABI_VERSION, Identity, replay_name_prefix};
-pub use layout::{Layout, LayoutError, LayoutParameters, Region};
+pub use layout::{Layout, LayoutError, Region, SegmentSizes};
 pub use private::PrivateWords;
 
 use crate::sync::AtomicU64;
 use control::Control;
+use float_board::FloatBoard;
 use gradients::GradientExchange;
 use mapping::Mapping;
 use metrics::MetricRing;
 use object::{Access, Object};
-use parameters::ParameterBoard;
 use pictures::PictureBoard;
 use processes::ProcessTable;
 
@@ -176,43 +176,43 @@ impl Segment {
 
     /// The process table.
     pub fn processes(&self) -> ProcessTable<'_> {
-        ProcessTable::new(self.words(Region::Processes), self.layout.parameters().processes)
+        ProcessTable::new(self.words(Region::Processes), self.layout.sizes().processes)
     }
 
     /// The published parameters.
-    pub fn parameter_board(&self) -> ParameterBoard<'_> {
-        ParameterBoard::new(self.words(Region::Parameters), self.layout.parameters().published_values)
+    pub fn parameter_board(&self) -> FloatBoard<'_> {
+        FloatBoard::new(self.words(Region::Parameters), self.layout.sizes().published_values)
     }
 
     /// The states of learners (parameters, target parameters, moments of the optimizer), for a learner that takes over: one of all, or one
     /// of each half.
-    pub fn learner_boards(&self) -> impl Iterator<Item = ParameterBoard<'_>> {
-        let parameters = self.layout.parameters();
-        self.boards(Region::LearnerState, parameters.learner_states(), parameters.learner_state_values)
+    pub fn learner_boards(&self) -> impl Iterator<Item = FloatBoard<'_>> {
+        let sizes = self.layout.sizes();
+        self.boards(Region::LearnerState, sizes.learner_states(), sizes.learner_state_values)
     }
 
     /// What each half of the algorithm hands over to the other, as its learner's number says; nothing where learners share it otherwise.
-    pub fn handing_over_boards(&self) -> impl Iterator<Item = ParameterBoard<'_>> {
-        let parameters = self.layout.parameters();
-        self.boards(Region::Halves, parameters.halves(), parameters.handed_over_values)
+    pub fn handing_over_boards(&self) -> impl Iterator<Item = FloatBoard<'_>> {
+        let sizes = self.layout.sizes();
+        self.boards(Region::Halves, sizes.halves(), sizes.handed_over_values)
     }
 
     /// So many boards of as many values, one after the other.
-    fn boards(&self, region: Region, count: usize, values: usize) -> impl Iterator<Item = ParameterBoard<'_>> {
-        let boards = self.words(region).chunks_exact(ParameterBoard::words_needed(values));
-        boards.take(count).map(move |words| ParameterBoard::new(words, values))
+    fn boards(&self, region: Region, count: usize, values: usize) -> impl Iterator<Item = FloatBoard<'_>> {
+        let boards = self.words(region).chunks_exact(FloatBoard::words_needed(values));
+        boards.take(count).map(move |words| FloatBoard::new(words, values))
     }
 
     /// What the visualizer shows; `None` in a run without one.
     pub fn picture_board(&self) -> Option<PictureBoard<'_>> {
-        let picture_bytes = self.layout.parameters().picture_bytes;
+        let picture_bytes = self.layout.sizes().picture_bytes;
         (picture_bytes > 0).then(|| PictureBoard::new(self.words(Region::Pictures), picture_bytes))
     }
 
     /// The gradients that learners exchange.
     pub fn gradient_exchange(&self) -> GradientExchange<'_> {
-        let parameters = self.layout.parameters();
-        GradientExchange::new(self.words(Region::Gradients), parameters.learners, parameters.learned_parameters)
+        let sizes = self.layout.sizes();
+        GradientExchange::new(self.words(Region::Gradients), sizes.learners, sizes.learned_parameters)
     }
 
     /// The metric ring of the process in `slot`.
@@ -221,20 +221,20 @@ impl Segment {
     }
 
     /// What the process in staging slot `slot` says of what it has seen; `None` when nothing is normalised.
-    pub fn statistics_board(&self, slot: usize) -> Option<ParameterBoard<'_>> {
-        (slot < self.layout.parameters().stagers).then(|| self.board_of_statistics(slot)).flatten()
+    pub fn statistics_board(&self, slot: usize) -> Option<FloatBoard<'_>> {
+        (slot < self.layout.sizes().stagers).then(|| self.board_of_statistics(slot)).flatten()
     }
 
     /// What the leader of the learners says that all of them normalise with; `None` when nothing is normalised.
-    pub fn settled_statistics(&self) -> Option<ParameterBoard<'_>> {
-        self.board_of_statistics(self.layout.parameters().stagers)
+    pub fn settled_statistics(&self) -> Option<FloatBoard<'_>> {
+        self.board_of_statistics(self.layout.sizes().stagers)
     }
 
-    fn board_of_statistics(&self, index: usize) -> Option<ParameterBoard<'_>> {
-        let parameters = self.layout.parameters();
-        let length = parameters.statistics_words();
+    fn board_of_statistics(&self, index: usize) -> Option<FloatBoard<'_>> {
+        let sizes = self.layout.sizes();
+        let length = sizes.statistics_words();
         let words = self.words(Region::Statistics);
-        (length > 0).then(|| ParameterBoard::new(&words[index * length..][..length], parameters.statistics_values))
+        (length > 0).then(|| FloatBoard::new(&words[index * length..][..length], sizes.statistics_values))
     }
 
     /// All words of a region.

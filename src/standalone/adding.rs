@@ -35,10 +35,13 @@ impl Writing {
 impl Standalone {
     /// Add `rows` transitions, or steps of the environments `streams` where the replay makes n-step transitions of them.
     /// `columns` has the bytes of each field's values, row after row. `errors` are turned into priorities; without them
-    /// transitions get the largest so far; n-step transitions take none, since what was worked out for a step says nothing of them
-    /// ([`Self::makes_n_step_transitions`]). `slots` is told where they went, in order.
+    /// transitions get the largest so far. `slots` is told where they went, in order.
     ///
     /// The bytes of `columns` may change meanwhile, in which case the transition has some of each.
+    ///
+    /// # Errors
+    /// [`StandaloneError::PrioritiesOfSteps`] for `errors` where the replay makes n-step transitions; [`StandaloneError::Priority`] for one
+    /// that is no priority; and what keeps the replay from taking anything.
     pub fn add(
         &self,
         columns: &[&[u8]],
@@ -48,7 +51,9 @@ impl Standalone {
         mut patience: Patience<'_>,
         slots: &mut Vec<i64>,
     ) -> Result<(), StandaloneError> {
-        let errors = errors.filter(|_| !self.makes_n_step_transitions());
+        if errors.is_some() && self.makes_n_step_transitions() {
+            return Err(StandaloneError::PrioritiesOfSteps);
+        }
         check_errors(errors.unwrap_or_default())?;
         self.company.check_open(&self.segment)?;
         let sides = self.sides();
@@ -81,7 +86,7 @@ impl Standalone {
             }
         };
         let priorities = errors.is_some().then_some(&*priorities);
-        let area = StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), place.index());
+        let area = StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().sizes(), place.index());
         let mut replay = self.hold(place, std::mem::take(&mut participant.scratch));
         let mut moved = |claimed: &[(usize, u64)]| slots.extend(claimed.iter().map(|&(slot, _)| slot as i64));
         for row in 0..rows {

@@ -65,7 +65,7 @@ impl Company {
     /// so, `false` when one was killed, which may be started anew.
     pub(super) fn nobody_draws(&self, segment: &Segment) -> Option<bool> {
         let Self::Participants = self else { return None };
-        let drawing_places = || segment.processes().iter().skip(segment.layout().parameters().stagers);
+        let drawing_places = || segment.processes().iter().skip(segment.layout().sizes().stagers);
         // Samples alone say nothing: those of a replay that was loaded were drawn before it was saved.
         let has_drawn = segment.control().sampled().load(Ordering::Relaxed) > 0 && drawing_places().any(|place| place.generation() > 0);
         if !has_drawn {

@@ -101,6 +101,9 @@ pub enum StandaloneError {
     /// Uniform sampling knows no priorities.
     #[error("this replay draws uniformly and has no priorities; make it with prioritized=True")]
     NotPrioritized,
+    /// What was worked out for a step says nothing of the transition of several steps that it begins.
+    #[error("priorities are given for steps, and the replay makes n-step transitions of them, which have none yet: add without priorities")]
+    PrioritiesOfSteps,
     /// The rate limiter did not let it through in time.
     #[error(
         "the rate limiter held the call back for longer than its timeout: {inserted} transitions added, {sampled} sampled, at least \

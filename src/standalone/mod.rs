@@ -158,7 +158,7 @@ impl Standalone {
             samples_per_insert: replay.samples_per_insert,
             error_band: band.unwrap_or(f64::INFINITY),
             participants: 1,
-            frames: segment.layout().parameters().frames,
+            frames: segment.layout().sizes().frames,
             fields: description
                 .fields
                 .iter()
@@ -217,7 +217,7 @@ impl Standalone {
     }
 
     /// Whether what is added are steps, of which it makes transitions of several.
-    pub fn makes_n_step_transitions(&self) -> bool {
+    fn makes_n_step_transitions(&self) -> bool {
         self.options.steps_to_put_together().is_some()
     }
 
@@ -321,7 +321,7 @@ impl Standalone {
     }
 
     fn slots(&self) -> usize {
-        self.segment.layout().parameters().capacity
+        self.segment.layout().sizes().capacity
     }
 
     fn slot(&self, index: i64) -> Result<usize, StandaloneError> {

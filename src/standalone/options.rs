@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::StandaloneError;
 use crate::replay::{Element, Field, RateLimiter, Schema};
-use crate::segment::layout::{Layout, LayoutParameters, MAX_CAPACITY};
+use crate::segment::layout::{Layout, MAX_CAPACITY, SegmentSizes};
 
 /// Transitions that a participant stages before it flushes them.
 const STAGED_TRANSITIONS: usize = 64;
@@ -118,7 +118,7 @@ impl Options {
     pub(super) fn plan(&self) -> Result<(Schema, Layout), StandaloneError> {
         let schema = self.schema()?;
         self.check(&schema)?;
-        let layout = Layout::new(LayoutParameters {
+        let layout = Layout::new(SegmentSizes {
             processes: 2 * self.participants,
             stagers: self.participants,
             staged_transitions: STAGED_TRANSITIONS,
@@ -126,7 +126,7 @@ impl Options {
             frames: self.frames,
             frame_bytes: schema.frame_bytes(),
             description_bytes: DESCRIPTION_BYTES,
-            ..LayoutParameters::of_rows(schema.words(), self.capacity)
+            ..SegmentSizes::of_rows(schema.words(), self.capacity)
         })?;
         Ok((schema, layout))
     }

@@ -97,7 +97,7 @@ impl Place {
             return Ok(Self { slot: attachment.slot, _attachment: Some(attachment) });
         }
         segment.check_namespaces()?;
-        let layout = segment.layout().parameters();
+        let layout = segment.layout().sizes();
         let places = if stages { 0..layout.stagers } else { layout.stagers..layout.processes };
         let free = || {
             places.clone().map(|index| segment.processes().slot(index)).find(|slot| {

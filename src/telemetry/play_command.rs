@@ -101,6 +101,9 @@ impl Program {
             ("python", cfg!(feature = "python")),
             ("mujoco", cfg!(feature = "mujoco")),
         ]));
+        if cfg!(feature = "mp4") {
+            words.push("--features mp4".into());
+        }
         words.push(format!("--bin {name} --"));
         words.join(" ")
     }
@@ -115,7 +118,7 @@ fn workspace(manifest_folder: Option<PathBuf>, package: Option<String>) -> Optio
     }
 }
 
-/// Cargo's flags for the features that are on, if they are not the default, which is all of them.
+/// Cargo's flags for those of the default features that are on, if they are not all of them.
 fn features(all: &[(&str, bool)]) -> Option<String> {
     let on: Vec<&str> = all.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
     match on.len() {

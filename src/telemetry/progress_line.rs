@@ -92,6 +92,9 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
     if let Some(share) = snapshot.machine_busy_share {
         pieces.push(piece(0, format!("machine {:.0}% busy", share * 100.0)));
     }
+    if let Some(share) = snapshot.gpu_busy_share {
+        pieces.push(piece(1, format!("GPU {:.0}% busy", share * 100.0)));
+    }
     if let Some(share) = snapshot.limit_share {
         pieces.push(piece(0, format!("{:.0}% of the limit", share * 100.0)));
     }

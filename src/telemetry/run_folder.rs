@@ -53,7 +53,7 @@ impl RunFolder {
         for needed in [weights, folder.charts().join(&folder.id)] {
             fs::create_dir_all(&needed).map_err(TelemetryError::file("create", &needed))?;
         }
-        fs::write(folder.config(), config_toml).map_err(TelemetryError::file("write", &folder.config()))?;
+        run_record::replace(&folder.config(), config_toml)?;
         run_record::write(&folder.record_path(), &RunRecord::of_this_process(&folder.id, name, started))?;
         if let Err(reason) = point_latest(root, &folder.id) {
             folder.warnings.push(format!("{} does not lead to this run: {reason}", root.join(LATEST).display()));

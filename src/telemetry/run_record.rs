@@ -1,8 +1,7 @@
 //! `run.json`: which process ran what and when, and how it ended. Absent `finished` means running, or killed.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -73,15 +72,13 @@ pub(super) fn write(path: &Path, record: &RunRecord) -> Result<(), TelemetryErro
     replace(path, &(text + "\n"))
 }
 
-/// Replaces a file of text, as [`write`] does.
+/// Replaces a file of text, as [`write`] does. What a kill leaves half written has a name of its own, and the next one overwrites it: only
+/// who has taken the folder writes here.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), TelemetryError> {
     let failed = || TelemetryError::file("write", path);
-    let folder = path.parent().unwrap_or(Path::new("."));
-    // Readable for all that the umask admits, like the other files of the run; the default of a temporary file is 0600.
-    let permissions = fs::Permissions::from_mode(0o666);
-    let mut temporary = tempfile::Builder::new().prefix(".run-").permissions(permissions).tempfile_in(folder).map_err(failed())?;
-    temporary.write_all(text.as_bytes()).map_err(failed())?;
-    temporary.as_file().sync_all().map_err(failed())?;
-    temporary.persist(path).map_err(|error| failed()(error.error))?;
-    Ok(())
+    let temporary = path.with_added_extension("new");
+    let mut file = File::create(&temporary).map_err(failed())?;
+    file.write_all(text.as_bytes()).map_err(failed())?;
+    file.sync_all().map_err(failed())?;
+    fs::rename(&temporary, path).map_err(failed())
 }

@@ -244,6 +244,7 @@ impl Sinks {
             updates: snapshot.updates,
             cores_used: means.cores_used,
             machine_busy_share: means.machine_busy_share,
+            gpu: means.gpu_busy_share.zip(means.gpu_memory_bytes),
             limit_share: means.limit_share,
             episodes: snapshot.episodes,
             inserted: snapshot.shares.clone(),

@@ -61,6 +61,12 @@ pub struct Snapshot {
     /// Share of the time of all the machine's cores that anybody computed since the last snapshot; absent where the kernel does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
+    /// Share of the newest moment in which the learners' GPUs computed, the mean over them; absent where none is used, or its driver says nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_busy_share: Option<f64>,
+    /// Bytes that are taken of the memory of the learners' GPUs, all together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_memory_bytes: Option<u64>,
     /// Products that the networks of actors and learners computed per second since the last snapshot: multiplications with a weight, and of
     /// gradients likewise.
     pub products_per_s: f64,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use indicatif::BinaryBytes;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::Shares;
@@ -10,7 +11,7 @@ use super::bottleneck::Diagnosis;
 use super::evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 use super::goal::GoalOutcome;
 use super::play_command::word;
-use super::units::{clock, grouped, score, short};
+use super::units::{clock, grouped, percent, score, short};
 use crate::config::schema::RunConfig;
 
 /// Why a run stopped.
@@ -132,6 +133,8 @@ pub struct Summary {
     pub cores_used: f64,
     /// Share of the time of all the machine's cores that anybody computed meanwhile; `None` where the kernel does not say.
     pub machine_busy_share: Option<f64>,
+    /// Share of the newest moment in which the learners' GPUs computed, and bytes of their memory; `None` where they use none.
+    pub gpu: Option<(f64, u64)>,
     /// The share of what the cores could compute that networks computed in training; `None` where it was not measured.
     pub limit_share: Option<f64>,
     /// Training episodes finished.
@@ -208,6 +211,9 @@ impl fmt::Display for Summary {
         line("updates", format!("{} ({}/s)", grouped(self.updates), short(self.per_second(self.updates))))?;
         let busy = self.machine_busy_share.map_or_else(String::new, |share| format!("; the machine was {:.0} % busy", share * 100.0));
         line("cores", format!("{:.2} used on average{busy}", self.cores_used))?;
+        if let Some((busy_share, memory_bytes)) = self.gpu {
+            line("GPU", format!("{} busy lately, {} of its memory taken", percent(busy_share), BinaryBytes(memory_bytes)))?;
+        }
         if let Some(share) = self.limit_share {
             line("limit", format!("networks computed {:.1} % of what the cores could", share * 100.0))?;
         }

@@ -89,6 +89,8 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(Cow<'static, str>, f64)> {
         ("rollout/epsilon", snapshot.epsilon),
         ("time/machine_busy_share", snapshot.machine_busy_share),
         ("time/limit_share", snapshot.limit_share),
+        ("time/gpu_busy_share", snapshot.gpu_busy_share),
+        ("time/gpu_memory_bytes", snapshot.gpu_memory_bytes.map(|bytes| bytes as f64)),
         ("replay/beta", snapshot.beta),
         ("replay/samples_per_insert", share(snapshot.sampled as f64, snapshot.inserted as f64)),
         ("evaluation/best_return_mean", snapshot.best_eval_return),

@@ -1,6 +1,6 @@
 //! The machines and runs that a search is proved on.
 
-use shoal::adaptation::initial::{self, EnvironmentCost, Learning};
+use shoal::adaptation::initial::{self, BatchKind, EnvironmentCost};
 use shoal::adaptation::{Hold, Objective, Range, Ranges, Rules, Setting};
 
 use super::machine::Machine;
@@ -63,7 +63,7 @@ impl Shape {
             Start::Auto => Setting {
                 actors: initial::actors(self.machine.cores, 1, EnvironmentCost::Unknown),
                 environments: USUAL_ENVIRONMENTS,
-                batch_size: initial::batch_size(Learning::Values, 1),
+                batch_size: initial::batch_size(BatchKind::Values, 1),
             },
             Start::Lowest => {
                 Setting { actors: ranges.actors.low, environments: ranges.environments.low, batch_size: ranges.batch_size.low }

@@ -7,7 +7,7 @@ use shoal::environments::registry;
 use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
 use shoal::replay::{Batch, Priority, Replay, ReplayView, StagingArea};
 use shoal::segment::processes::Role;
-use shoal::segment::{Description, Layout, LayoutParameters, Region, Segment};
+use shoal::segment::{Description, Layout, Region, Segment, SegmentSizes};
 
 /// Transitions in the replay.
 pub const ROWS: usize = 64;
@@ -29,7 +29,7 @@ pub fn algorithm(config: &Config) -> Box<dyn Algorithm> {
 /// A replay that holds `ROWS` transitions in its first slots, all different.
 pub fn segment(algorithm: &dyn Algorithm) -> Segment {
     let sizes = algorithm.sizes();
-    let layout = Layout::new(LayoutParameters {
+    let layout = Layout::new(SegmentSizes {
         processes: 1,
         stagers: 1,
         staged_transitions: ROWS,
@@ -39,7 +39,7 @@ pub fn segment(algorithm: &dyn Algorithm) -> Segment {
         published_values: sizes.published,
         learned_parameters: sizes.learned,
         learner_state_values: sizes.state,
-        statistics_values: sizes.statistics,
+        statistics_values: algorithm.normalisation().statistics_values(),
         learners: 1,
         frames: 0,
         frame_bytes: 0,
@@ -53,7 +53,7 @@ pub fn segment(algorithm: &dyn Algorithm) -> Segment {
     let process = segment.processes().slot(0);
     assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
     let schema = algorithm.schema();
-    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), 0);
+    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), 0);
     let (length, discrete) = (algorithm.network().inputs(), algorithm.name() == "dqn");
     for row in 0..ROWS {
         let value = |offset: usize| ((row * 7 + offset * 3) % 23) as f32 / 11.0 - 1.0;

@@ -16,7 +16,7 @@ use shoal::segment::layout::REGIONS;
 use shoal::segment::membership::View;
 use shoal::segment::processes::{Phase, Role};
 use shoal::segment::scores::{EvaluationScore, Scores, TrainingScore};
-use shoal::segment::{Description, Identity, Layout, LayoutParameters, Region, Segment};
+use shoal::segment::{Description, Identity, Layout, Region, Segment, SegmentSizes};
 use shoal::sync::Ordering;
 use tempfile::TempDir;
 
@@ -41,8 +41,8 @@ pub const SCORES: Scores = Scores {
 pub const LAST_WORDS: &str = "out of \x1b[31mmemory";
 
 /// The sizes of the run.
-pub fn sizes() -> LayoutParameters {
-    LayoutParameters {
+pub fn sizes() -> SegmentSizes {
+    SegmentSizes {
         processes: 4,
         stagers: 2,
         staged_transitions: 8,
@@ -147,7 +147,7 @@ impl Known {
         Self::with(sizes())
     }
 
-    pub fn with(sizes: LayoutParameters) -> Self {
+    pub fn with(sizes: SegmentSizes) -> Self {
         let segment = Segment::create(Layout::new(sizes).unwrap(), &description(), false).unwrap();
         fill_processes(&segment);
         report_metrics(&segment);
@@ -228,7 +228,7 @@ fn fill_processes(segment: &Segment) {
 
 fn fill_replay(segment: &Segment) {
     let schema = schema();
-    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), 0);
+    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), 0);
     let mut replay = Replay::new(segment, schema.clone(), segment.processes().slot(0));
     let stage = |number: u16, priority| {
         let value = f32::from(number);

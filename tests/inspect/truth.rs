@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{CAPACITY, Known, LAST_WORDS, PENDING, PRIORITIES, World, object_path, sizes};
 use shoal::replay::Priority;
-use shoal::segment::LayoutParameters;
+use shoal::segment::SegmentSizes;
 use shoal::segment::counters::Counter;
 use shoal::segment::scores::Scores;
 
@@ -24,7 +24,7 @@ fn the_header_and_the_regions_are_those_of_the_layout() {
     assert_eq!(header["supervisor_pid"], std::process::id());
     assert_eq!(header["state"], "running");
     assert_eq!(header["total_bytes"], layout.total_bytes());
-    assert_eq!(header["sizes"], serde_json::to_value(layout.parameters()).unwrap());
+    assert_eq!(header["sizes"], serde_json::to_value(layout.sizes()).unwrap());
     let regions: Vec<(u64, u64)> =
         array(&header["regions"]).iter().map(|region| (count(&region["offset_bytes"]), count(&region["length_bytes"]))).collect();
     let truth: Vec<(u64, u64)> =
@@ -223,7 +223,7 @@ fn rates_are_what_the_counters_gain() {
 
 #[test]
 fn without_a_tree_there_are_no_priorities() {
-    let (world, known) = (World::new(), Known::with(LayoutParameters { fanout: 0, ..sizes() }));
+    let (world, known) = (World::new(), Known::with(SegmentSizes { fanout: 0, ..sizes() }));
     let _announcement = world.announce(known.segment.identity(), known.segment.name());
     let report = world.json(&[&known.pid()]);
     assert_eq!((&report["tree"], &report["priorities"]), (&Value::Null, &Value::Null));

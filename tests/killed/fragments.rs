@@ -170,7 +170,9 @@ fn fragments_are_taken_in_order_whole_and_once_and_their_observations_can_be_put
         (0..3 + round % 5).for_each(|_| actor.complete_one());
         assert_eq!(queue.view().fresh(), 3 + round % 5);
         let chosen_by = std::mem::take(&mut actor.chosen_by);
-        for ((life, first), chosen_by) in drain(&queue, 0).into_iter().zip(chosen_by) {
+        let drained = drain(&queue, 0);
+        assert_eq!(drained.len(), chosen_by.len());
+        for ((life, first), chosen_by) in drained.into_iter().zip(chosen_by) {
             assert_eq!((life, first, chosen_by), (1, expected, expected.into()));
             // Whole fragments, and what a truncation cut short: none is missing.
             let cut = (first..first + STEPS as u32).find(|&step| matches!(place_of(step), (episode, _, true) if is_cut_off(episode)));

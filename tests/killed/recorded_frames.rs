@@ -181,7 +181,7 @@ fn an_actor_killed_after_any_instruction_of_recording_frames_leaves_whole_rows_a
         let mut next = frames.actor(survivor, 8);
         (0..70).for_each(|_| next.record());
         replay.assert_exact(instruction);
-        let frame_words = replay.segment.layout().parameters().frame_slot_words();
+        let frame_words = replay.segment.layout().sizes().frame_slot_words();
         let writing = replay.segment.words(Region::Frames).iter().step_by(frame_words);
         let left = writing.filter(|word| word.load(Ordering::Relaxed) >> 20 & 0xf == 1).count();
         assert_eq!(left, 0, "killed after instruction {instruction}: a frame is being written for ever");

@@ -115,7 +115,7 @@ impl Algorithm for MadeUpAlgorithm {
 
     fn sizes(&self) -> Sizes {
         let state = 4 * self.parameters.next_multiple_of(2);
-        Sizes { published: self.parameters, learned: self.parameters, state, statistics: 0 }
+        Sizes { published: self.parameters, learned: self.parameters, state }
     }
 
     fn exploration(&self, _: usize, _: usize, _: u64) -> f32 {

@@ -5,7 +5,7 @@ use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace, regist
 use shoal::experience::Experience;
 use shoal::replay::{Replay, ReplayView, Schema, StagingArea, repair};
 use shoal::segment::processes::{ProcessSlot, Role};
-use shoal::segment::{Layout, LayoutParameters, Region, Segment, system};
+use shoal::segment::{Layout, Region, Segment, SegmentSizes, system};
 
 use super::{Run, Sizes, wait_until};
 
@@ -30,13 +30,13 @@ impl<E: Experience> Recorded<E> {
     pub fn new(experience: E, capacity: usize, frames: usize, processes: usize, staged: usize) -> Self {
         let run = Run::new(Sizes::default());
         let schema = experience.schema();
-        let layout = Layout::new(LayoutParameters {
+        let layout = Layout::new(SegmentSizes {
             processes,
             stagers: processes,
             staged_transitions: staged,
             frames,
             frame_bytes: schema.frame_bytes(),
-            ..LayoutParameters::of_rows(schema.words(), capacity)
+            ..SegmentSizes::of_rows(schema.words(), capacity)
         });
         let segment = Segment::create(layout.expect("sizes within their limits"), &super::run::description(&schema), false);
         Self { experience, segment: segment.expect("memory"), run }
@@ -54,7 +54,7 @@ impl<E: Experience> Recorded<E> {
 
     /// Staging area of a slot.
     pub fn area(&self, slot: usize) -> StagingArea<'_> {
-        StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), slot)
+        StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().sizes(), slot)
     }
 
     /// The replay as the process in slot `slot` uses it.

@@ -10,7 +10,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use shoal::replay::{Audit, Batch, Replay, ReplayView, Sampler, Schema, StagingArea};
 use shoal::segment::description::Description;
 use shoal::segment::processes::{ProcessSlot, SlotState};
-use shoal::segment::{Layout, LayoutParameters, Region, Segment, system};
+use shoal::segment::{Layout, Region, Segment, SegmentSizes, system};
 use shoal::sync::{AtomicU64, Ordering, wake_all};
 
 use super::{Identity, Payload};
@@ -86,7 +86,7 @@ impl Run {
 
     /// Staging area of a slot.
     pub fn area(&self, slot: usize) -> StagingArea<'_> {
-        StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().parameters(), slot)
+        StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().sizes(), slot)
     }
 
     /// A word that the test's processes share, beside everything that is being tested.
@@ -157,7 +157,7 @@ pub fn layout(sizes: Sizes, schema: &Schema) -> Layout {
     let Sizes { capacity, fanout, processes, staged_transitions, network_parameters, learners } = sizes;
     let description_bytes = 4096;
     let transition_words = schema.words();
-    Layout::new(LayoutParameters {
+    Layout::new(SegmentSizes {
         processes,
         stagers: processes,
         staged_transitions,

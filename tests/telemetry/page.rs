@@ -58,6 +58,8 @@ fn everything() -> Snapshot {
         machine_busy_share: Some(1.0),
         products_per_s: 1.0,
         limit_share: Some(1.0),
+        gpu_busy_share: Some(1.0),
+        gpu_memory_bytes: Some(1),
         effort: Effort::default(),
         effort_in_training: Effort::default(),
         products_limit_per_s: 1,

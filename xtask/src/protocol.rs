@@ -28,7 +28,7 @@ const ARM_EMULATOR: &str = "qemu-aarch64";
 const INTERPRETED: [&str; 6] = [
     "segment::gradients",
     "segment::metrics",
-    "segment::parameters",
+    "segment::float_board",
     "segment::pictures",
     "segment::scores",
     "threads_that_update_and_clear",

@@ -25,10 +25,7 @@ pub struct ExpectedSarsa {
 impl ExpectedSarsa {
     /// As `config` describes it, for an environment with discrete actions.
     pub fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
-        let ActionSpace::Discrete { n: outputs } = environment.action else {
-            let (environment, needed, found, advice) = (environment.id.clone(), "discrete", "continuous", "\"sac\"");
-            return Err(AlgorithmError::ActionSpace { algorithm: DECLARATION.name, environment, needed, found, advice });
-        };
+        let outputs = discrete_actions(DECLARATION.name, environment)?;
         let input = InputSpec { element: environment.observation.element, shape: environment.observation.shape.clone() };
         let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, Head::Linear { outputs });
         network.validate()?;
@@ -56,7 +53,7 @@ impl Algorithm for ExpectedSarsa {
 
     fn sizes(&self) -> Sizes {
         let parameters = self.network.parameter_count();
-        Sizes { published: parameters, learned: parameters, state: Trained::state_values(parameters, true), statistics: 0 }
+        Sizes { published: parameters, learned: parameters, state: Trained::state_values(parameters, true) }
     }
 
     fn exploration(&self, _environment: usize, _of: usize, _env_steps: u64) -> f32 {
@@ -64,8 +61,7 @@ impl Algorithm for ExpectedSarsa {
     }
 
     fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
-        let network = build_network(self.network.clone(), Engine::Cpu, Device::Cpu, 1)?;
-        Ok(Box::new(EpsilonGreedy { network, epsilon: self.epsilon }))
+        Ok(Box::new(EpsilonGreedy { network: build_for_acting(self.network.clone())?, epsilon: self.epsilon }))
     }
 
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {

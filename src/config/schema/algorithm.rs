@@ -83,7 +83,8 @@ table! {
         minibatches: usize = 4, whole(1, 100_000), "updates", only ["ppo"];
         /// Scale observations to mean 0 and variance 1, with statistics of all actors.
         normalise_observations: bool = false, Limits::Any, "";
-        /// Divide rewards by the standard deviation of the discounted return, with statistics of all actors, and limit them to 10.
+        /// Divide rewards by the standard deviation of the discounted return, with statistics of all actors, and limit them (sums of
+        /// `n_step`) to 10.
         normalise_rewards: bool = false, Limits::Any, "";
     }
 }

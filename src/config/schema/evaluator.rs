@@ -18,6 +18,6 @@ table! {
         /// Shortest time between the starts of two evaluations.
         interval_ms: u64 = 500, whole(0, 86_400_000), "milliseconds";
         /// Environment steps between two evaluations where `actor.count` is 0, since a reproducible run must not look at the clock.
-        synchronous_interval_steps: u64 = 5_000, whole(1, 1_000_000_000_000), "steps";
+        synchronous_interval_steps: u64 = 5_000, whole(1, 1_000_000_000_000), "environment steps";
     }
 }

@@ -33,7 +33,7 @@ pub use machine::MachineConfig;
 pub use network::{Engine, Initialisation, NetworkConfig};
 pub use replay::{InitialPriority, ReplayConfig};
 pub use run::{MOST_NAME_CHARACTERS, Resume, RunConfig};
-pub use visualizer::VisualizerConfig;
+pub use visualizer::{VideoFormat, VisualizerConfig};
 
 use super::key::Table;
 use super::own::OwnConfig;

@@ -1,6 +1,6 @@
 //! Table `[visualizer]`.
 
-use crate::config::define::table;
+use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, above_up_to, between, whole};
 
 table! {
@@ -10,9 +10,31 @@ table! {
         enabled: bool = false, Limits::Any, "";
         /// Steps that it takes in a second, each of which it shows.
         pictures_per_s: f64 = 10.0, between(0.1, 100.0), "pictures per second";
-        /// Time between the starts of two films, each of one episode: GIFs in the folder `videos` of the run. `"none"` makes none.
+        /// Time between the starts of two films, each of one episode, in the folder `videos` of the run. `"none"` makes none.
         video_interval_s: Option<f64> = Some(60.0), above_up_to(0.0, 31_536_000.0), "seconds";
+        /// What films are.
+        video_format: VideoFormat = VideoFormat::Gif, Limits::Any, "";
         /// Films that are kept, the newest. The best is kept, too.
         keep_videos: usize = 10, whole(1, 10_000), "films";
+    }
+}
+
+choice! {
+    /// How films are kept.
+    VideoFormat {
+        /// An animated GIF, which everything plays.
+        Gif = "gif",
+        /// H.264: smaller, and in all colours. Only in a program built with `--features mp4`.
+        Mp4 = "mp4",
+    }
+}
+
+impl VideoFormat {
+    /// How the names of its files end, without the dot.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Self::Gif => "gif",
+            Self::Mp4 => "mp4",
+        }
     }
 }

@@ -1,170 +1,92 @@
-//! Pictures one after another, as an animated GIF: every browser and every chat plays it.
+//! Pictures one after another in a file, in the format that its name asks for.
 
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io;
+use std::path::Path;
 
-use gif::{Encoder, EncodingError, Frame, Repeat};
+use thiserror::Error;
 
 use super::Picture;
+use super::gif::Gif;
+#[cfg(feature = "mp4")]
+use super::mp4::Mp4;
 
-/// Of the eight bits of a colour, those that are kept: a picture of a GIF has 256 colours at most, and smooth edges have many.
-const KEPT_BITS: u8 = 0b1111_1000;
-/// Speed of the search for 256 colours where there are still more, from 1 (best) to 30.
-const QUANTISATION_SPEED: i32 = 10;
-
-/// An animation that is being written, and begins anew whenever it is over.
-pub(in crate::environments) struct Animation<W: Write> {
-    encoder: Encoder<BufWriter<W>>,
-    last: Picture,
-}
-
-impl<W: Write> Animation<W> {
-    /// Begin with `picture`, which is seen for so many hundredths of a second.
-    pub(in crate::environments) fn begin(writer: W, picture: Picture, hundredths: u16) -> Result<Self, EncodingError> {
-        if picture.width.max(picture.height) > usize::from(u16::MAX) || picture.width.min(picture.height) == 0 {
-            return Err(io::Error::other(format!("no GIF has {} x {} pixels", picture.width, picture.height)).into());
-        }
-        let picture = with_few_colours(picture);
-        let mut encoder = Encoder::new(BufWriter::new(writer), word(picture.width), word(picture.height), &[])?;
-        encoder.set_repeat(Repeat::Infinite)?;
-        let all = Area { left: 0, top: 0, right: picture.width, bottom: picture.height };
-        encoder.write_frame(&frame(&picture, None, all, hundredths))?;
-        Ok(Self { encoder, last: picture })
-    }
-
-    /// Go on with a picture. Only what has changed is written.
+/// An animation that is being written. Its first picture is in it already.
+pub(in crate::environments) trait Animation {
+    /// Go on with a picture, which is seen for so many hundredths of a second.
     ///
     /// # Errors
-    /// It has another size, or cannot be written.
-    pub(in crate::environments) fn add(&mut self, picture: Picture, hundredths: u16) -> Result<(), EncodingError> {
-        if (picture.width, picture.height) != (self.last.width, self.last.height) {
-            let (now, before) = ([picture.width, picture.height], [self.last.width, self.last.height]);
-            return Err(io::Error::other(format!("the environment has changed the size of its pictures from {before:?} to {now:?}")).into());
-        }
-        let picture = with_few_colours(picture);
-        let area = changed(&self.last, &picture);
-        self.encoder.write_frame(&frame(&picture, Some(&self.last), area, hundredths))?;
-        self.last = picture;
-        Ok(())
-    }
+    /// It has another size than the first, or cannot be written.
+    fn add(&mut self, picture: Picture, hundredths: u16) -> io::Result<()>;
 
     /// Write the end.
-    pub(in crate::environments) fn end(self) -> Result<(), EncodingError> {
-        Ok(self.encoder.into_inner()?.flush()?)
-    }
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn end(self: Box<Self>) -> io::Result<()>;
 }
 
-/// Sides of a GIF and places in it are words of two bytes.
-fn word(pixels: usize) -> u16 {
-    u16::try_from(pixels).expect("larger pictures are refused")
-}
-
-fn with_few_colours(mut picture: Picture) -> Picture {
-    // The upper bits fill the lower ones, so that white stays white.
-    picture.bytes.iter_mut().for_each(|value| *value = *value & KEPT_BITS | *value >> 5);
-    picture
-}
-
-/// Columns from `left` to before `right`, rows from `top` to before `bottom`.
+/// How pictures become a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Area {
-    left: usize,
-    top: usize,
-    right: usize,
-    bottom: usize,
+pub(in crate::environments) enum Format {
+    Gif,
+    #[cfg(feature = "mp4")]
+    Mp4,
 }
 
-/// The smallest area outside of which two pictures of one size are equal; one pixel if they are equal everywhere.
-fn changed(before: &Picture, after: &Picture) -> Area {
-    let mut area: Option<Area> = None;
-    let rows = before.bytes.chunks_exact(before.width * 3).zip(after.bytes.chunks_exact(after.width * 3));
-    for (row, (before, after)) in rows.enumerate().filter(|(_, (before, after))| before != after) {
-        let differs = |(before, after): (&[u8], &[u8])| before != after;
-        let mut pixels = before.chunks_exact(3).zip(after.chunks_exact(3));
-        let left = pixels.clone().position(differs).unwrap_or(0);
-        let right = pixels.rposition(differs).unwrap_or(0) + 1;
-        let first = Area { left, top: row, right, bottom: row };
-        let Area { left: leftmost, right: rightmost, .. } = *area.get_or_insert(first);
-        area = area.map(|area| Area { left: left.min(leftmost), right: right.max(rightmost), bottom: row + 1, ..area });
-    }
-    area.unwrap_or(Area { left: 0, top: 0, right: 1, bottom: 1 })
+/// Why no film is made under a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// It ends otherwise.
+    #[error("its name ends neither in .gif nor in .mp4; name it first.gif, for example")]
+    Unknown,
+    /// It ends in `.mp4`, and the encoder is not compiled in.
+    #[error("this program was built without MP4; name it .gif, or build with `cargo build --release --features mp4`")]
+    NotBuilt,
 }
 
-/// That area of `picture`; what is there as in `before` is transparent, which compresses better.
-fn frame(picture: &Picture, before: Option<&Picture>, area: Area, hundredths: u16) -> Frame<'static> {
-    let mut pixels = Vec::with_capacity((area.right - area.left) * (area.bottom - area.top) * 4);
-    for row in area.top..area.bottom {
-        for column in area.left..area.right {
-            let colour = picture.pixel(column, row);
-            let is_new = before.is_none_or(|before| before.pixel(column, row) != colour);
-            pixels.extend(if is_new { [colour[0], colour[1], colour[2], u8::MAX] } else { [0; 4] });
+impl Format {
+    /// What the ending of `path` asks for.
+    pub(in crate::environments) fn of(path: &Path) -> Result<Self, FormatError> {
+        match path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
+            Some("gif") => Ok(Self::Gif),
+            #[cfg(feature = "mp4")]
+            Some("mp4") => Ok(Self::Mp4),
+            #[cfg(not(feature = "mp4"))]
+            Some("mp4") => Err(FormatError::NotBuilt),
+            _ => Err(FormatError::Unknown),
         }
     }
-    let (width, height) = (word(area.right - area.left), word(area.bottom - area.top));
-    let frame = Frame::from_rgba_speed(width, height, &mut pixels, QUANTISATION_SPEED);
-    Frame { left: word(area.left), top: word(area.top), delay: hundredths, ..frame }
+
+    /// Begin with `picture`, which is seen for so many hundredths of a second.
+    pub(in crate::environments) fn begin(self, file: File, picture: Picture, hundredths: u16) -> io::Result<Box<dyn Animation>> {
+        Ok(match self {
+            Self::Gif => Box::new(Gif::begin(file, picture, hundredths)?),
+            #[cfg(feature = "mp4")]
+            Self::Mp4 => Box::new(Mp4::begin(file, picture, hundredths)?),
+        })
+    }
+}
+
+/// Refuse a `picture` that has not the `size` (width, height) of those before it.
+pub(super) fn check_size(size: [usize; 2], picture: &Picture) -> io::Result<()> {
+    let now = [picture.width, picture.height];
+    if now == size {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("the environment has changed the size of its pictures from {size:?} to {now:?}")))
 }
 
 #[cfg(test)]
 mod tests {
-    use gif::{ColorOutput, DecodeOptions};
-    use proptest::prelude::*;
-
     use super::*;
 
-    const WIDTH: usize = 7;
-    const HEIGHT: usize = 5;
-
-    /// What a viewer has on its screen after each picture, and how long each is seen.
-    fn played(bytes: &[u8]) -> Vec<(Vec<u8>, u16)> {
-        let mut options = DecodeOptions::new();
-        options.set_color_output(ColorOutput::RGBA);
-        let mut decoder = options.read_info(bytes).expect("it is a GIF");
-        assert_eq!((decoder.width(), decoder.height()), (WIDTH as u16, HEIGHT as u16));
-        let mut screen = vec![0; WIDTH * HEIGHT * 3];
-        let mut seen = Vec::new();
-        while let Some(frame) = decoder.read_next_frame().expect("a whole picture") {
-            for (index, pixel) in frame.buffer.chunks_exact(4).enumerate().filter(|(_, pixel)| pixel[3] != 0) {
-                let (column, row) = (index % frame.width as usize, index / frame.width as usize);
-                let first = ((frame.top as usize + row) * WIDTH + frame.left as usize + column) * 3;
-                screen[first..first + 3].copy_from_slice(&pixel[..3]);
-            }
-            seen.push((screen.clone(), frame.delay));
-        }
-        seen
-    }
-
     #[test]
-    fn what_is_played_is_what_was_added() {
-        // Few pixels differ between pictures, as in a film; each is one of few colours.
-        let colours = [[0, 0, 0], [255, 255, 255], [217, 83, 60], [58, 124, 196]];
-        let change = (0..WIDTH * HEIGHT, 0..colours.len());
-        proptest!(|(changes in prop::collection::vec(prop::collection::vec(change, 0..4), 1..12))| {
-            let mut picture = Picture { width: WIDTH, height: HEIGHT, bytes: vec![200; WIDTH * HEIGHT * 3] };
-            let mut added = vec![with_few_colours(picture.clone()).bytes];
-            let mut file = Vec::new();
-            let mut animation = Animation::begin(&mut file, picture.clone(), 7).expect("memory takes everything");
-            for changes in &changes {
-                for &(pixel, colour) in changes {
-                    picture.bytes[pixel * 3..][..3].copy_from_slice(&colours[colour]);
-                }
-                animation.add(picture.clone(), 9).expect("memory takes everything");
-                added.push(with_few_colours(picture.clone()).bytes);
-            }
-            animation.end().expect("memory takes everything");
-            let played = played(&file);
-            prop_assert_eq!(played.len(), added.len());
-            for (index, (played, added)) in played.iter().zip(&added).enumerate() {
-                prop_assert_eq!(&played.0, added, "picture {}", index);
-                prop_assert_eq!(played.1, if index == 0 { 7 } else { 9 });
-            }
-        });
-    }
-
-    #[test]
-    fn colours_stay_within_a_few_shades_and_white_stays_white() {
-        let picture = Picture { width: 256, height: 1, bytes: (0..=255).flat_map(|shade| [shade; 3]).collect() };
-        let few = with_few_colours(picture.clone());
-        assert!(few.bytes.iter().zip(&picture.bytes).all(|(few, many)| few.abs_diff(*many) <= 7));
-        assert_eq!((few.pixel(0, 0), few.pixel(255, 0)), ([0; 3], [255; 3]));
+    fn the_ending_of_a_name_says_what_is_made() {
+        let of = |name: &str| Format::of(Path::new(name));
+        assert_eq!((of("first.gif"), of("videos/FIRST.GIF")), (Ok(Format::Gif), Ok(Format::Gif)));
+        assert!(["first", "first.webm", ".gif", "gif"].into_iter().all(|name| of(name) == Err(FormatError::Unknown)));
+        assert_eq!(of("first.mp4").is_ok(), cfg!(feature = "mp4"));
     }
 }

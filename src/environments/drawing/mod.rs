@@ -10,14 +10,18 @@ mod bars;
 pub(super) mod canvas;
 mod cart_pole;
 mod catch;
+mod gif;
 mod mountain_car;
+#[cfg(feature = "mp4")]
+mod mp4;
 mod pendulum;
 mod picture;
 mod rally;
 mod screen;
 
 pub(super) use acrobot::acrobot;
-pub(super) use animation::Animation;
+pub use animation::FormatError;
+pub(super) use animation::{Animation, Format};
 pub use bars::bars;
 pub(super) use cart_pole::cart_pole;
 pub(super) use catch::catch;

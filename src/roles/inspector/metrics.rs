@@ -1,9 +1,10 @@
-//! What learners say of their updates: what the metric rings still hold of it.
+//! What learners say of their updates, and of the GPUs they compute on: what the metric rings still hold of it.
 
 use serde::Serialize;
 
 use super::printable::printable;
 use crate::metrics::Amount;
+use crate::roles::gpus::Gpus;
 use crate::segment::membership::View;
 use crate::segment::metrics::Report;
 use crate::segment::processes::Role;
@@ -22,20 +23,27 @@ impl MetricReport {
     /// Every metric that was reported lately, in the order of their description.
     pub(super) fn all(segment: &Segment, described: &[MetricDescription]) -> Vec<Self> {
         let mut amounts = vec![Amount::default(); described.len()];
+        let mut gpus = Gpus::default();
         let leader = View::load(segment.control().membership()).leader.map(|number| (Role::Learner, number));
         let mut slots: Vec<_> = segment.processes().iter().collect();
         // The leader's are the newest; there may be others, of one that led before.
         slots.sort_by_key(|slot| leader.is_some() && slot.role() == leader);
         for slot in slots {
-            segment.metric_ring(slot.index()).drain(0, |report| {
-                if let Report::Metric { index, amount } = report
-                    && let Some(metric) = described.get(index)
-                {
-                    amounts[index].report(amount, metric.accumulation);
+            segment.metric_ring(slot.index()).drain(0, |report| match report {
+                Report::Metric { index, amount } => {
+                    if let Some(metric) = described.get(index) {
+                        amounts[index].report(amount, metric.accumulation);
+                    }
                 }
+                Report::Gpu { index, busy_share, memory_bytes } => gpus.report(index, busy_share, memory_bytes),
+                Report::Episode { .. } => {}
             });
         }
         let known = described.iter().zip(amounts).filter_map(|(metric, amount)| Some((metric, amount.known(metric.accumulation)?)));
-        known.map(|(metric, value)| Self { name: printable(&metric.name), value }).collect()
+        let of_gpus = gpus.total().into_iter().flat_map(|(busy_share, memory_bytes)| {
+            [("gpu_busy_share", busy_share), ("gpu_memory_bytes", memory_bytes as f64)]
+                .map(|(name, value)| Self { name: name.into(), value })
+        });
+        known.map(|(metric, value)| Self { name: printable(&metric.name), value }).chain(of_gpus).collect()
     }
 }

@@ -42,7 +42,7 @@ impl ReplayReport {
     /// The counts of `segment` now.
     pub(super) fn of(segment: &Segment) -> Self {
         let control = segment.control();
-        let capacity = segment.layout().parameters().capacity;
+        let capacity = segment.layout().sizes().capacity;
         let inserted = control.inserted().load(Ordering::Relaxed);
         let sampled = control.sampled().load(Ordering::Relaxed);
         let size = inserted.min(capacity as u64);
@@ -86,7 +86,7 @@ pub struct StagingReport {
 
 /// All staging areas of `segment`.
 pub(super) fn staging(segment: &Segment) -> Vec<StagingReport> {
-    let layout = segment.layout().parameters();
+    let layout = segment.layout().sizes();
     let area = |slot| {
         let area = StagingArea::new(segment.words(Region::Staging), layout, slot);
         let (committed, flushed) = area.progress();

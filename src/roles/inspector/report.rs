@@ -16,7 +16,7 @@ use crate::segment::counters::Counter;
 use crate::segment::membership::View;
 use crate::segment::pictures::{Caption, DRAWN_AS_BARS, PictureBoard};
 use crate::segment::scores::Scores;
-use crate::segment::{ABI_VERSION, Description, LayoutParameters, Region, Segment};
+use crate::segment::{ABI_VERSION, Description, Region, Segment, SegmentSizes};
 use crate::sync::Ordering;
 
 /// One run.
@@ -72,7 +72,7 @@ pub struct Header {
     /// Bytes of the segment.
     pub total_bytes: usize,
     /// The sizes from which the layout follows.
-    pub sizes: LayoutParameters,
+    pub sizes: SegmentSizes,
     /// The regions, in the order in which they lie.
     pub regions: Vec<RegionReport>,
 }
@@ -207,7 +207,7 @@ impl Report {
             Err(problem) => (None, Some(printable(&problem.to_string()))),
         };
         let replay = ReplayReport::of(segment);
-        let sizes = segment.layout().parameters();
+        let sizes = segment.layout().sizes();
         let tree = (sizes.fanout != 0 && most_looks > 0).then(|| SumTree::new(segment.words(Region::Tree), sizes.capacity, sizes.fanout));
         let view = View::load(segment.control().membership());
         Self {
@@ -262,7 +262,7 @@ fn header(segment: &Segment, state: Liveliness) -> Header {
         created_unix_ms: identity.created_unix_ms,
         age_s: age_s(identity.created_unix_ms),
         total_bytes: layout.total_bytes(),
-        sizes: *layout.parameters(),
+        sizes: *layout.sizes(),
         regions: regions.collect(),
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::InspectError;
 use super::printable::printable;
 use crate::replay::{Batch, Column, Element, Reader, Schema, SumTree, Unreadable};
-use crate::segment::layout::LayoutParameters;
+use crate::segment::layout::SegmentSizes;
 use crate::segment::processes::Role;
 use crate::segment::{Description, Region, Segment};
 use crate::sync::Ordering;
@@ -118,7 +118,7 @@ impl Values {
 impl Transition {
     /// Decode the transition in `slot`.
     pub(super) fn read(segment: &Segment, slot: usize) -> Result<Self, InspectError> {
-        let layout = segment.layout().parameters();
+        let layout = segment.layout().sizes();
         if slot >= layout.capacity {
             return Err(InspectError::NoSuchSlot { slot, capacity: layout.capacity });
         }
@@ -149,7 +149,7 @@ impl Transition {
 
 /// The schema in `description`, once it is known to describe rows of exactly the words that are stored, and frames of
 /// the bytes that are: every later access to a row relies on that.
-fn schema(description: &Description, layout: &LayoutParameters) -> Result<Schema, InspectError> {
+fn schema(description: &Description, layout: &SegmentSizes) -> Result<Schema, InspectError> {
     let stored_words = layout.transition_words;
     for (position, field) in description.fields.iter().enumerate() {
         let impossible = |problem| InspectError::ImpossibleField { position, problem };

@@ -61,7 +61,7 @@ impl TreeReport {
             std::thread::sleep(Duration::from_millis(u64::from(looks)));
         };
         let total_priority = audit.leaf_sum as f64 * Priority::SMALLEST.to_f64();
-        Self { fanout: segment.layout().parameters().fanout, verdict, looks, audit, total_priority }
+        Self { fanout: segment.layout().sizes().fanout, verdict, looks, audit, total_priority }
     }
 }
 

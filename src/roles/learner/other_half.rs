@@ -7,8 +7,8 @@
 
 use super::Run;
 use crate::algorithms::{Half, Halved, Learning};
+use crate::segment::float_board::FloatBoard;
 use crate::segment::layout::HALVES;
-use crate::segment::parameters::ParameterBoard;
 use crate::segment::processes::{Phase, Role, SlotState};
 
 /// Swaps by which one half may be ahead of what it has heard of the other.
@@ -18,8 +18,8 @@ const LEAD_SWAPS: u64 = 2;
 pub(super) struct OtherHalf<'a> {
     run: &'a Run<'a>,
     half: Half,
-    own: ParameterBoard<'a>,
-    other: ParameterBoard<'a>,
+    own: FloatBoard<'a>,
+    other: FloatBoard<'a>,
     values: Vec<f32>,
     /// Version and updates of what was taken over last.
     heard: Option<(u64, u64)>,

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use indicatif::BinaryBytes;
 use rustix::event::{PollFd, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,6 @@ use super::helper::Helper;
 use crate::checkpoint::{CheckpointError, Checkpoints, Content, Retention};
 use crate::config::Config;
 use crate::config::schema::CheckpointConfig;
-use crate::machine::readable_bytes;
 use crate::segment::control::Control;
 use crate::segment::system;
 use crate::sync::Ordering;
@@ -84,7 +84,7 @@ impl From<&CheckpointConfig> for Retention {
 impl fmt::Display for Written {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, bytes, seconds } = self;
-        write!(out, "checkpoint {name} is complete: {} in {seconds:.1} s", readable_bytes(*bytes))
+        write!(out, "checkpoint {name} is complete: {} in {seconds:.1} s", BinaryBytes(*bytes))
     }
 }
 

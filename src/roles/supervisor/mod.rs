@@ -6,6 +6,7 @@ mod checkpoint_writer;
 mod child;
 mod contention;
 mod core_times;
+mod earlier_settings;
 mod fitting;
 mod hang;
 mod helper;
@@ -209,7 +210,7 @@ impl Prepared {
 
     /// Refuse to go on from a checkpoint that does not fit.
     pub fn check_resumption(&self, plan: &Plan, resumption: &mut Resumption) -> Result<(), SupervisorError> {
-        Ok(resumption.check(&self.loaded.config, &*self.algorithm, plan.layout.parameters())?)
+        Ok(resumption.check(&self.loaded.config, &*self.algorithm, plan.layout.sizes())?)
     }
 }
 

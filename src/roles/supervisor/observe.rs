@@ -11,6 +11,7 @@ use crate::experience::prioritized::beta;
 use crate::machine::machine_time::MachineTime;
 use crate::metrics::{Metric, Tally};
 use crate::replay::{SumTree, fresh_rows};
+use crate::roles::gpus::Gpus;
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::metrics::Report;
@@ -39,6 +40,7 @@ pub(super) struct Observer {
     episodes: VecDeque<(f64, u64)>,
     evaluation: Option<EvaluationScore>,
     metrics: Tally,
+    gpus: Gpus,
     last: Snapshot,
 }
 
@@ -55,6 +57,7 @@ impl Observer {
             episodes: VecDeque::with_capacity(EPISODES),
             evaluation: None,
             metrics: Tally::new(metrics),
+            gpus: Gpus::default(),
             core_times: CoreTimes::new(),
             machine_time_before: MachineTime::now(),
             last: Snapshot::default(),
@@ -143,7 +146,7 @@ impl Observer {
         let training = self.training_score();
         control.scores().publish(&Scores { training, evaluation: self.evaluation });
         let lagged = total(Counter::Inserted);
-        let capacity = segment.layout().parameters().capacity as u64;
+        let capacity = segment.layout().sizes().capacity as u64;
         let mut now = Snapshot {
             wall_s,
             training_s,
@@ -191,6 +194,8 @@ impl Observer {
             effort_in_training,
             products_limit_per_s: control.products_limit_per_s().load(Ordering::Relaxed),
             restarts,
+            gpu_busy_share: self.gpus.total().map(|(busy_share, _)| busy_share),
+            gpu_memory_bytes: self.gpus.total().map(|(_, memory_bytes)| memory_bytes),
             metrics: self.metrics.into(),
             shares: shares(segment),
             ..self.last.clone()
@@ -247,7 +252,7 @@ impl Observer {
 
     fn drain_rings(&mut self, segment: &Segment) {
         for (slot, position) in self.positions.iter_mut().enumerate() {
-            let (episodes, metrics) = (&mut self.episodes, &mut self.metrics);
+            let (episodes, metrics, gpus) = (&mut self.episodes, &mut self.metrics, &mut self.gpus);
             (*position, _) = segment.metric_ring(slot).drain(*position, |report| match report {
                 Report::Episode { episode_return, length } => {
                     if episodes.len() == EPISODES {
@@ -256,6 +261,7 @@ impl Observer {
                     episodes.push_back((episode_return, length));
                 }
                 Report::Metric { index, amount } => metrics.report_at(index, amount),
+                Report::Gpu { index, busy_share, memory_bytes } => gpus.report(index, busy_share, memory_bytes),
             });
         }
     }
@@ -273,7 +279,7 @@ fn shares(segment: &Segment) -> Shares {
 /// Fragments that were overwritten before anybody took them: neither taken nor there. The three numbers change meanwhile; in this order
 /// what is on its way is rather missed than counted. A death may leave the counts off by a few.
 fn overwritten(segment: &Segment) -> u64 {
-    let (control, layout) = (segment.control(), segment.layout().parameters());
+    let (control, layout) = (segment.control(), segment.layout().sizes());
     let inserted = control.inserted().load(Ordering::Acquire);
     let fresh = fresh_rows(&SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
     inserted.saturating_sub(fresh).saturating_sub(control.sampled().load(Ordering::Relaxed))
@@ -326,6 +332,24 @@ mod tests {
         assert_eq!(look(RunState::Running, 10, 500), (1_500, 500));
         assert_eq!(look(RunState::Running, 20, 300), (1_800, 800));
         assert_eq!(look(RunState::Stopping, 20, 4_000), (5_800, 800));
+    }
+
+    #[test]
+    fn gpus_are_as_their_learners_reported_last_each_counted_once() {
+        let (config, segment, mut observer) = small_run();
+        let look = |observer: &mut Observer| {
+            let now = observer.snapshot(&segment, &config, 0);
+            now.gpu_busy_share.zip(now.gpu_memory_bytes)
+        };
+        assert_eq!(look(&mut observer), None);
+        let ring = |slot| segment.metric_ring(slot);
+        let report = |index, busy_share, memory_bytes| Report::Gpu { index, busy_share, memory_bytes };
+        ring(0).push(report(1, 1.0, 77));
+        ring(0).push(report(1, 0.5, 100));
+        ring(1).push(report(1, 0.25, 200));
+        assert_eq!(look(&mut observer), Some((0.25, 200)), "two learners on one");
+        ring(0).push(report(0, 0.75, 300));
+        assert_eq!(look(&mut observer), Some((0.5, 500)));
     }
 
     #[test]

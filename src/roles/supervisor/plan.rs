@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use indicatif::BinaryBytes;
 use thiserror::Error;
 
 use super::neighbours::Neighbour;
@@ -15,11 +16,10 @@ use crate::config::{Config, Key, Rows};
 use crate::environments::{ObservationSpace, Picture};
 use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::memory::{Budget, OverBudget};
-use crate::machine::readable_bytes;
 use crate::replay::{RateLimiter, RecentFrames};
 use crate::segment::layout::{LEAST_FRAMES, MAX_CAPACITY};
 use crate::segment::processes::Role;
-use crate::segment::{Layout, LayoutError, LayoutParameters, Region};
+use crate::segment::{Layout, LayoutError, Region, SegmentSizes};
 use crate::values::ValueType;
 
 /// Bytes for the configuration and the schema.
@@ -110,7 +110,7 @@ impl Plan {
         let (sizes, schema, storage) = (algorithm.sizes(), algorithm.schema(), algorithm.experience().storage());
         let frame_bytes = schema.frame_bytes();
         let stack = schema.fields().iter().map(|field| field.stack).max().unwrap_or(0);
-        let layout = Layout::new(LayoutParameters {
+        let layout = Layout::new(SegmentSizes {
             processes: actors + attach + learners + evaluators + visualizers,
             stagers: actors + attach,
             staged_transitions: storage.largest_flush_rows + 1,
@@ -120,7 +120,7 @@ impl Plan {
             published_values: sizes.published,
             learned_parameters: sizes.learned,
             learner_state_values: sizes.state,
-            statistics_values: sizes.statistics,
+            statistics_values: algorithm.normalisation().statistics_values(),
             learners: config.learner.count,
             frames: if frame_bytes > 0 { frames_for(storage.capacity, (actors + attach) * config.actor.environments, stack) } else { 0 },
             frame_bytes,
@@ -233,7 +233,7 @@ impl Plan {
              and learning from pixels this way rarely works; {advice}",
             shape.join(" x "),
             observation.len(),
-            readable_bytes(sections.iter().sum())
+            BinaryBytes(sections.iter().sum())
         ));
     }
 
@@ -241,10 +241,10 @@ impl Plan {
     pub fn check(&self, budget: &Budget) -> Result<(), PlanError> {
         let Err(over) = budget.check(self.layout.total_bytes() as u64) else { return Ok(()) };
         let available = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
-        let parameters = self.layout.parameters();
-        let advice = match (parameters.largest_capacity(available), self.capacity_key) {
+        let sizes = self.layout.sizes();
+        let advice = match (sizes.largest_capacity(available), self.capacity_key) {
             (Some(capacity), Some((key, others))) if capacity > others => {
-                format!("lower {key} from {} to {}, the largest that fits", parameters.capacity - others, capacity - others)
+                format!("lower {key} from {} to {}, the largest that fits", sizes.capacity - others, capacity - others)
             }
             (Some(_), _) => "lower learner.batch_size, actor.environments, actor.count or actor.attach_slots".to_owned(),
             (None, _) => self.advice_beyond_the_replay(),
@@ -307,7 +307,7 @@ impl Plan {
             Region::Parameters | Region::LearnerState | Region::Halves => "network.hidden",
             _ => "actor.count or actor.attach_slots",
         };
-        let (name, size) = (region_name(largest.region), readable_bytes(largest.length_bytes as u64));
+        let (name, size) = (region_name(largest.region), BinaryBytes(largest.length_bytes as u64));
         format!("not even the smallest replay fits, since the region {name} takes {size}; lower {keys}")
     }
 }
@@ -319,8 +319,8 @@ impl fmt::Display for Plan {
         line("folder", self.run_folder.clone())?;
         let largest = self.layout.sections().iter().filter(|section| section.length_bytes >= self.layout.total_bytes() / 100);
         let parts: Vec<String> =
-            largest.map(|section| format!("{} {}", region_name(section.region), readable_bytes(section.length_bytes as u64))).collect();
-        line("segment", format!("{} ({})", readable_bytes(self.layout.total_bytes() as u64), parts.join(", ")))?;
+            largest.map(|section| format!("{} {}", region_name(section.region), BinaryBytes(section.length_bytes as u64))).collect();
+        line("segment", format!("{} ({})", BinaryBytes(self.layout.total_bytes() as u64), parts.join(", ")))?;
         let mut processes = Vec::new();
         let begins = |process: &&PlannedProcess| process.role != Role::Actor || process.number < self.first_actors;
         for process in self.processes.iter().filter(begins) {
@@ -329,7 +329,7 @@ impl fmt::Display for Plan {
                 [core] => format!("core {core}"),
                 cores => format!("cores {cores:?}"),
             };
-            let is_half = process.role == Role::Learner && self.layout.parameters().halves() > 0;
+            let is_half = process.role == Role::Learner && self.layout.sizes().halves() > 0;
             let half = if is_half { format!("{}, ", Half::of(process.number).name()) } else { String::new() };
             processes.push(format!("{} ({half}{cores})", process.name()));
         }
@@ -382,7 +382,7 @@ mod tests {
         let algorithm = registry::build(&config, &environments::registry::spec("Pendulum-v1").unwrap()).unwrap();
         let plan = Plan::new(&config, &*algorithm, &[0, 1, 2, 3], &[]).unwrap();
         assert!(plan.to_string().contains("learner 0 (critics, core 0), learner 1 (policy, core 1)"), "{plan}");
-        assert_eq!(plan.layout.parameters().learner_states(), 2);
+        assert_eq!(plan.layout.sizes().learner_states(), 2);
     }
 
     #[test]
@@ -415,8 +415,8 @@ mod tests {
         });
         let mut slots: Vec<usize> = plan.processes.iter().map(|process| process.slot).chain(plan.attach_slots.clone()).collect();
         slots.sort_unstable();
-        assert_eq!(slots, (0..plan.layout.parameters().processes).collect::<Vec<_>>());
-        let stagers = plan.layout.parameters().stagers;
+        assert_eq!(slots, (0..plan.layout.sizes().processes).collect::<Vec<_>>());
+        let stagers = plan.layout.sizes().stagers;
         assert!(plan.processes.iter().all(|process| (process.role == Role::Actor) == (process.slot < 3)));
         assert!(plan.attach_slots.end == stagers);
     }
@@ -434,7 +434,7 @@ mod tests {
         plan.warn_of_images(&config, &floats(&[4, 84, 84], 255.0));
         let said = plan.to_string();
         // Two observations of 28,224 floats of 4 bytes and a line of other fields, 76,800 times.
-        assert!(said.contains("warning     observations are images of 4 x 84 x 84 bytes") && said.contains("take 16.2 GiB"), "{said}");
+        assert!(said.contains("warning     observations are images of 4 x 84 x 84 bytes") && said.contains("take 16.15 GiB"), "{said}");
         let refused = plan.check(&Budget { bytes: 1 << 30, limit: Limit::SharedMemory }).unwrap_err().to_string();
         assert!(refused.contains("lower replay.capacity") && refused.contains("images of 4 x 84 x 84 bytes"), "{refused}");
 

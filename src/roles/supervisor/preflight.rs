@@ -4,10 +4,12 @@
 use std::io::{Read, Write, pipe};
 use std::path::{Path, PathBuf};
 
+use indicatif::BinaryBytes;
+
 use super::{Prepared, Resumption, SupervisorError, refuse};
-use crate::environments::{Action, ActionSpace, EnvironmentError};
-use crate::machine::readable_bytes;
+use crate::environments::{Action, ActionSpace, EnvironmentError, reel};
 use crate::networks::Device;
+use crate::rendezvous::Registry;
 use crate::roles::environments;
 use crate::segment::system;
 
@@ -18,16 +20,19 @@ impl Prepared {
     /// # Errors
     /// The first that fails, with its key and place.
     pub fn check(&self, resumption: Option<&Resumption>) -> Result<(), SupervisorError> {
-        let nearest = resumption.map_or_else(|| self.run_root(), |resumption| resumption.folder().path().into());
-        self.check_run_folder(&nearest)?;
-        self.check_room(&nearest)?;
+        let existing = resumption.map(|resumption| resumption.folder().path());
+        self.check_run_folder(existing)?;
+        self.check_room(existing)?;
+        Registry::open()?.check_free(std::process::id())?;
+        self.check_films()?;
         self.check_environment()?;
         self.check_learner()
     }
 
     /// What is tried whenever a run starts, because it costs nothing. One that goes on does so in the folder `existing`.
     pub(super) fn check_briefly(&self, existing: Option<&Path>) -> Result<(), SupervisorError> {
-        self.check_run_folder(existing.unwrap_or(&self.run_root()))?;
+        self.check_run_folder(existing)?;
+        self.check_films()?;
         if self.lacks_device() { self.check_learner() } else { Ok(()) }
     }
 
@@ -40,33 +45,33 @@ impl Prepared {
         })
     }
 
-    /// Whether something can be made in `nearest`, where the run's files will be.
-    fn check_run_folder(&self, nearest: &Path) -> Result<(), SupervisorError> {
+    /// Whether something can be made where the run's files will be: in its folder, if it has one and goes on.
+    fn check_run_folder(&self, existing: Option<&Path>) -> Result<(), SupervisorError> {
+        let (root, advice) =
+            (self.run_root(), if existing.is_some() { "make it writable" } else { "choose a run.folder that you may write to" });
+        let nearest = existing.unwrap_or(&root);
         if !nearest.is_dir() {
             return Err(self.refuse_folder(format!("{} is no folder; choose another run.folder", nearest.display())));
         }
         // Permissions, a read-only disk, a quota: only an attempt knows them all. The folder goes at once.
         match tempfile::Builder::new().prefix(".shoal-check-").tempdir_in(nearest) {
             Ok(_) => Ok(()),
-            Err(error) => Err(self.refuse_folder(format!(
-                "no folder can be made in {}: {}; choose a run.folder that you may write to",
-                nearest.display(),
-                error.kind()
-            ))),
+            Err(error) => Err(self.refuse_folder(format!("no folder can be made in {}: {}; {advice}", nearest.display(), error.kind()))),
         }
     }
 
     /// Whether the disk has room for the best weights, the last ones, and the file that replaces either.
-    fn check_room(&self, nearest: &Path) -> Result<(), SupervisorError> {
+    fn check_room(&self, existing: Option<&Path>) -> Result<(), SupervisorError> {
         let needed = 3 * size_of::<f32>() as u64 * self.algorithm.sizes().published as u64;
-        let Ok(disk) = rustix::fs::statvfs(nearest) else { return Ok(()) };
+        let Ok(disk) = rustix::fs::statvfs(existing.unwrap_or(&self.run_root())) else { return Ok(()) };
         let free = disk.f_bavail * disk.f_frsize;
         if free >= needed {
             return Ok(());
         }
-        let (free, needed) = (readable_bytes(free), readable_bytes(needed));
+        let (free, needed) = (BinaryBytes(free), BinaryBytes(needed));
         Err(self.refuse_folder(format!(
-            "the disk has {free} left and the run's weights take {needed}; free space or choose another run.folder"
+            "the disk has {free} left and the run's weights take {needed}; free space{}",
+            if existing.is_some() { "" } else { " or choose another run.folder" }
         )))
     }
 
@@ -79,6 +84,14 @@ impl Prepared {
 
     fn refuse_folder(&self, message: String) -> SupervisorError {
         refuse(self.loaded.error_at("run.folder", message))
+    }
+
+    /// Whether films can be made as they are wanted.
+    fn check_films(&self) -> Result<(), SupervisorError> {
+        let visualizer = &self.loaded.config.visualizer;
+        let makes_films = visualizer.enabled && visualizer.video_interval_s.is_some();
+        let checked = if makes_films { reel::check_ending(visualizer.video_format.ending()) } else { Ok(()) };
+        checked.map_err(|error| refuse(self.loaded.error_at("visualizer.video_format", error.to_string())))
     }
 
     /// One reset and one step of an environment that Python does not step; those in Python were tried when they were described.

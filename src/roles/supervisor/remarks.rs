@@ -31,8 +31,7 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
             counted(cores, "core")
         ));
     }
-    let parts = if config.algorithm.name == "ppo" { config.algorithm.minibatches } else { 1 };
-    let each = config.learner.batch_size / parts / learners;
+    let each = config.transitions_per_learner(learners);
     if config.learner.split == Split::None && learners > 1 && each < LEAST_TRANSITIONS_PER_LEARNER {
         remarks.push(format!(
             "each of {learners} learners computes {each} transitions of an update; with less than {LEAST_TRANSITIONS_PER_LEARNER} they hardly \

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::earlier_settings::EarlierSettings;
 use super::{Plan, SupervisorError};
 use crate::algorithms::Algorithm;
 use crate::checkpoint::{CheckpointError, Checkpoints, RunCheckpoint};
 use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit};
 use crate::segment::processes::{Role, has_exited};
-use crate::segment::{Description, LayoutParameters, Segment};
+use crate::segment::{Description, Segment, SegmentSizes};
 use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};
 
 /// How long the sentinel of a killed supervisor may take to write what was there.
@@ -110,8 +111,7 @@ pub struct Resumption {
     memory: Memory,
     /// Whether what the checkpoint has of the replay fits.
     with_rows: bool,
-    /// Whether a checkpoint was named, whose settings are wanted with it.
-    is_named: bool,
+    settings: EarlierSettings,
 }
 
 impl Resumption {
@@ -133,7 +133,8 @@ impl Resumption {
         }
         let memory = serde_json::from_value(checkpoint.manifest().memory.clone());
         let memory = memory.map_err(|error| CheckpointError::Damaged { path: checkpoint.path().into(), problem: error.to_string() })?;
-        Ok(Self { folder, checkpoint, memory, with_rows: true, is_named: from.is_some() })
+        let settings = EarlierSettings::find(&folder, &checkpoint, from.is_some(), say)?;
+        Ok(Self { folder, checkpoint, memory, with_rows: true, settings })
     }
 
     /// The newest run of the name and seed of `config`, if that asks for it, the run was killed, and it has a checkpoint.
@@ -157,19 +158,16 @@ impl Resumption {
         }
     }
 
-    /// The configuration of the run with the changes in `overrides`: that of the checkpoint where one was named, else the folder's. They differ
-    /// where the run went on with changes and had no checkpoint since.
+    /// The configuration that the run goes on with, and the changes in `overrides`.
     ///
     /// # Errors
     /// What is wrong with those.
     pub fn load(&self, overrides: &[String]) -> Result<Loaded, SupervisorError> {
-        let of_folder = (!self.is_named).then(|| std::fs::read_to_string(self.folder.config()).ok()).flatten();
-        let text = of_folder.map_or_else(|| self.checkpoint.config_toml().map_err(ResumeError::from), Ok)?;
-        Ok(Config::parse(&text, &self.folder.config().display().to_string(), overrides)?)
+        Ok(Config::parse(&self.settings.text, &self.settings.path.display().to_string(), overrides)?)
     }
 
     /// Refuse a resolved configuration, and sizes, with which the run cannot go on.
-    pub(super) fn check(&mut self, config: &Config, algorithm: &dyn Algorithm, layout: &LayoutParameters) -> Result<(), ResumeError> {
+    pub(super) fn check(&mut self, config: &Config, algorithm: &dyn Algorithm, layout: &SegmentSizes) -> Result<(), ResumeError> {
         // What cannot be read any more is a matter for the sizes.
         if let Ok(before) = Config::parse(&self.checkpoint.config_toml()?, "config.toml", &[]) {
             let keys = changes_that_do_not_fit(&before.config, config);
@@ -219,10 +217,9 @@ impl Resumption {
         &self.memory
     }
 
-    /// Whether what came after the checkpoint is about to be repeated: it was a synchronous run, and is one.
+    /// Whether what came after the checkpoint is about to be repeated: it was a synchronous run, at the checkpoint and since then, and is one.
     fn repeats(&self, config: &Config) -> bool {
-        let before = self.checkpoint.config_toml().ok().and_then(|text| Config::parse(&text, "config.toml", &[]).ok());
-        config.actor.count == 0 && before.is_none_or(|before| before.config.actor.count == 0)
+        config.actor.count == 0 && self.settings.was_synchronous
     }
 
     /// What was recorded up to now. A synchronous run repeats what came after the checkpoint; any other learns something else, and what

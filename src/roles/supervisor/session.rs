@@ -117,16 +117,7 @@ impl Session {
             folder.go_on(&config.to_toml())?;
             resumption.restore_best_weights(config)?;
         }
-        let record = RegisteredRun {
-            identity: segment.identity().clone(),
-            segment: segment.name().into(),
-            socket: registry.socket_path(std::process::id()),
-            // Whoever looks for it may stand elsewhere.
-            run_folder: std::path::absolute(folder.path()).unwrap_or_else(|_| folder.path().into()).display().to_string(),
-            environment: description.environment.clone(),
-            algorithm: description.algorithm.clone(),
-            program_version: description.program_version.clone(),
-        };
+        let record = record(&registry, &segment, &description, folder.path());
         let announcement = registry.reserve(&record)?;
         let checkpoints = CheckpointWriter::new(config, &folder);
         let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: &prepared, folder: &folder });
@@ -140,7 +131,7 @@ impl Session {
             context: Context { config: config.clone(), cores: prepared.machine.cores.usable.len().min(usable_now()) },
             goal: config.run.stop_eval_return,
         };
-        let mut observer = Observer::new(prepared.started, plan.layout.parameters().processes, prepared.algorithm.metrics());
+        let mut observer = Observer::new(prepared.started, plan.layout.sizes().processes, prepared.algorithm.metrics());
         let sinks = match resumption {
             None => Sinks::create(folder, console, settings)?,
             Some(resumption) => {
@@ -172,30 +163,41 @@ impl Session {
             sentinel,
             prepared,
         };
-        if !session.prepared.software.is_empty() {
-            let versions: Vec<String> = session.prepared.software.iter().map(|(name, version)| format!("{name} {version}")).collect();
-            // Only environments in Python have an interpreter.
-            let python = &session.config().environment.python;
-            let interpreter = if python.is_empty() { String::new() } else { format!(" ({python})") };
-            session.sinks.event(&format!("environments run on {}{interpreter}", versions.join(", ")));
-        }
-        if let Some(resumption) = resumption {
-            session.sinks.event(&resumption.describe(&description));
-        }
-        for name in swept {
-            session.sinks.event(&format!("removed the segment {name} that a dead run had left"));
-        }
+        session.tell_beginnings(resumption.map(|resumption| resumption.describe(&description)), &swept);
         session.limit = Limit::begin(&session.segment, session.config());
         session.segment.control().set_run_state(RunState::Running);
         session.take_batches_as_found();
-        let actors = session.wanted().actors;
-        for index in 0..session.watched.len() {
-            let planned = &session.watched[index].planned;
+        session.begin_all()?;
+        Ok(session)
+    }
+
+    /// Events of before the first process: what environments run on, from where the run goes on, and what was cleared away.
+    fn tell_beginnings(&mut self, resumed: Option<String>, swept: &[String]) {
+        if !self.prepared.software.is_empty() {
+            let versions: Vec<String> = self.prepared.software.iter().map(|(name, version)| format!("{name} {version}")).collect();
+            // Only environments in Python have an interpreter.
+            let python = &self.config().environment.python;
+            let interpreter = if python.is_empty() { String::new() } else { format!(" ({python})") };
+            self.sinks.event(&format!("environments run on {}{interpreter}", versions.join(", ")));
+        }
+        if let Some(resumed) = resumed {
+            self.sinks.event(&resumed);
+        }
+        for name in swept {
+            self.sinks.event(&format!("removed the segment {name} that a dead run had left"));
+        }
+    }
+
+    /// Fork every process of the plan, of the actors as many as are wanted now.
+    fn begin_all(&mut self) -> Result<(), SupervisorError> {
+        let actors = self.wanted().actors;
+        for index in 0..self.watched.len() {
+            let planned = &self.watched[index].planned;
             if planned.role != Role::Actor || planned.number < actors {
-                session.begin(index)?;
+                self.begin(index)?;
             }
         }
-        Ok(session)
+        Ok(())
     }
 
     fn config(&self) -> &Config {
@@ -519,5 +521,19 @@ fn describe(prepared: &Prepared, folder: &std::path::Path) -> Description {
         algorithm: prepared.algorithm.name().into(),
         fields: prepared.algorithm.schema().describe(),
         metrics: prepared.algorithm.metrics().iter().map(Into::into).collect(),
+    }
+}
+
+/// What the registry has of the run in `segment`.
+fn record(registry: &Registry, segment: &Segment, description: &Description, folder: &std::path::Path) -> RegisteredRun {
+    RegisteredRun {
+        identity: segment.identity().clone(),
+        segment: segment.name().into(),
+        socket: registry.socket_path(segment.identity().supervisor_pid),
+        // Whoever looks for it may stand elsewhere.
+        run_folder: std::path::absolute(folder).unwrap_or_else(|_| folder.into()).display().to_string(),
+        environment: description.environment.clone(),
+        algorithm: description.algorithm.clone(),
+        program_version: description.program_version.clone(),
     }
 }

@@ -92,9 +92,7 @@ fn fewer_learners(config: &Config, period: &Period) -> Advice {
 fn more_learners(config: &Config, idle_cores: f64) -> Option<usize> {
     let (now, batch) = (config.learner.count, config.learner.batch_size);
     let most = now + if idle_cores >= IDLE_FROM { rounded(idle_cores) } else { 0 };
-    // An update is made from a part of the batch where each is learned from in parts.
-    let parts = if config.algorithm.name == "ppo" { config.algorithm.minibatches } else { 1 };
-    let is_worth_it = |count: usize| batch / parts / count >= LEAST_TRANSITIONS_PER_LEARNER;
+    let is_worth_it = |count: usize| config.transitions_per_learner(count) >= LEAST_TRANSITIONS_PER_LEARNER;
     (now + 1..=most).find(|&count| batch.is_multiple_of(count * unit(config)) && is_worth_it(count))
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use shoal::replay::{Element, Field, Schema};
-use shoal::segment::{Description, Layout, LayoutParameters, Segment};
+use shoal::segment::{Description, Layout, SegmentSizes, Segment};
 
 /// A folder of this process in memory.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -32,7 +32,7 @@ pub fn schema() -> Schema {
 
 /// A replay of this process alone, for rows of [`schema`].
 pub fn segment() -> Segment {
-    let layout = Layout::new(LayoutParameters::of_rows(schema().words(), 64)).expect("a small layout");
+    let layout = Layout::new(SegmentSizes::of_rows(schema().words(), 64)).expect("a small layout");
     let description = Description { fields: schema().describe(), ..Description::default() };
     Segment::create_private(layout, &description).expect("memory")
 }

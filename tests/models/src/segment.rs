@@ -10,6 +10,8 @@ pub mod counters;
 pub mod description;
 #[path = "../../../src/segment/error.rs"]
 mod error;
+#[path = "../../../src/segment/float_board.rs"]
+pub mod float_board;
 #[path = "../../../src/segment/gradients.rs"]
 pub mod gradients;
 #[path = "../../../src/segment/layout.rs"]
@@ -18,8 +20,6 @@ pub mod layout;
 pub mod membership;
 #[path = "../../../src/segment/metrics.rs"]
 pub mod metrics;
-#[path = "../../../src/segment/parameters.rs"]
-pub mod parameters;
 #[path = "../../../src/segment/pictures.rs"]
 pub mod pictures;
 #[path = "../../../src/segment/processes.rs"]
@@ -59,7 +59,7 @@ pub mod system {
 }
 
 pub use error::SegmentError;
-pub use layout::{Layout, LayoutParameters, Region};
+pub use layout::{Layout, Region, SegmentSizes};
 
 use crate::sync::{AtomicU32, AtomicU64};
 use control::Control;
@@ -82,8 +82,8 @@ pub struct Segment {
 
 impl Segment {
     /// A segment of zeros in which `takes_part` says which words a model explores.
-    pub fn new(parameters: LayoutParameters, takes_part: impl Fn(Region, usize) -> bool) -> Self {
-        let layout = Layout::new(parameters).expect("a possible layout");
+    pub fn new(sizes: SegmentSizes, takes_part: impl Fn(Region, usize) -> bool) -> Self {
+        let layout = Layout::new(sizes).expect("a possible layout");
         let regions = REGIONS.map(|region| {
             let words = layout.section(region).length_bytes / 8;
             let word = |index| if takes_part(region, index) { AtomicU64::explored(0) } else { AtomicU64::new(0) };
@@ -113,7 +113,7 @@ impl Segment {
 
     /// The process table.
     pub fn processes(&self) -> ProcessTable<'_> {
-        ProcessTable::new(self.words(Region::Processes), self.layout.parameters().processes)
+        ProcessTable::new(self.words(Region::Processes), self.layout.sizes().processes)
     }
 
     /// There is none: whoever meets the dead looks after them.

@@ -95,7 +95,7 @@ impl Session {
 
     /// Who leads the learners, where not each of two learns a half for itself.
     fn leader_of_all(&self) -> Option<usize> {
-        self.membership.leader().filter(|_| self.segment.layout().parameters().halves() == 0)
+        self.membership.leader().filter(|_| self.segment.layout().sizes().halves() == 0)
     }
 
     /// Repair after the owner of `slot`. A process of ours that stands in the way is killed and repaired as well; a guest is

@@ -1,8 +1,8 @@
 //! What one process publishes or reports, and others copy.
 
 use loom::thread::spawn;
+use shoal_models::segment::float_board::FloatBoard;
 use shoal_models::segment::metrics::{MetricRing, Report};
-use shoal_models::segment::parameters::ParameterBoard;
 use shoal_models::segment::pictures::{PICTURE_NOTES, PictureBoard};
 use shoal_models::segment::scores::{EvaluationScore, Scores};
 use shoal_models::segment::{Region, Segment};
@@ -14,20 +14,20 @@ const VALUES: usize = 4;
 
 /// A reader of parameters has one version whole, and none that is older than what it knew.
 pub fn parameters_that_are_published_while_they_are_read() {
-    let buffer = (ParameterBoard::words_needed(VALUES) - 8) / 3;
+    let buffer = (FloatBoard::words_needed(VALUES) - 8) / 3;
     // The version; of every buffer its mark, its first note and its values.
     let takes_part = |word: usize| word == 0 || word >= 8 && [0, 1, 8, 9].contains(&((word - 8) % buffer));
-    let memory = words(ParameterBoard::words_needed(VALUES), takes_part);
-    let publish = |board: ParameterBoard<'_>, version: u16| {
+    let memory = words(FloatBoard::words_needed(VALUES), takes_part);
+    let publish = |board: FloatBoard<'_>, version: u16| {
         assert_eq!(board.publish(&[&[f32::from(version); VALUES]], [u64::from(version); 4]), u64::from(version));
     };
-    publish(ParameterBoard::new(&memory, VALUES), 1);
+    publish(FloatBoard::new(&memory, VALUES), 1);
     let writer = spawn({
         let memory = memory.clone();
-        move || (2..=4).for_each(|version| publish(ParameterBoard::new(&memory, VALUES), version))
+        move || (2..=4).for_each(|version| publish(FloatBoard::new(&memory, VALUES), version))
     });
     let mut values = [0.0; VALUES];
-    let (version, notes) = ParameterBoard::new(&memory, VALUES).read(&mut values).expect("one was there before");
+    let (version, notes) = FloatBoard::new(&memory, VALUES).read(&mut values).expect("one was there before");
     assert_eq!((values, notes[0]), ([version as f32; VALUES], version));
     writer.join().unwrap();
 }

@@ -50,7 +50,7 @@ pub fn repaired_beside_a_guest_that_overwrites() {
     insert(&segment, 1, 20, Priority::ONE);
     insert(&segment, 0, 10, Priority::ONE);
     insert(&segment, 0, 12, Priority::ONE);
-    let area = segment.layout().parameters().staging_area_words();
+    let area = segment.layout().sizes().staging_area_words();
     segment.words(Region::Staging)[area].store(1, Ordering::Relaxed);
     die(&segment, 1, true);
     let guest = spawn({

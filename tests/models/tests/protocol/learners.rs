@@ -3,9 +3,9 @@
 use loom::sync::Arc;
 use loom::thread::{spawn, yield_now};
 use shoal_models::metrics::Share;
+use shoal_models::segment::float_board::FloatBoard;
 use shoal_models::segment::gradients::GradientExchange;
 use shoal_models::segment::membership::View;
-use shoal_models::segment::parameters::ParameterBoard;
 use shoal_models::sync::AtomicU64;
 
 use super::support::words;
@@ -90,17 +90,17 @@ pub fn shares_of_a_round_that_a_view_ended() {
 /// A learner that leads after another's death publishes behind what that one has published.
 pub fn led_by_the_next() {
     const VALUES: usize = 2;
-    let board = words(ParameterBoard::words_needed(VALUES), |word| word == 0);
+    let board = words(FloatBoard::words_needed(VALUES), |word| word == 0);
     let membership = Arc::new(AtomicU64::explored(0));
     let dead = spawn({
         let board = board.clone();
-        move || ParameterBoard::new(&board, VALUES).publish(&[&[1.0; VALUES]], [0; 4])
+        move || FloatBoard::new(&board, VALUES).publish(&[&[1.0; VALUES]], [0; 4])
     });
     let next = spawn({
         let (board, membership) = (board.clone(), membership.clone());
         move || {
             if View::load(&membership) == SECOND {
-                assert_eq!(ParameterBoard::new(&board, VALUES).publish(&[&[2.0; VALUES]], [0; 4]), 2);
+                assert_eq!(FloatBoard::new(&board, VALUES).publish(&[&[2.0; VALUES]], [0; 4]), 2);
             }
         }
     });

@@ -5,7 +5,7 @@ use std::mem::forget;
 use loom::sync::Arc;
 use shoal_models::replay::{Batch, Element, Field, Priority, Replay, Schema, StagingArea};
 use shoal_models::segment::processes::Role;
-use shoal_models::segment::{LayoutParameters, Region, Segment};
+use shoal_models::segment::{Region, Segment, SegmentSizes};
 use shoal_models::sync::AtomicU64;
 
 /// A process id beyond all that the kernel gives: its process is dead.
@@ -35,12 +35,12 @@ pub fn schema() -> Schema {
 }
 
 /// A small replay of `processes`, all of which stage.
-pub fn sizes(processes: usize, capacity: usize) -> LayoutParameters {
-    LayoutParameters { processes, stagers: processes, staged_transitions: 4, fanout: 4, ..LayoutParameters::of_rows(2, capacity) }
+pub fn sizes(processes: usize, capacity: usize) -> SegmentSizes {
+    SegmentSizes { processes, stagers: processes, staged_transitions: 4, fanout: 4, ..SegmentSizes::of_rows(2, capacity) }
 }
 
 /// A segment in which the control words with these numbers, and whatever else `takes_part` says, are explored.
-pub fn segment(sizes: LayoutParameters, control: &'static [usize], takes_part: impl Fn(Region, usize) -> bool) -> Arc<Segment> {
+pub fn segment(sizes: SegmentSizes, control: &'static [usize], takes_part: impl Fn(Region, usize) -> bool) -> Arc<Segment> {
     let is_control = |region, word: usize| {
         region == Region::Control && word.is_multiple_of(CONTROL_STRIDE) && control.contains(&(word / CONTROL_STRIDE))
     };
@@ -70,7 +70,7 @@ pub fn die(segment: &Segment, index: usize, inside: bool) {
 /// Stage a row for the process in slot `index`.
 pub fn stage(segment: &Segment, index: usize, value: u64, priority: Priority) {
     let schema = schema();
-    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), index);
+    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), index);
     let mut writer = area.write(&schema);
     writer.bytes(0, &[value.to_ne_bytes(), value.to_ne_bytes()].concat());
     writer.commit(Some(priority));
@@ -78,7 +78,7 @@ pub fn stage(segment: &Segment, index: usize, value: u64, priority: Priority) {
 
 /// Insert what the process in slot `index` has staged.
 pub fn flush(segment: &Segment, index: usize) -> usize {
-    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().parameters(), index);
+    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), index);
     Replay::new(segment, schema(), segment.processes().slot(index)).flush(area)
 }
 

@@ -17,12 +17,12 @@ pub(super) fn board_words(values: usize) -> usize {
 
 /// A board of `values` 32-bit floats.
 #[derive(Clone, Copy)]
-pub struct ParameterBoard<'a> {
+pub struct FloatBoard<'a> {
     board: Board<'a>,
     values: usize,
 }
 
-impl<'a> ParameterBoard<'a> {
+impl<'a> FloatBoard<'a> {
     /// A board on `words`, which hold zeros before the first publication.
     pub fn new(words: &'a [AtomicU64], values: usize) -> Self {
         Self { board: Board::new(words, VALUES_AT + words_for(values)), values }
@@ -89,7 +89,7 @@ mod tests {
     fn readers_never_see_a_mixture_of_versions() {
         let values = if cfg!(miri) { 5 } else { 501 };
         let words: Vec<AtomicU64> = (0..board_words(values)).map(|_| AtomicU64::new(0)).collect();
-        let board = ParameterBoard::new(&words, values);
+        let board = FloatBoard::new(&words, values);
         assert_eq!(board.read(&mut vec![0.0; values]), None);
         let publications = if cfg!(miri) { 12u16 } else { 20_000 };
         std::thread::scope(|scope| {
