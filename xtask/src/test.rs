@@ -48,19 +48,19 @@ const DEFINITIONS: [Definition; 16] = [
         false,
         "nextest run --no-fail-fast --config tests/killed/as_released.toml --no-default-features --test killed",
     ),
-    stage("lints", true, "clippy --workspace --all-targets -- -D warnings"),
-    stage("tests", true, "nextest run --no-fail-fast --workspace --exclude shoal-models"),
+    stage("lints", true, "clippy --workspace --all-targets --features shoal/mp4 -- -D warnings"),
+    stage("tests", true, "nextest run --no-fail-fast --workspace --exclude shoal-models --features shoal/mp4"),
     package("package-format", "cargo", "fmt --check"),
     package("package-style", "ruff", "check ."),
     package("package-lints", "cargo", "clippy --features pyo3/extension-module -- -D warnings"),
     package("package-build", "maturin", "develop --quiet"),
     package("package-tests", "python", "-m pytest"),
     package("documentation-site", "python", "../docs/site/build.py ../target/site"),
-    stage("documentation-tests", true, "test --workspace --doc"),
+    stage("documentation-tests", true, "test --workspace --doc --features shoal/mp4"),
     Definition {
         name: "documentation",
         needs: Needs::Libtorch,
-        arguments: "doc --workspace --no-deps",
+        arguments: "doc --workspace --no-deps --features shoal/mp4",
         variable: Some(("RUSTDOCFLAGS", "-D warnings")),
     },
 ];
@@ -168,7 +168,8 @@ mod tests {
         let lints = DEFINITIONS.iter().find(|definition| definition.name == "lints").unwrap();
         let command = command(lints, true, Some(&without));
         let words: Vec<_> = command.get_args().map(|word| word.to_str().unwrap()).collect();
-        assert_eq!(words.join(" "), "clippy --workspace --all-targets --no-default-features --features torch -- -D warnings");
+        let expected = "clippy --workspace --all-targets --features shoal/mp4 --no-default-features --features torch -- -D warnings";
+        assert_eq!(words.join(" "), expected);
     }
 
     #[test]
