@@ -17,7 +17,8 @@ use crate::telemetry::Console;
 /// What a run is made from.
 #[derive(Args)]
 pub(crate) struct Train {
-    /// The configuration, for instance `configs/cartpole_dqn.toml`.
+    /// The configuration, for instance `configs/cartpole_dqn.toml`. `shoal train` also takes a preset (`cartpole_dqn`) and an
+    /// environment: that of a preset (`CartPole-v1`), or any with `--set algorithm.name=sac`.
     #[arg(required = true)]
     pub(crate) config: Option<PathBuf>,
     /// Change a key, for instance `--set learner.batch_size=512`; may be given several times.

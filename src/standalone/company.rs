@@ -6,8 +6,8 @@ use crate::rendezvous::{Attachment, Registry, attach};
 use crate::replay::{Schema, leaderless};
 use crate::segment::Segment;
 use crate::segment::control::RunState;
+use crate::segment::counters::Counter;
 use crate::segment::processes::{Phase, SlotState};
-use crate::sync::Ordering;
 
 /// Whom a replay is shared with.
 pub(super) enum Company {
@@ -66,9 +66,8 @@ impl Company {
     pub(super) fn nobody_draws(&self, segment: &Segment) -> Option<bool> {
         let Self::Participants = self else { return None };
         let drawing_places = || segment.processes().iter().skip(segment.layout().sizes().stagers);
-        // Samples alone say nothing: those of a replay that was loaded were drawn before it was saved.
-        let has_drawn = segment.control().sampled().load(Ordering::Relaxed) > 0 && drawing_places().any(|place| place.generation() > 0);
-        if !has_drawn {
+        // The samples of a replay that was loaded were drawn before it was saved; what places have counted is since then.
+        if !drawing_places().any(|place| place.counters().get(Counter::Sampled) > 0) {
             return None;
         }
         drawing_places().try_fold(true, |all_left, place| match place.state() {

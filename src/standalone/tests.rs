@@ -160,6 +160,10 @@ fn who_drew_before_a_replay_was_saved_is_not_missed_once_it_is_loaded() {
     let loaded = Standalone::load(file.path(), true, None, Some(1)).unwrap();
     assert_eq!((loaded.sampled(), loaded.options().participants), (8, 2));
     assert_eq!(loaded.company.nobody_draws(&loaded.segment), None, "who draws is still to come");
+    let judge = Standalone::open(loaded.name().unwrap(), None).unwrap();
+    patience(|patience| judge.update(&[0], None, &[0.5], Stale::Refuse, patience)).unwrap();
+    drop(judge);
+    assert_eq!(loaded.company.nobody_draws(&loaded.segment), None, "who has judged has not drawn");
     let mut rows = loaded.batch(8);
     patience(|patience| loaded.sample(&mut rows.as_rows(), None, patience)).unwrap();
     let feeder = Standalone::open(loaded.name().unwrap(), None).unwrap();
