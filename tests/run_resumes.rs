@@ -582,6 +582,6 @@ fn a_configuration_that_a_power_cut_emptied_is_taken_from_the_checkpoint() {
     let steps = count(&run.metrics().pop().unwrap(), "env_steps");
     run.resume(&["--set", &format!("run.stop_env_steps={}", steps + 500)]);
     assert!(run.wait().success(), "{}", run.output());
-    assert!(run.output().contains("config.toml cannot be used; going on with"), "{}", run.output());
+    assert!(run.output().contains("config.toml is lost; going on with"), "{}", run.output());
     assert_eq!(Config::load(&path, &[]).unwrap().config.learner.learning_rate, 0.005);
 }

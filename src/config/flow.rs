@@ -74,11 +74,6 @@ impl Config {
         self.learner.batch_size / parts / learners
     }
 
-    /// Steps that are taken at random before the policy is used: none where what is learned depends on what the policy would have done.
-    pub fn random_steps(&self) -> u64 {
-        if self.rows() == Rows::Fragments { 0 } else { self.actor.random_steps }
-    }
-
     /// The most fragments that all actors, and all that may attach, complete in one step of theirs.
     pub fn most_fragments_in_flight(&self) -> usize {
         (self.most_actors() + self.actor.attach_slots) * self.most_environments()

@@ -49,7 +49,7 @@ pub trait Experience {
     /// When rows may be inserted and sampled.
     fn limiter(&self) -> RateLimiter;
 
-    /// Whether what is learned depends on which policy chose: then nobody acts before there are parameters.
+    /// Whether what is learned depends on which policy chose: then nobody acts before there are parameters, and no step is taken at random.
     fn is_on_policy(&self) -> bool {
         false
     }

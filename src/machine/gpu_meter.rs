@@ -19,6 +19,7 @@ pub struct GpuMeter {
     nvml: Nvml,
     index: u32,
     next: Instant,
+    newest: Option<GpuUse>,
 }
 
 impl GpuMeter {
@@ -31,16 +32,20 @@ impl GpuMeter {
     fn with_library(library: &OsStr, cuda_index: usize, visible: Option<&str>) -> Result<Self, NvmlError> {
         let nvml = Nvml::builder().lib_path(library).init()?;
         let index = index_of(&nvml, cuda_index, visible)?;
-        Ok(Self { nvml, index, next: Instant::now() })
+        Ok(Self { nvml, index, next: Instant::now(), newest: None })
     }
 
-    /// What the GPU does now, if it is time to look.
+    /// What the GPU does, as it was at the newest look, which is made anew once a second; `None` where it does not tell.
     pub fn look(&mut self) -> Option<GpuUse> {
         let now = Instant::now();
-        if now < self.next {
-            return None;
+        if now >= self.next {
+            self.next = now + INTERVAL;
+            self.newest = self.ask();
         }
-        self.next = now + INTERVAL;
+        self.newest
+    }
+
+    fn ask(&self) -> Option<GpuUse> {
         let gpu = self.nvml.device_by_index(self.index).ok()?;
         let busy_percent = gpu.utilization_rates().ok()?.gpu;
         Some(GpuUse { index: self.index, busy_share: f64::from(busy_percent) / 100.0, memory_bytes: gpu.memory_info().ok()?.used })
@@ -101,12 +106,12 @@ mod tests {
     }
 
     #[test]
-    fn the_gpu_that_this_process_computes_on_is_looked_at_and_not_too_often() {
+    fn the_gpu_that_this_process_computes_on_is_looked_at() {
         let folder = tempfile::tempdir().unwrap();
         let library = stand_in(folder.path(), std::process::id());
         let mut meter = GpuMeter::with_library(library.as_os_str(), 0, None).unwrap();
-        assert_eq!(meter.look(), Some(GpuUse { index: 2, busy_share: 0.25, memory_bytes: 3_000 }));
-        assert_eq!(meter.look(), None, "once a second is enough");
+        let expected = Some(GpuUse { index: 2, busy_share: 0.25, memory_bytes: 3_000 });
+        assert_eq!((meter.look(), meter.look()), (expected, expected), "the newest is known between two looks");
     }
 
     #[test]

@@ -22,6 +22,8 @@ const FRAMES_PREFETCH_DISTANCE: usize = 2;
 const DRAWING_ROUNDS: usize = 1_000;
 /// Rounds after which the reader sleeps between two: what it waits for may be a repair.
 const EAGER_ROUNDS: usize = 100;
+/// Of the rounds after those, one in so many goes by the leaves, whatever the sums say: a walk over all of them.
+const BY_LEAVES_EVERY: usize = 16;
 const DRAWING_PAUSE: Duration = Duration::from_micros(200);
 
 /// Why no batch could be drawn.
@@ -145,7 +147,8 @@ impl ReplayView<'_> {
             return 0;
         };
         // Not at once: mostly what sums lack or promise too much is there, or gone, sooner than all leaves are added up.
-        let goes_by_leaves = round > EAGER_ROUNDS || round > 0 && tree.is_overdrawn();
+        let is_in_vain = round > EAGER_ROUNDS && round.is_multiple_of(BY_LEAVES_EVERY);
+        let goes_by_leaves = is_in_vain || round > 0 && tree.is_overdrawn();
         let total = if goes_by_leaves { tree.leaf_sum() } else { tree.total() };
         if total == 0 {
             slots.fill(SumTree::NOWHERE);

@@ -168,7 +168,8 @@ impl<'a> Actor<'a> {
         let first = self.run.number * own;
         let of = (actors * own).max(first + own);
         let width = self.policy.outputs();
-        let uninformed = env_steps < self.run.config.random_steps() || self.parameters.version == 0;
+        let may_be_random = !self.run.algorithm.experience().is_on_policy();
+        let uninformed = may_be_random && (env_steps < self.run.config.actor.random_steps || self.parameters.version == 0);
         for (index, outputs) in self.outputs.chunks_exact(width).enumerate() {
             let action = self.actions.row_mut(index);
             self.choices[index] = if uninformed {

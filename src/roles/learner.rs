@@ -188,9 +188,6 @@ impl<'a> Learner<'a> {
         self.run.count_products();
         self.count(Counter::ComputeNs);
 
-        if let Some(GpuUse { index, busy_share, memory_bytes }) = self.gpu.as_mut().and_then(GpuMeter::look) {
-            self.ring.push(Report::Gpu { index, busy_share, memory_bytes });
-        }
         self.source.report_errors(self.learning.errors());
         self.count(Counter::ReplayNs);
         if self.leads() {
@@ -199,6 +196,11 @@ impl<'a> Learner<'a> {
                 other.hand_over_at_swap(&mut *self.learning, self.updates);
             }
             self.count(Counter::PublishNs);
+        }
+        if self.updates.is_multiple_of(REPORT_INTERVAL_UPDATES)
+            && let Some(GpuUse { index, busy_share, memory_bytes }) = self.gpu.as_mut().and_then(GpuMeter::look)
+        {
+            self.ring.push(Report::Gpu { index, busy_share, memory_bytes });
         }
         Ok(Attempt::Updated)
     }

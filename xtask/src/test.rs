@@ -76,7 +76,8 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         .iter()
         .filter(|definition| match only {
             Some(name) => definition.name == name,
-            // Every test that runs without libtorch runs with it too, so the full set leaves that stage out.
+            // Every test that runs without libtorch runs with it too, so the full set leaves that stage out. What is refused in a build
+            // without libtorch, or without MP4, is tested there alone.
             None if fast => definition.needs == Needs::Nothing,
             None => definition.name != "tests-without-libtorch",
         })

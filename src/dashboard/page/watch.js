@@ -37,8 +37,7 @@ export class Watch {
   film(name) {
     const [, steps, score, ending] = /^step0*(\d+)-return(.*)\.(gif|mp4)$/.exec(name) ?? [null, "?", "?"];
     const src = `${this.base}/films/${encodeURIComponent(name)}`;
-    // It behaves as a GIF does: begins anew whenever it is over, and without a sound.
-    const playing = { src, autoplay: true, loop: true, muted: true, playsInline: true, controls: true, title: name };
+    const playing = { src, preload: "none", loop: true, muted: true, playsInline: true, controls: true, title: name };
     const film = ending === "mp4" ? element("video", playing) : element("img", { src, loading: "lazy", alt: name });
     return element("figure", {}, film, element("figcaption", {}, `return ${score} at ${short(Number(steps))} steps`));
   }

@@ -19,7 +19,7 @@ pub(super) struct EarlierSettings {
 
 impl EarlierSettings {
     /// Those of the checkpoint where one was named, since its settings are wanted with it, else those of the folder. They differ where the
-    /// run went on with changes and had no checkpoint since. `say` is told when the folder's file cannot be used.
+    /// run went on with changes and had no checkpoint since. `say` is told when the folder's file is lost or empty, as a power cut may leave it.
     ///
     /// # Errors
     /// The checkpoint's cannot be read.
@@ -29,18 +29,18 @@ impl EarlierSettings {
         is_named: bool,
         say: &dyn Fn(&str),
     ) -> Result<Self, CheckpointError> {
-        let parsed = |text: &str| Config::parse(text, "config.toml", &[]).ok().map(|loaded| loaded.config);
-        let (of_checkpoint, of_folder) = (checkpoint.config_toml()?, fs::read_to_string(folder.config()).ok());
-        let newest = of_folder.as_deref().and_then(parsed);
-        let was_synchronous = [parsed(&of_checkpoint), newest.clone()].iter().flatten().all(|config| config.actor.count == 0);
-        match of_folder.filter(|_| newest.is_some() && !is_named) {
-            Some(text) => Ok(Self { text, path: folder.config(), was_synchronous }),
-            None => {
-                if !is_named && parsed(&of_checkpoint).is_some() {
-                    let (damaged, used) = (folder.config(), checkpoint.config_path());
-                    say(&format!("{} cannot be used; going on with {}", damaged.display(), used.display()));
+        let of_checkpoint = checkpoint.config_toml()?;
+        let of_folder = fs::read_to_string(folder.config()).ok().filter(|text| !text.trim().is_empty());
+        let is_synchronous = |text: &str| Config::parse(text, "config.toml", &[]).is_ok_and(|loaded| loaded.config.actor.count == 0);
+        let was_synchronous = is_synchronous(&of_checkpoint) && of_folder.as_deref().is_none_or(is_synchronous);
+        match of_folder {
+            Some(text) if !is_named => Ok(Self { text, path: folder.config(), was_synchronous }),
+            _ => {
+                let path = checkpoint.config_path();
+                if !is_named {
+                    say(&format!("{} is lost; going on with {}", folder.config().display(), path.display()));
                 }
-                Ok(Self { text: of_checkpoint, path: checkpoint.config_path(), was_synchronous })
+                Ok(Self { text: of_checkpoint, path, was_synchronous })
             }
         }
     }

@@ -182,6 +182,9 @@ class ShoalStorageSampler(PrioritizedSampler):
         if len(self._generations) < self._storage.max_size:
             self._generations = np.zeros(self._storage.max_size, dtype=np.int64)
         self._generations[batch.indices] = batch.generations
+        if self._added is not None and np.array_equal(batch.indices, self._added):
+            # These slots mean what was drawn from now on.
+            self._added = None
         return index, {"priority_weight": torch.from_numpy(batch.weights)}
 
     def update_priority(
@@ -196,7 +199,7 @@ class ShoalStorageSampler(PrioritizedSampler):
         generations = self._generations[slots] if slots.max(initial=-1) < len(self._generations) else np.zeros_like(slots)
         is_added = self._added is not None and np.array_equal(slots, self._added)
         if is_added:
-            # Once: an older batch may be of the same slots. Not at the next draw, which another thread may make in between.
+            # Once: an older batch may be of the same slots. Not at any draw, which another thread may make in between.
             self._added = None
         drawn = (generations > 0) & (not is_added)
         replay = self._storage.replay
