@@ -237,6 +237,25 @@ fn draws_follow_the_leaves_with_a_debt(debt: impl FnOnce(u64) -> u64) {
 }
 
 #[test]
+fn a_root_that_a_stopped_process_leaves_far_too_high_keeps_nobody_from_drawing() {
+    let run = Run::new(Sizes { capacity: 64, fanout: 4, ..Sizes::default() });
+    let mut replay = run.replay(0);
+    insert(&run, &mut replay, 1, (0..50).map(|_| priority(1.0)));
+    // As between the leaves of a large update, which are zero already, and the root. One target in a million falls on what is there.
+    let total = replay.tree().expect("a tree").total();
+    let levels = shoal::segment::layout::tree_level_lengths(64, 4);
+    let root: usize = levels[..levels.len() - 1].iter().sum();
+    run.segment.words(shoal::segment::Region::Tree)[root].fetch_add(1_000_000 * total, Ordering::Relaxed);
+    assert_eq!(replay.tree().expect("a tree").total(), 1_000_001 * total);
+    let mut batch = Batch::new(run.payload.schema(), 32);
+    let mut random = random(7);
+    for _ in 0..10 {
+        replay.sample(&mut batch, 1.0, &mut random).expect("a batch");
+        (0..32).for_each(|row| drop(run.payload.verify(&batch, row)));
+    }
+}
+
+#[test]
 fn a_priority_that_is_given_to_a_new_transition_is_one_that_was_seen() {
     let run = Run::new(Sizes { capacity: 64, ..Sizes::default() });
     let mut replay = run.replay(0);
