@@ -201,7 +201,7 @@ impl Learning for DqnLearning {
             let chooser = if self.double { &buffers.next_values[range.clone()] } else { next_target };
             let bootstrap_value = if is_terminated(flags[row]) { 0.0 } else { discounts[row] * next_target[greedy(chooser)] };
             let action = taken[row] as usize;
-            let value = buffers.values[range.start + action];
+            let value = buffers.values[range.clone()][action];
             let error = value - (rewards[row] + bootstrap_value);
             let (loss, slope) = self.loss.at(error);
             let weight = batch.weights[row];

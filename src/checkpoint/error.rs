@@ -213,7 +213,11 @@ pub enum CheckpointError {
         problem: String,
     },
     /// The newest cannot be used, and an older one can.
-    #[error("{error}; the one before is whole: `shoal resume {} --from {}` goes on with it, and with the settings of then", run_of(previous).display(), previous.display())]
+    #[error(
+        "{error}; the one before is whole: `shoal resume {} --from {}` goes on with it, and with the settings of then",
+        run_of(previous).display(),
+        previous.display()
+    )]
     Superseded {
         /// What is wrong with the newest.
         error: Box<CheckpointError>,

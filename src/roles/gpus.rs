@@ -14,7 +14,8 @@ impl Gpus {
 
     /// The mean share, and the bytes of all; `None` where nobody computes on any.
     pub(super) fn total(&self) -> Option<(f64, u64)> {
-        let (shares, bytes) = self.0.values().fold((0.0, 0), |(shares, bytes), gpu| (shares + gpu.0, bytes + gpu.1));
+        // Whoever inspects may read garbage.
+        let (shares, bytes) = self.0.values().fold((0.0, 0_u64), |(shares, bytes), gpu| (shares + gpu.0, bytes.saturating_add(gpu.1)));
         (!self.0.is_empty()).then(|| (shares / self.0.len() as f64, bytes))
     }
 }
