@@ -2,17 +2,17 @@
 
 mod network_support;
 
-use network_support::{Elements, assert_gradients, build, engines, numbers, pass};
+use network_support::{Elements, assert_gradients, assert_repeated, build, engines, numbers, pass};
 use shoal::config::schema::Engine;
-use shoal::networks::{self, Device, Head, InputSpec, NetworkSpec};
+use shoal::networks::{Head, InputSpec, NetworkSpec};
 use shoal::values::{ValueType, Values};
 
 fn perceptron(inputs: usize, hidden: &[usize], outputs: usize, dueling: bool) -> NetworkSpec {
     NetworkSpec::perceptron(inputs, hidden, if dueling { Head::Dueling { outputs } } else { Head::Linear { outputs } })
 }
 
-/// A network on images, of bytes or of floats.
-fn on_images(element: ValueType, shape: [usize; 3], convolutions: &[[usize; 3]], head: Head) -> NetworkSpec {
+/// A network on images, of bytes or of floats, or on a grid of them that is no image.
+fn on_images<const AXES: usize>(element: ValueType, shape: [usize; AXES], convolutions: &[[usize; 3]], head: Head) -> NetworkSpec {
     NetworkSpec::of_input(InputSpec { element, shape: shape.to_vec() }, convolutions, &[40], head)
 }
 
@@ -31,6 +31,8 @@ fn specs() -> Vec<NetworkSpec> {
         on_images(ValueType::U8, [4, 17, 13], &[[16, 4, 2], [35, 3, 1]], Head::Linear { outputs: 6 }),
         on_images(ValueType::F32, [3, 12, 15], &[[16, 4, 2], [5, 3, 2]], Head::Dueling { outputs: 4 }),
         on_images(ValueType::U8, [2, 5, 6], &[], Head::Linear { outputs: 3 }),
+        on_images(ValueType::U8, [10, 5], &[], Head::Linear { outputs: 3 }),
+        on_images(ValueType::F32, [3, 7], &[], Head::Dueling { outputs: 2 }),
     ]
 }
 
@@ -67,9 +69,10 @@ fn results_do_not_depend_on_the_batches_before() {
         }
         for rows in [0, 1, 3, 257] {
             let (used, fresh) = (pass(&mut *used, rows), pass(&mut *build(&spec, engine), rows));
-            assert_eq!(used.output, fresh.output, "{spec}, {rows} rows");
-            assert_eq!(used.parameter_gradient, fresh.parameter_gradient, "{spec}, {rows} rows");
-            assert_eq!(used.input_gradient, fresh.input_gradient, "{spec}, {rows} rows");
+            let what = format!("{spec}, {rows} rows");
+            assert_repeated(engine, &used.output, &fresh.output, &what);
+            assert_repeated(engine, &used.parameter_gradient, &fresh.parameter_gradient, &what);
+            assert_repeated(engine, &used.input_gradient, &fresh.input_gradient, &what);
             assert!(used.parameter_gradient.iter().all(|value| value.is_finite()));
         }
     }
@@ -80,7 +83,7 @@ fn a_change_of_the_parameters_reaches_every_layer() {
     for (engine, spec) in engines().into_iter().flat_map(|engine| specs().into_iter().map(move |spec| (engine, spec))) {
         let mut changed = build(&spec, engine);
         changed.update_parameters(&mut |parameters| parameters.iter_mut().for_each(|value| *value *= -0.5));
-        let mut fresh = networks::build(spec.clone(), engine, Device::Cpu, 1).unwrap();
+        let mut fresh = build(&spec, engine);
         fresh.set_parameters(&spec.initialise(3).iter().map(|value| value * -0.5).collect::<Vec<_>>());
         assert_eq!(changed.parameters(), fresh.parameters());
         assert_eq!(pass(&mut *changed, 3).output, pass(&mut *fresh, 3).output, "{spec}");

@@ -8,6 +8,8 @@ and publication included) whose actor steps once per thousand updates. Time is t
 process; every library is bound to one core. Libraries take turns, batch size by batch size. DQN is compared with
 Stable-Baselines3 alone: sbx has no convolutions for it.
 
+With `--device cuda:0` learners of both compute there, and what counts is time on the wall; sbx, whose JAX would need a GPU build of its own, is left out.
+
 The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
 """
 
@@ -49,7 +51,7 @@ CASES = {
 }
 
 
-def peer(library, name, batch_size, seconds):
+def peer(library, name, batch_size, seconds, device):
     """One measurement of a library, in the virtual environment."""
     # Before anything counts the cores: sbx takes all it finds, whatever the variables say.
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
@@ -76,7 +78,7 @@ def peer(library, name, batch_size, seconds):
         import torch
 
         torch.set_num_threads(1)
-        version, algorithms, extra = stable_baselines3.__version__, stable_baselines3, {"device": "cpu"}
+        version, algorithms, extra = stable_baselines3.__version__, stable_baselines3, {"device": device}
     else:
         import sbx
 
@@ -115,7 +117,7 @@ def ours(arguments, name, batch_size, seconds):
     overrides = [
         f"algorithm.name={name}", f"learner.batch_size={batch_size}", f"replay.capacity={case.capacity}",
         f"replay.min_size={case.capacity // 2}", f"replay.samples_per_insert={1000 * batch_size}", "replay.error_band=none",
-        f"actor.random_steps={case.capacity // 2}", *case.overrides,
+        f"actor.random_steps={case.capacity // 2}", f"learner.device={arguments.device}", *case.overrides,
         "evaluator.enabled=false", "run.stop_env_steps=1000000000", "run.stop_eval_return=none", "run.metrics_interval_s=0.1",
     ]
     with runs.Run(arguments.supervisor, case.config, overrides) as run:
@@ -133,36 +135,40 @@ def main():
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
     parser.add_argument("--out")
-    parser.add_argument("--peer", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--device", default="cpu", help="where learners compute, for instance cuda:0")
+    parser.add_argument("--python", help="an interpreter that has the libraries, instead of a virtual environment of their own")
+    parser.add_argument("--peer", nargs=5, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.peer:
-        library, name, batch_size, seconds = arguments.peer
-        return peer(library, name, int(batch_size), float(seconds))
-    interpreter, rows, versions = peers.python(), [], {}
+        library, name, batch_size, seconds, device = arguments.peer
+        return peer(library, name, int(batch_size), float(seconds), device)
+    on_cpu = arguments.device == "cpu"
+    measure, of_what = ("per_cpu_s", "processor-second") if on_cpu else ("per_wall_s", f"second of the wall on {arguments.device}")
+    interpreter, rows, versions = arguments.python or peers.python(), [], {}
 
     def other(library, name, batch_size):
-        command = [interpreter, __file__, "--peer", library, name, str(batch_size), str(arguments.seconds)]
+        command = [interpreter, __file__, "--peer", library, name, str(batch_size), str(arguments.seconds), arguments.device]
         answer = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **ONE_THREAD})
         found = json.loads(answer.stdout.splitlines()[-1])
         versions[library] = found["version"]
         return found
 
     for name in arguments.algorithms:
-        libraries = CASES[name].libraries
+        libraries = [library for library in CASES[name].libraries if on_cpu or library != "sbx"]
         for batch_size in arguments.batches or ([32, 64, 128, 256] if name == "dqn" else [64, 256, 1024, 4096]):
             found = {who: [] for who in ("Shoal", *libraries)}
             for _ in range(arguments.repetitions):
                 found["Shoal"].append(ours(arguments, name, batch_size, arguments.seconds))
                 for library in libraries:
                     found[library].append(other(library, name, batch_size))
-            median = {who: statistics.median(one["per_cpu_s"] for one in all_of) for who, all_of in found.items()}
+            median = {who: statistics.median(one[measure] for one in all_of) for who, all_of in found.items()}
             best = max(median[library] for library in libraries)
             rows.append({
                 "algorithm": name, "batch": batch_size, **{who: round(value, 1) for who, value in median.items()},
                 "ratio to the best": round(median["Shoal"] / best, 2),
             })
             print(runs.table([rows[-1]]), flush=True)
-    print(f"\nupdates per processor-second, medians of {arguments.repetitions}\n{runs.table(rows)}\n{versions} {runs.machine()}")
+    print(f"\nupdates per {of_what}, medians of {arguments.repetitions}\n{runs.table(rows)}\n{versions} {runs.machine()}")
     runs.write(arguments.out, {"machine": runs.machine(), "versions": versions, "rows": rows})
 
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Updates per second of two learners beside those of one, at the default placement, in turns.
+"""Updates per second of several learners, or of one elsewhere, beside those of one on the CPU, at the default placement, in turns.
 
-Every round runs one learner and two learners once, in an order that changes from round to round; the figure is the median of the rounds' ratios.
-`halves` are two learners that share the algorithm, one of the critics and one of the policy (docs/two-devices.md); updates of the critics count.
-`apart` is a control: two runs with one learner each at the same time, both together beside the one alone. It says what the machine gives to two
+Every round runs each case once, in an order that changes from round to round; the figure is the median of the rounds' ratios.
+`--counts` are learners that divide every batch, `--devices` one learner, or one per device, as `learner.device` names them. `--halves` are two
+learners that share the algorithm, one of the critics and one of the policy (docs/two-devices.md), on the CPU and on each of the devices; updates
+of the critics count. `--engines` are those of `network.engine` for the one learner on the CPU.
+`--apart` is a control: two runs with one learner each at the same time, both together beside the one alone. It says what the machine gives to two
 processes that have nothing to do with each other, so that a ratio is not blamed on the placement where the machine has no second core to give.
 
 Other programs disturb such figures. Each point notes which share of the cores they took; points above `--others` are repeated, and marked if that
@@ -17,7 +19,7 @@ import time
 
 import runs
 
-PRESETS = {"sac": "halfcheetah_sac", "td3": "halfcheetah_td3", "dqn": "cartpole_dqn"}
+PRESETS = {"sac": "halfcheetah_sac", "td3": "halfcheetah_td3", "dqn": "cartpole_dqn", "pixels": "rally_dqn"}
 ATTEMPTS = 3
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -29,11 +31,9 @@ def busy_s():
     return (user + nice + system + interrupts + soft + stolen) / TICKS_PER_S
 
 
-def overrides(batch, learners, arguments):
-    """`learners` is a number, or "halves"."""
-    sharing = ["learner.split=actor_critic"] if learners == "halves" else [f"learner.count={learners}"]
+def overrides(batch, case, arguments):
+    """Of one run of a case, with batches of this many transitions."""
     return [
-        *sharing,
         "run.stop_env_steps=1000000000000",
         'run.stop_eval_return="none"',
         "run.metrics_interval_s=0.1",
@@ -43,6 +43,7 @@ def overrides(batch, learners, arguments):
         "replay.capacity=100000",
         f"evaluator.enabled={str(arguments.evaluator).lower()}",
         *arguments.set,
+        *case,
     ]
 
 
@@ -53,10 +54,10 @@ def wait_for_updates(run):
         time.sleep(0.02)
 
 
-def updates_per_s(algorithm, batch, learners, copies, arguments):
+def updates_per_s(algorithm, batch, case, copies, arguments):
     """Of `copies` runs at the same time, all together, and the share of the cores that other programs took meanwhile."""
     config = runs.ROOT / f"configs/{PRESETS[algorithm]}.toml"
-    several = [runs.Run(arguments.supervisor, config, overrides(batch, learners, arguments)) for _ in range(copies)]
+    several = [runs.Run(arguments.supervisor, config, overrides(batch, case, arguments)) for _ in range(copies)]
     try:
         for run in several:
             wait_for_updates(run)
@@ -73,11 +74,11 @@ def updates_per_s(algorithm, batch, learners, copies, arguments):
     return sum(rates), others
 
 
-def undisturbed(algorithm, batch, learners, copies, arguments):
+def undisturbed(algorithm, batch, case, copies, arguments):
     """The attempt beside which others took least, the first that is quiet enough."""
     best = None
     for _ in range(ATTEMPTS):
-        point = updates_per_s(algorithm, batch, learners, copies, arguments)
+        point = updates_per_s(algorithm, batch, case, copies, arguments)
         if best is None or point[1] < best[1]:
             best = point
         if best[1] <= arguments.others:
@@ -85,12 +86,23 @@ def undisturbed(algorithm, batch, learners, copies, arguments):
     return best
 
 
-def compare(algorithm, batch, arguments):
-    cases = {"one": (1, 1), "two": (2, 1)}
+def cases_of(arguments):
+    """What runs, by name: overrides, and how many runs at the same time."""
+    halves = ["learner.split=actor_critic"]
+    cases = {"one": ([], 1)}
+    cases |= {f"{count} learners": ([f"learner.count={count}"], 1) for count in arguments.counts}
+    cases |= {f"engine {engine}": ([f"network.engine={engine}"], 1) for engine in arguments.engines}
+    cases |= {name: ([f"learner.device={name}", f"learner.count={name.count(',') + 1}"], 1) for name in arguments.devices}
     if arguments.halves:
-        cases["halves"] = ("halves", 1)
+        cases["halves"] = (halves, 1)
+        cases |= {f"halves on {name}": ([*halves, f"learner.device={name}"], 1) for name in arguments.devices}
     if arguments.apart:
-        cases["apart"] = (1, 2)
+        cases["apart"] = ([], 2)
+    return cases
+
+
+def compare(algorithm, batch, arguments):
+    cases = cases_of(arguments)
     points = {name: [] for name in cases}
     for number in range(arguments.rounds):
         names = list(cases)
@@ -112,6 +124,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--others", type=float, default=0.05, help="share of the cores that other programs may take")
+    parser.add_argument("--counts", type=int, nargs="*", default=[2], help="numbers of learners beside one")
+    parser.add_argument("--devices", nargs="*", default=[], metavar="DEVICE", help="for instance cuda:0")
+    parser.add_argument("--engines", nargs="*", default=[], metavar="ENGINE", help="for instance torch")
     parser.add_argument("--apart", action="store_true", help="measure two separate runs, too")
     parser.add_argument("--halves", action="store_true", help="measure two halves, too, of algorithms with actor and critics")
     parser.add_argument("--evaluator", action="store_true", help="with the preset's evaluator")
@@ -126,7 +141,7 @@ def main():
     for algorithm in arguments.algorithms or PRESETS:
         for batch in arguments.batches:
             result["learners"].append(compare(algorithm, batch, arguments))
-            print(f"{algorithm} {batch}: {result['learners'][-1]['two / one']}", flush=True)
+            print(result["learners"][-1], flush=True)
     print(f"\n{runs.table(result['learners'])}")
     runs.write(arguments.out, result)
 

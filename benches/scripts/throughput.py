@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the loops do per second: actors, slow environments, learners, start-up, memory.
 
-- actors: 1, 2, 4 free-running actors of 64 environments with a 64x64 network, one inference per step, every transition
+- actors: 1, 2, 4 (`--actors`) free-running actors of 64 environments with a 64x64 network, one inference per step, every transition
   inserted with the priority that the actor computed. The replay's minimum is never reached, so that no learner competes.
 - slow: an environment that takes 1 ms more per step, one environment per actor, 1 to 64 actors.
 - atari: 1 and 2 free-running actors of 8 games of Pong each, at 42 x 42 with the network of its preset and at 84 x 84 with that of the DQN
@@ -40,7 +40,7 @@ def watch(arguments, overrides, seconds):
 
 def actors(arguments):
     rows = []
-    for count in (1, 2, 4):
+    for count in arguments.actors:
         # The learner has nothing to do here, so its core is not kept free for it.
         overrides = [*NO_LEARNING, f"actor.count={count}", "actor.environments=64", "actor.flush_transitions=256", "machine.affinity=false"]
         rate, cpu = watch(arguments, overrides, arguments.seconds)
@@ -117,6 +117,7 @@ def main():
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all if none is named")
     parser.add_argument("--config", default=runs.ROOT / "configs/cartpole_dqn.toml")
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
+    parser.add_argument("--actors", type=int, nargs="+", default=[1, 2, 4], help="how many actors, for the part of that name")
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--out")
     arguments = parser.parse_args()

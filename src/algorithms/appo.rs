@@ -19,7 +19,7 @@ use super::auto_encoder::RECONSTRUCTION_LOSS;
 use super::distribution::{Distribution, Slopes};
 use super::learned_policy::LearnedPolicy;
 use super::policy_and_value::{CLIPPED, DIVERGENCE, ENTROPY, VALUE_LOSS, mean_and_deviation};
-use super::policy_gradient::{BLOCK_ROWS, Kind, entropy_coefficient};
+use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
 use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
@@ -253,7 +253,7 @@ impl Learning for AppoLearning {
         let mut share = Share { largest_weight: 1.0, ..Share::new(METRICS) };
         let fragments = batch.rows();
         // Advantages are scaled together.
-        let at_once = if self.normalise_advantages { fragments } else { (BLOCK_ROWS / (self.shape.steps + 1)).max(1) };
+        let at_once = if self.normalise_advantages { fragments } else { (self.policy.rows_at_once() / (self.shape.steps + 1)).max(1) };
         gradient.fill(0.0);
         for first in (0..fragments).step_by(at_once) {
             self.evaluate(batch, first..(first + at_once).min(fragments));

@@ -12,7 +12,7 @@ use super::trained::Trained;
 use crate::config::Config;
 use crate::environments::EnvironmentSpec;
 use crate::metrics::Metric;
-use crate::networks::NetworkSpec;
+use crate::networks::{Device, NetworkSpec};
 use crate::values::{BYTE_SCALE, ValueType, Values};
 
 /// The head of the latent vector.
@@ -21,7 +21,7 @@ pub(crate) const LATENT: &str = "latent";
 /// Half the squared error of a reconstruction, summed over its pixels.
 pub(super) const RECONSTRUCTION_LOSS: Metric = Metric::mean("reconstruction_loss");
 
-/// Images that are decoded at once: an image takes some hundred times the memory of its latent vector.
+/// Images that are decoded at once on a CPU: an image takes some hundred times the memory of its latent vector.
 const BLOCK_IMAGES: usize = 32;
 
 /// An auto-encoder as a configuration describes it.
@@ -85,13 +85,24 @@ pub(super) struct Decoder {
     latent_gradient: Vec<f32>,
     images: Vec<f32>,
     part: Vec<f32>,
+    images_at_once: usize,
 }
 
 impl Decoder {
     /// Train `network` on the columns `latent` of the policy network's `outputs`.
-    pub(super) fn new(network: Trained, coefficient: f32, outputs: usize, latent: Range<usize>) -> Self {
-        let part = vec![0.0; network.len()];
-        Self { network, coefficient, outputs, latent, latents: Vec::new(), latent_gradient: Vec::new(), images: Vec::new(), part }
+    pub(super) fn new(network: Trained, coefficient: f32, outputs: usize, latent: Range<usize>, device: Device) -> Self {
+        let (part, images_at_once) = (vec![0.0; network.len()], device.rows_at_once(BLOCK_IMAGES));
+        Self {
+            network,
+            coefficient,
+            outputs,
+            latent,
+            latents: Vec::new(),
+            latent_gradient: Vec::new(),
+            images: Vec::new(),
+            part,
+            images_at_once,
+        }
     }
 
     /// The reconstruction's loss in each of `rows`: its gradient with respect to the latent vector goes into `output_gradient`, that with
@@ -109,7 +120,7 @@ impl Decoder {
         let (pixels, latent) = (spec.outputs(), spec.inputs());
         let columns = self.outputs;
         let mut sum = 0.0;
-        for rows in rows.chunks(BLOCK_IMAGES) {
+        for rows in rows.chunks(self.images_at_once) {
             self.latents.clear();
             rows.iter().for_each(|row| self.latents.extend_from_slice(&outputs[row * columns..][self.latent.clone()]));
             self.latent_gradient.resize(rows.len() * latent, 0.0);

@@ -5,7 +5,7 @@ use super::state::{StateReader, StateWriter};
 use super::temporal_difference::finite_or;
 use super::trained::Trained;
 use crate::metrics::Share;
-use crate::networks::Network;
+use crate::networks::{Device, Network};
 use crate::values::Values;
 
 /// A policy and its value under training.
@@ -13,11 +13,20 @@ pub(super) struct LearnedPolicy {
     network: Trained,
     decoder: Option<Decoder>,
     part: Vec<f32>,
+    rows_at_once: usize,
 }
 
+/// Rows that go through the network at once on a CPU: as many as stay in the caches.
+const BLOCK_ROWS: usize = 256;
+
 impl LearnedPolicy {
-    pub(super) fn new(network: Trained, decoder: Option<Decoder>) -> Self {
-        Self { part: vec![0.0; network.len()], network, decoder }
+    pub(super) fn new(network: Trained, decoder: Option<Decoder>, device: Device) -> Self {
+        Self { part: vec![0.0; network.len()], network, decoder, rows_at_once: device.rows_at_once(BLOCK_ROWS) }
+    }
+
+    /// How many rows to take through the network at once.
+    pub(super) fn rows_at_once(&self) -> usize {
+        self.rows_at_once
     }
 
     /// What those who act need.

@@ -96,9 +96,9 @@ impl PolicyAndValue {
             let first = decoder.initialise_as(self.config.network.initialisation, seed);
             let trained = Trained::new(&self.config.learner, build(decoder)?, None, &first);
             let outputs = self.network.outputs();
-            Ok::<_, AlgorithmError>(Decoder::new(trained, *coefficient, outputs, outputs - latent..outputs))
+            Ok::<_, AlgorithmError>(Decoder::new(trained, *coefficient, outputs, outputs - latent..outputs, self.device))
         });
-        Ok(LearnedPolicy::new(network, decoder.transpose()?))
+        Ok(LearnedPolicy::new(network, decoder.transpose()?, self.device))
     }
 
     fn first_parameters(&self, seed: u64) -> Vec<f32> {

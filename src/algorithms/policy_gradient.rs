@@ -14,9 +14,6 @@ use crate::experience::{Experience, Fragments, Reuse};
 use crate::metrics::Metric;
 use crate::networks::NetworkSpec;
 
-/// Rows that go through the network at once: as many as stay in the caches.
-pub(super) const BLOCK_ROWS: usize = 256;
-
 /// What tells one of these algorithms from another.
 pub(super) struct Kind {
     pub(super) name: &'static str,

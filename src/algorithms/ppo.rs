@@ -18,7 +18,7 @@ use super::auto_encoder::RECONSTRUCTION_LOSS;
 use super::distribution::{Distribution, Slopes};
 use super::learned_policy::LearnedPolicy;
 use super::policy_and_value::{CLIPPED, DIVERGENCE, ENTROPY, VALUE_LOSS, mean_and_deviation};
-use super::policy_gradient::{BLOCK_ROWS, Kind, entropy_coefficient};
+use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
 use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
@@ -136,14 +136,19 @@ impl PpoLearning {
         }
     }
 
-    /// Values of what was seen before each step of a fragment and after its last one, into `values`.
-    fn value(&mut self, of: FragmentBatch<'_>, fragment: usize, values: &mut Vec<f32>) {
-        let (rows, outputs, block) = (of.length(fragment) + 1, self.policy.outputs(), &mut self.block);
-        block.observe(of, &self.shape, (0..rows).map(|step| (fragment, step)), outputs);
-        let inputs = block.inputs.values().first(rows * self.shape.observation_length());
-        self.policy.infer(inputs, rows, &mut block.outputs);
-        values.clear();
-        values.extend(block.outputs.chunks_exact(outputs).map(|outputs| outputs[self.distribution.outputs()]));
+    /// Values of what was seen before each step of every fragment and after its last one, one fragment after another.
+    fn values(&mut self, of: FragmentBatch<'_>, fragments: usize) -> Vec<f32> {
+        let (outputs, value) = (self.policy.outputs(), self.distribution.outputs());
+        let seen: Vec<_> = (0..fragments).flat_map(|fragment| (0..=of.length(fragment)).map(move |step| (fragment, step))).collect();
+        let mut values = Vec::with_capacity(seen.len());
+        for seen in seen.chunks(self.policy.rows_at_once()) {
+            let block = &mut self.block;
+            block.observe(of, &self.shape, seen.iter().copied(), outputs);
+            let inputs = block.inputs.values().first(seen.len() * self.shape.observation_length());
+            self.policy.infer(inputs, seen.len(), &mut block.outputs);
+            values.extend(block.outputs.chunks_exact(outputs).map(|outputs| outputs[value]));
+        }
+        values
     }
 
     /// The steps of the next part of this pass, or of another pass in another order.
@@ -210,11 +215,11 @@ impl Learning for PpoLearning {
     fn prepare(&mut self, batch: &mut Batch) {
         let shape = self.shape.clone();
         let (of, gamma) = (FragmentBatch::new(batch, &shape), self.settings.gamma as f32);
-        let (mut values, mut consecutive, mut traced) = (Vec::new(), Vec::new(), Vec::new());
+        let all_values = self.values(of, batch.rows());
+        let (mut values, mut consecutive, mut traced) = (all_values.as_slice(), Vec::new(), Vec::new());
         self.steps.clear();
         self.parts_done = 0;
         for fragment in 0..batch.rows() {
-            self.value(of, fragment, &mut values);
             let length = of.length(fragment);
             consecutive.clear();
             consecutive.extend((0..length).map(|step| TracedStep {
@@ -232,6 +237,7 @@ impl Learning for PpoLearning {
                 advantage: target - values[step],
                 target,
             }));
+            values = &values[length + 1..];
         }
     }
 
@@ -251,7 +257,7 @@ impl Learning for PpoLearning {
             steps.iter_mut().for_each(|step| step.advantage = (step.advantage - mean) / deviation);
         }
         gradient.fill(0.0);
-        for steps in steps.chunks(BLOCK_ROWS) {
+        for steps in steps.chunks(self.policy.rows_at_once()) {
             let block = &mut self.block;
             block.observe(of, &shape, steps.iter().map(|step| (step.fragment, step.step)), outputs);
             let inputs = block.inputs.values().first(steps.len() * shape.observation_length());

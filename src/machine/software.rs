@@ -56,11 +56,14 @@ impl Libtorch {
     /// The library that is mapped into this process, going by its `maps`; otherwise the folder in the variable LIBTORCH, now or at build time.
     fn detect(maps: &str) -> Self {
         let named = || std::env::var("LIBTORCH").ok().or_else(|| option_env!("LIBTORCH").map(str::to_owned)).map(PathBuf::from);
-        let folder = mapped_folder(maps).or_else(named).filter(|folder| folder.join("lib/libtorch_cpu.so").exists());
+        let mapped = mapped_folder(maps);
+        // A program that was linked to the CPU half alone does not load the other one that lies beside it.
+        let maps_cuda = mapped.is_none() || maps.lines().any(|line| line.ends_with("/libtorch_cuda.so"));
+        let folder = mapped.or_else(named).filter(|folder| folder.join("lib/libtorch_cpu.so").exists());
         Self {
             is_linked: cfg!(feature = "torch"),
             version: folder.as_deref().and_then(version),
-            has_cuda: folder.as_deref().is_some_and(|folder| folder.join("lib/libtorch_cuda.so").exists()),
+            has_cuda: maps_cuda && folder.as_deref().is_some_and(|folder| folder.join("lib/libtorch_cuda.so").exists()),
             folder,
         }
     }
@@ -87,17 +90,15 @@ mod tests {
     use super::super::fixture;
     use super::*;
 
-    fn maps_with(library: &Path) -> String {
-        format!(
-            "55d0-55d1 r-xp 00000000 fe:00 11 /usr/bin/supervisor\n7f00-7f01 r-xp 00000000 fe:00 12   {}\n7ffc-7ffd rw-p 0 00:00 0 [stack]\n",
-            library.display()
-        )
+    fn maps_with(libraries: &[&Path]) -> String {
+        let lines = libraries.iter().map(|library| format!("7f00-7f01 r-xp 00000000 fe:00 12   {}\n", library.display()));
+        format!("55d0-55d1 r-xp 00000000 fe:00 11 /usr/bin/supervisor\n{}7ffc-7ffd rw-p 0 00:00 0 [stack]\n", lines.collect::<String>())
     }
 
     #[test]
     fn the_mapped_library_tells_its_version_and_whether_it_has_cuda() {
         let root = fixture::root(&[("torch/lib/libtorch_cpu.so", ""), ("torch/build-version", "2.13.0\n")]);
-        let found = Libtorch::detect(&maps_with(&root.path().join("torch/lib/libtorch_cpu.so")));
+        let found = Libtorch::detect(&maps_with(&[&root.path().join("torch/lib/libtorch_cpu.so")]));
         assert_eq!((found.version.as_deref(), found.has_cuda), (Some("2.13.0"), false));
         assert_eq!(found.folder, Some(root.path().join("torch")));
     }
@@ -110,8 +111,11 @@ mod tests {
             ("torch/version.py", "x = 1\n__version__ = '2.13.0+cu130'\n"),
         ];
         let root = fixture::root(&files);
-        let found = Libtorch::detect(&maps_with(&root.path().join("torch/lib/libtorch_cpu.so")));
+        let [cpu, cuda] = ["torch/lib/libtorch_cpu.so", "torch/lib/libtorch_cuda.so"].map(|name| root.path().join(name));
+        let found = Libtorch::detect(&maps_with(&[&cpu, &cuda]));
         assert_eq!((found.version.as_deref(), found.has_cuda), (Some("2.13.0+cu130"), true));
+        let found = Libtorch::detect(&maps_with(&[&cpu]));
+        assert_eq!((found.version.as_deref(), found.has_cuda), (Some("2.13.0+cu130"), false), "the half for GPUs is there and not loaded");
     }
 
     #[test]

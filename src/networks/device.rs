@@ -14,6 +14,20 @@ pub enum Device {
     Cuda(usize),
 }
 
+/// Times as many rows as fill a core's caches are taken to a GPU at once.
+const ROWS_ON_GPU: usize = 16;
+
+impl Device {
+    /// How many rows to take through a network at once, where a core's caches hold `in_caches` of them: a GPU has many cores, and what
+    /// costs there is the way, which every pass goes once.
+    pub fn rows_at_once(self, in_caches: usize) -> usize {
+        match self {
+            Self::Cpu => in_caches,
+            Self::Cuda(_) => ROWS_ON_GPU * in_caches,
+        }
+    }
+}
+
 impl fmt::Display for Device {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

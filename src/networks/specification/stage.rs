@@ -62,7 +62,7 @@ pub(crate) struct Window {
 
 impl Stage {
     /// Shape of the weights as PyTorch stores them.
-    pub(super) fn weight_shape(&self) -> Vec<usize> {
+    pub(crate) fn weight_shape(&self) -> Vec<usize> {
         match self.operation {
             // A transposed convolution has `[in, out, height, width]`, which are the places and the image as well.
             Operation::Convolution(window) | Operation::TransposedConvolution(window) => {

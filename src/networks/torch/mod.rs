@@ -1,0 +1,212 @@
+//! The libtorch engine: the same networks through tch, on a CPU or an NVIDIA GPU.
+//!
+//! All parameters live in one flat tensor on the device and all gradients in another; the stages have views of both, so one copy moves
+//! them all. The host keeps a flat copy of the parameters too, which the optimizer changes.
+
+mod stage;
+
+use tch::{Kind, Tensor};
+
+use stage::{Passed, TorchStage};
+
+use super::work::Work;
+use super::{Device, Network, NetworkError, NetworkSpec};
+use crate::values::{BYTE_SCALE, ValueType, Values};
+
+/// Most threads that libtorch is asked to use.
+const MAXIMUM_THREADS: usize = 1024;
+
+/// A network of the libtorch engine.
+pub struct TorchNetwork {
+    spec: NetworkSpec,
+    stages: Vec<TorchStage>,
+    work: Work,
+    device: tch::Device,
+    /// The parameters on the host.
+    parameters: Vec<f32>,
+    /// The parameters on the device.
+    flat: Tensor,
+    /// Their gradients on the device.
+    gradient: Tensor,
+    /// What the stages keep of the last forward pass.
+    kept: Option<Vec<Passed>>,
+}
+
+impl TorchNetwork {
+    /// A network with all parameters zero on `device`; sets libtorch's operator threads for the whole process.
+    ///
+    /// Runs one forward and one backward pass, so that a device that does not work is found here.
+    ///
+    /// # Errors
+    /// When `spec` is not valid, the device does not exist or libtorch cannot use it.
+    pub fn new(spec: NetworkSpec, device: Device, threads: usize) -> Result<Self, NetworkError> {
+        let stages = spec.stages()?;
+        if !(1..=MAXIMUM_THREADS).contains(&threads) {
+            return Err(NetworkError::Threads { threads, limit: MAXIMUM_THREADS });
+        }
+        let torch_device = find_device(device)?;
+        tch::set_num_threads(threads as i32);
+        let parameters = vec![0.0; spec.parameter_count()];
+        let built = Tensor::f_from_slice(&parameters).and_then(|flat| flat.f_to_device(torch_device)).and_then(|flat| {
+            let gradient = flat.f_zeros_like()?;
+            let work = Work::of(&stages);
+            let stages = stages.into_iter().map(|stage| TorchStage::new(stage, &flat, &gradient)).collect::<Result<_, _>>()?;
+            Ok(Self { spec, stages, work, device: torch_device, parameters, flat, gradient, kept: None })
+        });
+        let refused = |error: tch::TchError| NetworkError::Torch { device, message: error.to_string() };
+        let mut network = built.map_err(refused)?;
+        network.rehearse().map_err(refused)?;
+        Ok(network)
+    }
+
+    fn rehearse(&mut self) -> Result<(), tch::TchError> {
+        let (inputs, outputs) = (self.spec.inputs(), self.spec.outputs());
+        match self.spec.input.element {
+            ValueType::F32 => self.try_forward(Values::F32(&vec![0.0; inputs]), 1, &mut vec![0.0; outputs])?,
+            ValueType::U8 => self.try_forward(Values::U8(&vec![0; inputs]), 1, &mut vec![0.0; outputs])?,
+        }
+        let mut gradient = vec![0.0; self.parameters.len()];
+        self.try_backward(&vec![0.0; outputs], Some(&mut gradient), None)
+    }
+
+    /// The input on the device, as floats.
+    fn take_in(&self, input: Values<'_>, rows: usize) -> Result<Tensor, tch::TchError> {
+        // What is no image lies as it would when flattened, whatever its shape.
+        let inputs = [self.spec.inputs()];
+        let shape = if self.spec.input.shape.len() == 3 { self.spec.input.shape.as_slice() } else { &inputs };
+        let size: Vec<i64> = [rows].iter().chain(shape).map(|&length| length as i64).collect();
+        match input {
+            Values::F32(values) => Tensor::f_from_slice(values)?.f_view(size.as_slice())?.f_to_device(self.device),
+            // Bytes travel to the device as bytes.
+            Values::U8(values) => {
+                let bytes = Tensor::f_from_slice(values)?.f_view(size.as_slice())?.f_to_device(self.device)?;
+                bytes.f_to_kind(Kind::Float)?.f_mul_scalar_(f64::from(BYTE_SCALE))
+            }
+        }
+    }
+
+    fn try_forward(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
+        let (mut values, mut kept) = (self.take_in(input, rows)?, Vec::with_capacity(self.stages.len()));
+        for (index, stage) in self.stages.iter().enumerate() {
+            // Bytes have no gradient.
+            let has_gradient = index > 0 || self.spec.input.element == ValueType::F32;
+            let passed = stage.forward(values, rows, true, has_gradient)?;
+            values = passed.above.shallow_clone();
+            kept.push(passed);
+        }
+        copy_to_host(&values, output)?;
+        self.kept = Some(kept);
+        Ok(())
+    }
+
+    fn try_infer(&self, input: Values<'_>, rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
+        let _guard = tch::no_grad_guard();
+        let input = self.take_in(input, rows)?;
+        let result =
+            self.stages.iter().try_fold(input, |values, stage| stage.forward(values, rows, false, false).map(|passed| passed.above))?;
+        copy_to_host(&result, output)
+    }
+
+    fn try_backward(
+        &mut self,
+        output_gradient: &[f32],
+        parameter_gradient: Option<&mut [f32]>,
+        input_gradient: Option<&mut [f32]>,
+    ) -> Result<(), tch::TchError> {
+        let kept = self.kept.take().expect("a backward pass needs a forward pass under the same parameters before it");
+        let output = &kept.last().expect("a network has stages").above;
+        assert_eq!(output_gradient.len(), output.numel(), "the output gradient is not as long as the output");
+        assert!(input_gradient.is_none() || self.spec.input.element == ValueType::F32, "bytes have no gradient");
+        let mut gradient = Some(Tensor::f_from_slice(output_gradient)?.f_view_as(output)?.f_to_device(self.device)?);
+        // Each stage gives back its memory before the next takes some: it is then still in the caches.
+        for (index, (stage, passed)) in self.stages.iter().zip(kept).enumerate().rev() {
+            let above = gradient.take().expect("what is below is asked for its gradient");
+            gradient = stage.backward(passed, above, parameter_gradient.is_some(), index > 0 || input_gradient.is_some())?;
+        }
+        if let Some(target) = parameter_gradient {
+            copy_to_host(&self.gradient, target)?;
+        }
+        if let (Some(target), Some(gradient)) = (input_gradient, gradient) {
+            copy_to_host(&gradient, target)?;
+        }
+        Ok(())
+    }
+}
+
+impl Network for TorchNetwork {
+    fn spec(&self) -> &NetworkSpec {
+        &self.spec
+    }
+
+    fn parameters(&self) -> &[f32] {
+        &self.parameters
+    }
+
+    fn update_parameters(&mut self, change: &mut dyn FnMut(&mut [f32])) {
+        change(&mut self.parameters);
+        self.kept = None;
+        let _guard = tch::no_grad_guard();
+        let copied = Tensor::f_from_slice(&self.parameters).and_then(|host| self.flat.f_copy_(&host));
+        expect_device(copied);
+    }
+
+    fn infer(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) {
+        self.check(input, rows, output);
+        self.work.count_forward(rows);
+        expect_device(self.try_infer(input, rows, output));
+    }
+
+    fn forward(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) {
+        self.check(input, rows, output);
+        self.work.count_forward(rows);
+        expect_device(self.try_forward(input, rows, output));
+    }
+
+    fn backward(&mut self, output_gradient: &[f32], parameter_gradient: Option<&mut [f32]>, input_gradient: Option<&mut [f32]>) {
+        let rows = output_gradient.len() / self.spec.outputs();
+        self.work.count_backward(rows, parameter_gradient.is_some(), input_gradient.is_some());
+        expect_device(self.try_backward(output_gradient, parameter_gradient, input_gradient));
+    }
+}
+
+impl TorchNetwork {
+    fn check(&self, input: Values<'_>, rows: usize, output: &[f32]) {
+        let columns = self.spec.outputs();
+        input.assert_rows(self.spec.input.element, rows, self.spec.inputs());
+        assert_eq!(output.len(), rows * columns, "the output is not {rows} rows of {columns} columns");
+    }
+}
+
+fn copy_to_host(tensor: &Tensor, target: &mut [f32]) -> Result<(), tch::TchError> {
+    assert_eq!(target.len(), tensor.numel(), "libtorch computed another number of values than asked for");
+    tensor.f_to_device(tch::Device::Cpu)?.f_contiguous()?.f_copy_data(target, target.len())
+}
+
+fn find_device(device: Device) -> Result<tch::Device, NetworkError> {
+    let Device::Cuda(index) = device else { return Ok(tch::Device::Cpu) };
+    if !tch::Cuda::is_available() {
+        return Err(NetworkError::NoCuda { device });
+    }
+    let count = usize::try_from(tch::Cuda::device_count()).unwrap_or(0);
+    if index < count { Ok(tch::Device::Cuda(index)) } else { Err(NetworkError::NoSuchDevice { device, count }) }
+}
+
+/// A device that worked when the network was built and fails now leaves nothing to go on with: the process ends and is replaced.
+fn expect_device<T>(result: Result<T, tch::TchError>) -> T {
+    result.unwrap_or_else(|error| panic!("libtorch's device failed: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_that_is_not_there_is_refused_with_its_name() {
+        let spec = NetworkSpec::perceptron(2, &[], Head::Linear { outputs: 1 });
+        let refused = TorchNetwork::new(spec.clone(), Device::Cuda(4096), 1).err().expect("no machine has 4,097 GPUs");
+        assert!(matches!(refused, NetworkError::NoCuda { .. } | NetworkError::NoSuchDevice { .. }), "{refused}");
+        assert!(refused.to_string().contains("cuda:4096"), "{refused}");
+        let refused = TorchNetwork::new(spec, Device::Cpu, 0).err().expect("no operator runs on 0 threads");
+        assert!(matches!(refused, NetworkError::Threads { threads: 0, .. }), "{refused}");
+    }
+}
