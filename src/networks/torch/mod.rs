@@ -198,6 +198,7 @@ fn expect_device<T>(result: Result<T, tch::TchError>) -> T {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Head;
     use super::*;
 
     #[test]
