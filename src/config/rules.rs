@@ -209,7 +209,7 @@ pub(crate) const RULES: &[Rule] = &[
         algorithms: &[],
         violation: |config| {
             let device = &config.learner.device;
-            (config.network.engine == Engine::Cpu && config.learner.devices().iter().any(|&device| device != "cpu")).then(|| {
+            (config.network.engine == Engine::Cpu && config.learner.uses_gpu()).then(|| {
                 format!(
                     "network.engine \"cpu\" cannot compute on learner.device \"{device}\"; set network.engine to \"torch\" or \
                      learner.device to \"cpu\""

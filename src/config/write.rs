@@ -133,7 +133,7 @@ mod tests {
             }
             config.fragments.capacity = config.fragments.capacity.map(|capacity| capacity.max(config.least_fragments()));
             config.evaluator.enabled |= config.run.stop_eval_return.is_some();
-            if config.learner.device != "cpu" {
+            if config.learner.uses_gpu() {
                 config.network.engine = super::super::schema::Engine::Torch;
             }
             return config;
@@ -145,7 +145,7 @@ mod tests {
         if let (Some(band), Some(least)) = (config.replay.error_band, config.least_error_band()) {
             config.replay.error_band = Some(band.max(least));
         }
-        if config.learner.device != "cpu" {
+        if config.learner.uses_gpu() {
             config.network.engine = super::super::schema::Engine::Torch;
         }
         if config.algorithm.exploration == Exploration::ApeX {

@@ -195,7 +195,7 @@ fn libtorch(machine: &Machine) -> Finding {
         (None, true) => Finding::warning("libtorch", "linked, but its folder was not found".to_owned(), "cargo xtask setup"),
         (Some(folder), true) if machine.gpus.has_driver && !libtorch.has_cuda => Finding::warning(
             "libtorch",
-            format!("{version} in {}, without CUDA, so the GPU stays idle", folder.display()),
+            format!("{version} in {}, whose CUDA half this program has not loaded, so the GPU stays idle", folder.display()),
             "cargo xtask setup --cuda && cargo build --release",
         ),
         (Some(folder), true) => {
@@ -300,7 +300,7 @@ mod tests {
         let finding =
             finding_after(|machine| machine.gpus = super::super::gpu::Gpus { has_driver: true, names: vec!["NVIDIA H200".into()] });
         assert_eq!(finding.topic, "libtorch");
-        assert!(finding.fact.contains("without CUDA"), "{finding}");
+        assert!(finding.fact.contains("has not loaded"), "{finding}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub struct Libtorch {
     pub folder: Option<PathBuf>,
     /// Its version, from `build-version`, or from `version.py` of a Python package.
     pub version: Option<String>,
-    /// Whether its CUDA half is there too.
+    /// Whether this program has loaded its CUDA half too.
     pub has_cuda: bool,
 }
 

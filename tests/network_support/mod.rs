@@ -236,6 +236,20 @@ pub fn assert_engines_agree(spec: &NetworkSpec, rows: usize) {
     assert_close(&native.output, &torch.output, tolerance, &what("output"));
     assert_close(&native.parameter_gradient, &torch.parameter_gradient, tolerance, &what("parameter gradient"));
     assert_close(&native.input_gradient, &torch.input_gradient, tolerance, &what("input gradient"));
+    if !native.input_gradient.is_empty() {
+        let alone = input_gradient_alone(&mut *build(spec, Engine::Torch), rows);
+        assert_close(&native.input_gradient, &alone, tolerance, &what("input gradient alone"));
+    }
+}
+
+/// The gradient of the input in [`pass`], where nobody asks for that of the parameters.
+#[cfg(feature = "torch")]
+fn input_gradient_alone(network: &mut dyn Network, rows: usize) -> Vec<f32> {
+    let spec = network.spec().clone();
+    let mut gradient = vec![f32::NAN; rows * spec.inputs()];
+    network.forward(Elements::new(&spec, rows, 5).as_input(), rows, &mut vec![0.0; rows * spec.outputs()]);
+    network.backward(&numbers(rows * spec.outputs(), 6), None, Some(&mut gradient));
+    gradient
 }
 
 /// Of the largest number. A GPU rounds the factors of convolutions to ten bits (TF32) unless `NVIDIA_TF32_OVERRIDE=0` forbids it.

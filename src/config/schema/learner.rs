@@ -67,6 +67,11 @@ impl LearnerConfig {
         self.device.split(',').map(str::trim).collect()
     }
 
+    /// Whether any of them is a GPU.
+    pub fn uses_gpu(&self) -> bool {
+        self.devices().iter().any(|&device| device != "cpu")
+    }
+
     /// The device of the learner with this number.
     pub fn device_of(&self, learner: usize) -> &str {
         let devices = self.devices();
@@ -100,6 +105,7 @@ mod tests {
         assert!(!["cpu,", ",", "cuda:0 cuda:1", "cpu,gpu:0"].into_iter().any(are_devices));
         let mut learner = LearnerConfig { device: "cpu, cuda:3".into(), ..LearnerConfig::default() };
         assert_eq!([0, 1].map(|number| learner.device_of(number)), ["cpu", "cuda:3"]);
+        assert!(learner.uses_gpu() && !LearnerConfig::default().uses_gpu());
         learner.device = "cuda:1".into();
         assert_eq!([0, 5].map(|number| learner.device_of(number)), ["cuda:1"; 2]);
         assert_eq!(LearnerConfig { split: Split::ActorCritic, ..learner }.processes(), 2);

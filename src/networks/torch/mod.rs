@@ -9,6 +9,7 @@ use tch::{Kind, Tensor};
 
 use stage::{Passed, TorchStage};
 
+use super::specification::Operation;
 use super::work::Work;
 use super::{Device, Network, NetworkError, NetworkSpec};
 use crate::values::{BYTE_SCALE, ValueType, Values};
@@ -22,6 +23,8 @@ pub struct TorchNetwork {
     stages: Vec<TorchStage>,
     work: Work,
     device: tch::Device,
+    /// What the first stage takes a row for: values, or an image.
+    row: Vec<i64>,
     /// The parameters on the host.
     parameters: Vec<f32>,
     /// The parameters on the device.
@@ -50,8 +53,15 @@ impl TorchNetwork {
         let built = Tensor::f_from_slice(&parameters).and_then(|flat| flat.f_to_device(torch_device)).and_then(|flat| {
             let gradient = flat.f_zeros_like()?;
             let work = Work::of(&stages);
-            let stages = stages.into_iter().map(|stage| TorchStage::new(stage, &flat, &gradient)).collect::<Result<_, _>>()?;
-            Ok(Self { spec, stages, work, device: torch_device, parameters, flat, gradient, kept: None })
+            // A flatten at the start changes nothing but the name of what comes in.
+            let mut stages = stages.into_iter().skip_while(|stage| matches!(stage.operation, Operation::Flatten(_))).peekable();
+            let is_image = stages
+                .peek()
+                .is_some_and(|first| matches!(first.operation, Operation::Convolution(_) | Operation::TransposedConvolution(_)));
+            let row = if is_image { spec.input.shape.clone() } else { vec![spec.inputs()] };
+            let row = row.into_iter().map(|length| length as i64).collect();
+            let stages = stages.map(|stage| TorchStage::new(stage, &flat, &gradient)).collect::<Result<_, _>>()?;
+            Ok(Self { spec, stages, work, device: torch_device, row, parameters, flat, gradient, kept: None })
         });
         let refused = |error: tch::TchError| NetworkError::Torch { device, message: error.to_string() };
         let mut network = built.map_err(refused)?;
@@ -71,10 +81,7 @@ impl TorchNetwork {
 
     /// The input on the device, as floats.
     fn take_in(&self, input: Values<'_>, rows: usize) -> Result<Tensor, tch::TchError> {
-        // What is no image lies as it would when flattened, whatever its shape.
-        let inputs = [self.spec.inputs()];
-        let shape = if self.spec.input.shape.len() == 3 { self.spec.input.shape.as_slice() } else { &inputs };
-        let size: Vec<i64> = [rows].iter().chain(shape).map(|&length| length as i64).collect();
+        let size: Vec<i64> = [rows as i64].into_iter().chain(self.row.iter().copied()).collect();
         match input {
             Values::F32(values) => Tensor::f_from_slice(values)?.f_view(size.as_slice())?.f_to_device(self.device),
             // Bytes travel to the device as bytes.
@@ -87,10 +94,8 @@ impl TorchNetwork {
 
     fn try_forward(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
         let (mut values, mut kept) = (self.take_in(input, rows)?, Vec::with_capacity(self.stages.len()));
-        for (index, stage) in self.stages.iter().enumerate() {
-            // Bytes have no gradient.
-            let has_gradient = index > 0 || self.spec.input.element == ValueType::F32;
-            let passed = stage.forward(values, rows, true, has_gradient)?;
+        for stage in &self.stages {
+            let passed = stage.forward(values, rows, true)?;
             values = passed.above.shallow_clone();
             kept.push(passed);
         }
@@ -102,8 +107,7 @@ impl TorchNetwork {
     fn try_infer(&self, input: Values<'_>, rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
         let _guard = tch::no_grad_guard();
         let input = self.take_in(input, rows)?;
-        let result =
-            self.stages.iter().try_fold(input, |values, stage| stage.forward(values, rows, false, false).map(|passed| passed.above))?;
+        let result = self.stages.iter().try_fold(input, |values, stage| stage.forward(values, rows, false).map(|passed| passed.above))?;
         copy_to_host(&result, output)
     }
 
@@ -117,6 +121,9 @@ impl TorchNetwork {
         let output = &kept.last().expect("a network has stages").above;
         assert_eq!(output_gradient.len(), output.numel(), "the output gradient is not as long as the output");
         assert!(input_gradient.is_none() || self.spec.input.element == ValueType::F32, "bytes have no gradient");
+        if parameter_gradient.is_none() && input_gradient.is_none() {
+            return Ok(());
+        }
         let mut gradient = Some(Tensor::f_from_slice(output_gradient)?.f_view_as(output)?.f_to_device(self.device)?);
         // Each stage gives back its memory before the next takes some: it is then still in the caches.
         for (index, (stage, passed)) in self.stages.iter().zip(kept).enumerate().rev() {

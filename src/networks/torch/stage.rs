@@ -53,14 +53,13 @@ impl TorchStage {
         Ok(Self { stage, parameters: Some(parameters) })
     }
 
-    /// What `rows` rows become. Of a pass that [`Self::backward`] will follow, `learns` says so, and `has_gradient` whether what comes in
-    /// may be asked for its gradient.
-    pub(super) fn forward(&self, mut below: Tensor, rows: usize, learns: bool, has_gradient: bool) -> Result<Passed, TchError> {
+    /// What `rows` rows become. `learns` says whether [`Self::backward`] may follow.
+    pub(super) fn forward(&self, mut below: Tensor, rows: usize, learns: bool) -> Result<Passed, TchError> {
         let (rows, mut recorded) = (rows as i64, None);
         let mut above = match self.stage.operation {
             Operation::Dense => below.f_linear(&self.parameters().weight, Some(&self.parameters().bias))?,
             Operation::Convolution(window) | Operation::TransposedConvolution(window) if learns => {
-                below = below.f_detach()?.f_set_requires_grad(has_gradient)?;
+                below = below.f_detach()?.f_set_requires_grad(true)?;
                 recorded.insert(self.convolve(&below, window)?).f_detach()?
             }
             Operation::Convolution(window) | Operation::TransposedConvolution(window) => self.convolve(&below, window)?,

@@ -19,7 +19,7 @@ pub(super) struct Limit(Helper<Option<f64>>);
 impl Limit {
     /// Begin to measure. `None` where that cannot be, and where learners do not compute on cores: a run does without.
     pub(super) fn begin(segment: &Segment, config: &Config) -> Option<Self> {
-        if config.learner.devices().iter().any(|&device| device != "cpu") {
+        if config.learner.uses_gpu() {
             return None;
         }
         let measuring = Helper::start(|| {

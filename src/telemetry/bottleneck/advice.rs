@@ -22,6 +22,8 @@ const EXCHANGE_FROM: f64 = 0.3;
 const MUCH_FROM: f64 = 0.2;
 /// Transitions of a flush from which on what a flush costs whatever its size hardly counts.
 const LARGE_PORTION: usize = 64;
+/// Batches up to here take a GPU about as long as smaller ones, with networks of some hundred units. Measured: docs/networks.md.
+const LARGEST_BATCH_ON_GPU: usize = 4_096;
 /// How many times more of something to try.
 const FACTOR: usize = 4;
 /// The most processes or environments that a configuration may ask for.
@@ -76,9 +78,17 @@ pub(super) fn faster_learners(period: &Period, context: &Context) -> Vec<Advice>
         all.push(advice("actor.count", config.actor.count, config.actor.count / 2, why));
     }
     if share(period.learner.compute_s, total_s) >= MUCH_FROM {
+        all.extend(larger_batch(config));
         all.push(smaller_network(config));
     }
     all
+}
+
+/// Of learners on a GPU: what a pass costs there hardly depends on how much goes through it.
+fn larger_batch(config: &Config) -> Option<Advice> {
+    let (now, to) = (config.learner.batch_size, FACTOR * config.learner.batch_size);
+    let why = "a GPU takes a larger batch in hardly more time, which changes what is learned; a core may be faster with the one of now";
+    (config.learner.uses_gpu() && to <= LARGEST_BATCH_ON_GPU).then(|| advice("learner.batch_size", now, to, why))
 }
 
 fn fewer_learners(config: &Config, period: &Period) -> Advice {
@@ -88,8 +98,12 @@ fn fewer_learners(config: &Config, period: &Period) -> Advice {
     advice("learner.count", now, to, why)
 }
 
-/// The next number of learners that can share the batch and that the idle cores can carry.
+/// The next number of learners that can share the batch and that the idle cores can carry. On a GPU the parts of a batch take as long as the
+/// whole.
 fn more_learners(config: &Config, idle_cores: f64) -> Option<usize> {
+    if config.learner.uses_gpu() {
+        return None;
+    }
     let (now, batch) = (config.learner.count, config.learner.batch_size);
     let most = now + if idle_cores >= IDLE_FROM { rounded(idle_cores) } else { 0 };
     let is_worth_it = |count: usize| config.transitions_per_learner(count) >= LEAST_TRANSITIONS_PER_LEARNER;

@@ -111,6 +111,20 @@ fn the_advice_follows_the_slowest_part_of_acting() {
 }
 
 #[test]
+fn learners_on_a_gpu_are_offered_a_larger_batch_and_no_company() {
+    let on_gpu = |batch| {
+        with(|config| {
+            config.learner.device = "cuda:0".into();
+            (config.learner.batch_size, config.replay.min_size) = (batch, 10_000);
+        })
+    };
+    let busy = run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]);
+    let all = |batch| settings(&judge(&busy, &Context { cores: 16, ..on_gpu(batch) }));
+    assert_eq!(all(1_024)[..2], ["learner.batch_size=4096", "network.hidden=[128, 128]"]);
+    assert_eq!(all(2_048)[0], "network.hidden=[128, 128]");
+}
+
+#[test]
 fn two_sides_that_wait_for_each_other_show_the_rate_limiter() {
     let verdict = judge(&run([30.0, 15.0, 15.0, 40.0], [5.0, 8.0, 0.0, 2.0, 10.0]), &with(|config| config.replay.error_band = Some(700.0)));
     assert_eq!(verdict.bottleneck, Bottleneck::RateLimiter);
