@@ -168,7 +168,11 @@ impl fmt::Display for Listing {
             let cells = [entry.name.to_owned(), entry.environment.clone(), entry.algorithm.clone(), goal];
             table.row(cells.into_iter().chain([or_dash(&entry.score), or_dash(&entry.wall_time_s)]).collect());
         }
-        write!(formatter, "{table}")
+        write!(formatter, "{table}")?;
+        formatter.write_str(
+            "goal: the return that ends a run once fresh episodes prove it. score: the return of the weights at the end of a run, and the range of\n\
+             several runs, as measured for configs/README.md. `shoal train NAME` trains one.",
+        )
     }
 }
 

@@ -40,13 +40,21 @@ fn weights_are_played_as_their_run_evaluated_them_also_where_their_file_is_named
     let elsewhere = run.folder.path().join("alone.safetensors");
     std::fs::copy(file, &elsewhere).unwrap();
     let (success, out, error) = evaluate(&[elsewhere.to_str().unwrap(), "--episodes", "3"]);
-    assert!(success && out.contains(", greedy, seed 1"), "{out}{error}");
+    assert!(success && out.contains(", greedy, seed 1") && out.contains("\ninterval "), "{out}{error}");
+    let (success, out, error) = evaluate(&[elsewhere.to_str().unwrap(), "--episodes", "1"]);
+    assert!(success && out.contains("\nreturn  ") && !out.contains("unknown") && !out.contains("\ninterval "), "{out}{error}");
 }
 
 #[test]
 fn no_episode_is_refused() {
     let (success, _, error) = evaluate(&["anywhere", "--episodes", "0"]);
     assert!(!success && error.contains("'0'") && error.contains("--episodes"), "{error}");
+}
+
+#[test]
+fn a_path_that_is_not_there_is_told_what_makes_one() {
+    let (success, _, error) = evaluate(&["anywhere"]);
+    assert!(!success && error.contains("there is no `anywhere`") && error.contains("train"), "{error}");
 }
 
 #[test]

@@ -174,10 +174,19 @@ fn a_name_that_means_nothing_is_told_what_may_have_been_meant() {
         said(&output)
     };
     assert!(refusal("cartpol_ppo").contains("did you mean `cartpole_ppo`?"), "{}", refusal("cartpol_ppo"));
+    assert!(refusal("Pendulum-v2").contains("did you mean `Pendulum-v1`?"), "{}", refusal("Pendulum-v2"));
+    assert!(refusal("my_task:MyTask").contains("did you mean `python:my_task:MyTask`?"), "{}", refusal("my_task:MyTask"));
     assert!(refusal("zaxxon").contains("`shoal presets` lists them"), "{}", refusal("zaxxon"));
     let without = refusal("MountainCarContinuous-v0");
     assert!(without.contains("no preset for MountainCarContinuous-v0") && without.contains("--set algorithm.name=ppo"), "{without}");
     assert!(refusal("configs/absent.toml").contains("cannot be read"), "{}", refusal("configs/absent.toml"));
+}
+
+#[test]
+fn what_is_wrong_with_an_environment_without_a_file_points_into_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = shoal(folder.path(), &["train", "CartPole-v1", "--check", "--set", "algorithm.name=sac"]);
+    assert!(!output.status.success() && said(&output).starts_with("error: --set environment.id="), "{}", said(&output));
 }
 
 #[test]

@@ -29,6 +29,12 @@ pub enum WeightsError {
         /// Why.
         message: String,
     },
+    /// There is no such file.
+    #[error("there is no `{}`: name the folder of a run or a file of weights; `shoal train CartPole-v1` makes both", path.display())]
+    Missing {
+        /// Which file.
+        path: PathBuf,
+    },
     /// The file could not be read.
     #[error("cannot read weights from `{}`: {source}", path.display())]
     Read {

@@ -290,7 +290,10 @@ fn read_scaling(file: &SafeTensors<'_>, path: &Path) -> Result<InputScaling, Wei
 }
 
 fn read_limited(path: &Path) -> Result<Vec<u8>, WeightsError> {
-    let failed = |source| WeightsError::Read { path: path.into(), source };
+    let failed = |source: std::io::Error| match source.kind() {
+        std::io::ErrorKind::NotFound => WeightsError::Missing { path: path.into() },
+        _ => WeightsError::Read { path: path.into(), source },
+    };
     let file = File::open(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
     let mut bytes = Vec::new();

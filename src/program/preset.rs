@@ -74,10 +74,12 @@ impl TrainPreset {
 
     /// A configuration of its own for the environment of that id, whose algorithm the changes name.
     fn load_environment(&self, id: &str) -> Result<Loaded, anyhow::Error> {
-        let text = format!("[environment]\nid = {}\n", toml::Value::from(id));
+        // As a change: there is no file that errors could point into.
+        let mut changes = vec![format!("environment.id={}", toml::Value::from(id))];
+        changes.extend(self.train.changes());
         // The run is named after it.
         let name = id.rsplit([':', '/']).next().unwrap_or(id);
-        Ok(Config::parse(&text, name, &self.train.changes()).map_err(SupervisorError::Config)?)
+        Ok(Config::parse("", name, &changes).map_err(SupervisorError::Config)?)
     }
 }
 
@@ -88,9 +90,9 @@ fn unknown(asked: &str, catalogue: &Catalogue) -> String {
     }
     let lower = asked.to_lowercase();
     let begins = || PRESETS.iter().map(|preset| preset.name).find(|name| lower.len() > 3 && name.starts_with(&lower));
-    let near = nearest(&lower, PRESETS.iter().map(|preset| preset.name)).or_else(begins).map(|name| format!("did you mean `{name}`? "));
-    format!(
-        "there is no file, no preset and no environment of a preset called {asked}: {}`shoal presets` lists them",
-        near.unwrap_or_default()
-    )
+    let near_environment = || catalogue.environments().names().find(|name| nearest(&lower, [name.to_lowercase().as_str()]).is_some());
+    let class = asked.split_once(':').map(|(module, class)| format!("python:{module}:{class}"));
+    let near = nearest(&lower, PRESETS.iter().map(|preset| preset.name)).or_else(begins).or_else(near_environment);
+    let meant = class.as_deref().or(near).map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
+    format!("there is no file, no preset and no environment of a preset called {asked}: {meant}`shoal presets` lists them")
 }

@@ -13,7 +13,8 @@ use crate::telemetry::Console;
 /// Which run, from where, and with what changed.
 #[derive(Args)]
 pub(crate) struct ResumeRun {
-    /// The folder of the run, such as runs/latest.
+    /// The folder of the run.
+    #[arg(default_value = "runs/latest")]
     run: PathBuf,
     /// Go on from this checkpoint, a folder in the run's folder `checkpoints`, instead of the newest.
     #[arg(long, value_name = "FOLDER")]

@@ -27,7 +27,8 @@ pub enum RunNameError {
     Folder(#[from] TelemetryError),
     /// The run is over.
     #[error(
-        "the run in {folder} has ended ({reason}); `shoal inspect {folder}` shows what it reached, and `shoal evaluate {folder}` plays it"
+        "the run in {folder} has ended ({reason}); `shoal inspect {folder}` shows what it reached, `shoal evaluate {folder}` plays it, and \
+         `shoal resume {folder}` goes on with it where it left a checkpoint"
     )]
     Ended {
         /// The folder.

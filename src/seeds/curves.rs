@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::telemetry::{Evaluation, jsonl};
 
 /// Seeds whose mean has an interval: that of two would reach over six times their distance to either side.
-const FEWEST_SEEDS: usize = 3;
+pub(super) const FEWEST_SEEDS: usize = 3;
 
 /// Points of the mean.
 const POINTS: usize = 200;

@@ -87,6 +87,11 @@ impl EvaluatedWeights {
         Some(format!("{} over {} {fresh}episodes", score(self.statistics.return_mean?), self.statistics.episodes))
     }
 
+    /// Whether the intervals say so.
+    fn is_clearly_worse_than(&self, best: &Self) -> bool {
+        self.statistics.ci95_high.zip(best.statistics.ci95_low).is_some_and(|(high, low)| high < low)
+    }
+
     /// The same with the interval and the weights that it is about.
     fn describe(&self) -> Option<String> {
         let interval = match (self.statistics.ci95_low, self.statistics.ci95_high) {
@@ -186,6 +191,9 @@ impl Summary {
     fn last_weights(&self) -> Option<String> {
         match self.last_evaluation {
             Some(last) if self.best_evaluation.is_some_and(|best| best.version == last.version) => None,
+            Some(last) if self.best_evaluation.is_some_and(|best| last.is_clearly_worse_than(&best)) => {
+                Some(format!("{}: worse than the best, which `shoal evaluate` plays", last.describe()?))
+            }
             Some(last) => last.describe(),
             None if self.evaluations.routine == 0 => None,
             None => matches!(self.reason, StopReason::StepLimit | StopReason::TimeLimit).then(|| "not evaluated in time".into()),

@@ -7,7 +7,9 @@ use super::fixture::{Known, Object, World, kill_supervisor, object_path};
 #[test]
 fn running_and_dead_runs_are_listed() {
     let (world, known) = (World::new(), Known::new());
-    assert_eq!(world.inspect(&[]).unwrap(), "no runs under way; one that has ended is looked into by its folder, such as runs/latest\n");
+    let nothing =
+        "no runs under way; of those that have ended, `shoal inspect runs/latest` shows one, `shoal dashboard` all side by side\n";
+    assert_eq!(world.inspect(&[]).unwrap(), nothing);
     assert_eq!(world.json(&[]), json!({"runs": []}));
     let _announcement = world.announce(known.segment.identity(), known.segment.name());
     let mut bytes = known.bytes();

@@ -256,6 +256,21 @@ fn the_report_of_a_run_that_missed_its_goal_names_the_best_and_the_last_weights(
 }
 
 #[test]
+fn last_weights_that_are_clearly_worse_than_the_best_are_called_so() {
+    let last = |returns: &[f64]| {
+        let root = tempdir().unwrap();
+        let mut sinks = sinks_in(root.path(), piped_console().1);
+        sinks.evaluation(&evaluation(5, &[500.0]));
+        sinks.evaluation(&confirmation(5, &[450.0, 460.0, 470.0]));
+        sinks.evaluation(&evaluation(9, returns));
+        let report = sinks.finish(StopReason::StepLimit, &Snapshot { parameter_version: 9, ..snapshot_at(25.0) }).to_string();
+        report.lines().find(|line| line.starts_with("last ")).unwrap().to_owned()
+    };
+    assert!(last(&[100.0, 110.0, 120.0]).ends_with("900 steps: worse than the best, which `shoal evaluate` plays"));
+    assert!(last(&[100.0, 450.0, 470.0]).ends_with("900 steps"), "the intervals overlap");
+}
+
+#[test]
 fn the_report_says_when_the_last_weights_were_not_evaluated() {
     let root = tempdir().unwrap();
     let mut sinks = sinks_in(root.path(), piped_console().1);

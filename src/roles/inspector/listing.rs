@@ -13,7 +13,10 @@ use crate::telemetry::Table;
 impl Display for RunList {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         if self.runs.is_empty() {
-            return writeln!(formatter, "no runs under way; one that has ended is looked into by its folder, such as runs/latest");
+            return writeln!(
+                formatter,
+                "no runs under way; of those that have ended, `shoal inspect runs/latest` shows one, `shoal dashboard` all side by side"
+            );
         }
         let header = ["pid", "state", "algorithm", "environment", "age", "env steps", "updates", "folder"];
         let mut table = Table::new(&header, &[1, 2, 3, 7], 0);
@@ -44,6 +47,7 @@ impl Display for RunList {
         if self.runs.iter().any(|run| run.state == Liveliness::Dead) {
             writeln!(formatter, "`shoal inspect --clean` removes what dead runs left")?;
         }
+        writeln!(formatter, "runs that have ended: `shoal inspect FOLDER` for one, `shoal dashboard` for all side by side")?;
         Ok(())
     }
 }

@@ -72,9 +72,14 @@ impl fmt::Display for Outcome {
         }
         let actions = if self.greedy { "greedy" } else { "actions drawn" };
         writeln!(formatter, "episodes    {episodes}, {actions}, seed {}", self.seed)?;
-        writeln!(formatter, "return      mean {}, standard deviation {}", number(return_mean), number(return_std))?;
-        writeln!(formatter, "interval    {} to {} (95 %, Student's t)", number(ci95_low), number(ci95_high))?;
-        write!(formatter, "range       {} to {}", number(return_min), number(return_max))?;
+        if episodes == 1 {
+            // One number has neither spread nor range.
+            write!(formatter, "return      {}", number(return_mean))?;
+        } else {
+            writeln!(formatter, "return      mean {}, standard deviation {}", number(return_mean), number(return_std))?;
+            writeln!(formatter, "interval    {} to {} (95 %, Student's t)", number(ci95_low), number(ci95_high))?;
+            write!(formatter, "range       {} to {}", number(return_min), number(return_max))?;
+        }
         if let Some(FinishedFilm { path, pictures }) = &self.film {
             write!(formatter, "\nfilm        {}, {pictures} pictures of the first episode", path.display())?;
         }

@@ -157,7 +157,8 @@ pub(super) fn less_work(period: &Period, context: &Context) -> Vec<Advice> {
 
 fn smaller_network(config: &Config) -> Advice {
     let halved: Vec<usize> = config.network.hidden.iter().map(|&units| (units / 2).max(1)).collect();
-    let (now, to) = (format!("{:?}", config.network.hidden), format!("{halved:?}"));
+    // Without spaces, so that it can be pasted behind `--set`.
+    let [now, to] = [&config.network.hidden, &halved].map(|units| format!("{units:?}").replace(' ', ""));
     advice("network.hidden", now, to, "a smaller network is faster and changes what is learned")
 }
 

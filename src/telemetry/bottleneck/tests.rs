@@ -44,7 +44,7 @@ fn actors_that_wait_for_busy_learners_show_a_learner_bound_run() {
         verdict.to_string(),
         "learner-bound: actors waited 71 % of their time for the rate limiter, learners 4 % (learners: 80 % gradients); \
          set learner.count=2 (now 1): 4.88 cores were idle, and each learner then computes less of every batch; \
-         or set network.hidden=[128, 128] (now [256, 256]): a smaller network is faster and changes what is learned; \
+         or set network.hidden=[128,128] (now [256,256]): a smaller network is faster and changes what is learned; \
          or set replay.samples_per_insert=16 (now 32): more environment steps for the same updates; each transition is learned from less \
          often, which changes what is learned"
     );
@@ -120,8 +120,8 @@ fn learners_on_a_gpu_are_offered_a_larger_batch_and_no_company() {
     };
     let busy = run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]);
     let all = |batch| settings(&judge(&busy, &Context { cores: 16, ..on_gpu(batch) }));
-    assert_eq!(all(1_024)[..2], ["learner.batch_size=4096", "network.hidden=[128, 128]"]);
-    assert_eq!(all(2_048)[0], "network.hidden=[128, 128]");
+    assert_eq!(all(1_024)[..2], ["learner.batch_size=4096", "network.hidden=[128,128]"]);
+    assert_eq!(all(2_048)[0], "network.hidden=[128,128]");
 }
 
 #[test]
@@ -139,10 +139,10 @@ fn sides_that_never_wait_show_the_cores() {
     let mut busy = run([60.0, 25.0, 10.0, 5.0], [5.0, 18.0, 0.0, 1.0, 1.0]);
     let roomy = judge(&busy, &Context { cores: 9, ..context() });
     assert_eq!(roomy.bottleneck, Bottleneck::Cores);
-    assert_eq!(settings(&roomy), ["learner.count=2", "actor.count=8", "network.hidden=[128, 128]"]);
+    assert_eq!(settings(&roomy), ["learner.count=2", "actor.count=8", "network.hidden=[128,128]"]);
     assert!(roomy.to_string().contains("set learner.count=2 (now 1) and set actor.count=8 (now 4)"), "{roomy}");
     let crowded = judge(&busy, &Context { cores: 5, ..context() });
-    assert_eq!(settings(&crowded), ["network.hidden=[128, 128]"]);
+    assert_eq!(settings(&crowded), ["network.hidden=[128,128]"]);
     assert!(crowded.to_string().contains("the run used 4.76 of 5 cores"), "{crowded}");
     (busy.actor_time.processor_s, busy.actor_time.core_wait_s) = (45.0, 50.0);
     let beside_others = judge(&busy, &Context { cores: 5, ..context() });
@@ -220,6 +220,6 @@ fn ppo_is_advised_of_its_own_keys_and_of_no_learner_that_would_not_pay() {
         (config.algorithm.epochs, config.algorithm.minibatches, config.fragments.length_steps) = (16, 4, 32);
     });
     let verdict = judge(&run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]), &ppo);
-    assert_eq!(settings(&verdict), ["network.hidden=[128, 128]", "algorithm.epochs=8"]);
+    assert_eq!(settings(&verdict), ["network.hidden=[128,128]", "algorithm.epochs=8"]);
     assert!(verdict.to_string().contains("for learners to take a batch"), "{verdict}");
 }
