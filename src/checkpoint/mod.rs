@@ -8,7 +8,6 @@ pub mod policy;
 mod replay_file;
 mod run_checkpoint;
 mod segment_state;
-mod settled;
 mod summed;
 pub mod weights;
 

@@ -21,7 +21,6 @@ use serde_json::Value;
 use super::CheckpointError;
 use super::replay_file::{self, ReplayFile};
 use super::segment_state::SegmentState;
-use super::settled::Settled;
 use super::summed::Summed;
 use crate::replay::{ReplayView, Schema, Zero};
 use crate::segment::description::FieldDescription;
@@ -117,8 +116,7 @@ impl Content<'_> {
         let (mut files, mut replay) = (Vec::new(), None);
         if self.with_replay {
             let file = File::create(folder.join(REPLAY))?;
-            let bytes =
-                replay_file::write(&ReplayView::new(self.segment, self.schema.clone()), self.zero, String::new(), Settled::new(&file))?;
+            let bytes = replay_file::write(&ReplayView::new(self.segment, self.schema.clone()), self.zero, String::new(), &file)?;
             files.push(FileEntry { name: REPLAY.into(), bytes, crc32c: None });
             replay = Some(file);
         }

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::watch::has_ended;
 use crate::segment::system;
 
-/// Steps on the scale of `nice` by which training goes first: all there are.
-const POLITENESS: i32 = 19;
+/// Steps on the scale of `nice` by which training goes first.
+const POLITENESS: i32 = 10;
 
 /// How long it may take to be gone once it is killed. Who waits for a disk in the kernel dies when the disk has answered, and the supervisor has
 /// others to look after meanwhile.
