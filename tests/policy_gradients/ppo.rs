@@ -77,6 +77,30 @@ fn advantages_are_estimated_up_to_terminations_and_with_the_value_behind_a_cut()
 }
 
 #[test]
+fn more_fragments_than_go_through_the_network_at_once_are_valued_as_each_alone() {
+    let mut case = Case::new("ppo", ActionSpace::Discrete { n: 4 }, |config| {
+        (config.algorithm.minibatches, config.algorithm.normalise_advantages) = (1, Some(false));
+    });
+    let mut losses = |batch: &mut Batch| {
+        case.learning.prepare(batch);
+        let (_, share) = case.gradient(batch);
+        ["policy_loss", "value_loss"].map(|name| metric(&share, name) * share.samples)
+    };
+    // Three to four times as many steps as a core takes at once, and fragments across each border.
+    let mut all = Case::new("ppo", ActionSpace::Discrete { n: 4 }, |_| ()).batch(300, |random| (random.random_bool(0.2), false));
+    let together = losses(&mut all);
+    let mut one = all.clone();
+    let alone = (0..300).map(|fragment| {
+        one.copy_rows(&all, fragment..fragment + 1);
+        losses(&mut one)
+    });
+    let sums = alone.fold([0.0; 2], |sums, losses| [sums[0] + losses[0], sums[1] + losses[1]]);
+    for (together, sum) in together.into_iter().zip(sums) {
+        assert!((together - sum).abs() < 1e-4 * sum.abs(), "{together} and {sum}");
+    }
+}
+
+#[test]
 fn a_part_of_one_step_moves_the_policy_too() {
     let mut case = Case::new("ppo", ActionSpace::Discrete { n: 4 }, |config| {
         (config.algorithm.minibatches, config.algorithm.entropy_start, config.algorithm.clip_ratio) = (4, 0.0, Some(9.0));
