@@ -176,6 +176,9 @@ fn a_name_that_means_nothing_is_told_what_may_have_been_meant() {
     assert!(refusal("cartpol_ppo").contains("did you mean `cartpole_ppo`?"), "{}", refusal("cartpol_ppo"));
     assert!(refusal("Pendulum-v2").contains("did you mean `Pendulum-v1`?"), "{}", refusal("Pendulum-v2"));
     assert!(refusal("my_task:MyTask").contains("did you mean `python:my_task:MyTask`?"), "{}", refusal("my_task:MyTask"));
+    for slip in ["mujok:InvertedPendulum-v5", "atary:Zaxxon", "gymnasum:Zaxxon-v0"] {
+        assert!(!refusal(slip).contains("python:"), "{}", refusal(slip));
+    }
     assert!(refusal("zaxxon").contains("`shoal presets` lists them"), "{}", refusal("zaxxon"));
     let without = refusal("MountainCarContinuous-v0");
     assert!(without.contains("no preset for MountainCarContinuous-v0") && without.contains("--set algorithm.name=ppo"), "{without}");

@@ -55,10 +55,10 @@ struct Header {
     frame_words: u64,
 }
 
-/// Write everything in `replay` to `out`, with whatever else its reader will need as `options`. Returns its bytes.
-pub fn write(replay: &ReplayView<'_>, zero: Zero, options: String, out: impl Write) -> io::Result<u64> {
+/// Write everything in `replay` into `file`, with whatever else its reader will need as `options`. Returns its bytes.
+pub fn write(replay: &ReplayView<'_>, zero: Zero, options: String, file: &File) -> io::Result<u64> {
     let counts = replay.counts();
-    let mut out = Summed::new(BufWriter::with_capacity(BUFFER_BYTES, out));
+    let mut out = Summed::new(BufWriter::with_capacity(BUFFER_BYTES, file));
     let mut header = Header {
         options_toml: options,
         counts: [counts.claimed, counts.inserted, counts.sampled, counts.largest_priority, counts.frames],

@@ -115,6 +115,11 @@ impl Environments {
         self.names().any(|name| name == id) || id.starts_with(mujoco::PREFIX) || PREFIXES.iter().any(|(prefix, _)| id.starts_with(prefix))
     }
 
+    /// The name most like `asked`, whatever stands before a colon, if one is like it.
+    pub fn most_similar(&self, asked: &str) -> Option<&str> {
+        most_similar_id(asked, self.names())
+    }
+
     /// Know one more. Whether it may have that id is for the catalogue to say.
     pub(crate) fn add<E: Environment + 'static>(
         &mut self,

@@ -83,6 +83,17 @@ impl TrainPreset {
     }
 }
 
+/// Names that are more alike than this are one with a slip.
+const PREFIX_SIMILARITY: f64 = 0.85;
+
+/// `module:Class` as the id of an environment, unless what stands before the colon is nearly a prefix.
+fn python_class(asked: &str) -> Option<String> {
+    let (module, class) = asked.split_once(':')?;
+    let is_prefix =
+        ["atari", "gym", "gymnasium", "mujoco", "python"].iter().any(|prefix| strsim::jaro_winkler(module, prefix) > PREFIX_SIMILARITY);
+    (!is_prefix && !class.contains(':')).then(|| format!("python:{asked}"))
+}
+
 /// What to do about a name that is no file, no preset, and no environment of one.
 fn unknown(asked: &str, catalogue: &Catalogue) -> String {
     if catalogue.environments().may_have(asked) {
@@ -90,9 +101,8 @@ fn unknown(asked: &str, catalogue: &Catalogue) -> String {
     }
     let lower = asked.to_lowercase();
     let begins = || PRESETS.iter().map(|preset| preset.name).find(|name| lower.len() > 3 && name.starts_with(&lower));
-    let near_environment = || catalogue.environments().names().find(|name| nearest(&lower, [name.to_lowercase().as_str()]).is_some());
-    let class = asked.split_once(':').map(|(module, class)| format!("python:{module}:{class}"));
-    let near = nearest(&lower, PRESETS.iter().map(|preset| preset.name)).or_else(begins).or_else(near_environment);
-    let meant = class.as_deref().or(near).map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
+    let near = nearest(&lower, PRESETS.iter().map(|preset| preset.name)).or_else(begins);
+    let near = near.or_else(|| catalogue.environments().most_similar(asked)).map(str::to_owned);
+    let meant = near.or_else(|| python_class(asked)).map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
     format!("there is no file, no preset and no environment of a preset called {asked}: {meant}`shoal presets` lists them")
 }

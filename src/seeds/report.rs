@@ -132,7 +132,7 @@ impl fmt::Display for Report {
         let means = std::array::from_fn(|column| curves::mean_of(&of_all(column)));
         row("mean".into(), means.map(|mean| mean.map(|(mean, _)| mean)), String::new());
         if means.iter().flatten().all(|(_, interval)| interval.is_none()) {
-            return write!(formatter, "{table}an interval of the mean takes {} seeds", curves::FEWEST_SEEDS);
+            return write!(formatter, "{table}an interval of the mean takes {} seeds with figures", curves::FEWEST_SEEDS);
         }
         row("95 % low".into(), means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(low, _)| low))), String::new());
         row("95 % high".into(), means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(_, high)| high))), String::new());

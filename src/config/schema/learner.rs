@@ -72,6 +72,11 @@ impl LearnerConfig {
         self.devices().iter().any(|&device| device != "cpu")
     }
 
+    /// Whether all of them are.
+    pub fn uses_gpus_alone(&self) -> bool {
+        self.devices().iter().all(|&device| device != "cpu")
+    }
+
     /// The device of the learner with this number.
     pub fn device_of(&self, learner: usize) -> &str {
         let devices = self.devices();
@@ -105,9 +110,10 @@ mod tests {
         assert!(!["cpu,", ",", "cuda:0 cuda:1", "cpu,gpu:0"].into_iter().any(are_devices));
         let mut learner = LearnerConfig { device: "cpu, cuda:3".into(), ..LearnerConfig::default() };
         assert_eq!([0, 1].map(|number| learner.device_of(number)), ["cpu", "cuda:3"]);
-        assert!(learner.uses_gpu() && !LearnerConfig::default().uses_gpu());
+        assert!(learner.uses_gpu() && !learner.uses_gpus_alone() && !LearnerConfig::default().uses_gpu());
         learner.device = "cuda:1".into();
         assert_eq!([0, 5].map(|number| learner.device_of(number)), ["cuda:1"; 2]);
+        assert!(learner.uses_gpu() && learner.uses_gpus_alone());
         assert_eq!(LearnerConfig { split: Split::ActorCritic, ..learner }.processes(), 2);
     }
 }

@@ -20,6 +20,15 @@ pub enum PlayError {
     /// The weights cannot be read.
     #[error(transparent)]
     Weights(#[from] WeightsError),
+    /// The run has none.
+    #[error(
+        "the run in {} has saved no weights yet: the best are saved once fresh episodes confirmed them, the last when it ends",
+        folder.display()
+    )]
+    NoWeights {
+        /// Its folder.
+        folder: PathBuf,
+    },
     /// The run folder cannot be read.
     #[error(transparent)]
     Folder(#[from] TelemetryError),

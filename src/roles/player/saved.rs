@@ -92,8 +92,11 @@ fn weights_at(path: &Path, which: Which) -> Result<(PathBuf, bool), PlayError> {
     }
     let folder = RunFolder::open(path)?;
     let (best, last) = (folder.best_weights(), folder.last_weights());
+    if !best.exists() && !last.exists() {
+        return Err(PlayError::NoWeights { folder: path.to_owned() });
+    }
     Ok(match which {
-        Which::Best if !best.exists() && last.exists() => (last, true),
+        Which::Best if !best.exists() => (last, true),
         Which::Best => (best, false),
         Which::Last => (last, false),
     })

@@ -22,7 +22,7 @@ const EXCHANGE_FROM: f64 = 0.3;
 const MUCH_FROM: f64 = 0.2;
 /// Transitions of a flush from which on what a flush costs whatever its size hardly counts.
 const LARGE_PORTION: usize = 64;
-/// Batches up to here take a GPU about as long as smaller ones, with networks of some hundred units. Measured: docs/networks.md.
+/// Up to here a pass through some hundred units takes a GPU about as long as one of fewer rows. Measured: docs/networks.md.
 const LARGEST_BATCH_ON_GPU: usize = 4_096;
 /// How many times more of something to try.
 const FACTOR: usize = 4;
@@ -84,11 +84,18 @@ pub(super) fn faster_learners(period: &Period, context: &Context) -> Vec<Advice>
     all
 }
 
-/// Of learners on a GPU: what a pass costs there hardly depends on how much goes through it.
+/// Of learners on GPUs: what a pass costs there hardly depends on how much goes through it.
 fn larger_batch(config: &Config) -> Option<Advice> {
     let (now, to) = (config.learner.batch_size, FACTOR * config.learner.batch_size);
-    let why = "a GPU takes a larger batch in hardly more time, which changes what is learned; a core may be faster with the one of now";
-    (config.learner.uses_gpu() && to <= LARGEST_BATCH_ON_GPU).then(|| advice("learner.batch_size", now, to, why))
+    if !config.learner.uses_gpus_alone() || to > LARGEST_BATCH_ON_GPU {
+        return None;
+    }
+    let why = "a GPU takes more at once in little more time, which changes what is learned; with today's batch a core may be faster";
+    let mut larger = advice("learner.batch_size", now, to, why);
+    if config.rows() == Rows::Transitions && config.replay.min_size < to {
+        larger.set.extend(advice("replay.min_size", config.replay.min_size, to, "").set);
+    }
+    Some(larger)
 }
 
 fn fewer_learners(config: &Config, period: &Period) -> Advice {

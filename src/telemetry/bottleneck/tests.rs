@@ -112,15 +112,16 @@ fn the_advice_follows_the_slowest_part_of_acting() {
 
 #[test]
 fn learners_on_a_gpu_are_offered_a_larger_batch_and_no_company() {
-    let on_gpu = |batch| {
+    let on_gpu = |batch: usize| {
         with(|config| {
             config.learner.device = "cuda:0".into();
-            (config.learner.batch_size, config.replay.min_size) = (batch, 10_000);
+            (config.learner.batch_size, config.replay.min_size) = (batch, batch.max(2_000));
         })
     };
     let busy = run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]);
     let all = |batch| settings(&judge(&busy, &Context { cores: 16, ..on_gpu(batch) }));
-    assert_eq!(all(1_024)[..2], ["learner.batch_size=4096", "network.hidden=[128,128]"]);
+    assert_eq!(all(256)[..2], ["learner.batch_size=1024", "network.hidden=[128,128]"]);
+    assert_eq!(all(1_024)[..2], ["learner.batch_size=4096", "replay.min_size=4096"]);
     assert_eq!(all(2_048)[0], "network.hidden=[128,128]");
 }
 
