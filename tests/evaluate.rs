@@ -58,6 +58,16 @@ fn a_path_that_is_not_there_is_told_what_makes_one() {
 }
 
 #[test]
+fn a_run_that_has_saved_no_weights_is_told_when_it_will() {
+    let mut run = start(&["run.stop_env_steps=2000"]);
+    assert!(run.wait().success());
+    let folder = run.run_folder();
+    std::fs::remove_dir_all(folder.join("weights")).unwrap();
+    let (success, _, error) = evaluate(&[folder.to_str().unwrap()]);
+    assert!(!success && error.contains("has saved no weights yet"), "{error}");
+}
+
+#[test]
 fn a_run_folder_and_its_weights_file_give_the_same_returns() {
     let mut run = start(&["run.stop_env_steps=2000", "network.dueling=true"]);
     assert!(run.wait().success());
