@@ -35,6 +35,7 @@ pub mod replay;
 pub mod roles;
 pub mod seeds;
 pub mod segment;
+pub mod shell;
 pub mod standalone;
 pub mod sync;
 pub mod telemetry;

@@ -14,8 +14,9 @@ use source::Source;
 
 /// Who may import whom: a folder or file directly below `src`, and the others that it may name.
 /// `roles` and `lib.rs` may name all of them.
-const MAY_IMPORT: [(&str, &[&str]); 22] = [
+const MAY_IMPORT: [(&str, &[&str]); 23] = [
     ("sync", &[]),
+    ("shell", &[]),
     ("metrics", &[]),
     ("values", &[]),
     ("segment", &["sync", "metrics"]),
@@ -25,15 +26,15 @@ const MAY_IMPORT: [(&str, &[&str]); 22] = [
     ("experience", &["sync", "values", "segment", "replay", "environments", "config"]),
     ("algorithms", &["metrics", "values", "experience", "replay", "environments", "networks", "config"]),
     ("config", &["adaptation", "segment"]),
-    ("checkpoint", &["sync", "values", "networks", "segment", "replay"]),
+    ("checkpoint", &["sync", "shell", "values", "networks", "segment", "replay"]),
     ("machine", &[]),
     ("adaptation", &[]),
     ("rendezvous", &["segment"]),
     ("standalone", &["sync", "segment", "replay", "rendezvous", "config", "checkpoint"]),
-    ("telemetry", &["metrics", "config", "machine"]),
+    ("telemetry", &["metrics", "config", "machine", "shell"]),
     ("presets", &["config", "telemetry"]),
     ("seeds", &["segment", "telemetry"]),
-    ("dashboard", &["config", "machine", "rendezvous", "roles", "segment", "telemetry"]),
+    ("dashboard", &["config", "machine", "rendezvous", "roles", "segment", "shell", "telemetry"]),
     ("catalogue", &["algorithms", "environments", "config", "values"]),
     ("prelude", &["algorithms", "catalogue", "config", "environments", "experience", "metrics", "networks", "replay", "values"]),
     (
@@ -56,7 +57,7 @@ const MAY_IMPORT: [(&str, &[&str]); 22] = [
 ];
 
 /// What the roles share. A role may name these and what `roles/mod.rs` defines.
-const SHARED_BY_ROLES: [&str; 5] = ["run", "environments", "gpus", "newest_parameters", "run_name"];
+const SHARED_BY_ROLES: [&str; 6] = ["run", "environments", "fitted", "gpus", "newest_parameters", "run_name"];
 
 /// The only roles that are made of others, and of which: whoever forks the roles, and whoever plays several of them.
 const ROLES_OF_ROLES: [(&str, &[&str]); 5] = [

@@ -99,11 +99,11 @@ fn a_run_is_shown_while_it_goes_on_and_when_it_has_ended() {
     let first = events.wait_for("now", |now| now["run"]["env_steps"].as_u64() > Some(0));
     let later =
         events.wait_for("now", |now| now["run"]["env_steps"].as_u64() > first["run"]["env_steps"].as_u64() && now["tree"].is_object());
-    assert!(later["run"]["sampled_per_s"].as_f64() > Some(0.0) && later["run"]["cores_used"].as_f64() > Some(0.0), "{}", later["run"]);
+    assert!(later["run"]["learned_per_s"].as_f64() > Some(0.0) && later["run"]["cores_used"].as_f64() > Some(0.0), "{}", later["run"]);
     let actor = later["processes"].as_array().unwrap().iter().find(|process| process["role"] == "actor").unwrap().clone();
     assert!(actor["cores_used"].as_f64() > Some(0.0), "{actor}");
     let growth = events.wait_for("growth", |growth| !growth["rows"].as_array().unwrap().is_empty());
-    assert!(growth["rows"][0]["sampled_per_s"].is_number(), "{growth}");
+    assert!(growth["rows"][0]["learned_per_s"].is_number(), "{growth}");
     events.wait_for("growth", |growth| growth["bottleneck"].is_string());
 
     run.end_by(Signal::SIGINT);
@@ -151,6 +151,15 @@ fn what_the_visualizer_shows_and_its_films_are_on_the_page() {
     let name = state["card"]["films"][0].as_str().unwrap();
     let (status, film) = dashboard.bytes(&format!("runs/{id}/films/{name}"));
     assert_eq!((status, &film[..6]), (200, &b"GIF89a"[..]));
+    let path = format!("{}runs/{id}/films/{name}", dashboard.path);
+    for (asked, first, last) in [("bytes=0-5", 0, 5), ("bytes=6-", 6, film.len() - 1), ("bytes=-4", film.len() - 4, film.len() - 1)] {
+        let (status, head, part) = dashboard.answer("GET", &path, &[("Range", asked)]);
+        assert_eq!((status, &*part), (206, &film[first..=last]), "{asked}");
+        assert!(head.contains(&format!("content-range: bytes {first}-{last}/{}\r\n", film.len())), "{asked}: {head}");
+    }
+    for beyond in [format!("bytes={}-", film.len()), "bytes=5-2".into(), "nonsense".into()] {
+        assert_eq!(dashboard.ask("GET", &path, &[("Range", &*beyond)]).status, 416, "{beyond}");
+    }
     for name in ["..%2frun.json", "%2e%2e/config.toml", "nothing.gif", "..%2f..%2fconfig.toml"] {
         assert_eq!(dashboard.get(&format!("runs/{id}/films/{name}")).status, 404, "{name}");
     }

@@ -223,6 +223,7 @@ fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both(
     let (updates, sampled) = (updates_of(&last), last["sampled"].as_u64().unwrap());
     // The batches of the policy's half are no samples that the rate limiter knows of.
     assert!(sampled <= (updates + 2) * 32 && updates > 1000, "{updates} updates, {sampled} samples");
+    assert_eq!(last["learned"].as_u64(), Some(updates * 32), "both halves learn from as much, which counts once");
     let before = last["entropy_temperature"].as_f64().unwrap();
     run.resume(&["--set", "run.stop_env_steps=9000"]);
     assert!(run.wait().success(), "{}", run.output());

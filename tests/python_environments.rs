@@ -182,6 +182,8 @@ fn what_cannot_be_used_is_refused_by_name() {
             assert!(message.starts_with(&format!("`{id}` cannot be used: ")), "{message}");
             assert!(parts.iter().all(|part| message.contains(part)), "{message}");
         }
+        let listed = request("python:shapes:RewardsInAList", "{}").examine().unwrap_err().to_string();
+        assert!(listed.contains("step() returned reward = array([1.]), which is no number"), "{listed}");
         let message = refusal("python:shapes:NeedsAPackage");
         assert!(message.contains("-m pip install \"no_such_package_anywhere\""), "{message}");
     });
@@ -217,6 +219,8 @@ fn an_environment_may_take_its_bounds_and_seeds_literally_and_need_not_close() {
             vector.step(shoal::environments::Actions::Continuous(&action)).unwrap();
             assert!((f64::from(vector.rewards()[0]) - expected).abs() < 1e-6, "{:?}", vector.rewards());
         }
+        let endless = request("python:shapes:make_endless", "{}").examine().unwrap().spec;
+        assert_eq!((endless.time_limit_steps, endless.reward_threshold), (None, None));
         let narrow = request("python:shapes:Narrow", "{}").make().unwrap();
         let ActionSpace::Box { low, high } = &narrow.spec().action else { panic!("its actions are numbers") };
         assert_eq!((low.as_slice(), high.as_slice()), ([0.1].as_slice(), [0.1].as_slice()));

@@ -154,6 +154,24 @@ fn a_constructor_that_hangs_is_given_up_with_its_stack() {
 }
 
 #[test]
+fn what_an_environment_leaves_behind_holds_up_no_refusal_and_is_ended() {
+    let request = python_support::request("python:faulty:Faulty", r#"{"how": "leave a helper behind"}"#);
+    let request = EnvironmentRequest { patience: Duration::from_secs(60), ..request };
+    let (sender, refusals) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(request.examine().unwrap_err().to_string()));
+    let refused = refusals.recv_timeout(Duration::from_secs(120)).expect("the helper is not waited for");
+    let (_, rest) = refused.split_once("its helper is process ").unwrap_or_else(|| panic!("{refused}"));
+    let helper = Path::new("/proc").join(rest.split('.').next().unwrap()).join("stat");
+    // Who is dead and whom nobody has reaped yet is a Z.
+    let lives = || std::fs::read_to_string(&helper).is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "));
+    let begun = std::time::Instant::now();
+    while lives() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{refused}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn a_python_without_gymnasium_is_told_which_command_installs_it() {
     let folder = tempfile::tempdir().unwrap();
     let bare = folder.path().join("bare");

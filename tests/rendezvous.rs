@@ -53,7 +53,7 @@ impl Place {
     /// Show a run to everybody; whether somebody listens is the test's concern.
     fn announce(&self, record: &RegisteredRun) -> Result<Announcement, RendezvousError> {
         let announcement = self.registry.reserve(record)?;
-        announcement.publish(record)?;
+        announcement.publish()?;
         Ok(announcement)
     }
 

@@ -131,6 +131,32 @@ fn a_segment_that_does_not_fit_is_refused_before_anything_starts() {
     assert!(!folder.path().join("runs").exists());
 }
 
+/// Run `command` where files may have so many KiB.
+fn with_files_up_to(kibibytes: u32, command: &std::process::Command) -> std::process::Output {
+    let mut limited = std::process::Command::new("bash");
+    limited.args(["-c", &format!("ulimit -f {kibibytes}; exec \"$0\" \"$@\"")]).arg(command.get_program()).args(command.get_args());
+    limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?)))).output().unwrap()
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_with_words_and_kills_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = with_files_up_to(64, &run_support::command(folder.path(), run_support::SMALL));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("the limit on the size of files allows 64.00 KiB") && text.contains("ulimit -f"), "{text}");
+    assert!(!folder.path().join("runs").exists(), "nothing has begun");
+
+    let mut run = start(&["run.stop_env_steps=1000"]);
+    assert!(run.wait().success());
+    let mut evaluate = std::process::Command::new(env!("CARGO_BIN_EXE_evaluate"));
+    evaluate.arg(run.run_folder()).args(["--episodes", "1", "--video"]).arg(folder.path().join("film.gif"));
+    let output = with_files_up_to(2, &evaluate);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{}: {text}", output.status);
+    assert!(text.starts_with("error: ") && text.to_lowercase().contains("file too large"), "{text}");
+}
+
 #[test]
 fn a_run_that_is_ended_before_its_learner_has_begun_leaves_weights() {
     // So large that a learner takes a while to begin; one that was quicker all the same proves nothing.

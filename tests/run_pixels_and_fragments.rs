@@ -91,6 +91,8 @@ fn synchronous_runs_from_fragments_are_reproduced_bit_for_bit() {
         assert!(run.wait().success(), "{}", run.output());
         let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
         assert!(policy.metadata.updates > 50, "{:?}", policy.metadata);
+        let last = run.metrics().pop().unwrap();
+        assert!(number(&last, "learned") > 20 * number(&last, "sampled"), "a fragment has many steps, each learned from often: {last}");
         policy.parameters.iter().map(|value| value.to_bits()).collect::<Vec<u32>>()
     };
     for preset in ["catch_appo", "cartpole_ppo"] {

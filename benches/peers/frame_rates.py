@@ -71,7 +71,7 @@ def our_rates(arguments, algorithm, environment, setting, variant):
         if "adapting" in variant:
             time.sleep(arguments.search_s)
         rate, cores = runs.watch(run, arguments.seconds)
-    found = {"env_steps_per_s": rate("env_steps"), "updates_per_s": rate("updates"), "samples_per_s": rate("sampled")}
+    found = {"env_steps_per_s": rate("env_steps"), "updates_per_s": rate("updates"), "samples_per_s": rate("learned")}
     return {**found, "cores": sum(cores)}
 
 

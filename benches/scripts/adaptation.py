@@ -48,7 +48,7 @@ def rate_of(supervisor, case, setting, seconds):
     with runs.Run(supervisor, config, [*FOREVER, *case["overrides"], *setting]) as run:
         time.sleep(seconds / 2)
         counts, _ = runs.watch(run, seconds / 2)
-        return counts("sampled")
+        return counts("learned")
 
 
 def search(supervisor, case, search_s):

@@ -8,6 +8,7 @@ use safetensors::SafeTensorError;
 use super::replay_file::ReplayFileError;
 use super::weights::METADATA_KEY;
 use crate::networks::{NetworkError, NetworkSpec};
+use crate::shell::word;
 
 /// Why a weights file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -221,8 +222,8 @@ pub enum CheckpointError {
     /// The newest cannot be used, and an older one can.
     #[error(
         "{error}; the one before is whole: `shoal resume {} --from {}` goes on with it, and with the settings of then",
-        run_of(previous).display(),
-        previous.display()
+        word(run_of(previous)),
+        word(previous)
     )]
     Superseded {
         /// What is wrong with the newest.

@@ -2,13 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
-use std::io::Read;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -19,14 +18,13 @@ use tokio::sync::broadcast::error::RecvError;
 use super::feed::{Feed, Feeds, Message};
 use super::guard::{Token, guard};
 use super::history::History;
-use super::runs::{Runs, films, media_type};
-use super::{json, locked, page};
-use crate::telemetry::jsonl;
+use super::runs::Runs;
+use super::{film, json, locked, page};
 
 /// A word to a page of a run in which nothing happens, so that both sides learn when the other is gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
-/// Far more than a film of pictures of environments has.
-const LARGEST_FILM_BYTES: u64 = 256 << 20;
+/// Histories that are kept of runs that nobody follows. When there are more, all are forgotten, and read again when they are asked for.
+const MOST_HISTORIES: usize = 32;
 
 #[derive(Clone)]
 struct Shown {
@@ -62,6 +60,9 @@ async fn history(State(shown): State<Shown>, Path((_, id)): Path<(String, String
     }
     let Some(folder) = shown.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
     let mut histories = locked(&shown.histories);
+    if histories.len() >= MOST_HISTORIES && !histories.contains_key(&id) {
+        histories.clear();
+    }
     let history = histories.entry(id).or_insert_with(|| History::of(&folder));
     history.catch_up();
     as_json(history.whole())
@@ -82,20 +83,10 @@ async fn picture(State(shown): State<Shown>, Path((_, id)): Path<(String, String
     }
 }
 
-/// A film. What a request names is compared with what is there, and never made a path.
-async fn film(State(shown): State<Shown>, Path((_, id, wanted)): Path<(String, String, String)>) -> Response {
-    let found = shown.runs.find(&id).and_then(|folder| {
-        let name = films(&folder).into_iter().find(|name| *name == wanted)?;
-        let media_type = media_type(&name)?;
-        let file = jsonl::open(&folder.videos().join(name))?;
-        let mut film = Vec::new();
-        file.take(LARGEST_FILM_BYTES).read_to_end(&mut film).ok()?;
-        Some((media_type, film))
-    });
-    match found {
-        Some((media_type, film)) => ([(header::CONTENT_TYPE, media_type)], film).into_response(),
-        None => StatusCode::NOT_FOUND.into_response(),
-    }
+/// A film, or a part of it.
+async fn film(State(shown): State<Shown>, Path((_, id, wanted)): Path<(String, String, String)>, headers: HeaderMap) -> Response {
+    let answer = shown.runs.find(&id).and_then(|folder| film::answer(&folder, &wanted, &headers));
+    answer.unwrap_or_else(|| StatusCode::NOT_FOUND.into_response())
 }
 
 /// What a page is told. It does not keep the feed: if that ends, so does this, and the page asks anew.

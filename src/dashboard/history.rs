@@ -9,6 +9,7 @@ use super::json;
 use super::tail::Tail;
 use crate::config::Config;
 use crate::machine::cores;
+use crate::roles::fitted::{Found, Tried, repeating, start};
 use crate::telemetry::bottleneck::{Context, verdict_since};
 use crate::telemetry::{RunFolder, Snapshot};
 
@@ -36,7 +37,13 @@ pub(super) struct History {
     stride: usize,
     /// The newest moments in which learning was under way, for the verdict.
     recent: VecDeque<Snapshot>,
-    context: Option<Context>,
+    /// Updates of the run before its newest life.
+    earlier_updates: u64,
+    folder: RunFolder,
+    /// What the newest life of the run was configured to be, and the cores that it may use.
+    configured: Option<Context>,
+    /// What has been tried, where the run fits itself to the machine.
+    tried: Vec<Tried>,
 }
 
 /// All that is shown of a history.
@@ -67,7 +74,6 @@ pub(super) struct Growth {
 impl History {
     /// Read the files in `folder`.
     pub(super) fn of(folder: &RunFolder) -> Self {
-        let config = Config::load(&folder.config(), &[]).ok();
         let mut history = Self {
             metrics: Tail::new(folder.metrics()),
             evaluations: Tail::new(folder.evaluations()),
@@ -77,7 +83,10 @@ impl History {
             rows: 0,
             stride: 1,
             recent: VecDeque::new(),
-            context: config.map(|loaded| Context { config: loaded.config, cores: cores::usable_now() }),
+            earlier_updates: 0,
+            folder: folder.clone(),
+            configured: configured(folder),
+            tried: Vec::new(),
         };
         history.catch_up();
         history
@@ -97,7 +106,9 @@ impl History {
     pub(super) fn grow(&mut self) -> Option<Growth> {
         let rows = parsed(&self.metrics.new_lines());
         let evaluations = parsed(&self.evaluations.new_lines());
-        let mut changes: Vec<Value> = parsed(&self.adaptation.new_lines());
+        let probes = self.adaptation.new_lines();
+        self.tried.extend(parsed::<Tried>(&probes));
+        let mut changes: Vec<Value> = parsed(&probes);
         changes.retain(|probe| probe["verdict"] == "accepted");
         let events = self.log.new_lines();
         if rows.is_empty() && evaluations.is_empty() && changes.is_empty() && events.is_empty() {
@@ -167,9 +178,11 @@ impl History {
         let Ok(snapshot) = serde_json::from_value::<Snapshot>(Value::Object(row.clone())) else { return };
         if self.recent.back().is_some_and(|last| is_of_a_later_life(&snapshot, last)) {
             self.recent.clear();
+            self.earlier_updates = snapshot.updates;
+            self.configured = configured(&self.folder);
         }
-        // What was before learning began says nothing about it.
-        if snapshot.updates == 0 {
+        // What was before learning began, or went on, says nothing about it.
+        if snapshot.updates <= self.earlier_updates {
             return;
         }
         while self.recent.get(1).is_some_and(|moment| snapshot.wall_s - moment.wall_s >= JUDGED_S) {
@@ -179,10 +192,27 @@ impl History {
     }
 
     fn judge(&mut self) {
-        let (Some(context), Some(first), Some(last)) = (&self.context, self.recent.front(), self.recent.back()) else { return };
+        let (Some(configured), Some(first), Some(last)) = (&self.configured, self.recent.front(), self.recent.back()) else { return };
         if first.wall_s < last.wall_s {
-            self.told.bottleneck = Some(verdict_since(Some(first), last, context).to_string());
+            let context = fitted(configured, &self.tried);
+            self.told.bottleneck = Some(verdict_since(Some(first), last, &context).to_string());
         }
+    }
+}
+
+/// What the newest life of the run in `folder` was given; `None` if its configuration cannot be read.
+fn configured(folder: &RunFolder) -> Option<Context> {
+    let config = Config::load(&folder.config(), &[]).ok()?.config;
+    let usable_cores = folder.record().ok().and_then(|record| record.usable_cores);
+    Some(Context { config, cores: usable_cores.unwrap_or_else(cores::usable_now) })
+}
+
+/// The same with what the run has fitted itself to, as its report has it.
+fn fitted(configured: &Context, tried: &[Tried]) -> Context {
+    let config = &configured.config;
+    match Found::from(start(config), tried.iter().copied()) {
+        Some(found) if config.adaptation.enabled => Context { config: repeating(config, found.home).0, ..configured.clone() },
+        _ => configured.clone(),
     }
 }
 
@@ -267,9 +297,32 @@ mod tests {
             format!("{{\"wall_s\": {seconds}, \"env_steps\": {0}, \"updates\": {0}, {actor}}}\n", 100 * seconds)
         };
         // The checkpoint of a killed run is later than its last line, so that nothing but the processor seconds goes back.
-        fs::write(folder.metrics(), [moment(10, 9.0), moment(20, 18.0), moment(30, 1.0), moment(40, 10.0)].concat()).unwrap();
+        let moments = [moment(10, 9.0), moment(20, 18.0), moment(30, 1.0), moment(40, 10.0), moment(50, 20.0)];
+        fs::write(folder.metrics(), moments.concat()).unwrap();
         let history = History::of(&folder);
-        assert_eq!(history.recent.iter().map(|moment| moment.wall_s).collect::<Vec<_>>(), [30.0, 40.0]);
+        // What it takes until learning goes on is none of it.
+        assert_eq!(history.recent.iter().map(|moment| moment.wall_s).collect::<Vec<_>>(), [40.0, 50.0]);
+    }
+
+    #[test]
+    fn advice_is_about_what_a_run_has_fitted_itself_to_on_the_cores_that_it_may_use() {
+        let config = "[environment]\nid = \"CartPole-v1\"\n[adaptation]\nenabled = true\n[actor]\ncount = 1\n";
+        let (root, _) = folder();
+        let folder = RunFolder::create(root.path(), "fits", config).unwrap();
+        let setting = |actors: usize| format!("{{\"actors\": {actors}, \"environments\": 8, \"batch_size\": 64}}");
+        let probe = |from, to, verdict: &str| {
+            format!(
+                "{{\"from\": {}, \"to\": {}, \"verdict\": \"{verdict}\", \"configured\": {}}}\n",
+                setting(from),
+                setting(to),
+                setting(1)
+            )
+        };
+        fs::write(folder.adaptation(), [probe(1, 16, "accepted"), probe(16, 17, "rejected")].concat()).unwrap();
+        let history = History::of(&folder);
+        let context = fitted(history.configured.as_ref().unwrap(), &history.tried);
+        assert_eq!((context.config.actor.count, context.config.adaptation.enabled), (16, false));
+        assert_eq!(Some(context.cores), folder.record().unwrap().usable_cores);
     }
 
     #[test]

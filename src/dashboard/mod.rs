@@ -8,6 +8,7 @@
 mod answers;
 mod error;
 mod feed;
+mod film;
 mod guard;
 mod history;
 mod page;

@@ -1,17 +1,19 @@
 //! Which runs there are: those under way, and those whose folders lie where runs lie.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, DirEntry, Metadata};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use serde::Serialize;
 use serde_json::Value;
 
+use super::film::films;
 use super::tail::Tail;
 use super::{DashboardError, locked};
 use crate::rendezvous::{Entry, Liveliness, Registry};
 use crate::roles::run_name::{RunName, announced};
+use crate::shell::word;
 use crate::telemetry::{RunFolder, RunRecord, jsonl};
 
 /// What becomes of a run.
@@ -33,6 +35,8 @@ pub(super) struct Card {
     pub(super) id: String,
     /// Where it lies.
     folder: String,
+    /// The same as it can be typed.
+    folder_word: String,
     /// Name that the user gave.
     name: String,
     /// What becomes of it.
@@ -128,6 +132,7 @@ impl Runs {
         Some(Card {
             id: id_of(folder.path())?,
             folder: folder.path().display().to_string(),
+            folder_word: word(folder.path()),
             state: self.state(folder, &record),
             reason: record.finished.as_ref().map(|finished| finished.reason.clone()),
             supervisor_pid: record.supervisor_pid,
@@ -176,27 +181,6 @@ impl Runs {
             entry.file_type().is_ok_and(|kind| kind.is_dir())
         });
         announced.chain(beside.map(|entry| entry.path())).filter_map(|path| Some((id_of(&path)?, path))).collect()
-    }
-}
-
-/// The names of the films in `folder`, the newest first.
-pub(super) fn films(folder: &RunFolder) -> Vec<String> {
-    let entries = fs::read_dir(folder.videos()).into_iter().flatten().flatten();
-    let film = |entry: DirEntry| {
-        let name = entry.file_name().into_string().ok().filter(|name| name.starts_with("step") && media_type(name).is_some())?;
-        Some((entry.metadata().ok().filter(Metadata::is_file)?.modified().ok()?, name))
-    };
-    let mut films: Vec<_> = entries.filter_map(film).collect();
-    films.sort_by(|a, b| b.cmp(a));
-    films.into_iter().map(|(_, name)| name).collect()
-}
-
-/// The media type of the film `name`; `None` if it is none.
-pub(super) fn media_type(name: &str) -> Option<&'static str> {
-    match name.rsplit_once('.')?.1 {
-        "gif" => Some("image/gif"),
-        "mp4" => Some("video/mp4"),
-        _ => None,
     }
 }
 

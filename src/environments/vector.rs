@@ -99,8 +99,17 @@ impl VectorEnvironment {
     /// # Errors
     /// Those of the environments, and [`EnvironmentError::NotFinite`]. Afterwards a step needs a reset that succeeds.
     pub fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        self.reset_each(seed, || ())
+    }
+
+    /// As [`Self::reset`], with a call of `before` before each of them: some take seconds.
+    ///
+    /// # Errors
+    /// Those of [`Self::reset`].
+    pub fn reset_each(&mut self, seed: u64, mut before: impl FnMut()) -> Result<(), EnvironmentError> {
         self.needs_reset = Some("after a reset that failed");
         for (index, environment) in (0..).zip(&mut self.environments) {
+            before();
             let observation = self.successors.row_mut(index as usize, self.observation_len);
             environment.reset(Some(derive_seed(seed, index)), observation)?;
             check_observation(&self.spec, self.successors.values().row(index as usize, self.observation_len), Moment::Reset)?;

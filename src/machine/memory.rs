@@ -72,6 +72,8 @@ pub enum Limit {
     ControlGroup(PathBuf),
     /// Free space of `/dev/shm`.
     SharedMemory,
+    /// The largest file that the process may write.
+    FileSize,
 }
 
 /// A block is larger than the budget.
@@ -97,8 +99,9 @@ impl Budget {
         let memory = Some((machine.memory.available_bytes, Limit::AvailableMemory));
         let group = machine.cgroup.as_ref().map(|group| (group.headroom_bytes(), Limit::ControlGroup(group.folder.clone())));
         let shared = (machine.shared_memory.as_ref().map_or(0, |shared| shared.free_bytes), Limit::SharedMemory);
+        let file = (machine.software.largest_file_bytes, Limit::FileSize);
         let (bytes, limit) =
-            memory.into_iter().chain(group).chain([shared]).min_by_key(|(bytes, _)| *bytes).expect("there are at least two");
+            memory.into_iter().chain(group).chain([shared, file]).min_by_key(|(bytes, _)| *bytes).expect("there are at least two");
         Self { bytes, limit }
     }
 
@@ -127,6 +130,7 @@ impl Limit {
                 "use a smaller replay, or run `mount -o remount,size={}M /dev/shm` as root (docker: --shm-size={0}m)",
                 mebibytes + mebibytes / 8
             ),
+            Limit::FileSize => "use a smaller replay or raise that limit (`ulimit -f unlimited`)".to_owned(),
         }
     }
 }
@@ -137,6 +141,7 @@ impl fmt::Display for Limit {
             Limit::AvailableMemory => write!(out, "the machine's available memory"),
             Limit::ControlGroup(folder) => write!(out, "the control group {}", folder.display()),
             Limit::SharedMemory => write!(out, "the free space of /dev/shm"),
+            Limit::FileSize => write!(out, "the limit on the size of files"),
         }
     }
 }
@@ -169,12 +174,15 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_is_the_least_of_the_three_and_names_it() {
+    fn the_budget_is_the_least_of_the_four_and_names_it() {
         let budget = |available, headroom, shared| Budget::of(&machine(available, headroom, shared));
         assert_eq!(budget(2 * GIB, None, Some(3 * GIB)), Budget { bytes: 2 * GIB, limit: Limit::AvailableMemory });
         assert_eq!(budget(2 * GIB, Some(GIB), Some(3 * GIB)), Budget { bytes: GIB, limit: Limit::ControlGroup("/jobs".into()) });
         assert_eq!(budget(2 * GIB, Some(GIB), Some(64 << 20)), Budget { bytes: 64 << 20, limit: Limit::SharedMemory });
         assert_eq!(budget(2 * GIB, None, None), Budget { bytes: 0, limit: Limit::SharedMemory });
+        let mut limited = machine(2 * GIB, None, Some(3 * GIB));
+        limited.software.largest_file_bytes = GIB;
+        assert_eq!(Budget::of(&limited), Budget { bytes: GIB, limit: Limit::FileSize });
     }
 
     #[test]

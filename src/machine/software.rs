@@ -1,4 +1,4 @@
-//! What software there is: the kernel and libtorch; and how many files this process may open.
+//! What software there is: the kernel and libtorch; and how many files this process may open, and how large.
 
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,8 @@ pub struct Software {
     pub open_files: u64,
     /// Files that it may allow itself without root.
     pub open_files_hard: u64,
+    /// The largest file that it may write (`ulimit -f`), which a block of shared memory is, too.
+    pub largest_file_bytes: u64,
 }
 
 /// libtorch, as far as it can be known without calling it.
@@ -37,11 +39,13 @@ impl Software {
     /// Asks the kernel, and reads the files below `root`.
     pub fn detect_under(root: &Path) -> Self {
         let (open_files, open_files_hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((0, 0));
+        let (largest_file_bytes, _) = getrlimit(Resource::RLIMIT_FSIZE).unwrap_or((u64::MAX, u64::MAX));
         Self {
             kernel: text_of(root, "proc/sys/kernel/osrelease").trim().to_owned(),
             libtorch: Libtorch::detect(&text_of(root, "proc/self/maps")),
             open_files,
             open_files_hard,
+            largest_file_bytes,
         }
     }
 

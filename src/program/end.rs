@@ -13,11 +13,16 @@ pub(crate) const FAILURE: Code = 1;
 
 /// The exit code of a program that does what `work` does; an error is told first.
 pub(crate) fn end(work: impl FnOnce() -> Result<Code, anyhow::Error>) -> Code {
-    // Whoever started the program may ignore that children end, and a program inherits that: then nobody could wait for one.
-    system::be_told_of_children().map_err(anyhow::Error::from).and_then(|()| work()).unwrap_or_else(|error| {
-        say(&format!("error: {}", told(&error)));
-        FAILURE
-    })
+    // Whoever started the program may ignore that children end, and a program inherits that: then nobody could wait for one. A file that is
+    // to grow beyond what `ulimit -f` says is an error, which has words, and no death.
+    system::be_told_of_children()
+        .and_then(|()| system::fail_at_the_limit_of_files())
+        .map_err(anyhow::Error::from)
+        .and_then(|()| work())
+        .unwrap_or_else(|error| {
+            say(&format!("error: {}", told(&error)));
+            FAILURE
+        })
 }
 
 /// The error with its causes, without those that it has told itself.

@@ -129,7 +129,7 @@ impl Registry {
     pub fn reserve(&self, record: &RegisteredRun) -> Result<Announcement, RendezvousError> {
         let pid = record.identity.supervisor_pid;
         self.check_free_but_for(pid, Some(&record.identity))?;
-        Ok(Announcement { paths: [self.record_path(pid), record.socket.clone()] })
+        Ok(Announcement { paths: [self.record_path(pid), record.socket.clone()], record: record.clone() })
     }
 
     /// All runs, the oldest first. Files that are no records are passed over.
@@ -194,19 +194,30 @@ pub(super) fn state_of(record: &RegisteredRun) -> Liveliness {
 pub struct Announcement {
     /// Of the record and of the socket.
     paths: [PathBuf; 2],
+    record: RegisteredRun,
 }
 
 impl Announcement {
     /// Show the run to everybody. Whoever sees it may knock at once, so its supervisor listens before.
-    pub fn publish(&self, record: &RegisteredRun) -> Result<(), RendezvousError> {
+    pub fn publish(&self) -> Result<(), RendezvousError> {
         let [path, _] = &self.paths;
         let temporary = path.with_extension("new");
         let write = || -> std::io::Result<()> {
             let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
-            file.write_all(serde_json::to_string_pretty(record)?.as_bytes())?;
+            file.write_all(serde_json::to_string_pretty(&self.record)?.as_bytes())?;
             fs::rename(&temporary, path)
         };
         write().map_err(RendezvousError::file("announce the run in", path))
+    }
+
+    /// Where its supervisor listens.
+    pub fn socket(&self) -> &Path {
+        &self.paths[1]
+    }
+
+    /// Whether somebody has removed the record or the socket, as those do who clear away what is old.
+    pub fn is_gone(&self) -> bool {
+        self.paths.iter().any(|path| fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound))
     }
 
     /// Remove the record and the socket after the killed supervisor that was `identity`, unless another has its process id, and its place,

@@ -76,7 +76,7 @@ impl<'a> Actor<'a> {
     pub fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
         let count = run.config.actor.environments;
         let mut environments = run.environments(count, Purpose::Training)?;
-        environments.reset(run.seed())?;
+        environments.reset_each(run.seed(), || run.process.enter(Phase::Starting))?;
         let policy = run.algorithm.policy()?;
         let laps = Laps::start();
         let actions = ActionBatch::new(&run.environment.action, count);

@@ -40,12 +40,23 @@ pub fn observation_options(catalogue: &Catalogue, config: &Config) -> Observatio
     }
 }
 
-/// `count` environments for `purpose`, as the configuration describes them and `catalogue` knows them, not yet reset.
-pub fn make(catalogue: &Catalogue, config: &Config, count: usize, purpose: Purpose) -> Result<VectorEnvironment, EnvironmentError> {
-    make_filmed(catalogue, config, count, purpose, None)
+/// `count` environments for `purpose`, as the configuration describes them and `catalogue` knows them, not yet reset; `before` is called
+/// before each of them is made: some take seconds.
+pub fn make(
+    catalogue: &Catalogue,
+    config: &Config,
+    count: usize,
+    purpose: Purpose,
+    before: impl Fn(),
+) -> Result<VectorEnvironment, EnvironmentError> {
+    let make = |_| {
+        before();
+        make_one(catalogue, config, purpose, false, None)
+    };
+    VectorEnvironment::new((0..count).map(make).collect::<Result<_, EnvironmentError>>()?)
 }
 
-/// As [`make`]; `film` is that of the first one's next episode.
+/// The same with a `film` of the first one's next episode.
 pub fn make_filmed(
     catalogue: &Catalogue,
     config: &Config,

@@ -98,7 +98,9 @@ pub fn play(
     mut go_on: impl FnMut() -> bool,
 ) -> Result<Episodes, RoleError> {
     let count = environments.len();
-    environments.reset(seed)?;
+    environments.reset_each(seed, || {
+        go_on();
+    })?;
     let mut left: Vec<usize> = (0..count).map(|index| episodes / count + usize::from(index < episodes % count)).collect();
     let mut outputs = vec![0.0; count * policy.outputs()];
     let mut actions = ActionBatch::new(&environments.spec().action, count);

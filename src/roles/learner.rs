@@ -174,6 +174,7 @@ impl<'a> Learner<'a> {
         self.learning.schedule(env_steps);
         let mut share = self.learning.gradient(batch, &mut self.random, &mut self.gradient);
         share.env_steps = env_steps;
+        let learned = share.samples as u64;
         self.count(Counter::ComputeNs);
         if !self.add_up(&mut share) {
             return Ok(self.interrupted());
@@ -185,6 +186,8 @@ impl<'a> Learner<'a> {
         }
         self.updates += 1;
         self.run.process.counters().add(Counter::Updates, 1);
+        // Both halves learn from as much: it counts once.
+        self.run.process.counters().add(Counter::Learned, if self.learns(Half::Critics) { learned } else { 0 });
         self.run.count_products();
         self.count(Counter::ComputeNs);
 

@@ -5,6 +5,7 @@ pub mod actor;
 pub mod attached;
 pub mod environments;
 pub mod evaluator;
+pub(crate) mod fitted;
 mod gpus;
 pub mod inspector;
 pub mod learner;

@@ -16,7 +16,7 @@ use crate::networks;
 use crate::replay::{Replay, StagingArea};
 use crate::segment::control::{Control, RunState};
 use crate::segment::counters::Counter;
-use crate::segment::processes::{ProcessSlot, Role};
+use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::segment::{Region, Segment, system};
 use crate::sync::{Ordering, monotonic_ns};
 
@@ -116,9 +116,9 @@ impl<'a> Run<'a> {
         SplitMix64::seed_from_u64(mixed).next_u64()
     }
 
-    /// `count` environments for `purpose`, as the configuration describes them, not yet reset.
+    /// `count` environments for `purpose`, as the configuration describes them, not yet reset, for a process that starts.
     pub fn environments(&self, count: usize, purpose: Purpose) -> Result<VectorEnvironment, EnvironmentError> {
-        let made = environments::make(self.catalogue, self.config, count, purpose)?;
+        let made = environments::make(self.catalogue, self.config, count, purpose, || self.process.enter(Phase::Starting))?;
         environments::check_unchanged(made.spec(), self.environment)?;
         Ok(made)
     }

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::rendezvous::{Entry, Registry};
+use crate::shell::word;
 use crate::telemetry::{RunFolder, RunRecord, TelemetryError};
 
 /// A run as a user names it.
@@ -31,7 +32,7 @@ pub enum RunNameError {
          `shoal resume {folder}` goes on with it where it left a checkpoint"
     )]
     Ended {
-        /// The folder.
+        /// The folder, as it can be typed.
         folder: String,
         /// How it ended.
         reason: String,
@@ -43,7 +44,7 @@ pub enum RunNameError {
          that one alone)"
     )]
     Killed {
-        /// The folder.
+        /// The folder, as it can be typed.
         folder: String,
         /// Process id that the supervisor had.
         pid: u32,
@@ -74,7 +75,8 @@ impl RunName {
         if announced(registry, &folder, &record).is_some() {
             return Ok(pid);
         }
-        let folder = path.display().to_string();
+        // As it can be typed.
+        let folder = word(path);
         Err(match record.finished {
             Some(finished) => RunNameError::Ended { folder, reason: finished.reason.lines().next().unwrap_or_default().into() },
             None => RunNameError::Killed { folder, pid },

@@ -63,6 +63,8 @@ counters! {
     ReplayedRows = 21,
     /// Products that the networks of an actor or a learner computed: multiplications of an input by a weight, and of gradients likewise.
     Products = 22,
+    /// Transitions, or steps of fragments, that a learner learned from, once for each update that they were in.
+    Learned = 23,
 }
 
 /// Words that the counters of one process take.

@@ -189,12 +189,7 @@ fn note_signals(signals: &[Signal]) -> Result<(), SegmentError> {
 /// Leave Ctrl+C to the supervisor, since the terminal sends it to every process of the run, and do not die of SIGUSR1, by
 /// which the supervisor asks for a stack, where nobody answers it.
 pub fn ignore_signals_of_the_run() -> Result<(), SegmentError> {
-    use nix::sys::signal::{SigHandler, signal};
-    for ignored in [Signal::SIGINT, Signal::SIGUSR1] {
-        // SAFETY: ignoring a signal runs no code.
-        unsafe { signal(ignored, SigHandler::SigIgn) }.map_err(|error| SegmentError::System { action: "signal", source: error.into() })?;
-    }
-    Ok(())
+    [Signal::SIGINT, Signal::SIGUSR1].into_iter().try_for_each(ignore)
 }
 
 /// Have the kernel keep a child that has ended until it is waited for: its id is nobody else's until then.
@@ -202,6 +197,19 @@ pub fn be_told_of_children() -> Result<(), SegmentError> {
     use nix::sys::signal::{SigHandler, signal};
     // SAFETY: the default action for this signal runs no code.
     unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }
+        .map(|_| ())
+        .map_err(|error| SegmentError::System { action: "signal", source: error.into() })
+}
+
+/// Have a write beyond the limit of the size of files fail, instead of killing whoever writes.
+pub fn fail_at_the_limit_of_files() -> Result<(), SegmentError> {
+    ignore(Signal::SIGXFSZ)
+}
+
+fn ignore(ignored: Signal) -> Result<(), SegmentError> {
+    use nix::sys::signal::{SigHandler, signal};
+    // SAFETY: ignoring a signal runs no code.
+    unsafe { signal(ignored, SigHandler::SigIgn) }
         .map(|_| ())
         .map_err(|error| SegmentError::System { action: "signal", source: error.into() })
 }

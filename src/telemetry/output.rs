@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
+use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull, WouldBlock};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -62,7 +63,8 @@ impl Output {
                 Ok(0) => return,
                 Ok(written) => drop(self.backlog.drain(..written)),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                // A file on a full disk takes more when there is room again.
+                Err(error) if matches!(error.kind(), WouldBlock | StorageFull | QuotaExceeded | FileTooLarge) => return,
                 Err(_) => self.gone = true,
             }
         }

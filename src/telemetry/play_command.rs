@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::machine::Host;
+use crate::shell::word;
 
 /// The program that trains and has no other command.
 const TRAIN: &str = "supervisor";
@@ -128,13 +129,6 @@ fn features(all: &[(&str, bool)]) -> Option<String> {
     }
 }
 
-/// One word of a shell's command line.
-pub(super) fn word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,11 +196,5 @@ mod tests {
         assert!(!debug.contains("--release") && debug.ends_with("--bin evaluate -- /shoal/runs/one"), "{debug}");
         let away = through("/shoal/target/fast/supervisor", "/home");
         assert!(away.contains("--manifest-path /shoal/Cargo.toml --profile fast"), "{away}");
-    }
-
-    #[test]
-    fn a_path_is_one_word() {
-        let shown = ["runs/20261121-cart_pole-3f2a", "it's mine", ""].map(|path| word(Path::new(path)));
-        assert_eq!(shown, ["runs/20261121-cart_pole-3f2a", r"'it'\''s mine'", "''"]);
     }
 }

@@ -83,8 +83,8 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
     }
     pieces.push(piece(9, format!("{} steps/s", short(snapshot.env_steps_per_s))));
     pieces.push(piece(4, format!("{} updates/s", short(snapshot.updates_per_s))));
-    if snapshot.sampled_per_s > 0.0 {
-        pieces.push(piece(1, format!("{} samples/s", short(snapshot.sampled_per_s))));
+    if snapshot.learned_per_s > 0.0 {
+        pieces.push(piece(1, format!("{} samples/s", short(snapshot.learned_per_s))));
     }
     if snapshot.cores_used > 0.0 {
         pieces.push(piece(1, format!("{:.1} cores", snapshot.cores_used)));
@@ -160,7 +160,7 @@ mod tests {
             stop_env_steps: 500_000,
             env_steps_per_s: 8421.0,
             updates_per_s: 262.4,
-            sampled_per_s: 67_174.0,
+            learned_per_s: 67_174.0,
             cores_used: 1.86,
             train_return_mean: Some(187.34),
             eval_return_mean: Some(412.0),

@@ -47,8 +47,7 @@ impl RunFolder {
         let started = Timestamp::now();
         let id = claim_id(root, name, started)?;
         let mut folder = Self { path: root.join(&id), id, started, warnings: Vec::new(), lock: None };
-        // Nobody else knows it yet, so a lock that is not to be had is one that its file system does not have.
-        let _ = folder.take();
+        folder.take()?;
         let weights = folder.path.join("weights");
         for needed in [weights, folder.charts().join(&folder.id)] {
             fs::create_dir_all(&needed).map_err(TelemetryError::file("create", &needed))?;
@@ -61,10 +60,11 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Take the folder for this process and whatever it forks, until the last of them is gone. `false` when others have it.
+    /// Take the folder for this process and whatever it forks, until the last of them is gone. `false` when others have it. Where the file
+    /// system has no locks nobody can be kept out, and a warning says so.
     ///
     /// # Errors
-    /// The folder cannot be opened, or its file system has no locks.
+    /// The folder cannot be opened or locked.
     pub fn take(&mut self) -> Result<bool, TelemetryError> {
         let path = self.path.join(LOCK);
         let failed = || TelemetryError::file("lock", &path);
@@ -73,6 +73,10 @@ impl RunFolder {
         match file.try_lock() {
             Ok(()) => self.lock = Some(Arc::new(file)),
             Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(error)) if has_no_locks(&error) => {
+                self.warnings
+                    .push(format!("the file system of {} has no locks: go on with a run from one place alone", self.path.display()));
+            }
             Err(TryLockError::Error(error)) => return Err(failed()(error)),
         }
         Ok(true)
@@ -248,6 +252,11 @@ pub fn folders_of(root: &Path, name: &str) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = entries.filter(|path| path.join(RECORD).is_file() && is_of_it(path)).collect();
     folders.sort();
     folders
+}
+
+/// Whether a lock was refused because the file system knows none: network file systems may be mounted so.
+fn has_no_locks(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::ENOSYS | libc::EOPNOTSUPP))
 }
 
 /// Creates a folder with a free name and returns the name: `mkdir` alone decides who owns it.

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::TelemetryError;
+use crate::machine::cores;
+
+/// How the reason of a run that failed begins.
+pub(super) const FAILED: &str = "failed: ";
 
 /// The content of `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +34,9 @@ pub struct RunRecord {
     /// Times that it went on from a checkpoint.
     #[serde(default)]
     pub resumptions: u32,
+    /// Cores that it may use; absent where an older program wrote this.
+    #[serde(default)]
+    pub usable_cores: Option<usize>,
     /// How it ended; absent while it runs, and for ever if it was killed.
     pub finished: Option<Finished>,
 }
@@ -46,6 +53,11 @@ pub struct Finished {
 }
 
 impl RunRecord {
+    /// Whether the run ended as it was meant to, or as it was told: neither by a kill nor by a failure.
+    pub fn has_come_to_its_end(&self) -> bool {
+        self.finished.as_ref().is_some_and(|finished| !finished.reason.starts_with(FAILED))
+    }
+
     pub(super) fn of_this_process(id: &str, name: &str, started: Timestamp) -> Self {
         Self {
             id: id.into(),
@@ -56,6 +68,7 @@ impl RunRecord {
             command_line: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
             working_directory: std::env::current_dir().unwrap_or_default().display().to_string(),
             resumptions: 0,
+            usable_cores: Some(cores::usable_now()),
             finished: None,
         }
     }

@@ -58,9 +58,12 @@ pub struct Sinks {
     last_metrics_s: Option<f64>,
     metrics_pace: Pace,
     context: Context,
-    /// Whether a moment with an update has been recorded.
+    /// Updates at the first moment: of earlier lives, where the run goes on.
+    earlier_updates: Option<u64>,
+    /// Whether a moment with more of them has been recorded.
     has_learned: bool,
-    /// The first moment after that. Waiting is counted when it ends, so what began before the first update is counted by then.
+    /// The first moment after that. Waiting is counted when it ends, so what began before the first update is counted by then: also where a
+    /// run that goes on has its replay to fill again.
     learning_started: Option<Snapshot>,
     /// Why something could not be written, as far as the user has been told.
     known_causes: BTreeSet<String>,
@@ -121,6 +124,7 @@ impl Sinks {
             last_metrics_s: None,
             metrics_pace: Pace::over(0.0),
             context: settings.context,
+            earlier_updates: None,
             has_learned: false,
             learning_started: None,
             known_causes: BTreeSet::new(),
@@ -158,7 +162,7 @@ impl Sinks {
         if self.learning_started.is_none() && self.has_learned {
             self.learning_started = Some(snapshot.clone());
         }
-        self.has_learned |= snapshot.updates > 0;
+        self.has_learned |= snapshot.updates > *self.earlier_updates.get_or_insert(snapshot.updates);
         self.progress.update(snapshot);
         if snapshot.wall_s >= self.next_metrics_s {
             self.next_metrics_s = snapshot.wall_s + self.metrics_interval_s;
@@ -233,7 +237,7 @@ impl Sinks {
         self.progress.finish(snapshot);
         let saved = self.folder.best_weights().is_file() || self.folder.last_weights().is_file();
         let playable = saved && !matches!(reason, StopReason::Failed(_));
-        let may_go_on = self.folder.has_checkpoint() && !matches!(reason, StopReason::Failed(_) | StopReason::Solved);
+        let may_go_on = self.folder.has_checkpoint() && reason != StopReason::Solved;
         let change = change_to_go_on(&reason.to_string(), &self.context.config.run);
         let means = snapshot.clone().with_rates_of_training();
         let mut summary = Summary {

@@ -38,6 +38,8 @@ pub struct Snapshot {
     pub inserted: u64,
     /// Transitions sampled from the replay.
     pub sampled: u64,
+    /// Transitions, or steps of fragments, that learners learned from, once for each update that they were in.
+    pub learned: u64,
     /// Priority updates dropped because their transition had been overwritten.
     pub stale_priorities: u64,
     /// Priorities that were larger than the largest that the tree keeps, and count as that.
@@ -54,8 +56,8 @@ pub struct Snapshot {
     pub env_steps_per_s: f64,
     /// Updates per second since the last snapshot.
     pub updates_per_s: f64,
-    /// Transitions per second that learners drew since the last snapshot: the update frame rate, updates times their batch.
-    pub sampled_per_s: f64,
+    /// The same per second since the last snapshot: the update frame rate, updates times their batch.
+    pub learned_per_s: f64,
     /// Cores that the run's processes computed on since the last snapshot, on average.
     pub cores_used: f64,
     /// Share of the time of all the machine's cores that anybody computed since the last snapshot; absent where the kernel does not say.
@@ -159,7 +161,7 @@ impl Snapshot {
         Self {
             env_steps_per_s: rate(self.env_steps, before.env_steps),
             updates_per_s: rate(self.updates, before.updates),
-            sampled_per_s: rate(self.sampled, before.sampled),
+            learned_per_s: rate(self.learned, before.learned),
             ..self
         }
         .with_means_of(effort, elapsed_s)
@@ -171,7 +173,7 @@ impl Snapshot {
         Self {
             env_steps_per_s: self.per_training_second(self.env_steps),
             updates_per_s: self.per_training_second(self.updates),
-            sampled_per_s: self.per_training_second(self.sampled),
+            learned_per_s: self.per_training_second(self.learned),
             ..self
         }
         .with_means_of(effort, here_s)

@@ -10,9 +10,10 @@ use super::Shares;
 use super::bottleneck::Diagnosis;
 use super::evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 use super::goal::GoalOutcome;
-use super::play_command::word;
+use super::run_record::FAILED;
 use super::units::{clock, grouped, percent, score, short};
 use crate::config::schema::RunConfig;
+use crate::shell::word;
 
 /// Why a run stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl fmt::Display for StopReason {
             Self::StepLimit => formatter.write_str("step limit"),
             Self::TimeLimit => formatter.write_str("time limit"),
             Self::Interrupted => formatter.write_str("interrupted"),
-            Self::Failed(why) => write!(formatter, "failed: {why}"),
+            Self::Failed(why) => write!(formatter, "{FAILED}{why}"),
         }
     }
 }

@@ -75,7 +75,7 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(Cow<'static, str>, f64)> {
         ("time/training_s", snapshot.training_s),
         ("time/env_steps_per_s", snapshot.env_steps_per_s),
         ("time/updates_per_s", snapshot.updates_per_s),
-        ("time/sampled_per_s", snapshot.sampled_per_s),
+        ("time/learned_per_s", snapshot.learned_per_s),
         ("time/cores_used", snapshot.cores_used),
         ("time/products_per_s", snapshot.products_per_s),
         ("processes/actors", snapshot.actors as f64),

@@ -81,7 +81,8 @@ impl Dashboard {
         (status, body)
     }
 
-    fn answer(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String, Vec<u8>) {
+    /// Ask with any method, path and headers: the status, the head in small letters, and the content, whatever it is.
+    pub fn answer(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String, Vec<u8>) {
         let mut all = Vec::new();
         self.connect(method, path, headers, "close").read_to_end(&mut all).unwrap();
         let end = all.windows(4).position(|window| window == b"\r\n\r\n").expect("an answer has a head");

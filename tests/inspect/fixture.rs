@@ -132,7 +132,7 @@ impl World {
             program_version: "9.9.9".into(),
         };
         let announcement = self.registry.reserve(&record).unwrap();
-        announcement.publish(&record).unwrap();
+        announcement.publish().unwrap();
         announcement
     }
 }

@@ -97,7 +97,7 @@ fn a_run_is_seen_once_it_is_published() {
     let announcement = place.registry.reserve(&record).unwrap();
     fs::write(&record.socket, "stands for the socket").unwrap();
     assert_eq!(place.registry.list(), []);
-    announcement.publish(&record).unwrap();
+    announcement.publish().unwrap();
     assert_eq!(place.registry.list().len(), 1);
 }
 

@@ -184,18 +184,23 @@ fn waiting_at_the_start_is_no_waiting_for_each_other() {
 
 #[test]
 fn waiting_that_began_before_the_first_update_does_not_count() {
-    let root = tempdir().unwrap();
-    let mut sinks = sinks_in(root.path(), piped_console().1);
-    let moment = |wall_s: f64, actor_wait_s: f64, learner_s: f64| {
-        let actor_time = ActorTime { inference_s: wall_s / 2.0, limiter_wait_s: actor_wait_s, ..ActorTime::default() };
-        let learner_time = LearnerTime { compute_s: learner_s, limiter_wait_s: wall_s - learner_s, ..LearnerTime::default() };
-        Snapshot { actor_time, learner_time, ..snapshot_at(wall_s) }
-    };
-    // The actors' wait for the first update, of 6 seconds, is counted when it ends, just after the first look with updates.
-    sinks.record(&moment(6.0, 0.0, 0.1));
-    sinks.record(&moment(6.2, 6.0, 0.2));
-    let summary = sinks.finish(StopReason::Interrupted, &moment(16.2, 6.1, 2.0));
-    assert_eq!(summary.bottleneck.bottleneck, Bottleneck::Actors, "{}", summary.bottleneck);
+    // Of an earlier life of a run that goes on, there are updates from the beginning.
+    for earlier_updates in [0, 5_000] {
+        let root = tempdir().unwrap();
+        let mut sinks = sinks_in(root.path(), piped_console().1);
+        let moment = |wall_s: f64, actor_wait_s: f64, learner_s: f64| {
+            let actor_time = ActorTime { inference_s: wall_s / 2.0, limiter_wait_s: actor_wait_s, ..ActorTime::default() };
+            let learner_time = LearnerTime { compute_s: learner_s, limiter_wait_s: wall_s - learner_s, ..LearnerTime::default() };
+            let updates = earlier_updates + (200.0 * learner_s) as u64;
+            Snapshot { actor_time, learner_time, updates, ..snapshot_at(wall_s) }
+        };
+        // The actors' wait for the first update, of 6 seconds, is counted when it ends, just after the first look with updates.
+        for (wall_s, actor_wait_s, learner_s) in [(0.0, 0.0, 0.0), (0.2, 0.0, 0.0), (6.0, 0.0, 0.1), (6.2, 6.0, 0.2)] {
+            sinks.record(&moment(wall_s, actor_wait_s, learner_s));
+        }
+        let summary = sinks.finish(StopReason::Interrupted, &moment(16.2, 6.1, 2.0));
+        assert_eq!(summary.bottleneck.bottleneck, Bottleneck::Actors, "{earlier_updates}: {}", summary.bottleneck);
+    }
 }
 
 #[test]

@@ -54,13 +54,19 @@ export class Compare {
     this.draw();
   }
 
+  /** Whether the whole history of a run that has ended is known: what was fetched while it went on lacks its end. */
+  isWhole(card) {
+    const history = this.histories.get(card.id);
+    return history !== undefined && history.state === card.state;
+  }
+
   /** Fetch the histories that are not known, and those that may have grown. */
   async load() {
-    const wanted = this.cards.filter((card) => this.chosen.has(card.id) && (card.state === "running" || !this.histories.has(card.id)));
+    const wanted = this.cards.filter((card) => this.chosen.has(card.id) && (card.state === "running" || !this.isWhole(card)));
     await Promise.all(wanted.map(async (card) => {
       try {
         const answer = await fetch(`runs/${encodeURIComponent(card.id)}/history`);
-        if (answer.ok) this.histories.set(card.id, await answer.json());
+        if (answer.ok) this.histories.set(card.id, { ...(await answer.json()), state: card.state });
       } catch {
         // The next look fetches it again; what is known of the run stays on view.
       }

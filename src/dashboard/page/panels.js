@@ -30,13 +30,13 @@ export function facts(metrics, report, rates) {
     ["environment steps", grouped(report?.run.env_steps ?? metrics.env_steps)],
     ["environment steps/s", short(rates?.env_steps_per_s ?? metrics.env_steps_per_s)],
     ["updates/s", short(rates?.updates_per_s ?? metrics.updates_per_s)],
-    ["samples/s", short(rates?.sampled_per_s ?? metrics.sampled_per_s)],
+    ["samples/s", short(rates?.learned_per_s ?? metrics.learned_per_s)],
     ["cores used", short(rates?.cores_used ?? metrics.cores_used)],
     ["of the machine busy, whoever computes", percent(rates?.machine_busy_share ?? metrics.machine_busy_share)],
     ["of what the cores could compute", percent(rates?.limit_share ?? metrics.limit_share)],
     ["policy lag, mean updates", short(report?.run.policy_lag_mean ?? metrics.policy_lag_mean)],
     ["replay filled", percent(filled)],
-    ["time", clock(report?.header.age_s ?? metrics.wall_s)],
+    ["time", clock(metrics.wall_s ?? report?.header.age_s)],
   ];
 }
 

@@ -13,7 +13,7 @@ const MOST_EVENTS = 500;
 // Keys that are shown elsewhere, or are no curve of their own; everything else that an algorithm says of itself gets a chart.
 const NO_CHART = new Set([
   "wall_s", "training_s", "env_steps", "stop_env_steps", "stop_wall_s", "episodes", "updates", "inserted", "sampled", "stale_priorities",
-  "saturated_priorities", "replay_capacity", "env_steps_per_s", "updates_per_s", "sampled_per_s", "cores_used", "products_per_s",
+  "saturated_priorities", "replay_capacity", "env_steps_per_s", "updates_per_s", "learned_per_s", "cores_used", "products_per_s",
   "machine_busy_share", "limit_share", "train_return_mean", "eval_return_mean", "eval_return_std", "eval_episodes", "eval_version", "best_eval_return",
   "best_eval_ci95_low", "stop_eval_return",
   "parameter_version", "policy_lag_max", "actors", "attached", "learners", "restarts", "evaluator_processor_s", "replay_size",
@@ -74,7 +74,7 @@ export class Run {
     add("main-charts", "Return", returns, () => this.returns(), { height: 300, bands: [[4, 3]] });
     add("charts", "Environment steps/s", [{ label: "steps/s", colour: 0, fill: true }], one("env_steps_per_s"), { marked: true });
     add("charts", "Updates/s", [{ label: "updates/s", colour: 1, fill: true }], one("updates_per_s"), { marked: true });
-    add("charts", "Samples/s (updates × batch)", [{ label: "samples/s", colour: 2, fill: true }], one("sampled_per_s"), { marked: true });
+    add("charts", "Samples/s (updates × batch)", [{ label: "samples/s", colour: 2, fill: true }], one("learned_per_s"), { marked: true });
     const times = (who, kinds) => () => [this.across(), ...kinds.map(([key]) => this.share(who, key, kinds))];
     const actor = [["environment_s", "environment", 0], ["inference_s", "inference", 1], ["insert_s", "inserting", 2], ["limiter_wait_s", "waiting", 7]];
     const learner = [["replay_s", "replay", 3], ["compute_s", "gradients", 4], ["exchange_s", "exchange", 5], ["publish_s", "publishing", 6], ["limiter_wait_s", "waiting", 7]];
@@ -183,7 +183,7 @@ export class Run {
     $("state").className = `pill ${card.state}`;
     $("state").textContent = state.length > 60 ? "failed" : state;
     document.title = `${card.environment ?? card.name} · Shoal`;
-    const killed = `Supervisor ${card.supervisor_pid} was killed, or runs for another user or with another XDG_RUNTIME_DIR: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder}" goes on from there.`;
+    const killed = `Supervisor ${card.supervisor_pid} was killed, or runs for another user or with another XDG_RUNTIME_DIR: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder_word}" goes on from there.`;
     this.notice(card.state === "killed" ? killed : reason.startsWith("failed") ? [reason, ...details].join("\n") : "", "state");
     this.watch.showFilms(card.films);
     if (card.state !== "running") {
@@ -237,7 +237,7 @@ export class Run {
       const known = this.moments.map(([, run]) => run[key]).filter((value) => value !== null);
       return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0) / known.length;
     };
-    const keys = ["env_steps_per_s", "updates_per_s", "sampled_per_s", "cores_used", "machine_busy_share", "limit_share"];
+    const keys = ["env_steps_per_s", "updates_per_s", "learned_per_s", "cores_used", "machine_busy_share", "limit_share"];
     return Object.fromEntries(keys.map((key) => [key, mean(key)]));
   }
 

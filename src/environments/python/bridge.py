@@ -57,11 +57,12 @@ def make(id, keyword_arguments, search_folders, drawn=False):
             raise Refused(str(error), advice) from None
     else:
         environment = made(lambda **more: load(name, search_folders)(**more, **keywords), drawn and "render_mode" not in keywords)
+    with closed_if_refused(environment):
         wanted = ("observation_space", "action_space", "reset", "step")
         lacks = [attribute for attribute in wanted if not hasattr(environment, attribute)]
         if lacks:
             raise Refused(f"{name} makes a {type(environment).__name__}, which has no {' and no '.join(lacks)}")
-    return as_one_box(gymnasium, environment)
+        return as_one_box(gymnasium, environment)
 
 
 def made(make, drawn):
@@ -81,6 +82,16 @@ def close(environment):
     """Gives windows, files and memory back, where there is a way to; what that raises concerns nobody any more."""
     with contextlib.suppress(Exception):
         getattr(environment, "close", lambda: None)()
+
+
+@contextlib.contextmanager
+def closed_if_refused(environment):
+    """Closes it when something in the block fails: nobody else has it yet."""
+    try:
+        yield
+    except BaseException:
+        close(environment)
+        raise
 
 
 @contextlib.contextmanager
@@ -179,7 +190,7 @@ def describe(environment):
         raise Refused(f"its actions are {action}, which has no finite bounds that a policy could be scaled to")
     else:
         actions = {"box": words_within(action)}
-    specification = getattr(environment, "spec", None)
+    threshold = getattr(getattr(environment, "spec", None), "reward_threshold", None)
     order = axes(space.shape)
     observation = {
         "element": "u8" if is_bytes(numpy, space) else "f32",
@@ -191,7 +202,7 @@ def describe(environment):
         "observation": observation,
         "action": actions,
         "time_limit_steps": time_limit(gymnasium, environment),
-        "reward_threshold": getattr(specification, "reward_threshold", None),
+        "reward_threshold": float(threshold) if isinstance(threshold, numbers.Real) and numpy.isfinite(threshold) else None,
     }
 
 
@@ -207,10 +218,11 @@ def axes(shape):
 
 
 def time_limit(gymnasium, environment):
-    """Steps after which a wrapper truncates an episode."""
+    """Steps after which a wrapper truncates an episode; nothing where they are so many that they never come."""
     while isinstance(environment, gymnasium.Wrapper):
         if isinstance(environment, gymnasium.wrappers.TimeLimit):
-            return int(environment._max_episode_steps)
+            steps = int(environment._max_episode_steps)
+            return steps if steps < 2**32 else None
         environment = environment.env
     return None
 
@@ -238,15 +250,17 @@ def examine(id, keyword_arguments, search_folders):
     """The description of an environment that is made for this alone, and tried once: what always fails shall fail here."""
     global during
     bridge = Bridge(id, keyword_arguments, search_folders)
-    result = {"description": describe(bridge.environment), "software": software(bridge.environment)}
-    during = "reset"
-    # The largest of the seeds that actors give.
-    bridge.reset(2**31 - 1)
-    bridge.check_finite("observation", bridge.observation_values)
-    during = "step"
-    bridge.try_a_step()
-    bridge.close()
-    return result
+    try:
+        result = {"description": describe(bridge.environment), "software": software(bridge.environment)}
+        during = "reset"
+        # The largest of the seeds that actors give.
+        bridge.reset(2**31 - 1)
+        bridge.check_finite("observation", bridge.observation_values)
+        during = "step"
+        bridge.try_a_step()
+        return result
+    finally:
+        bridge.close()
 
 
 class Bridge:
@@ -254,6 +268,11 @@ class Bridge:
 
     def __init__(self, id, keyword_arguments, search_folders, drawn=False):
         self.environment = make(id, keyword_arguments, search_folders, drawn)
+        with closed_if_refused(self.environment):
+            self.prepare()
+
+    def prepare(self):
+        """Buffers, and the function that steps."""
         numpy = importlib.import_module("numpy")
         self.description = json.dumps(describe(self.environment))
         self.numpy = numpy
@@ -307,7 +326,8 @@ class Bridge:
             self.action_values[...] = self.numpy.clip(0.0, space.low, space.high).ravel()
             reward, terminated, truncated = self.step_values()
         self.check_finite("observation", self.observation_values)
-        if not isinstance(reward, numbers.Real) and not isinstance(reward, self.numpy.ndarray):
+        # As an actor reads it: of arrays, those of no dimension are numbers.
+        if not isinstance(reward, numbers.Real) and not (isinstance(reward, self.numpy.ndarray) and reward.ndim == 0):
             raise TypeError(f"step() returned reward = {reward!r}, which is no number")
         self.check_finite("reward", self.numpy.asarray(reward, dtype=float))
         for name, flag in (("terminated", terminated), ("truncated", truncated)):

@@ -33,5 +33,7 @@ except BaseException as error:
 with os.fdopen(answer, "w") as file:
     json.dump(result, file)
 sys.stderr.flush()
-# Threads that the environment left behind must not hold this process.
+# What the environment left behind must not hold this process, nor outlive it.
+for child in getattr(sys.modules.get("multiprocessing"), "active_children", list)():
+    child.kill()
 os._exit(0)

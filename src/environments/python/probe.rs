@@ -1,8 +1,10 @@
 //! Asks a Python of its own, started for this alone, what an environment is like.
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
 use std::process::Stdio;
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -82,24 +84,28 @@ pub(in crate::environments) fn ask<T: DeserializeOwned>(
         "arguments": arguments,
         "patience_s": request.patience.as_secs_f64(),
     });
-    let mut child = python.command().args(["-c", PROBE]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(broken)?;
+    // No pipe: what the environment forks would hold its other end for as long as it lives.
+    let mut output = File::from(memfd_create("shoal-probe", MemfdFlags::CLOEXEC).map_err(|error| broken(error.into()))?);
+    let written = output.try_clone().map_err(broken)?;
+    let mut child = python.command().args(["-c", PROBE]).stdin(Stdio::piped()).stdout(written).spawn().map_err(broken)?;
     if let Some(mut input) = child.stdin.take() {
         // A Python that ends before it reads tells why by its status.
         let _ = input.write_all(question.to_string().as_bytes());
     }
-    let mut text = String::new();
-    if let Some(mut output) = child.stdout.take() {
-        output.read_to_string(&mut text).map_err(broken)?;
-    }
     let status = child.wait().map_err(broken)?;
+    let mut text = String::new();
+    output.rewind().and_then(|()| output.read_to_string(&mut text)).map_err(broken)?;
     match serde_json::from_str(&text) {
         Ok(Answer::Fault { fault, during }) => Err(fault.into_error(id, during.moment())),
         Ok(Answer::Examined(answer)) => Ok(answer),
-        Err(_) => match text.find(TIMEOUT_MARK) {
+        Err(error) => match text.find(TIMEOUT_MARK) {
             Some(mark) => {
                 let of_the_user = |line: &&str| !OWN_FRAMES.iter().any(|own| line.contains(own));
                 let stack = text[mark..].lines().skip(2).filter(of_the_user).collect::<Vec<_>>().join("\n");
                 Err(EnvironmentError::Hung { id: id.clone(), patience_s: request.patience.as_secs_f64(), stack })
+            }
+            None if status.success() && !text.is_empty() => {
+                Err(EnvironmentError::Unusable { id: id.clone(), reason: format!("what it says of itself cannot be read: {error}") })
             }
             None => Err(EnvironmentError::Died { id: id.clone(), status: status.to_string() }),
         },

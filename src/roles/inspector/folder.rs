@@ -11,6 +11,7 @@ use super::printable::printable;
 use super::words::{line, significant};
 use crate::checkpoint::Checkpoints;
 use crate::config::Config;
+use crate::shell::word;
 use crate::telemetry::{RunFolder, TelemetryError, change_to_go_on, jsonl};
 
 /// A run by its folder.
@@ -106,7 +107,8 @@ impl fmt::Display for FolderReport {
             [] => Ok(()),
             all => {
                 let change = self.change_to_go_on.as_ref().map_or_else(String::new, |change| format!(" {change}"));
-                let checkpoints = format!("{}; `shoal resume {}{change}` goes on from the last", all.join(", "), self.folder);
+                let checkpoints =
+                    format!("{}; `shoal resume {}{change}` goes on from the last", all.join(", "), word(Path::new(&self.folder)));
                 line(formatter, "checkpoints", &checkpoints)
             }
         }

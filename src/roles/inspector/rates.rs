@@ -26,7 +26,7 @@ pub struct Look {
 struct Progress {
     env_steps: u64,
     updates: u64,
-    sampled: u64,
+    learned: u64,
     products: u64,
     /// Whose processor time it is, and how much.
     processor: Option<(u32, Duration)>,
@@ -39,8 +39,8 @@ pub struct Rates {
     pub env_steps_per_s: Option<f64>,
     /// Updates per second.
     pub updates_per_s: Option<f64>,
-    /// Transitions per second that learners drew: the update frame rate.
-    pub sampled_per_s: Option<f64>,
+    /// Transitions, or steps of fragments, that learners learned from per second: the update frame rate.
+    pub learned_per_s: Option<f64>,
     /// Cores that it computed on, on average.
     pub cores_used: Option<f64>,
     /// Share of the time of all the machine's cores that anybody computed; of a whole run alone.
@@ -59,7 +59,7 @@ impl Look {
         let run = Progress {
             env_steps: control.env_steps().load(Ordering::Relaxed),
             updates: control.updates().load(Ordering::Relaxed),
-            sampled: control.sampled().load(Ordering::Relaxed),
+            learned: processes.iter().fold(0, |sum: u64, process| sum.wrapping_add(process.learned)),
             products: processes.iter().fold(0, |sum: u64, process| sum.wrapping_add(process.products)),
             processor: None,
         };
@@ -97,7 +97,7 @@ impl Look {
         Rates {
             env_steps_per_s: rate(now.env_steps, then.env_steps),
             updates_per_s: rate(now.updates, then.updates),
-            sampled_per_s: rate(now.sampled, then.sampled),
+            learned_per_s: rate(now.learned, then.learned),
             cores_used: computed.and_then(|((_, now), (_, then))| per_s(now.saturating_sub(then).as_secs_f64())),
             machine_busy_share: None,
             products_per_s,
@@ -116,7 +116,7 @@ impl Progress {
         Self {
             env_steps: slot.counters().get(Counter::EnvSteps),
             updates: slot.counters().get(Counter::Updates),
-            sampled: slot.counters().get(Counter::Sampled),
+            learned: slot.counters().get(Counter::Learned),
             products: slot.counters().get(Counter::Products),
             processor: time.map(|time| (pid, time.running)),
         }

@@ -58,12 +58,12 @@ impl Report {
             per_second(run.rates.updates_per_s)
         );
         line(formatter, "progress", &progress)?;
-        if let (Some(sampled), Some(cores)) = (run.rates.sampled_per_s, run.rates.cores_used) {
+        if let (Some(learned), Some(cores)) = (run.rates.learned_per_s, run.rates.cores_used) {
             let limit =
                 run.rates.limit_share.map_or_else(String::new, |share| format!(", {:.1} % of what they could compute", share * 100.0));
             let busy = run.rates.machine_busy_share.map_or_else(String::new, |share| format!(", machine {:.0} % busy", share * 100.0));
-            let sampled = HumanCount(sampled.round() as u64);
-            line(formatter, "speed", &format!("{sampled} transitions learned from per second, {cores:.2} cores used{limit}{busy}"))?;
+            let learned = HumanCount(learned.round() as u64);
+            line(formatter, "speed", &format!("{learned} transitions learned from per second, {cores:.2} cores used{limit}{busy}"))?;
         }
         line(formatter, "training", &training(&self.scores))?;
         line(formatter, "evaluation", &evaluation(&self.scores))?;

@@ -18,7 +18,7 @@ use crate::segment::processes::SlotState;
 
 /// The socket of a run and everybody who came through it.
 pub(super) struct Attachments {
-    listener: Listener,
+    listener: Option<Listener>,
     slots: Range<usize>,
     /// Number of the first attached actor: exploration counts on from the run's own.
     first_number: usize,
@@ -28,24 +28,36 @@ pub(super) struct Attachments {
 impl Attachments {
     /// Let actors and guests in through `listener`, into `slots`.
     pub(super) fn new(listener: Listener, slots: Range<usize>, first_number: usize) -> Self {
-        Self { listener, slots, first_number, present: Vec::new() }
+        Self { listener: Some(listener), slots, first_number, present: Vec::new() }
+    }
+
+    /// Let them in through another socket from now on.
+    pub(super) fn listen_at(&mut self, listener: Listener) {
+        self.listener = Some(listener);
+    }
+
+    /// In a process that was forked: leave the socket and everybody to the supervisor, whose end they are to notice.
+    pub(super) fn leave_to_supervisor(&mut self) {
+        self.listener = None;
+        self.present.clear();
     }
 
     /// What to poll for.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = PollFd<'_>> {
-        let listener = PollFd::from_borrowed_fd(self.listener.descriptor(), PollFlags::IN);
-        std::iter::once(listener).chain(self.present.iter().map(|joined| PollFd::new(&joined.descriptor, PollFlags::IN)))
+        let listener = self.listener.iter().map(|listener| PollFd::from_borrowed_fd(listener.descriptor(), PollFlags::IN));
+        listener.chain(self.present.iter().map(|joined| PollFd::new(&joined.descriptor, PollFlags::IN)))
     }
 
     /// Whether somebody is at the door and has not spoken yet, so that the next look should be soon.
     pub(super) fn has_connections(&self) -> bool {
-        self.listener.has_connections()
+        self.listener.as_ref().is_some_and(Listener::has_connections)
     }
 
     /// Let in who knocks. Returns a line for each.
     pub(super) fn serve(&mut self, segment: &Segment) -> Vec<String> {
         let (slots, first_number) = (self.slots.clone(), self.first_number);
-        let joined = self.listener.serve(|visitor| {
+        let Some(listener) = &mut self.listener else { return Vec::new() };
+        let joined = listener.serve(|visitor| {
             if segment.control().run_state() != RunState::Running {
                 return Err(Refusal::Stopping);
             }

@@ -19,8 +19,8 @@ use crate::segment::system;
 use crate::sync::Ordering;
 use crate::telemetry::RunFolder;
 
-/// After this long the synchronous trainer, which waits for its checkpoint, is said to wait.
-const TRAINER_PATIENCE: Duration = Duration::from_secs(60);
+/// After this long whoever waits for a checkpoint is said to: the synchronous trainer, and the end of a run.
+const WAITING_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Who writes the checkpoints of a run, and when.
 pub(super) struct CheckpointWriter {
@@ -43,7 +43,7 @@ struct Writing {
 pub(super) struct Late {
     seconds: u64,
     writer: i32,
-    trainer_waits: bool,
+    who_waits: &'static str,
 }
 
 /// Why it is time for a checkpoint.
@@ -90,8 +90,7 @@ impl fmt::Display for Written {
 
 impl fmt::Display for Late {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seconds, writer, trainer_waits } = self;
-        let who_waits = if *trainer_waits { "the trainer waits for it" } else { "training goes on, and the next one waits for it" };
+        let Self { seconds, writer, who_waits } = self;
         write!(
             out,
             "warning: a checkpoint that was begun {seconds} s ago is not complete: its disk is slow, or process {writer}, which writes it, \
@@ -158,11 +157,16 @@ impl CheckpointWriter {
 
     /// That the one under way is not complete though it is time for the next, or the trainer has waited long; once of each.
     pub(super) fn late(&mut self) -> Option<Late> {
-        let patience = self.interval.unwrap_or(TRAINER_PATIENCE);
+        match self.interval {
+            Some(interval) => self.late_after(interval, "training goes on, and the next one waits for it"),
+            None => self.late_after(WAITING_PATIENCE, "the trainer waits for it"),
+        }
+    }
+
+    fn late_after(&mut self, patience: Duration, who_waits: &'static str) -> Option<Late> {
         let writing = self.writing.as_mut().filter(|writing| !writing.is_said_to_be_late && writing.began.elapsed() >= patience)?;
         writing.is_said_to_be_late = true;
-        let trainer_waits = self.interval.is_none();
-        Some(Late { seconds: writing.began.elapsed().as_secs(), writer: writing.helper.pid(), trainer_waits })
+        Some(Late { seconds: writing.began.elapsed().as_secs(), writer: writing.helper.pid(), who_waits })
     }
 
     /// What became of the one under way, once that is known: it is complete, or why it is not.
@@ -181,8 +185,9 @@ impl CheckpointWriter {
         }
     }
 
-    /// Wait for the end of the one under way. A stop signal that comes meanwhile ends the waiting, and the one under way with it.
-    pub(super) fn wait(&mut self) -> Option<Result<Written, Failed>> {
+    /// Wait for the end of the one under way, and `say` when that takes long. A stop signal that comes meanwhile ends the waiting, and the one
+    /// under way with it.
+    pub(super) fn wait(&mut self, mut say: impl FnMut(&Late)) -> Option<Result<Written, Failed>> {
         let stops = system::stops();
         while self.writing.is_some() {
             if let Some(ended) = self.ended() {
@@ -192,6 +197,9 @@ impl CheckpointWriter {
                 self.abandon();
                 let message = "the last checkpoint was given up after another stop signal; the one before stays".to_owned();
                 return Some(Err(Failed { cause: message.clone(), message }));
+            }
+            if let Some(late) = self.late_after(WAITING_PATIENCE, "the end of the run waits for it, and Ctrl+C gives it up") {
+                say(&late);
             }
             let tick = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
             let _ = poll(&mut self.descriptor().into_iter().collect::<Vec<_>>(), Some(&tick));

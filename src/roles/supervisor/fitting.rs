@@ -1,13 +1,12 @@
 //! Fitting a run to the machine: what its ranges are, and a tuner that is told once a second what the run did.
 
-use serde::Deserialize;
-
 use super::{Prepared, SupervisorError, refuse};
 use crate::adaptation::{AdaptationError, Incident, Objective, Range, Ranges, Rules, Setting, Snapshot, Step, Tuner, Verdict, Window};
 use crate::config::schema::Exploration;
-use crate::config::{Config, Key, Loaded, Rows};
+use crate::config::{Config, Key, Loaded};
 use crate::machine::cores;
 use crate::machine::memory::share_of_memory_used;
+use crate::roles::fitted::{Found, start};
 use crate::telemetry;
 
 /// Length of a window: so many seconds, and longer where fewer updates are made in it, since one more or less would then count for too much.
@@ -17,11 +16,6 @@ const LONGEST_WINDOW_S: f64 = 10.0;
 /// The most actors for each core, and the most times the configured environments, where nothing is said of either.
 const ACTORS_PER_CORE: usize = 2;
 const TIMES_THE_ENVIRONMENTS: usize = 4;
-
-/// What `config` asks for to begin with.
-pub(super) fn start(config: &Config) -> Setting {
-    Setting { actors: config.actor.count, environments: config.actor.environments, batch_size: config.learner.batch_size }
-}
 
 /// What is tried in a run of `config` on so many cores; `None` where nothing is.
 pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
@@ -65,91 +59,16 @@ pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Co
     Ok(planned)
 }
 
-/// `config` with the numbers of `setting`: what actors are started with.
-pub(super) fn with(config: &Config, setting: Setting) -> Config {
-    let mut fitted = config.clone();
-    (fitted.actor.count, fitted.actor.environments) = (setting.actors, setting.environments);
-    fitted
-}
-
 /// Whether actors have to know of how many they are, because each of them explores to another degree.
 pub(super) fn is_graded(config: &Config) -> bool {
     let algorithm = &config.algorithm;
     algorithm.exploration == Exploration::ApeX || algorithm.exploration_noise_spread != 1.0
 }
 
-/// The setting with which an earlier life of the run ended, by what it wrote down of its probes; `None` where nothing was found, or where the
-/// run is to go on from another start.
-pub(super) fn found_earlier(config: &Config, probes: impl Iterator<Item = Tried>) -> Option<Setting> {
-    // Where the newest life began, and what it had found by then.
-    let mut newest: Option<(Setting, Setting)> = None;
-    for probe in probes {
-        let (began, home) = newest.get_or_insert((probe.from, probe.from));
-        match probe.verdict {
-            // It was home, and could not be kept.
-            Verdict::Abandoned if probe.to == *home => *home = probe.from,
-            _ if probe.from != *home => (*began, *home) = (probe.from, probe.from),
-            _ => {}
-        }
-        if probe.verdict == Verdict::Accepted {
-            *home = probe.to;
-        }
-    }
-    // Whoever goes on with other numbers wants those.
-    newest.filter(|&(began, _)| began == start(config)).map(|(_, home)| home)
-}
-
-/// What is read of a probe that was written down.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub(super) struct Tried {
-    from: Setting,
-    to: Setting,
-    verdict: Verdict,
-}
-
-/// `config` as it repeats a run that was fitted to `home`, without a search, and what is changed in it beside the numbers of `home`.
-pub(super) fn repeating(config: &Config, home: Setting) -> (Config, String) {
-    let mut fitted = with(config, home);
-    let (table, configured) = (&config.adaptation, config.learner.batch_size);
-    (fitted.adaptation.enabled, fitted.learner.batch_size) = (false, home.batch_size);
-    let mut flags = String::new();
-    let mut set = |path: &str, value: &mut f64, times: f64| {
-        *value *= times;
-        flags += &format!(" --set {path}={value:?}");
-    };
-    let step_size = table.step_size.factor(doublings(configured, home.batch_size));
-    if step_size != 1.0 {
-        set("learner.learning_rate", &mut fitted.learner.learning_rate, step_size);
-        if let Some(end) = &mut fitted.learner.learning_rate_end {
-            set("learner.learning_rate_end", end, step_size);
-        }
-    }
-    // An update counts as what it draws then.
-    let samples = table.hold.samples_per_insert(1.0, configured, home.batch_size);
-    if samples != 1.0 {
-        per_sample(&mut fitted).for_each(|(path, value)| set(path, value, samples));
-    }
-    (fitted, flags)
-}
-
-/// The numbers of samples that grow with what an update counts as, with their keys.
-fn per_sample(config: &mut Config) -> impl Iterator<Item = (&'static str, &mut f64)> {
-    let replay = &mut config.replay;
-    let numbers = [("replay.samples_per_insert", &mut replay.samples_per_insert), ("replay.error_band", &mut replay.error_band)];
-    numbers.into_iter().filter_map(|(path, value)| Some((path, value.as_mut()?)))
-}
-
-/// How often the configured batch is doubled to have `batch_size` transitions; negative where it is halved.
-// A batch of 2^16 transitions is doubled sixteen times at most.
-pub(super) fn doublings(configured: usize, batch_size: usize) -> i8 {
-    (batch_size as f64 / configured as f64).log2().round() as i8
-}
-
 /// A tuner at work.
 pub(super) struct Fitting {
     tuner: Tuner,
     wanted: Setting,
-    rows: Rows,
     last: Option<telemetry::Snapshot>,
     incident: Option<Incident>,
     tried: u64,
@@ -157,16 +76,16 @@ pub(super) struct Fitting {
 }
 
 impl Fitting {
-    /// For a run that begins as it was prepared, or with the setting that an earlier life of it had `found`; `None` where nothing is to be
-    /// fitted.
-    pub(super) fn new(prepared: &Prepared, found: Option<Setting>) -> Result<Option<Self>, AdaptationError> {
+    /// For a run that begins as it was prepared, or with what an earlier life of it had `found`; `None` where nothing is to be fitted.
+    pub(super) fn new(prepared: &Prepared, found: Option<Found>) -> Result<Option<Self>, AdaptationError> {
         let (config, Some(ranges)) = (&prepared.loaded.config, prepared.ranges) else { return Ok(None) };
         let limiter = prepared.algorithm.experience().limiter();
         let objective = Objective::of_run(limiter.samples_per_insert, config.adaptation.hold);
         let rules = Rules { freeze_after: config.adaptation.freeze_after, ..Rules::new(ranges, objective) };
-        let wanted = found.filter(|&found| ranges.check(found).is_ok()).unwrap_or_else(|| start(config));
-        let (tuner, rows) = (Tuner::new(rules, wanted)?, config.rows());
-        Ok(Some(Self { tuner, wanted, rows, last: None, incident: None, tried: 0, accepted: 0 }))
+        let begun = Found { home: start(config), counts: [0, 0] };
+        let Found { home: wanted, counts: [tried, accepted] } = found.filter(|found| ranges.check(found.home).is_ok()).unwrap_or(begun);
+        let tuner = Tuner::new(rules, wanted)?;
+        Ok(Some(Self { tuner, wanted, last: None, incident: None, tried, accepted }))
     }
 
     /// The setting that is to be in force.
@@ -207,11 +126,7 @@ impl Fitting {
             return None;
         }
         let usable_cores = cores::usable_now();
-        let mut window = window(last, now, elapsed_s, usable_cores);
-        if self.rows == Rows::Fragments {
-            // Each is learned from in several updates, and counted as sampled once.
-            window.trained_per_s = now.updates.saturating_sub(last.updates) as f64 / elapsed_s * in_force.batch_size as f64;
-        }
+        let window = window(last, now, elapsed_s, usable_cores);
         self.last = Some(now.clone());
         let home = self.tuner.home();
         let step = self.tuner.step(&Snapshot {
@@ -245,7 +160,7 @@ fn window(last: &telemetry::Snapshot, now: &telemetry::Snapshot, elapsed_s: f64,
     let share = |last: f64, now: f64, processes: f64| ((now - last) / (elapsed_s * processes.max(1.0))).clamp(0.0, 1.0);
     Window {
         env_steps_per_s: rate(last.env_steps, now.env_steps),
-        trained_per_s: rate(last.sampled, now.sampled),
+        trained_per_s: rate(last.learned, now.learned),
         cores_used: share(last.effort.processor_s, now.effort.processor_s, usable_cores as f64),
         learners_wait: share(last.learner_time.limiter_wait_s, now.learner_time.limiter_wait_s, now.learners as f64),
         actors_wait: share(last.actor_time.limiter_wait_s, now.actor_time.limiter_wait_s, now.actors as f64),
@@ -261,8 +176,7 @@ fn progress(now: &telemetry::Snapshot) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adaptation::Hold;
-    use crate::config::schema::StepSize;
+    use crate::roles::fitted::with;
 
     fn config(change: impl FnOnce(&mut Config)) -> Config {
         let mut config = Config::for_environment("CartPole-v1");
@@ -303,51 +217,10 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_begins_with_what_it_had_found_and_not_with_what_could_not_be_kept() {
-        let config = config(|_| {});
-        let setting = |actors| Setting { actors, ..start(&config) };
-        let tried = |from, to, verdict| Tried { from: setting(from), to: setting(to), verdict };
-        let found = |probes: &[Tried]| found_earlier(&config, probes.iter().copied());
-        assert_eq!(found(&[]), None);
-        let accepted = [tried(3, 4, Verdict::Accepted), tried(4, 8, Verdict::Rejected), tried(4, 5, Verdict::Abandoned)];
-        assert_eq!(found(&accepted), Some(setting(4)));
-        assert_eq!(found(&[tried(3, 4, Verdict::Accepted), tried(3, 4, Verdict::Abandoned)]), Some(setting(3)));
-        assert_eq!(found(&[tried(2, 4, Verdict::Accepted)]), None, "somebody has set another start");
-        let lives = [tried(2, 4, Verdict::Accepted), tried(4, 5, Verdict::Rejected), tried(3, 6, Verdict::Accepted)];
-        assert_eq!(found(&lives), Some(setting(6)), "the newest life began as this one");
-        let changed_back = [tried(3, 4, Verdict::Accepted), tried(2, 6, Verdict::Accepted)];
-        assert_eq!(found(&changed_back), None, "what was found from another start is none of this");
-    }
-
-    #[test]
-    fn what_repeats_a_run_has_its_updates_per_step_and_its_step_size() {
-        let base = config(|config| {
-            (config.adaptation.largest_batch, config.adaptation.hold) = (Some(256), Hold::UpdatesPerStep);
-            (config.adaptation.step_size, config.learner.learning_rate) = (StepSize::Linear, 0.001);
-            (config.replay.samples_per_insert, config.replay.error_band) = (Some(8.0), Some(4096.0));
-        });
-        let (fitted, flags) = repeating(&base, Setting { batch_size: 256, ..start(&base) });
-        assert_eq!(flags, " --set learner.learning_rate=0.004 --set replay.samples_per_insert=32.0 --set replay.error_band=16384.0");
-        assert!(!fitted.adaptation.enabled && fitted.validate().is_ok());
-        assert_eq!(fitted.replay.samples_per_insert, Some(32.0));
-        assert_eq!(repeating(&base, start(&base)).1, "", "nothing was found");
-        let samples = config(|config| config.adaptation.largest_batch = Some(256));
-        assert_eq!(repeating(&samples, Setting { batch_size: 256, ..start(&samples) }).1, "");
-    }
-
-    #[test]
-    fn a_batch_is_the_configured_one_doubled_or_halved() {
-        assert_eq!(
-            [(64, 64), (96, 768), (256, 1), (1, 128)].map(|(configured, batch_size)| doublings(configured, batch_size)),
-            [0, 3, -8, 7]
-        );
-    }
-
-    #[test]
     fn rates_and_shares_are_those_of_the_window_alone() {
-        let mut last = telemetry::Snapshot { wall_s: 10.0, env_steps: 1_000, sampled: 5_000, ..telemetry::Snapshot::default() };
+        let mut last = telemetry::Snapshot { wall_s: 10.0, env_steps: 1_000, learned: 5_000, ..telemetry::Snapshot::default() };
         (last.actors, last.learners) = (2, 1);
-        let mut now = telemetry::Snapshot { wall_s: 12.0, env_steps: 3_000, sampled: 11_400, ..last.clone() };
+        let mut now = telemetry::Snapshot { wall_s: 12.0, env_steps: 3_000, learned: 11_400, ..last.clone() };
         now.effort.processor_s = 3.0;
         now.actor_time.limiter_wait_s = 1.0;
         now.learner_time.limiter_wait_s = 0.5;

@@ -72,8 +72,8 @@ impl Observer {
             training_s,
             env_steps: control.env_steps().load(Ordering::Relaxed),
             updates: control.updates().load(Ordering::Relaxed),
-            // Rates are since this moment, and what was sampled before is known already.
-            sampled: control.sampled().load(Ordering::Relaxed),
+            // Rates are since this moment, and what was learned from before is known already.
+            learned: total(segment, Counter::Learned),
             ..Snapshot::default()
         };
         (self.earlier_training_s, self.earlier_steps) = (training_s, self.last.env_steps);
@@ -158,6 +158,7 @@ impl Observer {
             updates: control.updates().load(Ordering::Relaxed),
             inserted,
             sampled: control.sampled().load(Ordering::Relaxed),
+            learned: total(Counter::Learned),
             stale_priorities: total(Counter::StalePriorities),
             saturated_priorities: total(Counter::SaturatedPriorities),
             dropped_fragments: if config.rows() == Rows::Fragments { total(Counter::DroppedRows) + overwritten(segment) } else { 0 },
@@ -359,11 +360,13 @@ mod tests {
         for counter in [control.env_steps(), control.updates(), control.sampled()] {
             counter.store(1_000_000, Ordering::Relaxed);
         }
-        segment.processes().slot(0).counters().add(Counter::Products, 1_000_000);
+        for counter in [Counter::Products, Counter::Learned] {
+            segment.processes().slot(0).counters().add(counter, 1_000_000);
+        }
         observer.resume(60.0, &Remembered::default(), &segment);
         let first = observer.snapshot(&segment, &config, 0);
-        assert!(first.wall_s > 0.0 && first.sampled == 1_000_000);
-        assert_eq!([first.env_steps_per_s, first.updates_per_s, first.sampled_per_s, first.products_per_s], [0.0; 4]);
+        assert!(first.wall_s > 0.0 && first.learned == 1_000_000);
+        assert_eq!([first.env_steps_per_s, first.updates_per_s, first.learned_per_s, first.products_per_s], [0.0; 4]);
         // Ten seconds later, at a limit that was measured on this machine.
         let effort_in_training = Effort { processor_s: 15.0, products: 500, ..Effort::default() };
         let later = Snapshot { training_s: 70.0, products_limit_per_s: 100, effort_in_training, ..first };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use indicatif::BinaryBytes;
 
 use super::{Prepared, Resumption, SupervisorError, refuse};
-use crate::environments::{Action, ActionSpace, EnvironmentError, reel};
+use crate::environments::{ActionSpace, Actions, EnvironmentError, VectorEnvironment, reel};
 use crate::networks::Device;
 use crate::rendezvous::Registry;
 use crate::roles::environments;
@@ -101,18 +101,15 @@ impl Prepared {
             return Ok(());
         }
         let try_out = || -> Result<(), EnvironmentError> {
-            let mut made = self.catalogue.environments().make(&request)?;
-            let spec = made.spec().clone();
-            let mut observation = spec.observation.zeros();
-            made.reset(Some(self.loaded.config.run.seed), observation.values_mut())?;
-            match &spec.action {
-                ActionSpace::Discrete { .. } => made.step(Action::Discrete(0), observation.values_mut())?,
+            let mut made = VectorEnvironment::new(vec![self.catalogue.environments().make(&request)?])?;
+            made.reset(self.loaded.config.run.seed)?;
+            match made.spec().action.clone() {
+                ActionSpace::Discrete { .. } => made.step(Actions::Discrete(&[0])),
                 ActionSpace::Box { low, high } => {
-                    let nearest_to_zero: Vec<f32> = low.iter().zip(high).map(|(low, high)| 0.0_f32.max(*low).min(*high)).collect();
-                    made.step(Action::Continuous(&nearest_to_zero), observation.values_mut())?
+                    let nearest_to_zero: Vec<f32> = low.iter().zip(high).map(|(low, high)| 0.0_f32.max(*low).min(high)).collect();
+                    made.step(Actions::Continuous(&nearest_to_zero))
                 }
-            };
-            Ok(())
+            }
         };
         in_a_child(|| try_out().map_err(|error| error.to_string()))?
             .map_err(|message| refuse(self.loaded.error_at("environment.id", message)))

@@ -11,6 +11,8 @@ use super::{Plan, SupervisorError};
 use crate::algorithms::Algorithm;
 use crate::checkpoint::{CheckpointError, Checkpoints, RunCheckpoint};
 use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit};
+use crate::rendezvous::{Liveliness, Registry};
+use crate::roles::run_name::announced;
 use crate::segment::processes::{Role, has_exited};
 use crate::segment::{Description, Segment, SegmentSizes};
 use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};
@@ -137,23 +139,23 @@ impl Resumption {
         Ok(Self { folder, checkpoint, memory, with_rows: true, settings })
     }
 
-    /// The newest run of the name and seed of `config`, if that asks for it, the run was killed, and it has a checkpoint.
+    /// The newest run of the name and seed of `config`, if that asks for it, the run was killed or failed, and it has a checkpoint.
     ///
     /// # Errors
     /// Its newest checkpoint is damaged.
-    pub fn of_a_killed_run(config: &Config, say: &dyn Fn(&str)) -> Result<Option<Self>, ResumeError> {
+    pub fn of_a_broken_run(config: &Config, say: &dyn Fn(&str)) -> Result<Option<Self>, ResumeError> {
         if config.run.resume == Resume::Never {
             return Ok(None);
         }
         let Some(newest) = folders_of(config.run.folder.as_ref(), &run_name(config)).pop() else { return Ok(None) };
-        if RunFolder::open(&newest)?.record()?.finished.is_some() {
+        if RunFolder::open(&newest)?.record()?.has_come_to_its_end() {
             return Ok(None);
         }
         match Self::find(&newest, None, say) {
-            // It was not killed, or nothing is left of it.
+            // It goes on by itself, or nothing is left of it.
             Err(ResumeError::Running { .. } | ResumeError::Checkpoint(CheckpointError::NoneYet { .. })) => Ok(None),
             // It has come to its end meanwhile.
-            Ok(found) if found.folder.record()?.finished.is_some() => Ok(None),
+            Ok(found) if found.folder.record()?.has_come_to_its_end() => Ok(None),
             found => found.map(Some),
         }
     }
@@ -289,5 +291,11 @@ fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
         }
         std::thread::sleep(PAUSE);
     }
-    Ok(())
+    // Where the file system has no locks, the registry alone says that it is under way.
+    let record = folder.record()?;
+    let announced = Registry::existing().and_then(|registry| announced(&registry, folder, &record));
+    match announced.filter(|entry| entry.state == Liveliness::Running) {
+        Some(_) => Err(ResumeError::Running { folder: folder.path().into(), pid: record.supervisor_pid }),
+        None => Ok(()),
+    }
 }

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid, getppid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
@@ -28,17 +28,19 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Sentinel(Pid);
 
 impl Sentinel {
-    /// Fork the sentinel of this process. Once this process is gone it does what `salvage` says, if anything, and removes the segment,
-    /// the announcement and its hold on `folder`.
+    /// Fork the sentinel of this process, which begins with `let_go`. Once this process is gone it does what `salvage` says, if anything, and
+    /// removes the segment, the announcement and its hold on `folder`.
     pub(super) fn fork(
         segment: &Segment,
         announcement: &Announcement,
         folder: &RunFolder,
         salvage: Option<Salvage<'_>>,
+        let_go: impl FnOnce(),
     ) -> Result<Self, SegmentError> {
         let supervisor = getpid();
         let name = segment.name().to_owned();
         let pid = system::fork_survivor(|| {
+            let_go();
             segment.disown();
             if salvage.is_none() {
                 segment.retire();
@@ -64,6 +66,11 @@ impl Sentinel {
             0
         })?;
         Ok(Self(pid))
+    }
+
+    /// Whether somebody has ended it. Then it is waited for, and not there any more.
+    pub(super) fn has_ended(&self) -> bool {
+        !matches!(waitpid(self.0, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive))
     }
 
     /// End it. To be done last: as long as anything is there to be removed, a kill can leave it behind.

@@ -3,6 +3,7 @@
 mod checkpoints;
 mod deaths;
 mod fitting;
+mod upkeep;
 mod words;
 
 pub(super) use checkpoints::checkpoint_content;
@@ -14,12 +15,13 @@ use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use self::upkeep::Upkeep;
 use self::words::{loss, with_details, work_done};
 use super::attachments::Attachments;
 use super::checkpoint_writer::CheckpointWriter;
 use super::child::Child;
 use super::contention::Contention;
-use super::fitting::{Fitting, found_earlier, with};
+use super::fitting::Fitting;
 use super::hang::{StackFile, Vigil};
 use super::leaving::Leaving;
 use super::limit::Limit;
@@ -35,6 +37,7 @@ use crate::config::Config;
 use crate::machine::cores::usable_now;
 use crate::rendezvous::{Announcement, Listener, RegisteredRun, Registry, Visitor};
 use crate::roles::evaluator::EvaluationReport;
+use crate::roles::fitted::{Found, start, with};
 use crate::roles::{environments, visualizer};
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
@@ -76,8 +79,12 @@ pub struct Session {
     fitting: Option<Fitting>,
     /// Sums were made again beside guests that stood still inside an operation: once more when they are out of it.
     provisional: bool,
+    /// Whether anybody could go on from what is there.
+    can_go_on: bool,
     announcement: Announcement,
-    sentinel: Sentinel,
+    /// Nothing for a moment after somebody has killed it.
+    sentinel: Option<Sentinel>,
+    upkeep: Upkeep,
 }
 
 impl Session {
@@ -103,7 +110,7 @@ impl Session {
             None => RunFolder::create(config.run.folder.as_ref(), &run_name(config), &config.to_toml())?,
             Some(resumption) => resumption.folder().clone(),
         };
-        let found = resumption.and_then(|_| found_earlier(config, telemetry::jsonl::read(&folder.adaptation())));
+        let found = resumption.and_then(|_| Found::from(start(config), telemetry::jsonl::read(&folder.adaptation())));
         let fitting = Fitting::new(&prepared, found)?;
         if let Some(fitting) = &fitting {
             plan.begin_with_actors(fitting.wanted().actors);
@@ -121,9 +128,9 @@ impl Session {
         let announcement = registry.reserve(&record)?;
         let checkpoints = CheckpointWriter::new(config, &folder);
         let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: &prepared, folder: &folder });
-        let sentinel = Sentinel::fork(&segment, &announcement, &folder, salvage)?;
+        let sentinel = Sentinel::fork(&segment, &announcement, &folder, salvage, || ())?;
         let listener = Listener::bind(&record.socket)?;
-        announcement.publish(&record)?;
+        announcement.publish()?;
         let settings = Settings {
             metrics_interval_s: config.run.metrics_interval_s,
             plain_interval_s: 10.0,
@@ -159,8 +166,10 @@ impl Session {
             contention: Contention::default(),
             fitting,
             provisional: false,
+            can_go_on: true,
             announcement,
-            sentinel,
+            sentinel: Some(sentinel),
+            upkeep: Upkeep::new(),
             prepared,
         };
         session.tell_beginnings(resumption.map(|resumption| resumption.describe(&description)), &swept);
@@ -221,6 +230,7 @@ impl Session {
             self.watch_for_silence();
             self.observe()?;
             self.keep_checkpoints();
+            self.keep_up();
             self.check_whether_to_stop();
         }
         self.end()
@@ -505,7 +515,9 @@ impl Session {
         }
         self.sinks.finish(reason, &snapshot);
         drop((self.segment, self.announcement));
-        self.sentinel.dismiss();
+        if let Some(sentinel) = self.sentinel {
+            sentinel.dismiss();
+        }
         // Whoever goes on with the run need not wait for what environments may have started and left behind.
         folder.give_back();
         Ok(outcome)

@@ -109,11 +109,11 @@ pub fn verdict_since(started: Option<&Snapshot>, now: &Snapshot, context: &Conte
         (_, Some(ratio)) => limited(&period, ratio, context),
         (_, None) => free_running(&period, context),
     };
-    // What the algorithm does not know, or contradicts other keys, helps nobody.
+    // What the algorithm does not know, or contradicts other keys, helps nobody, and neither does what is at its limit already.
     let written = context.config.to_toml();
     let override_of = |setting: &Setting| format!("{}={}", setting.key, setting.to);
     let is_allowed = |advice: &Advice| Config::parse(&written, "", &advice.set.iter().map(override_of).collect::<Vec<_>>()).is_ok();
-    verdict.advice.retain(is_allowed);
+    verdict.advice.retain(|advice| advice.set.iter().any(|setting| setting.to != setting.now) && is_allowed(advice));
     verdict
 }
 

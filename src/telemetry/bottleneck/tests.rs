@@ -145,6 +145,8 @@ fn sides_that_never_wait_show_the_cores() {
     let crowded = judge(&busy, &Context { cores: 5, ..context() });
     assert_eq!(settings(&crowded), ["network.hidden=[128,128]"]);
     assert!(crowded.to_string().contains("the run used 4.76 of 5 cores"), "{crowded}");
+    let smallest = judge(&busy, &Context { cores: 5, ..with(|config| config.network.hidden = vec![1]) });
+    assert_eq!(settings(&smallest), [""; 0], "nothing is smaller");
     (busy.actor_time.processor_s, busy.actor_time.core_wait_s) = (45.0, 50.0);
     let beside_others = judge(&busy, &Context { cores: 5, ..context() });
     assert!(beside_others.to_string().contains("waited for one 42 % of its time: other programs take them"), "{beside_others}");

@@ -1,7 +1,9 @@
 """An environment that does what it is told to, such as failing."""
 
+import multiprocessing
 import os
 import sys
+import time
 
 import gymnasium
 import numpy
@@ -17,6 +19,10 @@ class Faulty(gymnasium.Env):
         self.steps = 0
         if how == "hang in its constructor":
             self.hang()
+        if how == "leave a helper behind":
+            helper = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+            helper.start()
+            raise ValueError(f"its helper is process {helper.pid}.")
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)

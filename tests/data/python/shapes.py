@@ -1,5 +1,7 @@
 """Environments with spaces of many kinds; each shows what it was given."""
 
+import sys
+
 import gymnasium
 import numpy
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
@@ -83,6 +85,18 @@ class AnswersNothing(Shown):
 class OldStep(Shown):
     def step(self, action):
         return self.observation, 0.0, False, {}
+
+
+class RewardsInAList(Shown):
+    def step(self, action):
+        return self.observation, numpy.array([1.0]), False, False, {}
+
+
+def make_endless():
+    """With the limit and the threshold that say "none"."""
+    environment = gymnasium.wrappers.TimeLimit(Shown(), sys.maxsize)
+    environment.unwrapped.spec = gymnasium.envs.registration.EnvSpec("Shown-v0", reward_threshold=float("inf"))
+    return environment
 
 
 class NeedsAPackage(Shown):

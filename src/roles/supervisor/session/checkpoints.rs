@@ -47,6 +47,11 @@ impl Session {
         }
     }
 
+    fn wait_for_checkpoint(&mut self) -> Option<Result<Written, Failed>> {
+        let sinks = &mut self.sinks;
+        self.checkpoints.wait(|late| sinks.event(&late.to_string()))
+    }
+
     fn begin_checkpoint(&mut self, incarnation: Option<u64>, with_replay: bool, last: Option<usize>) -> Result<(), Failed> {
         let env_steps = self.segment.control().env_steps().load(Ordering::Relaxed);
         let remembered = self.sinks.remembered(env_steps);
@@ -66,11 +71,11 @@ impl Session {
         self.segment.control().checkpoint_wanted().store(0, Ordering::Release);
     }
 
-    /// After everybody has left: nothing changes any more. A run that could not go on would not from here either.
+    /// After everybody has left: nothing changes any more. Also where too many processes have died: what they had learned is there.
     pub(super) fn write_last_checkpoint(&mut self, reason: &StopReason) {
-        if !self.checkpoints.is_enabled() || matches!(reason, StopReason::Failed(_)) {
+        if !self.checkpoints.is_enabled() || !self.can_go_on {
             // No later one will be there.
-            if let Some(ended) = self.checkpoints.wait() {
+            if let Some(ended) = self.wait_for_checkpoint() {
                 self.report_checkpoint(&ended);
             }
             return;
@@ -82,7 +87,7 @@ impl Session {
         // Once a run is completed, checkpoints with the replay are not wanted any more.
         let last = (is_completed && keep == KeepReplay::UntilCompleted).then_some(1);
         let ended = match self.begin_checkpoint(None, with_replay, last) {
-            Ok(()) => self.checkpoints.wait(),
+            Ok(()) => self.wait_for_checkpoint(),
             Err(failed) => Some(Err(failed)),
         };
         match ended {

@@ -81,6 +81,8 @@ impl Session {
         if planned.role == Role::Synchronous || watched.restarts > limit || hopeless {
             let times = watched.restarts;
             let cause = format!("{who} {how} ({times} times; machine.max_restarts is {limit})");
+            // What a learner cannot go on from, nobody can.
+            self.can_go_on &= !(death.is_own_fault() && matches!(planned.role, Role::Learner | Role::Synchronous));
             self.reason = Some(StopReason::Failed(with_details(cause, &details)));
             return Ok(());
         }
@@ -155,6 +157,7 @@ impl Session {
     pub(super) fn poison(&mut self) {
         self.segment.control().set_run_state(RunState::Poisoned);
         self.checkpoints.abandon();
+        self.can_go_on = false;
         self.reason = Some(StopReason::Failed("the sum tree failed its audit after a repair: this is a bug in Shoal".into()));
     }
 

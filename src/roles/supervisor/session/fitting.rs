@@ -1,11 +1,12 @@
 //! Putting in force what the tuner asks for: actors are started, asked to leave, or replaced by some with other environments, and learners
 //! are given a view with another batch.
 
-use super::super::fitting::{doublings, is_graded, repeating, start};
+use super::super::fitting::is_graded;
 use super::super::watch::{Living, Watched};
 use super::{Session, SupervisorError};
 use crate::adaptation::{Incident, Probe, Setting, Verdict};
 use crate::config::Config;
+use crate::roles::fitted::{Line, doublings, repeating, start};
 use crate::segment::Segment;
 use crate::segment::counters::Counter;
 use crate::segment::processes::Role;
@@ -75,21 +76,22 @@ impl Session {
         Ok(())
     }
 
-    /// Start the process number `index` of the plan. A system that has no room for one more process ends no run that fits
-    /// itself to the machine: what asked for an actor is taken back, and whoever had been there is tried again later.
+    /// Start the process number `index` of the plan. A system that has no room for one more process now ends no run that is under way: whoever
+    /// had been there is tried again later, and where the run fits itself to the machine, what asked for an actor is taken back.
     pub(super) fn begin(&mut self, index: usize) -> Result<(), SupervisorError> {
         let watched = &self.watched[index];
         let (role, is_replacement) = (watched.planned.role, watched.restarts > 0);
-        match (self.fork(index), self.fitting.as_mut().filter(|_| role == Role::Actor || is_replacement)) {
-            (Err(error), Some(fitting)) => {
-                if matches!(role, Role::Actor | Role::Learner) {
+        let may_come_later = is_replacement || role == Role::Actor && self.fitting.is_some();
+        match self.fork(index) {
+            Err(error) if may_come_later => {
+                if let Some(fitting) = self.fitting.as_mut().filter(|_| matches!(role, Role::Actor | Role::Learner)) {
                     fitting.happened(Incident::NotStarted(error.to_string()));
                 }
                 self.watched[index].postpone();
                 self.sinks.trouble(error.to_string(), &format!("{} could not be started: {error}", self.watched[index].planned.name()));
                 Ok(())
             }
-            (result, _) => result,
+            result => result,
         }
     }
 
@@ -117,7 +119,7 @@ impl Session {
     }
 
     fn tell(&mut self, probe: &Probe) {
-        self.sinks.probe(probe);
+        self.sinks.probe(&Line { probe, configured: start(self.config()) });
         let flags = probe.to.flags();
         match probe.verdict {
             Verdict::Accepted => self.sinks.event(&format!("faster with {flags}: {}", probe.reason)),

@@ -1,0 +1,192 @@
+//! What a run that fits itself to the machine has found: its numbers, as `adaptation.jsonl` tells them, and the configuration that they
+//! come to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::adaptation::{Probe, Setting, Verdict};
+use crate::config::Config;
+
+/// What `config` asks for to begin with.
+pub(crate) fn start(config: &Config) -> Setting {
+    Setting { actors: config.actor.count, environments: config.actor.environments, batch_size: config.learner.batch_size }
+}
+
+/// A line of `adaptation.jsonl`: a probe, and what the life of the run in which it was made had been configured to begin with.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Line<'a> {
+    #[serde(flatten)]
+    pub(crate) probe: &'a Probe,
+    pub(crate) configured: Setting,
+}
+
+/// What is read of such a line.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) struct Tried {
+    from: Setting,
+    to: Setting,
+    verdict: Verdict,
+    /// Absent where an older program wrote the line.
+    configured: Option<Setting>,
+}
+
+/// What was found by the probes of a run, in whatever life of it, from one start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The best setting known.
+    pub(crate) home: Setting,
+    /// Settings that were judged, and those that were better.
+    pub(crate) counts: [u64; 2],
+}
+
+impl Found {
+    /// What was found from the start `configured` if that is how the newest life of the run began; `None` where nothing was, or where the
+    /// run is to go on from another start.
+    pub(crate) fn from(configured: Setting, probes: impl IntoIterator<Item = Tried>) -> Option<Self> {
+        let mut newest: Option<(Setting, Self)> = None;
+        for probe in probes {
+            let begin = |configured| (configured, Self { home: probe.from, counts: [0, 0] });
+            let (began, found) = newest.get_or_insert_with(|| begin(probe.configured.unwrap_or(probe.from)));
+            // It was home, and could not be kept.
+            let gives_up = probe.verdict == Verdict::Abandoned && probe.to == found.home;
+            // Whoever goes on with other numbers wants those.
+            if probe.configured.is_some_and(|configured| configured != *began) || (probe.from != found.home && !gives_up) {
+                (*began, *found) = begin(probe.configured.unwrap_or(probe.from));
+            }
+            found.take_in(&probe, gives_up);
+        }
+        newest.filter(|&(began, _)| began == configured).map(|(_, found)| found)
+    }
+
+    fn take_in(&mut self, probe: &Tried, gives_up: bool) {
+        let [tried, better] = &mut self.counts;
+        if gives_up {
+            self.home = probe.from;
+            *better = better.saturating_sub(1);
+            return;
+        }
+        *tried += 1;
+        if probe.verdict == Verdict::Accepted {
+            self.home = probe.to;
+            *better += 1;
+        }
+    }
+}
+
+/// `config` with the numbers of `setting`: what actors are started with.
+pub(crate) fn with(config: &Config, setting: Setting) -> Config {
+    let mut fitted = config.clone();
+    (fitted.actor.count, fitted.actor.environments) = (setting.actors, setting.environments);
+    fitted
+}
+
+/// `config` as it repeats a run that was fitted to `home`, without a search, and what is changed in it beside the numbers of `home`.
+pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
+    let mut fitted = with(config, home);
+    let (table, configured) = (&config.adaptation, config.learner.batch_size);
+    (fitted.adaptation.enabled, fitted.learner.batch_size) = (false, home.batch_size);
+    let mut flags = String::new();
+    let mut set = |path: &str, value: &mut f64, times: f64| {
+        *value *= times;
+        flags += &format!(" --set {path}={value:?}");
+    };
+    let step_size = table.step_size.factor(doublings(configured, home.batch_size));
+    if step_size != 1.0 {
+        set("learner.learning_rate", &mut fitted.learner.learning_rate, step_size);
+        if let Some(end) = &mut fitted.learner.learning_rate_end {
+            set("learner.learning_rate_end", end, step_size);
+        }
+    }
+    // An update counts as what it draws then.
+    let samples = table.hold.samples_per_insert(1.0, configured, home.batch_size);
+    if samples != 1.0 {
+        per_sample(&mut fitted).for_each(|(path, value)| set(path, value, samples));
+    }
+    (fitted, flags)
+}
+
+/// The numbers of samples that grow with what an update counts as, with their keys.
+fn per_sample(config: &mut Config) -> impl Iterator<Item = (&'static str, &mut f64)> {
+    let replay = &mut config.replay;
+    let numbers = [("replay.samples_per_insert", &mut replay.samples_per_insert), ("replay.error_band", &mut replay.error_band)];
+    numbers.into_iter().filter_map(|(path, value)| Some((path, value.as_mut()?)))
+}
+
+/// How often the configured batch is doubled to have `batch_size` transitions; negative where it is halved.
+// A batch of 2^16 transitions is doubled sixteen times at most.
+pub(crate) fn doublings(configured: usize, batch_size: usize) -> i8 {
+    (batch_size as f64 / configured as f64).log2().round() as i8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adaptation::Hold;
+    use crate::config::schema::StepSize;
+
+    fn config(change: impl FnOnce(&mut Config)) -> Config {
+        let mut config = Config::for_environment("CartPole-v1");
+        (config.adaptation.enabled, config.actor.count, config.actor.environments) = (true, 3, 8);
+        change(&mut config);
+        config
+    }
+
+    #[test]
+    fn a_run_that_goes_on_begins_with_what_it_had_found_and_not_with_what_could_not_be_kept() {
+        let config = config(|_| {});
+        let setting = |actors| Setting { actors, ..start(&config) };
+        let tried = |from, to, verdict| Tried { from: setting(from), to: setting(to), verdict, configured: None };
+        let found = |probes: &[Tried]| Found::from(start(&config), probes.iter().copied()).map(|found| found.home);
+        assert_eq!(found(&[]), None);
+        let accepted = [tried(3, 4, Verdict::Accepted), tried(4, 8, Verdict::Rejected), tried(4, 5, Verdict::Abandoned)];
+        assert_eq!(found(&accepted), Some(setting(4)));
+        assert_eq!(found(&[tried(3, 4, Verdict::Accepted), tried(3, 4, Verdict::Abandoned)]), Some(setting(3)));
+        assert_eq!(found(&[tried(2, 4, Verdict::Accepted)]), None, "somebody has set another start");
+        let lives = [tried(2, 4, Verdict::Accepted), tried(4, 5, Verdict::Rejected), tried(3, 6, Verdict::Accepted)];
+        assert_eq!(found(&lives), Some(setting(6)), "the newest life began as this one");
+        let changed_back = [tried(3, 4, Verdict::Accepted), tried(2, 6, Verdict::Accepted)];
+        assert_eq!(found(&changed_back), None, "what was found from another start is none of this");
+    }
+
+    #[test]
+    fn a_life_that_was_configured_to_begin_where_the_last_one_ended_is_a_new_beginning() {
+        let setting = |actors| Setting { actors, environments: 8, batch_size: 64 };
+        let tried =
+            |configured, from, to, verdict| Tried { from: setting(from), to: setting(to), verdict, configured: Some(setting(configured)) };
+        let probes = [
+            tried(1, 1, 16, Verdict::Accepted),
+            tried(1, 16, 17, Verdict::Rejected),
+            tried(16, 16, 20, Verdict::Accepted),
+            tried(16, 20, 25, Verdict::Rejected),
+            tried(16, 20, 16, Verdict::Rejected),
+        ];
+        assert_eq!(Found::from(setting(16), probes), Some(Found { home: setting(20), counts: [3, 1] }));
+        assert_eq!(Found::from(setting(1), probes), None);
+        assert_eq!(Found::from(setting(1), probes[..2].iter().copied()), Some(Found { home: setting(16), counts: [2, 1] }));
+        let gone_on = [probes[0], tried(1, 16, 20, Verdict::Accepted), tried(1, 16, 20, Verdict::Abandoned)];
+        assert_eq!(Found::from(setting(1), gone_on), Some(Found { home: setting(16), counts: [2, 1] }), "it could not be kept");
+    }
+
+    #[test]
+    fn what_repeats_a_run_has_its_updates_per_step_and_its_step_size() {
+        let base = config(|config| {
+            (config.adaptation.largest_batch, config.adaptation.hold) = (Some(256), Hold::UpdatesPerStep);
+            (config.adaptation.step_size, config.learner.learning_rate) = (StepSize::Linear, 0.001);
+            (config.replay.samples_per_insert, config.replay.error_band) = (Some(8.0), Some(4096.0));
+        });
+        let (fitted, flags) = repeating(&base, Setting { batch_size: 256, ..start(&base) });
+        assert_eq!(flags, " --set learner.learning_rate=0.004 --set replay.samples_per_insert=32.0 --set replay.error_band=16384.0");
+        assert!(!fitted.adaptation.enabled && fitted.validate().is_ok());
+        assert_eq!(fitted.replay.samples_per_insert, Some(32.0));
+        assert_eq!(repeating(&base, start(&base)).1, "", "nothing was found");
+        let samples = config(|config| config.adaptation.largest_batch = Some(256));
+        assert_eq!(repeating(&samples, Setting { batch_size: 256, ..start(&samples) }).1, "");
+    }
+
+    #[test]
+    fn a_batch_is_the_configured_one_doubled_or_halved() {
+        assert_eq!(
+            [(64, 64), (96, 768), (256, 1), (1, 128)].map(|(configured, batch_size)| doublings(configured, batch_size)),
+            [0, 3, -8, 7]
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! What has to be there for as long as the run goes on, whoever takes it away: the sentinel, and the run's place in the registry.
+
+use std::time::{Duration, Instant};
+
+use super::super::salvage::Salvage;
+use super::super::sentinel::Sentinel;
+use super::{Session, SupervisorError};
+use crate::rendezvous::{Listener, Registry};
+
+/// Time between two looks at the registry.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// Time after which a sentinel that is gone is replaced.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// When to look again.
+#[derive(Debug)]
+pub(super) struct Upkeep {
+    registry_at: Instant,
+    sentinel_at: Instant,
+}
+
+impl Upkeep {
+    pub(super) fn new() -> Self {
+        Self { registry_at: Instant::now() + LOOK_INTERVAL, sentinel_at: Instant::now() }
+    }
+}
+
+impl Session {
+    /// Put back what is gone.
+    pub(super) fn keep_up(&mut self) {
+        if self.sentinel.as_ref().is_some_and(Sentinel::has_ended) {
+            self.sentinel = None;
+            self.upkeep.sentinel_at = Instant::now() + PAUSE;
+            self.sinks.event("the sentinel, which sees to what a killed supervisor leaves, was killed: another takes its place");
+        }
+        if self.sentinel.is_none() && Instant::now() >= self.upkeep.sentinel_at {
+            self.upkeep.sentinel_at = Instant::now() + PAUSE;
+            if let Err(error) = self.fork_sentinel() {
+                self.sinks.trouble(error.to_string(), &format!("the sentinel could not be started: {error}"));
+            }
+        }
+        if Instant::now() >= self.upkeep.registry_at {
+            self.upkeep.registry_at = Instant::now() + LOOK_INTERVAL;
+            if self.announcement.is_gone() {
+                match self.announce_again() {
+                    Ok(()) => self.sinks.event("somebody had removed the run from the registry: it is there again"),
+                    Err(error) => self.sinks.trouble(error.to_string(), &format!("nobody finds the run in the registry: {error}")),
+                }
+            }
+        }
+    }
+
+    fn fork_sentinel(&mut self) -> Result<(), SupervisorError> {
+        let folder = self.sinks.folder();
+        let salvage = self.checkpoints.is_enabled().then_some(Salvage { prepared: &self.prepared, folder });
+        // Those who wait for this process's end must not wait for that of the sentinel.
+        let (attachments, reports) = (&mut self.attachments, &mut self.reports);
+        let let_go = || {
+            attachments.leave_to_supervisor();
+            *reports = None;
+        };
+        self.sentinel = Some(Sentinel::fork(&self.segment, &self.announcement, folder, salvage, let_go)?);
+        Ok(())
+    }
+
+    fn announce_again(&mut self) -> Result<(), SupervisorError> {
+        // Its folder may be gone, too.
+        Registry::open()?;
+        self.attachments.listen_at(Listener::bind(self.announcement.socket())?);
+        Ok(self.announcement.publish()?)
+    }
+}

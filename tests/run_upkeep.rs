@@ -1,0 +1,98 @@
+//! What a run needs is put back when somebody takes it away, and what it has learned outlives even its giving up.
+
+mod run_support;
+
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getsid};
+use run_support::{Supervised, kill, start};
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+use serde_json::Value;
+
+fn number(line: &Value, key: &str) -> u64 {
+    line[key].as_u64().unwrap_or_else(|| panic!("no {key} in {line}"))
+}
+
+/// The processes that the supervisor has forked into a session of their own.
+fn sentinels(run: &Supervised) -> Vec<u32> {
+    let leads_a_session = |pid: &u32| {
+        let raw = Pid::from_raw(pid.cast_signed());
+        getsid(Some(raw)).is_ok_and(|session| session == raw)
+    };
+    run.all_processes().into_iter().filter(|&pid| pid != run.pid()).filter(leads_a_session).collect()
+}
+
+#[test]
+fn a_killed_sentinel_is_replaced_by_one_that_does_as_much() {
+    let mut run = start(&["checkpoint.interval_s=600"]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 0);
+    let [first] = sentinels(&run)[..] else { panic!("one sentinel") };
+    kill(first, Signal::SIGKILL);
+    run.wait_for_log("was killed: another takes its place");
+    let others = || sentinels(&run).into_iter().filter(|&pid| pid != first).count();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    while others() != 1 {
+        assert!(std::time::Instant::now() < deadline, "no other sentinel came:\n{}", run.log());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    run.kill();
+    assert!(run.log().contains("the supervisor is gone; checkpoint"), "{}", run.log());
+    assert_eq!(run.checkpoints().len(), 1);
+    run.assert_nothing_left();
+}
+
+#[test]
+fn a_run_that_somebody_has_removed_from_the_registry_is_announced_again() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 0);
+    let registry = run.folder.path().join("shoal");
+    for remove_all in [false, true] {
+        let [record, socket] = ["json", "socket"].map(|ending| registry.join(format!("{}.{ending}", run.pid())));
+        if remove_all {
+            std::fs::remove_dir_all(&registry).unwrap();
+        } else {
+            std::fs::remove_file(&record).unwrap();
+        }
+        run.wait_until("its record", || record.is_file());
+        UnixStream::connect(&socket).expect("somebody listens there");
+        let mut inspect = Command::new(env!("CARGO_BIN_EXE_inspect"));
+        let output = inspect.arg(run.run_folder()).arg("--json").env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    run.end_by(Signal::SIGINT);
+}
+
+#[test]
+fn a_replacement_for_which_the_system_has_no_room_is_started_once_it_has() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 0);
+    let supervisor = rustix::process::Pid::from_raw(run.pid().cast_signed());
+    // The supervisor has what it was started with.
+    let before = getrlimit(Resource::Nofile);
+    prlimit(supervisor, Resource::Nofile, Rlimit { current: Some(3), ..before }).unwrap();
+    kill(run.wait_for_process("actor"), Signal::SIGKILL);
+    run.wait_for_log("actor 0 could not be started");
+    prlimit(supervisor, Resource::Nofile, before).unwrap();
+    let steps = number(&run.metrics().pop().unwrap(), "env_steps");
+    run.wait_for("the replacement's steps", |line| number(line, "restarts") == 1 && number(line, "env_steps") > steps + 500);
+    run.end_by(Signal::SIGINT);
+}
+
+#[test]
+fn what_was_learned_stays_when_more_processes_have_died_than_may() {
+    let mut run = start(&["machine.max_restarts=0", "checkpoint.interval_s=600", "run.resume=auto"]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    kill(run.wait_for_process("actor"), Signal::SIGKILL);
+    assert_eq!(run.wait().code(), Some(1));
+    let output = run.output();
+    assert!(output.contains("machine.max_restarts is 0") && output.contains("resume "), "{output}");
+    let steps = number(&run.metrics().pop().unwrap(), "env_steps");
+    assert_eq!(run.checkpoints().len(), 1);
+    // The same command once more.
+    run.start_again(&["checkpoint.interval_s=600", "run.resume=auto"]);
+    run.wait_for("more steps", |line| number(line, "env_steps") > steps + 500);
+    assert!(run.log().contains("goes on from checkpoint"), "{}", run.log());
+    run.end_by(Signal::SIGINT);
+}
