@@ -88,6 +88,8 @@ fn the_record_of_a_run_serves_instead_of_its_process_id() {
     run.wait_for("the attached actor", |line| count(line, "attached") == 1);
     run.signal(Signal::SIGTERM);
     assert!(stderr(attached).0);
+    let (success, said) = stderr(attach(&run, &[&run.pid().to_string(), "--config", record.to_str().unwrap()]));
+    assert!(!success && said.contains("cannot be used with"), "one of the two would be ignored: {said}");
 }
 
 #[test]

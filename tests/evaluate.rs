@@ -164,7 +164,7 @@ fn a_run_that_failed_offers_nothing_to_play() {
     assert_eq!(run.wait().code(), Some(1));
     assert!(run.run_folder().join("weights/last.safetensors").is_file());
     let output = run.output();
-    assert!(output.contains("failed: actor 0") && !output.contains("play it"), "{output}");
+    assert!(output.contains("gave up: actor 0") && !output.contains("play it"), "{output}");
 }
 
 #[test]

@@ -80,19 +80,34 @@ fn a_replacement_for_which_the_system_has_no_room_is_started_once_it_has() {
     run.end_by(Signal::SIGINT);
 }
 
+/// Where `runs/latest` leads.
+fn run_folder_of(folder: &std::path::Path) -> Option<std::path::PathBuf> {
+    folder.join("runs/latest").canonicalize().ok()
+}
+
 #[test]
 fn what_was_learned_stays_when_more_processes_have_died_than_may() {
     let mut run = start(&["machine.max_restarts=0", "checkpoint.interval_s=600", "run.resume=auto"]);
+    let folder = run.folder.path().to_path_buf();
     run.wait_for("the first updates", |line| number(line, "updates") > 20);
     kill(run.wait_for_process("actor"), Signal::SIGKILL);
     assert_eq!(run.wait().code(), Some(1));
     let output = run.output();
-    assert!(output.contains("machine.max_restarts is 0") && output.contains("resume "), "{output}");
+    assert!(output.contains("gave up: actor 0") && output.contains("machine.max_restarts is 0") && output.contains("go on "), "{output}");
     let steps = number(&run.metrics().pop().unwrap(), "env_steps");
     assert_eq!(run.checkpoints().len(), 1);
     // The same command once more.
-    run.start_again(&["checkpoint.interval_s=600", "run.resume=auto"]);
+    run.start_again(&["machine.max_restarts=0", "checkpoint.interval_s=600", "run.resume=auto"]);
     run.wait_for("more steps", |line| number(line, "env_steps") > steps + 500);
     assert!(run.log().contains("goes on from checkpoint"), "{}", run.log());
+
+    kill(run.wait_for_process("actor"), Signal::SIGKILL);
+    assert_eq!(run.wait().code(), Some(1));
+    let gave_up = run.run_folder().canonicalize().unwrap();
+    // What was wrong with it has been changed: that cannot go on from there.
+    run.start_again(&["checkpoint.interval_s=600", "run.resume=auto", "network.hidden=[16]"]);
+    run.wait_until("a new run", || run_folder_of(&folder).is_some_and(|folder| folder != gave_up));
+    run.wait_for("the first updates", |line| number(line, "updates") > 0);
+    assert!(!run.log().contains("goes on from checkpoint"), "{}", run.log());
     run.end_by(Signal::SIGINT);
 }

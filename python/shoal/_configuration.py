@@ -32,12 +32,14 @@ def _of_tables(config, tables):
         if not isinstance(table, Mapping):
             raise TypeError(f"the configuration must hold tables of keys, and {name!r} is {type(table).__name__}")
     config = {name: dict(table) for name, table in config.items()}
-    environment = config.get("environment", {})
+    changed = tables.get("environment", {})
+    environment = {**config.get("environment", {}), **(changed if isinstance(changed, Mapping) else {})}
     name = str(environment.get("id", ""))
     if name.startswith(("python:", "gymnasium:")):
         # Beside the file, where modules are looked for unless this is said, anybody may write.
         folders = str(environment.get("python_path", "")).split(os.pathsep)
-        environment["python_path"] = os.pathsep.join(os.path.abspath(folder) for folder in folders)
+        python_path = os.pathsep.join(os.path.abspath(folder) for folder in folders)
+        tables = {**tables, "environment": {**changed, "python_path": python_path}}
     runs = [source.get("run", {}) for source in (config, tables)]
     is_named = any(not isinstance(run, Mapping) or "name" in run for run in runs)
     named = re.sub(r"\W+", "_", name.rpartition(":")[2])

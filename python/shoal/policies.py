@@ -99,7 +99,11 @@ class Policy:
         _torch()
         from .torch_policy import TorchPolicy
 
-        return TorchPolicy(self.path, self.low, self.high)
+        module = TorchPolicy(self.path, self.low, self.high)
+        # A run replaces the file when it has confirmed better weights.
+        if module.updates != self.updates:
+            raise _newer(self.path, module.updates)
+        return module
 
     def to_torchscript(self, path: str | os.PathLike[str]) -> None:
         """Write the module of :meth:`to_torch` as TorchScript."""
@@ -125,6 +129,10 @@ class Policy:
         torch = _torch()
 
         return torch.from_numpy(np.zeros((2, *self.observation_shape), self.observation_dtype))
+
+
+def _newer(source, updates):
+    return PolicyError(f"{source} holds newer weights than those that were loaded, of {updates} updates: load them again")
 
 
 def _bound(values):
@@ -172,9 +180,7 @@ def evaluate(
         raise PolicyError(result.stderr.strip().removeprefix("error: "))
     outcome = json.loads(result.stdout)
     if outcome["updates"] != policy.updates:
-        raise PolicyError(
-            f"{policy._source} holds newer weights than those that were loaded, of {outcome['updates']} updates: load them again"
-        )
+        raise _newer(policy._source, outcome["updates"])
     return _summary(outcome["returns"])
 
 

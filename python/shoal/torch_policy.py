@@ -13,6 +13,8 @@ class TorchPolicy(torch.nn.Module):
     def __init__(self, path, low=None, high=None):
         super().__init__()
         about, tensors = _read(path)
+        #: Of the learners, when the weights were saved.
+        self.updates = about["updates"]
         network = about["networks"]["policy"]
         self.shape = tuple(network["input"]["shape"])
         self.divisor = 255.0 if network["input"]["element"] == "u8" else 1.0

@@ -60,6 +60,10 @@ impl<'py> Input<'py> {
             return Ok(number);
         }
         let py = value.py();
+        if matches!(element, Element::I32 | Element::I64) && value.is_exact_instance_of::<PyInt>() {
+            // NumPy would make an array of it, and wrap that.
+            return Err(PyOverflowError::new_err(format!("{what} is {value}, which does not fit {}", dtype_name(element))));
+        }
         let numpy = py.import(intern!(py, "numpy"))?;
         let array = numpy.call_method1(intern!(py, "asarray"), (value,))?;
         let from = array.getattr(intern!(py, "dtype"))?;

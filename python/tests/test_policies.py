@@ -114,6 +114,16 @@ def test_evaluations_agree_wherever_the_environment_is_stepped(folder):  # noqa:
         shoal.evaluate(policy, "Acrobot-v1")
 
 
+def test_a_file_that_was_replaced_meanwhile_makes_no_module(folder):  # noqa: F811
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    policy, newer = short_run("cartpole_dqn").load("last"), short_run("cartpole_ppo").load("last")
+    assert policy.updates != newer.updates
+    policy.path.write_bytes(newer.path.read_bytes())
+    with pytest.raises(shoal.PolicyError, match=f"of {newer.updates} updates: load them again"):
+        policy.to_torch()
+    assert isinstance(newer.to_torch(), torch.nn.Module)
+
+
 def test_a_damaged_file_is_refused_by_its_name(folder):  # noqa: F811
     (folder / "policy.safetensors").write_bytes(b"nothing")
     with pytest.raises(shoal.PolicyError, match=r"policy\.safetensors"):

@@ -212,6 +212,10 @@ def test_modules_are_looked_for_where_the_program_works_and_not_beside_a_tempora
     (folder / "task.py").write_text(ENVIRONMENT)
     run = shoal.train("python:task:Corridor", algorithm="dqn", run={"stop_env_steps": 500}, quiet=True)
     assert f'python_path = "{folder}"' in (run.folder / "config.toml").read_text()
+    tables = {"algorithm": {"name": "dqn"}, "run": {"stop_env_steps": 500}}
+    run = shoal.train(tables, environment={"id": "python:task:Corridor"}, quiet=True)
+    assert f'python_path = "{folder}"' in (run.folder / "config.toml").read_text()
+    assert run.folder.name.split("-")[2] == "Corridor"
 
 
 @pytest.mark.parametrize(

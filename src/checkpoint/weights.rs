@@ -1,6 +1,6 @@
 //! Named sets of parameters as safetensors files, which Python's `safetensors` reads too.
 //!
-//! A tensor is called `{network}.{tensor}`, for instance `online.layers.0.weight`. Where observations are scaled before they enter the
+//! A tensor is called `{network}.{tensor}`, for instance `policy.layers.0.weight`. Where observations are scaled before they enter the
 //! networks, `observation.mean` and `observation.inverse_deviation` say how. The header's metadata has one entry, `shoal`: a JSON
 //! document with the shapes and where the parameters come from ([`WeightsMetadata`]); with two, their order and so the bytes would
 //! be chance, and the same weights always give the same bytes. Optimizer moments fit in as further networks of the same shape.

@@ -74,7 +74,7 @@ pub(crate) const RULES: &[Rule] = &[
         algorithms: &[],
         violation: |config| {
             let (batch_size, count) = (config.learner.batch_size, config.learner.count);
-            let next = batch_size.next_multiple_of(count);
+            let next = multiple_near(batch_size, count);
             (next != batch_size).then(|| {
                 format!("a learner.batch_size of {batch_size} cannot be shared equally by {count} learners (learner.count); use {next}")
             })
@@ -265,7 +265,7 @@ pub(crate) const RULES: &[Rule] = &[
         algorithms: &FRAGMENT_ALGORITHMS,
         violation: |config| {
             let (batch_size, length, count) = (config.learner.batch_size, config.fragments.length_steps, config.learner.count);
-            let next = batch_size.next_multiple_of(length * count);
+            let next = multiple_near(batch_size, length * count);
             (next != batch_size).then(|| {
                 format!(
                     "a learner.batch_size of {batch_size} steps is no whole number of fragments of {length} steps (fragments.length_steps) for each \
@@ -432,7 +432,7 @@ pub(crate) const RULES: &[Rule] = &[
                      instance",
                     table.largest_batch.unwrap_or_default(),
                     MOST_HALVINGS - 1,
-                    doubled(2)
+                    (0..=2).rev().map(doubled).find(|&batch_size| batch_size <= largest_batch_size()).unwrap_or(batch_size)
                 ))
             } else if !smallest_fits {
                 Some(format!(
@@ -445,6 +445,16 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
 ];
+
+/// The multiple of `unit` to take for a batch of `batch_size`: the next larger one, or the largest of all.
+fn multiple_near(batch_size: usize, unit: usize) -> usize {
+    let next = batch_size.next_multiple_of(unit);
+    if next <= largest_batch_size() { next } else { largest_batch_size() / unit * unit }
+}
+
+fn largest_batch_size() -> usize {
+    Key::find("learner.batch_size").map_or(usize::MAX, |key| key.most())
+}
 
 /// What is wrong where adaptation begins outside of its range; the keys are those of the value and of its ends.
 fn outside(config: &Config, value: usize, low: usize, high: usize, keys: [&str; 3]) -> Option<String> {

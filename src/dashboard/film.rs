@@ -41,7 +41,9 @@ pub(super) fn answer(folder: &RunFolder, wanted: &str, headers: &HeaderMap) -> O
     let mut film = Vec::new();
     jsonl::open(&folder.videos().join(name))?.take(LARGEST_BYTES).read_to_end(&mut film).ok()?;
     let described = [(header::CONTENT_TYPE, media_type), (header::ACCEPT_RANGES, "bytes")];
-    Some(match headers.get(header::RANGE).and_then(|range| range.to_str().ok()) {
+    // Of a unit that is not understood, the whole is answered.
+    let in_bytes = |range: &&str| range.starts_with("bytes=");
+    Some(match headers.get(header::RANGE).and_then(|range| range.to_str().ok()).filter(in_bytes) {
         Some(range) => part(film, range, described),
         None => (described, film).into_response(),
     })

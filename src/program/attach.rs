@@ -19,7 +19,7 @@ pub(crate) struct Attach {
     #[arg(required_unless_present = "config", value_name = "PID or FOLDER")]
     run: Option<RunName>,
     /// The file that the supervisor wrote for its process id, instead of the id.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "run")]
     config: Option<PathBuf>,
     /// Actors to join.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]

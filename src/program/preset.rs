@@ -38,7 +38,7 @@ impl TrainPreset {
         let mut presets = Preset::find(&asked);
         let named = |change: &str| {
             let (key, value) = change.split_once('=')?;
-            (key.trim() == "algorithm.name").then(|| value.trim().replace('"', ""))
+            (key.trim() == "algorithm.name").then(|| value.trim().replace(['"', '\''], ""))
         };
         let algorithm = self.train.changes().iter().rev().find_map(|change| named(change));
         if let Some(algorithm) = &algorithm

@@ -1,6 +1,6 @@
 //! The visualizer: plays the newest parameters for people to watch, some steps a second, and films an episode now and then.
 //!
-//! It has the lowest priority that the kernel knows, and nobody waits for it. What it shows lies on the board of pictures,
+//! It has the lowest priority of ordinary processes (`nice` 19), and nobody waits for it. What it shows lies on the board of pictures,
 //! where the dashboard finds it; films go to the folder `videos` of the run.
 
 mod films;

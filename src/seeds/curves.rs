@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::telemetry::{Evaluation, jsonl};
+use crate::telemetry::{Evaluation, EvaluationKind, jsonl};
 
 /// Seeds whose mean has an interval: that of two would reach over six times their distance to either side.
 pub(super) const FEWEST_SEEDS: usize = 3;
@@ -19,6 +19,8 @@ pub(super) struct Point {
     pub(super) env_steps: f64,
     /// Mean return.
     pub(super) return_mean: f64,
+    /// Why the episodes were played.
+    pub(super) kind: EvaluationKind,
     /// Whether fresh episodes confirmed here that the weights are the best so far.
     #[serde(default)]
     pub(super) is_best: bool,
@@ -33,6 +35,13 @@ pub(super) struct MeanPoint {
     pub(super) mean: f64,
     /// Ends of the 95 % interval of the mean; absent with fewer than [`FEWEST_SEEDS`].
     pub(super) interval: Option<(f64, f64)>,
+}
+
+impl Point {
+    /// Whether it came as time passed, and is of the same number of episodes as all others that did: what a curve is made of.
+    pub(super) fn is_routine(&self) -> bool {
+        self.kind == EvaluationKind::Routine
+    }
 }
 
 /// The evaluations that a run wrote, in the order of their steps.
@@ -83,7 +92,10 @@ mod tests {
     use super::*;
 
     fn curve(points: &[(f64, f64)]) -> Vec<Point> {
-        points.iter().map(|&(env_steps, return_mean)| Point { env_steps, return_mean, is_best: false }).collect()
+        points
+            .iter()
+            .map(|&(env_steps, return_mean)| Point { env_steps, return_mean, kind: EvaluationKind::Routine, is_best: false })
+            .collect()
     }
 
     #[test]
@@ -95,6 +107,19 @@ mod tests {
         // Of 90, 0 and 45 the standard deviation is 45, and the half width t(0.975, 2) * 45 / sqrt(3), with t = 4.302653.
         let (low, high) = last.interval.unwrap();
         assert!((high - low - 2.0 * 4.302_653 * 45.0 / 3f64.sqrt()).abs() < 0.01, "{low} {high}");
+    }
+
+    #[test]
+    fn what_confirmed_weights_is_no_part_of_a_curve() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("evaluations.jsonl");
+        let line = |kind: &str, env_steps, is_best: bool| {
+            format!("{{\"kind\": \"{kind}\", \"env_steps\": {env_steps}, \"return_mean\": 1.0, \"is_best\": {is_best}}}\n")
+        };
+        std::fs::write(&path, [line("routine", 10, false), line("confirmation", 10, true), line("routine", 20, false)].concat()).unwrap();
+        let points = read(&path);
+        assert_eq!(points.iter().map(Point::is_routine).collect::<Vec<_>>(), [true, false, true]);
+        assert!(points[1].is_best);
     }
 
     #[test]

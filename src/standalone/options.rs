@@ -139,7 +139,7 @@ impl Options {
                 field.element().ok_or_else(|| invalid("its dtype is none of bool and the integers and floats of up to 8 bytes"))?;
             let length = field.shape.iter().try_fold(1usize, |product, &axis| product.checked_mul(axis));
             let length =
-                length.filter(|&length| (1..1 << 26).contains(&length)).ok_or_else(|| invalid("its shape holds no value, or too many"))?;
+                length.filter(|&length| (1..=1 << 26).contains(&length)).ok_or_else(|| invalid("its shape holds no value, or too many"))?;
             let flat = match field.stack {
                 0 => Field::new(&field.name, element, length),
                 stack => Field::stacked(&field.name, element, length, stack),

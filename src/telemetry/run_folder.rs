@@ -82,6 +82,11 @@ impl RunFolder {
         Ok(true)
     }
 
+    /// Whether it is taken, and its file system has locks.
+    pub fn is_locked(&self) -> bool {
+        self.lock.is_some()
+    }
+
     /// Give the folder back, for all that have it from whoever took it: processes that environments have started may live longer than
     /// the run.
     pub fn give_back(&self) {

@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::TelemetryError;
 use crate::machine::cores;
 
-/// How the reason of a run that failed begins.
-pub(super) const FAILED: &str = "failed: ";
+/// How the reason of a run begins that gave up.
+pub(super) const GAVE_UP: &str = "gave up: ";
 
 /// The content of `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,16 +46,16 @@ pub struct RunRecord {
 pub struct Finished {
     /// End, UTC.
     pub at: Timestamp,
-    /// Reason of the stop, as one word or more: `solved`, `step limit`, `time limit`, `interrupted`, `failed: ...`.
+    /// Reason of the stop, as one word or more: `solved`, `step limit`, `time limit`, `interrupted`, `gave up: ...`, `failed: ...`.
     pub reason: String,
     /// The closing report's figures.
     pub summary: Value,
 }
 
 impl RunRecord {
-    /// Whether the run ended as it was meant to, or as it was told: neither by a kill nor by a failure.
+    /// Whether nothing is left to do: the run was not killed, and did not give up either.
     pub fn has_come_to_its_end(&self) -> bool {
-        self.finished.as_ref().is_some_and(|finished| !finished.reason.starts_with(FAILED))
+        self.finished.as_ref().is_some_and(|finished| !finished.reason.starts_with(GAVE_UP))
     }
 
     pub(super) fn of_this_process(id: &str, name: &str, started: Timestamp) -> Self {

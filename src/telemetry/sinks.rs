@@ -236,8 +236,8 @@ impl Sinks {
         }
         self.progress.finish(snapshot);
         let saved = self.folder.best_weights().is_file() || self.folder.last_weights().is_file();
-        let playable = saved && !matches!(reason, StopReason::Failed(_));
-        let may_go_on = self.folder.has_checkpoint() && reason != StopReason::Solved;
+        let playable = saved && !matches!(reason, StopReason::GaveUp(_) | StopReason::Failed(_));
+        let may_go_on = self.folder.has_checkpoint() && !matches!(reason, StopReason::Failed(_) | StopReason::Solved);
         let change = change_to_go_on(&reason.to_string(), &self.context.config.run);
         let means = snapshot.clone().with_rates_of_training();
         let mut summary = Summary {

@@ -10,7 +10,7 @@ use super::Shares;
 use super::bottleneck::Diagnosis;
 use super::evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 use super::goal::GoalOutcome;
-use super::run_record::FAILED;
+use super::run_record::GAVE_UP;
 use super::units::{clock, grouped, percent, score, short};
 use crate::config::schema::RunConfig;
 use crate::shell::word;
@@ -26,7 +26,9 @@ pub enum StopReason {
     TimeLimit,
     /// The user stopped it.
     Interrupted,
-    /// It could not go on, for this reason: a line, and below it what explains it, such as a traceback.
+    /// Too many of its processes died, for this reason: a line, and below it what explains it, such as a traceback.
+    GaveUp(String),
+    /// Nobody could go on from what is there, for this reason, told likewise.
     Failed(String),
 }
 
@@ -37,7 +39,8 @@ impl fmt::Display for StopReason {
             Self::StepLimit => formatter.write_str("step limit"),
             Self::TimeLimit => formatter.write_str("time limit"),
             Self::Interrupted => formatter.write_str("interrupted"),
-            Self::Failed(why) => write!(formatter, "{FAILED}{why}"),
+            Self::GaveUp(why) => write!(formatter, "{GAVE_UP}{why}"),
+            Self::Failed(why) => write!(formatter, "failed: {why}"),
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::workspace;
 const FOLDER: &str = "python";
 /// What its tests need.
 const TESTS: &str = "requirements-test.txt";
+/// The oldest that it is made for, as its `pyproject.toml` says. Environments in Python run in one that is older, too.
+const OLDEST: (u32, u32) = (3, 11);
 /// Holds the requirements that were installed; written last.
 const COMPLETE: &str = "shoal-requirements.txt";
 
@@ -26,11 +28,36 @@ pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
         return Ok(folder.join("bin"));
     }
     let start = std::time::Instant::now();
-    run(Command::new(base.join("bin/python")).args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let python = base.join("bin/python");
+    if runs(&python, "import ensurepip") {
+        run(Command::new(&python).args(["-m", "venv", "--clear"]).arg(&folder))?;
+    } else {
+        // As where distributions leave it out for the environment in `base`, whose pip is a newer one.
+        run(Command::new(&python).args(["-m", "venv", "--clear", "--without-pip"]).arg(&folder))?;
+        let pip = ["-m", "pip", "--python"].map(std::ffi::OsStr::new);
+        run(Command::new(&python).args(pip).arg(folder.join("bin/python")).args([
+            "install",
+            "--disable-pip-version-check",
+            "--quiet",
+            "pip",
+        ]))?;
+    }
     install(&folder.join("bin"), TESTS)?;
     std::fs::write(&complete, requirements).with_context(|| complete.display().to_string())?;
     say(format!("The environment of the Python package was set up in {}.", duration(start.elapsed())));
     Ok(folder.join("bin"))
+}
+
+/// Why the package cannot be built and tested with the interpreter in `base`, if it cannot.
+pub(crate) fn obstacle(base: &Path) -> Option<String> {
+    let (python, (major, minor)) = (base.join("bin/python"), OLDEST);
+    let is_new_enough = runs(&python, &format!("import sys; sys.exit(sys.version_info < ({major}, {minor}))"));
+    (!is_new_enough).then(|| format!("the Python package needs Python {major}.{minor} or later, and {} is older", python.display()))
+}
+
+/// Whether `python` runs `code` to its end.
+fn runs(python: &Path, code: &str) -> bool {
+    Command::new(python).args(["-c", code]).stderr(std::process::Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 /// Where the package looks for its native part with the libtorch engine, and for the version of PyTorch that it needs.
@@ -77,7 +104,9 @@ pub(crate) fn command(programs: &Path, program: &str) -> Command {
 
 /// The workspace's target folder.
 pub(crate) fn target(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+    let chosen = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    // Whoever is given it may stand in another folder.
+    chosen.map_or_else(|| root.join("target"), |folder| std::path::absolute(&folder).unwrap_or(folder))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::libtorch::{self, Devices, Libtorch};
 use crate::python::{self, Environments};
+use crate::report::say;
 use crate::stages::{self, Stage};
 use crate::{package, prerequisites, workspace};
 
@@ -91,7 +92,14 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
     // The package is built and tested where there is a Python, which `python::provide` has said already.
     let programs = match set_up.as_ref().map(|(_, environments)| environments) {
         Some(Environments::InPython(folder)) if chosen.iter().any(|definition| matches!(definition.needs, Needs::Package(_))) => {
-            Some(package::provide(folder)?)
+            match package::obstacle(folder) {
+                Some(obstacle) if only.is_some() => bail!("{obstacle}"),
+                Some(obstacle) => {
+                    say(format!("{obstacle}: it is left out."));
+                    None
+                }
+                None => Some(package::provide(folder)?),
+            }
         }
         _ => None,
     };

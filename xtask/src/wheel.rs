@@ -21,6 +21,9 @@ pub(crate) fn wheel(processor: Processor) -> Result<()> {
     let Environments::InPython(base) = python::provide()? else {
         bail!("there is no Python to build the package with: `cargo xtask doctor` says what is missing")
     };
+    if let Some(obstacle) = package::obstacle(&base) {
+        bail!("{obstacle}")
+    }
     let programs = package::provide(&base)?;
     package::install(&programs, "requirements-wheel.txt")?;
     let with_libtorch = package::folder_with_libtorch();

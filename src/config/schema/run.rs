@@ -22,7 +22,7 @@ table! {
         stop_eval_return: Option<f64> = None, finite(), "return";
         /// Stop this long after the start, without a last evaluation.
         stop_wall_s: Option<f64> = None, above(0.0), "seconds";
-        /// Whether a run that was killed, or failed, goes on when the same command is given again.
+        /// Whether a run that was killed, or gave up, goes on when the same command is given again.
         resume: Resume = Resume::Never, Limits::Any, "";
         /// Time between two lines of `metrics.jsonl`.
         metrics_interval_s: f64 = 1.0, above_up_to(0.0, 3_600.0), "seconds";
@@ -30,11 +30,11 @@ table! {
 }
 
 choice! {
-    /// What becomes of a run that was killed, or failed.
+    /// What becomes of a run that was killed, or gave up.
     Resume {
         /// A new run starts; `shoal resume FOLDER` goes on with the old one.
         Never = "never",
-        /// The newest run of this name and seed goes on from its newest checkpoint, if it was killed or failed, and has one (docs/resume.md).
+        /// The newest run of this name and seed goes on from its newest checkpoint, if it was killed or gave up, and has one (docs/resume.md).
         Auto = "auto",
     }
 }

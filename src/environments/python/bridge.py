@@ -57,17 +57,18 @@ def make(id, keyword_arguments, search_folders, drawn=False):
             raise Refused(str(error), advice) from None
     else:
         environment = made(lambda **more: load(name, search_folders)(**more, **keywords), drawn and "render_mode" not in keywords)
-    with closed_if_refused(environment):
         wanted = ("observation_space", "action_space", "reset", "step")
         lacks = [attribute for attribute in wanted if not hasattr(environment, attribute)]
         if lacks:
             raise Refused(f"{name} makes a {type(environment).__name__}, which has no {' and no '.join(lacks)}")
-        return as_one_box(gymnasium, environment)
+    return as_one_box(gymnasium, environment)
 
 
 def made(make, drawn):
     """What `make` makes; where it is to be drawn and can be, in the mode that gives pictures."""
     environment = make()
+    if "shoal_probe" in sys.modules:
+        examined.append(environment)
     if not drawn or "rgb_array" not in ((getattr(environment, "metadata", None) or {}).get("render_modes") or []):
         return environment
     close(environment)
@@ -82,16 +83,6 @@ def close(environment):
     """Gives windows, files and memory back, where there is a way to; what that raises concerns nobody any more."""
     with contextlib.suppress(Exception):
         getattr(environment, "close", lambda: None)()
-
-
-@contextlib.contextmanager
-def closed_if_refused(environment):
-    """Closes it when something in the block fails: nobody else has it yet."""
-    try:
-        yield
-    except BaseException:
-        close(environment)
-        raise
 
 
 @contextlib.contextmanager
@@ -244,23 +235,22 @@ def software(environment):
 
 # What an examination is doing, for the report of an exception.
 during = "construction"
+# What was made for it.
+examined = []
 
 
 def examine(id, keyword_arguments, search_folders):
     """The description of an environment that is made for this alone, and tried once: what always fails shall fail here."""
     global during
     bridge = Bridge(id, keyword_arguments, search_folders)
-    try:
-        result = {"description": describe(bridge.environment), "software": software(bridge.environment)}
-        during = "reset"
-        # The largest of the seeds that actors give.
-        bridge.reset(2**31 - 1)
-        bridge.check_finite("observation", bridge.observation_values)
-        during = "step"
-        bridge.try_a_step()
-        return result
-    finally:
-        bridge.close()
+    result = {"description": describe(bridge.environment), "software": software(bridge.environment)}
+    during = "reset"
+    # The largest of the seeds that actors give.
+    bridge.reset(2**31 - 1)
+    bridge.check_finite("observation", bridge.observation_values)
+    during = "step"
+    bridge.try_a_step()
+    return result
 
 
 class Bridge:
@@ -268,11 +258,6 @@ class Bridge:
 
     def __init__(self, id, keyword_arguments, search_folders, drawn=False):
         self.environment = make(id, keyword_arguments, search_folders, drawn)
-        with closed_if_refused(self.environment):
-            self.prepare()
-
-    def prepare(self):
-        """Buffers, and the function that steps."""
         numpy = importlib.import_module("numpy")
         self.description = json.dumps(describe(self.environment))
         self.numpy = numpy

@@ -32,6 +32,9 @@ except BaseException as error:
     result = {"fault": json.loads(bridge.report(error)), "during": bridge.during}
 with os.fdopen(answer, "w") as file:
     json.dump(result, file)
+# The answer is given: an environment that closes slowly changes nothing of it, but for the time until this process gives up.
+for environment in vars(bridge).get("examined", []):
+    bridge.close(environment)
 sys.stderr.flush()
 # What the environment left behind must not hold this process, nor outlive it.
 for child in getattr(sys.modules.get("multiprocessing"), "active_children", list)():

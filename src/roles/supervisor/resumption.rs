@@ -11,8 +11,6 @@ use super::{Plan, SupervisorError};
 use crate::algorithms::Algorithm;
 use crate::checkpoint::{CheckpointError, Checkpoints, RunCheckpoint};
 use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit};
-use crate::rendezvous::{Liveliness, Registry};
-use crate::roles::run_name::announced;
 use crate::segment::processes::{Role, has_exited};
 use crate::segment::{Description, Segment, SegmentSizes};
 use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};
@@ -139,7 +137,8 @@ impl Resumption {
         Ok(Self { folder, checkpoint, memory, with_rows: true, settings })
     }
 
-    /// The newest run of the name and seed of `config`, if that asks for it, the run was killed or failed, and it has a checkpoint.
+    /// The newest run of the name and seed of `config`, if that asks for it, the run was killed or gave up, and it has a checkpoint. One that
+    /// gave up and was configured as `config` cannot go on is left alone: that was what was wrong with it.
     ///
     /// # Errors
     /// Its newest checkpoint is damaged.
@@ -156,6 +155,10 @@ impl Resumption {
             Err(ResumeError::Running { .. } | ResumeError::Checkpoint(CheckpointError::NoneYet { .. })) => Ok(None),
             // It has come to its end meanwhile.
             Ok(found) if found.folder.record()?.has_come_to_its_end() => Ok(None),
+            Ok(found) if found.folder.record()?.finished.is_some() && !found.keys_that_do_not_fit(config)?.is_empty() => {
+                say(&format!("{} gave up, and another configuration cannot go on with it: a new run begins", newest.display()));
+                Ok(None)
+            }
             found => found.map(Some),
         }
     }
@@ -168,19 +171,23 @@ impl Resumption {
         Ok(Config::parse(&self.settings.text, &self.settings.path.display().to_string(), overrides)?)
     }
 
+    /// The keys in which `config` differs from what the checkpoint was written with, and may not.
+    fn keys_that_do_not_fit(&self, config: &Config) -> Result<Vec<String>, ResumeError> {
+        // What cannot be read any more is a matter for the sizes.
+        let before = Config::parse(&self.checkpoint.config_toml()?, "config.toml", &[]);
+        Ok(before.map_or_else(|_| Vec::new(), |before| changes_that_do_not_fit(&before.config, config)))
+    }
+
     /// Refuse a resolved configuration, and sizes, with which the run cannot go on.
     pub(super) fn check(&mut self, config: &Config, algorithm: &dyn Algorithm, layout: &SegmentSizes) -> Result<(), ResumeError> {
-        // What cannot be read any more is a matter for the sizes.
-        if let Ok(before) = Config::parse(&self.checkpoint.config_toml()?, "config.toml", &[]) {
-            let keys = changes_that_do_not_fit(&before.config, config);
-            if !keys.is_empty() {
-                return Err(ResumeError::Fixed { keys });
-            }
+        let keys = self.keys_that_do_not_fit(config)?;
+        if !keys.is_empty() {
+            return Err(ResumeError::Fixed { keys });
         }
         let manifest = self.checkpoint.manifest();
         let (env_steps, limit) = (manifest.env_steps, config.run.stop_env_steps);
         // One that was killed at its very end still has weights to evaluate and a report to write.
-        if env_steps >= limit && self.folder.record()?.finished.is_some() {
+        if env_steps >= limit && self.folder.record()?.has_come_to_its_end() {
             return Err(ResumeError::Complete { folder: self.folder.path().into(), env_steps, limit });
         }
         let other =
@@ -291,11 +298,10 @@ fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
         }
         std::thread::sleep(PAUSE);
     }
-    // Where the file system has no locks, the registry alone says that it is under way.
+    // Where the file system has no locks, nothing but its process says that it is under way.
     let record = folder.record()?;
-    let announced = Registry::existing().and_then(|registry| announced(&registry, folder, &record));
-    match announced.filter(|entry| entry.state == Liveliness::Running) {
-        Some(_) => Err(ResumeError::Running { folder: folder.path().into(), pid: record.supervisor_pid }),
-        None => Ok(()),
+    if !folder.is_locked() && record.finished.is_none() && !has_exited(record.supervisor_pid, 0) {
+        return Err(ResumeError::Running { folder: folder.path().into(), pid: record.supervisor_pid });
     }
+    Ok(())
 }

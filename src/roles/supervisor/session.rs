@@ -79,8 +79,6 @@ pub struct Session {
     fitting: Option<Fitting>,
     /// Sums were made again beside guests that stood still inside an operation: once more when they are out of it.
     provisional: bool,
-    /// Whether anybody could go on from what is there.
-    can_go_on: bool,
     announcement: Announcement,
     /// Nothing for a moment after somebody has killed it.
     sentinel: Option<Sentinel>,
@@ -166,7 +164,6 @@ impl Session {
             contention: Contention::default(),
             fitting,
             provisional: false,
-            can_go_on: true,
             announcement,
             sentinel: Some(sentinel),
             upkeep: Upkeep::new(),
@@ -491,6 +488,7 @@ impl Session {
             self.serve_attachments()?;
             self.receive_evaluations();
             self.notice_checkpoint();
+            self.keep_up();
             self.observe()?;
         }
         // A death on the way out may have cost the tree.
@@ -504,7 +502,7 @@ impl Session {
         self.write_last_checkpoint(&reason);
         let snapshot = self.snapshot();
         let outcome = match reason {
-            StopReason::Failed(_) => Outcome::Failed,
+            StopReason::GaveUp(_) | StopReason::Failed(_) => Outcome::Failed,
             _ if !saved => Outcome::Failed,
             StopReason::Interrupted => Outcome::Interrupted { signal: system::stop_signal().unwrap_or(Signal::SIGINT as u32) },
             _ => Outcome::Completed,

@@ -14,9 +14,17 @@ const NAMES: [&str; 6] = ["python3", "/usr/bin/python3", "python3.13", "python3.
 /// The oldest that Gymnasium supports.
 const OLDEST: (u64, u64) = (3, 10);
 
+/// The oldest that installs into another environment than its own (`--python`).
+const OLDEST_PIP: (u64, u64) = (22, 3);
+
 /// Prints what decides, as JSON.
 const QUESTION: &str = "
-import importlib.util, json, os, sys, sysconfig
+import importlib.metadata, importlib.util, json, os, re, sys, sysconfig
+def pip_version():
+    try:
+        return [int(number) for number in re.findall(r'[0-9]+', importlib.metadata.version('pip'))[:2]]
+    except Exception:
+        return None
 value = sysconfig.get_config_var
 folder, name = value('LIBDIR') or '', value('LDLIBRARY') or ''
 print(json.dumps({
@@ -27,7 +35,7 @@ print(json.dumps({
     'library': os.path.join(folder, name),
     'library_is_there': os.path.isfile(os.path.join(folder, name)),
     'has_ensurepip': importlib.util.find_spec('ensurepip') is not None,
-    'has_pip': importlib.util.find_spec('pip') is not None,
+    'pip_version': pip_version(),
 }))
 ";
 
@@ -86,8 +94,10 @@ fn judge(facts: &Value) -> Result<Candidate, String> {
     if !flag("library_is_there") {
         return Err(format!("{executable} lacks its library {}", text("library")));
     }
-    if !flag("has_ensurepip") && !flag("has_pip") {
-        return Err(format!("{executable} has neither ensurepip nor pip"));
+    let pip_version = (facts["pip_version"][0].as_u64().unwrap_or(0), facts["pip_version"][1].as_u64().unwrap_or(0));
+    if !flag("has_ensurepip") && pip_version < OLDEST_PIP {
+        let (major, minor) = OLDEST_PIP;
+        return Err(format!("{executable} has neither ensurepip nor a pip of version {major}.{minor} or later"));
     }
     Ok(Candidate { executable: executable.into(), has_ensurepip: flag("has_ensurepip") })
 }
@@ -102,15 +112,22 @@ mod tests {
     fn each_thing_that_a_python_lacks_is_named() {
         let sound = json!({
             "executable": "/usr/bin/python3", "version": [3, 11], "implementation": "cpython", "shared": true,
-            "library": "/usr/lib/libpython3.11.so", "library_is_there": true, "has_ensurepip": true, "has_pip": false,
+            "library": "/usr/lib/libpython3.11.so", "library_is_there": true, "has_ensurepip": true, "pip_version": null,
         });
         assert!(judge(&sound).unwrap().has_ensurepip);
+        let with_pip = |version: Value| {
+            let mut facts = sound.clone();
+            (facts["has_ensurepip"], facts["pip_version"]) = (json!(false), version);
+            judge(&facts)
+        };
+        assert!(!with_pip(json!([23, 0])).unwrap().has_ensurepip);
+        assert!(with_pip(json!([22, 0])).unwrap_err().contains("pip of version 22.3"), "that of Ubuntu 22.04 cannot install from outside");
         for (key, value, expected) in [
             ("version", json!([3, 9]), "CPython 3.10 is needed"),
             ("implementation", json!("pypy"), "is pypy"),
             ("shared", json!(false), "without a shared library"),
             ("library_is_there", json!(false), "lacks its library /usr/lib/libpython3.11.so"),
-            ("has_ensurepip", json!(false), "neither ensurepip nor pip"),
+            ("has_ensurepip", json!(false), "neither ensurepip nor a pip"),
         ] {
             let mut facts = sound.clone();
             facts[key] = value;

@@ -71,9 +71,15 @@ impl Session {
         self.segment.control().checkpoint_wanted().store(0, Ordering::Release);
     }
 
-    /// After everybody has left: nothing changes any more. Also where too many processes have died: what they had learned is there.
+    /// After everybody has left: nothing changes any more. Also where too many processes have died, if they had learned anything.
     pub(super) fn write_last_checkpoint(&mut self, reason: &StopReason) {
-        if !self.checkpoints.is_enabled() || !self.can_go_on {
+        let has_learned = self.segment.control().updates().load(Ordering::Relaxed) > 0;
+        let is_of_use = match reason {
+            StopReason::Failed(_) => false,
+            StopReason::GaveUp(_) => has_learned,
+            _ => true,
+        };
+        if !self.checkpoints.is_enabled() || !is_of_use {
             // No later one will be there.
             if let Some(ended) = self.wait_for_checkpoint() {
                 self.report_checkpoint(&ended);

@@ -82,8 +82,9 @@ impl Session {
             let times = watched.restarts;
             let cause = format!("{who} {how} ({times} times; machine.max_restarts is {limit})");
             // What a learner cannot go on from, nobody can.
-            self.can_go_on &= !(death.is_own_fault() && matches!(planned.role, Role::Learner | Role::Synchronous));
-            self.reason = Some(StopReason::Failed(with_details(cause, &details)));
+            let is_of_learning = death.is_own_fault() && matches!(planned.role, Role::Learner | Role::Synchronous);
+            let reason = if is_of_learning { StopReason::Failed } else { StopReason::GaveUp };
+            self.reason = Some(reason(with_details(cause, &details)));
             return Ok(());
         }
         let next = if wait.is_zero() { "restarting now".into() } else { format!("restarting in {} s", wait.as_secs()) };
@@ -157,7 +158,6 @@ impl Session {
     pub(super) fn poison(&mut self) {
         self.segment.control().set_run_state(RunState::Poisoned);
         self.checkpoints.abandon();
-        self.can_go_on = false;
         self.reason = Some(StopReason::Failed("the sum tree failed its audit after a repair: this is a bug in Shoal".into()));
     }
 

@@ -66,7 +66,9 @@ impl Session {
     fn announce_again(&mut self) -> Result<(), SupervisorError> {
         // Its folder may be gone, too.
         Registry::open()?;
-        self.attachments.listen_at(Listener::bind(self.announcement.socket())?);
+        if !self.announcement.socket().exists() {
+            self.attachments.listen_at(Listener::bind(self.announcement.socket())?);
+        }
         Ok(self.announcement.publish()?)
     }
 }
