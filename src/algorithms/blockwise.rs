@@ -34,6 +34,10 @@ impl Learning for Blockwise {
         self.inner.prepare(batch);
     }
 
+    fn schedule(&mut self, env_steps: u64) {
+        self.inner.schedule(env_steps);
+    }
+
     fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share {
         self.errors.clear();
         self.part.resize(gradient.len(), 0.0);

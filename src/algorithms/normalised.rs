@@ -163,6 +163,10 @@ impl Learning for NormalisedLearning {
         self.inner.prepare(batch);
     }
 
+    fn schedule(&mut self, env_steps: u64) {
+        self.inner.schedule(env_steps);
+    }
+
     fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share {
         self.inner.gradient(batch, random, gradient)
     }
@@ -190,5 +194,100 @@ impl Learning for NormalisedLearning {
 
     fn halved(&mut self) -> Option<&mut dyn Halved> {
         self.inner.halved()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::replay::{Element, Field, Schema};
+
+    /// Notes what it is asked.
+    struct Noting(Rc<RefCell<Vec<String>>>);
+
+    impl Noting {
+        fn note(&self, what: &str) {
+            self.0.borrow_mut().push(what.to_owned());
+        }
+    }
+
+    impl Learning for Noting {
+        fn published(&mut self) -> &[f32] {
+            self.note("published");
+            &[]
+        }
+
+        fn prepare(&mut self, _batch: &mut Batch) {
+            self.note("prepare");
+        }
+
+        fn schedule(&mut self, env_steps: u64) {
+            self.note(&format!("schedule {env_steps}"));
+        }
+
+        fn gradient(&mut self, _batch: &Batch, _random: &mut Random, _gradient: &mut [f32]) -> Share {
+            self.note("gradient");
+            Share::new(&[])
+        }
+
+        fn errors(&self) -> &[f32] {
+            self.note("errors");
+            &[]
+        }
+
+        fn apply(&mut self, _gradient: &mut [f32], _total: &mut Share, _learning_rate: f32) -> f32 {
+            self.note("apply");
+            0.0
+        }
+
+        fn save(&self, _state: &mut [f32]) {
+            self.note("save");
+        }
+
+        fn restore(&mut self, _state: &[f32]) {
+            self.note("restore");
+        }
+
+        fn halved(&mut self) -> Option<&mut dyn Halved> {
+            self.note("halved");
+            None
+        }
+    }
+
+    #[test]
+    fn whatever_is_asked_of_learning_that_is_wrapped_comes_to_it() {
+        let noted = Rc::new(RefCell::new(Vec::new()));
+        let normalised = NormalisedLearning {
+            inner: Box::new(Noting(Rc::clone(&noted))),
+            observation_fields: &[],
+            reward_fields: &[],
+            normalisation: Normalisation { observations: false, rewards: false, length: 1 },
+            scaling: InputScaling::identity(1),
+            reward_scale: 1.0,
+            published: Vec::new(),
+        };
+        let wrappers: [Box<dyn Learning>; 2] =
+            [Box::new(normalised), Box::new(crate::algorithms::blockwise::Blockwise::new(Box::new(Noting(Rc::clone(&noted)))))];
+        let mut batch = Batch::new(&Schema::new(vec![Field::new("number", Element::F32, 1)]), 1);
+        for mut wrapper in wrappers {
+            noted.borrow_mut().clear();
+            wrapper.published();
+            wrapper.prepare(&mut batch);
+            wrapper.schedule(7);
+            let mut share = wrapper.gradient(&batch, &mut rand::SeedableRng::seed_from_u64(1), &mut []);
+            wrapper.errors();
+            wrapper.apply(&mut [], &mut share, 0.1);
+            wrapper.save(&mut []);
+            wrapper.restore(&[]);
+            assert!(wrapper.halved().is_none());
+            let mut noted = noted.borrow().clone();
+            // A block's errors are asked for with its gradient.
+            noted.dedup();
+            let all = ["published", "prepare", "schedule 7", "gradient", "errors", "apply", "save", "restore", "halved"];
+            assert_eq!(noted, all);
+        }
     }
 }
