@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 use bytemuck::{Pod, cast_slice_mut};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

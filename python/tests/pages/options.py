@@ -111,7 +111,7 @@ def check_pip(words):
         if option == "-r":
             assert any((folder / value).exists() for folder in FOLDERS), f"there is no {value}"
         if option.endswith(".whl"):
-            assert Path(option).name == f"{name}-*.whl", f"the wheel is called {name}-*.whl"
+            assert re.fullmatch(rf"{name}-\*\w*\.whl", Path(option).name), f"the wheel is called {name}-*.whl"
 
 
 def check_script(words):
