@@ -33,7 +33,8 @@ def _of_tables(config, tables):
             raise TypeError(f"the configuration must hold tables of keys, and {name!r} is {type(table).__name__}")
     config = {name: dict(table) for name, table in config.items()}
     changed = tables.get("environment", {})
-    environment = {**config.get("environment", {}), **(changed if isinstance(changed, Mapping) else {})}
+    # What is no table is left to the program, which says where it belongs.
+    environment = {**config.get("environment", {}), **changed} if isinstance(changed, Mapping) else {}
     name = str(environment.get("id", ""))
     if name.startswith(("python:", "gymnasium:")):
         # Beside the file, where modules are looked for unless this is said, anybody may write.

@@ -85,8 +85,8 @@ pub(super) fn start(
     check_is_built(&loaded)?;
     Prepared::become_ready(&loaded)?;
     let prepared = Prepared::new(loaded, catalogue)?;
-    let killed = || Resumption::of_a_broken_run(&prepared.loaded.config, &|text| console.print(text)).map_err(SupervisorError::from);
-    let mut resumption = resumption.map_or_else(killed, |resumption| Ok(Some(resumption)))?;
+    let broken = || Resumption::of_a_broken_run(&prepared.loaded.config, &|text| console.print(text)).map_err(SupervisorError::from);
+    let mut resumption = resumption.map_or_else(broken, |resumption| Ok(Some(resumption)))?;
     let plan = prepared.plan()?;
     if let Some(resumption) = &mut resumption {
         prepared.check_resumption(&plan, resumption)?;

@@ -118,12 +118,13 @@ pub(crate) fn doublings(configured: usize, batch_size: usize) -> i8 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::adaptation::Hold;
     use crate::config::schema::StepSize;
 
-    fn config(change: impl FnOnce(&mut Config)) -> Config {
+    /// That of a run that fits itself, changed.
+    pub(crate) fn config(change: impl FnOnce(&mut Config)) -> Config {
         let mut config = Config::for_environment("CartPole-v1");
         (config.adaptation.enabled, config.actor.count, config.actor.environments) = (true, 3, 8);
         change(&mut config);

@@ -37,18 +37,16 @@ pub(super) struct MeanPoint {
     pub(super) interval: Option<(f64, f64)>,
 }
 
-impl Point {
-    /// Whether it came as time passed, and is of the same number of episodes as all others that did: what a curve is made of.
-    pub(super) fn is_routine(&self) -> bool {
-        self.kind == EvaluationKind::Routine
-    }
-}
-
 /// The evaluations that a run wrote, in the order of their steps.
 pub(super) fn read(path: &Path) -> Vec<Point> {
     let mut points: Vec<Point> = jsonl::read(path).collect();
     points.sort_by(|left, right| left.env_steps.total_cmp(&right.env_steps));
     points
+}
+
+/// Of `points`, those that came as time passed, which have the same number of episodes: what a curve is made of.
+pub(super) fn routine(points: &[Point]) -> Vec<Point> {
+    points.iter().filter(|point| point.kind == EvaluationKind::Routine).copied().collect()
 }
 
 /// Mean over `values` and, from [`FEWEST_SEEDS`] of them on, the 95 % interval of the mean (Student's t).
@@ -118,8 +116,8 @@ mod tests {
         };
         std::fs::write(&path, [line("routine", 10, false), line("confirmation", 10, true), line("routine", 20, false)].concat()).unwrap();
         let points = read(&path);
-        assert_eq!(points.iter().map(Point::is_routine).collect::<Vec<_>>(), [true, false, true]);
-        assert!(points[1].is_best);
+        assert!(points.len() == 3 && points[1].is_best);
+        assert_eq!(routine(&points), [points[0], points[2]]);
     }
 
     #[test]

@@ -72,8 +72,7 @@ impl Report {
         let path = self.folder.join(table);
         let text = serde_json::to_string_pretty(self).map_err(|error| SeedsError::file("write", &path)(error.into()))?;
         fs::write(&path, text + "\n").map_err(SeedsError::file("write", &path))?;
-        let routine = |curve: &Vec<Point>| curve.iter().filter(|point| point.is_routine()).copied().collect::<Vec<_>>();
-        let curves: Vec<Vec<Point>> = self.curves.iter().map(routine).filter(|curve| !curve.is_empty()).collect();
+        let curves: Vec<Vec<Point>> = self.curves.iter().map(|points| curves::routine(points)).filter(|curve| !curve.is_empty()).collect();
         if curves.is_empty() {
             return Ok(vec![table]);
         }
@@ -105,7 +104,7 @@ impl SeedResult {
             env_steps: figure("env_steps").and_then(|value| value.as_u64()),
             wall_s: figure("wall_s").and_then(|value| value.as_f64()),
             best_confirmed: curve.iter().rfind(|point| point.is_best).map(|point| point.return_mean),
-            last_evaluation: curve.iter().rfind(|point| point.is_routine()).map(|point| point.return_mean),
+            last_evaluation: curves::routine(curve).last().map(|point| point.return_mean),
             folder: run.map(|run| run.path().to_path_buf()),
         }
     }

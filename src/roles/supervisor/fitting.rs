@@ -176,14 +176,8 @@ fn progress(now: &telemetry::Snapshot) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::roles::fitted::tests::config;
     use crate::roles::fitted::with;
-
-    fn config(change: impl FnOnce(&mut Config)) -> Config {
-        let mut config = Config::for_environment("CartPole-v1");
-        (config.adaptation.enabled, config.actor.count, config.actor.environments) = (true, 3, 8);
-        change(&mut config);
-        config
-    }
 
     #[test]
     fn ranges_that_nobody_gave_follow_from_the_cores_and_the_start_and_the_batch_stays() {

@@ -138,7 +138,7 @@ impl Resumption {
     }
 
     /// The newest run of the name and seed of `config`, if that asks for it, the run was killed or gave up, and it has a checkpoint. One that
-    /// gave up and was configured as `config` cannot go on is left alone: that was what was wrong with it.
+    /// gave up stays as it is where `config` differs from its own in what may not be changed: its user has mended something.
     ///
     /// # Errors
     /// Its newest checkpoint is damaged.
