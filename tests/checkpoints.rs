@@ -3,6 +3,7 @@
 mod support;
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::json;
 use shoal::checkpoint::{CheckpointError, Checkpoints, Content, Retention, RunCheckpoint};
@@ -49,9 +50,10 @@ fn content(run: &Run) -> Content<'_> {
         zero: Zero::Unfinished,
         incarnation: None,
         with_replay: true,
+        longest_rest: Duration::ZERO,
         best_weights: Path::new("none"),
         best_env_steps: None,
-        memory: json!({ "wall_s": 1.5 }),
+        memory: &|_| json!({ "wall_s": 1.5 }),
     }
 }
 

@@ -17,6 +17,8 @@ use shoal::sync::Ordering;
 
 /// Names the supervisor to the process that plays a guest.
 const SUPERVISOR: &str = "SHOAL_TEST_SUPERVISOR";
+/// The importance exponent below which a guest finds its own, and leaves.
+const LARGEST_BETA: &str = "SHOAL_TEST_LARGEST_BETA";
 /// Priorities that a guest sets at once: so many that it is inside the operation for most of its time.
 const AT_ONCE: usize = 16_384;
 
@@ -25,6 +27,10 @@ const AT_ONCE: usize = 16_384;
 fn play_a_guest() {
     let Some(supervisor) = std::env::var(SUPERVISOR).ok().and_then(|pid| pid.parse().ok()) else { return };
     let replay = Standalone::attach(supervisor, Some(1)).unwrap();
+    if let Some(largest) = std::env::var(LARGEST_BETA).ok().map(|beta| beta.parse::<f64>().unwrap()) {
+        let beta = replay.beta();
+        return assert!(beta < largest, "an importance exponent of {beta}");
+    }
     let indices: Vec<i64> = (0..AT_ONCE as i64).map(|index| index % 64).collect();
     for round in 0u16.. {
         let errors = vec![1.0 + f32::from(round % 10); AT_ONCE];
@@ -52,6 +58,21 @@ fn a_guest_of_a_run_that_learns_from_fragments_is_told_that_there_is_nothing_for
         let said = String::from_utf8_lossy(&refused.stderr).into_owned() + &String::from_utf8_lossy(&refused.stdout);
         assert!(!refused.status.success() && said.contains("fragments of trajectories (appo)"), "{said}");
     }
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+}
+
+#[test]
+fn the_importance_exponent_of_a_guest_is_that_of_the_learners() {
+    let schedule = ["replay.beta_start=0.2", "replay.beta_anneal_steps=20000"];
+    let freely = ["replay.samples_per_insert=none", "environment.step_delay_us=10000", "actor.environments=1"];
+    let mut run = start(&[&schedule[..], &freely].concat());
+    // As many samples as would end the schedule, after a small part of its environment steps.
+    run.wait_for("many samples", |line| line["sampled"].as_u64() > Some(20_000));
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "play_a_guest", "--nocapture"]).env(SUPERVISOR, run.pid().to_string()).env(LARGEST_BETA, "0.4");
+    let asked = command.env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
+    assert!(asked.status.success(), "{}{}", String::from_utf8_lossy(&asked.stdout), String::from_utf8_lossy(&asked.stderr));
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }

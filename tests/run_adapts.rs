@@ -11,6 +11,7 @@ use run_support::{Supervised, WATCHDOG, kill, living, start};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 use shoal::segment::Segment;
+use shoal::segment::counters::Counter;
 use shoal::segment::membership::View;
 use shoal::sync::Ordering;
 
@@ -138,6 +139,8 @@ fn end_once_doubled_twice(run: &mut Supervised) {
     let segment = run.segment();
     let batch = batch_when_doubled_twice(run, &segment);
     assert!((120.0..136.0).contains(&batch), "{batch} transitions per update");
+    let drawn = segment.processes().iter().map(|slot| slot.counters().get(Counter::Sampled)).max();
+    assert!(drawn.is_some_and(|drawn| drawn > 0), "the learner has drawn nothing, say its own counters");
     drop(segment);
     run.end_by(Signal::SIGINT);
 }

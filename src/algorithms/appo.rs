@@ -144,7 +144,7 @@ impl AppoLearning {
             buffer.resize(block.rows * outputs, 0.0);
         }
         let inputs = inputs.values().first(block.rows * shape.observation_length());
-        self.policy.target().infer(inputs, block.rows, &mut block.target_outputs);
+        self.policy.infer_target(inputs, block.rows, &mut block.target_outputs);
         self.policy.forward(inputs, block.rows, &mut block.outputs);
     }
 

@@ -10,7 +10,7 @@ use super::action::greedy;
 use super::{ActionMut, Random};
 use crate::environments::ActionSpace;
 
-/// Logarithms of a standard deviation outside of this are clamped, and then have no gradient.
+/// Logarithms of a standard deviation outside of this are clamped, and then have no gradient but one that leads back.
 const LOG_DEVIATION: std::ops::RangeInclusive<f32> = -5.0..=2.0;
 
 /// A kind of distribution.
@@ -152,11 +152,12 @@ impl Distribution {
                     let variance = deviation * deviation;
                     let distance = action[element] - mean;
                     of_means[element] += slopes.log_probability * distance / variance + slopes.divergence * (mean - other_mean) / variance;
-                    if LOG_DEVIATION.contains(&outputs[elements + element]) {
-                        let spread = (other_deviation * other_deviation + (mean - other_mean).powi(2)) / variance;
-                        of_deviations[element] += slopes.log_probability * (distance * distance / variance - 1.0)
-                            + slopes.entropy
-                            + slopes.divergence * (1.0 - spread);
+                    let spread = (other_deviation * other_deviation + (mean - other_mean).powi(2)) / variance;
+                    let of_deviation = slopes.log_probability * (distance * distance / variance - 1.0)
+                        + slopes.entropy
+                        + slopes.divergence * (1.0 - spread);
+                    if is_followed(outputs[elements + element], of_deviation) {
+                        of_deviations[element] += of_deviation;
                     }
                 }
             }
@@ -170,6 +171,11 @@ fn index(action: &[u32], actions: usize) -> usize {
 
 fn clamp(log_deviation: f32) -> f32 {
     log_deviation.clamp(*LOG_DEVIATION.start(), *LOG_DEVIATION.end())
+}
+
+/// Whether a step against `slope` keeps the logarithm of a deviation within its limits, or leads it back there.
+fn is_followed(log_deviation: f32, slope: f32) -> bool {
+    LOG_DEVIATION.contains(&log_deviation) || (slope < 0.0) == (log_deviation < *LOG_DEVIATION.start())
 }
 
 /// Mean and standard deviation of one element.

@@ -1,17 +1,26 @@
-//! A policy and its value under training: the network, its target network, and the decoder of its auto-encoder if it has one.
+//! A policy and its value under training: the network, its target network, the value's own network if it has one, and the decoder of its
+//! auto-encoder if it has one.
+
+use std::ops::Range;
 
 use super::auto_encoder::{Decoder, RECONSTRUCTION_LOSS};
+use super::own_value::OwnValue;
 use super::state::{StateReader, StateWriter};
 use super::temporal_difference::finite_or;
 use super::trained::Trained;
 use crate::metrics::Share;
-use crate::networks::{Device, Network};
+use crate::networks::Device;
 use crate::values::Values;
 
 /// A policy and its value under training.
+///
+/// A gradient has the network's part first, then the value's, then the decoder's.
 pub(super) struct LearnedPolicy {
     network: Trained,
+    value: Option<OwnValue>,
     decoder: Option<Decoder>,
+    /// Parameters of the network that stay as they are.
+    fixed: Range<usize>,
     part: Vec<f32>,
     rows_at_once: usize,
 }
@@ -20,8 +29,8 @@ pub(super) struct LearnedPolicy {
 const BLOCK_ROWS: usize = 256;
 
 impl LearnedPolicy {
-    pub(super) fn new(network: Trained, decoder: Option<Decoder>, device: Device) -> Self {
-        Self { part: vec![0.0; network.len()], network, decoder, rows_at_once: device.rows_at_once(BLOCK_ROWS) }
+    pub(super) fn new(network: Trained, value: Option<OwnValue>, decoder: Option<Decoder>, fixed: Range<usize>, device: Device) -> Self {
+        Self { part: vec![0.0; network.len()], network, value, decoder, fixed, rows_at_once: device.rows_at_once(BLOCK_ROWS) }
     }
 
     /// How many rows to take through the network at once.
@@ -34,24 +43,38 @@ impl LearnedPolicy {
         self.network.online.parameters()
     }
 
-    /// Columns of the network's output: policy, value, and the latent vector of an auto-encoder.
+    /// Columns of the output: policy, value, and the latent vector of an auto-encoder.
     pub(super) fn outputs(&self) -> usize {
-        self.network.online.spec().outputs()
+        self.network.online.spec().outputs() + usize::from(self.value.is_some())
     }
 
     /// Outputs of which no gradient will be asked for.
     pub(super) fn infer(&mut self, seen: Values<'_>, rows: usize, outputs: &mut [f32]) {
-        self.network.online.infer(seen, rows, outputs);
+        let network = &mut self.network.online;
+        match &mut self.value {
+            None => network.infer(seen, rows, outputs),
+            Some(value) => value.beside(outputs, |others| network.infer(seen, rows, others), |network, own| network.infer(seen, rows, own)),
+        }
     }
 
     /// Outputs of which a gradient will be asked for.
     pub(super) fn forward(&mut self, seen: Values<'_>, rows: usize, outputs: &mut [f32]) {
-        self.network.online.forward(seen, rows, outputs);
+        let network = &mut self.network.online;
+        match &mut self.value {
+            None => network.forward(seen, rows, outputs),
+            Some(value) => {
+                value.beside(outputs, |others| network.forward(seen, rows, others), |network, own| network.forward(seen, rows, own))
+            }
+        }
     }
 
-    /// The network that policies are compared with.
-    pub(super) fn target(&mut self) -> &mut dyn Network {
-        self.network.target()
+    /// Outputs of the network that policies are compared with. A value with a network of its own has no such copy, and is 0.
+    pub(super) fn infer_target(&mut self, seen: Values<'_>, rows: usize, outputs: &mut [f32]) {
+        let network = self.network.target();
+        match &mut self.value {
+            None => network.infer(seen, rows, outputs),
+            Some(value) => value.beside(outputs, |others| network.infer(seen, rows, others), |_, own| own.fill(0.0)),
+        }
     }
 
     /// Add the gradient of the last [`Self::forward`]'s losses to `gradient`: of those of which `output_gradient` is the slope, and of the
@@ -65,21 +88,36 @@ impl LearnedPolicy {
         gradient: &mut [f32],
         share: &mut Share,
     ) {
-        let (of_network, of_decoder) = gradient.split_at_mut(self.part.len());
+        let (of_network, of_others) = gradient.split_at_mut(self.part.len());
+        let (of_value, of_decoder) = of_others.split_at_mut(self.value.as_ref().map_or(0, OwnValue::len));
         if let Some(decoder) = &mut self.decoder {
             let sum = decoder.lose(seen, rows, outputs, output_gradient, of_decoder);
             share.tally.add_all(RECONSTRUCTION_LOSS, sum, rows.len() as f64);
         }
+        let output_gradient = match &mut self.value {
+            None => output_gradient,
+            Some(value) => value.add_gradient(output_gradient, of_value),
+        };
         self.network.online.backward(output_gradient, Some(&mut self.part), None);
+        self.part[self.fixed.clone()].fill(0.0);
         of_network.iter_mut().zip(&self.part).for_each(|(sum, part)| *sum += part);
     }
 
-    /// One step against `gradient`, which is clipped in place, the network's part and the decoder's each by itself. Returns the norm of the
-    /// network's before that; not finite when any part is not.
+    /// One step against `gradient`, which is clipped in place: policy and value together, whether they share a network or not, and the
+    /// decoder by itself. Returns the norm of the former before that; not finite when any part is not.
     pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
-        let (of_network, of_decoder) = gradient.split_at_mut(self.part.len());
+        let of_value = self.value.as_ref().map_or(0, OwnValue::len);
+        let (together, of_decoder) = gradient.split_at_mut(self.part.len() + of_value);
         let norm_of_decoder = self.decoder.as_mut().map_or(0.0, |decoder| decoder.step(of_decoder, learning_rate));
-        finite_or(norm_of_decoder, self.network.step(of_network, learning_rate))
+        let norm = self.network.clip(together);
+        if norm.is_finite() {
+            let (of_network, of_value) = together.split_at_mut(self.part.len());
+            self.network.step(of_network, learning_rate);
+            if let Some(value) = &mut self.value {
+                value.step(of_value, learning_rate);
+            }
+        }
+        finite_or(norm_of_decoder, norm)
     }
 
     /// Updates made.
@@ -94,6 +132,9 @@ impl LearnedPolicy {
 
     pub(super) fn save(&self, writer: &mut StateWriter<'_>) {
         self.network.save(writer);
+        if let Some(value) = &self.value {
+            value.save(writer);
+        }
         if let Some(decoder) = &self.decoder {
             decoder.save(writer);
         }
@@ -101,6 +142,9 @@ impl LearnedPolicy {
 
     pub(super) fn restore(&mut self, reader: &mut StateReader<'_>) {
         self.network.restore(reader);
+        if let Some(value) = &mut self.value {
+            value.restore(reader);
+        }
         if let Some(decoder) = &mut self.decoder {
             decoder.restore(reader);
         }

@@ -1,17 +1,20 @@
 //! A network whose outputs describe a distribution over actions, and the value of the state: what policy gradients are made with.
 
+use std::ops::Range;
+
 use rand::RngExt;
 
 use super::auto_encoder::{AutoEncoder, Decoder, LATENT};
 use super::distribution::Distribution;
 use super::learned_policy::LearnedPolicy;
+use super::own_value::OwnValue;
 use super::trained::Trained;
 use super::{ActionMut, AlgorithmError, Policy, Random, action::uniform};
 use crate::config::Config;
-use crate::environments::EnvironmentSpec;
+use crate::environments::{EnvironmentSpec, derive_seed};
 use crate::experience::Choice;
 use crate::metrics::Metric;
-use crate::networks::{Device, Head, InputSpec, NamedHead, Network, NetworkSpec, build, build_for_acting};
+use crate::networks::{Device, Head, InputSpec, NamedHead, Network, NetworkSpec, TensorSpec, build, build_for_acting};
 use crate::values::Values;
 
 /// Half the squared error of the values.
@@ -24,18 +27,21 @@ pub(super) const DIVERGENCE: Metric = Metric::mean("kl");
 pub(super) const CLIPPED: Metric = Metric::mean("clipped_share");
 
 /// Heads of the network, in the order of its outputs: those of the policy come first. The policy is one head of logits, or two of means
-/// and of logarithms of standard deviations. The last is there with an auto-encoder only.
+/// and of logarithms of standard deviations. The value has a head where it has no network of its own. The last is there with an auto-encoder
+/// only.
 const POLICY: &str = "policy";
 const MEAN: &str = "mean";
 const LOG_DEVIATION: &str = "log_deviation";
-const VALUE: &str = "value";
+pub(crate) const VALUE: &str = "value";
 /// What the first parameters of the policy's output layers are multiplied by.
 const FIRST_POLICY_SCALE: f32 = 0.01;
 
 /// Policy and value in one environment, as a configuration describes them.
 pub(super) struct PolicyAndValue {
     config: Config,
+    /// The policy's, which actors have, and with it the value's unless that has one of its own.
     network: NetworkSpec,
+    own_value: Option<NetworkSpec>,
     distribution: Distribution,
     auto_encoder: Option<AutoEncoder>,
     device: Device,
@@ -50,12 +56,16 @@ impl PolicyAndValue {
             Distribution::Categorical { actions } => vec![head(POLICY, actions)],
             Distribution::Gaussian { elements } => vec![head(MEAN, elements), head(LOG_DEVIATION, elements)],
         };
-        heads.push(head(VALUE, 1));
+        let of_layers = |input, head| NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, head);
+        let own_value = config.network.separate_value.then(|| of_layers(input.clone(), Head::Linear { outputs: 1 }));
+        if own_value.is_none() {
+            heads.push(head(VALUE, 1));
+        }
         let auto_encoder = AutoEncoder::of(config, environment)?;
         heads.extend(auto_encoder.iter().map(|auto_encoder| head(LATENT, auto_encoder.latent)));
-        let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, Head::Named(heads));
+        let network = of_layers(input, Head::Named(heads));
         network.validate()?;
-        Ok(Self { config: config.clone(), network, distribution, auto_encoder, device: config.learner.device_of(0).parse()? })
+        Ok(Self { config: config.clone(), network, own_value, distribution, auto_encoder, device: config.learner.device_of(0).parse()? })
     }
 
     pub(super) fn network(&self) -> &NetworkSpec {
@@ -69,22 +79,24 @@ impl PolicyAndValue {
     /// What actors draw their actions with.
     pub(super) fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
         let network = build_for_acting(self.network.clone())?;
-        Ok(Box::new(DrawnPolicy { network, distribution: self.distribution }))
+        Ok(Box::new(DrawnPolicy { network, distribution: self.distribution, tells_value: self.own_value.is_none() }))
     }
 
     /// Parameters of everything that learns.
     pub(super) fn learned_parameters(&self) -> usize {
-        self.network.parameter_count() + self.decoder_parameters().unwrap_or(0)
+        self.network.parameter_count() + self.further_parameters().sum::<usize>()
     }
 
     /// Values of the state of everything that learns.
     pub(super) fn state_values(&self, with_target: bool) -> usize {
-        let of_decoder = self.decoder_parameters().map_or(0, |parameters| Trained::state_values(parameters, false));
-        Trained::state_values(self.network.parameter_count(), with_target) + of_decoder
+        let further = self.further_parameters().map(|parameters| Trained::state_values(parameters, false));
+        Trained::state_values(self.network.parameter_count(), with_target) + further.sum::<usize>()
     }
 
-    fn decoder_parameters(&self) -> Option<usize> {
-        self.auto_encoder.as_ref().map(|auto_encoder| auto_encoder.decoder.parameter_count())
+    /// Parameters of each network that actors do not have.
+    fn further_parameters(&self) -> impl Iterator<Item = usize> {
+        let decoder = self.auto_encoder.as_ref().map(|auto_encoder| &auto_encoder.decoder);
+        self.own_value.iter().chain(decoder).map(NetworkSpec::parameter_count)
     }
 
     /// Policy and value under training, with or without a target network.
@@ -92,13 +104,28 @@ impl PolicyAndValue {
         let build = |spec: &NetworkSpec| build(spec.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
         let target = with_target.then(|| build(&self.network)).transpose()?;
         let network = Trained::new(&self.config.learner, build(&self.network)?, target, &self.first_parameters(seed));
+        let further = |spec: &NetworkSpec, seed| {
+            let first = spec.initialise_as(self.config.network.initialisation, seed);
+            Ok::<_, AlgorithmError>(Trained::new(&self.config.learner, build(spec)?, None, &first))
+        };
+        // The same seed would begin both with the same layers.
+        let value = self.own_value.as_ref().map(|spec| further(spec, derive_seed(seed, 1))).transpose()?;
+        let value = value.map(|network| OwnValue::new(network, self.distribution.outputs(), self.network.outputs()));
+        let outputs = self.network.outputs() + usize::from(value.is_some());
         let decoder = self.auto_encoder.as_ref().map(|AutoEncoder { coefficient, latent, decoder }| {
-            let first = decoder.initialise_as(self.config.network.initialisation, seed);
-            let trained = Trained::new(&self.config.learner, build(decoder)?, None, &first);
-            let outputs = self.network.outputs();
-            Ok::<_, AlgorithmError>(Decoder::new(trained, *coefficient, outputs, outputs - latent..outputs, self.device))
+            Ok::<_, AlgorithmError>(Decoder::new(further(decoder, seed)?, *coefficient, outputs, outputs - latent..outputs, self.device))
         });
-        Ok(LearnedPolicy::new(network, decoder.transpose()?, self.device))
+        Ok(LearnedPolicy::new(network, value, decoder.transpose()?, self.fixed_parameters(), self.device))
+    }
+
+    /// Where parameters lie that stay as they are: the weights of deviations that are the same in every state.
+    fn fixed_parameters(&self) -> Range<usize> {
+        let fixed = self.network.tensors().into_iter().find(|tensor| self.is_fixed(tensor));
+        fixed.map_or(0..0, |tensor| tensor.range())
+    }
+
+    fn is_fixed(&self, tensor: &TensorSpec) -> bool {
+        self.config.algorithm.free_action_std && tensor.name.split_once('.') == Some((LOG_DEVIATION, "weight"))
     }
 
     fn first_parameters(&self, seed: u64) -> Vec<f32> {
@@ -110,6 +137,9 @@ impl PolicyAndValue {
             }
             if (head, kind) == (LOG_DEVIATION, "bias") {
                 parameters[tensor.range()].fill(self.config.algorithm.initial_action_std.ln() as f32);
+            }
+            if self.is_fixed(&tensor) {
+                parameters[tensor.range()].fill(0.0);
             }
         }
         parameters
@@ -128,6 +158,8 @@ pub(super) fn mean_and_deviation(advantages: impl ExactSizeIterator<Item = f32> 
 struct DrawnPolicy {
     network: Box<dyn Network>,
     distribution: Distribution,
+    /// Whether the network gives the value too.
+    tells_value: bool,
 }
 
 impl DrawnPolicy {
@@ -176,6 +208,6 @@ impl Policy for DrawnPolicy {
     }
 
     fn state_value(&self, outputs: &[f32]) -> f32 {
-        outputs[self.distribution.outputs()]
+        if self.tells_value { outputs[self.distribution.outputs()] } else { 0.0 }
     }
 }

@@ -50,6 +50,11 @@ impl Trained {
         norm
     }
 
+    /// Clip `gradient`, of this network and others that are to be clipped with it, as [`Self::step`] does; returns its norm before that.
+    pub(super) fn clip(&self, gradient: &mut [f32]) -> f32 {
+        clip_norm(gradient, self.max_gradient_norm)
+    }
+
     /// Count a step that another process makes.
     pub(super) fn count_step(&mut self) {
         self.adam.count_step();

@@ -4,6 +4,7 @@ mod atomic;
 mod checkpoints;
 mod error;
 pub mod keeper;
+mod paced;
 pub mod policy;
 mod replay_file;
 mod run_checkpoint;

@@ -55,10 +55,17 @@ struct Header {
     frame_words: u64,
 }
 
-/// Write everything in `replay` into `file`, with whatever else its reader will need as `options`. Returns its bytes.
-pub fn write(replay: &ReplayView<'_>, zero: Zero, options: String, file: &File) -> io::Result<u64> {
+/// Write everything in `replay` to `out`, a mebibyte at a time, with whatever else its reader will need as `options`. Returns its bytes.
+/// `between` is called behind the transitions and before the frames, which take most of the time where there are any.
+pub fn write(
+    replay: &ReplayView<'_>,
+    zero: Zero,
+    options: String,
+    out: impl Write,
+    between: impl FnOnce() -> io::Result<()>,
+) -> io::Result<u64> {
     let counts = replay.counts();
-    let mut out = Summed::new(BufWriter::with_capacity(BUFFER_BYTES, file));
+    let mut out = Summed::new(BufWriter::with_capacity(BUFFER_BYTES, out));
     let mut header = Header {
         options_toml: options,
         counts: [counts.claimed, counts.inserted, counts.sampled, counts.largest_priority, counts.frames],
@@ -77,6 +84,7 @@ pub fn write(replay: &ReplayView<'_>, zero: Zero, options: String, file: &File) 
         header.transitions += 1;
         write_record(&mut out, &record, words)
     })?;
+    between()?;
     replay.for_each_frame(|record, words| {
         header.frames += 1;
         header.frame_words = words.len() as u64;

@@ -13,12 +13,14 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::CheckpointError;
+use super::paced::Paced;
 use super::replay_file::{self, ReplayFile};
 use super::segment_state::SegmentState;
 use super::summed::Summed;
@@ -92,12 +94,14 @@ pub struct Content<'a> {
     pub incarnation: Option<u64>,
     /// Whether rows and frames are to be kept too.
     pub with_replay: bool,
+    /// The longest that the writer may rest in all, so that it takes little of a core beside training; zero where somebody waits for it.
+    pub longest_rest: Duration,
     /// The best weights so far, which need not exist.
     pub best_weights: &'a Path,
     /// Environment steps after which they were published.
     pub best_env_steps: Option<u64>,
-    /// What the supervisor remembers of the run.
-    pub memory: Value,
+    /// What the supervisor remembers of the run, some time after it began to have the checkpoint written.
+    pub memory: &'a dyn Fn(Duration) -> Value,
 }
 
 impl Content<'_> {
@@ -113,24 +117,36 @@ impl Content<'_> {
     /// Fill `folder`, which is empty, and return what is in it and how many bytes that takes.
     pub(super) fn write(self, sequence: u64, folder: &Path) -> io::Result<(Manifest, u64)> {
         let description = self.segment.description().map_err(io::Error::other)?;
-        let (mut files, mut replay) = (Vec::new(), None);
-        if self.with_replay {
-            let file = File::create(folder.join(REPLAY))?;
-            let bytes = replay_file::write(&ReplayView::new(self.segment, self.schema.clone()), self.zero, String::new(), &file)?;
-            files.push(FileEntry { name: REPLAY.into(), bytes, crc32c: None });
-            replay = Some(file);
-        }
-        // After the rows, so that none of them is one that was never counted; and at once, so that little has changed meanwhile.
-        let state = SegmentState::of(self.segment, self.schema, self.incarnation)?;
-        replay.iter().try_for_each(File::sync_all)?;
-        files.push(write_file(folder, STATE, |mut out| {
-            bincode::serde::encode_into_std_write(&state, &mut out, bincode::config::legacy()).map(drop).map_err(io::Error::other)
-        })?);
-        files.push(write_file(folder, CONFIG, |out| out.write_all(description.config_toml.as_bytes()))?);
+        let began = Instant::now();
+        let mut files = Vec::new();
+        // First, since what is remembered of the run knows of these, and others may follow.
         if self.best_env_steps.is_some() && self.best_weights.is_file() {
             let mut best = File::open(self.best_weights)?;
             files.push(write_file(folder, BEST, |out| io::copy(&mut best, out).map(drop))?);
         }
+        let mut counted = None;
+        let mut count = || {
+            let memory = (self.memory)(began.elapsed());
+            counted = Some((SegmentState::of(self.segment, self.schema.clone(), self.incarnation)?, memory));
+            Ok(())
+        };
+        // Everything else is read behind the rows, so that none of them is one that was never counted, and before the frames, so that little
+        // has changed meanwhile.
+        if self.with_replay {
+            let file = File::create(folder.join(REPLAY))?;
+            let view = ReplayView::new(self.segment, self.schema.clone());
+            let paced = Paced::new(&file, self.bytes(), self.longest_rest);
+            let bytes = replay_file::write(&view, self.zero, String::new(), paced, &mut count)?;
+            file.sync_all()?;
+            files.push(FileEntry { name: REPLAY.into(), bytes, crc32c: None });
+        } else {
+            count()?;
+        }
+        let (state, memory) = counted.expect("it was counted");
+        files.push(write_file(folder, STATE, |mut out| {
+            bincode::serde::encode_into_std_write(&state, &mut out, bincode::config::legacy()).map(drop).map_err(io::Error::other)
+        })?);
+        files.push(write_file(folder, CONFIG, |out| out.write_all(description.config_toml.as_bytes()))?);
         let manifest = Manifest {
             format: FORMAT_VERSION,
             program_version: env!("CARGO_PKG_VERSION").into(),
@@ -143,7 +159,7 @@ impl Content<'_> {
             layout: *self.segment.layout().sizes(),
             fields: description.fields,
             best_env_steps: self.best_env_steps,
-            memory: self.memory,
+            memory,
             files,
         };
         let text = serde_json::to_string_pretty(&manifest)?;

@@ -13,7 +13,7 @@ use crate::segment::Segment;
 /// Draws one batch ahead.
 pub(super) struct Ahead<'a> {
     requests: SyncSender<(Batch, f32)>,
-    drawn: Receiver<Result<Batch, SampleError>>,
+    drawn: Receiver<Result<(Batch, u64), SampleError>>,
     /// A batch that is not lent out.
     spare: Option<Batch>,
     is_drawing: bool,
@@ -34,7 +34,7 @@ impl<'a> Ahead<'a> {
         let (mut sampler, mut random) = (Sampler::new(segment, schema.clone()), Random::seed_from_u64(!seed));
         let draw = move || {
             for (mut batch, beta) in incoming {
-                let result = sampler.sample(&mut batch, beta, &mut random).map(|()| batch);
+                let result = sampler.sample(&mut batch, beta, &mut random).map(|()| (batch, sampler.take_redrawn()));
                 if outgoing.send(result).is_err() {
                     break;
                 }
@@ -66,8 +66,8 @@ impl<'a> Ahead<'a> {
         self.spare = Some(spare);
     }
 
-    /// Swap `batch` for the one that was drawn.
-    pub(super) fn take(&mut self, batch: &mut Batch, beta: f32) -> Result<(), SourceError> {
+    /// Swap `batch` for the one that was drawn. Returns how many of its rows were drawn again.
+    pub(super) fn take(&mut self, batch: &mut Batch, beta: f32) -> Result<u64, SourceError> {
         if !self.is_drawing {
             self.request(beta);
         }
@@ -79,9 +79,9 @@ impl<'a> Ahead<'a> {
             }
             return Err(SourceError::ThreadEnded);
         };
-        let drawn = drawn?;
+        let (drawn, redrawn) = drawn?;
         self.spare = Some(std::mem::replace(batch, drawn));
-        Ok(())
+        Ok(redrawn)
     }
 }
 

@@ -63,7 +63,8 @@ impl Source for Prioritized<'_> {
         match &mut self.ahead {
             None => self.replay.sample(&mut self.batch, beta, random)?,
             Some(ahead) => {
-                ahead.take(&mut self.batch, beta)?;
+                let redrawn = ahead.take(&mut self.batch, beta)?;
+                self.replay.count_drawn_ahead(self.batch.rows() as u64, redrawn);
                 // Not beyond what the limiter allows: the batch that waits here counts as sampled.
                 if self.is_ready()
                     && let Some(ahead) = &mut self.ahead

@@ -9,7 +9,7 @@ use pulp::Arch;
 /// Values worked on together.
 const LANES: usize = 16;
 
-/// Replace every value (positive and finite) by its power. Zero stays zero under a positive exponent.
+/// Replace every value (positive and finite) by its power. Zero stays zero, but for an exponent of zero, which makes one of everything.
 pub fn raise(values: &mut [f32], exponent: f32) {
     let (whole, rest) = values.as_chunks_mut::<LANES>();
     Arch::new().dispatch(|| {
@@ -28,7 +28,7 @@ pub fn raise(values: &mut [f32], exponent: f32) {
 #[inline(always)]
 fn power(value: f32, exponent: f32) -> f32 {
     let result = exp2(exponent * log2(value));
-    if value > 0.0 { result } else { value }
+    if value > 0.0 || exponent == 0.0 { result } else { value }
 }
 
 /// The exponent of the float, and a series in `(m - 1) / (m + 1)` for its mantissa `m` between the roots of 1/2 and 2.
@@ -90,9 +90,11 @@ mod tests {
     }
 
     #[test]
-    fn one_stays_one_and_zero_stays_zero() {
+    fn one_stays_one_and_zero_stays_zero_but_without_an_exponent_everything_is_one() {
         let mut values = [1.0, 0.0];
         raise(&mut values, 0.6);
         assert_eq!(values, [1.0, 0.0]);
+        raise(&mut values, 0.0);
+        assert_eq!(values, [1.0, 1.0]);
     }
 }

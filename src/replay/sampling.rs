@@ -50,12 +50,13 @@ pub enum SampleError {
 pub struct Sampler<'a> {
     view: ReplayView<'a>,
     drawing: Drawing,
+    redrawn: u64,
 }
 
 impl<'a> Sampler<'a> {
     /// Of the replay in `segment`, whose rows follow `schema`.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
-        Self { view: ReplayView::new(segment, schema), drawing: Drawing::default() }
+        Self { view: ReplayView::new(segment, schema), drawing: Drawing::default(), redrawn: 0 }
     }
 
     /// As [`super::Replay::sample`]. What has lost a frame stays in the tree until the priorities of the batch are written back.
@@ -65,10 +66,16 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
+    /// Rows that were drawn again because their slot changed meanwhile, since this was asked last.
+    pub fn take_redrawn(&mut self) -> u64 {
+        std::mem::take(&mut self.redrawn)
+    }
+
     /// As [`Self::sample`], without counting it: the rate limiter knows nothing of it.
     pub fn look(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
         batch.vanished.clear();
-        let drawn = self.view.draw(&mut self.drawing, &mut batch.as_rows(), beta, random, |_, _| ());
+        let redrawn = &mut self.redrawn;
+        let drawn = self.view.draw(&mut self.drawing, &mut batch.as_rows(), beta, random, |missing, _| *redrawn += missing as u64);
         batch.vanished.append(&mut self.drawing.vanished);
         batch.largest_weight = drawn?;
         Ok(())

@@ -138,6 +138,12 @@ impl<'a> Replay<'a> {
         })
     }
 
+    /// Count to this process what a [`super::Sampler`] of its own has drawn: that one has no counters.
+    pub fn count_drawn_ahead(&self, rows: u64, redrawn: u64) {
+        self.count(Counter::Sampled, rows);
+        self.count(Counter::Redrawn, redrawn);
+    }
+
     fn count_sampled(&self, rows: usize, counted: usize) {
         self.view.count_sampled(rows, counted);
         self.count(Counter::Sampled, rows as u64);

@@ -14,7 +14,7 @@ use crate::sync::{AtomicU64, Ordering, fence, monotonic_ns};
 pub use super::role::{Phase, Role};
 
 use super::control::Control;
-use super::counters::{COUNTER_WORDS, Counters};
+use super::counters::{COUNTER_WORDS, Counter, Counters};
 use super::view::{load_bytes, low, store_bytes};
 
 pub(super) const SLOT_WORDS: usize = 560;
@@ -128,6 +128,15 @@ impl<'a> ProcessTable<'a> {
     /// All slots.
     pub fn iter(self) -> impl Iterator<Item = ProcessSlot<'a>> {
         (0..self.slots).map(move |index| self.slot(index))
+    }
+
+    /// Updates by which the parameters that acted were older than the newest when their rows were inserted, in the mean; `None` before the first
+    /// row. Guests, who act by what they like, insert rows too, and have no lag.
+    pub fn mean_policy_lag(self) -> Option<f64> {
+        let acting = || self.iter().filter(|slot| slot.role().is_none_or(|(role, _)| role != Role::Guest)).map(|slot| slot.counters());
+        let rows: u64 = acting().map(|counters| counters.get(Counter::Inserted)).fold(0, u64::wrapping_add);
+        let sum: u64 = acting().map(|counters| counters.get(Counter::PolicyLagSum)).fold(0, u64::wrapping_add);
+        (rows > 0).then(|| sum as f64 / rows as f64)
     }
 }
 
@@ -487,6 +496,19 @@ mod tests {
         slot.release();
         assert_eq!(slot.state(), SlotState::Free);
         assert_eq!(slot.reserve(Role::Actor, 0), Some(2));
+    }
+
+    #[test]
+    fn the_mean_policy_lag_is_that_of_rows_that_were_acted_for() {
+        let words: Vec<AtomicU64> = (0..3 * SLOT_WORDS).map(|_| AtomicU64::new(0)).collect();
+        let table = table(&words);
+        assert_eq!(table.mean_policy_lag(), None);
+        for (slot, role, rows, lag) in [(0, Role::Actor, 10, 30), (1, Role::AttachedActor, 5, 0), (2, Role::Guest, 1000, 0)] {
+            table.slot(slot).reserve(role, 0).unwrap();
+            table.slot(slot).counters().add(Counter::Inserted, rows);
+            table.slot(slot).counters().add(Counter::PolicyLagSum, lag);
+        }
+        assert_eq!(table.mean_policy_lag(), Some(2.0));
     }
 
     #[test]

@@ -13,7 +13,8 @@ impl Standalone {
         self.not_of_a_run("saving it")?;
         self.repair();
         let options = toml::to_string(&self.options).map_err(io::Error::other);
-        let written = options.and_then(|options| replace_file(path, |file| write_replay(&self.view(), Zero::Unfinished, options, file)));
+        let written =
+            options.and_then(|options| replace_file(path, |file| write_replay(&self.view(), Zero::Unfinished, options, file, || Ok(()))));
         written.map(drop).map_err(|source| StandaloneError::File { action: "write", path: path.into(), source })
     }
 

@@ -148,11 +148,7 @@ impl Standalone {
             capacity: replay.capacity,
             prioritized: replay.prioritized,
             alpha: replay.alpha,
-            beta: Schedule {
-                start: replay.beta_start,
-                end: replay.beta_end,
-                samples: (replay.beta_anneal_steps as f64 * replay.samples_per_insert.unwrap_or(1.0)) as u64,
-            },
+            beta: Schedule { start: replay.beta_start, end: replay.beta_end, samples: replay.beta_anneal_steps },
             epsilon: replay.priority_epsilon,
             min_size: replay.min_size as u64,
             samples_per_insert: replay.samples_per_insert,
@@ -262,9 +258,14 @@ impl Standalone {
         self.segment.layout().total_bytes()
     }
 
-    /// The exponent of the importance weights now.
+    /// The exponent of the importance weights now; in a run that of its learners, which follows the environment steps.
     pub fn beta(&self) -> f64 {
-        self.options.beta.at(self.control().counted_samples())
+        let control = self.control();
+        let so_far = match self.company {
+            Company::Run { .. } => control.env_steps().load(Ordering::Relaxed),
+            Company::Nobody | Company::Participants => control.counted_samples(),
+        };
+        self.options.beta.at(so_far)
     }
 
     /// Sum of all priorities. Repairs first after processes that have died, whose unfinished operations it would show.

@@ -43,7 +43,7 @@ impl FieldOptions {
     }
 }
 
-/// Linear in the number of transitions sampled: `start` at 0, `end` from `samples` on.
+/// Linear in the number of transitions sampled, or of environment steps in a run: `start` at 0, `end` from `samples` on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     /// At the beginning.
@@ -55,7 +55,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The value after `sampled` samples.
+    /// The value after so many.
     pub fn at(&self, sampled: u64) -> f64 {
         if sampled >= self.samples {
             return self.end;

@@ -18,7 +18,7 @@ pub(crate) struct Case {
     pub(crate) algorithm: Box<dyn Algorithm>,
     pub(crate) settings: AlgorithmConfig,
     pub(crate) learning: Box<dyn Learning>,
-    actions: ActionSpace,
+    pub(crate) actions: ActionSpace,
 }
 
 impl Case {

@@ -107,5 +107,5 @@ class Priorities:
     def _errors(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The errors that gave these values in the tree; any, where alpha is zero."""
         if self.alpha == 0:
-            return np.zeros_like(values)
+            return np.ones_like(values)
         return np.maximum(values ** (1.0 / self.alpha) - self.epsilon, 0.0)

@@ -72,6 +72,14 @@ def test_a_pickle_has_the_same_priorities():
     assert again.max_error == pytest.approx(7.0)
 
 
+def test_a_pickle_without_an_exponent_draws_old_items_as_often_as_new_ones():
+    priorities = Priorities(16, alpha=0.0, epsilon=0.0, seed=1)
+    priorities.update([3, 7], [0.5, 0.0])
+    again = pickle.loads(pickle.dumps(priorities))
+    again.update([9], [5.0])
+    np.testing.assert_array_equal(again.values()[[3, 7, 9]], np.ones(3))
+
+
 def test_nan_is_refused_and_changes_nothing():
     priorities = filled([0, 1], [0.5, 6.0])
     before = priorities.values()

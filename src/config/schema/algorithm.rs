@@ -77,6 +77,9 @@ table! {
         normalise_advantages: Option<bool> = None, Limits::Any, "", only FRAGMENT_ALGORITHMS;
         /// Standard deviation that a continuous policy starts with.
         initial_action_std: f64 = 1.0, between(0.01, 7.0), "half the action range", only FRAGMENT_ALGORITHMS;
+        /// Learn the standard deviations of a continuous policy as numbers of their own, the same in every state, instead of as outputs of the
+        /// network.
+        free_action_std: bool = false, Limits::Any, "", only FRAGMENT_ALGORITHMS;
         /// Passes over each batch.
         epochs: usize = 4, whole(1, 1_000), "", only ["ppo"];
         /// Parts that a batch is learned from in, in each pass: an update each.

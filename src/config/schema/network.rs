@@ -13,6 +13,8 @@ table! {
         hidden: Vec<usize> = vec![256, 256], Limits::List { longest: 64, least: 1, most: 65_536 }, "units";
         /// Separate value and advantage streams after the last hidden layer (dueling).
         dueling: bool = false, Limits::Any, "", only ["dqn"];
+        /// Learn the value with a network of its own, of the same layers, instead of as one more output of the policy's. Actors do without it.
+        separate_value: bool = false, Limits::Any, "", only FRAGMENT_ALGORITHMS;
         /// How large the first weights are.
         initialisation: Initialisation = Initialisation::FanIn, Limits::Any, "", only FRAGMENT_ALGORITHMS;
         /// What computes the learner's gradients.

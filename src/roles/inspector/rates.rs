@@ -8,7 +8,7 @@ use crate::machine::core_time::CoreTime;
 use crate::machine::machine_time::MachineTime;
 use crate::segment::Segment;
 use crate::segment::counters::Counter;
-use crate::segment::processes::{ProcessSlot, SlotState};
+use crate::segment::processes::{ProcessSlot, Role, SlotState};
 use crate::sync::Ordering;
 
 /// Counters at one moment.
@@ -30,6 +30,8 @@ struct Progress {
     products: u64,
     /// Whose processor time it is, and how much.
     processor: Option<(u32, Duration)>,
+    /// Whether it is one of no part of the run.
+    is_guest: bool,
 }
 
 /// Work per second; absent where nothing was measured.
@@ -61,7 +63,7 @@ impl Look {
             updates: control.updates().load(Ordering::Relaxed),
             learned: processes.iter().fold(0, |sum: u64, process| sum.wrapping_add(process.learned)),
             products: processes.iter().fold(0, |sum: u64, process| sum.wrapping_add(process.products)),
-            processor: None,
+            ..Progress::default()
         };
         let limit_per_s = control.products_limit_per_s().load(Ordering::Relaxed);
         Self {
@@ -73,9 +75,10 @@ impl Look {
         }
     }
 
-    /// Rates of the whole run from `earlier` until this look.
+    /// Rates of the whole run from `earlier` until this look. The cores that guests use are not among its own.
     pub(super) fn run_rates(&self, earlier: &Self) -> Rates {
-        let cores_used = (0..self.processes.len()).filter_map(|slot| self.process_rates(earlier, slot).cores_used);
+        let own = (0..self.processes.len()).filter(|&slot| !self.processes[slot].is_guest);
+        let cores_used = own.filter_map(|slot| self.process_rates(earlier, slot).cores_used);
         let machine_busy_share = (self.machine_time - earlier.machine_time).busy_share();
         Rates { cores_used: Some(cores_used.sum()), machine_busy_share, ..self.rates(earlier, self.run, earlier.run) }
     }
@@ -119,6 +122,7 @@ impl Progress {
             learned: slot.counters().get(Counter::Learned),
             products: slot.counters().get(Counter::Products),
             processor: time.map(|time| (pid, time.running)),
+            is_guest: slot.role().is_some_and(|(role, _)| role == Role::Guest),
         }
     }
 }

@@ -284,7 +284,6 @@ fn printed(description: &Description) -> RunDescription {
 
 fn run(segment: &Segment, rates: Rates) -> RunReport {
     let control = segment.control();
-    let lagged = total(segment, Counter::Inserted);
     let lag_max = segment.processes().iter().map(|slot| slot.counters().get(Counter::PolicyLagMax)).max();
     RunReport {
         state: state_name(control.run_state()),
@@ -292,7 +291,7 @@ fn run(segment: &Segment, rates: Rates) -> RunReport {
         episodes: total(segment, Counter::Episodes),
         updates: control.updates().load(Ordering::Relaxed),
         rates,
-        policy_lag_mean: (lagged > 0).then(|| total(segment, Counter::PolicyLagSum) as f64 / lagged as f64),
+        policy_lag_mean: segment.processes().mean_policy_lag(),
         policy_lag_max: lag_max.unwrap_or(0),
         repairs: control.repairs().load(Ordering::Relaxed),
         repairing: control.gate().load(Ordering::Relaxed) != 0,

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::super::environments;
 use super::PlayError;
-use crate::algorithms::{self, LATENT};
+use crate::algorithms::{self, LATENT, VALUE};
 use crate::catalogue::Catalogue;
 use crate::checkpoint::PolicyWeights;
-use crate::config::Config;
 use crate::config::schema::AutoEncoderConfig;
+use crate::config::{Config, Rows};
 use crate::environments::EnvironmentSpec;
 use crate::telemetry::RunFolder;
 
@@ -50,6 +50,7 @@ impl SavedPolicy {
         config.network.convolutions = weights.spec.convolutions();
         config.network.hidden = weights.spec.hidden();
         config.network.dueling = weights.spec.is_dueling();
+        config.network.separate_value = config.rows() == Rows::Fragments && weights.spec.head_outputs(VALUE).is_none();
         // Any weight: whoever acts has no decoder.
         config.auto_encoder = weights
             .spec

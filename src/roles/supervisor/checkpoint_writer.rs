@@ -22,6 +22,9 @@ use crate::telemetry::RunFolder;
 /// After this long whoever waits for a checkpoint is said to: the synchronous trainer, and the end of a run.
 const WAITING_PATIENCE: Duration = Duration::from_secs(60);
 
+/// The longest that the writer rests in all. What changes while rows are read is not in a checkpoint, so that this may not take too long.
+const LONGEST_REST: Duration = Duration::from_mins(1);
+
 /// Who writes the checkpoints of a run, and when.
 pub(super) struct CheckpointWriter {
     checkpoints: Checkpoints,
@@ -49,8 +52,8 @@ pub(super) struct Late {
 /// Why it is time for a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// The last was written long enough ago.
-    AsTimePasses,
+    /// The last was written long enough ago, and nobody waits for this one, which is to be complete long before the next is due.
+    AsTimePasses { longest_rest: Duration },
     /// The synchronous trainer waits for it, in this incarnation.
     ForTrainer { incarnation: u64 },
 }
@@ -121,7 +124,10 @@ impl CheckpointWriter {
         }
         // Acquire: pairs with the Release of the trainer.
         match control.checkpoint_wanted().load(Ordering::Acquire) {
-            0 => (self.is_enabled() && Instant::now() >= self.next).then_some(Due::AsTimePasses),
+            0 => self
+                .interval
+                .filter(|_| Instant::now() >= self.next)
+                .map(|interval| Due::AsTimePasses { longest_rest: (interval / 2).min(LONGEST_REST) }),
             incarnation => Some(Due::ForTrainer { incarnation }),
         }
     }

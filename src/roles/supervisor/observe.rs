@@ -145,7 +145,6 @@ impl Observer {
         let (training_s, effort_in_training) = self.in_training(control.run_state(), env_steps, wall_s, effort);
         let training = self.training_score();
         control.scores().publish(&Scores { training, evaluation: self.evaluation });
-        let lagged = total(Counter::Inserted);
         let capacity = segment.layout().sizes().capacity as u64;
         let mut now = Snapshot {
             wall_s,
@@ -171,7 +170,7 @@ impl Observer {
             epsilon: anneals_epsilon(config).then(|| exploration::epsilon(&config.algorithm, 0, 1, env_steps)),
             beta: (config.replay.prioritized && config.rows() == Rows::Transitions).then(|| f64::from(beta(&config.replay, env_steps))),
             parameter_version: segment.parameter_board().version(),
-            policy_lag_mean: if lagged == 0 { 0.0 } else { total(Counter::PolicyLagSum) as f64 / lagged as f64 },
+            policy_lag_mean: segment.processes().mean_policy_lag().unwrap_or(0.0),
             policy_lag_max: segment.processes().iter().map(|slot| slot.counters().get(Counter::PolicyLagMax)).max().unwrap_or(0),
             actor_time: ActorTime {
                 environment_s: seconds(total(Counter::EnvironmentNs)),

@@ -103,6 +103,20 @@ pub(super) struct Memory {
     pub(super) remembered: Remembered,
 }
 
+impl Memory {
+    /// Environment steps after which the best weights were published, if there are any.
+    pub(super) fn best_env_steps(&self) -> Option<u64> {
+        self.remembered.best.map(|best| best.env_steps)
+    }
+
+    /// What would be remembered so much later, as a checkpoint keeps it.
+    pub(super) fn after(&self, late: Duration) -> serde_json::Value {
+        let late_s = late.as_secs_f64();
+        let later = Self { wall_s: self.wall_s + late_s, training_s: self.training_s + late_s, ..self.clone() };
+        serde_json::to_value(later).expect("figures have a spelling in JSON")
+    }
+}
+
 /// A run that goes on.
 pub struct Resumption {
     /// Taken for this process.

@@ -95,7 +95,9 @@ impl Salvage<'_> {
         let trains = segment.processes().iter().filter(|slot| slot.role().is_none_or(|(role, _)| role != Role::Visualizer));
         let restarts = trains.map(ProcessSlot::restarts).sum();
         let memory = Memory { wall_s, training_s: last_training_s(self.folder).unwrap_or(wall_s), restarts, remembered };
-        let (path, _) = checkpoints.write(checkpoint_content(self.prepared, segment, &best_weights, &memory))?;
+        let later = |late| memory.after(late);
+        let content = checkpoint_content(self.prepared, segment, &best_weights, memory.best_env_steps(), &later);
+        let (path, _) = checkpoints.write(content)?;
         RunCheckpoint::open(&path)?;
         checkpoints.prune((&config.checkpoint).into());
         Ok(path.file_name().unwrap_or_default().to_string_lossy().into_owned())

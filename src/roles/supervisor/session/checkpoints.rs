@@ -1,6 +1,9 @@
 //! When a run has its checkpoints written, and what is said of them.
 
 use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
 
 use super::super::Prepared;
 use super::super::checkpoint_writer::{Due, Failed, Written};
@@ -15,6 +18,17 @@ use crate::segment::control::RunState;
 use crate::sync::Ordering;
 use crate::telemetry::StopReason;
 
+/// What is particular to one checkpoint.
+struct Terms {
+    /// Of the synchronous trainer, if it waits.
+    incarnation: Option<u64>,
+    with_replay: bool,
+    /// Zero where somebody waits.
+    longest_rest: Duration,
+    /// How many of the newest stay; as many as the configuration says where this says nothing.
+    last: Option<usize>,
+}
+
 impl Session {
     /// Have a checkpoint written when it is time for one, and say what became of the last.
     pub(super) fn keep_checkpoints(&mut self) {
@@ -27,14 +41,14 @@ impl Session {
             return;
         }
         if let Some(due) = self.checkpoints.is_due(self.segment.control()) {
-            let incarnation = match due {
-                Due::AsTimePasses => None,
-                Due::ForTrainer { incarnation } => Some(incarnation),
+            let (incarnation, longest_rest) = match due {
+                Due::AsTimePasses { longest_rest } => (None, longest_rest),
+                Due::ForTrainer { incarnation } => (Some(incarnation), Duration::ZERO),
             };
             // What the trainer has reported before it waited belongs to this moment.
             self.receive_evaluations();
-            let began = self.begin_checkpoint(incarnation, self.config().checkpoint.replay != KeepReplay::Never, None);
-            if let Err(failed) = began {
+            let with_replay = self.config().checkpoint.replay != KeepReplay::Never;
+            if let Err(failed) = self.begin_checkpoint(Terms { incarnation, with_replay, longest_rest, last: None }) {
                 self.report_checkpoint(&Err(failed));
             }
         }
@@ -52,14 +66,16 @@ impl Session {
         self.checkpoints.wait(|late| sinks.event(&late.to_string()))
     }
 
-    fn begin_checkpoint(&mut self, incarnation: Option<u64>, with_replay: bool, last: Option<usize>) -> Result<(), Failed> {
+    fn begin_checkpoint(&mut self, terms: Terms) -> Result<(), Failed> {
+        let Terms { incarnation, with_replay, longest_rest, last } = terms;
         let env_steps = self.segment.control().env_steps().load(Ordering::Relaxed);
         let remembered = self.sinks.remembered(env_steps);
         let (wall_s, training_s) = (self.observer.wall_s(), self.observer.trained_s());
         let memory = Memory { wall_s, training_s, restarts: self.restarts(), remembered };
         let best_weights = self.sinks.folder().best_weights();
-        let content = checkpoint_content(&self.prepared, &self.segment, &best_weights, &memory);
-        self.checkpoints.begin(Content { incarnation, with_replay, ..content }, last)
+        let later = |late| memory.after(late);
+        let content = checkpoint_content(&self.prepared, &self.segment, &best_weights, memory.best_env_steps(), &later);
+        self.checkpoints.begin(Content { incarnation, with_replay, longest_rest, ..content }, last)
     }
 
     fn report_checkpoint(&mut self, ended: &Result<Written, Failed>) {
@@ -79,20 +95,24 @@ impl Session {
             StopReason::GaveUp(_) => has_learned,
             _ => true,
         };
-        if !self.checkpoints.is_enabled() || !is_of_use {
+        if !self.checkpoints.is_enabled() {
             // No later one will be there.
             if let Some(ended) = self.wait_for_checkpoint() {
                 self.report_checkpoint(&ended);
             }
             return;
         }
+        // A later one is about to have all that the one under way would, or nobody may go on from what that reads now.
         self.checkpoints.abandon();
+        if !is_of_use {
+            return;
+        }
         let is_completed = matches!(reason, StopReason::Solved | StopReason::StepLimit);
         let keep = self.config().checkpoint.replay;
         let with_replay = keep == KeepReplay::Always || keep == KeepReplay::UntilCompleted && !is_completed;
         // Once a run is completed, checkpoints with the replay are not wanted any more.
         let last = (is_completed && keep == KeepReplay::UntilCompleted).then_some(1);
-        let ended = match self.begin_checkpoint(None, with_replay, last) {
+        let ended = match self.begin_checkpoint(Terms { incarnation: None, with_replay, longest_rest: Duration::ZERO, last }) {
             Ok(()) => self.wait_for_checkpoint(),
             Err(failed) => Some(Err(failed)),
         };
@@ -109,7 +129,8 @@ pub(in super::super) fn checkpoint_content<'a>(
     prepared: &Prepared,
     segment: &'a Segment,
     best_weights: &'a Path,
-    memory: &Memory,
+    best_env_steps: Option<u64>,
+    memory: &'a dyn Fn(Duration) -> Value,
 ) -> Content<'a> {
     let config = &prepared.loaded.config;
     Content {
@@ -119,8 +140,9 @@ pub(in super::super) fn checkpoint_content<'a>(
         zero: if config.rows() == Rows::Fragments { Zero::Taken } else { Zero::Unfinished },
         incarnation: None,
         with_replay: config.checkpoint.replay != KeepReplay::Never,
+        longest_rest: Duration::ZERO,
         best_weights,
-        best_env_steps: memory.remembered.best.map(|best| best.env_steps),
-        memory: serde_json::to_value(memory).expect("figures have a spelling in JSON"),
+        best_env_steps,
+        memory,
     }
 }
