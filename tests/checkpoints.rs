@@ -193,6 +193,30 @@ fn the_newest_the_best_and_the_first_of_each_period_are_kept() {
 }
 
 #[test]
+fn counts_are_of_the_moment_behind_the_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+    let run = run_with(8, 100);
+    // Called behind the rows: whoever takes an environment step then is counted.
+    let memory = |_| {
+        run.segment.control().env_steps().store(130, Ordering::Relaxed);
+        json!({ "wall_s": 1.5 })
+    };
+    let (path, _) = checkpoints.write(Content { memory: &memory, ..content(&run) }).unwrap();
+    assert_eq!(RunCheckpoint::open(&path).unwrap().manifest().env_steps, 130);
+    assert!(path.ends_with("000001-step130"), "{}", path.display());
+}
+
+#[test]
+fn a_writer_that_rests_writes_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+    let run = run_with(8, 100);
+    let (path, _) = checkpoints.write(Content { longest_rest: Duration::from_millis(50), ..content(&run) }).unwrap();
+    assert_restores(&RunCheckpoint::open(&path).unwrap(), &run);
+}
+
+#[test]
 fn a_checkpoint_of_another_format_or_another_shape_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());

@@ -246,6 +246,19 @@ mod tests {
     }
 
     #[test]
+    fn a_deviation_beyond_its_limits_follows_the_slopes_that_lead_back() {
+        for (log_deviation, slope, follows) in
+            [(-6.0, -1.0, true), (-6.0, 1.0, false), (3.0, 1.0, true), (3.0, -1.0, false), (0.0, 1.0, true), (0.0, -1.0, true)]
+        {
+            // A step goes against the slope.
+            let slopes = Slopes { log_probability: 0.0, entropy: slope, divergence: 0.0 };
+            let (outputs, mut gradient) = ([0.0, log_deviation], [0.0; 2]);
+            Distribution::Gaussian { elements: 1 }.add_gradient(&outputs, &[0], &outputs, slopes, &mut gradient);
+            assert_eq!(gradient[1], if follows { slope } else { 0.0 }, "{log_deviation} with a slope of {slope}");
+        }
+    }
+
+    #[test]
     fn what_is_drawn_has_the_probability_that_is_said() {
         let (distribution, outputs, ..) = CATEGORICAL;
         let mut random = Random::seed_from_u64(1);

@@ -3,8 +3,8 @@
 
 use crate::config::schema::Surrogate;
 
-/// Largest probability under the acting policy, as a multiple of that under the target network, that counts.
-const MOST_BEHIND: f32 = 2.0;
+/// Logarithm of two: the largest probability under the acting policy, as a multiple of that under the target network, that counts.
+const MOST_BEHIND: f32 = std::f32::consts::LN_2;
 
 /// Logarithms of an action's probability under three policies.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,7 +33,8 @@ impl Surrogate {
         match self {
             Self::PolicyGradient => PolicyLoss { loss: -advantage * online, slope: -advantage, is_clipped: false },
             Self::Clipped => {
-                let ratio = (acted - target).exp().min(MOST_BEHIND) * (online - acted).exp();
+                // Added before the exponential: each alone may be beyond all numbers.
+                let ratio = ((acted - target).min(MOST_BEHIND) + (online - acted)).exp();
                 let (plain, clipped) = (advantage * ratio, advantage * ratio.clamp(1.0 - clip_ratio, 1.0 + clip_ratio));
                 if plain <= clipped {
                     PolicyLoss { loss: -plain, slope: -plain, is_clipped: false }

@@ -275,9 +275,11 @@ impl<'a> Actor<'a> {
         }
         run.process.enter(Phase::Insert);
         let updates = run.control().updates().load(Ordering::Relaxed);
+        let rows = self.chosen_by.len() as u64;
         let lags = self.chosen_by.drain(..).map(|chosen_by| updates.saturating_sub(chosen_by));
         let (sum, largest) = lags.fold((0, 0), |(sum, largest), lag| (sum + lag, lag.max(largest)));
         run.process.counters().add(Counter::PolicyLagSum, sum);
+        run.process.counters().add(Counter::LaggedRows, rows);
         run.process.counters().raise(Counter::PolicyLagMax, largest);
         // First: whoever takes these rows should scale them with what was seen in them.
         if let Some(statistics) = &mut self.statistics {

@@ -65,10 +65,12 @@ counters! {
     Products = 22,
     /// Transitions, or steps of fragments, that a learner learned from, once for each update that they were in.
     Learned = 23,
+    /// Inserted transitions whose policy lag was counted: all but those of guests, and the last ones of an actor that leaves.
+    LaggedRows = 24,
 }
 
-/// Words that the counters of one process take.
-pub const COUNTER_WORDS: usize = 24;
+/// Words that the counters of one process take: whole cache lines.
+pub const COUNTER_WORDS: usize = 32;
 
 /// Counters of one process.
 #[derive(Clone, Copy)]
@@ -96,6 +98,8 @@ impl<'a> Counters<'a> {
         for &counter in COUNTERS {
             match (counter, counted.get(counter as usize)) {
                 (Counter::PolicyLagMax, Some(&most)) => self.raise(counter, most),
+                // What an earlier version has summed up without counting the rows has no mean.
+                (Counter::PolicyLagSum, _) if counted.len() <= Counter::LaggedRows as usize => {}
                 (_, Some(&amount)) => self.add(counter, amount),
                 (_, None) => {}
             }

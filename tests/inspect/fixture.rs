@@ -216,7 +216,16 @@ fn fill_processes(segment: &Segment) {
         counts.iter().for_each(|&(counter, amount)| table.slot(slot).counters().add(counter, amount));
     };
     let seconds = 1_000_000_000;
-    count(0, &[(Counter::EnvSteps, 120), (Counter::Episodes, 4), (Counter::PolicyLagSum, 30), (Counter::PolicyLagMax, 9)]);
+    count(
+        0,
+        &[
+            (Counter::EnvSteps, 120),
+            (Counter::Episodes, 4),
+            (Counter::PolicyLagSum, 30),
+            (Counter::LaggedRows, 10),
+            (Counter::PolicyLagMax, 9),
+        ],
+    );
     count(0, &[(Counter::EnvironmentNs, 3 * seconds), (Counter::InferenceNs, seconds), (Counter::SkippedSlots, 1)]);
     count(2, &[(Counter::Updates, 7), (Counter::Sampled, 224), (Counter::Redrawn, 2), (Counter::ComputeNs, 2 * seconds)]);
     count(2, &[(Counter::StalePriorities, 5), (Counter::RefusedPriorities, 6), (Counter::SaturatedPriorities, 7)]);

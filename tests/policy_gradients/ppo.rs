@@ -85,7 +85,7 @@ fn the_clip_is_measured_from_the_policy_before_the_first_pass_whichever_acted() 
         batch.column_mut(LOG_PROBABILITIES).as_f32_mut().iter_mut().for_each(|value| *value -= 9.0);
         case.learning.prepare(&mut batch);
         let (mut gradient, mut share) = case.gradient(&batch);
-        assert_eq!((metric(&share, "clipped_share"), metric(&share, "kl")), (0.0, 0.0));
+        assert!(metric(&share, "clipped_share") == 0.0 && metric(&share, "kl") < 1e-9, "{share:?}");
         assert!(case.learning.apply(&mut gradient, &mut share, 0.1) > 0.0);
         let (_, share) = case.gradient(&batch);
         assert!(metric(&share, "clipped_share") > 0.0 && metric(&share, "kl") > 0.0, "it has moved: {share:?}");

@@ -50,7 +50,9 @@ impl SavedPolicy {
         config.network.convolutions = weights.spec.convolutions();
         config.network.hidden = weights.spec.hidden();
         config.network.dueling = weights.spec.is_dueling();
-        config.network.separate_value = config.rows() == Rows::Fragments && weights.spec.head_outputs(VALUE).is_none();
+        if config.rows() == Rows::Fragments {
+            config.network.separate_value = weights.spec.head_outputs(VALUE).is_none();
+        }
         // Any weight: whoever acts has no decoder.
         config.auto_encoder = weights
             .spec

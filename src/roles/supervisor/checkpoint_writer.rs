@@ -52,7 +52,7 @@ pub(super) struct Late {
 /// Why it is time for a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// The last was written long enough ago, and nobody waits for this one, which is to be complete long before the next is due.
+    /// The last was written long enough ago, and nobody waits for this one, which is to be complete before the next is due all the same.
     AsTimePasses { longest_rest: Duration },
     /// The synchronous trainer waits for it, in this incarnation.
     ForTrainer { incarnation: u64 },
@@ -127,7 +127,7 @@ impl CheckpointWriter {
             0 => self
                 .interval
                 .filter(|_| Instant::now() >= self.next)
-                .map(|interval| Due::AsTimePasses { longest_rest: (interval / 2).min(LONGEST_REST) }),
+                .map(|interval| Due::AsTimePasses { longest_rest: (interval / 4).min(LONGEST_REST) }),
             incarnation => Some(Due::ForTrainer { incarnation }),
         }
     }
