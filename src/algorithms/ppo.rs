@@ -2,13 +2,12 @@
 //!
 //! A batch of fragments is learned from in several passes, each in another order and in parts that are an update each. Before the first pass
 //! values and advantages are estimated once, by generalized advantage estimation (Schulman et al. 2016, equation 16). Per step, with the
-//! policy mu that acted, the policy p before the first pass, the advantage A and the return v, the loss is
-//! `-min(A R, A clip(R, 1 - eps, 1 + eps)) + c_v (V - v)^2 / 2 - c_e entropy` with `R = min(2, mu(a) / p(a)) pi(a) / mu(a)`.
+//! policy mu that acted, the advantage A and the return v, the loss is
+//! `-min(A R, A clip(R, 1 - eps, 1 + eps)) + c_v (V - v)^2 / 2 - c_e entropy` with `R = pi(a) / mu(a)`.
 //!
 //! Choices, beside what the configuration offers, are those of APPO about network, first policy and continuous actions; and:
-//! - actors go on while a batch is learned from, and wait once another is complete, so what is learned from is about one batch old. How far
-//!   the policy may move is measured from where it is before the first pass, not from the policy that acted (Hilton et al. 2022, "Batch size-
-//!   invariance for policy optimization", decouple the two likewise). With `actor.count = 0` nobody acts meanwhile and p is mu, as in the original;
+//! - actors go on while a batch is learned from, and wait once another is complete, so what is learned from is about one batch old. With
+//!   `actor.count = 0` nobody acts meanwhile, as in the original;
 //! - values are not clipped, and no divergence ends the passes early.
 //!
 //! An auto-encoder (`auto_encoder.rs`) adds its reconstruction to the loss. docs/ppo.md has the measured scores.
@@ -82,16 +81,6 @@ struct Step {
     advantage: f32,
     /// What the value should be.
     target: f32,
-    /// Logarithm of the action's probability before the first pass.
-    log_probability: f32,
-}
-
-/// What the networks say of what was seen, before the first pass.
-#[derive(Debug, Clone, Copy)]
-struct Judged {
-    value: f32,
-    /// Of the action that was taken; 0 where none was.
-    log_probability: f32,
 }
 
 /// Steps on their way through the network.
@@ -147,22 +136,19 @@ impl PpoLearning {
         }
     }
 
-    /// Judge what was seen before each step of every fragment and after its last one, one fragment after another.
-    fn judge(&mut self, of: FragmentBatch<'_>, fragments: usize) -> Vec<Judged> {
-        let (outputs, of_policy) = (self.policy.outputs(), self.distribution.outputs());
+    /// Values of what was seen before each step of every fragment and after its last one, one fragment after another.
+    fn values(&mut self, of: FragmentBatch<'_>, fragments: usize) -> Vec<f32> {
+        let (outputs, value) = (self.policy.outputs(), self.distribution.outputs());
         let seen: Vec<_> = (0..fragments).flat_map(|fragment| (0..=of.length(fragment)).map(move |step| (fragment, step))).collect();
-        let mut judged = Vec::with_capacity(seen.len());
+        let mut values = Vec::with_capacity(seen.len());
         for seen in seen.chunks(self.policy.rows_at_once()) {
             let block = &mut self.block;
             block.observe(of, &self.shape, seen.iter().copied(), outputs);
             let inputs = block.inputs.values().first(seen.len() * self.shape.observation_length());
             self.policy.infer(inputs, seen.len(), &mut block.outputs);
-            judged.extend(seen.iter().zip(block.outputs.chunks_exact(outputs)).map(|(&(fragment, step), outputs)| {
-                let of_action = || self.distribution.log_probability(&outputs[..of_policy], of.action(fragment, step));
-                Judged { value: outputs[of_policy], log_probability: if step < of.length(fragment) { of_action() } else { 0.0 } }
-            }));
+            values.extend(block.outputs.chunks_exact(outputs).map(|outputs| outputs[value]));
         }
-        judged
+        values
     }
 
     /// The steps of the next part of this pass, or of another pass in another order.
@@ -187,12 +173,12 @@ impl PpoLearning {
         output_gradient.fill(0.0);
         let rows = online.chunks_exact(outputs).zip(output_gradient.chunks_exact_mut(outputs));
         let mut sums = [0.0f64; 5];
-        for (&Step { fragment, step, advantage, target, log_probability: before }, (outputs, gradient)) in steps.iter().zip(rows) {
+        for (&Step { fragment, step, advantage, target }, (outputs, gradient)) in steps.iter().zip(rows) {
             let ((policy, value), (policy_gradient, value_gradient)) = (outputs.split_at(of_policy), gradient.split_at_mut(of_policy));
             let (action, acted) = (of.action(fragment, step), of.log_probability(fragment, step));
-            // Here the policy before the first pass stands for the target network.
-            let log_probabilities = LogProbabilities { online: self.distribution.log_probability(policy, action), target: before, acted };
-            let log_ratio = f64::from(log_probabilities.online - before);
+            // Here the policy that acted stands for the target network.
+            let log_probabilities = LogProbabilities { online: self.distribution.log_probability(policy, action), target: acted, acted };
+            let log_ratio = f64::from(log_probabilities.online - acted);
             let of_policy = Surrogate::Clipped.at(log_probabilities, advantage, self.clip_ratio);
             let error = value[0] - target;
             value_gradient[0] = self.value_coefficient * error;
@@ -202,7 +188,7 @@ impl PpoLearning {
                 f64::from(of_policy.loss),
                 f64::from(0.5 * error * error),
                 f64::from(self.distribution.entropy(policy)),
-                // An estimate of the divergence that is never negative (Schulman 2020, "Approximating KL Divergence").
+                // An estimate of KL(mu || pi) that is never negative (Schulman 2020, "Approximating KL Divergence").
                 log_ratio.exp_m1() - log_ratio,
                 if of_policy.is_clipped { 1.0 } else { 0.0 },
             ];
@@ -229,8 +215,8 @@ impl Learning for PpoLearning {
     fn prepare(&mut self, batch: &mut Batch) {
         let shape = self.shape.clone();
         let (of, gamma) = (FragmentBatch::new(batch, &shape), self.settings.gamma as f32);
-        let all_judged = self.judge(of, batch.rows());
-        let (mut judged, mut consecutive, mut traced) = (all_judged.as_slice(), Vec::new(), Vec::new());
+        let all_values = self.values(of, batch.rows());
+        let (mut values, mut consecutive, mut traced) = (all_values.as_slice(), Vec::new(), Vec::new());
         self.steps.clear();
         self.parts_done = 0;
         for fragment in 0..batch.rows() {
@@ -239,20 +225,19 @@ impl Learning for PpoLearning {
             consecutive.extend((0..length).map(|step| TracedStep {
                 reward: of.reward(fragment, step),
                 discount: if of.is_terminated(fragment, step) { 0.0 } else { gamma },
-                value: judged[step].value,
+                value: values[step],
                 importance_weight: 1.0,
             }));
             traced.clear();
             traced.resize(length, Traced::default());
-            self.estimation.trace(&consecutive, judged[length].value, &mut traced);
+            self.estimation.trace(&consecutive, values[length], &mut traced);
             self.steps.extend(traced.iter().enumerate().map(|(step, &Traced { target, .. })| Step {
                 fragment,
                 step,
-                advantage: target - judged[step].value,
+                advantage: target - values[step],
                 target,
-                log_probability: judged[step].log_probability,
             }));
-            judged = &judged[length + 1..];
+            values = &values[length + 1..];
         }
     }
 

@@ -77,22 +77,6 @@ fn advantages_are_estimated_up_to_terminations_and_with_the_value_behind_a_cut()
 }
 
 #[test]
-fn the_clip_is_measured_from_the_policy_before_the_first_pass_whichever_acted() {
-    for actions in kinds() {
-        let (mut case, mut batch) =
-            prepared(actions, |config| (config.algorithm.clip_ratio, config.algorithm.entropy_start) = (Some(0.1), 0.0));
-        // Actions that the policy takes far more often than whoever acted did: as a ratio to that, each is far beyond the clip.
-        batch.column_mut(LOG_PROBABILITIES).as_f32_mut().iter_mut().for_each(|value| *value -= 9.0);
-        case.learning.prepare(&mut batch);
-        let (mut gradient, mut share) = case.gradient(&batch);
-        assert!(metric(&share, "clipped_share") == 0.0 && metric(&share, "kl") < 1e-9, "{share:?}");
-        assert!(case.learning.apply(&mut gradient, &mut share, 0.1) > 0.0);
-        let (_, share) = case.gradient(&batch);
-        assert!(metric(&share, "clipped_share") > 0.0 && metric(&share, "kl") > 0.0, "it has moved: {share:?}");
-    }
-}
-
-#[test]
 fn more_fragments_than_go_through_the_network_at_once_are_valued_as_each_alone() {
     let mut case = Case::new("ppo", ActionSpace::Discrete { n: 4 }, |config| {
         (config.algorithm.minibatches, config.algorithm.normalise_advantages) = (1, Some(false));
