@@ -49,7 +49,8 @@ table! {
         initial_entropy_temperature: f64 = 1.0, above(0.0), "", only ["sac"];
         /// Entropy that a learned temperature holds; `"none"` takes minus the number of action dimensions.
         target_entropy: Option<f64> = None, finite(), "nats", only ["sac"];
-        /// Adam's step size for the policy; `"none"` takes that of the critics, `learner.learning_rate`.
+        /// Adam's step size for the policy at the beginning; it falls as that of the critics does, by the same factor. `"none"` takes theirs,
+        /// `learner.learning_rate`.
         policy_learning_rate: Option<f64> = None, above_up_to(0.0, 1.0), "", only ["ddpg", "td3", "sac"];
         /// What the policy's loss is made from.
         surrogate: Surrogate = Surrogate::Clipped, Limits::Any, "", only ["appo"];
