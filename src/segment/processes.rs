@@ -17,7 +17,8 @@ use super::control::Control;
 use super::counters::{COUNTER_WORDS, Counter, Counters};
 use super::view::{load_bytes, low, store_bytes};
 
-pub(super) const SLOT_WORDS: usize = 568;
+/// Words of a slot: whole cache lines.
+pub const SLOT_WORDS: usize = 568;
 const COUNTERS: usize = 24;
 const LAST_WORDS: usize = COUNTERS + COUNTER_WORDS;
 /// Room for a traceback of Python with some twenty calls.

@@ -6,12 +6,10 @@ use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use shoal::segment::layout::REGIONS;
-use shoal::segment::processes::has_exited;
+use shoal::segment::processes::{SLOT_WORDS, has_exited};
 use shoal::segment::{Region, Segment, system};
 use shoal::sync::{AtomicU64, Ordering};
 
-/// Words of a slot of the process table.
-const SLOT_WORDS: usize = 560;
 /// A process id that the kernel never gives.
 const NOBODY: u64 = 0x7fff_ffff;
 const PID_MASK: u64 = u32::MAX as u64;

@@ -9,7 +9,7 @@ use shoal_models::segment::{Region, Segment};
 use shoal_models::sync::Ordering;
 
 use super::support::{
-    CLEARING, GATE, IN_OPERATION, OWNER, REPAIRER, SLOT_STRIDE, START_TIME, die, insert, occupy, rows, schema, segment, sizes, stage,
+    CLEARING, GATE, IN_OPERATION, OWNER, REPAIRER, SLOT_WORDS, START_TIME, die, insert, occupy, rows, schema, segment, sizes, stage,
 };
 
 fn is_root_or_leaf(word: usize) -> bool {
@@ -68,7 +68,7 @@ pub fn repaired_beside_a_guest_that_overwrites() {
 /// Two who find the same dead participant: its row is inserted once, and its place is free once.
 pub fn repaired_by_one_of_two() {
     let takes_part = |region, word: usize| match region {
-        Region::Processes => [2 * SLOT_STRIDE + OWNER, 2 * SLOT_STRIDE + IN_OPERATION].contains(&word),
+        Region::Processes => [2 * SLOT_WORDS + OWNER, 2 * SLOT_WORDS + IN_OPERATION].contains(&word),
         Region::Staging => word == 64,
         _ => false,
     };

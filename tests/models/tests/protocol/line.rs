@@ -5,11 +5,11 @@ use shoal_models::replay::{RateLimiter, Turn};
 use shoal_models::segment::{Region, Segment};
 use shoal_models::sync::Ordering;
 
-use super::support::{INSERTED, PLACE, PROGRESS, SAMPLED, SLOT_STRIDE, WAITERS, segment, sizes};
+use super::support::{INSERTED, PLACE, PROGRESS, SAMPLED, SLOT_WORDS, WAITERS, segment, sizes};
 
 /// Words of the process table that are places in the line.
 fn is_place(region: Region, word: usize) -> bool {
-    region == Region::Processes && word % SLOT_STRIDE == PLACE
+    region == Region::Processes && word % SLOT_WORDS == PLACE
 }
 
 /// A turn of the process in slot `index`, where every row inserted calls for a sample and `error_band` rows may be ahead.

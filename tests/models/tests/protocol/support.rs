@@ -23,7 +23,7 @@ pub const WAITERS: usize = 12;
 pub const REPAIRER: usize = 14;
 pub const CLEARING: usize = 15;
 /// Words of a process slot, see `processes.rs`.
-pub const SLOT_STRIDE: usize = 560;
+pub use shoal_models::segment::processes::SLOT_WORDS;
 pub const OWNER: usize = 0;
 pub const START_TIME: usize = 1;
 pub const PLACE: usize = 5;
