@@ -109,14 +109,18 @@ impl LearnedPolicy {
         let of_value = self.value.as_ref().map_or(0, OwnValue::len);
         let (together, of_decoder) = gradient.split_at_mut(self.part.len() + of_value);
         let norm_of_decoder = self.decoder.as_mut().map_or(0.0, |decoder| decoder.step(of_decoder, learning_rate));
-        let norm = self.network.clip(together);
-        if norm.is_finite() {
-            let (of_network, of_value) = together.split_at_mut(self.part.len());
-            self.network.step(of_network, learning_rate);
-            if let Some(value) = &mut self.value {
-                value.step(of_value, learning_rate);
+        let norm = match &mut self.value {
+            None => self.network.step(together, learning_rate),
+            Some(value) => {
+                let norm = self.network.clip(together);
+                if norm.is_finite() {
+                    let (of_network, of_value) = together.split_at_mut(self.part.len());
+                    self.network.step(of_network, learning_rate);
+                    value.step(of_value, learning_rate);
+                }
+                norm
             }
-        }
+        };
         finite_or(norm_of_decoder, norm)
     }
 
