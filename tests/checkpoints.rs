@@ -193,11 +193,11 @@ fn the_newest_the_best_and_the_first_of_each_period_are_kept() {
 }
 
 #[test]
-fn counts_are_of_the_moment_behind_the_rows() {
+fn counts_are_of_the_moment_at_which_the_run_is_remembered() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());
     let run = run_with(8, 100);
-    // Called behind the rows: whoever takes an environment step then is counted.
+    // Whoever takes an environment step then is counted.
     let memory = |_| {
         run.segment.control().env_steps().store(130, Ordering::Relaxed);
         json!({ "wall_s": 1.5 })

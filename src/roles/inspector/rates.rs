@@ -30,7 +30,7 @@ struct Progress {
     products: u64,
     /// Whose processor time it is, and how much.
     processor: Option<(u32, Duration)>,
-    /// Whether it is one of no part of the run.
+    /// Whether a guest makes it.
     is_guest: bool,
 }
 
