@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use shoal::checkpoint::{CheckpointError, Checkpoints, Content, Retention, RunCheckpoint};
+use shoal::checkpoint::{CheckpointError, Checkpoints, Content, Retention, RowsIn, RunCheckpoint};
 use shoal::replay::Zero;
 use shoal::segment::counters::Counter;
 use shoal::segment::float_board::FloatBoard;
@@ -61,7 +61,7 @@ fn content(run: &Run) -> Content<'_> {
 fn assert_restores(checkpoint: &RunCheckpoint, run: &Run) {
     let layout = run.segment.layout().clone();
     let segment = Segment::create_private(layout, &run.segment.description().unwrap()).unwrap();
-    checkpoint.restore(&segment, run.payload.schema(), true, |_, number, _| Some(number)).unwrap();
+    checkpoint.restore(&segment, run.payload.schema(), RowsIn::Checkpoint, |_, number, _| Some(number)).unwrap();
     let words = |segment: &Segment, region| segment.words(region).iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
     assert_eq!(words(&segment, Region::Tree), words(&run.segment, Region::Tree));
     let rows = |segment: &Segment| {
@@ -120,7 +120,7 @@ fn without_its_rows_a_run_begins_to_count_what_it_draws_anew() {
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());
     checkpoints.write(content(&run)).unwrap();
     let segment = Segment::create_private(run.segment.layout().clone(), &run.segment.description().unwrap()).unwrap();
-    checkpoints.newest().unwrap().restore(&segment, run.payload.schema(), false, |_, number, _| Some(number)).unwrap();
+    checkpoints.newest().unwrap().restore(&segment, run.payload.schema(), RowsIn::Nothing, |_, number, _| Some(number)).unwrap();
     let control = segment.control();
     let words = [control.inserted(), control.sampled(), control.samples_beyond()].map(|word| word.load(Ordering::Relaxed));
     assert_eq!((words, control.counted_samples()), ([0; 3], 0));
@@ -226,8 +226,11 @@ fn a_checkpoint_of_another_format_or_another_shape_is_refused() {
         support::run::layout(Sizes { capacity: CAPACITY, network_parameters: 100, ..Sizes::default() }, run.payload.schema()),
         &run.segment.description().unwrap(),
     );
-    let error =
-        checkpoints.newest().unwrap().restore(&other.unwrap(), run.payload.schema(), true, |_, number, _| Some(number)).unwrap_err();
+    let error = checkpoints
+        .newest()
+        .unwrap()
+        .restore(&other.unwrap(), run.payload.schema(), RowsIn::Checkpoint, |_, number, _| Some(number))
+        .unwrap_err();
     assert!(error.to_string().contains("another length"), "{error}");
     let manifest = std::fs::read_to_string(path.join("manifest.json")).unwrap().replace("\"format\": 3", "\"format\": 7");
     std::fs::write(path.join("manifest.crc32c"), format!("{:08x}", crc32c::crc32c(manifest.as_bytes()))).unwrap();

@@ -37,8 +37,10 @@ struct Report {
     exact: u64,
     /// From a kill until the process table names another process.
     replaced_ms: Vec<f64>,
-    /// From the kill of a supervisor until the run goes on.
+    /// From the kill of a supervisor until the run goes on, by way of the disk.
     resumed_ms: Vec<f64>,
+    /// The same, in its memory.
+    adopted_ms: Vec<f64>,
 }
 
 fn quantiles(times: &mut [f64]) -> String {
@@ -77,15 +79,21 @@ fn says(folder: &Path, text: &str) -> usize {
     std::fs::read_to_string(folder.join("run.log")).unwrap_or_default().matches(text).count()
 }
 
-/// Kill the supervisor, and go on with the run.
-fn kill_supervisor(run: &mut Supervised, report: &mut Report) {
+/// Kill the supervisor, and go on with the run: in its memory, or by way of the disk.
+fn kill_supervisor(run: &mut Supervised, adopts: bool, report: &mut Report) {
     let (folder, began) = (run.run_folder().canonicalize().unwrap(), Instant::now());
-    let before = says(&folder, "goes on from checkpoint");
-    run.kill();
-    run.resume(&[]);
-    until("the run to go on", run, || says(&folder, "goes on from checkpoint") > before);
+    let said = if adopts { "goes on in the memory" } else { "goes on from checkpoint" };
+    let before = says(&folder, said);
+    run.kill_and_wait_for_keeper();
+    if adopts {
+        run.adopt(&[]);
+    } else {
+        run.resume(&[]);
+    }
+    until("the run to go on", run, || says(&folder, said) > before);
     until("actors", run, || !run.processes("actor").is_empty());
-    report.resumed_ms.push(began.elapsed().as_secs_f64() * 1e3);
+    let times = if adopts { &mut report.adopted_ms } else { &mut report.resumed_ms };
+    times.push(began.elapsed().as_secs_f64() * 1e3);
     report.supervisors += 1;
 }
 
@@ -100,6 +108,7 @@ fn a_run_survives_random_kills_and_stops_of_everything() {
         "evaluator.interval_ms=0",
         "machine.max_restarts=1000000",
         "checkpoint.interval_s=0.3",
+        "machine.sentinel=keep",
     ]);
     run.wait_for("updates", |line| line["updates"].as_u64() > Some(50));
     let mut attached = attach(&run);
@@ -112,7 +121,7 @@ fn a_run_survives_random_kills_and_stops_of_everything() {
         let is_stop = random.random_range(0..STOPS) == 0;
         let (pick, pause_ms) = (random.random_range(0..64_usize), random.random_range(1..=60));
         if *role == "supervisor" {
-            kill_supervisor(&mut run, &mut report);
+            kill_supervisor(&mut run, is_stop || pick % 2 == 0, &mut report);
             let _ = attached.kill();
             attached.wait().unwrap();
             attached = attach(&run);
@@ -146,20 +155,23 @@ fn a_run_survives_random_kills_and_stops_of_everything() {
     }
     let steps = env_steps(&run);
     until("another step after all that", &run, || env_steps(&run) > steps);
-    kill_supervisor(&mut run, &mut report);
+    kill_supervisor(&mut run, true, &mut report);
+    kill_supervisor(&mut run, false, &mut report);
     let steps = env_steps(&run);
     run.signal(Signal::SIGTERM);
     run.wait();
     let _ = attached.kill();
     attached.wait().unwrap();
     assert!(!run.log().contains("failed its audit"), "{}", run.log());
-    let Report { kills, stops, supervisors, audits, exact, mut replaced_ms, mut resumed_ms } = report;
+    let Report { kills, stops, supervisors, audits, exact, mut replaced_ms, mut resumed_ms, mut adopted_ms } = report;
     let _ = writeln!(
         std::io::stderr(),
         "chaos: seed {seed}, {kills} kills ({supervisors} of the supervisor) and {stops} stops in {:.0} s, {steps} environment steps; \
-         {audits} audits, {exact} exact and none inconsistent\n  a death is noticed and repaired after: {}\n  a killed run goes on after: {}",
+         {audits} audits, {exact} exact and none inconsistent\n  a death is noticed and repaired after: {}\n  a killed run goes on after: {}\n  \
+         and in its memory after: {}",
         began.elapsed().as_secs_f64(),
         quantiles(&mut replaced_ms),
-        quantiles(&mut resumed_ms)
+        quantiles(&mut resumed_ms),
+        quantiles(&mut adopted_ms)
     );
 }

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use run_support::{Supervised, checkpoints_in, segments_of, start, start_preset};
 use serde_json::Value;
 use shoal::algorithms::registry;
-use shoal::checkpoint::{PolicyWeights, RunCheckpoint};
+use shoal::checkpoint::{PolicyWeights, RowsIn, RunCheckpoint};
 use shoal::config::Config;
 use shoal::environments;
 use shoal::replay::{ReplayView, Zero};
@@ -145,7 +145,7 @@ fn a_killed_supervisor_loses_nothing_that_was_there() {
     let config = Config::parse(&checkpoint.config_toml().unwrap(), "config.toml", &[]).unwrap().config;
     let schema = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap().schema();
     let restored = Segment::create_private(segment.layout().clone(), &segment.description().unwrap()).unwrap();
-    checkpoint.restore(&restored, &schema, true, |_, _, slot| Some(slot)).unwrap();
+    checkpoint.restore(&restored, &schema, RowsIn::Checkpoint, |_, _, slot| Some(slot)).unwrap();
     let rows = |segment| {
         let (replay, mut rows) = (ReplayView::new(segment, schema.clone()), Vec::new());
         let taken: Result<(), ()> = replay.for_each_transition(Zero::Unfinished, |record, words| {

@@ -18,5 +18,5 @@ pub use error::{CheckpointError, WeightsError};
 pub use keeper::{Keeper, Unsaved};
 pub use policy::PolicyWeights;
 pub use replay_file::{ReplayFile, ReplayFileError, write as write_replay};
-pub use run_checkpoint::{Content, Manifest, RunCheckpoint};
+pub use run_checkpoint::{Content, Manifest, RowsIn, RunCheckpoint};
 pub use weights::{NetworkWeights, Weights, WeightsEvaluation, WeightsMetadata};

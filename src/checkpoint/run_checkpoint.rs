@@ -181,6 +181,17 @@ fn write_file(folder: &Path, name: &str, fill: impl FnOnce(&mut dyn Write) -> io
     Ok(FileEntry { name: name.into(), bytes, crc32c: Some(sum) })
 }
 
+/// Where the rows of a replay are that goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowsIn {
+    /// In the checkpoint, if it has them.
+    Checkpoint,
+    /// In the segment, where they have stayed.
+    Segment,
+    /// Nowhere: the replay begins empty.
+    Nothing,
+}
+
 /// A complete checkpoint whose files were checked, those apart that check themselves when they are read.
 #[derive(Debug, Clone)]
 pub struct RunCheckpoint {
@@ -254,7 +265,7 @@ impl RunCheckpoint {
         self.path.join(CONFIG)
     }
 
-    /// Put everything into `segment`, which nobody uses yet, or all but the rows. `planned` tells the slot of who plays a role with a number,
+    /// Put everything into `segment`, which nobody uses yet; the rows if they are in the checkpoint. `planned` tells the slot of who plays a role with a number,
     /// which had the slot it is given last; what those have counted who will not be there again is counted to the first slot.
     ///
     /// # Errors
@@ -263,7 +274,7 @@ impl RunCheckpoint {
         &self,
         segment: &Segment,
         schema: &Schema,
-        with_replay: bool,
+        rows: RowsIn,
         planned: impl Fn(Role, usize, usize) -> Option<usize>,
     ) -> Result<(), CheckpointError> {
         let damaged = |problem: String| CheckpointError::Damaged { path: self.path.clone(), problem };
@@ -275,10 +286,10 @@ impl RunCheckpoint {
         if !state.fits(segment) {
             return Err(damaged(format!("what learners had published in `{STATE}` is of another length than this run's")));
         }
-        if with_replay && self.has_replay() {
-            ReplayFile::open(&self.path.join(REPLAY))?.fill(segment, schema.clone())?;
-        } else {
-            state.forget_rows();
+        match rows {
+            RowsIn::Checkpoint if self.has_replay() => ReplayFile::open(&self.path.join(REPLAY))?.fill(segment, schema.clone())?,
+            RowsIn::Segment => {}
+            RowsIn::Checkpoint | RowsIn::Nothing => state.forget_rows(),
         }
         state.restore(segment, schema.clone(), planned);
         Ok(())

@@ -1,7 +1,9 @@
 //! The checks that concern several keys at once, each with the sentence that documents it.
 
 use super::key::Key;
-use super::schema::{Config, Engine, Exploration, FRAGMENT_ALGORITHMS, InitialPriority, KeepReplay, OnFull, Split, TRANSITION_ALGORITHMS};
+use super::schema::{
+    AfterSupervisor, Config, Engine, Exploration, FRAGMENT_ALGORITHMS, InitialPriority, KeepReplay, OnFull, Split, TRANSITION_ALGORITHMS,
+};
 use crate::segment::membership::MOST_HALVINGS;
 
 /// One condition between keys.
@@ -442,6 +444,20 @@ pub(crate) const RULES: &[Rule] = &[
             } else {
                 None
             }
+        },
+    },
+    Rule {
+        keys: &["machine.sentinel", "checkpoint.interval_s", "actor.count"],
+        doc: "`machine.sentinel` is `\"keep\"` only where `checkpoint.interval_s` is a number and `actor.count` is not 0: processes of a run without \
+              checkpoints, and the synchronous trainer, are killed with their supervisor, in the middle of what they do.",
+        algorithms: &[],
+        violation: |config| {
+            let is_left_whole = config.checkpoint.interval_s.is_some() && config.actor.count > 0;
+            (config.machine.sentinel == AfterSupervisor::Kept && !is_left_whole).then(|| {
+                "machine.sentinel = \"keep\" keeps runs whose processes leave in good order when their supervisor is killed, those with checkpoints \
+                 and actors; set checkpoint.interval_s to a number of seconds and actor.count to at least 1, or machine.sentinel to \"checkpoint\""
+                    .into()
+            })
         },
     },
 ];

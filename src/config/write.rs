@@ -30,7 +30,7 @@ mod tests {
     use super::super::flow::Rows;
     use super::super::key::Key;
     use super::super::limits::Limits;
-    use super::super::schema::{Exploration, InitialPriority, KeepReplay, OnFull, Split};
+    use super::super::schema::{AfterSupervisor, Exploration, InitialPriority, KeepReplay, OnFull, Split};
     use super::super::setting::{Kind, NONE};
     use super::*;
 
@@ -102,6 +102,9 @@ mod tests {
     fn keep_conditions(mut config: Config) -> Config {
         if config.actor.count == 0 {
             config.learner.count = 1;
+        }
+        if config.actor.count == 0 || config.checkpoint.interval_s.is_none() {
+            config.machine.sentinel = AfterSupervisor::WrittenToDisk;
         }
         if config.checkpoint.replay == KeepReplay::Never {
             config.checkpoint.synchronous_interval_steps = None;

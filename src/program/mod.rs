@@ -20,6 +20,7 @@
 //!
 //! The only room that parses arguments; nothing in the library uses it.
 
+mod adopt;
 mod attach;
 mod dashboard;
 mod doctor;
@@ -60,6 +61,8 @@ enum Command {
     Train(preset::TrainPreset),
     /// Go on with a run that has ended or was killed, from its newest checkpoint.
     Resume(resume::ResumeRun),
+    /// Go on with a run whose supervisor was killed, in the memory in which its sentinel keeps it (`machine.sentinel=keep`).
+    Adopt(adopt::Adopt),
     /// Join actors to a run. They leave at Ctrl+C, and when the run ends; killing them harms nothing.
     Attach(attach::Attach),
     /// List this user's runs, or look into one of them without disturbing it.
@@ -109,6 +112,7 @@ fn run(typed: &[OsString], catalogue: &Catalogue) -> Result<Code, anyhow::Error>
     match parse::parse::<Arguments>(typed).command {
         Command::Train(command) => command.run(catalogue),
         Command::Resume(command) => command.run(catalogue),
+        Command::Adopt(command) => command.run(catalogue),
         Command::Attach(command) => command.run(catalogue),
         Command::Inspect(command) => command.run(),
         Command::Dashboard(command) => command.run(),

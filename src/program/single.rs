@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::end::{Code, end};
-use super::{doctor, parse, resume, train};
+use super::{adopt, doctor, parse, resume, train};
 use crate::catalogue::Catalogue;
 use crate::telemetry::Console;
 
@@ -25,6 +25,8 @@ enum SupervisorCommand {
     Doctor(doctor::Doctor),
     /// Go on with a run that has ended or was killed, from its newest checkpoint.
     Resume(resume::ResumeRun),
+    /// Go on with a run whose supervisor was killed, in the memory in which its sentinel keeps it (`machine.sentinel=keep`).
+    Adopt(adopt::Adopt),
 }
 
 impl SupervisorProgram {
@@ -32,6 +34,7 @@ impl SupervisorProgram {
         match &self.command {
             Some(SupervisorCommand::Doctor(doctor)) => doctor.run(),
             Some(SupervisorCommand::Resume(resume)) => resume.run(&Catalogue::default()),
+            Some(SupervisorCommand::Adopt(adopt)) => adopt.run(&Catalogue::default()),
             None => {
                 let console = Console::stderr()?;
                 self.train.run(self.train.load_file()?, &Catalogue::default(), console)

@@ -87,7 +87,7 @@ pub(super) fn start(
     let prepared = Prepared::new(loaded, catalogue)?;
     let broken = || Resumption::of_a_broken_run(&prepared.loaded.config, &|text| console.print(text)).map_err(SupervisorError::from);
     let mut resumption = resumption.map_or_else(broken, |resumption| Ok(Some(resumption)))?;
-    let plan = prepared.plan()?;
+    let plan = prepared.plan(resumption.as_ref())?;
     if let Some(resumption) = &mut resumption {
         prepared.check_resumption(&plan, resumption)?;
     }
@@ -96,5 +96,5 @@ pub(super) fn start(
         console.print(plan.to_string().trim_end());
         return Ok(SUCCESS);
     }
-    Ok(prepared.train(plan, console, resumption.as_ref())?.exit_code())
+    Ok(prepared.train(plan, console, resumption)?.exit_code())
 }

@@ -11,9 +11,8 @@ use super::schema::Schema;
 use super::store::TransitionStore;
 use super::sum_tree::SumTree;
 use crate::segment::control::{Control, RunState};
-use crate::segment::processes::{ProcessSlot, has_exited, start_time};
-use crate::segment::view::low;
-use crate::segment::{Region, Segment};
+use crate::segment::processes::{ProcessSlot, has_exited};
+use crate::segment::{NamedProcess, Region, Segment};
 use crate::sync::{Ordering, fence, monotonic_ns};
 
 /// How long a repair rests that somebody inside an operation has put off. Each attempt closes the gate for as long as its patience
@@ -148,8 +147,7 @@ pub fn wait_until_open(segment: &Segment, schema: &Schema, mut idle: impl FnMut(
 
 /// The process that repairs now, if one does.
 pub fn repairer(segment: &Segment) -> Option<u32> {
-    let word = segment.control().repairer().load(Ordering::Relaxed);
-    (word != 0).then_some(low(word))
+    NamedProcess::from_word(segment.control().repairer().load(Ordering::Relaxed)).map(NamedProcess::pid)
 }
 
 /// Called by whoever waits at a closed gate: whoever closed it may be dead. A living one is waited for, however long it
@@ -183,19 +181,12 @@ pub(super) fn take_over_from_the_dead(segment: &Segment, schema: &Schema) {
 /// ours to open: it leaves both words at 0.
 fn was_left(control: Control<'_>) -> bool {
     let repairer = control.repairer().load(Ordering::SeqCst);
-    let is_left = if repairer == 0 { control.clearing().load(Ordering::SeqCst) != 0 } else { is_gone(repairer) };
+    let is_left = match NamedProcess::from_word(repairer) {
+        None => control.clearing().load(Ordering::SeqCst) != 0,
+        Some(repairer) => repairer.has_ended(),
+    };
     is_left && control.gate().load(Ordering::SeqCst) != 0
 }
-
-fn is_gone(repairer: u64) -> bool {
-    let (pid, started) = (low(repairer), repairer >> 32);
-    // A start time that could not be read (this process, or the repairer when it took its turn, may open no more files)
-    // says nothing: in doubt the repairer lives.
-    let is_another = || started != 0 && start_time(pid).is_some_and(|now| now & START_MASK != started);
-    has_exited(pid, 0) || is_another()
-}
-
-const START_MASK: u64 = u32::MAX as u64;
 
 /// The right to repair, given back on drop.
 struct Turn<'a> {
@@ -208,14 +199,12 @@ impl<'a> Turn<'a> {
     fn take(segment: &'a Segment) -> Option<Self> {
         segment.check_namespaces().ok()?;
         let control = segment.control();
-        let pid = std::process::id();
-        let own = u64::from(pid) | (start_time(pid).unwrap_or(0) & START_MASK) << 32;
         let word = control.repairer();
         let holder = word.load(Ordering::SeqCst);
-        if holder != 0 && !is_gone(holder) {
+        if NamedProcess::from_word(holder).is_some_and(|holder| !holder.has_ended()) {
             return None;
         }
-        word.compare_exchange(holder, own, Ordering::SeqCst, Ordering::SeqCst).is_ok().then_some(Self { control })
+        word.compare_exchange(holder, NamedProcess::this().word(), Ordering::SeqCst, Ordering::SeqCst).is_ok().then_some(Self { control })
     }
 
     /// Finish what a dead repairer left, and repair after every dead participant; unless `may_close` the gate, only after those

@@ -2,15 +2,20 @@
 
 use std::time::Duration;
 
+use super::keeping::Keeping;
 use super::scores::{SCORE_WORDS, ScoreRecord};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, wait_as, wait_while_equal, wake_some};
 
 /// Bytes between two words: two cache lines, since the processor prefetches lines in pairs.
 const STRIDE_BYTES: usize = 128;
-const WORDS: usize = 20;
+const WORDS: usize = 22;
 /// Longest sleep between two looks at a closed gate.
 const GATE_LOOK: Duration = Duration::from_millis(10);
 const SCORES: usize = 16;
+/// The words of 32 bits: the gate, the progress, those that wait for it.
+const HALF_WORDS: [usize; 3] = [10, 11, 12];
+/// The words of who keeps a run and who adopts it.
+const KEEPING: [usize; 2] = [20, 21];
 
 pub(super) const CONTROL_BYTES: usize = STRIDE_BYTES * WORDS;
 
@@ -28,6 +33,8 @@ pub enum RunState {
     Stopping,
     /// The sum tree failed an audit: nobody may train on it.
     Poisoned,
+    /// Its supervisor was killed, everybody has left, and it stays in memory for another to [adopt](super::keeping).
+    Kept,
 }
 
 impl RunState {
@@ -37,6 +44,7 @@ impl RunState {
             Self::Running => 1,
             Self::Stopping => 2,
             Self::Poisoned => 3,
+            Self::Kept => 4,
         }
     }
 }
@@ -68,6 +76,7 @@ impl<'a> Control<'a> {
             0 => RunState::Starting,
             1 => RunState::Running,
             2 => RunState::Stopping,
+            4 => RunState::Kept,
             _ => RunState::Poisoned,
         }
     }
@@ -191,6 +200,24 @@ impl<'a> Control<'a> {
     /// is known.
     pub fn products_limit_per_s(self) -> &'a AtomicU64 {
         self.word(18)
+    }
+
+    /// Who keeps the run after the death of its supervisor, and who adopts it.
+    pub fn keeping(self) -> Keeping<'a> {
+        let [keeper, adopter] = KEEPING.map(|index| self.word(index));
+        Keeping::new(keeper, adopter)
+    }
+
+    /// Make everything as in a new segment but who keeps the run and who adopts it. By its adopter.
+    pub(super) fn begin_anew(self) {
+        for (index, line) in self.words.chunks_exact(STRIDE_BYTES / 8).enumerate() {
+            // A word of 32 bits is never reached as part of one of 64.
+            if !HALF_WORDS.contains(&index) && !KEEPING.contains(&index) {
+                line.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+            }
+        }
+        self.gate().store(0, Ordering::SeqCst);
+        self.wake_everybody();
     }
 
     /// The newest returns, for whoever looks from outside.

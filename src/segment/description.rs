@@ -1,9 +1,11 @@
 //! What a run says of itself, so that a reader needs nothing but the segment: the fields of a transition, the
-//! environment, the network and the resolved configuration. Written once, before the header is published.
+//! environment, the network and the resolved configuration. Written before the header is published, and again where
+//! another supervisor adopts the run.
 
 use serde::{Deserialize, Serialize};
 
 use super::SegmentError;
+use super::layout::{Layout, Region};
 use super::view::{load_bytes, store_bytes};
 use crate::metrics::{Accumulation, Metric};
 use crate::sync::{AtomicU64, Ordering};
@@ -69,6 +71,14 @@ impl Description {
     pub fn encode(&self) -> Result<Vec<u8>, SegmentError> {
         bincode::serde::encode_to_vec(self, bincode::config::standard())
             .map_err(|error| SegmentError::Description { reason: error.to_string() })
+    }
+
+    /// As bytes that the region for it has room for.
+    pub(super) fn encoded_for(&self, layout: &Layout) -> Result<Vec<u8>, SegmentError> {
+        let encoded = self.encode()?;
+        let limit_bytes = layout.section(Region::Description).length_bytes - 8;
+        let length_bytes = encoded.len();
+        if length_bytes > limit_bytes { Err(SegmentError::DescriptionTooLong { length_bytes, limit_bytes }) } else { Ok(encoded) }
     }
 }
 

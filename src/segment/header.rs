@@ -1,4 +1,5 @@
-//! The first page: what the segment is, whose it is, and where its regions lie. Immutable once published.
+//! The first page: what the segment is, whose it is, and where its regions lie. Immutable once published, unless
+//! another supervisor adopts the run.
 //!
 //! The state word is stored last with Release. A reader takes a copy of the page, the state word first, and believes
 //! nothing of it before magic, version, sizes, offsets and checksum agree: the page may be anything.
@@ -11,10 +12,10 @@ use super::SegmentError;
 use super::layout::{Layout, PAGE_BYTES, REGIONS, SegmentSizes};
 use super::mapping::Mapping;
 use super::object::Object;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, fence};
 
 /// Version of everything in the segment. To be raised with every change of a region's meaning.
-pub const ABI_VERSION: u64 = 14;
+pub const ABI_VERSION: u64 = 15;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SHOALSEG");
 const READY: u64 = u64::from_le_bytes(*b"READY\0\0\0");
@@ -168,6 +169,9 @@ pub(super) fn publish(mapping: &Mapping, layout: &Layout, identity: &Identity) {
     }
     page[CHECKSUM] = checksum(&page);
     let words = mapping.words(0, PAGE_WORDS);
+    // Release fence: where the page says something already, it is not ready before anything of it changes.
+    words[STATE].store(0, Ordering::Relaxed);
+    fence(Ordering::Release);
     words.iter().zip(page).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     // Release: whoever sees READY sees the page, and every byte of the regions written so far.
     words[STATE].store(READY, Ordering::Release);

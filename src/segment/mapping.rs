@@ -16,8 +16,8 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonym
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 
 use super::SegmentError;
-use super::object::{Access, Object};
-use crate::sync::{AtomicU32, AtomicU64};
+use super::object::{Access, Object, remove};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 pub(super) struct Mapping {
     base: NonNull<u8>,
@@ -32,8 +32,14 @@ pub(super) struct Mapping {
 enum Keeper {
     /// The crate `shared_memory` unmaps it.
     Shared(Mutex<Box<Shmem>>),
-    /// We unmap it.
-    Own,
+    /// We unmap it, and remove its name where it is ours.
+    Own { removes: AtomicBool },
+}
+
+impl Keeper {
+    fn unmapping() -> Self {
+        Self::Own { removes: AtomicBool::new(false) }
+    }
 }
 
 // SAFETY: invariant M: the mapped bytes are reached through atomics alone, by any thread as by any process, and stay
@@ -62,9 +68,7 @@ impl Mapping {
         })?;
         let mapping = Self::of_shared(shared, name)?;
         if huge_pages {
-            // A wish: where the kernel's `shmem_enabled` is `never` this changes nothing and may fail.
-            // SAFETY: invariant M; the advice changes how pages are backed, not what they hold.
-            let _ = unsafe { madvise(mapping.base.cast(), mapping.length_bytes, MmapAdvise::MADV_HUGEPAGE) };
+            mapping.wish_for_huge_pages();
         }
         mapping.reserve()?;
         Ok(mapping)
@@ -80,7 +84,7 @@ impl Mapping {
         let base = base.map_err(no_room)?;
         // SAFETY: invariant M; the advice changes how pages are backed, not what they hold.
         let _ = unsafe { madvise(base, length_bytes, MmapAdvise::MADV_HUGEPAGE) };
-        Ok(Self { base: base.cast(), length_bytes, name: String::new(), keeper: Keeper::Own, alive: Mutex::new(None) })
+        Ok(Self { base: base.cast(), length_bytes, name: String::new(), keeper: Keeper::unmapping(), alive: Mutex::new(None) })
     }
 
     /// Map an object whose header has been found whole.
@@ -95,7 +99,7 @@ impl Mapping {
         // the same user that shrinks the object later could still raise SIGBUS here, as with any file).
         let base = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, object.file(), 0) };
         let base = base.map_err(|error| refuse(error.desc()))?.cast();
-        Ok(Self { base, length_bytes: length.get(), name: object.name().into(), keeper: Keeper::Own, alive: Mutex::new(lock) })
+        Ok(Self { base, length_bytes: length.get(), name: object.name().into(), keeper: Keeper::unmapping(), alive: Mutex::new(lock) })
     }
 
     fn of_shared(shared: Shmem, name: &str) -> Result<Self, SegmentError> {
@@ -124,10 +128,27 @@ impl Mapping {
         }
     }
 
-    pub(super) fn disown(&self) {
-        if let Keeper::Shared(shared) = &self.keeper {
-            locked(shared).set_owner(false);
+    /// Ask for huge pages. A wish: where the kernel's `shmem_enabled` is `never` this changes nothing and may fail.
+    pub(super) fn wish_for_huge_pages(&self) {
+        // SAFETY: invariant M; the advice changes how pages are backed, not what they hold.
+        let _ = unsafe { madvise(self.base.cast(), self.length_bytes, MmapAdvise::MADV_HUGEPAGE) };
+    }
+
+    /// Remove the name when this is dropped, or leave it to others.
+    fn set_owner(&self, is_owner: bool) {
+        match &self.keeper {
+            Keeper::Shared(shared) => _ = locked(shared).set_owner(is_owner),
+            // Relaxed: this process alone knows of it.
+            Keeper::Own { removes } => removes.store(is_owner, Ordering::Relaxed),
         }
+    }
+
+    pub(super) fn own(&self) {
+        self.set_owner(true);
+    }
+
+    pub(super) fn disown(&self) {
+        self.set_owner(false);
     }
 
     /// Close this process's hold on the lock, without releasing it for the others.
@@ -172,9 +193,12 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        if matches!(self.keeper, Keeper::Own) {
+        if let Keeper::Own { removes } = &self.keeper {
             // SAFETY: `of` or `private` made this mapping with this length; no view outlives `self` (they borrow it).
             let _ = unsafe { munmap(self.base.cast(), self.length_bytes) };
+            if removes.load(Ordering::Relaxed) {
+                remove(&self.name);
+            }
         }
     }
 }

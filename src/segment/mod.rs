@@ -15,6 +15,7 @@ mod error;
 pub mod float_board;
 pub mod gradients;
 mod header;
+pub mod keeping;
 pub mod layout;
 #[cfg(test)]
 #[allow(unsafe_code)]
@@ -23,6 +24,7 @@ mod lock_baseline;
 mod mapping;
 pub mod membership;
 pub mod metrics;
+mod named;
 mod object;
 pub mod pictures;
 mod private;
@@ -37,17 +39,19 @@ pub use description::{Description, MetricDescription};
 pub use error::SegmentError;
 pub use header::{ABI_VERSION, Identity, replay_name_prefix};
 pub use layout::{Layout, LayoutError, Region, SegmentSizes};
+pub use named::NamedProcess;
 pub use private::PrivateWords;
 
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicU64, Ordering};
 use control::Control;
 use float_board::FloatBoard;
 use gradients::GradientExchange;
+use layout::REGIONS;
 use mapping::Mapping;
 use metrics::MetricRing;
 use object::{Access, Object};
 use pictures::PictureBoard;
-use processes::ProcessTable;
+use processes::{ProcessSlot, ProcessTable};
 
 /// A mapped segment whose header has been validated.
 pub struct Segment {
@@ -87,16 +91,11 @@ impl Segment {
         description: &Description,
         map: impl FnOnce(&Identity, usize) -> Result<Mapping, SegmentError>,
     ) -> Result<Self, SegmentError> {
-        let encoded = description.encode()?;
-        let room = layout.section(Region::Description).length_bytes;
-        if encoded.len() + 8 > room {
-            return Err(SegmentError::DescriptionTooLong { length_bytes: encoded.len(), limit_bytes: room - 8 });
-        }
+        let encoded = description.encoded_for(&layout)?;
         let identity = Identity::of_this_process();
         let mapping = map(&identity, layout.total_bytes())?;
         let segment = Self { mapping, layout, identity };
-        description::write(segment.words(Region::Description), &encoded);
-        header::publish(&segment.mapping, &segment.layout, &segment.identity);
+        segment.describe(&encoded);
         Ok(segment)
     }
 
@@ -137,10 +136,57 @@ impl Segment {
         self.mapping.disown();
     }
 
+    /// Remove the segment's name when this is dropped, as its creator does: whoever adopts a run answers for it.
+    pub fn own(&self) {
+        self.mapping.own();
+    }
+
     /// Do not count as a living member of the run from here on, as the process that cleans up after it.
     pub fn retire(&self) {
         self.mapping.disown();
         self.mapping.forget_lock();
+    }
+
+    /// Take over the run that is kept in this segment: all regions but those of `kept` become as in a new segment, described by `description`,
+    /// whose supervisor is this process. It goes by the name it had, and [`Self::own`] has yet to be said.
+    ///
+    /// # Errors
+    /// The description is longer than the room for it. Then nothing was changed.
+    pub fn begin_anew(mut self, kept: &[Region], description: &Description, huge_pages: bool) -> Result<Self, SegmentError> {
+        let encoded = description.encoded_for(&self.layout)?;
+        self.forget_all_but(kept);
+        if huge_pages {
+            self.mapping.wish_for_huge_pages();
+        }
+        self.identity = Identity::of_this_process();
+        self.describe(&encoded);
+        Ok(self)
+    }
+
+    /// Begin anew as [`Self::begin_anew`] does, after a process that was about to take the run over died, and say whose it was before. By its
+    /// keeper.
+    ///
+    /// # Errors
+    /// The description is longer than the room for it. Then nothing was changed.
+    pub fn take_back(&self, kept: &[Region], description: &Description) -> Result<(), SegmentError> {
+        let encoded = description.encoded_for(&self.layout)?;
+        self.forget_all_but(kept);
+        self.describe(&encoded);
+        Ok(())
+    }
+
+    fn forget_all_but(&self, kept: &[Region]) {
+        let others = |region: &Region| !kept.contains(region) && !matches!(region, Region::Control | Region::Processes);
+        for region in REGIONS.into_iter().filter(others) {
+            self.words(region).iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        }
+        self.processes().iter().for_each(ProcessSlot::begin_anew);
+        self.control().begin_anew();
+    }
+
+    fn describe(&self, encoded: &[u8]) {
+        description::write(self.words(Region::Description), encoded);
+        header::publish(&self.mapping, &self.layout, &self.identity);
     }
 
     /// Where everything lies.

@@ -274,6 +274,13 @@ impl<'a> ProcessSlot<'a> {
         self.words[Self::RESTARTS].store(restarts, Ordering::Relaxed);
     }
 
+    /// Make the slot nobody's that has had as many owners as before, so that a promise of an earlier life of the run is none in this one.
+    pub(super) fn begin_anew(self) {
+        let generation = self.generation();
+        self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.words[Self::OWNER].store(Owner::new(SlotState::Free, generation, 0).0, Ordering::Relaxed);
+    }
+
     /// How often its process was replaced.
     pub fn restarts(self) -> u64 {
         self.words[Self::RESTARTS].load(Ordering::Relaxed)

@@ -215,6 +215,22 @@ impl RunFolder {
         self.path.join("checkpoints")
     }
 
+    /// What a run that stays in memory has on the disk: a checkpoint without its replay.
+    pub fn kept(&self) -> PathBuf {
+        self.path.join("kept")
+    }
+
+    /// The name of the memory in which it stays: `kept/segment`.
+    pub fn kept_segment(&self) -> PathBuf {
+        self.kept().join("segment")
+    }
+
+    /// Remove both, once the run has left the memory in which it was kept, or goes on.
+    pub fn forget_kept(&self) {
+        // What cannot be removed is replaced when the run is kept once more.
+        let _ = fs::remove_dir_all(self.kept());
+    }
+
     /// Whether there is anything from which the run could go on.
     pub fn has_checkpoint(&self) -> bool {
         let entries = fs::read_dir(self.checkpoints()).into_iter().flatten().flatten();

@@ -100,6 +100,36 @@ impl Supervised {
         self.child = command.spawn().unwrap();
     }
 
+    /// Once the supervisor was killed: go on with its run in the memory in which it was kept, with these arguments after its folder.
+    pub fn adopt(&mut self, arguments: &[&str]) {
+        assert!(!self.is_running(), "the run has not ended");
+        self.child = self.command_to_adopt(arguments).spawn().unwrap();
+    }
+
+    /// What is said to somebody else who wants to adopt the run.
+    pub fn adopt_elsewhere(&self, arguments: &[&str]) -> String {
+        String::from_utf8(self.command_to_adopt(arguments).output().unwrap().stderr).unwrap()
+    }
+
+    /// The command that adopts the run.
+    pub fn command_to_adopt(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+        command.arg("adopt").arg(self.run_folder()).args(arguments);
+        command.env("XDG_RUNTIME_DIR", self.folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Kill the supervisor of a run that is then kept, and return the process that keeps it.
+    pub fn kill_and_wait_for_keeper(&mut self) -> u32 {
+        let log = self.log();
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.wait_for_log_after(log.len(), "keeps the run in memory");
+        let log = self.log();
+        let said = log.lines().rev().find(|line| line.contains("keeps the run in memory")).unwrap();
+        said.split("process ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
+    }
+
     /// Kill the supervisor, and wait until all that it had forked is gone too.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -220,8 +250,13 @@ impl Supervised {
 
     /// Wait until the log contains `text`.
     pub fn wait_for_log(&mut self, text: &str) {
+        self.wait_for_log_after(0, text);
+    }
+
+    /// Wait until the log contains `text` behind its first `bytes`.
+    pub fn wait_for_log_after(&mut self, bytes: usize, text: &str) {
         let deadline = Instant::now() + WATCHDOG;
-        while !self.log().contains(text) {
+        while !self.log().get(bytes..).is_some_and(|log| log.contains(text)) {
             assert!(Instant::now() < deadline, "gave up waiting for `{text}` in the log:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -240,8 +275,15 @@ impl Supervised {
 
     /// The run's segment, with the right to change it.
     pub fn segment(&self) -> shoal::segment::Segment {
-        let name = segments_of(self.pid()).pop().expect("the run has a segment");
+        let name = self.segment_name().expect("the run has a segment");
         shoal::segment::Segment::attach(&name).unwrap()
+    }
+
+    /// Name of the run's segment: an adopted one has the name that it was given in another life.
+    pub fn segment_name(&self) -> Option<String> {
+        let record = std::fs::read(self.folder.path().join(format!("shoal/{}.json", self.pid()))).ok();
+        let named = record.and_then(|record| Some(serde_json::from_slice::<Value>(&record).ok()?["segment"].as_str()?.to_owned()));
+        named.or_else(|| segments_of(self.pid()).pop())
     }
 
     /// Everything that the run started, itself included.
@@ -251,7 +293,7 @@ impl Supervised {
 
     /// Processes of the run by their role in the process table, read from the segment itself.
     pub fn processes(&self, role: &str) -> Vec<u32> {
-        let Some(name) = segments_of(self.pid()).into_iter().next() else { return Vec::new() };
+        let Some(name) = self.segment_name() else { return Vec::new() };
         let Ok(segment) = shoal::segment::Segment::attach_read_only(&name) else { return Vec::new() };
         living(&segment, role).into_iter().map(|(_, pid)| pid).collect()
     }

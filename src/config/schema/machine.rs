@@ -1,6 +1,6 @@
 //! Table `[machine]`.
 
-use crate::config::define::table;
+use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, between, whole};
 
 table! {
@@ -18,5 +18,18 @@ table! {
         /// Time without a heartbeat after which a process counts as hung and is replaced; a run in which nothing advances for as long
         /// although all have heartbeats is reported.
         hang_timeout_s: f64 = 60.0, between(0.1, 86_400.0), "seconds";
+        /// What becomes of a run with checkpoints whose supervisor was killed (docs/resume.md).
+        sentinel: AfterSupervisor = AfterSupervisor::WrittenToDisk, Limits::Any, "";
+    }
+}
+
+choice! {
+    /// What the sentinel does with a run whose supervisor was killed.
+    AfterSupervisor {
+        /// It writes a checkpoint, from which `shoal resume` goes on, and frees the memory.
+        WrittenToDisk = "checkpoint",
+        /// It keeps the run in memory until `shoal adopt` goes on with it there, within a second however large the replay is, or somebody wants it
+        /// on the disk (`shoal resume`, or SIGTERM to the sentinel).
+        Kept = "keep",
     }
 }

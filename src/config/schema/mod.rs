@@ -29,7 +29,7 @@ pub use environment::EnvironmentConfig;
 pub use evaluator::EvaluatorConfig;
 pub use fragments::{FragmentsConfig, OnFull};
 pub use learner::{LearnerConfig, Split};
-pub use machine::MachineConfig;
+pub use machine::{AfterSupervisor, MachineConfig};
 pub use network::{Engine, Initialisation, NetworkConfig};
 pub use replay::{InitialPriority, ReplayConfig};
 pub use run::{MOST_NAME_CHARACTERS, Resume, RunConfig};

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use indicatif::HumanCount;
 
-use super::runs::{Cleaned, RunList};
+use super::runs::{Cleaned, RunList, RunSummary, state_name};
 use super::words::{age, liveliness};
 use crate::rendezvous::Liveliness;
+use crate::segment::control::RunState;
 use crate::telemetry::Table;
 
 impl Display for RunList {
@@ -22,9 +23,10 @@ impl Display for RunList {
         let mut table = Table::new(&header, &[1, 2, 3, 7], 0);
         for run in &self.runs {
             let count = |count: Option<u64>| count.map_or_else(|| "?".into(), |count| HumanCount(count).to_string());
-            // A dead run's own word for its state is what it was when it died.
+            // A dead run's own word for its state is what it was when it died, unless somebody keeps it.
             let state = match (run.state, run.phase) {
                 (Liveliness::Running, Some(phase)) => phase,
+                _ if is_kept(&run) => state_name(RunState::Kept),
                 (state, _) => liveliness(state),
             };
             table.row(vec![
@@ -44,12 +46,20 @@ impl Display for RunList {
                 writeln!(formatter, "{}: {problem}", run.pid)?;
             }
         }
-        if self.runs.iter().any(|run| run.state == Liveliness::Dead) {
+        if let Some(run) = self.runs.iter().find(is_kept) {
+            writeln!(formatter, "`shoal adopt {}` goes on with a run that is kept in memory", run.pid)?;
+        }
+        if self.runs.iter().any(|run| run.state == Liveliness::Dead && !is_kept(&run)) {
             writeln!(formatter, "`shoal inspect --clean` removes what dead runs left")?;
         }
         writeln!(formatter, "runs that have ended: `shoal inspect FOLDER` for one, `shoal dashboard` for all side by side")?;
         Ok(())
     }
+}
+
+/// Whether its supervisor is dead and its memory kept for another.
+fn is_kept(run: &&RunSummary) -> bool {
+    run.state == Liveliness::Dead && run.phase == Some(state_name(RunState::Kept))
 }
 
 /// The folder as somebody who stands here would name it.

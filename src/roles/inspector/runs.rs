@@ -108,5 +108,6 @@ pub(super) fn state_name(state: RunState) -> &'static str {
         RunState::Running => "running",
         RunState::Stopping => "stopping",
         RunState::Poisoned => "poisoned",
+        RunState::Kept => "kept",
     }
 }

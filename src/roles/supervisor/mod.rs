@@ -1,6 +1,7 @@
 //! The supervisor: plans, allocates, forks, watches, repairs, records. Single-threaded, never runs a tensor operation,
 //! takes no lock that a child can hold.
 
+mod adoption;
 mod attachments;
 mod checkpoint_writer;
 mod child;
@@ -10,6 +11,7 @@ mod earlier_settings;
 mod fitting;
 mod hang;
 mod helper;
+mod keeper;
 mod leaving;
 mod limit;
 mod neighbours;
@@ -178,8 +180,9 @@ impl Prepared {
         environments::become_ready(&loaded.config).map_err(|error| about_environment(loaded, &error))
     }
 
-    /// The plan of the run, on cores that no other run has bound processes to, checked against the memory that is free now.
-    pub fn plan(&self) -> Result<Plan, SupervisorError> {
+    /// The plan of the run, on cores that no other run has bound processes to, checked against the memory that is free now, and what
+    /// `resumption` has already.
+    pub fn plan(&self, resumption: Option<&Resumption>) -> Result<Plan, SupervisorError> {
         // Without a registry there is nobody to make room for; a run that starts will say why it cannot open it.
         let neighbours = Registry::existing().map_or_else(Vec::new, |registry| neighbours(&registry, Path::new("/"), std::process::id()));
         let plan = Plan::new(&self.planned, &*self.algorithm, &self.machine.cores.by_preference, &neighbours);
@@ -198,13 +201,15 @@ impl Prepared {
             ));
         }
         plan.warn_of_images(&self.loaded.config, &self.environment.observation);
-        plan.check(&Budget::of(&self.machine))?;
+        let budget = Budget::of(&self.machine);
+        let bytes = budget.bytes + resumption.map_or(0, Resumption::kept_bytes);
+        plan.check(&Budget { bytes, ..budget })?;
         Ok(plan)
     }
 
     /// Train until the run ends, from the beginning or where `resumption` goes on. The report has been printed when this returns.
-    pub fn train(self, plan: Plan, console: Console, resumption: Option<&Resumption>) -> Result<Outcome, SupervisorError> {
-        self.check_briefly(resumption.map(|resumption| resumption.folder().path()))?;
+    pub fn train(self, plan: Plan, console: Console, resumption: Option<Resumption>) -> Result<Outcome, SupervisorError> {
+        self.check_briefly(resumption.as_ref().map(|resumption| resumption.folder().path()))?;
         Session::start(self, plan, console, resumption)?.run()
     }
 

@@ -1,4 +1,4 @@
-//! A run that goes on from a checkpoint: which one, what may be changed, and what is put back.
+//! A run that goes on from a checkpoint, or in the memory in which it was kept: which one, what may be changed, and what is put back.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -6,13 +6,18 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::adoption::KeptRun;
 use super::earlier_settings::EarlierSettings;
 use super::{Plan, SupervisorError};
 use crate::algorithms::Algorithm;
-use crate::checkpoint::{CheckpointError, Checkpoints, RunCheckpoint};
+use crate::checkpoint::{CheckpointError, Checkpoints, RowsIn, RunCheckpoint};
 use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit};
+use crate::rendezvous::Registry;
+use crate::roles::run_name::RunName;
+use crate::segment::keeping::Wanted;
 use crate::segment::processes::{Role, has_exited};
 use crate::segment::{Description, Segment, SegmentSizes};
+use crate::shell::word;
 use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};
 
 /// How long the sentinel of a killed supervisor may take to write what was there.
@@ -37,7 +42,7 @@ pub enum ResumeError {
     },
     /// Others use its folder, though its supervisor is gone.
     #[error(
-        "{} has been in use for ten minutes, though its supervisor is no process here: if no checkpoint is being written there, end what \
+        "{} has been in use for long, though its supervisor is no process here: if no checkpoint is being written there, end what \
          the run has left (`fuser` names it)",
         folder.display()
     )]
@@ -52,6 +57,55 @@ pub enum ResumeError {
         path: PathBuf,
         /// The run.
         folder: PathBuf,
+    },
+    /// It is not kept in memory.
+    #[error("the run in {} is not kept in memory: `shoal resume {}` goes on with it from its newest checkpoint", folder.display(), word(folder))]
+    NotKept {
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// Somebody else adopts it.
+    #[error("the run in {} is being adopted by process {pid}", folder.display())]
+    AdoptedByAnother {
+        /// Its folder.
+        folder: PathBuf,
+        /// Who.
+        pid: u32,
+    },
+    /// Somebody wants it on the disk.
+    #[error("the run in {} is being written to the disk: `shoal resume {}` goes on with it from there", folder.display(), word(folder))]
+    BeingWritten {
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// The disk does not take it.
+    #[error(
+        "the run in {} stays in memory, since the disk does not take it (its run.log says why): `shoal adopt {}` goes on with it there",
+        folder.display(), word(folder)
+    )]
+    StaysInMemory {
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// Its memory is damaged.
+    #[error("the run in {} cannot be adopted: {problem}; `shoal resume {}` goes on with it by way of the disk", folder.display(), word(folder))]
+    KeptDamaged {
+        /// Its folder.
+        folder: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Its memory was laid out for other settings.
+    #[error(
+        "the memory of the run in {} was laid out for other settings ({}); go on without these changes, or by way of the disk: \
+         `shoal resume {}`",
+        folder.display(), sizes.join(", "), word(folder)
+    )]
+    OtherMemory {
+        /// Its folder.
+        folder: PathBuf,
+        /// What differs, and how.
+        sizes: Vec<String>,
     },
     /// Its checkpoint.
     #[error(transparent)]
@@ -123,8 +177,10 @@ pub struct Resumption {
     folder: RunFolder,
     checkpoint: RunCheckpoint,
     memory: Memory,
-    /// Whether what the checkpoint has of the replay fits.
-    with_rows: bool,
+    /// The memory in which its replay stayed, until that becomes the segment of this run.
+    kept: Option<KeptRun>,
+    /// Where what fits of its replay is.
+    rows: RowsIn,
     settings: EarlierSettings,
 }
 
@@ -145,10 +201,34 @@ impl Resumption {
         if lies_in != folder.checkpoints().canonicalize().ok() {
             return Err(ResumeError::OfAnotherRun { path: checkpoint.path().into(), folder: folder.path().into() });
         }
+        let settings = EarlierSettings::find(&folder, &checkpoint, from.is_some(), say)?;
+        Self::of(folder, checkpoint, settings)
+    }
+
+    /// The run that is kept in memory after the death of the supervisor `run` names, or of the one whose results went to the folder it names.
+    /// Nothing is claimed yet.
+    ///
+    /// # Errors
+    /// It is none or under way, or is not kept.
+    pub fn adopt(run: &RunName, say: &dyn Fn(&str)) -> Result<Self, SupervisorError> {
+        let path = match run {
+            RunName::Supervisor(pid) => Registry::open()?.find(*pid)?.record.run_folder.into(),
+            RunName::Folder(path) => path.clone(),
+        };
+        let found = || -> Result<Self, ResumeError> {
+            let mut folder = RunFolder::open(&path)?;
+            let kept = wait_for_keeper(&mut folder, say)?;
+            let checkpoint = Checkpoints::new(folder.kept()).newest()?;
+            let settings = EarlierSettings::find(&folder, &checkpoint, false, say)?;
+            Ok(Self { kept: Some(kept), rows: RowsIn::Segment, ..Self::of(folder, checkpoint, settings)? })
+        };
+        Ok(found()?)
+    }
+
+    fn of(folder: RunFolder, checkpoint: RunCheckpoint, settings: EarlierSettings) -> Result<Self, ResumeError> {
         let memory = serde_json::from_value(checkpoint.manifest().memory.clone());
         let memory = memory.map_err(|error| CheckpointError::Damaged { path: checkpoint.path().into(), problem: error.to_string() })?;
-        let settings = EarlierSettings::find(&folder, &checkpoint, from.is_some(), say)?;
-        Ok(Self { folder, checkpoint, memory, with_rows: true, settings })
+        Ok(Self { folder, checkpoint, memory, kept: None, rows: RowsIn::Checkpoint, settings })
     }
 
     /// The newest run of the name and seed of `config`, if that asks for it, the run was killed or gave up, and it has a checkpoint. One that
@@ -208,8 +288,11 @@ impl Resumption {
             |what, found: String, expected: String| ResumeError::OtherShape { path: self.checkpoint.path().into(), what, found, expected };
         let saved = &manifest.layout;
         // Fragments are of use for moments only: others may have room for other numbers of them.
-        self.with_rows = config.rows() == Rows::Transitions || saved.capacity == layout.capacity;
-        let capacity = if self.with_rows { saved.capacity } else { layout.capacity };
+        let fits = config.rows() == Rows::Transitions || saved.capacity == layout.capacity;
+        if !fits && self.kept.is_none() {
+            self.rows = RowsIn::Nothing;
+        }
+        let capacity = if fits { saved.capacity } else { layout.capacity };
         for (what, found, expected) in [
             ("a replay.capacity of", capacity, layout.capacity),
             ("words in a row:", saved.transition_words, layout.transition_words),
@@ -227,7 +310,35 @@ impl Resumption {
         if manifest.fields != fields {
             return Err(other("other fields of a row:", format!("{:?}", manifest.fields), format!("{fields:?}")));
         }
-        Ok(())
+        match &self.kept {
+            Some(kept) => self.check_memory(kept, algorithm, layout),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuse memory that is not as this run would lay it out, or whose sums are not exact.
+    fn check_memory(&self, kept: &KeptRun, algorithm: &dyn Algorithm, layout: &SegmentSizes) -> Result<(), ResumeError> {
+        let sizes = kept.differences_from(layout);
+        if !sizes.is_empty() {
+            return Err(ResumeError::OtherMemory { folder: self.folder.path().into(), sizes });
+        }
+        let damaged = |problem| ResumeError::KeptDamaged { folder: self.folder.path().into(), problem };
+        kept.audit(algorithm.schema()).map_err(damaged)
+    }
+
+    /// Bytes of memory that it has already.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.kept.as_ref().map_or(0, KeptRun::bytes)
+    }
+
+    /// Claim what is to be adopted, with its folder. Whoever dies from here on leaves it to its keeper.
+    pub(super) fn claim(&mut self) -> Result<(), ResumeError> {
+        self.kept.as_ref().map_or(Ok(()), |kept| kept.claim(&mut self.folder, self.checkpoint.path()))
+    }
+
+    /// The memory that was claimed; nothing where the run goes on in a segment of its own.
+    pub(super) fn take_kept(&mut self) -> Option<KeptRun> {
+        self.kept.take()
     }
 
     /// The run's folder.
@@ -266,7 +377,7 @@ impl Resumption {
             Role::AttachedActor => plan.attach_slots.contains(&slot).then_some(slot),
             _ => plan.processes.iter().find(|planned| planned.role == role && planned.number == number).map(|planned| planned.slot),
         };
-        Ok(self.checkpoint.restore(segment, &algorithm.schema(), self.with_rows, slot_of)?)
+        Ok(self.checkpoint.restore(segment, &algorithm.schema(), self.rows, slot_of)?)
     }
 
     /// Make the best weights of a synchronous run those of that moment: what came later is about to be repeated.
@@ -279,15 +390,21 @@ impl Resumption {
     /// For people: from where the run goes on.
     pub(super) fn describe(&self, description: &Description) -> String {
         let manifest = self.checkpoint.manifest();
-        let replay = if self.with_rows && self.checkpoint.has_replay() { "with the replay" } else { "with an empty replay" };
+        let (env_steps, updates) = (manifest.env_steps, manifest.updates);
+        let from = match self.rows {
+            RowsIn::Segment => {
+                return format!(
+                    "goes on in the memory in which it was kept: {env_steps} environment steps, {updates} updates, with the replay"
+                );
+            }
+            RowsIn::Checkpoint if self.checkpoint.has_replay() => "with the replay",
+            RowsIn::Checkpoint | RowsIn::Nothing => "with an empty replay",
+        };
         let version = match manifest.program_version == description.program_version {
             true => String::new(),
             false => format!(", written by version {}", manifest.program_version),
         };
-        format!(
-            "goes on from checkpoint {}: {} environment steps, {} updates, {replay}{version}",
-            manifest.sequence, manifest.env_steps, manifest.updates
-        )
+        format!("goes on from checkpoint {}: {env_steps} environment steps, {updates} updates, {from}{version}", manifest.sequence)
     }
 }
 
@@ -296,10 +413,51 @@ pub(super) fn run_name(config: &Config) -> String {
     format!("{}-seed{}", config.run.name, config.run.seed)
 }
 
+/// The run in `folder` as somebody keeps it in memory, if need be once the sentinel of its killed supervisor has come to that.
+fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<KeptRun, ResumeError> {
+    let (deadline, mut has_said) = (Instant::now() + PATIENCE, false);
+    loop {
+        if let Some(kept) = KeptRun::of(folder) {
+            return Ok(kept);
+        }
+        let record = folder.record()?;
+        let (path, pid) = (folder.path().into(), record.supervisor_pid);
+        if record.finished.is_none() && !has_exited(pid, 0) {
+            return Err(ResumeError::Running { folder: path, pid });
+        }
+        if folder.take()? {
+            folder.give_back();
+            // It may have come between the look and the lock.
+            return KeptRun::of(folder).ok_or(ResumeError::NotKept { folder: path });
+        }
+        if Instant::now() >= deadline {
+            return Err(ResumeError::Taken { folder: path });
+        }
+        if !std::mem::replace(&mut has_said, true) {
+            say("its supervisor was killed: waiting for everybody to leave");
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
 /// Take the folder of a run that has ended, if need be once the sentinel of its killed supervisor has written what was there.
 fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
-    let (deadline, mut has_said) = (Instant::now() + PATIENCE, false);
-    while !folder.take()? {
+    let (deadline, mut has_said, mut has_asked) = (Instant::now() + PATIENCE, false, false);
+    loop {
+        let kept = KeptRun::of(folder);
+        if let Some(kept) = &kept {
+            if has_asked && kept.wanted() == Wanted::Nothing {
+                return Err(ResumeError::StaysInMemory { folder: folder.path().into() });
+            }
+            has_asked |= kept.write_to_disk();
+        }
+        if folder.take()? {
+            // While one process keeps it and another adopts it, the folder is free for a moment, and not for this one.
+            if KeptRun::of(folder).is_none() {
+                break;
+            }
+            folder.give_back();
+        }
         let pid = folder.record()?.supervisor_pid;
         if !has_exited(pid, 0) {
             return Err(ResumeError::Running { folder: folder.path().into(), pid });
@@ -308,7 +466,10 @@ fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
             return Err(ResumeError::Taken { folder: folder.path().into() });
         }
         if !std::mem::replace(&mut has_said, true) {
-            say("its supervisor was killed: waiting for what was there to be on the disk");
+            say(match kept {
+                Some(_) => "it is kept in memory: waiting for it to be written to the disk",
+                None => "its supervisor was killed: waiting for what was there to be on the disk",
+            });
         }
         std::thread::sleep(PAUSE);
     }

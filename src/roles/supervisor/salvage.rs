@@ -1,4 +1,5 @@
-//! What the sentinel does for a run with checkpoints whose supervisor was killed: one more checkpoint, of everything that was there.
+//! What the sentinel does for a run with checkpoints whose supervisor was killed: one more checkpoint, of everything that was there, unless the
+//! run is to stay in memory and somebody adopts it.
 //!
 //! The kernel has asked the processes of the run to leave. They insert what they had staged, and learners publish what they had
 //! learned; then nobody uses the segment any more.
@@ -8,10 +9,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::Prepared;
+use super::keeper::{Ended, Keeper};
 use super::resumption::Memory;
 use super::session::checkpoint_content;
-use crate::checkpoint::{CheckpointError, Checkpoints, RunCheckpoint};
-use crate::replay::{make_sums_again, open_gate_of_the_dead, repair_beside};
+use crate::checkpoint::{CheckpointError, Checkpoints, Content, RunCheckpoint};
+use crate::config::schema::AfterSupervisor;
+use crate::replay::{ReplayView, make_sums_again, open_gate_of_the_dead, repair_beside};
 use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::processes::{ProcessSlot, Role, SlotState, start_time};
@@ -23,6 +26,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two looks at them.
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// What has become of the memory of a run whose supervisor was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// Nobody needs it any more.
+    ToNobody,
+    /// Another process answers for it.
+    ToAnother,
+}
+
 /// Everything that the sentinel knows of the run, from before its first process.
 pub(super) struct Salvage<'a> {
     /// The run.
@@ -32,14 +44,17 @@ pub(super) struct Salvage<'a> {
 }
 
 impl Salvage<'_> {
-    /// Wait until nobody uses the segment any more, repair after everybody, write a checkpoint, and note in `run.log` what became of it.
-    pub(super) fn run(self, segment: &Segment) {
+    /// Wait until nobody uses the segment any more, repair after everybody, keep the run in memory where that is wanted, or write a checkpoint,
+    /// and note in `run.log` what became of it.
+    pub(super) fn run(self, segment: &Segment) -> Left {
+        // What it is kept for is no time of the run.
+        let lived = self.prepared.started.elapsed();
         let control = segment.control();
         match control.run_state() {
             // Nobody has done anything, or nobody may go on from what is there.
-            RunState::Starting | RunState::Poisoned => return,
+            RunState::Starting | RunState::Poisoned | RunState::Kept => return Left::ToNobody,
             // It was killed after the end of the run.
-            _ if self.folder.record().is_ok_and(|record| record.finished.is_some()) => return,
+            _ if self.folder.record().is_ok_and(|record| record.finished.is_some()) => return Left::ToNobody,
             // Guests are told too, and whoever has missed the signal.
             RunState::Running | RunState::Stopping => control.set_run_state(RunState::Stopping),
         }
@@ -56,13 +71,61 @@ impl Salvage<'_> {
             }
         }
         wait_for_everybody(segment);
-        let said = match self.repair(segment).then(|| self.write(segment)) {
-            Some(Ok(name)) => format!("the supervisor is gone; checkpoint {name} has all that was there"),
-            Some(Err(error)) => format!("the supervisor is gone, and what was there is lost: {error}"),
-            None => "the supervisor is gone, and what was there is lost: a process stands still in the middle of it".into(),
+        let is_whole = self.repair(segment);
+        let gone = "the supervisor is gone, and ";
+        let said = if is_whole && self.prepared.loaded.config.machine.sentinel == AfterSupervisor::Kept {
+            match self.keep(segment, lived) {
+                Ok(Ended::Adopted) => return Left::ToAnother,
+                Ok(Ended::OnDisk(said)) => said,
+                Err(reason) => {
+                    let _ = note(self.folder, &format!("{gone}its run cannot be kept in memory: {reason}"));
+                    self.write_to_disk(segment, lived).unwrap_or_else(|error| format!("{gone}what was there is lost: {error}"))
+                }
+            }
+        } else if is_whole {
+            self.write_to_disk(segment, lived).unwrap_or_else(|error| format!("{gone}what was there is lost: {error}"))
+        } else {
+            format!("{gone}what was there is lost: a process stands still in the middle of it")
         };
         // Nobody is left who could be told otherwise.
         let _ = note(self.folder, &said);
+        Left::ToNobody
+    }
+
+    /// Offer the run in memory until somebody adopts it, or it is on the disk.
+    ///
+    /// # Errors
+    /// What stands in the way, for people.
+    fn keep(&self, segment: &Segment, lived: Duration) -> Result<Ended, String> {
+        if let Some(guest) = living(segment).next() {
+            return Err(format!("process {} still uses its replay", guest.pid()));
+        }
+        // A supervisor that ends by an error has removed it.
+        if Segment::identity_of(segment.name()).ok().as_ref() != Some(segment.identity()) {
+            return Err("its memory has no name any more".into());
+        }
+        let schema = self.prepared.algorithm.schema();
+        let view = ReplayView::new(segment, schema.clone());
+        if view.tree().is_some_and(|tree| !tree.audit().is_exact()) {
+            return Err("the sums of its priorities are wrong".into());
+        }
+        let description = segment.description().map_err(|error| error.to_string())?;
+        let checkpoint =
+            self.write(segment, lived, &Checkpoints::new(self.folder.kept()), Some(false)).map_err(|error| error.to_string())?;
+        std::fs::write(self.folder.kept_segment(), segment.name()).map_err(|error| error.to_string())?;
+        let keeper = Keeper { segment, description, checkpoint, schema, folder: self.folder.clone() };
+        let ended = keeper.keep(|| self.write_to_disk(segment, lived));
+        if matches!(ended, Ended::OnDisk(_)) {
+            self.folder.forget_kept();
+        }
+        Ok(ended)
+    }
+
+    /// Write a checkpoint of everything that is there, and say so.
+    fn write_to_disk(&self, segment: &Segment, lived: Duration) -> Result<String, CheckpointError> {
+        let written = self.write(segment, lived, &Checkpoints::new(self.folder.checkpoints()), None)?;
+        let name = written.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(format!("the supervisor is gone; checkpoint {name} has all that was there"))
     }
 
     /// As the supervisor does after a death, until that is not possible after one. Whether it was after each.
@@ -84,12 +147,18 @@ impl Salvage<'_> {
         })
     }
 
-    fn write(&self, segment: &Segment) -> Result<String, CheckpointError> {
+    /// Write one more of `checkpoints`, of a run that `lived` so long; with the replay or without, or as the configuration says.
+    fn write(
+        &self,
+        segment: &Segment,
+        lived: Duration,
+        checkpoints: &Checkpoints,
+        with_replay: Option<bool>,
+    ) -> Result<RunCheckpoint, CheckpointError> {
         let config = &self.prepared.loaded.config;
         let env_steps = segment.control().env_steps().load(Ordering::Relaxed);
         let remembered = Remembered::of_files(self.folder, config.run.stop_eval_return, env_steps);
-        let wall_s = self.prepared.started.elapsed().as_secs_f64();
-        let checkpoints = Checkpoints::new(self.folder.checkpoints());
+        let wall_s = lived.as_secs_f64();
         let best_weights = self.folder.best_weights();
         // As the supervisor counts them: training lost nothing by a visualizer that died.
         let trains = segment.processes().iter().filter(|slot| slot.role().is_none_or(|(role, _)| role != Role::Visualizer));
@@ -97,10 +166,11 @@ impl Salvage<'_> {
         let memory = Memory { wall_s, training_s: last_training_s(self.folder).unwrap_or(wall_s), restarts, remembered };
         let later = |late| memory.after(late);
         let content = checkpoint_content(self.prepared, segment, &best_weights, memory.best_env_steps(), &later);
-        let (path, _) = checkpoints.write(content)?;
-        RunCheckpoint::open(&path)?;
+        let with_replay = with_replay.unwrap_or(content.with_replay);
+        let (path, _) = checkpoints.write(Content { with_replay, ..content })?;
+        let written = RunCheckpoint::open(&path)?;
         checkpoints.prune((&config.checkpoint).into());
-        Ok(path.file_name().unwrap_or_default().to_string_lossy().into_owned())
+        Ok(written)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The sentinel: a tiny process that does nothing until the supervisor is gone, and then removes what is left.
 //!
 //! The kernel ends the supervisor's children with it, but nobody would remove the shared-memory object, the socket and
-//! the registry entry after `kill -9`, nor write what a run with checkpoints goes on from. The sentinel is in a session of
+//! the registry entry after `kill -9`, nor write what a run with checkpoints goes on from, or keep it in memory until it is adopted. The sentinel is in a session of
 //! its own, so that a signal to the process group of the run does not reach it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use nix::unistd::{Pid, getpid, getppid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use super::salvage::{Salvage, wait_for_everybody};
+use super::salvage::{Left, Salvage, wait_for_everybody};
 use crate::rendezvous::Announcement;
 use crate::segment::{Segment, SegmentError, system};
 use crate::telemetry::RunFolder;
@@ -48,9 +48,20 @@ impl Sentinel {
             let _ = nix::unistd::setsid();
             let _ = system::ignore_signals_of_the_run();
             wait_for_end_of(supervisor);
+            // A supervisor that died while it adopted the run leaves it to whoever kept it, and has offered it again by now, or will.
+            let is_anothers = || Segment::identity_of(&name).is_ok_and(|now| now != *segment.identity());
+            if segment.control().keeping().keeper().is_some() || is_anothers() {
+                announcement.withdraw(segment.identity());
+                folder.give_back();
+                return 0;
+            }
             if let Some(salvage) = salvage {
-                // Whatever happens there, nobody is to go on, and the rest is to be removed.
-                let _ = catch_unwind(AssertUnwindSafe(|| salvage.run(segment)));
+                // Whatever happens there, nobody is to go on, and the rest is to be removed; what is another's stays.
+                if let Ok(Left::ToAnother) = catch_unwind(AssertUnwindSafe(|| salvage.run(segment))) {
+                    announcement.withdraw(segment.identity());
+                    folder.give_back();
+                    return 0;
+                }
                 wait_for_everybody(segment);
                 // As long as it was a member of the run, nobody took the segment for left behind.
                 segment.retire();

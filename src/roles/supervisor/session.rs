@@ -93,13 +93,16 @@ impl Session {
         mut prepared: Prepared,
         mut plan: Plan,
         console: Console,
-        resumption: Option<&Resumption>,
+        mut resumption: Option<Resumption>,
     ) -> Result<Self, SupervisorError> {
         system::handle_stop_signals()?;
         system::keep_freed_memory();
-        if let Some(resumption) = resumption {
+        if let Some(resumption) = &mut resumption {
+            resumption.claim()?;
             prepared.started = prepared.started.checked_sub(resumption.elapsed()).unwrap_or(prepared.started);
         }
+        let kept = resumption.as_mut().and_then(Resumption::take_kept);
+        let (resumption, is_adopted) = (resumption.as_ref(), kept.is_some());
         let config = &prepared.loaded.config;
         let registry = Registry::open()?;
         let swept = registry.sweep();
@@ -116,7 +119,10 @@ impl Session {
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
         let description = describe(&prepared, folder.path());
-        let segment = Segment::create(plan.layout.clone(), &description, config.machine.huge_pages)?;
+        let segment = match kept {
+            None => Segment::create(plan.layout.clone(), &description, config.machine.huge_pages)?,
+            Some(kept) => kept.take_over(&description, config.machine.huge_pages)?,
+        };
         if let Some(resumption) = resumption {
             resumption.restore(&segment, &*prepared.algorithm, &plan)?;
             folder.go_on(&config.to_toml())?;
@@ -172,9 +178,20 @@ impl Session {
         session.tell_beginnings(resumption.map(|resumption| resumption.describe(&description)), &swept);
         session.limit = Limit::begin(&session.segment, session.config());
         session.segment.control().set_run_state(RunState::Running);
+        if is_adopted {
+            session.answer_for_memory();
+        }
         session.take_batches_as_found();
         session.begin_all()?;
         Ok(session)
+    }
+
+    /// From here on the memory of an adopted run is this process's, and that of its sentinel: whoever kept it need not wait any longer.
+    fn answer_for_memory(&self) {
+        self.segment.own();
+        self.segment.control().keeping().let_keeper_go();
+        self.segment.control().signal_progress();
+        self.sinks.folder().forget_kept();
     }
 
     /// Events of before the first process: what environments run on, from where the run goes on, and what was cleared away.

@@ -14,12 +14,16 @@ mod error;
 pub mod float_board;
 #[path = "../../../src/segment/gradients.rs"]
 pub mod gradients;
+#[path = "../../../src/segment/keeping.rs"]
+pub mod keeping;
 #[path = "../../../src/segment/layout.rs"]
 pub mod layout;
 #[path = "../../../src/segment/membership.rs"]
 pub mod membership;
 #[path = "../../../src/segment/metrics.rs"]
 pub mod metrics;
+#[path = "../../../src/segment/named.rs"]
+mod named;
 #[path = "../../../src/segment/pictures.rs"]
 pub mod pictures;
 #[path = "../../../src/segment/processes.rs"]
@@ -60,6 +64,7 @@ pub mod system {
 
 pub use error::SegmentError;
 pub use layout::{Layout, Region, SegmentSizes};
+pub use named::NamedProcess;
 
 use crate::sync::{AtomicU32, AtomicU64};
 use control::Control;

@@ -29,7 +29,7 @@ const KEPT: &[Reason] = &[
     ("replay/leaderless.rs", "without SeqCst", "let repairer = control.repairer().load(", KERNEL),
     ("replay/leaderless.rs", "without SeqCst", "control.clearing().load(Ordering::SeqCst)", KERNEL),
     ("replay/leaderless.rs", "without SeqCst", "let holder = word.load(", CHANGED),
-    ("replay/leaderless.rs", "without SeqCst", "word.compare_exchange(holder, own,", CHANGED),
+    ("replay/leaderless.rs", "without SeqCst", "word.compare_exchange(holder, NamedProcess::this()", CHANGED),
     ("replay/leaderless.rs", "without SeqCst", "self.control.repairer().store(0,", LOOKED_AT_AGAIN),
     ("replay/leaderless.rs", "without Acquire", "if self.control.clearing().load(Ordering::Acquire)", KERNEL),
     ("segment/control.rs", "without SeqCst", "self.progress().fetch_add(1,", CHANGED),

@@ -5,6 +5,7 @@
 
 mod boards;
 mod deaths;
+mod keeping;
 mod kept;
 mod learners;
 mod line;
@@ -44,6 +45,9 @@ const MODELS: &[Model] = &[
     ("a promise is taken up while it is withdrawn", deaths::promised_and_withdrawn, 3),
     ("the next in a place counts on", deaths::counted_on_by_the_next, 3),
     ("two want one place", deaths::places_that_two_want, 3),
+    ("a run is adopted while it is wanted on the disk", keeping::adopted_while_it_is_wanted_on_the_disk, 3),
+    ("a run is adopted as soon as it is kept", keeping::adopted_as_soon_as_it_is_kept, 3),
+    ("a run is adopted as soon as it is offered again", keeping::adopted_as_soon_as_it_is_offered_again, 3),
 ];
 
 /// Models in which somebody waits for another: what is broken may leave it waiting for ever.

@@ -17,11 +17,14 @@ pub const CONTROL_STRIDE: usize = 16;
 pub const CLAIMED: usize = 1;
 pub const INSERTED: usize = 2;
 pub const SAMPLED: usize = 3;
+pub const ENV_STEPS: usize = 4;
 pub const GATE: usize = 10;
 pub const PROGRESS: usize = 11;
 pub const WAITERS: usize = 12;
 pub const REPAIRER: usize = 14;
 pub const CLEARING: usize = 15;
+pub const KEEPER: usize = 20;
+pub const ADOPTER: usize = 21;
 /// Words of a process slot, see `processes.rs`.
 pub use shoal_models::segment::processes::SLOT_WORDS;
 pub const OWNER: usize = 0;

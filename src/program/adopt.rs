@@ -1,0 +1,33 @@
+//! Going on with a run in the memory in which it was kept.
+
+use clap::Args;
+
+use super::end::Code;
+use super::train;
+use crate::catalogue::Catalogue;
+use crate::roles::run_name::RunName;
+use crate::roles::supervisor::Resumption;
+use crate::telemetry::Console;
+
+/// Which run, and with what changed.
+#[derive(Args)]
+pub(crate) struct Adopt {
+    /// The run: the process id that its supervisor had, or its folder.
+    #[arg(default_value = "runs/latest", value_name = "PID or FOLDER")]
+    run: RunName,
+    /// Change a key that has no part in the layout of the memory, for instance `--set learner.learning_rate=1e-4`; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Plan only: check everything, print the plan, start nothing.
+    #[arg(long)]
+    check: bool,
+}
+
+impl Adopt {
+    pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<Code, anyhow::Error> {
+        let console = Console::stderr()?;
+        let resumption = Resumption::adopt(&self.run, &|text| console.print(text))?;
+        let loaded = resumption.load(&self.overrides)?;
+        train::start(loaded, catalogue, console, self.check, Some(resumption))
+    }
+}

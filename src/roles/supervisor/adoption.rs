@@ -1,0 +1,130 @@
+//! A run that stays in memory, as those find it who want to adopt it, or to have it written to the disk.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::resumption::ResumeError;
+use crate::checkpoint::Checkpoints;
+use crate::replay::{ReplayView, Schema};
+use crate::segment::keeping::{Keeping, Wanted};
+use crate::segment::{Description, NamedProcess, Region, Segment, SegmentError, SegmentSizes};
+use crate::telemetry::RunFolder;
+
+/// How long a keeper may take to give the folder of its run to whoever adopts that.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long what a segment says of itself may be in the middle of a change.
+const HEADER_PATIENCE: Duration = Duration::from_secs(1);
+/// Time between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
+/// What stays as it is.
+pub(super) const ROWS: [Region; 3] = [Region::Tree, Region::Store, Region::Frames];
+
+/// The memory of a run that somebody keeps.
+pub(super) struct KeptRun {
+    segment: Segment,
+}
+
+impl KeptRun {
+    /// That of the run in `folder`, if a process keeps it.
+    pub(super) fn of(folder: &RunFolder) -> Option<Self> {
+        let name = fs::read_to_string(folder.kept_segment()).ok()?;
+        let deadline = Instant::now() + HEADER_PATIENCE;
+        let segment = loop {
+            match Segment::attach(&name) {
+                Ok(segment) => break segment,
+                // An adopter is changing what the segment says of itself, or its keeper is, after one that died meanwhile.
+                Err(SegmentError::NotReady | SegmentError::Damaged { .. }) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+                Err(_) => return None,
+            }
+        };
+        let is_kept = segment.control().keeping().keeper().is_some_and(|keeper| !keeper.has_ended());
+        (is_kept && !is_copy(folder, &segment)).then_some(Self { segment })
+    }
+
+    fn keeping(&self) -> Keeping<'_> {
+        self.segment.control().keeping()
+    }
+
+    /// In what the sizes for which its memory was laid out differ from `others`: names, with both values.
+    pub(super) fn differences_from(&self, others: &SegmentSizes) -> Vec<String> {
+        let table = |sizes| toml::Table::try_from(sizes).expect("numbers have a spelling in TOML");
+        let (own, others) = (table(self.segment.layout().sizes()), table(others));
+        let differing = own.iter().filter(|&(name, value)| others.get(name) != Some(value));
+        differing.map(|(name, value)| format!("{name} {value}, not {}", others[name])).collect()
+    }
+
+    /// An error, for people, where its priorities have not the sums that they should have.
+    pub(super) fn audit(&self, schema: Schema) -> Result<(), String> {
+        let view = ReplayView::new(&self.segment, schema);
+        match view.tree().map(|tree| tree.audit()) {
+            Some(audit) if !audit.is_exact() => Err("the sums of its priorities are wrong".into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of memory that it has.
+    pub(super) fn bytes(&self) -> u64 {
+        self.segment.layout().total_bytes() as u64
+    }
+
+    /// What is to become of it.
+    pub(super) fn wanted(&self) -> Wanted {
+        self.keeping().wanted()
+    }
+
+    /// Have it written to the disk. `false` where somebody else has said before what is to become of it.
+    pub(super) fn write_to_disk(&self) -> bool {
+        let is_asked = self.keeping().write_to_disk().is_ok();
+        self.segment.control().signal_progress();
+        is_asked
+    }
+
+    /// Claim it, and take its folder, for this process. All that is known of it is `checkpoint`, its newest.
+    ///
+    /// # Errors
+    /// Somebody came before, the folder is not given back, or it has been another life of the run since that was looked at.
+    pub(super) fn claim(&self, folder: &mut RunFolder, checkpoint: &Path) -> Result<(), ResumeError> {
+        let name = NamedProcess::this();
+        let deadline = Instant::now() + PATIENCE;
+        while let Err(wanted) = self.keeping().adopt(name) {
+            match wanted {
+                // One that has died is forgotten by the keeper in a moment.
+                Wanted::By(adopter) if !adopter.has_ended() => {
+                    return Err(ResumeError::AdoptedByAnother { folder: folder.path().into(), pid: adopter.pid() });
+                }
+                Wanted::OnDisk => return Err(ResumeError::BeingWritten { folder: folder.path().into() }),
+                _ if Instant::now() >= deadline => return Err(ResumeError::Taken { folder: folder.path().into() }),
+                _ => std::thread::sleep(PAUSE),
+            }
+        }
+        self.segment.control().signal_progress();
+        let is_claimed = || self.keeping().keeper().is_some() && self.keeping().wanted() == Wanted::By(name);
+        while is_claimed() && !folder.take()? {
+            if Instant::now() >= deadline {
+                return Err(ResumeError::Taken { folder: folder.path().into() });
+            }
+            std::thread::sleep(PAUSE);
+        }
+        let newest = Checkpoints::new(folder.kept()).newest();
+        if is_claimed() && newest.is_ok_and(|newest| newest.path() == checkpoint) {
+            return Ok(());
+        }
+        folder.give_back();
+        Err(ResumeError::NotKept { folder: folder.path().into() })
+    }
+
+    /// The segment of the run that this process has claimed: its rows as they were, everything else as in a new one that `description` describes.
+    ///
+    /// # Errors
+    /// The description is too long.
+    pub(super) fn take_over(self, description: &Description, huge_pages: bool) -> Result<Segment, SegmentError> {
+        self.segment.begin_anew(&ROWS, description, huge_pages)
+    }
+}
+
+/// Whether the run in `segment` has its results in another folder: then this one is a copy of that.
+fn is_copy(folder: &RunFolder, segment: &Segment) -> bool {
+    let original = segment.description().ok().and_then(|description| Path::new(&description.run_folder).canonicalize().ok());
+    original.is_some_and(|original| original != folder.path())
+}

@@ -1,0 +1,139 @@
+//! The sentinel as the keeper of a run in memory: it offers the run until a new supervisor has adopted it, or it is on the disk.
+
+use std::fs::File;
+use std::time::Duration;
+
+use indicatif::BinaryBytes;
+use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
+
+use super::adoption::ROWS;
+use crate::checkpoint::{CheckpointError, RowsIn, RunCheckpoint};
+use crate::replay::Schema;
+use crate::segment::control::RunState;
+use crate::segment::keeping::Wanted;
+use crate::segment::{Description, Segment, system};
+use crate::shell::word;
+use crate::telemetry::{RunFolder, note};
+
+/// The longest between two looks at what is wanted, and at whoever adopts the run.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Why a run is kept no longer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// A supervisor has adopted it, and answers for its memory.
+    Adopted,
+    /// It is on the disk; in words for people.
+    OnDisk(String),
+}
+
+/// A run that nobody uses, of which a checkpoint has all but the replay.
+pub(super) struct Keeper<'a> {
+    pub(super) segment: &'a Segment,
+    /// What the segment says of itself.
+    pub(super) description: Description,
+    /// All but the replay.
+    pub(super) checkpoint: RunCheckpoint,
+    /// Fields of a row.
+    pub(super) schema: Schema,
+    /// Its folder, which this process has.
+    pub(super) folder: RunFolder,
+}
+
+impl Keeper<'_> {
+    /// Offer it, and wait until it is adopted, or wanted on the disk, to which `write` writes it. Where the disk does not take it, it stays.
+    pub(super) fn keep(mut self, write: impl Fn() -> Result<String, CheckpointError>) -> Ended {
+        // Who ends this process politely, as a machine does that is switched off, wants the run on the disk. Without the handler it would be lost.
+        let _ = system::handle_stop_signals_of_child();
+        leave_the_terminal();
+        let mut stops_heeded = if system::stop_requested() { 0 } else { system::stops() };
+        let (control, keeping) = (self.segment.control(), self.segment.control().keeping());
+        control.set_run_state(RunState::Kept);
+        let name = keeping.begin();
+        self.say_where_it_is();
+        let (mut is_given_back, mut has_failed) = (false, false);
+        loop {
+            // What is wanted is looked at first: whoever has let this process go has done so before anybody else could want anything.
+            let wanted = keeping.wanted();
+            if keeping.keeper() != Some(name) {
+                return Ended::Adopted;
+            }
+            match wanted {
+                Wanted::Nothing if system::stops() != stops_heeded => {
+                    stops_heeded = system::stops();
+                    // Somebody else may be quicker: the next look tells.
+                    let _ = keeping.write_to_disk();
+                }
+                Wanted::Nothing => control.wait_for_progress(PAUSE, || false),
+                Wanted::OnDisk => match write() {
+                    Ok(said) => return Ended::OnDisk(said),
+                    Err(error) => {
+                        self.say(&format!("the run stays in memory, since the disk does not take it: {error}"));
+                        keeping.offer_again();
+                    }
+                },
+                Wanted::By(adopter) if !adopter.has_ended() => {
+                    if !std::mem::replace(&mut is_given_back, true) {
+                        self.folder.give_back();
+                    }
+                    control.wait_for_progress(PAUSE, || false);
+                }
+                // It came so far that it answered for the run.
+                Wanted::By(_) if keeping.keeper() != Some(name) => return Ended::Adopted,
+                Wanted::By(_) => match self.put_back(&mut is_given_back) {
+                    Ok(()) => {
+                        control.set_run_state(RunState::Kept);
+                        has_failed = false;
+                        keeping.offer_again();
+                    }
+                    // Others may have the folder for a moment, or the disk be busy.
+                    Err(reason) => {
+                        if !std::mem::replace(&mut has_failed, true) {
+                            self.say(&format!("the run in memory is offered again as soon as that can be: {reason}"));
+                        }
+                        std::thread::sleep(PAUSE);
+                    }
+                },
+            }
+        }
+    }
+
+    fn say_where_it_is(&self) {
+        let folder = word(self.folder.path());
+        self.say(&format!(
+            "the supervisor is gone, and process {} keeps the run in memory ({}): `shoal adopt {folder}` goes on with it there, \
+             `shoal resume {folder}` and SIGTERM to that process have it written to the disk",
+            std::process::id(),
+            BinaryBytes(self.segment.layout().total_bytes() as u64),
+        ));
+    }
+
+    fn say(&self, text: &str) {
+        // Nobody is left who could be told otherwise.
+        let _ = note(&self.folder, text);
+    }
+
+    /// Make everything as it was before a process came that was about to adopt the run, and has died: it has left the rows alone.
+    ///
+    /// # Errors
+    /// What stands in the way, for people. It may be tried again.
+    fn put_back(&mut self, is_given_back: &mut bool) -> Result<(), String> {
+        if *is_given_back {
+            // The sentinel of the dead one may still have it, for the moment that it takes to find that the run is not its own.
+            *is_given_back = !self.folder.take().map_err(|error| error.to_string())?;
+            if *is_given_back {
+                return Err("others have its folder".into());
+            }
+        }
+        self.segment.take_back(&ROWS, &self.description).map_err(|error| error.to_string())?;
+        let restored = self.checkpoint.restore(self.segment, &self.schema, RowsIn::Segment, |_, _, slot| Some(slot));
+        restored.map_err(|error| error.to_string())
+    }
+}
+
+/// Let whoever waits for the end of the output of the run have it.
+fn leave_the_terminal() {
+    if let Ok(nothing) = File::options().read(true).write(true).open("/dev/null") {
+        let _ = (dup2_stdin(&nothing), dup2_stdout(&nothing), dup2_stderr(&nothing));
+    }
+}
