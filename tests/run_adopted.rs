@@ -126,25 +126,27 @@ fn an_adopted_run_goes_on_with_what_was_there_and_may_be_adopted_again() {
 fn whoever_dies_while_it_adopts_a_run_leaves_it_to_the_next_as_it_was() {
     let (mut run, segment) = learning(&["actor.count=1"]);
     let keeper = run.kill_and_wait_for_keeper();
-    let before = (replay_of(&segment), state_of(&segment));
+    let run_folder = run.run_folder().canonicalize().unwrap();
+    let files = || ["config.toml", "run.json"].map(|file| std::fs::read_to_string(run_folder.join(file)).unwrap());
+    let before = (replay_of(&segment), state_of(&segment), files());
     let adopted = || segment.control().keeping().keeper().map(NamedProcess::pid) != Some(keeper);
     let mut tried = Vec::new();
     // Each goes a little further, from when it has claimed the run to when it answers for it.
     for calls in (0..).step_by(7) {
-        let adopter = Stepped::start(run.command_to_adopt(&[]));
+        let adopter = Stepped::start(run.command_to_adopt(&["--set", "learner.learning_rate=0.0005"]));
         adopter.step_until(|| segment.control().keeping().wanted() != Wanted::Nothing);
         let gone_on = (0..calls).take_while(|_| !adopted() && adopter.step()).count();
         let is_late = adopted();
-        let socket = run.folder.path().join(format!("shoal/{}.socket", adopter.pid()));
         drop(adopter);
         if is_late {
             break;
         }
         tried.push(gone_on);
         wait_until_offered(&segment, keeper);
-        // Of one that had not announced itself yet it stays until somebody sweeps.
-        let _ = std::fs::remove_file(socket);
-        assert!((replay_of(&segment), state_of(&segment)) == before, "changed by one that died {calls} stops after it had claimed the run");
+        assert!(
+            (replay_of(&segment), state_of(&segment), files()) == before,
+            "changed by one that died {calls} stops after it had claimed the run"
+        );
     }
     assert!(tried.len() > 10, "{tried:?}");
     // The last one had adopted it; its own sentinel keeps it now.

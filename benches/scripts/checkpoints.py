@@ -7,7 +7,7 @@
 The count of updates is read from the segment itself, so nothing of the run has to know. Reported are updates per second while a
 checkpoint is being written and while none is, the gaps between two updates in both, the rate at which checkpoints are written
 beside that of plain writes to the same disk, and how long a killed run takes to go on: from `kill -9` of its supervisor to the
-first update of `resume`.
+first update of `resume`, or of `adopt` with `--adopt`.
 """
 
 import argparse
@@ -74,6 +74,51 @@ def milliseconds(gaps):
     return f"p50 {1e3 * quantiles[499]:.2f}, p99 {1e3 * quantiles[989]:.2f}, most {1e3 * max(gaps):.2f} ms"
 
 
+def go_on(supervisor, command, run, folder):
+    """The process that goes on with the run."""
+    environment = {**os.environ, "XDG_RUNTIME_DIR": run.folder.name}
+    return subprocess.Popen([str(supervisor), command, str(folder)], env=environment, stderr=subprocess.DEVNULL)
+
+
+def resumed(supervisor, run, folder):
+    """Kill the supervisor, and go on by way of the disk."""
+    began = time.monotonic()
+    os.kill(run.process.pid, signal.SIGKILL)
+    run.process.wait()
+    successor = go_on(supervisor, "resume", run, folder)
+    try:
+        counted, before = None, 0
+        while counted is None or before == 0 or counted() == before:
+            time.sleep(0.002)
+            try:
+                counted = counted or updates_of(successor.pid)
+            except (ValueError, OSError):
+                continue
+            before = before or counted()
+        print(f"killed, and learning again after {time.monotonic() - began:.2f} s")
+    finally:
+        successor.send_signal(signal.SIGTERM)
+        successor.wait(60)
+
+
+def adopted(supervisor, run, folder):
+    """Kill the supervisor, and go on in the memory in which the run is kept. Its segment stays the one that it is."""
+    counted, began = updates_of(run.process.pid), time.monotonic()
+    os.kill(run.process.pid, signal.SIGKILL)
+    run.process.wait()
+    while "keeps the run in memory" not in (folder / "run.log").read_text():
+        time.sleep(0.002)
+    kept, before = time.monotonic(), counted()
+    successor = go_on(supervisor, "adopt", run, folder)
+    try:
+        while counted() <= before:
+            time.sleep(0.001)
+        print(f"killed, and kept after {kept - began:.2f} s; adopted, and learning again after {time.monotonic() - kept:.2f} s")
+    finally:
+        successor.send_signal(signal.SIGTERM)
+        successor.wait(60)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--supervisor", type=Path, default=runs.DEFAULT_SUPERVISOR)
@@ -82,12 +127,13 @@ def main():
     parser.add_argument("--fill", type=int, default=200_000, help="rows of the replay, filled before anything is measured")
     parser.add_argument("--interval", type=float, default=5.0, help="seconds between two checkpoints")
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--adopt", action="store_true", help="go on in memory (machine.sentinel=keep) instead of by way of the disk")
     arguments = parser.parse_args()
     print("machine", runs.machine())
     overrides = [
         f"replay.capacity={arguments.fill}", f"replay.min_size={arguments.fill}", f"actor.random_steps={arguments.fill}",
         "run.stop_env_steps=1000000000", 'run.stop_eval_return="none"', "evaluator.enabled=false", "run.metrics_interval_s=0.2",
-        f"checkpoint.interval_s={arguments.interval}", *arguments.set,
+        f"checkpoint.interval_s={arguments.interval}", *(["machine.sentinel=keep"] if arguments.adopt else []), *arguments.set,
     ]
     with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
         while not any(line["updates"] > 100 for line in run.metrics()[-1:]):
@@ -106,29 +152,7 @@ def main():
         print(f"ratio of updates/s {share:.3f}")
         print(f"checkpoints: {len(written)}, the last {written[-1][1]} {written[-1][2]}; {statistics.median(rates) / 1e6:.0f} MB/s, "
               f"plain writes {plain / 1e6:.0f} MB/s")
-        began = time.monotonic()
-        os.kill(run.process.pid, signal.SIGKILL)
-        run.process.wait()
-        folder = str(latest.resolve())
-        environment = {**os.environ, "XDG_RUNTIME_DIR": run.folder.name}
-        command = [str(arguments.supervisor), "resume", folder]
-        resumed = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-        try:
-            counted = None
-            while counted is None or counted() == before:
-                time.sleep(0.002)
-                if counted is None:
-                    try:
-                        counted = updates_of(resumed.pid)
-                        before = 0
-                    except (ValueError, OSError):
-                        continue
-                if before == 0:
-                    before = counted()
-            print(f"killed, and learning again after {time.monotonic() - began:.2f} s")
-        finally:
-            resumed.send_signal(signal.SIGTERM)
-            resumed.wait(60)
+        (adopted if arguments.adopt else resumed)(arguments.supervisor, run, latest.resolve())
 
 
 if __name__ == "__main__":

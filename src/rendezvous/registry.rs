@@ -223,7 +223,12 @@ impl Announcement {
     /// Remove the record and the socket after the killed supervisor that was `identity`, unless another has its process id, and its place,
     /// by now.
     pub fn withdraw(&self, identity: &Identity) {
-        if read(&self.paths[0]).is_some_and(|found| found.record.identity == *identity) {
+        let is_its = match read(&self.paths[0]) {
+            Some(found) => found.record.identity == *identity,
+            // It was killed before it had published that, and may have listened.
+            None => has_exited(identity.supervisor_pid, 0),
+        };
+        if is_its {
             self.remove();
         }
     }

@@ -177,6 +177,14 @@ pub(super) fn publish(mapping: &Mapping, layout: &Layout, identity: &Identity) {
     words[STATE].store(READY, Ordering::Release);
 }
 
+/// The run that a mapped header names at this moment.
+pub(super) fn run_id_in(mapping: &Mapping) -> u128 {
+    let words = mapping.words(0, PAGE_WORDS);
+    // Relaxed: whoever asks was told by the kernel that nobody changes it any more.
+    let word = |index: usize| u128::from(words[index].load(Ordering::Relaxed));
+    word(RUN_ID) | word(RUN_ID + 1) << 64
+}
+
 /// What the header of `object` says, once every word of it agrees with all others and with the object.
 pub(super) fn validate(object: &Object) -> Result<(Layout, Identity), SegmentError> {
     let length_bytes = object.length_bytes();

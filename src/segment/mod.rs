@@ -204,6 +204,11 @@ impl Segment {
         &self.identity
     }
 
+    /// Whether its header still names the run that it was opened or made for: another supervisor may have adopted it.
+    pub fn goes_by_its_identity(&self) -> bool {
+        header::run_id_in(&self.mapping) == self.identity.run_id
+    }
+
     /// Name of the shared-memory object.
     pub fn name(&self) -> &str {
         self.mapping.name()

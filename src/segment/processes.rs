@@ -276,9 +276,8 @@ impl<'a> ProcessSlot<'a> {
 
     /// Make the slot nobody's that has had as many owners as before, so that a promise of an earlier life of the run is none in this one.
     pub(super) fn begin_anew(self) {
-        let generation = self.generation();
-        self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-        self.words[Self::OWNER].store(Owner::new(SlotState::Free, generation, 0).0, Ordering::Relaxed);
+        self.words[Self::OWNER].store(Owner::new(SlotState::Free, self.generation(), 0).0, Ordering::Relaxed);
+        self.words.iter().skip(Self::OWNER + 1).for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
     /// How often its process was replaced.

@@ -36,7 +36,7 @@ pub use goal::{GoalOutcome, proven_return};
 pub use progress::Progress;
 pub use progress_line::{Look, live_line, plain_line};
 pub use remembered::Remembered;
-pub use run_folder::{RunFolder, folders_of, plain_name};
+pub use run_folder::{FolderSettings, RunFolder, folders_of, plain_name};
 pub use run_record::{Finished, RunRecord};
 pub use share::{Inserted, Shares};
 pub use sinks::{Settings, Sinks, note};

@@ -33,6 +33,13 @@ pub struct RunFolder {
     lock: Option<Arc<File>>,
 }
 
+/// What a run that goes on changes of the folder before its first process is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderSettings {
+    config: String,
+    record: String,
+}
+
 impl RunFolder {
     /// Creates `root/<id>` with the resolved configuration and `run.json` in it, and points `root/latest` to it. Makes room for its
     /// event file in `root/tensorboard/<id>`.
@@ -93,6 +100,29 @@ impl RunFolder {
         if let Some(lock) = &self.lock {
             let _ = lock.unlock();
         }
+    }
+
+    /// Take it again after [`Self::give_back`], for all that have it from whoever took it first. `false` when others have it.
+    pub fn take_again(&self) -> bool {
+        self.lock.as_ref().is_none_or(|lock| lock.try_lock().is_ok())
+    }
+
+    /// The resolved configuration and the record of the run, as they are.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn settings(&self) -> Result<FolderSettings, TelemetryError> {
+        let read = |path: PathBuf| fs::read_to_string(&path).map_err(TelemetryError::file("read", &path));
+        Ok(FolderSettings { config: read(self.config())?, record: read(self.record_path())? })
+    }
+
+    /// Make them so again.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn put_back(&self, settings: &FolderSettings) -> Result<(), TelemetryError> {
+        run_record::replace(&self.config(), &settings.config)?;
+        run_record::replace(&self.record_path(), &settings.record)
     }
 
     /// Makes it the folder of this process, in which its run goes on, with another resolved configuration.

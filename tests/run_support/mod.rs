@@ -373,11 +373,16 @@ impl Supervised {
 
 impl Drop for Supervised {
     fn drop(&mut self) {
+        let name = self.segment_name();
         let _ = self.child.kill();
         let _ = self.child.wait();
         if !std::thread::panicking() {
             self.assert_nothing_left();
+            return;
         }
+        // A run that is kept in memory would be so for ever.
+        self.all_processes().into_iter().for_each(|pid| _ = nix::sys::signal::kill(pid_of(pid), nix::sys::signal::Signal::SIGKILL));
+        name.map(|name| shoal::segment::system::remove(&name));
     }
 }
 
@@ -388,9 +393,13 @@ pub fn living(segment: &shoal::segment::Segment, role: &str) -> Vec<(usize, u32)
     found.filter(|(found, ..)| found.name() == role).map(|(_, number, pid)| (number, pid)).collect()
 }
 
+fn pid_of(pid: u32) -> nix::unistd::Pid {
+    nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap())
+}
+
 /// Send a signal to a process.
 pub fn kill(pid: u32, signal: nix::sys::signal::Signal) {
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap()), signal).unwrap();
+    nix::sys::signal::kill(pid_of(pid), signal).unwrap();
 }
 
 /// Shared-memory objects of the supervisor with this process id.

@@ -28,8 +28,8 @@ choice! {
     AfterSupervisor {
         /// It writes a checkpoint, from which `shoal resume` goes on, and frees the memory.
         WrittenToDisk = "checkpoint",
-        /// It keeps the run in memory until `shoal adopt` goes on with it there, within a second however large the replay is, or somebody wants it
-        /// on the disk (`shoal resume`, or SIGTERM to the sentinel).
+        /// It keeps the run in memory until `shoal adopt` goes on with it there, without a look at the replay's rows, or somebody wants it on the
+        /// disk (`shoal resume`, or SIGTERM to the sentinel).
         Kept = "keep",
     }
 }

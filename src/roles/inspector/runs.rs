@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::printable::printable;
 use crate::rendezvous::{Entry, Liveliness, Registry, remove_dead_replays};
-use crate::segment::Segment;
-use crate::segment::control::RunState;
+use crate::segment::control::{Control, RunState};
+use crate::segment::{NamedProcess, Segment};
 use crate::sync::Ordering;
 
 /// This user's runs, the oldest first.
@@ -72,7 +72,7 @@ impl RunSummary {
         Self {
             pid: record.identity.supervisor_pid,
             state: entry.state,
-            phase: control.map(|control| state_name(control.run_state())),
+            phase: control.filter(|&control| !is_left_by_its_keeper(control)).map(|control| state_name(control.run_state())),
             environment: printable(&record.environment),
             algorithm: printable(&record.algorithm),
             age_s: age_s(record.identity.created_unix_ms),
@@ -93,6 +93,11 @@ impl Cleaned {
         let dead = registry.list().into_iter().filter(|entry| entry.state == Liveliness::Dead);
         Self { removed, kept: dead.map(|entry| entry.record.identity.supervisor_pid).collect() }
     }
+}
+
+/// Whether the run was kept in memory, by a process that is gone.
+fn is_left_by_its_keeper(control: Control<'_>) -> bool {
+    control.run_state() == RunState::Kept && control.keeping().keeper().is_none_or(NamedProcess::has_ended)
 }
 
 /// Seconds since a moment given in milliseconds since 1970.

@@ -8,7 +8,8 @@ use super::resumption::ResumeError;
 use crate::checkpoint::Checkpoints;
 use crate::replay::{ReplayView, Schema};
 use crate::segment::keeping::{Keeping, Wanted};
-use crate::segment::{Description, NamedProcess, Region, Segment, SegmentError, SegmentSizes};
+use crate::segment::processes::has_exited;
+use crate::segment::{Description, NamedProcess, Region, Segment, SegmentError, SegmentSizes, system};
 use crate::telemetry::RunFolder;
 
 /// How long a keeper may take to give the folder of its run to whoever adopts that.
@@ -27,19 +28,25 @@ pub(super) struct KeptRun {
 
 impl KeptRun {
     /// That of the run in `folder`, if a process keeps it.
-    pub(super) fn of(folder: &RunFolder) -> Option<Self> {
-        let name = fs::read_to_string(folder.kept_segment()).ok()?;
+    ///
+    /// # Errors
+    /// Somebody has it who may keep it, and it cannot be looked into.
+    pub(super) fn of(folder: &RunFolder) -> Result<Option<Self>, ResumeError> {
+        let Ok(name) = fs::read_to_string(folder.kept_segment()) else { return Ok(None) };
         let deadline = Instant::now() + HEADER_PATIENCE;
         let segment = loop {
             match Segment::attach(&name) {
                 Ok(segment) => break segment,
                 // An adopter is changing what the segment says of itself, or its keeper is, after one that died meanwhile.
                 Err(SegmentError::NotReady | SegmentError::Damaged { .. }) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-                Err(_) => return None,
+                Err(error) if system::is_shared(&name) => {
+                    return Err(ResumeError::KeptDamaged { folder: folder.path().into(), problem: error.to_string() });
+                }
+                Err(_) => return Ok(None),
             }
         };
         let is_kept = segment.control().keeping().keeper().is_some_and(|keeper| !keeper.has_ended());
-        (is_kept && !is_copy(folder, &segment)).then_some(Self { segment })
+        Ok((is_kept && !is_copy(folder, &segment)).then_some(Self { segment }))
     }
 
     fn keeping(&self) -> Keeping<'_> {
@@ -52,15 +59,6 @@ impl KeptRun {
         let (own, others) = (table(self.segment.layout().sizes()), table(others));
         let differing = own.iter().filter(|&(name, value)| others.get(name) != Some(value));
         differing.map(|(name, value)| format!("{name} {value}, not {}", others[name])).collect()
-    }
-
-    /// An error, for people, where its priorities have not the sums that they should have.
-    pub(super) fn audit(&self, schema: Schema) -> Result<(), String> {
-        let view = ReplayView::new(&self.segment, schema);
-        match view.tree().map(|tree| tree.audit()) {
-            Some(audit) if !audit.is_exact() => Err("the sums of its priorities are wrong".into()),
-            _ => Ok(()),
-        }
     }
 
     /// Bytes of memory that it has.
@@ -80,38 +78,54 @@ impl KeptRun {
         is_asked
     }
 
-    /// Claim it, and take its folder, for this process. All that is known of it is `checkpoint`, its newest.
+    /// Claim it, and take its folder, for this process, which has to end if it does not go on with the run: that is how the keeper is told. All
+    /// that is known of it is `checkpoint`, its newest; a row has the fields of `schema`.
     ///
     /// # Errors
-    /// Somebody came before, the folder is not given back, or it has been another life of the run since that was looked at.
-    pub(super) fn claim(&self, folder: &mut RunFolder, checkpoint: &Path) -> Result<(), ResumeError> {
-        let name = NamedProcess::this();
+    /// Somebody came before, the folder is not given back, it has been another life of the run since that was looked at, or the sums of its
+    /// priorities are wrong.
+    pub(super) fn claim(&self, folder: &mut RunFolder, checkpoint: &Path, schema: Schema) -> Result<(), ResumeError> {
+        let (name, path) = (NamedProcess::this(), folder.path().to_path_buf());
+        let is_kept = || self.keeping().keeper().is_some_and(|keeper| !keeper.has_ended());
         let deadline = Instant::now() + PATIENCE;
-        while let Err(wanted) = self.keeping().adopt(name) {
-            match wanted {
+        while is_kept() {
+            match self.keeping().adopt(name) {
+                Ok(()) => break,
                 // One that has died is forgotten by the keeper in a moment.
-                Wanted::By(adopter) if !adopter.has_ended() => {
-                    return Err(ResumeError::AdoptedByAnother { folder: folder.path().into(), pid: adopter.pid() });
+                Err(Wanted::By(adopter)) if !adopter.has_ended() => {
+                    return Err(ResumeError::AdoptedByAnother { folder: path, pid: adopter.pid() });
                 }
-                Wanted::OnDisk => return Err(ResumeError::BeingWritten { folder: folder.path().into() }),
-                _ if Instant::now() >= deadline => return Err(ResumeError::Taken { folder: folder.path().into() }),
-                _ => std::thread::sleep(PAUSE),
+                Err(Wanted::OnDisk) => return Err(ResumeError::BeingWritten { folder: path }),
+                Err(_) if Instant::now() >= deadline => return Err(ResumeError::Taken { folder: path }),
+                Err(_) => std::thread::sleep(PAUSE),
             }
         }
         self.segment.control().signal_progress();
         let is_claimed = || self.keeping().keeper().is_some() && self.keeping().wanted() == Wanted::By(name);
+        let deadline = Instant::now() + PATIENCE;
         while is_claimed() && !folder.take()? {
             if Instant::now() >= deadline {
-                return Err(ResumeError::Taken { folder: folder.path().into() });
+                return Err(ResumeError::Taken { folder: path });
             }
             std::thread::sleep(PAUSE);
         }
         let newest = Checkpoints::new(folder.kept()).newest();
-        if is_claimed() && newest.is_ok_and(|newest| newest.path() == checkpoint) {
-            return Ok(());
+        if !is_claimed() || newest.is_ok_and(|newest| newest.path() != checkpoint) {
+            folder.give_back();
+            let pid = folder.record()?.supervisor_pid;
+            return Err(if has_exited(pid, 0) {
+                ResumeError::NotKept { folder: path }
+            } else {
+                ResumeError::Running { folder: path, pid }
+            });
         }
-        folder.give_back();
-        Err(ResumeError::NotKept { folder: folder.path().into() })
+        // Nobody else is there who could be in the middle of a change.
+        match ReplayView::new(&self.segment, schema).tree().map(|tree| tree.audit()) {
+            Some(audit) if !audit.is_exact() => {
+                Err(ResumeError::KeptDamaged { folder: path, problem: "the sums of its priorities are wrong".into() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The segment of the run that this process has claimed: its rows as they were, everything else as in a new one that `description` describes.

@@ -13,10 +13,13 @@ use crate::segment::control::RunState;
 use crate::segment::keeping::Wanted;
 use crate::segment::{Description, Segment, system};
 use crate::shell::word;
-use crate::telemetry::{RunFolder, note};
+use crate::telemetry::{FolderSettings, RunFolder, note};
 
 /// The longest between two looks at what is wanted, and at whoever adopts the run.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Time between two attempts to put right what a dead adopter left, and how many there are.
+const RETRY: Duration = Duration::from_secs(1);
+const ATTEMPTS: u32 = 60;
 
 /// Why a run is kept no longer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub(super) enum Ended {
     Adopted,
     /// It is on the disk; in words for people.
     OnDisk(String),
+    /// Neither of both can be; why, for people.
+    GivenUp(String),
 }
 
 /// A run that nobody uses, of which a checkpoint has all but the replay.
@@ -37,12 +42,14 @@ pub(super) struct Keeper<'a> {
     /// Fields of a row.
     pub(super) schema: Schema,
     /// Its folder, which this process has.
-    pub(super) folder: RunFolder,
+    pub(super) folder: &'a RunFolder,
+    /// What the folder says of the run.
+    pub(super) settings: FolderSettings,
 }
 
 impl Keeper<'_> {
     /// Offer it, and wait until it is adopted, or wanted on the disk, to which `write` writes it. Where the disk does not take it, it stays.
-    pub(super) fn keep(mut self, write: impl Fn() -> Result<String, CheckpointError>) -> Ended {
+    pub(super) fn keep(self, write: impl Fn() -> Result<String, CheckpointError>) -> Ended {
         // Who ends this process politely, as a machine does that is switched off, wants the run on the disk. Without the handler it would be lost.
         let _ = system::handle_stop_signals_of_child();
         leave_the_terminal();
@@ -51,7 +58,7 @@ impl Keeper<'_> {
         control.set_run_state(RunState::Kept);
         let name = keeping.begin();
         self.say_where_it_is();
-        let (mut is_given_back, mut has_failed) = (false, false);
+        let (mut is_given_back, mut failures) = (false, 0);
         loop {
             // What is wanted is looked at first: whoever has let this process go has done so before anybody else could want anything.
             let wanted = keeping.wanted();
@@ -60,13 +67,16 @@ impl Keeper<'_> {
             }
             match wanted {
                 Wanted::Nothing if system::stops() != stops_heeded => {
-                    stops_heeded = system::stops();
+                    let stops = system::stops();
                     // Somebody else may be quicker: the next look tells.
-                    let _ = keeping.write_to_disk();
+                    if keeping.write_to_disk().is_ok() {
+                        stops_heeded = stops;
+                    }
                 }
                 Wanted::Nothing => control.wait_for_progress(PAUSE, || false),
                 Wanted::OnDisk => match write() {
                     Ok(said) => return Ended::OnDisk(said),
+                    Err(error) if !self.folder.path().is_dir() => return Ended::GivenUp(error.to_string()),
                     Err(error) => {
                         self.say(&format!("the run stays in memory, since the disk does not take it: {error}"));
                         keeping.offer_again();
@@ -83,15 +93,19 @@ impl Keeper<'_> {
                 Wanted::By(_) => match self.put_back(&mut is_given_back) {
                     Ok(()) => {
                         control.set_run_state(RunState::Kept);
-                        has_failed = false;
+                        failures = 0;
                         keeping.offer_again();
+                    }
+                    Err(reason) if failures >= ATTEMPTS || failures > 0 && system::stops() != stops_heeded => {
+                        return Ended::GivenUp(reason);
                     }
                     // Others may have the folder for a moment, or the disk be busy.
                     Err(reason) => {
-                        if !std::mem::replace(&mut has_failed, true) {
+                        failures += 1;
+                        if failures > 1 {
                             self.say(&format!("the run in memory is offered again as soon as that can be: {reason}"));
                         }
-                        std::thread::sleep(PAUSE);
+                        std::thread::sleep(if failures > 1 { RETRY } else { PAUSE });
                     }
                 },
             }
@@ -110,21 +124,20 @@ impl Keeper<'_> {
 
     fn say(&self, text: &str) {
         // Nobody is left who could be told otherwise.
-        let _ = note(&self.folder, text);
+        let _ = note(self.folder, text);
     }
 
     /// Make everything as it was before a process came that was about to adopt the run, and has died: it has left the rows alone.
     ///
     /// # Errors
     /// What stands in the way, for people. It may be tried again.
-    fn put_back(&mut self, is_given_back: &mut bool) -> Result<(), String> {
-        if *is_given_back {
-            // The sentinel of the dead one may still have it, for the moment that it takes to find that the run is not its own.
-            *is_given_back = !self.folder.take().map_err(|error| error.to_string())?;
-            if *is_given_back {
-                return Err("others have its folder".into());
-            }
+    fn put_back(&self, is_given_back: &mut bool) -> Result<(), String> {
+        // The sentinel of the dead one may still have it, for the moment that it takes to find that the run is not its own.
+        if *is_given_back && !self.folder.take_again() {
+            return Err("others have its folder".into());
         }
+        *is_given_back = false;
+        self.folder.put_back(&self.settings).map_err(|error| error.to_string())?;
         self.segment.take_back(&ROWS, &self.description).map_err(|error| error.to_string())?;
         let restored = self.checkpoint.restore(self.segment, &self.schema, RowsIn::Segment, |_, _, slot| Some(slot));
         restored.map_err(|error| error.to_string())

@@ -13,6 +13,7 @@ use crate::algorithms::Algorithm;
 use crate::checkpoint::{CheckpointError, Checkpoints, RowsIn, RunCheckpoint};
 use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit};
 use crate::rendezvous::Registry;
+use crate::replay::Schema;
 use crate::roles::run_name::RunName;
 use crate::segment::keeping::Wanted;
 use crate::segment::processes::{Role, has_exited};
@@ -88,7 +89,11 @@ pub enum ResumeError {
         folder: PathBuf,
     },
     /// Its memory is damaged.
-    #[error("the run in {} cannot be adopted: {problem}; `shoal resume {}` goes on with it by way of the disk", folder.display(), word(folder))]
+    #[error(
+        "the memory of the run in {} is of no use here: {problem}; SIGTERM to the process that keeps it, which its run.log names, has it \
+         written to the disk",
+        folder.display()
+    )]
     KeptDamaged {
         /// Its folder.
         folder: PathBuf,
@@ -311,19 +316,11 @@ impl Resumption {
             return Err(other("other fields of a row:", format!("{:?}", manifest.fields), format!("{fields:?}")));
         }
         match &self.kept {
-            Some(kept) => self.check_memory(kept, algorithm, layout),
-            None => Ok(()),
+            Some(kept) if !kept.differences_from(layout).is_empty() => {
+                Err(ResumeError::OtherMemory { folder: self.folder.path().into(), sizes: kept.differences_from(layout) })
+            }
+            _ => Ok(()),
         }
-    }
-
-    /// Refuse memory that is not as this run would lay it out, or whose sums are not exact.
-    fn check_memory(&self, kept: &KeptRun, algorithm: &dyn Algorithm, layout: &SegmentSizes) -> Result<(), ResumeError> {
-        let sizes = kept.differences_from(layout);
-        if !sizes.is_empty() {
-            return Err(ResumeError::OtherMemory { folder: self.folder.path().into(), sizes });
-        }
-        let damaged = |problem| ResumeError::KeptDamaged { folder: self.folder.path().into(), problem };
-        kept.audit(algorithm.schema()).map_err(damaged)
     }
 
     /// Bytes of memory that it has already.
@@ -332,8 +329,8 @@ impl Resumption {
     }
 
     /// Claim what is to be adopted, with its folder. Whoever dies from here on leaves it to its keeper.
-    pub(super) fn claim(&mut self) -> Result<(), ResumeError> {
-        self.kept.as_ref().map_or(Ok(()), |kept| kept.claim(&mut self.folder, self.checkpoint.path()))
+    pub(super) fn claim(&mut self, schema: Schema) -> Result<(), ResumeError> {
+        self.kept.as_ref().map_or(Ok(()), |kept| kept.claim(&mut self.folder, self.checkpoint.path(), schema))
     }
 
     /// The memory that was claimed; nothing where the run goes on in a segment of its own.
@@ -417,7 +414,7 @@ pub(super) fn run_name(config: &Config) -> String {
 fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<KeptRun, ResumeError> {
     let (deadline, mut has_said) = (Instant::now() + PATIENCE, false);
     loop {
-        if let Some(kept) = KeptRun::of(folder) {
+        if let Some(kept) = KeptRun::of(folder)? {
             return Ok(kept);
         }
         let record = folder.record()?;
@@ -428,7 +425,7 @@ fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<KeptRun
         if folder.take()? {
             folder.give_back();
             // It may have come between the look and the lock.
-            return KeptRun::of(folder).ok_or(ResumeError::NotKept { folder: path });
+            return KeptRun::of(folder)?.ok_or(ResumeError::NotKept { folder: path });
         }
         if Instant::now() >= deadline {
             return Err(ResumeError::Taken { folder: path });
@@ -444,7 +441,7 @@ fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<KeptRun
 fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
     let (deadline, mut has_said, mut has_asked) = (Instant::now() + PATIENCE, false, false);
     loop {
-        let kept = KeptRun::of(folder);
+        let kept = KeptRun::of(folder)?;
         if let Some(kept) = &kept {
             if has_asked && kept.wanted() == Wanted::Nothing {
                 return Err(ResumeError::StaysInMemory { folder: folder.path().into() });
@@ -453,10 +450,14 @@ fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
         }
         if folder.take()? {
             // While one process keeps it and another adopts it, the folder is free for a moment, and not for this one.
-            if KeptRun::of(folder).is_none() {
-                break;
+            match KeptRun::of(folder) {
+                Ok(None) => break,
+                Ok(Some(_)) => folder.give_back(),
+                Err(error) => {
+                    folder.give_back();
+                    return Err(error);
+                }
             }
-            folder.give_back();
         }
         let pid = folder.record()?.supervisor_pid;
         if !has_exited(pid, 0) {

@@ -77,7 +77,9 @@ impl Salvage<'_> {
             match self.keep(segment, lived) {
                 Ok(Ended::Adopted) => return Left::ToAnother,
                 Ok(Ended::OnDisk(said)) => said,
+                Ok(Ended::GivenUp(reason)) => format!("what was kept in memory is lost: {reason}"),
                 Err(reason) => {
+                    self.folder.forget_kept();
                     let _ = note(self.folder, &format!("{gone}its run cannot be kept in memory: {reason}"));
                     self.write_to_disk(segment, lived).unwrap_or_else(|error| format!("{gone}what was there is lost: {error}"))
                 }
@@ -113,7 +115,8 @@ impl Salvage<'_> {
         let checkpoint =
             self.write(segment, lived, &Checkpoints::new(self.folder.kept()), Some(false)).map_err(|error| error.to_string())?;
         std::fs::write(self.folder.kept_segment(), segment.name()).map_err(|error| error.to_string())?;
-        let keeper = Keeper { segment, description, checkpoint, schema, folder: self.folder.clone() };
+        let settings = self.folder.settings().map_err(|error| error.to_string())?;
+        let keeper = Keeper { segment, description, checkpoint, schema, folder: self.folder, settings };
         let ended = keeper.keep(|| self.write_to_disk(segment, lived));
         if matches!(ended, Ended::OnDisk(_)) {
             self.folder.forget_kept();

@@ -49,8 +49,8 @@ impl Sentinel {
             let _ = system::ignore_signals_of_the_run();
             wait_for_end_of(supervisor);
             // A supervisor that died while it adopted the run leaves it to whoever kept it, and has offered it again by now, or will.
-            let is_anothers = || Segment::identity_of(&name).is_ok_and(|now| now != *segment.identity());
-            if segment.control().keeping().keeper().is_some() || is_anothers() {
+            let is_kept = segment.control().keeping().keeper().is_some_and(|keeper| !keeper.has_ended());
+            if is_kept || !segment.goes_by_its_identity() {
                 announcement.withdraw(segment.identity());
                 folder.give_back();
                 return 0;

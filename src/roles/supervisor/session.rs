@@ -98,7 +98,7 @@ impl Session {
         system::handle_stop_signals()?;
         system::keep_freed_memory();
         if let Some(resumption) = &mut resumption {
-            resumption.claim()?;
+            resumption.claim(prepared.algorithm.schema())?;
             prepared.started = prepared.started.checked_sub(resumption.elapsed()).unwrap_or(prepared.started);
         }
         let kept = resumption.as_mut().and_then(Resumption::take_kept);
@@ -128,7 +128,7 @@ impl Session {
             folder.go_on(&config.to_toml())?;
             resumption.restore_best_weights(config)?;
         }
-        let record = record(&registry, &segment, &description, folder.path());
+        let record = record(&registry, &segment, &description);
         let announcement = registry.reserve(&record)?;
         let checkpoints = CheckpointWriter::new(config, &folder);
         let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: &prepared, folder: &folder });
@@ -543,7 +543,8 @@ fn describe(prepared: &Prepared, folder: &std::path::Path) -> Description {
     Description {
         program_version: env!("CARGO_PKG_VERSION").into(),
         config_toml: prepared.loaded.config.to_toml(),
-        run_folder: folder.display().to_string(),
+        // Whoever reads it may stand elsewhere.
+        run_folder: std::path::absolute(folder).unwrap_or_else(|_| folder.into()).display().to_string(),
         environment: prepared.environment.id.clone(),
         algorithm: prepared.algorithm.name().into(),
         fields: prepared.algorithm.schema().describe(),
@@ -552,13 +553,12 @@ fn describe(prepared: &Prepared, folder: &std::path::Path) -> Description {
 }
 
 /// What the registry has of the run in `segment`.
-fn record(registry: &Registry, segment: &Segment, description: &Description, folder: &std::path::Path) -> RegisteredRun {
+fn record(registry: &Registry, segment: &Segment, description: &Description) -> RegisteredRun {
     RegisteredRun {
         identity: segment.identity().clone(),
         segment: segment.name().into(),
         socket: registry.socket_path(segment.identity().supervisor_pid),
-        // Whoever looks for it may stand elsewhere.
-        run_folder: std::path::absolute(folder).unwrap_or_else(|_| folder.into()).display().to_string(),
+        run_folder: description.run_folder.clone(),
         environment: description.environment.clone(),
         algorithm: description.algorithm.clone(),
         program_version: description.program_version.clone(),
