@@ -63,7 +63,7 @@ fn is_kept(run: &&RunSummary) -> bool {
 }
 
 /// The folder as somebody who stands here would name it.
-fn from_here(folder: &str) -> String {
+pub(super) fn from_here(folder: &str) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     Path::new(folder).strip_prefix(here).map_or_else(|_| folder.to_owned(), |path| path.display().to_string())
 }

@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use indicatif::HumanCount;
 
 use super::Histogram;
+use super::listing::from_here;
 use super::report::Report;
 use super::words::{
     PROCESS_COLUMNS, age, bar, bytes, describe_tree, evaluation, line, per_second, percent, process_cells, significant, training,
@@ -41,7 +42,7 @@ impl Report {
         line(formatter, "supervisor", &format!("pid {} ({alive}), started {} ago", header.supervisor_pid, age(header.age_s)))?;
         line(formatter, "state", run.state)?;
         if let Some(description) = &self.description {
-            line(formatter, "folder", &description.run_folder)?;
+            line(formatter, "folder", &from_here(&description.run_folder))?;
             let fields = description.fields.iter().map(|field| format!("{} {}[{}]", field.name, field.element, field.length));
             line(formatter, "transition", &fields.collect::<Vec<_>>().join(", "))?;
         }

@@ -110,7 +110,7 @@ impl KeptRun {
             std::thread::sleep(PAUSE);
         }
         let newest = Checkpoints::new(folder.kept()).newest();
-        if !is_claimed() || newest.is_ok_and(|newest| newest.path() != checkpoint) {
+        if !is_claimed() || !newest.is_ok_and(|newest| newest.path() == checkpoint) {
             folder.give_back();
             let pid = folder.record()?.supervisor_pid;
             return Err(if has_exited(pid, 0) {

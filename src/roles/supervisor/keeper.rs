@@ -102,7 +102,7 @@ impl Keeper<'_> {
                     // Others may have the folder for a moment, or the disk be busy.
                     Err(reason) => {
                         failures += 1;
-                        if failures > 1 {
+                        if failures == 2 {
                             self.say(&format!("the run in memory is offered again as soon as that can be: {reason}"));
                         }
                         std::thread::sleep(if failures > 1 { RETRY } else { PAUSE });

@@ -1,8 +1,8 @@
 //! The sentinel: a tiny process that does nothing until the supervisor is gone, and then removes what is left.
 //!
 //! The kernel ends the supervisor's children with it, but nobody would remove the shared-memory object, the socket and
-//! the registry entry after `kill -9`, nor write what a run with checkpoints goes on from, or keep it in memory until it is adopted. The sentinel is in a session of
-//! its own, so that a signal to the process group of the run does not reach it.
+//! the registry entry after `kill -9`, nor write what a run with checkpoints goes on from, or keep it in memory until it is
+//! adopted. The sentinel is in a session of its own, so that a signal to the process group of the run does not reach it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
