@@ -13,7 +13,7 @@ import urllib.request
 
 from test_command import wait_for
 
-from pages.machine import SHORT, lacks_something, settings
+from pages.machine import ENDLESS, SHORT, lacks_something, settings
 from pages.options import WATCHDOG_S, check_command
 
 ROWS, COLUMNS = 40, 120
@@ -82,6 +82,18 @@ class Terminal:
         steps = json.loads((self.folder / words[0] / "metrics.jsonl").read_text().splitlines()[-1])["env_steps"]
         longer = settings({**SHORT, "run.stop_env_steps": steps + 500})
         assert "stopped " in self.succeed(self.folder, ["resume", *words, *longer]).stderr
+
+    def adopt(self, words):
+        """Go on with a run whose supervisor was killed, and end it."""
+        latest, keep = self.folder / "runs/latest", settings({**ENDLESS, "machine.sentinel": "keep"})
+        with self.machine.started(self.folder, ["train", "cartpole_dqn", *keep], stderr=subprocess.DEVNULL) as killed:
+            name = f'"supervisor_pid": {killed.pid}'
+            wait_for("a run", lambda: name in (latest / "run.json").read_text() and (latest / "metrics.jsonl").exists())
+        run = str(killed.pid) if words[0].isdigit() else words[0]
+        with self.machine.started(self.folder, ["adopt", run, *words[1:]], stderr=subprocess.DEVNULL) as adopter:
+            wait_for("it to go on", lambda: "goes on in the memory" in (latest / "run.log").read_text())
+            adopter.send_signal(signal.SIGINT)
+            assert adopter.wait(WATCHDOG_S) == 128 + signal.SIGINT
 
     def presets(self, words):
         assert "cartpole_dqn" in self.succeed(self.folder, ["presets", *words]).stdout
