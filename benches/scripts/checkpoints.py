@@ -119,6 +119,22 @@ def adopted(supervisor, run, folder):
         successor.wait(60)
 
 
+def report(run, latest, found):
+    """What checkpoints cost the run, and how fast they are written."""
+    log = (latest / "run.log").read_text()
+    written = re.findall(r"checkpoint (\S+) is complete: ([\d.]+) (\w+) in ([\d.]+) s", log)
+    unit = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+    rates = [float(size) * unit[name] / float(seconds) for _, size, name, seconds in written if float(seconds) > 0]
+    plain = plain_rate(run.folder.name, int(float(written[-1][1]) * unit[written[-1][2]]))
+    for writing, name in ((False, "none under way"), (True, "one under way ")):
+        seconds, updates, gaps = found[writing]
+        print(f"{name}: {updates / seconds:8.1f} updates/s over {seconds:.1f} s; between two updates {milliseconds(gaps)}")
+    share = (found[True][1] / found[True][0]) / (found[False][1] / found[False][0])
+    print(f"ratio of updates/s {share:.3f}")
+    print(f"checkpoints: {len(written)}, the last {written[-1][1]} {written[-1][2]}; {statistics.median(rates) / 1e6:.0f} MB/s, "
+          f"plain writes {plain / 1e6:.0f} MB/s")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--supervisor", type=Path, default=runs.DEFAULT_SUPERVISOR)
@@ -127,7 +143,7 @@ def main():
     parser.add_argument("--fill", type=int, default=200_000, help="rows of the replay, filled before anything is measured")
     parser.add_argument("--interval", type=float, default=5.0, help="seconds between two checkpoints")
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--adopt", action="store_true", help="go on in memory (machine.sentinel=keep) instead of by way of the disk")
+    parser.add_argument("--adopt", action="store_true", help="only how a killed run goes on in memory (machine.sentinel=keep)")
     arguments = parser.parse_args()
     print("machine", runs.machine())
     overrides = [
@@ -138,21 +154,11 @@ def main():
     with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
         while not any(line["updates"] > 100 for line in run.metrics()[-1:]):
             time.sleep(0.2)
-        found = look(run, arguments.seconds)
-        latest = Path(run.folder.name) / "runs/latest"
-        log = (latest / "run.log").read_text()
-        written = re.findall(r"checkpoint (\S+) is complete: ([\d.]+) (\w+) in ([\d.]+) s", log)
-        unit = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-        rates = [float(size) * unit[name] / float(seconds) for _, size, name, seconds in written if float(seconds) > 0]
-        plain = plain_rate(run.folder.name, int(float(written[-1][1]) * unit[written[-1][2]]))
-        for writing, name in ((False, "none under way"), (True, "one under way ")):
-            seconds, updates, gaps = found[writing]
-            print(f"{name}: {updates / seconds:8.1f} updates/s over {seconds:.1f} s; between two updates {milliseconds(gaps)}")
-        share = (found[True][1] / found[True][0]) / (found[False][1] / found[False][0])
-        print(f"ratio of updates/s {share:.3f}")
-        print(f"checkpoints: {len(written)}, the last {written[-1][1]} {written[-1][2]}; {statistics.median(rates) / 1e6:.0f} MB/s, "
-              f"plain writes {plain / 1e6:.0f} MB/s")
-        (adopted if arguments.adopt else resumed)(arguments.supervisor, run, latest.resolve())
+        latest = (Path(run.folder.name) / "runs/latest").resolve()
+        if arguments.adopt:
+            return adopted(arguments.supervisor, run, latest)
+        report(run, latest, look(run, arguments.seconds))
+        resumed(arguments.supervisor, run, latest)
 
 
 if __name__ == "__main__":
