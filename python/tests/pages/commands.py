@@ -9,7 +9,7 @@ ASSIGNMENT = re.compile(r"[A-Z][A-Z0-9_]*=")
 #: Programs that cargo builds, which are subcommands of `shoal` too.
 SUBCOMMANDS = {"attach", "dashboard", "evaluate", "inspect"}
 #: Words after which `supervisor` does something else than to train.
-OF_SUPERVISOR = {"doctor", "resume"}
+OF_SUPERVISOR = {"adopt", "doctor", "resume"}
 
 
 @dataclass(frozen=True)
