@@ -265,8 +265,9 @@ impl RunCheckpoint {
         self.path.join(CONFIG)
     }
 
-    /// Put everything into `segment`, which nobody uses yet; the rows if they are in the checkpoint. `planned` tells the slot of who plays a role with a number,
-    /// which had the slot it is given last; what those have counted who will not be there again is counted to the first slot.
+    /// Put everything into `segment`, which nobody uses yet; the rows if they are in the checkpoint. `planned` tells the slot of who plays a
+    /// role with a number, which had the slot it is given last; what those have counted who will not be there again is counted to the first
+    /// slot.
     ///
     /// # Errors
     /// A file is damaged, or of another shape than the segment.

@@ -48,30 +48,22 @@ impl Sentinel {
             let _ = nix::unistd::setsid();
             let _ = system::ignore_signals_of_the_run();
             wait_for_end_of(supervisor);
-            // A supervisor that died while it adopted the run leaves it to whoever kept it, and has offered it again by now, or will.
-            let is_kept = segment.control().keeping().keeper().is_some_and(|keeper| !keeper.has_ended());
-            if is_kept || !segment.goes_by_its_identity() {
-                announcement.withdraw(segment.identity());
-                folder.give_back();
-                return 0;
-            }
-            if let Some(salvage) = salvage {
-                // Whatever happens there, nobody is to go on, and the rest is to be removed; what is another's stays.
-                if let Ok(Left::ToAnother) = catch_unwind(AssertUnwindSafe(|| salvage.run(segment))) {
-                    announcement.withdraw(segment.identity());
-                    folder.give_back();
-                    return 0;
+            let salvages = salvage.is_some();
+            // Whatever happens there, nobody is to go on, and the rest is to be removed; what is another's stays.
+            let is_left = |salvage: Salvage<'_>| matches!(catch_unwind(AssertUnwindSafe(|| salvage.run(segment))), Ok(Left::ToAnother));
+            if !is_anothers(segment) && !salvage.is_some_and(is_left) {
+                if salvages {
+                    wait_for_everybody(segment);
+                    // As long as it was a member of the run, nobody took the segment for left behind.
+                    segment.retire();
                 }
-                wait_for_everybody(segment);
-                // As long as it was a member of the run, nobody took the segment for left behind.
-                segment.retire();
+                // Readers may still have it open; live members of the run must not lose its name.
+                let deadline = std::time::Instant::now() + PATIENCE;
+                while !system::remove_if_dead(&name) && std::time::Instant::now() < deadline {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                system::remove(&name);
             }
-            // Readers may still have it open; live members of the run must not lose its name.
-            let deadline = std::time::Instant::now() + PATIENCE;
-            while !system::remove_if_dead(&name) && std::time::Instant::now() < deadline {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            system::remove(&name);
             announcement.withdraw(segment.identity());
             folder.give_back();
             0
@@ -89,6 +81,12 @@ impl Sentinel {
         let _ = kill(self.0, Signal::SIGKILL);
         let _ = waitpid(self.0, None);
     }
+}
+
+/// Whether a supervisor has died while it adopted the run: whoever kept that has offered it again by now, or will.
+fn is_anothers(segment: &Segment) -> bool {
+    let is_kept = segment.control().keeping().keeper().is_some_and(|keeper| !keeper.has_ended());
+    is_kept || !segment.goes_by_its_identity()
 }
 
 fn wait_for_end_of(supervisor: Pid) {
