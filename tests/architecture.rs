@@ -31,7 +31,7 @@ const MAY_IMPORT: [(&str, &[&str]); 23] = [
     ("adaptation", &[]),
     ("rendezvous", &["segment"]),
     ("standalone", &["sync", "segment", "replay", "rendezvous", "config", "checkpoint"]),
-    ("telemetry", &["metrics", "config", "machine", "shell"]),
+    ("telemetry", &["metrics", "segment", "config", "machine", "shell"]),
     ("presets", &["config", "telemetry"]),
     ("seeds", &["segment", "telemetry"]),
     ("dashboard", &["config", "machine", "rendezvous", "roles", "segment", "shell", "telemetry"]),

@@ -66,6 +66,6 @@ fn no_actor_gets_less_than_half_of_its_share() {
     run.signal(Signal::SIGTERM);
     assert_eq!(run.wait().code(), Some(143));
     let report = run.output();
-    assert!(report.contains("transitions: actor 0 ") && report.contains("attached actor 3 "), "{report}");
+    assert!(report.contains("rows: actor 0 ") && report.contains("attached actor 3 "), "{report}");
     run.assert_nothing_left();
 }

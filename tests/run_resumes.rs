@@ -175,7 +175,7 @@ fn a_run_that_ended_may_go_on_for_longer() {
     assert_eq!(steps_of(run.checkpoints().last().unwrap()), steps);
     run.resume(&[]);
     assert!(!run.wait().success());
-    assert!(run.output().contains(&format!("{steps} of its 3000 environment steps")), "{}", run.output());
+    assert!(run.output().contains(&format!("after {steps} environment steps, and run.stop_env_steps is 3000")), "{}", run.output());
     let longer = format!("run.stop_env_steps={}", steps + 3000);
     run.resume(&["--set", &longer, "--set", "checkpoint.replay=until_completed"]);
     assert!(run.wait().success(), "{}", run.output());

@@ -8,7 +8,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use run_support::{Supervised, WATCHDOG, kill, start};
 use serde_json::Value;
-use shoal::checkpoint::PolicyWeights;
+use shoal::checkpoint::{PolicyWeights, WeightsEvaluation};
 
 const SYNCHRONOUS: &[&str] = &["actor.count=0", "evaluator.synchronous_interval_steps=500"];
 /// Learning that changes nothing: every version of the parameters is as good as the first.
@@ -160,4 +160,27 @@ fn the_step_limit_loses_no_confirmation_and_the_last_weights_are_evaluated() {
     let newest = lines.iter().rfind(|line| line["version"] == last.parameter_version).expect("the last weights were evaluated");
     assert_eq!(last.evaluation.map(|evaluation| evaluation.return_mean), Some(number(newest, "return_mean")));
     run.assert_nothing_left();
+}
+
+#[test]
+fn a_solved_run_goes_on_with_another_goal_alone_and_keeps_weights_that_are_better() {
+    let mut run = start(&["run.stop_eval_return=15", "evaluator.interval_ms=0", "checkpoint.interval_s=600"]);
+    assert!(run.wait().success(), "{}", run.output());
+    assert_eq!(run.record()["finished"]["reason"], "solved");
+    let best = run.run_folder().join("weights/best.safetensors");
+    // As if they had been far better than what is to come.
+    let mut perfect = PolicyWeights::load(&best).unwrap();
+    perfect.metadata.evaluation =
+        Some(WeightsEvaluation { return_mean: 500.0, return_ci95_low: Some(499.0), episodes: 100, confirmed: true });
+    perfect.save(&best).unwrap();
+    let before = std::fs::read(&best).unwrap();
+    run.resume(&[]);
+    assert!(!run.wait().success());
+    assert!(run.output().contains("has reached its goal, a mean return of 15"), "{}", run.output());
+    run.resume(&["--set", "run.stop_eval_return=16"]);
+    assert!(run.wait().success(), "{}", run.output());
+    assert_eq!(run.record()["finished"]["summary"]["goal"]["confirmed"], true);
+    let confirmed = run.evaluations().pop().unwrap();
+    assert!(confirmed["confirms_goal"] == true && confirmed["is_best"] == false, "{confirmed}");
+    assert!(std::fs::read(&best).is_ok_and(|now| now == before), "worse weights took their place");
 }

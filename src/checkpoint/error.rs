@@ -55,7 +55,7 @@ pub enum WeightsError {
         limit: u64,
     },
     /// The file is damaged, truncated or something else altogether.
-    #[error("`{}` is not a complete safetensors file ({source}); use another checkpoint", path.display())]
+    #[error("`{}` is no complete file of weights ({source}): name the folder of a run, or another file of its folder `weights`", path.display())]
     Damaged {
         /// Which file.
         path: PathBuf,

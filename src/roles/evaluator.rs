@@ -7,6 +7,7 @@
 //! episodes prove decides (`telemetry::proven_return`): the goal is reached when it is proven, and the best weights are those with the
 //! highest lower end of the 95 % interval.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ipc_channel::ipc::IpcSender;
@@ -14,14 +15,14 @@ use serde::{Deserialize, Serialize};
 
 use super::run::{RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
-use crate::checkpoint::{self, Keeper, Unsaved, WeightsEvaluation, WeightsMetadata};
+use crate::checkpoint::{self, PolicySaver, Unsaved, WeightsError, WeightsEvaluation, WeightsMetadata};
 use crate::config::Config;
 use crate::environments::{Purpose, VectorEnvironment, derive_seed};
 use crate::networks;
 use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use crate::segment::system;
-use crate::telemetry::{EvaluationKind, ReturnStatistics, proven_return};
+use crate::telemetry::{Attempts, EvaluationKind, ReturnStatistics, proven_return};
 use rand::SeedableRng;
 
 /// Episodes stepped together.
@@ -58,6 +59,16 @@ impl EvaluationReport {
     /// Mean, spread and confidence interval of the returns.
     pub fn statistics(&self) -> ReturnStatistics {
         ReturnStatistics::of(&self.returns, &self.lengths)
+    }
+}
+
+/// What was written beside the best weights of the evaluator that this one replaces; nothing where there are none, or none that could be
+/// played. A disk that does not give them is an error: they would be taken for nothing, and overwritten.
+fn evaluation_of_best(path: &Path) -> Result<Option<WeightsEvaluation>, RoleError> {
+    match checkpoint::PolicyWeights::load(path) {
+        Ok(policy) => Ok(policy.metadata.evaluation),
+        Err(error @ WeightsError::Read { .. }) => Err(error.into()),
+        Err(_) => Ok(None),
     }
 }
 
@@ -135,24 +146,23 @@ pub struct Evaluator<'a> {
     times_played: u32,
     /// The confirmation of the best parameters.
     best: Option<WeightsEvaluation>,
-    /// Confirmations of evaluations that had reached the goal.
-    attempts: u64,
-    keeper: Keeper,
+    attempts: Attempts,
+    saver: PolicySaver,
 }
 
 impl<'a> Evaluator<'a> {
     /// Set up. The best policy goes to `best_path`; one that is there already was left by the evaluator that this one replaces, and has to
-    /// be beaten. That one made `attempts` to confirm the goal.
-    pub fn new(run: &'a Run<'a>, best_path: std::path::PathBuf, attempts: u64) -> Result<Self, RoleError> {
+    /// be beaten. That one made so many `attempts` to confirm the goal.
+    pub fn new(run: &'a Run<'a>, best_path: PathBuf, attempts: u64) -> Result<Self, RoleError> {
         Ok(Self {
             environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS), Purpose::Evaluation)?,
             policy: run.algorithm.policy()?,
             parameters: vec![0.0; run.segment.parameter_board().len()],
             evaluated_version: 0,
             times_played: 0,
-            best: checkpoint::PolicyWeights::load(&best_path).ok().and_then(|policy| policy.metadata.evaluation),
-            attempts,
-            keeper: Keeper::new(best_path),
+            best: evaluation_of_best(&best_path)?,
+            attempts: Attempts::after(attempts),
+            saver: PolicySaver::new(best_path),
             run,
         })
     }
@@ -161,9 +171,10 @@ impl<'a> Evaluator<'a> {
     /// is confirmed. `go_on` as in [`play`]; a confirmation is not cut short by the end of training.
     pub fn evaluate(&mut self, reports: &IpcSender<EvaluationReport>, go_on: impl FnMut() -> bool) -> Result<bool, RoleError> {
         let send = |report| reports.send(report).map_err(|error| RoleError::Report { reason: error.to_string() });
-        self.keeper.retry()?;
+        self.saver.retry()?;
         let Some(routine) = self.evaluate_newest(go_on)? else { return Ok(false) };
         send(routine.clone())?;
+        self.attempts.propose(routine.statistics().return_mean, self.run.config.run.stop_eval_return);
         if !self.is_worth_confirming(&routine) {
             return Ok(false);
         }
@@ -202,17 +213,23 @@ impl<'a> Evaluator<'a> {
     /// Whether the parameters of a routine evaluation may solve the task or be the best. Few may, so that evaluations stay frequent.
     fn is_worth_confirming(&self, routine: &EvaluationReport) -> bool {
         let Some(mean) = routine.statistics().return_mean else { return false };
-        self.reaches_goal(mean) || self.best.is_none_or(|best| mean > best.return_mean)
+        self.attempts.number().is_some() || self.best.is_none_or(|best| mean > best.return_mean)
     }
 
-    fn reaches_goal(&self, value: f64) -> bool {
-        self.run.config.run.stop_eval_return.is_some_and(|goal| value >= goal)
+    /// Whether such episodes, as the attempt of that number, prove the goal.
+    fn proves_goal(&self, statistics: &ReturnStatistics, attempt: u64) -> bool {
+        proven_return(statistics, attempt).zip(self.run.config.run.stop_eval_return).is_some_and(|(proven, goal)| proven >= goal)
+    }
+
+    /// Whether those of the best weights would do so, too.
+    fn best_prove_goal(&self, attempt: u64) -> bool {
+        let statistics = |best: WeightsEvaluation| ReturnStatistics::of_interval(best.episodes, best.return_mean, best.return_ci95_low);
+        self.best.map(statistics).is_some_and(|statistics| self.proves_goal(&statistics, attempt))
     }
 
     /// Play fresh episodes with the parameters of `routine`, which are still loaded, and keep the parameters if they solve the task or are
     /// the best.
     fn confirm(&mut self, routine: EvaluationReport) -> Result<Option<EvaluationReport>, RoleError> {
-        let is_attempt = routine.statistics().return_mean.is_some_and(|mean| self.reaches_goal(mean));
         let run = self.run;
         let go_on = || {
             run.process.enter(Phase::Evaluate);
@@ -222,13 +239,15 @@ impl<'a> Evaluator<'a> {
         let kind = EvaluationKind::Confirmation;
         let mut confirmation = EvaluationReport { kind, returns, lengths, ..routine };
         let statistics = confirmation.statistics();
-        if is_attempt {
-            self.attempts += 1;
-            confirmation.confirms_goal = proven_return(&statistics, self.attempts).is_some_and(|proven| self.reaches_goal(proven));
-        }
+        let attempt = self.attempts.number();
+        confirmation.confirms_goal = attempt.is_some_and(|attempt| self.proves_goal(&statistics, attempt));
+        self.attempts.decide(confirmation.confirms_goal);
         let found = for_weights(kind, &statistics);
         let low = |evaluation: WeightsEvaluation| evaluation.return_ci95_low;
-        if confirmation.confirms_goal || found.and_then(low) > self.best.and_then(low) {
+        let are_better = found.and_then(low) > self.best.and_then(low);
+        // What solved the task is kept, also where the best weights have a higher lower end and still do not prove as much.
+        let solve_alone = confirmation.confirms_goal && !attempt.is_some_and(|attempt| self.best_prove_goal(attempt));
+        if are_better || solve_alone {
             let metadata = WeightsMetadata {
                 algorithm: run.algorithm.name().into(),
                 environment: run.environment.id.clone(),
@@ -239,21 +258,21 @@ impl<'a> Evaluator<'a> {
                 ..WeightsMetadata::default()
             };
             confirmation.unsaved =
-                self.keeper.save(checkpoint::PolicyWeights::new(run.algorithm.network().clone(), &self.parameters, metadata))?;
+                self.saver.save(checkpoint::PolicyWeights::new(run.algorithm.network().clone(), &self.parameters, metadata))?;
             self.best = found;
             confirmation.is_best = true;
         }
         Ok(Some(confirmation))
     }
 
-    /// Confirmations of evaluations that had reached the goal, up to now.
+    /// Attempts to confirm the goal that failed, up to now.
     pub fn attempts(&self) -> u64 {
-        self.attempts
+        self.attempts.failed()
     }
 
     /// Before it leaves: give what could not be saved a last chance. The supervisor finds out whether it was.
     pub fn leave(&mut self) -> Result<(), RoleError> {
-        self.keeper.insist(LAST_SAVE_PATIENCE)?;
+        self.saver.insist(LAST_SAVE_PATIENCE)?;
         Ok(())
     }
 
@@ -271,7 +290,7 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Evaluate until the run ends, and the last parameters once more after that.
-pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, attempts: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
+pub fn run(run: &Run<'_>, best_path: PathBuf, attempts: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
     let mut evaluator = Evaluator::new(run, best_path, attempts)?;
     let interval = Duration::from_millis(run.config.evaluator.interval_ms);
     let mut next = Instant::now();
@@ -284,7 +303,7 @@ pub fn run(run: &Run<'_>, best_path: std::path::PathBuf, attempts: u64, reports:
                 !run.is_over()
             })?;
         } else {
-            evaluator.keeper.retry()?;
+            evaluator.saver.retry()?;
             run.process.enter(Phase::Idle);
             std::thread::sleep(Duration::from_millis(5).min(interval.max(Duration::from_millis(1))));
         }

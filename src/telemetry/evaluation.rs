@@ -39,7 +39,7 @@ pub struct Evaluation {
 }
 
 /// What the returns of an evaluation say; `None` is what too few episodes cannot say.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReturnStatistics {
     /// Number of episodes.
     pub episodes: u64,
@@ -89,6 +89,15 @@ impl ReturnStatistics {
         }
     }
 
+    /// What is known where only the mean and the lower end of its 95 % interval were kept.
+    pub fn of_interval(episodes: u64, mean: f64, ci95_low: Option<f64>) -> Self {
+        // Of a deviation of 1, so that it goes by the same table.
+        let half_width_of_one = (episodes > 1).then(|| half_width(episodes as usize, 1.0, 0.025)).flatten();
+        let std = ci95_low.zip(half_width_of_one).map(|(low, of_one)| (mean - low) / of_one);
+        let ci95_high = ci95_low.map(|low| 2.0 * mean - low);
+        Self { episodes, return_mean: Some(mean), return_std: std, ci95_low, ci95_high, ..Self::default() }
+    }
+
     /// What the mean return of other episodes is at least, with a chance of `error` that it is not: the lower end of an interval as
     /// above. With 0.025 it is that of the 95 % interval. `None` below two episodes.
     pub fn lower_bound(&self, error: f64) -> Option<f64> {
@@ -124,6 +133,16 @@ mod tests {
         assert!((statistics.ci95_high.unwrap() - (3.0 + 1.963243)).abs() < 1e-6, "{statistics:?}");
         assert_eq!((statistics.return_min, statistics.return_max), (Some(1.0), Some(5.0)));
         assert_eq!(statistics.length_mean, Some(10.0));
+    }
+
+    #[test]
+    fn the_mean_and_the_lower_end_tell_what_all_returns_prove() {
+        let whole = of(&[1.0, 2.0, 3.0, 4.0, 5.0]);
+        let kept = ReturnStatistics::of_interval(5, 3.0, whole.ci95_low);
+        for error in [0.025, 0.001] {
+            assert!((kept.lower_bound(error).unwrap() - whole.lower_bound(error).unwrap()).abs() < 1e-9, "{kept:?}");
+        }
+        assert_eq!(ReturnStatistics::of_interval(1, 7.0, None).lower_bound(0.025), None);
     }
 
     #[test]

@@ -20,6 +20,44 @@ pub fn proven_return(statistics: &ReturnStatistics, attempt: u64) -> Option<f64>
     statistics.lower_bound(ERROR / (attempt * (attempt + 1.0)))
 }
 
+/// Counts the attempts to confirm a goal, from the evaluations of a run in their order. It is the count that [`proven_return`] goes by, so
+/// whoever tells of a run has it from here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Attempts {
+    has_reached_goal: bool,
+    failed: u64,
+}
+
+impl Attempts {
+    /// So many have failed.
+    pub fn after(failed: u64) -> Self {
+        Self { has_reached_goal: false, failed }
+    }
+
+    /// Those that failed.
+    pub fn failed(self) -> u64 {
+        self.failed
+    }
+
+    /// Take in a routine evaluation.
+    pub fn propose(&mut self, mean: Option<f64>, goal: Option<f64>) {
+        self.has_reached_goal = mean.zip(goal).is_some_and(|(mean, goal)| mean >= goal);
+    }
+
+    /// The number of the attempt, from 1, that a confirmation of what was proposed last makes; `None` where that had not reached the goal,
+    /// and the confirmation is about the best weights alone.
+    pub fn number(self) -> Option<u64> {
+        self.has_reached_goal.then_some(self.failed + 1)
+    }
+
+    /// Take in a confirmation. Returns whether it was an attempt that failed.
+    pub fn decide(&mut self, confirms_goal: bool) -> bool {
+        let has_failed = std::mem::take(&mut self.has_reached_goal) && !confirms_goal;
+        self.failed += u64::from(has_failed);
+        has_failed
+    }
+}
+
 /// What became of a goal.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GoalOutcome {
@@ -34,9 +72,11 @@ pub struct GoalOutcome {
 /// Follows the evaluations of a run with a goal.
 #[derive(Debug)]
 pub(super) struct Goal {
-    outcome: GoalOutcome,
-    /// The evaluation that reached the goal and is not confirmed yet, in words.
-    proposed: Option<String>,
+    wanted: f64,
+    is_confirmed: bool,
+    attempts: Attempts,
+    /// The newest routine evaluation, in words.
+    proposed: String,
     untold: u64,
     next_notice_s: f64,
 }
@@ -44,26 +84,28 @@ pub(super) struct Goal {
 impl Goal {
     /// A goal that evaluations of an earlier life of the run reached `unconfirmed` times without being confirmed.
     pub(super) fn new(wanted: f64, unconfirmed: u64) -> Self {
-        let outcome = GoalOutcome { wanted, confirmed: false, unconfirmed };
-        Self { outcome, proposed: None, untold: 0, next_notice_s: 0.0 }
+        let attempts = Attempts::after(unconfirmed);
+        Self { wanted, is_confirmed: false, attempts, proposed: String::new(), untold: 0, next_notice_s: 0.0 }
     }
 
     pub(super) fn outcome(&self) -> GoalOutcome {
-        self.outcome
+        GoalOutcome { wanted: self.wanted, confirmed: self.is_confirmed, unconfirmed: self.attempts.failed() }
     }
 
     /// Takes note of an evaluation. Returns what the user must be told: once in a while, that the goal was reached and not confirmed.
     pub(super) fn observe(&mut self, evaluation: &Evaluation) -> Option<String> {
         let statistics = evaluation.statistics();
-        let (mean, wanted) = (statistics.return_mean?, self.outcome.wanted);
+        let mean = statistics.return_mean?;
         if evaluation.kind == EvaluationKind::Routine {
-            self.proposed = (mean >= wanted).then(|| format!("{} over {} episodes", score(mean), statistics.episodes));
+            self.attempts.propose(Some(mean), Some(self.wanted));
+            self.proposed = format!("{} over {} episodes", score(mean), statistics.episodes);
             return None;
         }
-        self.outcome.confirmed |= evaluation.confirms_goal;
-        // Without a proposal the confirmation was about the best weights alone.
-        let proposed = self.proposed.take().filter(|_| !self.outcome.confirmed)?;
-        self.outcome.unconfirmed += 1;
+        self.is_confirmed |= evaluation.confirms_goal;
+        let attempt = self.attempts.number()?;
+        if !self.attempts.decide(evaluation.confirms_goal) {
+            return None;
+        }
         self.untold += 1;
         if evaluation.wall_s < self.next_notice_s {
             return None;
@@ -73,11 +115,12 @@ impl Goal {
             1 => String::new(),
             times => format!(" ({times} times since this was last said)"),
         };
-        let proven = score(proven_return(&statistics, self.outcome.unconfirmed)?);
+        let proven = score(proven_return(&statistics, attempt)?);
+        let Self { wanted, proposed, .. } = self;
         Some(format!(
             "not solved yet: an evaluation reached {} ({proposed}), and {} fresh episodes with the same weights did not confirm it: {}, \
              and no more than {proven} is proven; training goes on{times}",
-            score(wanted),
+            score(*wanted),
             statistics.episodes,
             score(mean)
         ))

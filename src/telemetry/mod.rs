@@ -32,7 +32,7 @@ pub use bottleneck::{Bottleneck, Diagnosis};
 pub use console::Console;
 pub use error::TelemetryError;
 pub use evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
-pub use goal::{GoalOutcome, proven_return};
+pub use goal::{Attempts, GoalOutcome, proven_return};
 pub use progress::Progress;
 pub use progress_line::{Look, live_line, plain_line};
 pub use remembered::Remembered;

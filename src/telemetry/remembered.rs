@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::jsonl::{self, EvaluationLine};
-use super::{EvaluatedWeights, EvaluationCounts, EvaluationKind, RunFolder};
+use super::{Attempts, EvaluatedWeights, EvaluationCounts, EvaluationKind, RunFolder};
 
 /// What is known of a run at some moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ impl Remembered {
     /// could not write.
     pub fn of_files(folder: &RunFolder, goal: Option<f64>, env_steps: u64) -> Self {
         let mut remembered = Self { env_steps, ..Self::default() };
-        let mut proposed = false;
+        let mut attempts = Attempts::default();
         for line in jsonl::read::<EvaluationLine>(&folder.evaluations()) {
             let evaluated = line.weights();
             remembered.evaluations.count(evaluated.kind);
@@ -33,14 +33,11 @@ impl Remembered {
             if line.is_best() {
                 remembered.best = remembered.newest;
             }
-            let reached = evaluated.statistics.return_mean.zip(goal).is_some_and(|(mean, goal)| mean >= goal);
             match evaluated.kind {
-                EvaluationKind::Routine => proposed = reached,
-                EvaluationKind::Confirmation => {
-                    remembered.unconfirmed += u64::from(std::mem::take(&mut proposed) && !line.confirms_goal());
-                }
+                EvaluationKind::Routine => attempts.propose(evaluated.statistics.return_mean, goal),
+                EvaluationKind::Confirmation => _ = attempts.decide(line.confirms_goal()),
             }
         }
-        remembered
+        Self { unconfirmed: attempts.failed(), ..remembered }
     }
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::TelemetryError;
 use crate::machine::cores;
+use crate::segment::processes::{has_exited, start_time};
 
 /// How the reason of a run begins that gave up.
 pub(super) const GAVE_UP: &str = "gave up: ";
@@ -25,6 +26,10 @@ pub struct RunRecord {
     pub version: String,
     /// Process id of the supervisor.
     pub supervisor_pid: u32,
+    /// When that process started, in clock ticks since the machine did: another process may have its id by now. 0 where an older program
+    /// wrote this.
+    #[serde(default)]
+    pub supervisor_start_ticks: u64,
     /// Start, UTC.
     pub started: Timestamp,
     /// Program and arguments.
@@ -53,9 +58,20 @@ pub struct Finished {
 }
 
 impl RunRecord {
+    /// Whether its supervisor is a process no more.
+    pub fn has_lost_its_supervisor(&self) -> bool {
+        has_exited(self.supervisor_pid, self.supervisor_start_ticks)
+    }
+
     /// Whether nothing is left to do: the run was not killed, and did not give up either.
     pub fn has_come_to_its_end(&self) -> bool {
         self.finished.as_ref().is_some_and(|finished| !finished.reason.starts_with(GAVE_UP))
+    }
+
+    /// The goal that fresh episodes have confirmed, if the run ended with that.
+    pub fn confirmed_goal(&self) -> Option<f64> {
+        let goal = &self.finished.as_ref()?.summary["goal"];
+        goal["wanted"].as_f64().filter(|_| goal["confirmed"] == true)
     }
 
     pub(super) fn of_this_process(id: &str, name: &str, started: Timestamp) -> Self {
@@ -64,6 +80,7 @@ impl RunRecord {
             name: name.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             supervisor_pid: std::process::id(),
+            supervisor_start_ticks: start_time(std::process::id()).unwrap_or(0),
             started,
             command_line: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
             working_directory: std::env::current_dir().unwrap_or_default().display().to_string(),

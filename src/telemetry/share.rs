@@ -43,7 +43,7 @@ impl fmt::Display for Shares {
             }
             _ => self.0.iter().map(share).collect(),
         };
-        write!(formatter, "{} transitions: {}", grouped(all), named.join(", "))
+        write!(formatter, "{} rows: {}", grouped(all), named.join(", "))
     }
 }
 
@@ -58,9 +58,9 @@ mod tests {
 
     #[test]
     fn few_actors_are_named_one_by_one_and_of_many_the_extremes() {
-        assert_eq!(shares(&[30_000, 10_000]).to_string(), "40,000 transitions: actor 0 75.0 %, actor 1 25.0 %");
+        assert_eq!(shares(&[30_000, 10_000]).to_string(), "40,000 rows: actor 0 75.0 %, actor 1 25.0 %");
         let many = shares(&[100, 100, 40, 100, 100, 160, 100, 100, 100, 100]);
-        assert_eq!(many.to_string(), "1,000 transitions: least actor 2 4.0 %, most actor 5 16.0 %, each of 10 would have 10.0 %");
+        assert_eq!(many.to_string(), "1,000 rows: least actor 2 4.0 %, most actor 5 16.0 %, each of 10 would have 10.0 %");
         assert!(many.are_several() && !shares(&[5]).are_several());
     }
 }

@@ -51,10 +51,12 @@ impl Serialize for StopReason {
     }
 }
 
-/// What a run that stopped for `reason` needs changed to go on, as `shoal resume` takes it: twice the limit that it came to. `None` where it
-/// goes on as it is.
+/// What a run that stopped for `reason` needs changed to go on, as `shoal resume` takes it: twice the limit that it came to, or no goal where
+/// that is reached. `None` where it goes on as it is.
 pub fn change_to_go_on(reason: &str, run: &RunConfig) -> Option<String> {
-    if reason == StopReason::StepLimit.to_string() {
+    if reason == StopReason::Solved.to_string() {
+        Some("--set run.stop_eval_return=none".to_owned())
+    } else if reason == StopReason::StepLimit.to_string() {
         Some(format!("--set run.stop_env_steps={}", run.stop_env_steps.saturating_mul(2)))
     } else if reason == StopReason::TimeLimit.to_string() {
         run.stop_wall_s.map(|limit| format!("--set run.stop_wall_s={}", 2.0 * limit))

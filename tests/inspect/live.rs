@@ -50,7 +50,7 @@ fn a_frame_shows_the_processes_the_replay_and_the_rates() {
         "dead",
         "learner 0",
         "computing",
-        "10 of 32 transitions, 22.40 samples per insert",
+        "10 of 32 rows, 22.40 samples per insert",
         "sum tree exact after 1 look",
         "env steps/s",
         "updates/s",
@@ -174,7 +174,7 @@ fn the_live_view_ends_with_the_run() {
     let (world, known) = (World::new(), Known::new());
     let announcement = world.announce(known.segment.identity(), known.segment.name());
     let mut watched = Watched::start(&world, &known.pid());
-    watched.wait_for("the first frame", |screen| screen.contents().contains("10 of 32 transitions"));
+    watched.wait_for("the first frame", |screen| screen.contents().contains("10 of 32 rows"));
     drop(announcement);
     watched.assert_ended();
     let pid = known.pid();

@@ -248,7 +248,7 @@ fn the_text_names_everything_and_steers_no_terminal() {
         "4 slots, 1 never used",
         "actor 1 said last: out of \\u{1b}[31mmemory",
         "actor 0: environment 75 %, inference 25 % of 4.0 s",
-        "10 of 32 transitions, 31.2 % full",
+        "10 of 32 rows, 31.2 % full",
         "(22.40 per insert)",
         "priorities: stale 5, refused 6, saturated 7",
         "exact after 1 look",

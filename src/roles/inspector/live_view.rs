@@ -108,7 +108,7 @@ fn draw_processes(frame: &mut Frame<'_>, area: Rect, report: &Report) {
 fn draw_replay(frame: &mut Frame<'_>, area: Rect, report: &Report) {
     let replay = &report.replay;
     let ratio = replay.samples_per_insert.map_or_else(String::new, |ratio| format!(", {ratio:.2} samples per insert"));
-    let label = format!("{} of {} transitions{ratio}", HumanCount(replay.size), HumanCount(replay.capacity as u64));
+    let label = format!("{} of {} rows{ratio}", HumanCount(replay.size), HumanCount(replay.capacity as u64));
     let gauge = Gauge::default().ratio(replay.fill.clamp(0.0, 1.0)).label(label).gauge_style(Style::new().fg(Color::Blue));
     frame.render_widget(gauge.block(Block::bordered().title(" replay ")), area);
 }

@@ -64,7 +64,7 @@ impl Report {
                 run.rates.limit_share.map_or_else(String::new, |share| format!(", {:.1} % of what they could compute", share * 100.0));
             let busy = run.rates.machine_busy_share.map_or_else(String::new, |share| format!(", machine {:.0} % busy", share * 100.0));
             let learned = HumanCount(learned.round() as u64);
-            line(formatter, "speed", &format!("{learned} transitions learned from per second, {cores:.2} cores used{limit}{busy}"))?;
+            line(formatter, "speed", &format!("{learned} samples learned from per second, {cores:.2} cores used{limit}{busy}"))?;
         }
         line(formatter, "training", &training(&self.scores))?;
         line(formatter, "evaluation", &evaluation(&self.scores))?;
@@ -124,7 +124,7 @@ impl Report {
     fn replay_lines(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let replay = &self.replay;
         let share = format!("{:.1} % full", 100.0 * replay.fill);
-        line(formatter, "replay", &format!("{} of {} transitions, {share}", HumanCount(replay.size), HumanCount(replay.capacity as u64)))?;
+        line(formatter, "replay", &format!("{} of {} rows, {share}", HumanCount(replay.size), HumanCount(replay.capacity as u64)))?;
         let ratio = replay.samples_per_insert.map_or_else(String::new, |ratio| format!(" ({ratio:.2} per insert)"));
         let counts = [replay.claimed, replay.inserted, replay.sampled].map(HumanCount);
         line(formatter, "", &format!("claimed {}, inserted {}, sampled {}{ratio}", counts[0], counts[1], counts[2]))?;

@@ -8,7 +8,6 @@ use super::resumption::ResumeError;
 use crate::checkpoint::Checkpoints;
 use crate::replay::{ReplayView, Schema};
 use crate::segment::keeping::{Keeping, Wanted};
-use crate::segment::processes::has_exited;
 use crate::segment::{Description, NamedProcess, Region, Segment, SegmentError, SegmentSizes, system};
 use crate::telemetry::RunFolder;
 
@@ -112,11 +111,11 @@ impl KeptRun {
         let newest = Checkpoints::new(folder.kept()).newest();
         if !is_claimed() || !newest.is_ok_and(|newest| newest.path() == checkpoint) {
             folder.give_back();
-            let pid = folder.record()?.supervisor_pid;
-            return Err(if has_exited(pid, 0) {
+            let record = folder.record()?;
+            return Err(if record.has_lost_its_supervisor() {
                 ResumeError::NotKept { folder: path }
             } else {
-                ResumeError::Running { folder: path, pid }
+                ResumeError::Running { folder: path, pid: record.supervisor_pid }
             });
         }
         // Nobody else is there who could be in the middle of a change.

@@ -16,7 +16,7 @@ use crate::rendezvous::Registry;
 use crate::replay::Schema;
 use crate::roles::run_name::RunName;
 use crate::segment::keeping::Wanted;
-use crate::segment::processes::{Role, has_exited};
+use crate::segment::processes::Role;
 use crate::segment::{Description, Segment, SegmentSizes};
 use crate::shell::word;
 use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};
@@ -117,8 +117,8 @@ pub enum ResumeError {
     Checkpoint(#[from] CheckpointError),
     /// It has come to its end, and nothing was changed that would let it go on.
     #[error(
-        "the run in {} has ended with {env_steps} of its {limit} environment steps: there is nothing left to do; go on with more of them by \
-         `--set run.stop_env_steps=NUMBER`",
+        "the run in {} has ended after {env_steps} environment steps, and run.stop_env_steps is {limit}: there is nothing left to do; go on \
+         with more of them by `--set run.stop_env_steps=NUMBER`",
         folder.display()
     )]
     Complete {
@@ -128,6 +128,18 @@ pub enum ResumeError {
         env_steps: u64,
         /// The value of `run.stop_env_steps`.
         limit: u64,
+    },
+    /// It has reached its goal, and has the same one.
+    #[error(
+        "the run in {} has reached its goal, a mean return of {goal}: there is nothing left to do; train on with `--set \
+         run.stop_eval_return=none`, or with a higher goal",
+        folder.display()
+    )]
+    Solved {
+        /// Its folder.
+        folder: PathBuf,
+        /// The value of `run.stop_eval_return`.
+        goal: f64,
     },
     /// Keys were changed that decide what a checkpoint holds.
     #[error("a run cannot go on with another {}: what its checkpoint holds would no longer fit, or mean something else; start a new run for that", keys.join(", "))]
@@ -277,16 +289,31 @@ impl Resumption {
         Ok(before.map_or_else(|_| Vec::new(), |before| changes_that_do_not_fit(&before.config, config)))
     }
 
+    /// Whether it goes on from the newest checkpoint, and not from one that was named and is older.
+    fn is_of_the_end(&self) -> bool {
+        Checkpoints::new(self.folder.checkpoints())
+            .list()
+            .last()
+            .is_some_and(|newest| newest.file_name() == self.checkpoint.path().file_name())
+    }
+
     /// Refuse a resolved configuration, and sizes, with which the run cannot go on.
     pub(super) fn check(&mut self, config: &Config, algorithm: &dyn Algorithm, layout: &SegmentSizes) -> Result<(), ResumeError> {
         let keys = self.keys_that_do_not_fit(config)?;
         if !keys.is_empty() {
             return Err(ResumeError::Fixed { keys });
         }
+        let record = self.folder.record()?;
+        if let Some(goal) = record.confirmed_goal()
+            && config.run.stop_eval_return == Some(goal)
+            && self.is_of_the_end()
+        {
+            return Err(ResumeError::Solved { folder: self.folder.path().into(), goal });
+        }
         let manifest = self.checkpoint.manifest();
         let (env_steps, limit) = (manifest.env_steps, config.run.stop_env_steps);
         // One that was killed at its very end still has weights to evaluate and a report to write.
-        if env_steps >= limit && self.folder.record()?.has_come_to_its_end() {
+        if env_steps >= limit && record.has_come_to_its_end() {
             return Err(ResumeError::Complete { folder: self.folder.path().into(), env_steps, limit });
         }
         let other =
@@ -419,7 +446,7 @@ fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<KeptRun
         }
         let record = folder.record()?;
         let (path, pid) = (folder.path().into(), record.supervisor_pid);
-        if record.finished.is_none() && !has_exited(pid, 0) {
+        if record.finished.is_none() && !record.has_lost_its_supervisor() {
             return Err(ResumeError::Running { folder: path, pid });
         }
         if folder.take()? {
@@ -459,9 +486,9 @@ fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
                 }
             }
         }
-        let pid = folder.record()?.supervisor_pid;
-        if !has_exited(pid, 0) {
-            return Err(ResumeError::Running { folder: folder.path().into(), pid });
+        let record = folder.record()?;
+        if !record.has_lost_its_supervisor() {
+            return Err(ResumeError::Running { folder: folder.path().into(), pid: record.supervisor_pid });
         }
         if Instant::now() >= deadline {
             return Err(ResumeError::Taken { folder: folder.path().into() });
@@ -476,7 +503,7 @@ fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
     }
     // Where the file system has no locks, nothing but its process says that it is under way.
     let record = folder.record()?;
-    if !folder.is_locked() && record.finished.is_none() && !has_exited(record.supervisor_pid, 0) {
+    if !folder.is_locked() && record.finished.is_none() && !record.has_lost_its_supervisor() {
         return Err(ResumeError::Running { folder: folder.path().into(), pid: record.supervisor_pid });
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Prepared;
-use crate::checkpoint::{Keeper, PolicyWeights, WeightsMetadata};
+use crate::checkpoint::{PolicySaver, PolicyWeights, WeightsMetadata};
 use crate::roles::evaluator;
 use crate::segment::Segment;
 use crate::telemetry::Sinks;
@@ -20,11 +20,11 @@ pub(super) fn save_last(prepared: &Prepared, segment: &Segment, sinks: &mut Sink
         }
         return !was_published;
     };
-    let mut keeper = Keeper::new(sinks.folder().last_weights());
-    let saved = keeper.save(policy).and_then(|unsaved| {
+    let mut saver = PolicySaver::new(sinks.folder().last_weights());
+    let saved = saver.save(policy).and_then(|unsaved| {
         let Some(unsaved) = unsaved else { return Ok(true) };
         sinks.event(&format!("{}; the run waits up to {} s with its end", unsaved.message, PATIENCE.as_secs()));
-        keeper.insist(PATIENCE)
+        saver.insist(PATIENCE)
     });
     match saved {
         Ok(true) => return true,

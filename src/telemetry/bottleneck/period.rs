@@ -21,6 +21,8 @@ pub(super) struct Period {
     pub(super) actor: ActorTime,
     pub(super) learner: LearnerTime,
     evaluator_processor_s: f64,
+    /// Of the machine, whoever had it, over all of the training.
+    machine_busy_share: Option<f64>,
 }
 
 impl Period {
@@ -52,6 +54,7 @@ impl Period {
             actor,
             learner,
             evaluator_processor_s: now.evaluator_processor_s - before.evaluator_processor_s,
+            machine_busy_share: now.effort_in_training.machine_time.busy_share(),
         }
     }
 
@@ -60,10 +63,12 @@ impl Period {
         share(self.actor.processor_s + self.learner.processor_s + self.evaluator_processor_s, self.wall_s)
     }
 
-    /// Of `cores`, those that nobody needed, on average: a process that waits for a core could use one more.
+    /// Of `cores`, those that nobody needed, on average: a process that waits for a core could use one more, and other programs may use some.
     pub(super) fn idle_cores(&self, cores: usize) -> f64 {
+        let cores = cores as f64;
         let wanted = share(self.actor.core_wait_s + self.learner.core_wait_s, self.wall_s);
-        (cores as f64 - self.used_cores() - wanted).max(0.0)
+        let unused = (cores - self.used_cores() - wanted).max(0.0);
+        self.machine_busy_share.map_or(unused, |busy| unused.min(cores * (1.0 - busy)))
     }
 
     /// Of the time in which actors and learners could have run, the share in which they had no core.

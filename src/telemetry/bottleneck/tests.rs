@@ -1,7 +1,9 @@
 //! Each verdict on the times of a run that shows it. `tests/bottleneck_advice.rs` has real ones.
 
+use super::super::snapshot::Effort;
 use super::super::{ActorTime, LearnerTime};
 use super::*;
+use crate::machine::machine_time::MachineTime;
 
 fn context() -> Context {
     let mut config = Config::for_environment("CartPole-v1");
@@ -48,6 +50,15 @@ fn actors_that_wait_for_busy_learners_show_a_learner_bound_run() {
          or set replay.samples_per_insert=16 (now 32): more environment steps for the same updates; each transition is learned from less \
          often, which changes what is learned"
     );
+}
+
+#[test]
+fn cores_that_other_programs_use_are_not_idle() {
+    let alone = run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]);
+    assert_eq!(settings(&judge(&alone, &context()))[0], "learner.count=2");
+    let machine_time = MachineTime { busy: 97, total: 100 };
+    let beside_others = Snapshot { effort_in_training: Effort { machine_time, ..Effort::default() }, ..alone };
+    assert!(!settings(&judge(&beside_others, &context())).contains(&"learner.count=2".to_owned()));
 }
 
 #[test]

@@ -12,7 +12,7 @@ const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Writes policies under one path, the newest of them sooner or later.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct PolicySaver {
     path: PathBuf,
     unsaved: Option<PolicyWeights>,
     next_attempt: Instant,
@@ -27,8 +27,8 @@ pub struct Unsaved {
     pub message: String,
 }
 
-impl Keeper {
-    /// A keeper of policies under `path`, with nothing to write yet.
+impl PolicySaver {
+    /// Of policies under `path`, with nothing to write yet.
     pub fn new(path: PathBuf) -> Self {
         Self { path, unsaved: None, next_attempt: Instant::now() }
     }
@@ -97,27 +97,27 @@ mod tests {
     fn what_cannot_be_written_is_written_as_soon_as_that_is_possible() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("missing/best.safetensors");
-        let mut keeper = Keeper::new(path.clone());
+        let mut saver = PolicySaver::new(path.clone());
         for updates in [1, 2] {
-            let unsaved = keeper.save(policy(updates)).unwrap().expect("the folder is missing");
+            let unsaved = saver.save(policy(updates)).unwrap().expect("the folder is missing");
             assert!(unsaved.message.contains("missing/best.safetensors") && unsaved.cause == "entity not found", "{unsaved:?}");
         }
-        assert!(!keeper.insist(Duration::from_millis(1)).unwrap());
+        assert!(!saver.insist(Duration::from_millis(1)).unwrap());
         std::fs::create_dir(path.parent().unwrap()).unwrap();
-        assert!(keeper.insist(Duration::from_secs(60)).unwrap());
+        assert!(saver.insist(Duration::from_secs(60)).unwrap());
         assert_eq!(PolicyWeights::load(&path).unwrap(), policy(2), "the newest");
         std::fs::remove_file(&path).unwrap();
-        keeper.retry().unwrap();
+        saver.retry().unwrap();
         assert!(!path.exists(), "it is written once");
     }
 
     #[test]
     fn what_no_wait_mends_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let mut keeper = Keeper::new(folder.path().join("best.safetensors"));
+        let mut saver = PolicySaver::new(folder.path().join("best.safetensors"));
         let mut diverged = policy(1);
         diverged.parameters[0] = f32::NAN;
-        assert!(matches!(keeper.save(diverged), Err(WeightsError::NotFinite { .. })));
-        assert!(keeper.insist(Duration::ZERO).unwrap(), "it is not kept");
+        assert!(matches!(saver.save(diverged), Err(WeightsError::NotFinite { .. })));
+        assert!(saver.insist(Duration::ZERO).unwrap(), "it is not kept");
     }
 }
