@@ -50,6 +50,17 @@ fn attached_actors_add_to_a_run_and_leave_it_cleanly() {
 }
 
 #[test]
+fn more_actors_than_a_run_could_ever_take_are_refused_once() {
+    let mut run = start(&["actor.attach_slots=3"]);
+    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    let (success, text) = stderr(attach(&run, &[&run.pid().to_string(), "--actors", "99"]));
+    assert!(!success && text.contains("99 actors are asked for, and the run has 3 places"), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+}
+
+#[test]
 fn an_attached_actor_may_be_killed() {
     let mut run = start(&[]);
     run.wait_for("the first updates", |line| count(line, "updates") > 20);

@@ -32,7 +32,7 @@ tests/data/config/unknown_names.toml:2:1: lerner: unknown key; did you mean [lea
 tests/data/config/unknown_names.toml:8:1: learner.batch_sise: unknown key; did you mean `batch_size`?
 tests/data/config/unknown_names.toml:9:1: learner.momentum: unknown key; the keys of [learner] are `count`, `batch_size`, `learning_rate`, `learning_rate_end`, `adam_beta1`, `adam_beta2`, `adam_epsilon`, `max_gradient_norm`, `publish_interval_updates`, `prefetch`, `split`, `swap_interval_updates`, `device`
 tests/data/config/unknown_names.toml:12:1: actor.batch_size: unknown key; `batch_size` belongs to [learner]
-tests/data/config/unknown_names.toml:13:1: actor.n_steps: unknown key; did you mean `n_step` of [algorithm]?
+tests/data/config/unknown_names.toml:13:1: actor.n_steps: unknown key; here it is `algorithm.n_step` (dqn, ddpg, td3, sac) or `fragments.length_steps` (appo, ppo)
 tests/data/config/unknown_names.toml:15:2: evaluation: unknown table; did you mean [evaluator]?
 tests/data/config/unknown_names.toml:18:2: optimizer: unknown table; the tables are [run], [environment], [algorithm], [network], [auto_encoder], [actor], [learner], [replay], [fragments], [evaluator], [visualizer], [checkpoint], [adaptation], [machine], [own]
 8 problems in the configuration

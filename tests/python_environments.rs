@@ -184,6 +184,8 @@ fn what_cannot_be_used_is_refused_by_name() {
         }
         let listed = request("python:shapes:RewardsInAList", "{}").examine().unwrap_err().to_string();
         assert!(listed.contains("step() returned reward = array([1.]), which is no number"), "{listed}");
+        let other = request("python:shapes:ArrayForADict", "{}").examine().unwrap_err().to_string();
+        assert!(other.contains("the observation array([0., 0....dtype=float32) is not one of the observation space, Dict("), "{other}");
         let message = refusal("python:shapes:NeedsAPackage");
         assert!(message.contains("-m pip install \"no_such_package_anywhere\""), "{message}");
     });

@@ -55,6 +55,9 @@ class Replay:
         """`beta` may be `(start, end, samples)`: linear in the number of transitions sampled so far.
 
         A priority given to `add` or `update_priorities` is an error `e >= 0`; `(e + epsilon) ** alpha` enters the tree.
+
+        `frame_capacity` is the number of frames that fields of `Frames` share. Without it there are enough for 64
+        environments; more of them want 16 frames for each frame that they show at once, or frames are stored twice.
         """
 
     @staticmethod

@@ -7,6 +7,7 @@ use super::error::{ConfigError, Problem};
 use super::key::Table;
 use super::own::OWN;
 use super::place::Place;
+use super::setting::NONE;
 use super::suggestion;
 
 /// One assignment, of a file or an override.
@@ -48,8 +49,9 @@ pub(crate) fn read(text: &str, file: &str, errors: &mut Vec<ConfigError>) -> Doc
     let place = |offset: usize| Place::at(file, text, offset);
     let mut document = Document { is_broken: !syntax_errors.is_empty(), ..Document::default() };
     for error in &syntax_errors {
-        let place = place(error.span().map_or(0, |span| span.start));
-        errors.push(ConfigError { place, key: String::new(), value: None, problem: Box::new(Problem::Syntax(error.message().to_owned())) });
+        let at = error.span().map_or(0, |span| span.start);
+        let problem = Box::new(Problem::Syntax(in_words(error.message(), &text[at.min(text.len())..])));
+        errors.push(ConfigError { place: place(at), key: String::new(), value: None, problem });
     }
     if document.is_broken {
         // What a parser recovers from broken text is a guess; more errors about guesses would only hide the real one.
@@ -75,6 +77,11 @@ pub(crate) fn read(text: &str, file: &str, errors: &mut Vec<ConfigError>) -> Doc
         }
     }
     document
+}
+
+/// What is wrong with the TOML that begins with `rest`.
+fn in_words(message: &str, rest: &str) -> String {
+    if rest.split_whitespace().next() == Some(NONE) { format!("`{NONE}` stands in quotes: \"{NONE}\"") } else { message.to_owned() }
 }
 
 /// Whether a table has that name: one that the schema declares, or the one of keys that it does not know.

@@ -49,6 +49,9 @@ fn parse(text: &str, key: Option<&Key>) -> Result<Value, Problem> {
     match DeValue::parse(text) {
         Ok(value) => Ok(plain(value.get_ref())),
         Err(_) if text.chars().all(|letter| letter.is_alphanumeric() || "_-./:".contains(letter)) => Ok(Value::String(text.to_owned())),
+        Err(_) if key.is_some_and(|key| key.kind.is_list()) && !text.starts_with('[') => {
+            Err(Problem::Syntax(format!("a list stands in brackets: [{text}]")))
+        }
         Err(error) => Err(Problem::Syntax(error.message().to_owned())),
     }
 }
@@ -70,6 +73,13 @@ mod tests {
         assert_eq!(value_of("run.folder=2024-01-01"), Value::String("2024-01-01".into()));
         assert_eq!(value_of("run.folder=\"my runs\""), Value::String("my runs".into()));
         assert_eq!(value_of("replay.samples_per_insert=none"), Value::String("none".into()));
+    }
+
+    #[test]
+    fn a_list_without_its_brackets_is_shown_with_them() {
+        let mut errors = Vec::new();
+        assert!(read(&["network.hidden=256,256".to_owned()], &mut errors).is_empty());
+        assert!(errors[0].to_string().contains("a list stands in brackets: [256,256]"), "{}", errors[0]);
     }
 
     #[test]

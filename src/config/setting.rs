@@ -61,6 +61,11 @@ impl Kind {
         }
     }
 
+    /// Whether the value is written between brackets.
+    pub(crate) fn is_list(self) -> bool {
+        matches!(self, Kind::IntegerList | Kind::TripleList)
+    }
+
     /// Whether the value is written between quotes, so that `--set` accepts it without them.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Kind::Text | Kind::Choice(_))

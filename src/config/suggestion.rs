@@ -4,30 +4,34 @@ use super::key::Key;
 use super::own::OWN;
 use super::schema::TABLES;
 
-/// What other libraries call some of the keys.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("total_timesteps", "run.stop_env_steps"),
-    ("lr", "learner.learning_rate"),
-    ("buffer_size", "replay.capacity"),
-    ("learning_starts", "replay.min_size"),
-    ("tau", "algorithm.target_tau"),
-    ("target_update_interval", "algorithm.target_interval_updates"),
-    ("exploration_fraction", "algorithm.epsilon_anneal_steps"),
-    ("exploration_final_eps", "algorithm.epsilon_end"),
-    ("max_grad_norm", "learner.max_gradient_norm"),
-    ("n_envs", "actor.environments"),
-    ("num_envs", "actor.environments"),
-    ("num_steps", "fragments.length_steps"),
-    ("n_epochs", "algorithm.epochs"),
-    ("update_epochs", "algorithm.epochs"),
-    ("num_minibatches", "algorithm.minibatches"),
-    ("gae_lambda", "algorithm.trace_decay"),
-    ("clip_range", "algorithm.clip_ratio"),
-    ("clip_coef", "algorithm.clip_ratio"),
-    ("ent_coef", "algorithm.entropy_start"),
-    ("vf_coef", "algorithm.value_coefficient"),
-    ("vf_coeff", "algorithm.value_coefficient"),
-    ("net_arch", "network.hidden"),
+/// What other libraries call some of the keys; several where algorithms differ in theirs.
+const ELSEWHERE: &[(&str, &[&str])] = &[
+    ("total_timesteps", &["run.stop_env_steps"]),
+    ("lr", &["learner.learning_rate"]),
+    ("buffer_size", &["replay.capacity"]),
+    ("learning_starts", &["replay.min_size"]),
+    ("tau", &["algorithm.target_tau"]),
+    ("target_update_interval", &["algorithm.target_interval_updates"]),
+    ("exploration_fraction", &["algorithm.epsilon_anneal_steps"]),
+    ("exploration_final_eps", &["algorithm.epsilon_end"]),
+    ("max_grad_norm", &["learner.max_gradient_norm"]),
+    ("n_envs", &["actor.environments"]),
+    ("num_envs", &["actor.environments"]),
+    ("num_steps", &["fragments.length_steps"]),
+    ("n_epochs", &["algorithm.epochs"]),
+    ("update_epochs", &["algorithm.epochs"]),
+    ("num_minibatches", &["algorithm.minibatches"]),
+    ("gae_lambda", &["algorithm.trace_decay"]),
+    ("clip_range", &["algorithm.clip_ratio"]),
+    ("clip_coef", &["algorithm.clip_ratio"]),
+    ("ent_coef", &["algorithm.entropy_temperature", "algorithm.entropy_start"]),
+    ("vf_coef", &["algorithm.value_coefficient"]),
+    ("vf_coeff", &["algorithm.value_coefficient"]),
+    ("net_arch", &["network.hidden"]),
+    ("n_steps", &["algorithm.n_step", "fragments.length_steps"]),
+    ("train_freq", &["replay.samples_per_insert"]),
+    ("gradient_steps", &["replay.samples_per_insert"]),
+    ("action_noise", &["algorithm.exploration_noise_std"]),
 ];
 
 /// The candidate nearest to `typed`, if it is near enough to be a slip of the fingers: one edit for every three letters.
@@ -77,16 +81,34 @@ pub fn for_option(option: &str, value: Option<&str>) -> Option<String> {
     let typed = option.trim_start_matches('-').replace('-', "_");
     let name = typed.rsplit('.').next().unwrap_or(&typed);
     let exact = || Key::all().filter(|key| key.path() == typed || key.name == name);
+    let translated =
+        || ELSEWHERE.iter().filter(|(other, _)| *other == name).flat_map(|(_, paths)| *paths).filter_map(|path| Key::find(path));
     let near = nearest(name, Key::all().map(|key| key.name));
-    let keys: Vec<_> = if exact().next().is_some() { exact().collect() } else { Key::all().filter(|key| near == Some(key.name)).collect() };
+    let mut keys: Vec<_> = exact().collect();
+    if keys.is_empty() {
+        keys.extend(translated());
+    }
+    if keys.is_empty() {
+        keys.extend(Key::all().filter(|key| near == Some(key.name)));
+    }
     let spelled = |key: &&Key| format!("--set {}={}", key.path(), value.unwrap_or("VALUE"));
     (!keys.is_empty()).then(|| keys.iter().map(spelled).collect::<Vec<_>>().join(" or "))
 }
 
 /// The key that other libraries call so.
 fn elsewhere(name: &str) -> Option<String> {
-    let (_, path) = ELSEWHERE.iter().find(|&&(other, _)| other == name)?;
-    Some(format!("here it is `{path}`"))
+    let (_, paths) = ELSEWHERE.iter().find(|&&(other, _)| other == name)?;
+    let spelled: Vec<_> = match paths {
+        [path] => vec![format!("`{path}`")],
+        several => several.iter().copied().map(of_algorithms).collect(),
+    };
+    Some(format!("here it is {}", spelled.join(" or ")))
+}
+
+/// A key with the algorithms that know it.
+fn of_algorithms(path: &str) -> String {
+    let algorithms = Key::find(path).map_or(&[][..], |key| key.algorithms);
+    format!("`{path}` ({})", algorithms.join(", "))
 }
 
 /// In which tables a key of exactly this name is.
@@ -122,7 +144,13 @@ mod tests {
     fn a_name_of_another_library_is_translated() {
         assert_eq!(for_key("algorithm", "gae_lambda"), "here it is `algorithm.trace_decay`");
         assert_eq!(for_bare_key("num_steps"), "here it is `fragments.length_steps`");
-        assert!(ELSEWHERE.iter().all(|(_, path)| Key::find(path).is_some()));
+        assert_eq!(
+            for_key("algorithm", "ent_coef"),
+            "here it is `algorithm.entropy_temperature` (sac) or `algorithm.entropy_start` (appo, ppo)"
+        );
+        assert!(ELSEWHERE.iter().flat_map(|(_, paths)| *paths).all(|path| Key::find(path).is_some()));
+        let differ = |paths: &[&str]| paths.len() == 1 || paths.iter().all(|path| !Key::find(path).unwrap().algorithms.is_empty());
+        assert!(ELSEWHERE.iter().all(|(_, paths)| differ(paths)), "of several each is of some algorithms");
         assert!(ELSEWHERE.iter().all(|(other, _)| belonging(other).is_none()), "a key of that name is meant first");
     }
 
@@ -133,6 +161,7 @@ mod tests {
         assert_eq!(told("--learning-rate", None), "--set learner.learning_rate=VALUE");
         assert_eq!(told("--learner.batch_size", Some("64")), "--set learner.batch_size=64");
         assert_eq!(told("--batchsize", Some("64")), "--set learner.batch_size=64");
+        assert_eq!(told("--total-timesteps", Some("9")), "--set run.stop_env_steps=9");
         assert_eq!(told("--count", Some("2")), "--set actor.count=2 or --set learner.count=2");
         assert_eq!(for_option("--colour", None), None);
     }

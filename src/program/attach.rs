@@ -34,7 +34,7 @@ impl Attach {
             (None, run) => run.as_ref().expect("clap requires one of the two").supervisor(&registry)?,
         };
         // What is certain to fail is refused once, and not once per actor.
-        attached::become_ready(&registry, pid)?;
+        attached::become_ready(&registry, pid, self.actors.into())?;
         system::handle_stop_signals()?;
         let joined = |number| say(&format!("actor {number} has joined the run of supervisor {pid}"));
         let actor = || match attached::run(&registry, catalogue, pid, joined) {

@@ -18,7 +18,7 @@ pub(crate) struct Evaluate {
     #[arg(default_value = "runs/latest")]
     path: PathBuf,
     /// Episodes to play.
-    #[arg(long, default_value_t = 100, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, default_value_t = 100, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000_000))]
     episodes: usize,
     /// Seed of the environments.
     #[arg(long, default_value_t = 1)]
@@ -41,6 +41,7 @@ pub(crate) struct Evaluate {
 #[derive(Clone, Copy, ValueEnum)]
 enum Weights {
     Best,
+    #[value(alias = "newest")]
     Last,
 }
 

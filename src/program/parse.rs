@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Error, Parser};
 
-use crate::config::suggestion_for_option;
+use crate::config::{Key, suggestion_for_option};
 
 /// What was typed: the name of the program and its arguments.
 pub(crate) fn typed() -> Vec<OsString> {
@@ -19,6 +19,12 @@ pub(crate) fn parse<T: Parser>(typed: &[OsString]) -> T {
 
 /// The error with a hint, where an option was typed that is a key of the configuration.
 fn with_hint(mut error: Error, typed: &[OsString]) -> Error {
+    if let Some(change) = change_without_set(typed) {
+        error.remove(ContextKind::SuggestedArg);
+        let hint = format!("to change a key of the configuration, write: --set {change}");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+        return error;
+    }
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg).cloned() else { return error };
     let (name, attached) = option.split_once('=').map_or((option.as_str(), None), |(name, value)| (name, Some(value.to_owned())));
     if error.kind() != ErrorKind::UnknownArgument || !name.starts_with("--") {
@@ -36,6 +42,14 @@ fn with_hint(mut error: Error, typed: &[OsString]) -> Error {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
     }
     error
+}
+
+/// A change of a key that stands without `--set`.
+fn change_without_set(typed: &[OsString]) -> Option<String> {
+    let words: Vec<_> = typed.iter().map(|word| word.to_string_lossy()).collect();
+    let is_change = |word: &str| word.split_once('=').is_some_and(|(path, _)| Key::find(path).is_some());
+    let alone = words.windows(2).find(|pair| pair[0] != "--set" && is_change(&pair[1]))?;
+    Some(alone[1].to_string())
 }
 
 /// What was typed after the option of this name.

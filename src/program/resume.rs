@@ -22,7 +22,7 @@ pub(crate) struct ResumeRun {
     /// Change a key, for instance `--set run.stop_env_steps=2_000_000`; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Plan only: check everything, print the plan, start nothing.
+    /// Plan only: check everything, print the plan, start nothing. A run that is kept in memory is written to the disk for that.
     #[arg(long)]
     check: bool,
 }

@@ -38,6 +38,14 @@ pub enum AttachError {
     /// It panicked.
     #[error("{0}")]
     Panicked(String),
+    /// More than ever could.
+    #[error("{asked} actors are asked for, and the run has {places} places for actors and guests from outside (actor.attach_slots)")]
+    TooMany {
+        /// Actors that are to join.
+        asked: usize,
+        /// The value of `actor.attach_slots`.
+        places: usize,
+    },
     /// The supervisor has given the slot to somebody else.
     #[error("the place that the supervisor had promised has expired; try again")]
     Expired,
@@ -49,12 +57,17 @@ impl From<RendezvousError> for AttachError {
     }
 }
 
-/// Let this process step the environment of the supervisor `pid`'s run; may start the program anew, as
+/// Let this process, in which so many `actors` are to be forked, step the environment of the supervisor `pid`'s run; may start the program anew, as
 /// [`environments::become_ready`] does. To be called before any actor is forked.
-pub fn become_ready(registry: &Registry, pid: u32) -> Result<(), AttachError> {
+pub fn become_ready(registry: &Registry, pid: u32, actors: usize) -> Result<(), AttachError> {
     // A run that is about to vanish is refused with better words when it is joined.
     let Ok(segment) = Segment::attach_read_only(&registry.find(pid)?.record.segment) else { return Ok(()) };
     let config = Config::parse(&segment.description()?.config_toml, "the run's configuration", &[])?.config;
+    let places = config.actor.attach_slots;
+    // A run that takes nobody says so itself, and why.
+    if (1..actors).contains(&places) {
+        return Err(AttachError::TooMany { asked: actors, places });
+    }
     Ok(environments::become_ready(&config)?)
 }
 

@@ -11,6 +11,7 @@ import json
 import numbers
 import os
 import re
+import reprlib
 import sys
 import traceback
 from importlib import metadata
@@ -146,7 +147,19 @@ def as_one_box(gymnasium, environment):
         return environment
     if not space.is_np_flattenable:
         raise Refused(f"its observations are {space}, which has no fixed number of values")
-    return gymnasium.wrappers.FlattenObservation(environment)
+
+    class Flattened(gymnasium.wrappers.FlattenObservation):
+        """Says what it was given where that is no observation; flattening it would say something of its own."""
+
+        def observation(self, observation):
+            try:
+                return super().observation(observation)
+            except Exception:
+                if observation in space:
+                    raise
+                raise TypeError(f"the observation {reprlib.repr(observation)} is not one of the observation space, {space}") from None
+
+    return Flattened(environment)
 
 
 def describe(environment):

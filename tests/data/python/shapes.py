@@ -27,6 +27,10 @@ class Nested(Shown):
     observation = {"a": numpy.array([[0.25], [0.5]]), "b": (2, numpy.array([7.0], numpy.float32))}
 
 
+class ArrayForADict(Nested):
+    observation = numpy.zeros(4, numpy.float32)
+
+
 class Image(Shown):
     observation_space = Box(0, 255, (2, 3, 1), numpy.uint8)
     observation = numpy.arange(6, dtype=numpy.uint8).reshape(2, 3, 1) + 250 - 2
