@@ -1,5 +1,5 @@
 //! What each idea of the tree gives: the same work at the default fan-out, from the plain way to ours, one idea at a time,
-//! in turns. The last rows take the safety away from ours: tags and compare-and-swap, atomic additions, or all of it.
+//! in turns. The last rows take the safety away from ours: tags, compare-and-swap too, atomic additions, or all of it.
 //!
 //! `cargo bench --no-default-features --bench sum_tree_ablation`. Nanoseconds of CPU time per element.
 #![expect(clippy::print_stdout, reason = "what it measured is its output")]
@@ -17,7 +17,7 @@ use std::hint::black_box;
 
 use paired::{Call, Contestant, Race, huge_page_mebibytes};
 use plain_descents::{level_by_level, one_after_another, one_after_another_without_branches};
-use plain_updates::{Atomic, Ideas, Scratch, Unprotected, UnprotectedLeaves, UnprotectedSums, update};
+use plain_updates::{Atomic, Ideas, Immortal, Scratch, Unprotected, UnprotectedLeaves, UnprotectedSums, update};
 use shoal::replay::sum_tree::Differences;
 use shoal::replay::{Priority, SumTree};
 use tree_work::{BATCHES, CAPACITIES, PREPARED, TreeWords, fill, points, priorities, priority, targets, updates};
@@ -89,8 +89,9 @@ fn change(call: &Call, case: &str, tree: &SumTree<'_>, words: &TreeWords, update
         ("the tree itself (ours)", Box::new(|batch| _ = black_box(tree.update(batch.iter().copied(), &mut differences)))),
     ];
     let ours = ways.len() - 1;
-    let [leaves, sums, unprotected] = std::array::from_fn(|_| places.next().expect("one for each"));
-    let without: [(&str, Update<'_>); 3] = [
+    let [exchanged, leaves, sums, unprotected] = std::array::from_fn(|_| places.next().expect("one for each"));
+    let without: [(&str, Update<'_>); 4] = [
+        ("ours without tags, leaves exchanged", Box::new(move |batch| update::<Immortal, FANOUT>(words, capacity, batch, all, exchanged))),
         (
             "ours without tags and compare-and-swap",
             Box::new(move |batch| update::<UnprotectedLeaves, FANOUT>(words, capacity, batch, all, leaves)),

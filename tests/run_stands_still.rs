@@ -50,14 +50,15 @@ fn a_standstill_is_said_once_with_what_each_process_waits_for_and_so_is_its_end(
 
 #[test]
 fn a_run_that_is_stopped_as_a_whole_goes_on_with_all_its_processes() {
-    let mut run = start(&["machine.hang_timeout_s=1.0"]);
+    // Longer than a busy machine keeps a process from running.
+    let mut run = start(&["machine.hang_timeout_s=4.0"]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(50));
     let before = workers(&run);
     let segment = run.segment();
     // The supervisor first and last, as one that is stopped by Ctrl+Z may be.
     run.signal(Signal::SIGSTOP);
     before.iter().for_each(|&pid| kill(pid, Signal::SIGSTOP));
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    std::thread::sleep(std::time::Duration::from_secs(6));
     run.signal(Signal::SIGCONT);
     std::thread::sleep(std::time::Duration::from_millis(200));
     before.iter().for_each(|&pid| kill(pid, Signal::SIGCONT));

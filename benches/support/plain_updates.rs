@@ -57,6 +57,21 @@ impl Words for Unprotected {
     }
 }
 
+/// For several processes that never die and never come late: leaves are exchanged, and have no tags.
+pub(crate) struct Immortal;
+
+impl Words for Immortal {
+    #[inline(always)]
+    fn set(leaf: &AtomicU64, _: u64, priority: u64) -> Option<u64> {
+        Some(priority.wrapping_sub(leaf.swap(priority, Ordering::Relaxed)))
+    }
+
+    #[inline(always)]
+    fn add(node: &AtomicU64, difference: u64) {
+        Atomic::add(node, difference);
+    }
+}
+
 /// As ours but for the leaves.
 pub(crate) struct UnprotectedLeaves;
 

@@ -4,14 +4,15 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyTuple};
+use shoal::replay::frames_for;
 use shoal::standalone::{FieldOptions, Options, Schedule, StepOptions};
 
 use crate::array::{dtype_name, element_named};
 
 /// Samples per insert by which the two sides may drift apart, in inserts, unless the caller says.
 const DEFAULT_BAND_INSERTS: f64 = 64.0;
-/// Frames for every 16 transitions, beyond one each: those at the beginnings of episodes, and those still shown.
-const SPARE_FRAMES: usize = 16;
+/// Environments that a replay has frames for, unless the caller says.
+const ENVIRONMENTS: usize = 64;
 
 /// The fields in `fields`: objects with a shape and a dtype, pairs of these, or dtypes.
 pub(crate) fn fields(fields: &Bound<'_, PyAny>) -> PyResult<Vec<FieldOptions>> {
@@ -107,6 +108,6 @@ pub(crate) fn frames(fields: &[FieldOptions], capacity: usize, given: Option<usi
         _ if named == 0 && given.is_some() => Err(PyValueError::new_err("frame_capacity is given, and no field is shoal.Frames")),
         Some(frames) => Ok(frames),
         None if named == 0 => Ok(0),
-        None => Ok((capacity + capacity / SPARE_FRAMES + 64 * named).min(shoal::segment::layout::MAX_CAPACITY)),
+        None => Ok(frames_for(capacity, ENVIRONMENTS, named)),
     }
 }

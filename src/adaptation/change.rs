@@ -48,7 +48,7 @@ pub enum Reason {
         cost: f64,
     },
     /// A process could not be started, or failed again and again.
-    NotStarted(String),
+    ProcessFailed(String),
     /// Too little memory is left.
     Memory {
         /// The share that is used.
@@ -91,7 +91,7 @@ impl fmt::Display for Reason {
                 write!(formatter, "{} {than_home}, and less than {} more is not worth it", percent(gain.abs()), percent(*needed))
             }
             Self::Costs { rate, cost } => write!(formatter, "it costs {} of the {rate}", percent(*cost)),
-            Self::NotStarted(message) => write!(formatter, "a process failed: {message}"),
+            Self::ProcessFailed(message) => write!(formatter, "a process failed: {message}"),
             Self::Memory { used, limit } => write!(formatter, "{} of the memory is used, above {}", percent(*used), percent(*limit)),
             Self::Cores { before, now } => write!(formatter, "the run may use {now} cores instead of {before}"),
             Self::Drift => write!(formatter, "the machine has become faster or slower"),

@@ -8,7 +8,7 @@ pub enum Incident {
     /// A process crashed, or the machine was busy with something else: what was measured says nothing of the setting.
     Disturbed,
     /// A process that the setting asks for could not be started, or failed again and again, with how.
-    NotStarted(String),
+    ProcessFailed(String),
 }
 
 /// What a run did in one window of about a second, and where it stands.

@@ -235,7 +235,7 @@ impl Tuner {
         }
         match &snapshot.incident {
             None => None,
-            Some(Incident::NotStarted(message)) => Some(self.give_up(snapshot, Reason::NotStarted(message.clone()))),
+            Some(Incident::ProcessFailed(message)) => Some(self.give_up(snapshot, Reason::ProcessFailed(message.clone()))),
             Some(Incident::Disturbed) => Some(self.disturbed(snapshot)),
         }
     }

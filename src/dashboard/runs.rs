@@ -31,7 +31,7 @@ pub(super) enum State {
 /// A run in a few facts.
 #[derive(Debug, Serialize)]
 pub(super) struct Card {
-    /// Name of its folder, which is unique.
+    /// Name of its folder. Of several folders with one name, as copies have, one is shown.
     pub(super) id: String,
     /// Where it lies.
     folder: String,
@@ -173,14 +173,15 @@ impl Runs {
         }
     }
 
-    /// The folders of all runs, by id.
+    /// The folders of all runs, by id: that of a run under way, and not a copy of it.
     fn folders(&self) -> BTreeMap<String, PathBuf> {
         let announced = self.registry.list().into_iter().map(|entry| PathBuf::from(entry.record.run_folder));
         let beside = self.roots.iter().flat_map(|root| fs::read_dir(root).into_iter().flatten().flatten()).filter(|entry| {
             // `latest` and what else leads here would be second runs.
             entry.file_type().is_ok_and(|kind| kind.is_dir())
         });
-        announced.chain(beside.map(|entry| entry.path())).filter_map(|path| Some((id_of(&path)?, path))).collect()
+        // The last of a name counts.
+        beside.map(|entry| entry.path()).chain(announced).filter_map(|path| Some((id_of(&path)?, path))).collect()
     }
 }
 

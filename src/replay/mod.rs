@@ -35,7 +35,7 @@ pub use limiter::RateLimiter;
 pub use n_step::{NStep, Return};
 pub use priority::Priority;
 pub use reader::{Reader, Unreadable};
-pub use recent_frames::RecentFrames;
+pub use recent_frames::{RecentFrames, frames_for};
 pub use repair::{Repair, is_unfinished, make_sums_again, repair, repair_beside};
 pub use sampling::{SampleError, Sampler};
 pub use schema::{Element, Field, Schema};

@@ -9,9 +9,21 @@ use std::collections::{HashMap, VecDeque};
 use twox_hash::XxHash3_128;
 
 use super::{Replay, Target};
+use crate::segment::layout::{LEAST_FRAMES, MAX_CAPACITY};
 
 /// Most frames remembered: those of a few hundred environments.
 const REMEMBERED: usize = 8_192;
+
+/// A frame store has one frame for each transition, and one more for so many of them.
+const TRANSITIONS_PER_SPARE_FRAME: usize = 16;
+
+/// Frames for a replay of so many transitions, of so many environments that show `stack` frames at once: one for each transition, and some
+/// for the first ones of episodes and for those that stay in use longer because they are shown again. A frame has to be known for as
+/// long as it is shown, or it is stored again.
+pub fn frames_for(capacity: usize, environments: usize, stack: usize) -> usize {
+    let known = RecentFrames::YOUNG_PART * environments * stack;
+    (capacity + capacity / TRANSITIONS_PER_SPARE_FRAME).max(known).clamp(LEAST_FRAMES, MAX_CAPACITY)
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Known {
@@ -74,5 +86,19 @@ impl RecentFrames {
     pub fn clear(&mut self) {
         self.known.clear();
         self.order.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_environments_have_frames_enough_to_store_each_once() {
+        assert_eq!(frames_for(1_000_000, 72, 4), 1_062_500);
+        // Each of 320 environments shows its newest four frames: all of them have to be young.
+        let frames = frames_for(10_000, 320, 4);
+        assert!(frames / RecentFrames::YOUNG_PART >= 320 * 4, "{frames}");
+        assert_eq!((frames_for(100, 1, 1), frames_for(MAX_CAPACITY, 1, 1)), (LEAST_FRAMES, MAX_CAPACITY));
     }
 }

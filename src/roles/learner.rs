@@ -421,14 +421,19 @@ impl<'a> Learner<'a> {
             self.publish_state(self.view);
         }
         if self.updates.is_multiple_of(REPORT_INTERVAL_UPDATES) {
-            self.ring.push_all(&self.unreported);
-            self.unreported.clear();
+            self.report();
         }
     }
 
-    /// Publish the newest parameters and state, so that nothing of an orderly end is lost.
+    fn report(&mut self) {
+        self.ring.push_all(&self.unreported);
+        self.unreported.clear();
+    }
+
+    /// Publish the newest parameters and state, and report the last updates, so that nothing of an orderly end is lost.
     pub fn leave(&mut self) {
         if self.leads() {
+            self.report();
             self.publish_parameters();
             self.publish_state(self.view);
         }

@@ -22,8 +22,8 @@ fn trying(seed: u64) -> (Run, Setting, Setting) {
     (run, home, tried)
 }
 
-fn not_started() -> Option<Incident> {
-    Some(Incident::NotStarted("no process left".into()))
+fn process_failed() -> Option<Incident> {
+    Some(Incident::ProcessFailed("no process left".into()))
 }
 
 /// The last probe was abandoned, home is restored at once, and what was tried is not tried again.
@@ -41,9 +41,9 @@ fn a_setting_whose_processes_cannot_be_started_is_taken_back_with_the_reason() {
     for windows_before in 0..7 {
         let (mut run, home, tried) = trying(0);
         run.windows(windows_before);
-        run.window_with(not_started());
+        run.window_with(process_failed());
         let (_, change) = run.changes.last().expect("home is restored");
-        assert_eq!(change.reason, Reason::NotStarted("no process left".into()));
+        assert_eq!(change.reason, Reason::ProcessFailed("no process left".into()));
         assert!(change.reason.to_string().contains("no process left"));
         assert_barred(&mut run, home, tried);
     }
@@ -57,7 +57,7 @@ fn a_setting_that_was_accepted_and_then_cannot_be_started_again_is_taken_back_to
         let (home, adopted) = (run.probes[0].from, run.probes[0].to);
         assert_eq!(run.in_force, adopted);
         run.windows(windows_before);
-        run.window_with(not_started());
+        run.window_with(process_failed());
         assert_barred(&mut run, home, adopted);
     }
 }
@@ -71,7 +71,7 @@ fn so_is_one_that_was_accepted_just_before_the_part_of_the_run_in_which_settings
         run.progress_per_window = 1.0;
         run.windows(windows_before);
         assert_eq!(run.in_force, adopted);
-        run.window_with(not_started());
+        run.window_with(process_failed());
         assert_eq!((run.in_force, run.tuner.home()), (home, home), "home is not restored");
         let changes = run.changes.len();
         run.windows(100);
@@ -107,7 +107,7 @@ fn windows_at_home_in_which_nothing_is_learned_count_once_the_run_has_learned() 
 fn a_process_that_cannot_be_started_at_home_changes_nothing() {
     let mut run = searching(0);
     for _ in 0..100 {
-        run.window_with(not_started());
+        run.window_with(process_failed());
     }
     assert!(run.changes.is_empty() && run.probes.is_empty());
 }
@@ -227,7 +227,7 @@ fn any_rate() -> impl Strategy<Value = f64> {
 }
 
 fn any_incident() -> impl Strategy<Value = Option<Incident>> {
-    prop_oneof![12 => Just(None), 1 => Just(Some(Incident::Disturbed)), 1 => Just(not_started())]
+    prop_oneof![12 => Just(None), 1 => Just(Some(Incident::Disturbed)), 1 => Just(process_failed())]
 }
 
 prop_compose! {

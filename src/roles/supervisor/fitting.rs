@@ -110,7 +110,7 @@ impl Fitting {
 
     /// What was measured in this window says nothing of the setting. A process that could not be started says more, and stays.
     pub(super) fn happened(&mut self, incident: Incident) {
-        if !matches!(self.incident, Some(Incident::NotStarted(_))) {
+        if !matches!(self.incident, Some(Incident::ProcessFailed(_))) {
             self.incident = Some(incident);
         }
     }
@@ -121,7 +121,7 @@ impl Fitting {
         let elapsed_s = now.wall_s - last.wall_s;
         let is_long_enough = now.updates.saturating_sub(last.updates) >= LEAST_UPDATES || elapsed_s >= LONGEST_WINDOW_S;
         // What cannot be started is not waited for: it would fail on.
-        let is_refuted = self.tuner.is_on_trial() && matches!(self.incident, Some(Incident::NotStarted(_)));
+        let is_refuted = self.tuner.is_on_trial() && matches!(self.incident, Some(Incident::ProcessFailed(_)));
         if (elapsed_s < WINDOW_S || !is_long_enough) && !is_refuted {
             return None;
         }

@@ -8,10 +8,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{PidfdFlags, nice, pidfd_open};
+use rustix::process::nice;
 use serde::{Deserialize, Serialize};
 
-use super::watch::has_ended;
+use super::watch::{descriptor_of_child, has_ended};
 use crate::segment::system;
 
 /// Steps on the scale of `nice` by which training goes first.
@@ -41,15 +41,8 @@ impl<T: Serialize + for<'a> Deserialize<'a>> Helper<T> {
             i32::from(sender.send(work()).is_err())
         });
         let pid = child.map_err(|error| format!("starting a process failed: {error}"))?;
-        let raw = rustix::process::Pid::from_raw(pid.as_raw()).expect("a child has an id");
-        match pidfd_open(raw, PidfdFlags::empty()) {
-            Ok(descriptor) => Ok(Self { pid, descriptor, answer, is_killed: false }),
-            Err(error) => {
-                let _ = kill(pid, Signal::SIGKILL);
-                while waitpid(pid, None) == Err(Errno::EINTR) {}
-                Err(format!("opening a pidfd failed: {error}"))
-            }
-        }
+        let descriptor = descriptor_of_child(pid).map_err(|error| format!("opening a pidfd failed: {error}"))?;
+        Ok(Self { pid, descriptor, answer, is_killed: false })
     }
 
     /// Whether it has ended.

@@ -16,16 +16,13 @@ use crate::config::{Config, Key, Rows};
 use crate::environments::{ObservationSpace, Picture};
 use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::memory::{Budget, OverBudget};
-use crate::replay::{RateLimiter, RecentFrames};
-use crate::segment::layout::{LEAST_FRAMES, MAX_CAPACITY};
+use crate::replay::{RateLimiter, frames_for};
 use crate::segment::processes::Role;
 use crate::segment::{Layout, LayoutError, Region, SegmentSizes};
 use crate::values::ValueType;
 
 /// Bytes for the configuration and the schema.
 const DESCRIPTION_BYTES: usize = 64 << 10;
-/// One part in so many of the frame store is beyond what one frame per transition would take.
-const SPARE_FRAMES_PART: usize = 16;
 /// The keys of capacities.
 const FRAGMENTS: &str = "fragments.capacity";
 const RETAINED: &str = "fragments.retained";
@@ -254,14 +251,6 @@ impl Plan {
     }
 }
 
-/// Frames for a replay of so many transitions, of so many environments that show `stack` frames at once: one for each transition, and some
-/// for the first ones of episodes and for those that stay in use longer because they are shown again. A frame has to be known for as
-/// long as it is shown, or it is stored again.
-fn frames_for(capacity: usize, environments: usize, stack: usize) -> usize {
-    let known = RecentFrames::YOUNG_PART * environments * stack;
-    (capacity + capacity / SPARE_FRAMES_PART).max(known).clamp(LEAST_FRAMES, MAX_CAPACITY)
-}
-
 /// Divides the cores, and says how for the plan.
 fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[Neighbour]) -> (Option<Placement>, String) {
     let demand = Demand {
@@ -461,15 +450,6 @@ mod tests {
         config.replay.capacity = capacity.split(',').next().unwrap().parse().unwrap();
         let observation = ObservationSpace { stack: 4, ..ObservationSpace::bytes(&[4, 84, 84]) };
         assert!(plan_for(&config, observation).check(&budget).is_ok(), "{refused}");
-    }
-
-    #[test]
-    fn many_environments_have_frames_enough_to_store_each_once() {
-        assert_eq!(frames_for(1_000_000, 72, 4), 1_062_500);
-        // Each of 320 environments shows its newest four frames: all of them have to be young.
-        let frames = frames_for(10_000, 320, 4);
-        assert!(frames / RecentFrames::YOUNG_PART >= 320 * 4, "{frames}");
-        assert_eq!((frames_for(100, 1, 1), frames_for(MAX_CAPACITY, 1, 1)), (LEAST_FRAMES, MAX_CAPACITY));
     }
 
     #[test]

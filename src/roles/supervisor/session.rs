@@ -238,7 +238,7 @@ impl Session {
             }
             self.reap_children()?;
             self.start_replacements()?;
-            self.serve_attachments()?;
+            self.serve_attachments();
             self.make_provisional_sums_exact();
             self.receive_evaluations();
             self.watch_for_silence();
@@ -258,7 +258,7 @@ impl Session {
         let forked = self.fork_into_slot(index, &planned, generation);
         if forked.is_err() {
             // Of a child that nobody could watch over something may be left. Without the release nobody could be started in it any more.
-            self.repair(planned.slot)?;
+            self.repair(planned.slot);
             self.segment.processes().slot(planned.slot).release();
             if matches!(planned.role, Role::Learner | Role::Synchronous) {
                 // Nobody waits for a learner that is not there.
@@ -349,11 +349,11 @@ impl Session {
     }
 
     /// See off who left, and let in who knocks: what a visitor had staged is kept like anybody's.
-    fn serve_attachments(&mut self) -> Result<(), SupervisorError> {
+    fn serve_attachments(&mut self) {
         // One at a time: a guest that said goodbye in the middle of an operation is one still while another is repaired after.
         while let Some(left) = self.attachments.take_left(&self.segment) {
             self.disturb();
-            let repaired = self.repair(left.slot)?;
+            let repaired = self.repair(left.slot);
             let slot = self.segment.processes().slot(left.slot);
             let after = match left.visitor {
                 Visitor::Actor => format!(" after {}", work_done(slot, Role::AttachedActor)),
@@ -371,7 +371,6 @@ impl Session {
             self.disturb();
             self.sinks.event(&line);
         }
-        Ok(())
     }
 
     fn start_replacements(&mut self) -> Result<(), SupervisorError> {
@@ -502,7 +501,7 @@ impl Session {
             }
             self.sleep();
             self.reap_children()?;
-            self.serve_attachments()?;
+            self.serve_attachments();
             self.receive_evaluations();
             self.notice_checkpoint();
             self.keep_up();

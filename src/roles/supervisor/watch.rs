@@ -131,6 +131,16 @@ impl Ending {
     }
 }
 
+/// The descriptor of a child that has just been forked; where there is none for it, it is killed, since nobody could watch over it.
+pub(super) fn descriptor_of_child(pid: Pid) -> rustix::io::Result<OwnedFd> {
+    let raw = rustix::process::Pid::from_raw(pid.as_raw()).ok_or(rustix::io::Errno::SRCH)?;
+    // A child cannot disappear before it is waited for, so this is surely its descriptor.
+    pidfd_open(raw, PidfdFlags::empty()).inspect_err(|_| {
+        let _ = kill(pid, Signal::SIGKILL);
+        while waitpid(pid, None) == Err(Errno::EINTR) {}
+    })
+}
+
 impl Watched {
     /// A process that is still to be started.
     pub(super) fn new(planned: PlannedProcess) -> Self {
@@ -139,13 +149,7 @@ impl Watched {
 
     /// The process has been forked, after so many environment steps of those before it.
     pub(super) fn started(&mut self, pid: Pid, stack_file: Option<StackFile>, cast: Cast, steps_before: u64) -> rustix::io::Result<()> {
-        let raw = rustix::process::Pid::from_raw(pid.as_raw()).ok_or(rustix::io::Errno::SRCH)?;
-        // A child cannot disappear before it is waited for, so this is surely its descriptor.
-        let descriptor = pidfd_open(raw, PidfdFlags::empty()).inspect_err(|_| {
-            // Nobody could watch over it.
-            let _ = kill(pid, Signal::SIGKILL);
-            while waitpid(pid, None) == Err(Errno::EINTR) {}
-        })?;
+        let descriptor = descriptor_of_child(pid)?;
         self.living = Some(Living { pid, descriptor, stack_file, cast, steps_before, started: Instant::now() });
         self.hang = None;
         self.restart_at = None;

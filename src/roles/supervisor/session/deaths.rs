@@ -23,7 +23,7 @@ impl Session {
             let view = self.membership.bury(planned.number);
             self.change_view(view);
         }
-        let repaired = self.repair(planned.slot)?;
+        let repaired = self.repair(planned.slot);
         let slot = self.segment.processes().slot(planned.slot);
         let (who, (how, details)) = (planned.name(), death.describe(&slot.last_words()));
         let work = work_done(slot, planned.role);
@@ -53,7 +53,10 @@ impl Session {
                 Role::Learner => fails_again,
                 _ => false,
             };
-        let is_of_trial = is_answer && self.refutes_setting(&how);
+        let is_of_trial = is_answer && self.is_on_trial();
+        if is_of_trial {
+            self.blame_setting(&how);
+        }
         if is_of_trial && planned.role == Role::Actor {
             // Actors are started as the setting wants them that comes instead.
             if self.fitting.as_ref().is_some_and(|fitting| planned.number < fitting.home().actors) {
@@ -103,7 +106,7 @@ impl Session {
 
     /// Repair after the owner of `slot`. A process of ours that stands in the way is killed and repaired as well; a guest is
     /// not ours to kill.
-    pub(super) fn repair(&mut self, slot: usize) -> Result<Repair, SupervisorError> {
+    pub(super) fn repair(&mut self, slot: usize) -> Repair {
         let schema = self.prepared.algorithm.schema();
         let mut guests = Vec::new();
         loop {
@@ -113,7 +116,7 @@ impl Session {
                 if !repaired.exact && !repaired.provisional {
                     self.poison();
                 }
-                return Ok(repaired);
+                return repaired;
             }
             for stuck in repaired.stuck {
                 match self.attachments.guest(stuck) {

@@ -1,7 +1,7 @@
 //! Putting in force what the tuner asks for: actors are started, asked to leave, or replaced by some with other environments, and learners
 //! are given a view with another batch.
 
-use super::super::fitting::is_graded;
+use super::super::fitting::{Fitting, is_graded};
 use super::super::watch::{Living, Watched};
 use super::{Session, SupervisorError};
 use crate::adaptation::{Incident, Probe, Setting, Verdict};
@@ -85,7 +85,7 @@ impl Session {
         match self.fork(index) {
             Err(error) if may_come_later => {
                 if let Some(fitting) = self.fitting.as_mut().filter(|_| matches!(role, Role::Actor | Role::Learner)) {
-                    fitting.happened(Incident::NotStarted(error.to_string()));
+                    fitting.happened(Incident::ProcessFailed(error.to_string()));
                 }
                 self.watched[index].postpone();
                 self.sinks.trouble(error.to_string(), &format!("{} could not be started: {error}", self.watched[index].planned.name()));
@@ -111,11 +111,16 @@ impl Session {
         }
     }
 
-    /// Whether the death of a process by its own fault, as `how` tells it, says that the setting on trial is none.
-    pub(super) fn refutes_setting(&mut self, how: &str) -> bool {
-        let Some(fitting) = self.fitting.as_mut().filter(|fitting| fitting.is_on_trial()) else { return false };
-        fitting.happened(Incident::NotStarted(how.to_owned()));
-        true
+    /// Whether a setting is tried now.
+    pub(super) fn is_on_trial(&self) -> bool {
+        self.fitting.as_ref().is_some_and(Fitting::is_on_trial)
+    }
+
+    /// A process has died by its own fault, as `how` tells it, which the setting on trial answers for.
+    pub(super) fn blame_setting(&mut self, how: &str) {
+        if let Some(fitting) = &mut self.fitting {
+            fitting.happened(Incident::ProcessFailed(how.to_owned()));
+        }
     }
 
     fn tell(&mut self, probe: &Probe) {
