@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ipc_channel::ipc::IpcSender;
 
-use super::plan::PlannedProcess;
+use super::slots::PlannedProcess;
 use crate::algorithms::Algorithm;
 use crate::catalogue::Catalogue;
 use crate::config::Config;

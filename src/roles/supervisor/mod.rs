@@ -23,6 +23,7 @@ mod resumption;
 mod salvage;
 mod sentinel;
 mod session;
+mod slots;
 mod standstill;
 mod watch;
 mod weights;

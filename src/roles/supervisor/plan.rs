@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::neighbours::Neighbour;
 use super::remarks::{counted, remarks};
+use super::slots::{PlannedProcess, Slots};
 use crate::adaptation::Ranges;
 use crate::algorithms::{Algorithm, Half};
 use crate::config::schema::Split;
@@ -47,26 +48,6 @@ pub enum PlanError {
     },
 }
 
-/// One process of a plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlannedProcess {
-    /// Slot in the process table.
-    pub slot: usize,
-    /// What it does.
-    pub role: Role,
-    /// Number among its kind.
-    pub number: usize,
-    /// Cores it is bound to; empty leaves it to the kernel.
-    pub cores: Vec<usize>,
-}
-
-impl PlannedProcess {
-    /// Role and number, for people.
-    pub fn name(&self) -> String {
-        format!("{} {}", self.role.name(), self.number)
-    }
-}
-
 /// A run before it starts.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -95,21 +76,15 @@ pub struct Plan {
 
 impl Plan {
     /// Plan the run that `config` describes on `cores`, listed in the order of preference, beside runs that have bound
-    /// processes to some of them. Slots come in this order: actors, attached actors, learners, evaluator, visualizer; the first two
-    /// have staging areas.
+    /// processes to some of them.
     pub fn new(config: &Config, algorithm: &dyn Algorithm, cores: &[usize], neighbours: &[Neighbour]) -> Result<Self, PlanError> {
-        let synchronous = config.actor.count == 0;
-        let actors = config.actor.count.max(1);
-        let attach = if synchronous { 0 } else { config.actor.attach_slots };
-        let learners = if synchronous { 0 } else { config.learner.processes() };
-        let evaluators = usize::from(config.evaluator.enabled && !synchronous);
-        let visualizers = usize::from(config.visualizer.enabled);
+        let slots = Slots::of(config);
         let (sizes, schema, storage) = (algorithm.sizes(), algorithm.schema(), algorithm.experience().storage());
         let frame_bytes = schema.frame_bytes();
         let stack = schema.fields().iter().map(|field| field.stack).max().unwrap_or(0);
         let layout = Layout::new(SegmentSizes {
-            processes: actors + attach + learners + evaluators + visualizers,
-            stagers: actors + attach,
+            processes: slots.count(),
+            stagers: slots.stagers(),
             staged_transitions: storage.largest_flush_rows + 1,
             capacity: storage.capacity,
             fanout: storage.fanout,
@@ -119,51 +94,17 @@ impl Plan {
             learner_state_values: sizes.state,
             statistics_values: algorithm.normalisation().statistics_values(),
             learners: config.learner.count,
-            frames: if frame_bytes > 0 { frames_for(storage.capacity, (actors + attach) * config.actor.environments, stack) } else { 0 },
+            frames: if frame_bytes > 0 { frames_for(storage.capacity, slots.stagers() * config.actor.environments, stack) } else { 0 },
             frame_bytes,
-            picture_bytes: visualizers * Picture::LARGEST_SHOWN_BYTES,
+            picture_bytes: slots.visualizers * Picture::LARGEST_SHOWN_BYTES,
             handed_over_values: if config.learner.split == Split::None { 0 } else { algorithm.handed_over() },
             description_bytes: DESCRIPTION_BYTES,
         })?;
         let (placement, placed) = place(config, algorithm.experience().limiter(), cores, neighbours);
-        let learner_slots = actors + attach;
-        // On any core: it has the lowest priority.
-        let visualizer = (0..visualizers).map(|number| PlannedProcess {
-            slot: learner_slots + learners + evaluators,
-            role: Role::Visualizer,
-            number,
-            cores: Vec::new(),
-        });
-        let processes = if synchronous {
-            let trainer = PlannedProcess { slot: 0, role: Role::Synchronous, number: 0, cores: Vec::new() };
-            std::iter::once(trainer).chain(visualizer).collect()
-        } else {
-            let placement = placement.unwrap_or_default();
-            // The learners first: they take longest to set up, and the actors can begin without parameters.
-            let learner = (0..learners).map(|number| PlannedProcess {
-                slot: learner_slots + number,
-                role: Role::Learner,
-                number,
-                cores: placement.learners.get(number).cloned().unwrap_or_default(),
-            });
-            let actors = (0..config.actor.count).map(|number| PlannedProcess {
-                slot: number,
-                role: Role::Actor,
-                number,
-                cores: placement.actors.clone(),
-            });
-            let evaluator = (0..evaluators).map(|number| PlannedProcess {
-                slot: learner_slots + learners,
-                role: Role::Evaluator,
-                number,
-                cores: placement.evaluator.clone(),
-            });
-            learner.chain(actors).chain(evaluator).chain(visualizer).collect()
-        };
         Ok(Self {
             layout,
-            processes,
-            attach_slots: actors..actors + attach,
+            processes: slots.processes(placement.unwrap_or_default()),
+            attach_slots: slots.attached(),
             ranges: None,
             first_actors: config.actor.count,
             capacity_key: Some(match config.rows() {

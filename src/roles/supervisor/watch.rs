@@ -12,7 +12,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::child::ERROR_EXIT_CODE;
 use super::hang::{Hang, StackFile};
-use super::plan::PlannedProcess;
+use super::slots::PlannedProcess;
 use crate::segment::system::PANIC_EXIT_CODE;
 
 /// Longest wait before a replacement.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use super::super::slots::PlannedProcess;
 use super::super::watch::{Death, has_ended};
 use super::words::{loss, with_details, work_done};
 use super::{HOPELESS_FAILURES, Session, SupervisorError};
@@ -14,22 +15,28 @@ use crate::segment::processes::Role;
 use crate::sync::Ordering;
 use crate::telemetry::StopReason;
 
+/// A death, once what it left has been repaired.
+struct Exit {
+    planned: PlannedProcess,
+    /// It failed by itself: nobody killed it.
+    is_own_fault: bool,
+    pid: i32,
+    repaired: Repair,
+    who: String,
+    /// How it ended, and what it said last below its first line.
+    how: String,
+    details: String,
+    /// What it had done.
+    work: String,
+    has_stepped: bool,
+}
+
 impl Session {
     /// Repair what a dead process left, say so, and arrange its replacement.
     pub(super) fn handle_exit(&mut self, index: usize, death: &Death) -> Result<(), SupervisorError> {
-        let planned = self.watched[index].planned.clone();
-        if planned.role == Role::Learner {
-            // Its end has been waited for: from here on another may lead.
-            let view = self.membership.bury(planned.number);
-            self.change_view(view);
-        }
-        let repaired = self.repair(planned.slot);
-        let slot = self.segment.processes().slot(planned.slot);
-        let (who, (how, details)) = (planned.name(), death.describe(&slot.last_words()));
-        let work = work_done(slot, planned.role);
-        let has_stepped = slot.counters().get(Counter::EnvSteps) > death.steps_before;
-        slot.release();
-        if planned.role == Role::Synchronous && death.ending.is_orderly() {
+        let exit = self.repair_after_exit(index, death);
+        let is_orderly = death.ending.is_orderly();
+        if exit.planned.role == Role::Synchronous && is_orderly {
             self.receive_evaluations();
             // A signal may have come to it alone, or to it first.
             let is_complete = self.segment.control().env_steps().load(Ordering::Relaxed) >= self.config().run.stop_env_steps;
@@ -40,32 +47,73 @@ impl Session {
             return Ok(());
         }
         if self.watched[index].was_dismissed() {
-            if !death.ending.is_orderly() {
-                let saved = loss(&repaired, planned.role, None);
-                self.sinks.event(&with_details(format!("{who}, which was asked to leave, {how} (after {work}); {saved}"), &details));
+            if !is_orderly {
+                let Exit { who, how, work, .. } = &exit;
+                let saved = loss(&exit.repaired, exit.planned.role, None);
+                self.sinks.event(&with_details(format!("{who}, which was asked to leave, {how} (after {work}); {saved}"), &exit.details));
             }
             return self.cast_actors();
         }
+        let is_of_trial = self.is_on_trial() && self.is_answer_to_trial(index, &exit);
+        if is_of_trial {
+            self.blame_setting(&exit.how);
+        }
+        if is_of_trial && exit.planned.role == Role::Actor {
+            self.leave_to_next_setting(index, &exit);
+        } else {
+            self.replace_or_give_up(index, exit, is_of_trial);
+        }
+        Ok(())
+    }
+
+    fn repair_after_exit(&mut self, index: usize, death: &Death) -> Exit {
+        let planned = self.watched[index].planned.clone();
+        if planned.role == Role::Learner {
+            // Its end has been waited for: from here on another may lead.
+            let view = self.membership.bury(planned.number);
+            self.change_view(view);
+        }
+        let repaired = self.repair(planned.slot);
+        let slot = self.segment.processes().slot(planned.slot);
+        let (how, details) = death.describe(&slot.last_words());
+        let exit = Exit {
+            is_own_fault: death.is_own_fault(),
+            pid: death.pid.as_raw(),
+            repaired,
+            who: planned.name(),
+            how,
+            details,
+            work: work_done(slot, planned.role),
+            has_stepped: slot.counters().get(Counter::EnvSteps) > death.steps_before,
+            planned,
+        };
+        slot.release();
+        exit
+    }
+
+    /// Whether a death may be due to the setting that is tried: that of an actor which has not stepped, or of whoever fails again and again.
+    fn is_answer_to_trial(&self, index: usize, exit: &Exit) -> bool {
         let fails_again = self.watched[index].failures_in_a_row() + 1 >= HOPELESS_FAILURES;
-        let is_answer = death.is_own_fault()
-            && match planned.role {
-                Role::Actor => !has_stepped || fails_again,
+        exit.is_own_fault
+            && match exit.planned.role {
+                Role::Actor => !exit.has_stepped || fails_again,
                 Role::Learner => fails_again,
                 _ => false,
-            };
-        let is_of_trial = is_answer && self.is_on_trial();
-        if is_of_trial {
-            self.blame_setting(&how);
-        }
-        if is_of_trial && planned.role == Role::Actor {
-            // Actors are started as the setting wants them that comes instead.
-            if self.fitting.as_ref().is_some_and(|fitting| planned.number < fitting.home().actors) {
-                self.segment.processes().slot(planned.slot).count_restart();
-                self.watched[index].restarts += 1;
             }
-            self.sinks.event(&with_details(format!("{who} {how} (after {work})"), &details));
-            return Ok(());
+    }
+
+    /// Actors are started as the setting wants them that comes instead of the one on trial.
+    fn leave_to_next_setting(&mut self, index: usize, exit: &Exit) {
+        if self.fitting.as_ref().is_some_and(|fitting| exit.planned.number < fitting.home().actors) {
+            self.segment.processes().slot(exit.planned.slot).count_restart();
+            self.watched[index].restarts += 1;
         }
+        self.sinks.event(&with_details(format!("{} {} (after {})", exit.who, exit.how, exit.work), &exit.details));
+    }
+
+    /// Have the process started anew, or end what it was needed for, if it has died too often.
+    fn replace_or_give_up(&mut self, index: usize, exit: Exit, is_of_trial: bool) {
+        let Exit { planned, is_own_fault, pid, repaired, who, how, details, work, .. } = exit;
         if matches!(planned.role, Role::Actor | Role::Learner) {
             self.disturb();
         }
@@ -74,29 +122,27 @@ impl Session {
         let watched = &mut self.watched[index];
         let wait = watched.schedule_restart();
         let limit = self.prepared.loaded.config.machine.max_restarts;
-        let hopeless = !is_of_trial && death.is_own_fault() && watched.failures_in_a_row() >= HOPELESS_FAILURES;
-        if planned.role == Role::Visualizer && (watched.restarts > limit || hopeless) {
+        let is_hopeless = !is_of_trial && is_own_fault && watched.failures_in_a_row() >= HOPELESS_FAILURES;
+        let times = watched.restarts;
+        if planned.role == Role::Visualizer && (times > limit || is_hopeless) {
             watched.give_up();
-            let event = format!("{who} {how}; nothing is shown any more, and training goes on ({} times)", watched.restarts);
+            let event = format!("{who} {how}; nothing is shown any more, and training goes on ({times} times)");
             self.sinks.event(&with_details(event, &details));
-            return Ok(());
+            return;
         }
-        if planned.role == Role::Synchronous || watched.restarts > limit || hopeless {
-            let times = watched.restarts;
+        if planned.role == Role::Synchronous || times > limit || is_hopeless {
             let cause = format!("{who} {how} ({times} times; machine.max_restarts is {limit})");
             // What a learner cannot go on from, nobody can.
-            let is_of_learning = death.is_own_fault() && matches!(planned.role, Role::Learner | Role::Synchronous);
+            let is_of_learning = is_own_fault && matches!(planned.role, Role::Learner | Role::Synchronous);
             let reason = if is_of_learning { StopReason::Failed } else { StopReason::GaveUp };
             self.reason = Some(reason(with_details(cause, &details)));
-            return Ok(());
+            return;
         }
         let next = if wait.is_zero() { "restarting now".into() } else { format!("restarting in {} s", wait.as_secs()) };
-        let count = format!("{} of {limit}", watched.restarts);
-        let (pid, saved) = (death.pid, loss(&repaired, planned.role, leader));
-        let event = format!("{who} (pid {pid}) {how} (after {work}); {saved}; {next} ({count})");
+        let saved = loss(&repaired, planned.role, leader);
+        let event = format!("{who} (pid {pid}) {how} (after {work}); {saved}; {next} ({times} of {limit})");
         let details = watched.untold(details);
         self.sinks.event(&with_details(event, &details));
-        Ok(())
     }
 
     /// Who leads the learners, where not each of two learns a half for itself.
