@@ -80,8 +80,8 @@ fn films_are_mp4s_if_wanted_and_a_program_without_them_says_so_at_the_start() {
     let mut run = showing(&["visualizer.video_interval_s=0.001", "visualizer.video_format=mp4"]);
     if !cfg!(feature = "mp4") {
         assert!(!run.wait().success());
-        let log = run.log();
-        assert!(log.contains("visualizer.video_format") && log.contains("--features mp4"), "{log}");
+        let output = run.output();
+        assert!(output.contains("visualizer.video_format") && output.contains("--features mp4"), "{output}");
         return;
     }
     let folder = run.run_folder();

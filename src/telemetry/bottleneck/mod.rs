@@ -173,7 +173,7 @@ fn limited(period: &Period, ratio: f64, context: &Context) -> Diagnosis {
     }
     if actors_wait >= WAITING_FROM {
         let waited = format!("actors waited {actors_waited} and learners {learners_waited} of their time for each other");
-        if period.idle_cores(context.cores) < advice::IDLE_FROM {
+        if period.spare_cores(context.cores) < advice::IDLE_FROM {
             return all_busy(period, &format!("{waited}, since they have to take turns"), context);
         }
         let evidence = format!("{waited} at {} samples per insert", short(ratio));

@@ -63,12 +63,16 @@ impl Period {
         share(self.actor.processor_s + self.learner.processor_s + self.evaluator_processor_s, self.wall_s)
     }
 
-    /// Of `cores`, those that nobody needed, on average: a process that waits for a core could use one more, and other programs may use some.
-    pub(super) fn idle_cores(&self, cores: usize) -> f64 {
-        let cores = cores as f64;
+    /// Of `cores`, those that the run had no need of, on average: a process that waits for a core could use one more.
+    pub(super) fn spare_cores(&self, cores: usize) -> f64 {
         let wanted = share(self.actor.core_wait_s + self.learner.core_wait_s, self.wall_s);
-        let unused = (cores - self.used_cores() - wanted).max(0.0);
-        self.machine_busy_share.map_or(unused, |busy| unused.min(cores * (1.0 - busy)))
+        (cores as f64 - self.used_cores() - wanted).max(0.0)
+    }
+
+    /// Of those, the ones that no other program used either.
+    pub(super) fn idle_cores(&self, cores: usize) -> f64 {
+        let spare = self.spare_cores(cores);
+        self.machine_busy_share.map_or(spare, |busy| spare.min(cores as f64 * (1.0 - busy)))
     }
 
     /// Of the time in which actors and learners could have run, the share in which they had no core.
