@@ -183,6 +183,22 @@ fn a_run_is_found_from_another_folder_than_the_one_it_was_started_in() {
 }
 
 #[test]
+fn a_copy_of_a_run_s_folder_does_not_hide_the_run() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let id = id_of(&run);
+    let copy = run.folder.path().join("copies").join(&id);
+    std::fs::create_dir_all(&copy).unwrap();
+    for file in ["run.json", "config.toml", "metrics.jsonl"] {
+        std::fs::copy(run.run_folder().join(file), copy.join(file)).unwrap();
+    }
+    let dashboard = Dashboard::start(&run, &[copy.to_str().unwrap()]);
+    let runs = dashboard.json("runs/");
+    let states: Vec<_> = runs.as_array().unwrap().iter().map(|card| (&card["id"], &card["state"])).collect();
+    assert_eq!(states, [(&id.into(), &"running".into())], "{runs}");
+}
+
+#[test]
 fn ten_pages_see_the_same_run() {
     let mut run = start(&[]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));

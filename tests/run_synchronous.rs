@@ -67,6 +67,15 @@ fn a_signal_to_the_trainer_alone_is_no_step_limit() {
 }
 
 #[test]
+fn the_last_updates_are_reported_though_there_are_few() {
+    let mut run = start(&["actor.count=0", "run.stop_env_steps=300"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let last = run.metrics().pop().unwrap();
+    assert!((1..16).contains(&last["updates"].as_u64().unwrap()), "{last}");
+    assert!(last["loss"].is_number() && last["gradient_norm"].is_number(), "{last}");
+}
+
+#[test]
 fn a_run_that_ends_before_its_first_update_leaves_the_weights_that_it_would_have_begun_with() {
     let (policy, _) = train(&["run.stop_env_steps=500", "replay.min_size=5000"]);
     assert_eq!(policy.metadata.updates, 0);
