@@ -57,8 +57,8 @@ impl From<RendezvousError> for AttachError {
     }
 }
 
-/// Let this process, in which so many `actors` are to be forked, step the environment of the supervisor `pid`'s run; may start the program anew, as
-/// [`environments::become_ready`] does. To be called before any actor is forked.
+/// Let this process, in which so many `actors` are to be forked, step the environment of the supervisor `pid`'s run; may start the program
+/// anew, as [`environments::become_ready`] does. To be called before any of them is.
 pub fn become_ready(registry: &Registry, pid: u32, actors: usize) -> Result<(), AttachError> {
     // A run that is about to vanish is refused with better words when it is joined.
     let Ok(segment) = Segment::attach_read_only(&registry.find(pid)?.record.segment) else { return Ok(()) };
