@@ -6,14 +6,16 @@
 
 A ratio above 1 says that this checkout is faster. Both run at once, each on a core of its own, so that whatever the machine does meanwhile
 falls on both; then they change cores, and the two ratios make one. Rates are over the second half of each run, per processor-second of the
-processes that the loop is about; the median over the rounds counts. With `--whole` it is environment steps per second of whole runs instead,
-which have both cores in turn.
+processes that the loop is about; the median over the rounds counts. With `--whole` it is environment steps per second of whole runs instead:
+both are under way, and each has the machine to itself in turn, a second at a time, while the other stands still.
 """
 
 import argparse
 import contextlib
 import math
 import os
+import random
+import signal
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +37,9 @@ LOOPS = {
     "HalfCheetah, a learner": ("halfcheetah_sac", ["replay.min_size=1000", "actor.random_steps=0"], "updates", 1),
 }
 
+
+# Of whole runs: how long each has the machine at a time, how long it learns before it counts, and when a line of metrics came late.
+TURN_S, WARM_UP_S, LATE_S = 1, 3, 0.4
 
 # Whole runs: the preset, and what is changed of it.
 WHOLE = {
@@ -68,13 +73,44 @@ def ratio_on(cores, builds, preset, overrides, counted, process, seconds):
         return [counts(counted) / cpu[process] for counts, cpu in watched]
 
 
-def rate_of_whole(build, preset, overrides, seconds):
-    """Environment steps per second in the second half of a run that has the machine to itself."""
-    supervisor, root = build
-    with runs.Run(supervisor, root / f"configs/{preset}.toml", [*FOREVER, *overrides]) as run:
-        time.sleep(seconds / 2)
-        counts, _ = runs.watch(run, seconds / 2)
-        return counts("env_steps")
+def sleep_alone(run, others, seconds):
+    """Let one run have the machine for a while: the others stand still meanwhile."""
+    for other in others:
+        signal_all(other, signal.SIGSTOP)
+    signal_all(run, signal.SIGCONT)
+    time.sleep(seconds)
+
+
+def signal_all(run, number):
+    """To the supervisor first, so that it sees nobody stand still; to nobody of a run that has ended."""
+    if run.process.poll() is not None:
+        return
+    for pid in [run.process.pid, *run.processes()]:
+        os.kill(pid, number)
+
+
+def unbroken_rate(lines, key):
+    """A counter's rate over the time between lines of metrics that follow each other as usual: not over that in which the run stood still."""
+    steps = [(later["wall_s"] - line["wall_s"], later[key] - line[key]) for line, later in zip(lines, lines[1:])]
+    steps = [step for step in steps if step[0] < LATE_S]
+    return sum(count for _, count in steps) / sum(wall_s for wall_s, _ in steps)
+
+
+def rates_in_turns(builds, preset, overrides, seconds):
+    """Environment steps per second of whole runs of both builds, which take turns of a second in having the machine to themselves."""
+    with contextlib.ExitStack() as stack:
+        started, skipped = [], []
+        for supervisor, root in builds:
+            run = stack.enter_context(runs.Run(supervisor, root / f"configs/{preset}.toml", [*FOREVER, *overrides]))
+            # To continue whatever stands still comes before stopping the runs.
+            stack.callback(signal_all, run, signal.SIGCONT)
+            sleep_alone(run, started, WARM_UP_S)
+            skipped.append(len(run.metrics()))
+            started.append(run)
+        for _ in range(round(seconds / TURN_S)):
+            for run, other in (started, started[::-1]):
+                sleep_alone(run, [other], TURN_S)
+        return [unbroken_rate(run.metrics()[first:], "env_steps") for run, first in zip(started, skipped)]
 
 
 def rounds_of_loop(builds, cores, loop, arguments):
@@ -91,10 +127,16 @@ def rounds_of_whole(builds, whole, arguments):
     """The same of whole runs; who begins changes."""
     rates = []
     for number in range(arguments.rounds):
-        order = (0, 1) if number % 2 == 0 else (1, 0)
-        found = {index: rate_of_whole(builds[index], *whole, arguments.seconds) for index in order}
-        rates.append((found[0], found[1]))
+        order = 1 if number % 2 == 0 else -1
+        rates.append(rates_in_turns(builds[::order], *whole, arguments.seconds)[::order])
     return rates, [now / before for before, now in rates]
+
+
+def interval(ratios):
+    """Where the median of the ratios would lie in 95 of 100 repetitions: from the ratios themselves, drawn again (Efron 1979)."""
+    draw = random.Random(0)
+    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(10_000))
+    return f"{medians[250]:.3f} to {medians[-251]:.3f}"
 
 
 def main():
@@ -102,6 +144,7 @@ def main():
     parser.add_argument("before", type=Path, help="the other checkout, built")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=6)
+    parser.add_argument("--only", default="", help="of the loops, or runs, those that have this in their names")
     parser.add_argument("--whole", action="store_true", help="whole runs instead of single loops")
     parser.add_argument("--supervisors", type=Path, nargs=2, help="programs of the other checkout and of this one, if they lie elsewhere")
     parser.add_argument("--out")
@@ -113,16 +156,19 @@ def main():
     if len(cores) < 2:
         parser.error("two cores are needed, one for each build")
     print(runs.machine())
-    rows = []
+    rows, found = [], {}
     for name, loop in (WHOLE if arguments.whole else LOOPS).items():
+        if arguments.only not in name:
+            continue
         counted = "env_steps" if arguments.whole else loop[2]
         rates, ratios = rounds_of_whole(builds, loop, arguments) if arguments.whole else rounds_of_loop(builds, cores, loop, arguments)
+        found[name] = ratios
         before, now = (f"{statistics.median(column):,.0f}" for column in zip(*rates))
-        row = {"loop": name, "counted": counted, "ratio": f"{statistics.median(ratios):.3f}", "range": f"{min(ratios):.3f} to {max(ratios):.3f}"}
+        row = {"loop": name, "counted": counted, "ratio": f"{statistics.median(ratios):.3f}", "95 %": interval(ratios), "range": f"{min(ratios):.3f} to {max(ratios):.3f}"}
         rows.append({**row, "before": before, "now": now})
         print(runs.table(rows[-1:]), flush=True)
     print(f"\n{runs.table(rows)}")
-    runs.write(arguments.out, {"machine": runs.machine(), "loops": rows})
+    runs.write(arguments.out, {"machine": runs.machine(), "loops": rows, "ratios": found})
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 EVALUATED_TOGETHER = 10
 
 
-def processor_seconds():
-    """Of this process and all that it has started, living ones and those it has waited for."""
+def processor_seconds(root=None):
+    """Of a process (this one unless said) and all that it has started, living ones and those it has waited for."""
     ticks, parents, seconds = os.sysconf("SC_CLK_TCK"), {}, {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -22,7 +22,7 @@ def processor_seconds():
                 continue
             parents[int(folder.name)] = int(fields[1])
             seconds[int(folder.name)] = sum(map(int, fields[11:15])) / ticks
-    ours = {os.getpid()}
+    ours = {root or os.getpid()}
     while True:
         found = {pid for pid, parent in parents.items() if parent in ours} - ours
         if not found:
