@@ -142,18 +142,7 @@ fn command(definition: &Definition, nextest: bool, set_up: Option<&(Libtorch, En
         }
     }
     command.args(words).envs(definition.variable);
-    if definition.arguments.starts_with("nextest") && std::env::var_os(TEST_THREADS).is_none() {
-        command.env(TEST_THREADS, tests_at_once(std::thread::available_parallelism().map_or(1, usize::from)).to_string());
-    }
     command
-}
-
-/// What cargo-nextest takes the number of tests at once from. Whoever has set it knows better.
-const TEST_THREADS: &str = "NEXTEST_TEST_THREADS";
-
-/// More than there are cores: many tests start processes and wait for what these do.
-fn tests_at_once(cores: usize) -> usize {
-    cores + cores.div_ceil(2)
 }
 
 /// Without cargo-nextest the same tests run under `cargo test`. Documentation tests have a stage of their own, and a
