@@ -86,9 +86,11 @@ class Terminal:
     def adopt(self, words):
         """Go on with a run whose supervisor was killed, and end it."""
         latest, keep = self.folder / "runs/latest", settings({**ENDLESS, "machine.sentinel": "keep"})
+        metrics = latest / "metrics.jsonl"
         with self.machine.started(self.folder, ["train", "cartpole_dqn", *keep], stderr=subprocess.DEVNULL) as killed:
             name = f'"supervisor_pid": {killed.pid}'
-            wait_for("a run", lambda: name in (latest / "run.json").read_text() and (latest / "metrics.jsonl").exists())
+            # It writes its first line once it has begun; of one that was killed before there is nothing to keep.
+            wait_for("a run", lambda: name in (latest / "run.json").read_text() and metrics.exists() and metrics.stat().st_size)
         run = str(killed.pid) if words[0].isdigit() else words[0]
         with self.machine.started(self.folder, ["adopt", run, *words[1:]], stderr=subprocess.DEVNULL) as adopter:
             wait_for("it to go on", lambda: "goes on in the memory" in (latest / "run.log").read_text())
