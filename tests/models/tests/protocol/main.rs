@@ -17,8 +17,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use shoal_models::explore::{Fault, explore};
+use shoal_models::explore::{Explored, Fault, explore};
 
 /// A name, what is explored, and how often its threads are interrupted at most.
 type Model = (&'static str, fn(), usize);
@@ -79,43 +80,46 @@ fn misses(&(name, model, interruptions): &Model, broken: &[Fault]) -> (bool, usi
     (!failure.is_empty() && (WAITING.contains(&name) || !failure.contains(ENDLESS)), explored.executions)
 }
 
-/// Which of `faults` the model misses, and in how many orders it was explored: on all cores, since each exploration is by itself.
-fn missed_of(model: &Model, faults: &BTreeSet<Fault>) -> (BTreeSet<Fault>, usize) {
-    let left = Mutex::new(faults.iter());
-    let explore_some = || {
-        let next = || left.lock().expect("nobody panics with it").next();
-        let (mut missed, mut orders) = (BTreeSet::new(), 0);
-        while let Some(&fault) = next() {
-            let (is_missed, explored) = misses(model, &[fault]);
-            orders += explored;
-            missed.extend(is_missed.then_some(fault));
+/// What `work` makes of each of `items`, on all cores: no exploration knows of another.
+fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work_on_some = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { break };
+            let result = work(item);
+            done.lock().expect("nobody panics with it").push((index, result));
         }
-        (missed, orders)
     };
+    // Whatever panics does so again here, once the others have ended.
     std::thread::scope(|scope| {
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(explore_some)).collect();
-        threads.into_iter().map(|thread| thread.join().expect("a model holds, or says what it misses")).fold(
-            (BTreeSet::new(), 0),
-            |(mut missed, orders), (more, explored)| {
-                missed.extend(more);
-                (missed, orders + explored)
-            },
-        )
-    })
+        for _ in 0..std::thread::available_parallelism().map_or(1, NonZeroUsize::get) {
+            scope.spawn(work_on_some);
+        }
+    });
+    let mut done = done.into_inner().expect("nobody panics with it");
+    done.sort_unstable_by_key(|&(index, _)| index);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 #[test]
 fn every_model_holds_and_every_weaker_ordering_is_missed_by_one() {
     let mut found = Found::default();
-    let mut of_models = Vec::new();
-    for model in MODELS {
-        let &(name, explored, interruptions) = model;
-        let whole = explore(explored, interruptions, &[]);
+    let as_they_are = on_all_cores(MODELS, |&(_, model, interruptions)| explore(model, interruptions, &[]));
+    for (whole, (name, ..)) in as_they_are.iter().zip(MODELS) {
         assert_eq!(whole.failure, None, "\"{name}\" does not hold");
+    }
+    let of_all = |(model, whole): (&'static Model, &Explored)| whole.possible.iter().map(move |&fault| (model, fault)).collect::<Vec<_>>();
+    let broken: Vec<(&Model, Fault)> = MODELS.iter().zip(&as_they_are).flat_map(of_all).collect();
+    let mut outcomes = on_all_cores(&broken, |&(model, fault)| misses(model, &[fault])).into_iter();
+    let mut of_models = Vec::new();
+    for (model, whole) in MODELS.iter().zip(as_they_are) {
+        let (name, mut missed) = (model.0, BTreeSet::new());
+        for (&fault, (is_missed, orders)) in whole.possible.iter().zip(&mut outcomes) {
+            found.orders += orders;
+            missed.extend(is_missed.then_some(fault));
+        }
         found.orders += whole.executions;
-        let (missed, orders) = missed_of(model, &whole.possible);
-        found.orders += orders;
         writeln!(found.report, "{name}: {} orders, misses {} of {} faults", whole.executions, missed.len(), whole.possible.len()).unwrap();
         assert!(!missed.is_empty(), "whatever is broken, \"{name}\" holds: it says nothing");
         of_models.push((model, whole.possible.difference(&missed).copied().collect::<Vec<_>>()));
@@ -124,19 +128,22 @@ fn every_model_holds_and_every_weaker_ordering_is_missed_by_one() {
     }
     let never_missed: Vec<Fault> = found.possible.difference(&found.missed).copied().collect();
     // Of two that order the same, it has to be missed that both are gone.
-    let mut said_twice = Vec::new();
-    for &fault in never_missed.iter().filter(|&&fault| kept::is_twice(fault)) {
+    let twice: Vec<Fault> = never_missed.iter().copied().filter(|&fault| kept::is_twice(fault)).collect();
+    let together = on_all_cores(&twice, |&fault| {
         let mut pairs = of_models
             .iter()
             .filter(|(_, held)| held.contains(&fault))
             .flat_map(|(model, held)| held.iter().filter(|&&other| other != fault).map(|&other| (*model, other)));
+        let mut explored = 0;
         let other = pairs.find(|&(model, other)| {
             let (is_missed, orders) = misses(model, &[fault, other]);
-            found.orders += orders;
+            explored += orders;
             is_missed
         });
-        said_twice.push((fault, other.map(|(.., other)| other)));
-    }
+        (other.map(|(_, other)| other), explored)
+    });
+    found.orders += together.iter().map(|(_, explored)| explored).sum::<usize>();
+    let said_twice: Vec<(Fault, Option<Fault>)> = twice.into_iter().zip(together).map(|(fault, (other, _))| (fault, other)).collect();
     println!("{}{} faults, {} missed, {} orders in all", found.report, found.possible.len(), found.missed.len(), found.orders);
     for &fault in &never_missed {
         println!("never missed: {fault} ({})", kept::reason(fault).unwrap_or("no reason is known"));
