@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """PPO and APPO on CartPole-v1: Shoal beside Stable-Baselines3, Sample Factory and PufferLib, until 475 in training.
 
-All have the same network, two layers of 64 units, and learn until their newest 100 training episodes return 475 on average: the score that
-every library keeps of itself. Nobody evaluates. Each runs with its own settings and, for the same amount of learning per step, with ours: one
+All have two layers of 64 units, in one network with two heads (Stable-Baselines3 with its own settings: in two networks), and learn until
+their newest 100 training episodes return 475 on average: the score that every library keeps of itself. Nobody evaluates. Each runs with its own settings and, for the same amount of learning per step, with ours: one
 process that steps eight environments, batches of 256 steps, sixteen updates from each. Shoal runs its presets, on its own CartPole and on
 Gymnasium's, which the others step.
 
