@@ -2,12 +2,13 @@
 """PPO and APPO on CartPole-v1: Shoal beside Stable-Baselines3, Sample Factory and PufferLib, until 475 in training.
 
 All have two layers of 64 units, in one network with two heads (Stable-Baselines3 with its own settings: in two networks), and learn until
-their newest 100 training episodes return 475 on average: the score that every library keeps of itself. Nobody evaluates. Each runs with its own settings and, for the same amount of learning per step, with ours: one
-process that steps eight environments, batches of 256 steps, sixteen updates from each. Shoal runs its presets, on its own CartPole and on
-Gymnasium's, which the others step.
+their newest 100 training episodes return 475 on average: the score that every library keeps of itself. Nobody evaluates. Each runs with its
+own settings and, for the same amount of learning per step, with ours: one process that steps eight environments, batches of 256 steps, sixteen
+updates from each. Shoal runs its presets, on its own CartPole and on Gymnasium's, which the others step.
 
-Times are from the first batch, without imports and the start of processes; of Shoal from the start of the command. Steps per processor-second count everything that the processes of
-a run do meanwhile. Runs take turns, seed by seed. Libraries get one torch thread unless `--threads` says more (Sample Factory sets its own).
+Times are from the first batch, without imports and the start of processes; of Shoal from the start of the command. Steps per processor-second
+count everything that the processes of a run do meanwhile. Runs take turns, seed by seed. Libraries get one torch thread unless `--threads`
+says more (Sample Factory sets its own).
 
 The first start makes a virtual environment beside this file (git-ignored).
 """
