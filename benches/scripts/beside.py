@@ -164,8 +164,8 @@ def main():
         rates, ratios = rounds_of_whole(builds, loop, arguments) if arguments.whole else rounds_of_loop(builds, cores, loop, arguments)
         found[name] = ratios
         before, now = (f"{statistics.median(column):,.0f}" for column in zip(*rates))
-        row = {"loop": name, "counted": counted, "ratio": f"{statistics.median(ratios):.3f}", "95 %": interval(ratios), "range": f"{min(ratios):.3f} to {max(ratios):.3f}"}
-        rows.append({**row, "before": before, "now": now})
+        row = {"loop": name, "counted": counted, "ratio": f"{statistics.median(ratios):.3f}", "95 %": interval(ratios)}
+        rows.append({**row, "range": f"{min(ratios):.3f} to {max(ratios):.3f}", "before": before, "now": now})
         print(runs.table(rows[-1:]), flush=True)
     print(f"\n{runs.table(rows)}")
     runs.write(arguments.out, {"machine": runs.machine(), "loops": rows, "ratios": found})

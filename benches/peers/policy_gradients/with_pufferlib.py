@@ -22,8 +22,8 @@ import pufferlib.emulation  # noqa: E402
 import pufferlib.vector  # noqa: E402
 from pufferlib import pufferl  # noqa: E402
 
-# What it makes of `theirs`: its defaults, with the 64 environments and 500,000 steps of its settings for classic control. Its minibatch is larger than the batch
-# that they make, so it is the batch.
+# What it makes of `theirs`: its defaults, with the 64 environments and 500,000 steps of its settings for classic control. Its minibatch is
+# larger than the batch that they make, so it is the batch.
 SETTINGS = {
     "theirs": {"environments": 64, "workers": 2, "train": {"minibatch_size": 64 * 64, "total_timesteps": 500_000}},
     # One process steps eight environments, and each batch of 256 steps is learned from sixteen times.

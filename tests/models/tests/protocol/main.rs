@@ -19,7 +19,7 @@ use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use shoal_models::explore::{Explored, Fault, explore};
+use shoal_models::explore::{Fault, explore};
 
 /// A name, what is explored, and how often its threads are interrupted at most.
 type Model = (&'static str, fn(), usize);
@@ -109,8 +109,8 @@ fn every_model_holds_and_every_weaker_ordering_is_missed_by_one() {
     for (whole, (name, ..)) in as_they_are.iter().zip(MODELS) {
         assert_eq!(whole.failure, None, "\"{name}\" does not hold");
     }
-    let of_all = |(model, whole): (&'static Model, &Explored)| whole.possible.iter().map(move |&fault| (model, fault)).collect::<Vec<_>>();
-    let broken: Vec<(&Model, Fault)> = MODELS.iter().zip(&as_they_are).flat_map(of_all).collect();
+    let whole = MODELS.iter().zip(&as_they_are);
+    let broken: Vec<(&Model, Fault)> = whole.flat_map(|(model, whole)| whole.possible.iter().map(move |&fault| (model, fault))).collect();
     let mut outcomes = on_all_cores(&broken, |&(model, fault)| misses(model, &[fault])).into_iter();
     let mut of_models = Vec::new();
     for (model, whole) in MODELS.iter().zip(as_they_are) {
