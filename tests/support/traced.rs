@@ -102,31 +102,41 @@ impl Drop for Traced {
     }
 }
 
-/// All shared bytes behind the header.
+/// All shared bytes behind the header, region by region.
 pub struct Snapshot {
-    words: Vec<u64>,
-}
-
-fn all_words(segment: &Segment) -> impl Iterator<Item = &AtomicU64> {
-    REGIONS.into_iter().flat_map(|region| segment.words(region))
+    regions: Vec<Vec<u64>>,
 }
 
 impl Snapshot {
     /// What they are now.
     pub fn take(segment: &Segment) -> Self {
-        Self { words: all_words(segment).map(|word| word.load(Ordering::Relaxed)).collect() }
+        let words = |region| segment.words(region).iter().map(|word| word.load(Ordering::Relaxed)).collect();
+        Self { regions: REGIONS.into_iter().map(words).collect() }
     }
 
-    /// Whether they are so still.
+    /// Whether they are so still. Asked after every instruction, so eight words at a time and without a branch for each: one word after
+    /// the other took four fifths of the time of a sweep.
     pub fn is_current(&self, segment: &Segment) -> bool {
-        all_words(segment).zip(&self.words).all(|(word, &value)| word.load(Ordering::Relaxed) == value)
+        let difference = |word: &AtomicU64, value: u64| word.load(Ordering::Relaxed) ^ value;
+        REGIONS.into_iter().zip(&self.regions).all(|(region, values)| {
+            let ((eights, words), (eight_values, values)) = (segment.words(region).as_chunks::<8>(), values.as_chunks::<8>());
+            let mut different = 0;
+            for (words, values) in eights.iter().zip(eight_values) {
+                for index in 0..8 {
+                    different |= difference(&words[index], values[index]);
+                }
+            }
+            different == 0 && words.iter().zip(values).all(|(word, &value)| difference(word, value) == 0)
+        })
     }
 
     /// Make them so again.
     pub fn put_back(&self, segment: &Segment) {
-        for (word, &value) in all_words(segment).zip(&self.words) {
-            if word.load(Ordering::Relaxed) != value {
-                word.store(value, Ordering::Relaxed);
+        for (region, values) in REGIONS.into_iter().zip(&self.regions) {
+            for (word, &value) in segment.words(region).iter().zip(values) {
+                if word.load(Ordering::Relaxed) != value {
+                    word.store(value, Ordering::Relaxed);
+                }
             }
         }
     }
