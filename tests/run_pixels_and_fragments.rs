@@ -46,6 +46,7 @@ fn catch_is_learned_from_its_pixels_by_dqn_with_convolutions() {
 #[test]
 fn catch_and_cartpole_are_learned_from_fragments() {
     solves("catch_appo", &[]);
+    solves("catch_appo", &["learner.prefetch=true"]);
     solves("cartpole_ppo", &["run.stop_eval_return=400.0"]);
     solves("cartpole_appo", &["run.stop_eval_return=150.0"]);
 }
@@ -125,6 +126,7 @@ fn survives_kills(preset: &str, overrides: &[&str], metrics: &[&str]) {
 fn actors_and_learners_of_a_run_from_fragments_may_be_killed() {
     let of_both = ["policy_loss", "value_loss", "entropy", "kl", "clipped_share"];
     survives_kills("cartpole_appo", &[], &[&of_both[..], &["importance_weight"]].concat());
+    survives_kills("cartpole_appo", &["learner.prefetch=true"], &of_both);
     survives_kills("cartpole_ppo", &[], &of_both);
     // Learners settle on statistics here.
     survives_kills("pendulum_ppo", &[], &of_both);

@@ -1,112 +1,167 @@
-//! A thread that draws the next batch while the current one trains.
+//! A thread that gets the next batch ready while the current one trains.
 
+use std::cell::Cell;
 use std::panic::resume_unwind;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::time::Duration;
 
-use rand::SeedableRng;
+use super::SourceError;
 
-use super::{Random, SourceError};
-use crate::replay::{Batch, SampleError, Sampler, Schema};
-use crate::segment::Segment;
+/// Time between two looks at whether it is still worth waiting.
+const PATIENCE: Duration = Duration::from_millis(2);
 
-/// Draws one batch ahead.
-pub(super) struct Ahead<'a> {
-    requests: SyncSender<(Batch, f32)>,
-    drawn: Receiver<Result<(Batch, u64), SampleError>>,
-    /// A batch that is not lent out.
-    spare: Option<Batch>,
-    is_drawing: bool,
+/// Makes one thing ahead: whoever asks for it gets it later.
+pub(super) struct Ahead<'a, Asked, Made> {
+    requests: SyncSender<Asked>,
+    made: Receiver<Made>,
+    /// What was made and seen to be there, and waits to be taken.
+    arrived: Cell<Option<Made>>,
+    is_working: bool,
+    is_given_up: Arc<AtomicBool>,
     thread: Option<ScopedJoinHandle<'a, ()>>,
 }
 
-impl<'a> Ahead<'a> {
-    /// The thread ends once this is dropped. `spare` is the second batch, beside the one that trains.
+impl<'a, Asked: Send + 'a, Made: Send + 'a> Ahead<'a, Asked, Made> {
+    /// The thread ends once this is dropped. `make` may take long, and asks now and then whether what it makes is still wanted.
     pub(super) fn start(
         threads: &'a Scope<'a, '_>,
-        segment: &'a Segment,
-        schema: &Schema,
-        seed: u64,
-        spare: Batch,
+        mut make: impl FnMut(Asked, &dyn Fn() -> bool) -> Made + Send + 'a,
     ) -> Result<Self, SourceError> {
-        let (requests, incoming) = sync_channel::<(Batch, f32)>(1);
-        let (outgoing, drawn) = sync_channel(1);
-        let (mut sampler, mut random) = (Sampler::new(segment, schema.clone()), Random::seed_from_u64(!seed));
-        let draw = move || {
-            for (mut batch, beta) in incoming {
-                let result = sampler.sample(&mut batch, beta, &mut random).map(|()| (batch, sampler.take_redrawn()));
-                if outgoing.send(result).is_err() {
+        let (requests, incoming) = sync_channel::<Asked>(1);
+        let (outgoing, made) = sync_channel(1);
+        let is_given_up = Arc::new(AtomicBool::new(false));
+        let given_up = is_given_up.clone();
+        let work = move || {
+            // Relaxed: nothing is read because of it.
+            let is_wanted = || !given_up.load(Ordering::Relaxed);
+            for asked in incoming {
+                if outgoing.send(make(asked, &is_wanted)).is_err() {
                     break;
                 }
             }
         };
-        let thread = Builder::new().name("batches".into()).spawn_scoped(threads, draw);
+        let thread = Builder::new().name("batches".into()).spawn_scoped(threads, work);
         let thread = Some(thread.map_err(|source| SourceError::Thread { source })?);
-        Ok(Self { requests, drawn, spare: Some(spare), is_drawing: false, thread })
+        Ok(Self { requests, made, arrived: Cell::new(None), is_working: false, is_given_up, thread })
     }
 
-    /// Whether a batch is being drawn, or waits to be taken.
-    pub(super) fn is_drawing(&self) -> bool {
-        self.is_drawing
+    /// Whether something is being made, or waits to be taken.
+    pub(super) fn is_working(&self) -> bool {
+        self.is_working
     }
 
-    /// Begin to draw a batch, if none is being drawn.
-    pub(super) fn request(&mut self, beta: f32) {
-        if let Some(batch) = self.spare.take() {
-            self.is_drawing = self.requests.send((batch, beta)).is_ok();
+    /// Ask for the next, once the last was taken.
+    pub(super) fn request(&mut self, asked: Asked) {
+        // A thread that has ended is found, and says why, when what it was to make is taken.
+        drop(self.requests.send(asked));
+        self.is_working = true;
+    }
+
+    /// Whether what was asked for can be taken at once.
+    pub(super) fn has_arrived(&self) -> bool {
+        self.arrives_within(Duration::ZERO)
+    }
+
+    /// Wait until it can. `idle` is called now and then, and may end the waiting by returning `false`, which is then the answer.
+    pub(super) fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool {
+        while !self.arrives_within(PATIENCE) {
+            if !idle() {
+                return false;
+            }
         }
+        true
     }
 
-    /// Throw away what was drawn, if anything was, and draw into `spare` from now on.
-    pub(super) fn give_up(&mut self, spare: Batch) {
-        if std::mem::take(&mut self.is_drawing) {
-            // A thread that has ended is found, and says why, when the next batch is taken.
-            drop(self.drawn.recv());
-        }
-        self.spare = Some(spare);
+    /// Whether [`Self::take`] need not wait after so long: also where the thread has ended, which an error says then.
+    fn arrives_within(&self, patience: Duration) -> bool {
+        let (arrived, need_not_wait) = match self.arrived.take().map_or_else(|| self.made.recv_timeout(patience), Ok) {
+            Ok(made) => (Some(made), true),
+            Err(error) => (None, error == RecvTimeoutError::Disconnected),
+        };
+        self.arrived.set(arrived);
+        need_not_wait
     }
 
-    /// Swap `batch` for the one that was drawn. Returns how many of its rows were drawn again.
-    pub(super) fn take(&mut self, batch: &mut Batch, beta: f32) -> Result<u64, SourceError> {
-        if !self.is_drawing {
-            self.request(beta);
+    /// What was asked for, as soon as it is made.
+    pub(super) fn take(&mut self) -> Result<Made, SourceError> {
+        self.is_working = false;
+        if let Some(made) = self.arrived.take() {
+            return Ok(made);
         }
-        self.is_drawing = false;
-        let Ok(drawn) = self.drawn.recv() else {
+        self.made.recv().map_err(|_| {
             // A panic that nobody has asked for would end the scope with another, and hide what it said.
             if let Some(Err(panic)) = self.thread.take().map(ScopedJoinHandle::join) {
                 resume_unwind(panic);
             }
-            return Err(SourceError::ThreadEnded);
-        };
-        let (drawn, redrawn) = drawn?;
-        self.spare = Some(std::mem::replace(batch, drawn));
-        Ok(redrawn)
+            SourceError::ThreadEnded
+        })
+    }
+}
+
+impl<Asked, Made> Drop for Ahead<'_, Asked, Made> {
+    fn drop(&mut self) {
+        self.is_given_up.store(true, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::thread;
 
     use super::*;
-    use crate::replay::{Element, Field};
-    use crate::segment::{Description, Layout, SegmentSizes};
+
+    #[test]
+    fn what_is_asked_for_is_made_once_and_waited_for_as_long_as_somebody_wishes() {
+        let (start, started) = sync_channel(0);
+        thread::scope(|threads| {
+            let mut ahead = Ahead::start(threads, move |asked: u32, _: &dyn Fn() -> bool| {
+                started.recv().unwrap();
+                asked + 1
+            })
+            .unwrap();
+            ahead.request(1);
+            let mut looks = 0;
+            assert!(!ahead.has_arrived());
+            assert!(!ahead.wait(&mut || {
+                looks += 1;
+                looks < 3
+            }));
+            start.send(()).unwrap();
+            assert!(ahead.wait(&mut || true) && ahead.has_arrived() && ahead.is_working());
+            assert_eq!(ahead.take().unwrap(), 2);
+            assert!(!ahead.is_working() && !ahead.has_arrived());
+        });
+    }
+
+    #[test]
+    fn what_nobody_wants_any_more_is_given_up() {
+        // Without that the scope would wait for ever.
+        thread::scope(|threads| {
+            let wait = |(): (), is_wanted: &dyn Fn() -> bool| {
+                while is_wanted() {
+                    thread::yield_now();
+                }
+            };
+            let mut ahead = Ahead::start(threads, wait).unwrap();
+            ahead.request(());
+        });
+    }
 
     #[test]
     fn what_the_thread_said_when_it_panicked_is_what_the_learner_says() {
-        let schema = Schema::new(vec![Field::new("number", Element::I32, 1)]);
-        let layout = Layout::new(SegmentSizes::of_rows(schema.words(), 64));
-        let segment = Segment::create_private(layout.unwrap(), &Description::default()).unwrap();
-        // Rows of other fields than those of the replay: the thread refuses to write them.
-        let other = Batch::new(&Schema::new(vec![Field::new("number", Element::F64, 1)]), 4);
         let panic = catch_unwind(AssertUnwindSafe(|| {
-            std::thread::scope(|threads| {
-                let mut ahead = Ahead::start(threads, &segment, &schema, 1, other.clone()).unwrap();
-                ahead.take(&mut other.clone(), 1.0).map(drop)
+            thread::scope(|threads| {
+                let mut ahead = Ahead::start(threads, |(): (), _: &dyn Fn() -> bool| panic!("out of batches")).unwrap();
+                ahead.request(());
+                assert!(ahead.wait(&mut || true), "nobody waits for a thread that has ended");
+                ahead.take()
             })
         }));
         let said = panic.expect_err("the thread panicked");
-        assert!(said.downcast_ref::<String>().is_some_and(|said| said.contains("bytes of field `number`")), "another panic came through");
+        assert_eq!(said.downcast_ref::<&str>(), Some(&"out of batches"));
     }
 }

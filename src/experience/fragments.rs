@@ -88,7 +88,8 @@ impl Experience for Fragments {
     }
 
     fn source<'a>(&self, seat: Seat<'a, '_>) -> Result<Box<dyn Source + 'a>, SourceError> {
-        Ok(Box::new(InOrder::new(self.reuse, self.config.fragments_per_batch() / self.config.learner.count, &self.schema(), &seat)))
+        let fragments = self.config.fragments_per_batch() / self.config.learner.count;
+        Ok(Box::new(InOrder::new(self.reuse, fragments, self.config.learner.prefetch, &self.schema(), &seat)?))
     }
 }
 

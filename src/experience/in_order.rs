@@ -1,34 +1,30 @@
-//! Fragments in the order in which they were inserted, each taken by one learner, as batches that are used several times: the circular buffer
-//! of IMPACT (Luo et al. 2020). A part of each batch may be replayed: drawn at random from fragments that were taken before.
+//! Batches of fragments that are used several times: the circular buffer of IMPACT (Luo et al. 2020).
 
-use rand::RngExt;
+use rand::{RngExt, SeedableRng};
 
-use super::fragment::PARAMETER_UPDATES;
+use super::ahead::Ahead;
+use super::assembly::Assembly;
 use super::fragments::Reuse;
 use super::{Drawn, Random, Seat, Source, SourceError};
-use crate::replay::{Batch, Replay, Schema};
-use crate::segment::control::Control;
-use crate::segment::counters::Counter;
-use crate::segment::processes::ProcessSlot;
-use crate::sync::Ordering;
-
-/// Draws for each fragment to be replayed: some find one that is too old, or that nobody has taken yet.
-const REPLAY_ATTEMPTS: usize = 16;
+use crate::replay::{Batch, Schema};
 
 /// A learner's part of batch after batch.
 pub(super) struct InOrder<'a> {
     reuse: Reuse,
-    control: Control<'a>,
-    process: ProcessSlot<'a>,
-    replay: Replay<'a>,
-    /// What is being put together, and how many of its rows are there: other learners take fragments too.
-    next: Batch,
-    filled: usize,
+    new: New<'a>,
     kept: Vec<Kept>,
     /// Room of batches that were used up.
     spare: Vec<Batch>,
     /// Which of those kept was handed out last.
     last: usize,
+}
+
+/// Who puts new batches together.
+enum New<'a> {
+    /// The learner, between two updates.
+    Here(Assembly<'a>),
+    /// A thread, the next one while the learner trains with those that it keeps. There is none once the run ends.
+    Ahead(Ahead<'a, Option<Batch>, Option<Batch>>),
 }
 
 struct Kept {
@@ -38,84 +34,51 @@ struct Kept {
 }
 
 impl<'a> InOrder<'a> {
-    /// Batches of `fragments` each.
-    pub(super) fn new(reuse: Reuse, fragments: usize, schema: &Schema, seat: &Seat<'a, '_>) -> Self {
-        Self {
-            reuse,
-            control: seat.segment.control(),
-            process: seat.process,
-            replay: Replay::new(seat.segment, schema.clone(), seat.process),
-            next: Batch::new(schema, fragments),
-            filled: 0,
-            kept: Vec::new(),
-            spare: Vec::new(),
-            last: 0,
-        }
-    }
-
-    /// New fragments missing in the batch that is being put together, which begins with those that are replayed.
-    fn missing(&self) -> u64 {
-        let replayed = if self.filled == 0 { self.reuse.replayed } else { 0 };
-        (self.next.rows() - self.filled - replayed) as u64
-    }
-
-    /// Take what there is for the next batch; whether it is complete.
-    fn fill(&mut self, random: &mut Random) -> bool {
-        if self.filled == 0 {
-            self.replay_some(random);
-        }
-        while self.filled < self.next.rows() && self.replay.take(&mut self.next, self.filled) {
-            if self.is_too_old(self.filled) {
-                self.process.counters().add(Counter::DroppedRows, 1);
-            } else {
-                self.filled += 1;
+    /// Batches of `fragments` each; put together by a thread with `is_ahead`, where one may be started.
+    pub(super) fn new(reuse: Reuse, fragments: usize, is_ahead: bool, schema: &Schema, seat: &Seat<'a, '_>) -> Result<Self, SourceError> {
+        let mut assembly = Assembly::new(reuse, fragments, schema, seat);
+        let new = match seat.threads.filter(|_| is_ahead) {
+            None => New::Here(assembly),
+            Some(threads) => {
+                let mut random = Random::seed_from_u64(!seat.seed);
+                let make = move |room: Option<Batch>, is_wanted: &dyn Fn() -> bool| {
+                    assembly.complete(&mut random, is_wanted).then(|| assembly.finish(room))
+                };
+                New::Ahead(Ahead::start(threads, make)?)
             }
-        }
-        self.filled == self.next.rows()
+        };
+        Ok(Self { reuse, new, kept: Vec::new(), spare: Vec::new(), last: 0 })
     }
 
-    /// Begin the next batch with fragments that were taken before. What is not found, as at the beginning of a run, new ones make up for.
-    fn replay_some(&mut self, random: &mut Random) {
-        for _ in 0..self.reuse.replayed * REPLAY_ATTEMPTS {
-            if self.filled == self.reuse.replayed {
-                break;
+    /// A new batch, if one can be had without waiting.
+    fn take_new(&mut self, random: &mut Random) -> Result<Option<Batch>, SourceError> {
+        match &mut self.new {
+            New::Here(assembly) => Ok(assembly.fill(random).then(|| assembly.finish(self.spare.pop()))),
+            New::Ahead(ahead) if ahead.has_arrived() => {
+                let batch = ahead.take()?;
+                ahead.request(self.spare.pop());
+                Ok(batch)
             }
-            if self.replay.draw_taken(&mut self.next, self.filled, random) && !self.is_too_old(self.filled) {
-                self.filled += 1;
-            }
+            New::Ahead(_) => Ok(None),
         }
-        self.process.counters().add(Counter::ReplayedRows, self.filled as u64);
-    }
-
-    /// Whether fragment number `row` of the next batch was made by parameters of too long ago.
-    fn is_too_old(&self, row: usize) -> bool {
-        let updates = self.control.updates().load(Ordering::Relaxed);
-        let lag_updates = updates.saturating_sub(self.updates_of(row));
-        self.reuse.max_policy_lag_updates.is_some_and(|most| lag_updates > most)
-    }
-
-    /// Updates in the parameters that made fragment number `row` of the next batch.
-    fn updates_of(&self, row: usize) -> u64 {
-        let bytes = &self.next.column(PARAMETER_UPDATES).bytes()[8 * row..][..8];
-        u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
-    }
-
-    /// Keep the batch that was put together, and begin another.
-    fn keep(&mut self) {
-        let room = self.spare.pop().unwrap_or_else(|| self.next.clone());
-        let batch = std::mem::replace(&mut self.next, room);
-        self.kept.push(Kept { batch, uses_left: self.reuse.uses });
-        self.filled = 0;
     }
 }
 
 impl Source for InOrder<'_> {
     fn is_ready(&self) -> bool {
-        self.kept.iter().any(|kept| kept.uses_left > 0) || self.replay.fresh() >= self.missing()
+        self.kept.iter().any(|kept| kept.uses_left > 0)
+            || match &self.new {
+                New::Here(assembly) => assembly.is_ready(),
+                New::Ahead(ahead) => ahead.has_arrived(),
+            }
     }
 
     fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool {
-        self.is_ready() || self.replay.wait_for_fresh(self.missing(), idle)
+        self.kept.iter().any(|kept| kept.uses_left > 0)
+            || match &self.new {
+                New::Here(assembly) => assembly.wait(idle),
+                New::Ahead(ahead) => ahead.wait(idle),
+            }
     }
 
     fn next(&mut self, _env_steps: u64, random: &mut Random) -> Result<Drawn<'_>, SourceError> {
@@ -123,8 +86,10 @@ impl Source for InOrder<'_> {
         if self.kept.get(self.last).is_some_and(|kept| kept.uses_left == 0) {
             self.spare.push(self.kept.swap_remove(self.last).batch);
         }
-        while self.kept.len() < self.reuse.kept_batches && self.fill(random) {
-            self.keep();
+        while self.kept.len() < self.reuse.kept_batches
+            && let Some(batch) = self.take_new(random)?
+        {
+            self.kept.push(Kept { batch, uses_left: self.reuse.uses });
         }
         if self.kept.is_empty() {
             // Others took what was there, or it was too old.
@@ -140,6 +105,12 @@ impl Source for InOrder<'_> {
     fn report_errors(&mut self, _errors: &[f32]) {}
 
     fn begin_anew(&mut self) {
+        // Not before this learner takes part: until then the count of updates, by which a fragment is too old, may be that of the dead.
+        if let New::Ahead(ahead) = &mut self.new
+            && !ahead.is_working()
+        {
+            ahead.request(self.spare.pop());
+        }
         // Of several batches each learner takes any: there is no step to keep.
         if self.reuse.kept_batches == 1 {
             self.spare.extend(self.kept.drain(..).map(|kept| kept.batch));
@@ -149,14 +120,16 @@ impl Source for InOrder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use rand::SeedableRng;
+    use std::thread;
 
     use super::*;
     use crate::environments::registry;
     use crate::experience::fragment::{FragmentShape, REWARDS};
-    use crate::replay::{FRESH, StagingArea};
+    use crate::replay::{FRESH, Replay, StagingArea};
+    use crate::segment::counters::Counter;
     use crate::segment::processes::Role;
     use crate::segment::{Description, Layout, Region, Segment, SegmentSizes};
+    use crate::sync::Ordering;
 
     const ONCE: Reuse = Reuse { kept_batches: 1, uses: 1, max_policy_lag_updates: None, most_waiting: None, replayed: 0, retained: 0 };
 
@@ -183,9 +156,13 @@ mod tests {
         FragmentShape::new(4, &registry::spec("CartPole-v1").unwrap()).schema()
     }
 
+    fn numbers(drawn: Drawn<'_>) -> Option<Vec<usize>> {
+        drawn.batch.map(|batch| batch.column(REWARDS).as_f32().chunks(4).map(|rewards| rewards[0] as usize).collect())
+    }
+
     fn source(segment: &Segment, fragments: usize, reuse: Reuse) -> InOrder<'_> {
         let seat = Seat { segment, process: segment.processes().slot(0), seed: 1, threads: None, is_counted: true };
-        InOrder::new(reuse, fragments, &schema(), &seat)
+        InOrder::new(reuse, fragments, false, &schema(), &seat).unwrap()
     }
 
     #[test]
@@ -193,10 +170,7 @@ mod tests {
         let segment = eight_fragments();
         let mut source = source(&segment, 4, Reuse { replayed: 2, retained: 8, ..ONCE });
         let mut random = Random::seed_from_u64(1);
-        let mut next = |source: &mut InOrder<'_>| {
-            let drawn = source.next(0, &mut random).unwrap();
-            drawn.batch.map(|batch| batch.column(REWARDS).as_f32().chunks(4).map(|rewards| rewards[0] as usize).collect::<Vec<_>>())
-        };
+        let mut next = |source: &mut InOrder<'_>| numbers(source.next(0, &mut random).unwrap());
         assert_eq!(next(&mut source), Some(vec![0, 1, 2, 3]), "nothing was taken before");
         for taken in [4, 6] {
             let batch = next(&mut source).unwrap();
@@ -221,5 +195,26 @@ mod tests {
         assert_eq!([(); 2].map(|()| is_new(&mut source)), [Some(true), Some(false)]);
         source.begin_anew();
         assert_eq!([(); 4].map(|()| is_new(&mut source)), [Some(true), Some(false), Some(false), None], "all eight were handed out");
+    }
+
+    #[test]
+    fn a_thread_puts_the_same_batches_together_and_ends_with_the_learner() {
+        let segment = eight_fragments();
+        let mut random = Random::seed_from_u64(1);
+        thread::scope(|threads| {
+            let seat = Seat { segment: &segment, process: segment.processes().slot(0), seed: 1, threads: Some(threads), is_counted: true };
+            let mut source = InOrder::new(Reuse { uses: 2, ..ONCE }, 3, true, &schema(), &seat).unwrap();
+            source.begin_anew();
+            for (expected, is_new) in [([0, 1, 2], true), ([0, 1, 2], false), ([3, 4, 5], true), ([3, 4, 5], false)] {
+                assert!(source.wait(&mut || true) && source.is_ready());
+                let drawn = source.next(0, &mut random).unwrap();
+                assert_eq!(drawn.is_new, is_new);
+                assert_eq!(numbers(drawn), Some(expected.to_vec()));
+            }
+            // Two are left, and the thread waits for a third.
+            assert!(!source.wait(&mut || false));
+            assert_eq!(numbers(source.next(0, &mut random).unwrap()), None);
+        });
+        assert_eq!(segment.control().sampled().load(Ordering::Relaxed), 8, "whatever was there was taken");
     }
 }

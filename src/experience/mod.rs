@@ -5,6 +5,7 @@
 //! whatever a row is: the loops of actors and learners, and who repairs after them, need not know.
 
 mod ahead;
+mod assembly;
 pub mod fragment;
 mod fragment_batch;
 mod fragments;
@@ -127,8 +128,8 @@ pub trait Source {
     /// Whether this learner may have a batch now.
     fn is_ready(&self) -> bool;
 
-    /// Wait until it may. `idle` is called before every sleep and may end the waiting by returning `false`, which is then
-    /// the answer.
+    /// Wait until it may. `idle` is called now and then and may end the waiting by returning `false`, which is then the
+    /// answer.
     fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool;
 
     /// The next batch, after [`Self::wait`], in a run that has taken `env_steps`.
@@ -137,7 +138,7 @@ pub trait Source {
     /// The absolute errors that the learner found in the batch handed out last, in its order.
     fn report_errors(&mut self, errors: &[f32]);
 
-    /// Other learners take part from now on: hand out a new batch next, if all are to learn from theirs in step.
+    /// This learner takes part from now on, or others do: hand out a new batch next, if all are to learn from theirs in step.
     fn begin_anew(&mut self) {}
 
     /// Batches have so many rows from now on, where rows are what the configured size of a batch counts, and the rate limiter counts so many of
@@ -163,7 +164,7 @@ pub struct Seat<'a, 'env> {
     pub process: ProcessSlot<'a>,
     /// Seed for random numbers of the source's own.
     pub seed: u64,
-    /// Where threads may be started that draw ahead; `None` in a process that must not depend on the clock.
+    /// Where a thread may be started that gets the next batch ready; `None` in a process that must not depend on the clock.
     pub threads: Option<&'a Scope<'a, 'env>>,
     /// Whether what is drawn here counts as sampled, and errors found here are written back. Otherwise a batch is no more than a look.
     pub is_counted: bool,
@@ -176,13 +177,13 @@ pub enum SourceError {
     /// The replay could not be sampled.
     #[error(transparent)]
     Sample(#[from] SampleError),
-    /// The thread that draws batches ahead did not start.
-    #[error("the thread that draws batches ahead did not start: {source}; set learner.prefetch to false")]
+    /// The thread that gets batches ready ahead did not start.
+    #[error("the thread that gets batches ready ahead did not start: {source}; set learner.prefetch to false")]
     Thread {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The thread that draws batches ahead ended by itself.
-    #[error("the thread that draws batches ahead ended by itself: this is a bug in Shoal; set learner.prefetch to false")]
+    /// The thread that gets batches ready ahead ended by itself.
+    #[error("the thread that gets batches ready ahead ended by itself: this is a bug in Shoal; set learner.prefetch to false")]
     ThreadEnded,
 }

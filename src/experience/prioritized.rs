@@ -1,11 +1,13 @@
 //! The prioritized table as a source of batches: the rate limiter, the importance exponent, and priorities written back.
 
+use rand::SeedableRng;
+
 use super::ahead::Ahead;
 use super::{Drawn, Random, Seat, Source, SourceError};
 use crate::config::Config;
 use crate::config::schedule::linear;
 use crate::config::schema::ReplayConfig;
-use crate::replay::{Batch, Priority, RateLimiter, Replay, Schema};
+use crate::replay::{Batch, Priority, RateLimiter, Replay, SampleError, Sampler, Schema};
 use crate::segment::control::Control;
 use crate::sync::Ordering;
 
@@ -22,8 +24,13 @@ pub struct Prioritized<'a> {
     replay: Replay<'a>,
     limiter: RateLimiter,
     batch: Batch,
-    ahead: Option<Ahead<'a>>,
+    ahead: Option<DrawnAhead<'a>>,
+    /// With a thread a second batch, where it is not with that.
+    spare: Option<Batch>,
 }
+
+/// Draws into a batch with an importance exponent. Tells how many of its rows were drawn again.
+type DrawnAhead<'a> = Ahead<'a, (Batch, f32), Result<(Batch, u64), SampleError>>;
 
 impl<'a> Prioritized<'a> {
     /// Batches of rows that follow `schema`, as `config` describes them; with a thread that draws the next one while the
@@ -31,8 +38,13 @@ impl<'a> Prioritized<'a> {
     pub fn new(config: &Config, schema: &Schema, limiter: RateLimiter, seat: Seat<'a, '_>) -> Result<Self, SourceError> {
         let batch = Batch::new(schema, config.learner.batch_size / config.learner.count);
         let threads = seat.threads.filter(|_| config.learner.prefetch);
-        let ahead = threads.map(|threads| Ahead::start(threads, seat.segment, schema, seat.seed, batch.clone())).transpose()?;
+        let (mut sampler, mut random) = (Sampler::new(seat.segment, schema.clone()), Random::seed_from_u64(!seat.seed));
+        let draw = move |(mut batch, beta): (Batch, f32), _: &dyn Fn() -> bool| {
+            sampler.sample(&mut batch, beta, &mut random).map(|()| (batch, sampler.take_redrawn()))
+        };
+        let ahead = threads.map(|threads| Ahead::start(threads, draw)).transpose()?;
         Ok(Self {
+            spare: ahead.is_some().then(|| batch.clone()),
             config: config.replay.clone(),
             schema: schema.clone(),
             control: seat.segment.control(),
@@ -54,7 +66,7 @@ impl Source for Prioritized<'_> {
     }
 
     fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool {
-        let was_drawn = self.ahead.as_ref().is_some_and(Ahead::is_drawing);
+        let was_drawn = self.ahead.as_ref().is_some_and(Ahead::is_working);
         was_drawn || self.limiter.wait_to_sample(self.control, self.counted(), idle)
     }
 
@@ -63,13 +75,17 @@ impl Source for Prioritized<'_> {
         match &mut self.ahead {
             None => self.replay.sample(&mut self.batch, beta, random)?,
             Some(ahead) => {
-                let redrawn = ahead.take(&mut self.batch, beta)?;
+                if let Some(spare) = self.spare.take() {
+                    ahead.request((spare, beta));
+                }
+                let (drawn, redrawn) = ahead.take()??;
+                self.spare = Some(std::mem::replace(&mut self.batch, drawn));
                 self.replay.count_drawn_ahead(self.batch.rows() as u64, redrawn);
                 // Not beyond what the limiter allows: the batch that waits here counts as sampled.
                 if self.is_ready()
-                    && let Some(ahead) = &mut self.ahead
+                    && let (Some(ahead), Some(spare)) = (&mut self.ahead, self.spare.take())
                 {
-                    ahead.request(beta);
+                    ahead.request((spare, beta));
                 }
             }
         }
@@ -88,7 +104,11 @@ impl Source for Prioritized<'_> {
         }
         self.batch = Batch::new(&self.schema, rows).counting_as(counted);
         if let Some(ahead) = &mut self.ahead {
-            ahead.give_up(self.batch.clone());
+            if ahead.is_working() {
+                // Of another size. Why there is none, if there is none, the next one says too.
+                drop(ahead.take());
+            }
+            self.spare = Some(self.batch.clone());
         }
     }
 }

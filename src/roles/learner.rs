@@ -87,7 +87,7 @@ pub struct Learner<'a> {
 }
 
 impl<'a> Learner<'a> {
-    /// Set up; with `threads`, batches may be drawn ahead. The view is joined at the first update.
+    /// Set up; with `threads`, batches may be got ready ahead. The view is joined at the first update.
     pub fn new(run: &'a Run<'a>, threads: Option<&'a Scope<'a, '_>>) -> Result<Self, RoleError> {
         let mut learning = run.algorithm.learning(run.config.run.seed)?;
         let sizes = run.algorithm.sizes();

@@ -106,7 +106,7 @@ impl<'a> Counters<'a> {
         }
     }
 
-    /// Add to it. Only the owner writes, so a load and a store do, without a locked instruction.
+    /// Add to it. Only the owner writes, each counter from one thread, so a load and a store do, without a locked instruction.
     pub fn add(self, counter: Counter, amount: u64) {
         let word = &self.words[counter as usize];
         word.store(word.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);

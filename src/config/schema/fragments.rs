@@ -13,7 +13,7 @@ table! {
         capacity: Option<usize> = None, whole(1, 1 << 20), "fragments", only ["appo"];
         /// What actors do when so many wait.
         on_full: OnFull = OnFull::Wait, Limits::Any, "", only ["appo"];
-        /// Fragments whose parameters are older than this are dropped, and counted.
+        /// Fragments whose parameters are older than this when a learner takes them are dropped, and counted.
         max_policy_lag_updates: u64 = 100, whole(0, 1_000_000_000), "updates", only ["appo"];
         /// Batches that a learner keeps, to learn from each several times; an update takes any of them.
         kept_batches: usize = 4, whole(1, 1_024), "batches", only ["appo"];

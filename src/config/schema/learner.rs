@@ -1,6 +1,6 @@
 //! Table `[learner]`.
 
-use super::{ACTOR_CRITIC_ALGORITHMS, TRANSITION_ALGORITHMS};
+use super::ACTOR_CRITIC_ALGORITHMS;
 use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, above, above_up_to, at_least, below, between, whole};
 use crate::segment::layout::HALVES;
@@ -30,9 +30,9 @@ table! {
         max_gradient_norm: Option<f64> = Some(10.0), above(0.0), "";
         /// Updates between two publications of the parameters.
         publish_interval_updates: u64 = 4, at_least(1), "updates";
-        /// Draw the next batch in a thread of its own while the current one trains: worth a core where sampling takes long beside an
-        /// update. Priorities are then one update older when a batch is drawn.
-        prefetch: bool = false, Limits::Any, "", only TRANSITION_ALGORITHMS;
+        /// Get the next batch ready in a thread of its own while the current one trains: worth a core where that takes long beside an
+        /// update. Priorities are then one update older when a batch is drawn, and fragments are taken a batch earlier.
+        prefetch: bool = false, Limits::Any, "", only ["dqn", "ddpg", "td3", "sac", "appo"];
         /// Whether two learners share the algorithm by halves, each with networks of its own to train (docs/two-devices.md).
         split: Split = Split::None, Limits::Any, "", only ACTOR_CRITIC_ALGORITHMS;
         /// Updates of a half between two times that it hands its parameters over to the other.

@@ -208,7 +208,7 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
         return to_the_kernel("machine.affinity is false".into());
     }
     if config.learner.prefetch {
-        return to_the_kernel("a learner that draws ahead (learner.prefetch) is two threads".into());
+        return to_the_kernel("a learner that gets its batches ready ahead (learner.prefetch) is two threads".into());
     }
     let taken: BTreeSet<usize> = neighbours.iter().flat_map(|neighbour| &neighbour.cores).copied().collect();
     let others: Vec<String> = neighbours.iter().map(ToString::to_string).collect();
