@@ -22,9 +22,9 @@ pub(super) struct InOrder<'a> {
 /// Who puts new batches together.
 enum New<'a> {
     /// The learner, between two updates.
-    Here(Assembly<'a>),
+    Here(Box<Assembly<'a>>),
     /// A thread, the next one while the learner trains with those that it keeps. There is none once the run ends.
-    Ahead(Ahead<'a, Option<Batch>, Option<Batch>>),
+    Ahead(Box<Ahead<'a, Option<Batch>, Option<Batch>>>),
 }
 
 struct Kept {
@@ -38,13 +38,13 @@ impl<'a> InOrder<'a> {
     pub(super) fn new(reuse: Reuse, fragments: usize, is_ahead: bool, schema: &Schema, seat: &Seat<'a, '_>) -> Result<Self, SourceError> {
         let mut assembly = Assembly::new(reuse, fragments, schema, seat);
         let new = match seat.threads.filter(|_| is_ahead) {
-            None => New::Here(assembly),
+            None => New::Here(Box::new(assembly)),
             Some(threads) => {
                 let mut random = Random::seed_from_u64(!seat.seed);
                 let make = move |room: Option<Batch>, is_wanted: &dyn Fn() -> bool| {
                     assembly.complete(&mut random, is_wanted).then(|| assembly.finish(room))
                 };
-                New::Ahead(Ahead::start(threads, make)?)
+                New::Ahead(Box::new(Ahead::start(threads, make)?))
             }
         };
         Ok(Self { reuse, new, kept: Vec::new(), spare: Vec::new(), last: 0 })
