@@ -111,6 +111,7 @@ impl<Asked, Made> Drop for Ahead<'_, Asked, Made> {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::thread;
+    use std::time::Instant;
 
     use super::*;
 
@@ -139,10 +140,12 @@ mod tests {
 
     #[test]
     fn what_nobody_wants_any_more_is_given_up() {
-        // Without that the scope would wait for ever.
+        // Without that the scope would wait until the watchdog, a minute, says so.
         thread::scope(|threads| {
             let wait = |(): (), is_wanted: &dyn Fn() -> bool| {
+                let begin = Instant::now();
                 while is_wanted() {
+                    assert!(begin.elapsed() < Duration::from_secs(60), "it is still wanted");
                     thread::yield_now();
                 }
             };

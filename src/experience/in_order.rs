@@ -74,7 +74,7 @@ impl Source for InOrder<'_> {
     }
 
     fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool {
-        self.kept.iter().any(|kept| kept.uses_left > 0)
+        self.is_ready()
             || match &self.new {
                 New::Here(assembly) => assembly.wait(idle),
                 New::Ahead(ahead) => ahead.wait(idle),
