@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::BinaryBytes;
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use super::adoption::ROWS;
+use super::resumption::ROWS;
 use crate::checkpoint::{CheckpointError, RowsIn, RunCheckpoint};
 use crate::replay::Schema;
 use crate::segment::control::RunState;

@@ -1,13 +1,11 @@
 //! The supervisor: plans, allocates, forks, watches, repairs, records. Single-threaded, never runs a tensor operation,
 //! takes no lock that a child can hold.
 
-mod adoption;
 mod attachments;
 mod checkpoint_writer;
 mod child;
 mod contention;
 mod core_times;
-mod earlier_settings;
 mod fitting;
 mod hang;
 mod helper;

@@ -172,23 +172,8 @@ impl Observer {
             parameter_version: segment.parameter_board().version(),
             policy_lag_mean: segment.processes().mean_policy_lag().unwrap_or(0.0),
             policy_lag_max: segment.processes().iter().map(|slot| slot.counters().get(Counter::PolicyLagMax)).max().unwrap_or(0),
-            actor_time: ActorTime {
-                environment_s: seconds(total(Counter::EnvironmentNs)),
-                inference_s: seconds(total(Counter::InferenceNs)),
-                insert_s: seconds(total(Counter::InsertNs)),
-                limiter_wait_s: seconds(self.waiting(segment, false)),
-                processor_s: self.core_times.actors.running.as_secs_f64(),
-                core_wait_s: self.core_times.actors.waiting.as_secs_f64(),
-            },
-            learner_time: LearnerTime {
-                replay_s: seconds(total(Counter::ReplayNs)),
-                compute_s: seconds(total(Counter::ComputeNs)),
-                exchange_s: seconds(total(Counter::ExchangeNs)),
-                publish_s: seconds(total(Counter::PublishNs)),
-                limiter_wait_s: seconds(self.waiting(segment, true)),
-                processor_s: self.core_times.learners.running.as_secs_f64(),
-                core_wait_s: self.core_times.learners.waiting.as_secs_f64(),
-            },
+            actor_time: self.actor_time(segment),
+            learner_time: self.learner_time(segment),
             evaluator_processor_s: self.core_times.evaluator.running.as_secs_f64(),
             effort,
             effort_in_training,
@@ -226,9 +211,29 @@ impl Observer {
         self.episodes.iter().map(|episode| episode.1).sum()
     }
 
-    fn waiting(&self, segment: &Segment, learners: bool) -> u64 {
-        let chosen = segment.processes().iter().filter(|slot| matches!(slot.role(), Some((Role::Learner, _))) == learners);
-        chosen.map(|slot| slot.counters().get(Counter::LimiterWaitNs)).sum()
+    /// What actors spent their time on.
+    fn actor_time(&self, segment: &Segment) -> ActorTime {
+        ActorTime {
+            environment_s: seconds(total(segment, Counter::EnvironmentNs)),
+            inference_s: seconds(total(segment, Counter::InferenceNs)),
+            insert_s: seconds(total(segment, Counter::InsertNs)),
+            limiter_wait_s: seconds(waiting(segment, false)),
+            processor_s: self.core_times.actors.running.as_secs_f64(),
+            core_wait_s: self.core_times.actors.waiting.as_secs_f64(),
+        }
+    }
+
+    /// What learners spent their time on.
+    fn learner_time(&self, segment: &Segment) -> LearnerTime {
+        LearnerTime {
+            replay_s: seconds(total(segment, Counter::ReplayNs)),
+            compute_s: seconds(total(segment, Counter::ComputeNs)),
+            exchange_s: seconds(total(segment, Counter::ExchangeNs)),
+            publish_s: seconds(total(segment, Counter::PublishNs)),
+            limiter_wait_s: seconds(waiting(segment, true)),
+            processor_s: self.core_times.learners.running.as_secs_f64(),
+            core_wait_s: self.core_times.learners.waiting.as_secs_f64(),
+        }
     }
 
     fn count_processes(&self, segment: &Segment, now: &mut Snapshot) {
@@ -293,6 +298,12 @@ fn anneals_epsilon(config: &Config) -> bool {
 /// A counter of all processes together.
 fn total(segment: &Segment, counter: Counter) -> u64 {
     segment.processes().iter().map(|slot| slot.counters().get(counter)).sum()
+}
+
+/// Nanoseconds that learners, or all others, have waited for the limiter.
+fn waiting(segment: &Segment, learners: bool) -> u64 {
+    let chosen = segment.processes().iter().filter(|slot| matches!(slot.role(), Some((Role::Learner, _))) == learners);
+    chosen.map(|slot| slot.counters().get(Counter::LimiterWaitNs)).sum()
 }
 
 fn seconds(nanoseconds: u64) -> f64 {

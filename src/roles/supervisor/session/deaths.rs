@@ -7,13 +7,16 @@ use nix::sys::signal::Signal;
 use super::super::slots::PlannedProcess;
 use super::super::watch::{Death, has_ended};
 use super::words::{loss, with_details, work_done};
-use super::{HOPELESS_FAILURES, Session, SupervisorError};
+use super::{Session, SupervisorError};
 use crate::replay::{Repair, make_sums_again, repair_beside};
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::processes::Role;
 use crate::sync::Ordering;
 use crate::telemetry::StopReason;
+
+/// A process that fails this often in a row right after its start will not get better.
+const HOPELESS_FAILURES: u32 = 3;
 
 /// A death, once what it left has been repaired.
 struct Exit {

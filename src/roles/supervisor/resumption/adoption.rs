@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::resumption::ResumeError;
+use super::ResumeError;
 use crate::checkpoint::Checkpoints;
 use crate::replay::{ReplayView, Schema};
 use crate::segment::keeping::{Keeping, Wanted};
@@ -18,10 +18,10 @@ const HEADER_PATIENCE: Duration = Duration::from_secs(1);
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
 /// What stays as it is.
-pub(super) const ROWS: [Region; 3] = [Region::Tree, Region::Store, Region::Frames];
+pub(in crate::roles::supervisor) const ROWS: [Region; 3] = [Region::Tree, Region::Store, Region::Frames];
 
 /// The memory of a run that somebody keeps.
-pub(super) struct KeptRun {
+pub(in crate::roles::supervisor) struct KeptRun {
     segment: Segment,
 }
 
@@ -131,7 +131,7 @@ impl KeptRun {
     ///
     /// # Errors
     /// The description is too long.
-    pub(super) fn take_over(self, description: &Description, huge_pages: bool) -> Result<Segment, SegmentError> {
+    pub(in crate::roles::supervisor) fn take_over(self, description: &Description, huge_pages: bool) -> Result<Segment, SegmentError> {
         self.segment.begin_anew(&ROWS, description, huge_pages)
     }
 }

@@ -1,13 +1,20 @@
 //! A run that goes on from a checkpoint, or in the memory in which it was kept: which one, what may be changed, and what is put back.
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+mod adoption;
+mod earlier_settings;
+mod error;
+mod memory;
+mod taking;
 
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
+pub(super) use adoption::ROWS;
+pub use error::ResumeError;
+pub(super) use memory::Memory;
 
-use super::adoption::KeptRun;
-use super::earlier_settings::EarlierSettings;
+use std::path::Path;
+use std::time::Duration;
+
+use self::adoption::KeptRun;
+use self::earlier_settings::EarlierSettings;
 use super::{Plan, SupervisorError};
 use crate::algorithms::Algorithm;
 use crate::checkpoint::{CheckpointError, Checkpoints, RowsIn, RunCheckpoint};
@@ -15,178 +22,9 @@ use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit};
 use crate::rendezvous::Registry;
 use crate::replay::Schema;
 use crate::roles::run_name::RunName;
-use crate::segment::keeping::Wanted;
 use crate::segment::processes::Role;
 use crate::segment::{Description, Segment, SegmentSizes};
-use crate::shell::word;
 use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};
-
-/// How long the sentinel of a killed supervisor may take to write what was there.
-const PATIENCE: Duration = Duration::from_mins(10);
-/// Time between two looks whether it has.
-const PAUSE: Duration = Duration::from_millis(5);
-
-/// Why a run cannot go on.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ResumeError {
-    /// Its folder.
-    #[error(transparent)]
-    Folder(#[from] TelemetryError),
-    /// It has not ended.
-    #[error("the run in {} is under way: its supervisor is process {pid}; `shoal inspect {pid}` looks into it", folder.display())]
-    Running {
-        /// Its folder.
-        folder: PathBuf,
-        /// Its supervisor.
-        pid: u32,
-    },
-    /// Others use its folder, though its supervisor is gone.
-    #[error(
-        "{} has been in use for long, though its supervisor is no process here: if no checkpoint is being written there, end what \
-         the run has left (`fuser` names it)",
-        folder.display()
-    )]
-    Taken {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// A checkpoint of something else was named.
-    #[error("the checkpoint {} is not one of the run in {}; name one in its folder `checkpoints`", path.display(), folder.display())]
-    OfAnotherRun {
-        /// The checkpoint.
-        path: PathBuf,
-        /// The run.
-        folder: PathBuf,
-    },
-    /// It is not kept in memory.
-    #[error("the run in {} is not kept in memory: `shoal resume {}` goes on with it from its newest checkpoint", folder.display(), word(folder))]
-    NotKept {
-        /// Its folder.
-        folder: PathBuf,
-    },
-    /// Somebody else adopts it.
-    #[error("the run in {} is being adopted by process {pid}", folder.display())]
-    AdoptedByAnother {
-        /// Its folder.
-        folder: PathBuf,
-        /// Who.
-        pid: u32,
-    },
-    /// Somebody wants it on the disk.
-    #[error("the run in {} is being written to the disk: `shoal resume {}` goes on with it from there", folder.display(), word(folder))]
-    BeingWritten {
-        /// Its folder.
-        folder: PathBuf,
-    },
-    /// The disk does not take it.
-    #[error(
-        "the run in {} stays in memory, since the disk does not take it (its run.log says why): `shoal adopt {}` goes on with it there",
-        folder.display(), word(folder)
-    )]
-    StaysInMemory {
-        /// Its folder.
-        folder: PathBuf,
-    },
-    /// Its memory is damaged.
-    #[error(
-        "the memory of the run in {} is of no use here: {problem}; SIGTERM to the process that keeps it, which its run.log names, has it \
-         written to the disk",
-        folder.display()
-    )]
-    KeptDamaged {
-        /// Its folder.
-        folder: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// Its memory was laid out for other settings.
-    #[error(
-        "the memory of the run in {} was laid out for other settings ({}); go on without these changes, or by way of the disk: \
-         `shoal resume {}`",
-        folder.display(), sizes.join(", "), word(folder)
-    )]
-    OtherMemory {
-        /// Its folder.
-        folder: PathBuf,
-        /// What differs, and how.
-        sizes: Vec<String>,
-    },
-    /// Its checkpoint.
-    #[error(transparent)]
-    Checkpoint(#[from] CheckpointError),
-    /// It has come to its end, and nothing was changed that would let it go on.
-    #[error(
-        "the run in {} has ended after {env_steps} environment steps, and run.stop_env_steps is {limit}: there is nothing left to do; go on \
-         with more of them by `--set run.stop_env_steps=NUMBER`",
-        folder.display()
-    )]
-    Complete {
-        /// Its folder.
-        folder: PathBuf,
-        /// Steps that its checkpoint knows of.
-        env_steps: u64,
-        /// The value of `run.stop_env_steps`.
-        limit: u64,
-    },
-    /// It has reached its goal, and has the same one.
-    #[error(
-        "the run in {} has reached its goal, a mean return of {goal}: there is nothing left to do; train on with `--set \
-         run.stop_eval_return=none`, or with a higher goal",
-        folder.display()
-    )]
-    Solved {
-        /// Its folder.
-        folder: PathBuf,
-        /// The value of `run.stop_eval_return`.
-        goal: f64,
-    },
-    /// Keys were changed that decide what a checkpoint holds.
-    #[error("a run cannot go on with another {}: what its checkpoint holds would no longer fit, or mean something else; start a new run for that", keys.join(", "))]
-    Fixed {
-        /// Their paths.
-        keys: Vec<String>,
-    },
-    /// The segment would have other sizes than the one that was saved.
-    #[error("the checkpoint {} was written with {what} {found}, and this run would have {expected}; go on with the version and the configuration that wrote it", path.display())]
-    OtherShape {
-        /// Its folder.
-        path: PathBuf,
-        /// Which size.
-        what: &'static str,
-        /// That of the checkpoint.
-        found: String,
-        /// That of this run.
-        expected: String,
-    },
-}
-
-/// What the supervisor remembers of a run, in its checkpoints.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Memory {
-    /// Seconds that the run has taken.
-    pub(super) wall_s: f64,
-    /// Seconds of training among them.
-    pub(super) training_s: f64,
-    /// Processes that were replaced.
-    pub(super) restarts: u64,
-    /// What was recorded.
-    pub(super) remembered: Remembered,
-}
-
-impl Memory {
-    /// Environment steps after which the best weights were published, if there are any.
-    pub(super) fn best_env_steps(&self) -> Option<u64> {
-        self.remembered.best.map(|best| best.env_steps)
-    }
-
-    /// What would be remembered so much later, as a checkpoint keeps it.
-    pub(super) fn after(&self, late: Duration) -> serde_json::Value {
-        let late_s = late.as_secs_f64();
-        let later = Self { wall_s: self.wall_s + late_s, training_s: self.training_s + late_s, ..self.clone() };
-        serde_json::to_value(later).expect("figures have a spelling in JSON")
-    }
-}
 
 /// A run that goes on.
 pub struct Resumption {
@@ -208,7 +46,7 @@ impl Resumption {
     /// It is none or under way, or has no checkpoint that is whole.
     pub fn find(folder: &Path, from: Option<&Path>, say: &dyn Fn(&str)) -> Result<Self, ResumeError> {
         let mut folder = RunFolder::open(folder)?;
-        take(&mut folder, say)?;
+        taking::take(&mut folder, say)?;
         let checkpoints = folder.checkpoints();
         let checkpoint = match from {
             None => Checkpoints::new(checkpoints).newest()?,
@@ -234,7 +72,7 @@ impl Resumption {
         };
         let found = || -> Result<Self, ResumeError> {
             let mut folder = RunFolder::open(&path)?;
-            let kept = wait_for_keeper(&mut folder, say)?;
+            let kept = taking::wait_for_keeper(&mut folder, say)?;
             let checkpoint = Checkpoints::new(folder.kept()).newest()?;
             let settings = EarlierSettings::find(&folder, &checkpoint, false, say)?;
             Ok(Self { kept: Some(kept), rows: RowsIn::Segment, ..Self::of(folder, checkpoint, settings)? })
@@ -435,76 +273,4 @@ impl Resumption {
 /// The name under which the folders of the runs of a configuration are found.
 pub(super) fn run_name(config: &Config) -> String {
     format!("{}-seed{}", config.run.name, config.run.seed)
-}
-
-/// The run in `folder` as somebody keeps it in memory, if need be once the sentinel of its killed supervisor has come to that.
-fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<KeptRun, ResumeError> {
-    let (deadline, mut has_said) = (Instant::now() + PATIENCE, false);
-    loop {
-        if let Some(kept) = KeptRun::of(folder)? {
-            return Ok(kept);
-        }
-        let record = folder.record()?;
-        let (path, pid) = (folder.path().into(), record.supervisor_pid);
-        if record.finished.is_none() && !record.has_lost_its_supervisor() {
-            return Err(ResumeError::Running { folder: path, pid });
-        }
-        if folder.take()? {
-            folder.give_back();
-            // It may have come between the look and the lock.
-            return KeptRun::of(folder)?.ok_or(ResumeError::NotKept { folder: path });
-        }
-        if Instant::now() >= deadline {
-            return Err(ResumeError::Taken { folder: path });
-        }
-        if !std::mem::replace(&mut has_said, true) {
-            say("its supervisor was killed: waiting for everybody to leave");
-        }
-        std::thread::sleep(PAUSE);
-    }
-}
-
-/// Take the folder of a run that has ended, if need be once the sentinel of its killed supervisor has written what was there.
-fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
-    let (deadline, mut has_said, mut has_asked) = (Instant::now() + PATIENCE, false, false);
-    loop {
-        let kept = KeptRun::of(folder)?;
-        if let Some(kept) = &kept {
-            if has_asked && kept.wanted() == Wanted::Nothing {
-                return Err(ResumeError::StaysInMemory { folder: folder.path().into() });
-            }
-            has_asked |= kept.write_to_disk();
-        }
-        if folder.take()? {
-            // While one process keeps it and another adopts it, the folder is free for a moment, and not for this one.
-            match KeptRun::of(folder) {
-                Ok(None) => break,
-                Ok(Some(_)) => folder.give_back(),
-                Err(error) => {
-                    folder.give_back();
-                    return Err(error);
-                }
-            }
-        }
-        let record = folder.record()?;
-        if !record.has_lost_its_supervisor() {
-            return Err(ResumeError::Running { folder: folder.path().into(), pid: record.supervisor_pid });
-        }
-        if Instant::now() >= deadline {
-            return Err(ResumeError::Taken { folder: folder.path().into() });
-        }
-        if !std::mem::replace(&mut has_said, true) {
-            say(match kept {
-                Some(_) => "it is kept in memory: waiting for it to be written to the disk",
-                None => "its supervisor was killed: waiting for what was there to be on the disk",
-            });
-        }
-        std::thread::sleep(PAUSE);
-    }
-    // Where the file system has no locks, nothing but its process says that it is under way.
-    let record = folder.record()?;
-    if !folder.is_locked() && record.finished.is_none() && !record.has_lost_its_supervisor() {
-        return Err(ResumeError::Running { folder: folder.path().into(), pid: record.supervisor_pid });
-    }
-    Ok(())
 }

@@ -1,0 +1,59 @@
+//! What a learner has from the others: the sum of all gradients, or what the other half of the algorithm has learned.
+
+use super::{Learner, PAUSE, SPINS};
+use crate::metrics::Share;
+use crate::segment::counters::Counter;
+use crate::segment::processes::Phase;
+
+impl Learner<'_> {
+    /// Make this learner's share and gradient the sum of all learners'. `false` when the view changed or the run ended.
+    pub(super) fn add_up(&mut self, share: &mut Share) -> bool {
+        if self.view.members.count_ones() == 1 {
+            return true;
+        }
+        self.run.process.enter(Phase::Exchange);
+        let round = self.updates + 1;
+        self.exchange.arrive(self.run.number, self.view, round, share, &self.gradient);
+        let mut spins = 0;
+        while !self.exchange.all_arrived(self.view, round) {
+            spins += 1;
+            if spins % SPINS == 0 {
+                // Processes may outnumber cores, and then the one waited for needs this one's.
+                std::thread::yield_now();
+                self.run.process.enter(Phase::Exchange);
+                if self.newest_view() != self.view || self.run.is_over() {
+                    return false;
+                }
+            }
+            std::hint::spin_loop();
+        }
+        self.exchange.add_up(self.view, round, share, &mut self.gradient);
+        // A view that changed meanwhile may have changed the shares too.
+        let same_view = self.newest_view() == self.view;
+        self.count(Counter::ExchangeNs);
+        same_view
+    }
+
+    /// Where two learners share the algorithm by halves: take over what the other half has learned, once this one is not too far ahead of
+    /// it. What the other waits for this one waits for, too. `false` when the view changed or the run ended meanwhile.
+    pub(super) fn hear_of_other_half(&mut self) -> bool {
+        for looks in 1.. {
+            let Some(other) = &mut self.other_half else { return true };
+            if other.take_over(&mut *self.learning, self.updates) {
+                break;
+            }
+            let (phase, counter) = match other.waits_for_rows() {
+                true => (Phase::LimiterWait, Counter::LimiterWaitNs),
+                false => (Phase::Exchange, Counter::ExchangeNs),
+            };
+            self.run.process.enter(phase);
+            self.count(counter);
+            if self.newest_view() != self.view || self.run.is_over() {
+                return false;
+            }
+            if looks < SPINS { std::thread::yield_now() } else { std::thread::sleep(PAUSE) }
+        }
+        self.count(Counter::ExchangeNs);
+        true
+    }
+}

@@ -1,0 +1,112 @@
+//! Being in the newest view of all learners, with the state that its leader has.
+
+use super::super::run::RoleError;
+use super::statistics::seen_by_actors;
+use super::{Learner, PAUSE};
+use crate::algorithms::Half;
+use crate::segment::float_board::NOTES;
+use crate::segment::membership::View;
+use crate::segment::processes::Phase;
+use crate::sync::{Ordering, monotonic_ns};
+
+impl Learner<'_> {
+    /// The newest view that concerns this learner.
+    pub(super) fn newest_view(&self) -> View {
+        let view = View::load(self.run.control().membership());
+        if self.other_half.is_some() { view.alone(self.run.number) } else { view }
+    }
+
+    /// Be in the newest view, with the state that its leader has; who leads publishes its parameters first. `false` when the run ended
+    /// before that.
+    ///
+    /// # Errors
+    /// [`RoleError::StateLost`].
+    pub fn join(&mut self) -> Result<bool, RoleError> {
+        loop {
+            let view = self.newest_view();
+            if view == self.view {
+                return Ok(true);
+            }
+            // A run that is over before anything was published has weights all the same.
+            let begins = view.leader == Some(self.run.number) && self.states.version() == 0;
+            // In this order: at the end of a run a view changes because the leader has left, which published last.
+            if !begins && self.run.is_over() {
+                return Ok(false);
+            }
+            if view.contains(self.run.number) && (self.lead_on(view)? || self.follow(view)) {
+                self.view = view;
+                // Members begin together, with batches too: what is scaled, and when, is the same for all.
+                self.source.begin_anew();
+                let learner = &self.run.config.learner;
+                let batch_size = view.batch_size(learner.batch_size);
+                let counted = if self.run.config.holds_updates() { learner.batch_size } else { batch_size };
+                self.source.resize(batch_size / learner.count, counted / learner.count);
+                return Ok(true);
+            }
+            self.run.process.enter(Phase::Exchange);
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// As the leader of a new view: publish the state for the others, its own or, in a process that has not taken part
+    /// in any view yet, the newest that there is.
+    fn lead_on(&mut self, view: View) -> Result<bool, RoleError> {
+        if view.leader != Some(self.run.number) {
+            return Ok(false);
+        }
+        // Whoever published it is dead, or it would lead: nobody publishes another meanwhile.
+        if self.view == View::default() && !self.load_state(None) && self.states.version() != 0 {
+            return Err(RoleError::StateLost { version: self.states.version() });
+        }
+        // What was counted after that state is gone with those who knew it. A count ahead of all parameters would make experience look
+        // older than it is, for as long as nothing but older experience comes.
+        self.count_updates();
+        self.publish_state(view);
+        self.publish_parameters();
+        if let Some(other) = &mut self.other_half {
+            other.hand_over(&mut *self.learning, self.updates);
+        }
+        Ok(true)
+    }
+
+    /// As another member: load the leader's state once it has been published under this view. It cannot be missed:
+    /// until this learner arrives in a round of the view nobody completes one, so what the leader publishes next it
+    /// publishes under a later view, which this learner then finds.
+    fn follow(&mut self, view: View) -> bool {
+        self.load_state(Some(u64::from(view.epoch)))
+    }
+
+    fn load_state(&mut self, epoch: Option<u64>) -> bool {
+        let Some((_, [written_in, updates, ..])) = self.states.read(&mut self.state) else { return false };
+        if epoch.is_some_and(|epoch| epoch != written_in) {
+            return false;
+        }
+        self.learning.restore(&self.state);
+        self.updates = updates;
+        self.statistics = None;
+        // A state is without the statistics: without a look at them, a leader would publish unscaled until it has settled on some.
+        if epoch.is_none() && self.run.algorithm.normalisation().is_needed() {
+            self.learning.normalise_with(&seen_by_actors(self.run));
+        }
+        true
+    }
+
+    pub(super) fn publish_state(&mut self, view: View) {
+        self.learning.save(&mut self.state);
+        self.states.publish(&[&self.state], [u64::from(view.epoch), self.updates, 0, 0]);
+    }
+
+    pub(super) fn count_updates(&self) {
+        if self.learns(Half::Critics) {
+            self.run.control().updates().store(self.updates, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn publish_parameters(&mut self) {
+        if !self.learns(Half::Policy) {
+            return;
+        }
+        let notes: [u64; NOTES] = [self.updates, self.run.env_steps(), monotonic_ns(), 0];
+        self.board.publish(&[self.learning.published()], notes);
+    }
+}

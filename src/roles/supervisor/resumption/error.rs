@@ -1,0 +1,144 @@
+//! Why a run cannot go on.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::checkpoint::CheckpointError;
+use crate::shell::word;
+use crate::telemetry::TelemetryError;
+
+/// Why a run cannot go on.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// Its folder.
+    #[error(transparent)]
+    Folder(#[from] TelemetryError),
+    /// It has not ended.
+    #[error("the run in {} is under way: its supervisor is process {pid}; `shoal inspect {pid}` looks into it", folder.display())]
+    Running {
+        /// Its folder.
+        folder: PathBuf,
+        /// Its supervisor.
+        pid: u32,
+    },
+    /// Others use its folder, though its supervisor is gone.
+    #[error(
+        "{} has been in use for long, though its supervisor is no process here: if no checkpoint is being written there, end what \
+         the run has left (`fuser` names it)",
+        folder.display()
+    )]
+    Taken {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A checkpoint of something else was named.
+    #[error("the checkpoint {} is not one of the run in {}; name one in its folder `checkpoints`", path.display(), folder.display())]
+    OfAnotherRun {
+        /// The checkpoint.
+        path: PathBuf,
+        /// The run.
+        folder: PathBuf,
+    },
+    /// It is not kept in memory.
+    #[error("the run in {} is not kept in memory: `shoal resume {}` goes on with it from its newest checkpoint", folder.display(), word(folder))]
+    NotKept {
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// Somebody else adopts it.
+    #[error("the run in {} is being adopted by process {pid}", folder.display())]
+    AdoptedByAnother {
+        /// Its folder.
+        folder: PathBuf,
+        /// Who.
+        pid: u32,
+    },
+    /// Somebody wants it on the disk.
+    #[error("the run in {} is being written to the disk: `shoal resume {}` goes on with it from there", folder.display(), word(folder))]
+    BeingWritten {
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// The disk does not take it.
+    #[error(
+        "the run in {} stays in memory, since the disk does not take it (its run.log says why): `shoal adopt {}` goes on with it there",
+        folder.display(), word(folder)
+    )]
+    StaysInMemory {
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// Its memory is damaged.
+    #[error(
+        "the memory of the run in {} is of no use here: {problem}; SIGTERM to the process that keeps it, which its run.log names, has it \
+         written to the disk",
+        folder.display()
+    )]
+    KeptDamaged {
+        /// Its folder.
+        folder: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Its memory was laid out for other settings.
+    #[error(
+        "the memory of the run in {} was laid out for other settings ({}); go on without these changes, or by way of the disk: \
+         `shoal resume {}`",
+        folder.display(), sizes.join(", "), word(folder)
+    )]
+    OtherMemory {
+        /// Its folder.
+        folder: PathBuf,
+        /// What differs, and how.
+        sizes: Vec<String>,
+    },
+    /// Its checkpoint.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// It has come to its end, and nothing was changed that would let it go on.
+    #[error(
+        "the run in {} has ended after {env_steps} environment steps, and run.stop_env_steps is {limit}: there is nothing left to do; go on \
+         with more of them by `--set run.stop_env_steps=NUMBER`",
+        folder.display()
+    )]
+    Complete {
+        /// Its folder.
+        folder: PathBuf,
+        /// Steps that its checkpoint knows of.
+        env_steps: u64,
+        /// The value of `run.stop_env_steps`.
+        limit: u64,
+    },
+    /// It has reached its goal, and has the same one.
+    #[error(
+        "the run in {} has reached its goal, a mean return of {goal}: there is nothing left to do; train on with `--set \
+         run.stop_eval_return=none`, or with a higher goal",
+        folder.display()
+    )]
+    Solved {
+        /// Its folder.
+        folder: PathBuf,
+        /// The value of `run.stop_eval_return`.
+        goal: f64,
+    },
+    /// Keys were changed that decide what a checkpoint holds.
+    #[error("a run cannot go on with another {}: what its checkpoint holds would no longer fit, or mean something else; start a new run for that", keys.join(", "))]
+    Fixed {
+        /// Their paths.
+        keys: Vec<String>,
+    },
+    /// The segment would have other sizes than the one that was saved.
+    #[error("the checkpoint {} was written with {what} {found}, and this run would have {expected}; go on with the version and the configuration that wrote it", path.display())]
+    OtherShape {
+        /// Its folder.
+        path: PathBuf,
+        /// Which size.
+        what: &'static str,
+        /// That of the checkpoint.
+        found: String,
+        /// That of this run.
+        expected: String,
+    },
+}

@@ -1,0 +1,34 @@
+//! What the supervisor remembers of a run, in its checkpoints.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::telemetry::Remembered;
+
+/// What the supervisor remembers of a run, in its checkpoints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::roles::supervisor) struct Memory {
+    /// Seconds that the run has taken.
+    pub(in crate::roles::supervisor) wall_s: f64,
+    /// Seconds of training among them.
+    pub(in crate::roles::supervisor) training_s: f64,
+    /// Processes that were replaced.
+    pub(in crate::roles::supervisor) restarts: u64,
+    /// What was recorded.
+    pub(in crate::roles::supervisor) remembered: Remembered,
+}
+
+impl Memory {
+    /// Environment steps after which the best weights were published, if there are any.
+    pub(in crate::roles::supervisor) fn best_env_steps(&self) -> Option<u64> {
+        self.remembered.best.map(|best| best.env_steps)
+    }
+
+    /// What would be remembered so much later, as a checkpoint keeps it.
+    pub(in crate::roles::supervisor) fn after(&self, late: Duration) -> serde_json::Value {
+        let late_s = late.as_secs_f64();
+        let later = Self { wall_s: self.wall_s + late_s, training_s: self.training_s + late_s, ..self.clone() };
+        serde_json::to_value(later).expect("figures have a spelling in JSON")
+    }
+}

@@ -1,0 +1,222 @@
+//! Everything that is there before the first process: folder, memory, announcement, sentinel, records.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::super::attachments::Attachments;
+use super::super::checkpoint_writer::CheckpointWriter;
+use super::super::contention::Contention;
+use super::super::fitting::Fitting;
+use super::super::hang::Vigil;
+use super::super::limit::Limit;
+use super::super::observe::Observer;
+use super::super::plan::Plan;
+use super::super::resumption::{Resumption, run_name};
+use super::super::salvage::Salvage;
+use super::super::sentinel::Sentinel;
+use super::super::standstill::Standstill;
+use super::super::watch::Watched;
+use super::super::{Prepared, SupervisorError};
+use super::Session;
+use super::upkeep::Upkeep;
+use crate::machine::cores::usable_now;
+use crate::rendezvous::{Announcement, Listener, RegisteredRun, Registry};
+use crate::roles::fitted::{Found, start};
+use crate::segment::control::RunState;
+use crate::segment::membership::Membership;
+use crate::segment::processes::Role;
+use crate::segment::{Description, Segment, system};
+use crate::telemetry::bottleneck::Context;
+use crate::telemetry::{self, Console, RunFolder, Settings, Sinks};
+
+impl Session {
+    /// Allocate everything and fork every process of the plan.
+    ///
+    /// A run that goes on has everything put back before its folder is touched.
+    pub fn start(
+        mut prepared: Prepared,
+        mut plan: Plan,
+        console: Console,
+        mut resumption: Option<Resumption>,
+    ) -> Result<Self, SupervisorError> {
+        system::handle_stop_signals()?;
+        system::keep_freed_memory();
+        if let Some(resumption) = &mut resumption {
+            resumption.claim(prepared.algorithm.schema())?;
+            prepared.started = prepared.started.checked_sub(resumption.elapsed()).unwrap_or(prepared.started);
+        }
+        let kept = resumption.as_mut().and_then(Resumption::take_kept);
+        let (resumption, is_adopted) = (resumption.as_ref(), kept.is_some());
+        let config = &prepared.loaded.config;
+        let registry = Registry::open()?;
+        let swept = registry.sweep();
+        registry.check_free(std::process::id())?;
+        let mut folder = match resumption {
+            None => RunFolder::create(config.run.folder.as_ref(), &run_name(config), &config.to_toml())?,
+            Some(resumption) => resumption.folder().clone(),
+        };
+        let found = resumption.and_then(|_| Found::from(start(config), telemetry::jsonl::read(&folder.adaptation())));
+        let fitting = Fitting::new(&prepared, found)?;
+        if let Some(fitting) = &fitting {
+            plan.begin_with_actors(fitting.wanted().actors);
+        }
+        plan.set_run_folder(folder.path());
+        console.print(plan.to_string().trim_end());
+        let description = describe(&prepared, folder.path());
+        let segment = match kept {
+            None => Segment::create(plan.layout.clone(), &description, config.machine.huge_pages)?,
+            Some(kept) => kept.take_over(&description, config.machine.huge_pages)?,
+        };
+        if let Some(resumption) = resumption {
+            resumption.restore(&segment, &*prepared.algorithm, &plan)?;
+            folder.go_on(&config.to_toml())?;
+            resumption.restore_best_weights(config)?;
+        }
+        let checkpoints = CheckpointWriter::new(config, &folder);
+        let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: &prepared, folder: &folder });
+        let (announcement, sentinel, listener) = announce(&registry, &segment, &description, &folder, salvage)?;
+        let (observer, sinks) = records(&prepared, &plan, folder, console, fitting.is_some(), resumption, &segment)?;
+        let mut session = Self {
+            sinks,
+            observer,
+            checkpoints,
+            limit: None,
+            watched: plan.processes.into_iter().map(Watched::new).collect(),
+            segment,
+            reports: None,
+            membership: Membership::default(),
+            earlier_restarts: resumption.map_or(0, |resumption| resumption.memory().restarts),
+            vigil: Vigil::new(Instant::now()),
+            standstill: Standstill::new(Duration::from_secs_f64(config.machine.hang_timeout_s), Instant::now()),
+            unsaved_best: None,
+            reason: None,
+            next_snapshot: Instant::now(),
+            attachments: Attachments::new(listener, plan.attach_slots.clone(), plan.attach_slots.start),
+            contention: Contention::default(),
+            fitting,
+            provisional: false,
+            announcement,
+            sentinel: Some(sentinel),
+            upkeep: Upkeep::new(),
+            prepared,
+        };
+        session.tell_beginnings(resumption.map(|resumption| resumption.describe(&description)), &swept);
+        session.limit = Limit::begin(&session.segment, session.config());
+        session.segment.control().set_run_state(RunState::Running);
+        if is_adopted {
+            session.answer_for_memory();
+        }
+        session.take_batches_as_found();
+        session.begin_all()?;
+        Ok(session)
+    }
+
+    /// From here on the memory of an adopted run is this process's, and that of its sentinel: whoever kept it need not wait any longer.
+    fn answer_for_memory(&self) {
+        self.segment.own();
+        self.segment.control().keeping().let_keeper_go();
+        self.segment.control().signal_progress();
+        self.sinks.folder().forget_kept();
+    }
+
+    /// Events of before the first process: what environments run on, from where the run goes on, and what was cleared away.
+    fn tell_beginnings(&mut self, resumed: Option<String>, swept: &[String]) {
+        if !self.prepared.software.is_empty() {
+            let versions: Vec<String> = self.prepared.software.iter().map(|(name, version)| format!("{name} {version}")).collect();
+            // Only environments in Python have an interpreter.
+            let python = &self.config().environment.python;
+            let interpreter = if python.is_empty() { String::new() } else { format!(" ({python})") };
+            self.sinks.event(&format!("environments run on {}{interpreter}", versions.join(", ")));
+        }
+        if let Some(resumed) = resumed {
+            self.sinks.event(&resumed);
+        }
+        for name in swept {
+            self.sinks.event(&format!("removed the segment {name} that a dead run had left"));
+        }
+    }
+
+    /// Fork every process of the plan, of the actors as many as are wanted now.
+    fn begin_all(&mut self) -> Result<(), SupervisorError> {
+        let actors = self.wanted().actors;
+        for index in 0..self.watched.len() {
+            let planned = &self.watched[index].planned;
+            if planned.role != Role::Actor || planned.number < actors {
+                self.begin(index)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn describe(prepared: &Prepared, folder: &Path) -> Description {
+    Description {
+        program_version: env!("CARGO_PKG_VERSION").into(),
+        config_toml: prepared.loaded.config.to_toml(),
+        // Whoever reads it may stand elsewhere.
+        run_folder: std::path::absolute(folder).unwrap_or_else(|_| folder.into()).display().to_string(),
+        environment: prepared.environment.id.clone(),
+        algorithm: prepared.algorithm.name().into(),
+        fields: prepared.algorithm.schema().describe(),
+        metrics: prepared.algorithm.metrics().iter().map(Into::into).collect(),
+    }
+}
+
+/// Announce the run in `segment`. Whoever finds it can knock at once, and its sentinel knows what to withdraw.
+fn announce(
+    registry: &Registry,
+    segment: &Segment,
+    description: &Description,
+    folder: &RunFolder,
+    salvage: Option<Salvage<'_>>,
+) -> Result<(Announcement, Sentinel, Listener), SupervisorError> {
+    let record = record(registry, segment, description);
+    let announcement = registry.reserve(&record)?;
+    let sentinel = Sentinel::fork(segment, &announcement, folder, salvage, || ())?;
+    let listener = Listener::bind(&record.socket)?;
+    announcement.publish()?;
+    Ok((announcement, sentinel, listener))
+}
+
+/// Who observes, and who writes it down: from the beginning, or from where `resumption` goes on.
+fn records(
+    prepared: &Prepared,
+    plan: &Plan,
+    folder: RunFolder,
+    console: Console,
+    adapts: bool,
+    resumption: Option<&Resumption>,
+    segment: &Segment,
+) -> Result<(Observer, Sinks), SupervisorError> {
+    let config = &prepared.loaded.config;
+    let settings = Settings {
+        metrics_interval_s: config.run.metrics_interval_s,
+        plain_interval_s: 10.0,
+        adapts,
+        context: Context { config: config.clone(), cores: prepared.machine.cores.usable.len().min(usable_now()) },
+        goal: config.run.stop_eval_return,
+    };
+    let mut observer = Observer::new(prepared.started, plan.layout.sizes().processes, prepared.algorithm.metrics());
+    let sinks = match resumption {
+        None => Sinks::create(folder, console, settings)?,
+        Some(resumption) => {
+            let (memory, remembered) = (resumption.memory(), resumption.remembered(config));
+            observer.resume(memory.training_s, &remembered, segment);
+            Sinks::resume(folder, console, settings, &remembered)?
+        }
+    };
+    Ok((observer, sinks))
+}
+
+/// What the registry has of the run in `segment`.
+fn record(registry: &Registry, segment: &Segment, description: &Description) -> RegisteredRun {
+    RegisteredRun {
+        identity: segment.identity().clone(),
+        segment: segment.name().into(),
+        socket: registry.socket_path(segment.identity().supervisor_pid),
+        run_folder: description.run_folder.clone(),
+        environment: description.environment.clone(),
+        algorithm: description.algorithm.clone(),
+        program_version: description.program_version.clone(),
+    }
+}

@@ -1,0 +1,75 @@
+//! The end of a run.
+
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+
+use super::super::leaving::Leaving;
+use super::super::{Outcome, SupervisorError, weights};
+use super::Session;
+use crate::roles::visualizer;
+use crate::segment::control::RunState;
+use crate::segment::system;
+use crate::telemetry::StopReason;
+
+impl Session {
+    /// Let everybody leave, keep what was learned, report.
+    pub(super) fn end(mut self) -> Result<Outcome, SupervisorError> {
+        let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
+        // The last moment of training: what follows is leaving.
+        self.snapshot();
+        if self.segment.control().run_state() != RunState::Poisoned {
+            self.segment.control().set_run_state(RunState::Stopping);
+        }
+        let mut leaving = Leaving::new(&reason, Instant::now());
+        while self.watched.iter().any(|watched| watched.living.is_some()) || self.attachments.has_actors() {
+            let now = Instant::now();
+            if system::stop_requested() {
+                leaving.interrupt(now);
+            }
+            for watched in &self.watched {
+                if let Some(signal) = leaving.signal(watched.planned.role, now) {
+                    watched.signal(signal);
+                }
+            }
+            if leaving.is_late(now) {
+                self.attachments.kill_actors(&self.segment, None);
+            }
+            self.sleep();
+            self.reap_children()?;
+            self.serve_attachments();
+            self.receive_evaluations();
+            self.notice_checkpoint();
+            self.keep_up();
+            self.observe()?;
+        }
+        // A death on the way out may have cost the tree.
+        let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
+        self.receive_evaluations();
+        visualizer::remove_unfinished(&self.sinks.folder().videos());
+        let saved = weights::save_last(&self.prepared, &self.segment, &mut self.sinks);
+        if let Some(version) = self.unsaved_best {
+            weights::look_for_best(version, &mut self.sinks);
+        }
+        self.write_last_checkpoint(&reason);
+        let snapshot = self.snapshot();
+        let outcome = match reason {
+            StopReason::GaveUp(_) | StopReason::Failed(_) => Outcome::Failed,
+            _ if !saved => Outcome::Failed,
+            StopReason::Interrupted => Outcome::Interrupted { signal: system::stop_signal().unwrap_or(Signal::SIGINT as u32) },
+            _ => Outcome::Completed,
+        };
+        let folder = self.sinks.folder().clone();
+        if let Some((setting, config)) = self.fitted() {
+            self.sinks.fitted_to(setting, config);
+        }
+        self.sinks.finish(reason, &snapshot);
+        drop((self.segment, self.announcement));
+        if let Some(sentinel) = self.sentinel {
+            sentinel.dismiss();
+        }
+        // Whoever goes on with the run need not wait for what environments may have started and left behind.
+        folder.give_back();
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,97 @@
+//! A process of the plan is forked into its slot.
+
+use ipc_channel::ipc::{self, IpcSender};
+
+use super::super::SupervisorError;
+use super::super::child::Child;
+use super::super::hang::StackFile;
+use super::super::slots::PlannedProcess;
+use super::super::watch::Cast;
+use super::Session;
+use crate::roles::environments;
+use crate::roles::evaluator::EvaluationReport;
+use crate::roles::fitted::with;
+use crate::segment::counters::Counter;
+use crate::segment::membership::View;
+use crate::segment::processes::Role;
+use crate::segment::system::{self, AfterParent};
+
+impl Session {
+    /// Fork the process number `index` of the plan.
+    pub(super) fn fork(&mut self, index: usize) -> Result<(), SupervisorError> {
+        let planned = self.watched[index].planned.clone();
+        let slot = self.segment.processes().slot(planned.slot);
+        let Some(generation) = slot.reserve(planned.role, planned.number) else { return Ok(()) };
+        let forked = self.fork_into_slot(index, &planned, generation);
+        if forked.is_err() {
+            // Of a child that nobody could watch over something may be left. Without the release nobody could be started in it any more.
+            self.repair(planned.slot);
+            self.segment.processes().slot(planned.slot).release();
+            if matches!(planned.role, Role::Learner | Role::Synchronous) {
+                // Nobody waits for a learner that is not there.
+                let view = self.membership.bury(planned.number);
+                self.change_view(view);
+            }
+        }
+        forked
+    }
+
+    fn fork_into_slot(&mut self, index: usize, planned: &PlannedProcess, generation: u64) -> Result<(), SupervisorError> {
+        let steps_before = self.segment.processes().slot(planned.slot).counters().get(Counter::EnvSteps);
+        let reports = self.open_channel(planned.role)?;
+        if matches!(planned.role, Role::Learner | Role::Synchronous) {
+            let view = self.membership.enter(planned.number);
+            self.change_view(view);
+        }
+        let stack_file = self.stack_file(planned.role)?;
+        let system = |action| move |source| SupervisorError::System { action, source };
+        let stack_descriptor = stack_file.as_ref().map(StackFile::for_process).transpose().map_err(system("duplicating a descriptor"))?;
+        let config = with(self.config(), self.wanted());
+        let child = Child {
+            segment: &self.segment,
+            config: &config,
+            algorithm: match planned.role {
+                Role::Learner => self.prepared.algorithm_of_learner(planned.number),
+                _ => &*self.prepared.algorithm,
+            },
+            environment: &self.prepared.environment,
+            catalogue: &self.prepared.catalogue,
+            best_weights: self.sinks.folder().best_weights(),
+            videos: self.sinks.folder().videos(),
+            attempts: self.sinks.unconfirmed(),
+            stack_file: stack_descriptor,
+            generation,
+            reports,
+        };
+        // Whoever salvages what was there wants to have all of it.
+        let after = if self.checkpoints.is_enabled() { AfterParent::IsAskedToLeave } else { AfterParent::Dies };
+        let pid = system::fork_follower(after, || child.run(planned))?;
+        let cast = Cast { actors: config.actor.count, environments: config.actor.environments };
+        let started = self.watched[index].started(pid, stack_file, cast, steps_before);
+        started.map_err(|error| system("opening a pidfd")(error.into()))
+    }
+
+    /// A file for the Python stack of a process that will step environments, if Python does that in this run.
+    fn stack_file(&self, role: Role) -> Result<Option<StackFile>, SupervisorError> {
+        if role == Role::Learner || !environments::request(self.config()).needs_python() {
+            return Ok(None);
+        }
+        StackFile::create().map(Some).map_err(|source| SupervisorError::System { action: "creating a file in memory", source })
+    }
+
+    /// A fresh channel for whoever evaluates. What the one before had said by its death is taken in first, and its end closed.
+    fn open_channel(&mut self, role: Role) -> Result<Option<IpcSender<EvaluationReport>>, SupervisorError> {
+        if !matches!(role, Role::Evaluator | Role::Synchronous) {
+            return Ok(None);
+        }
+        self.receive_evaluations();
+        let (sender, receiver) = ipc::channel().map_err(|error| SupervisorError::System { action: "opening a channel", source: error })?;
+        self.reports = Some(receiver);
+        Ok(Some(sender))
+    }
+
+    pub(super) fn change_view(&self, view: View) {
+        view.store(self.segment.control().membership());
+        self.segment.control().signal_progress();
+    }
+}

@@ -1,0 +1,195 @@
+//! A run under way: the supervisor's loop.
+
+mod beginning;
+mod checkpoints;
+mod deaths;
+mod ending;
+mod evaluations;
+mod fitting;
+mod forking;
+mod upkeep;
+mod visitors;
+mod words;
+
+pub(super) use checkpoints::checkpoint_content;
+
+use std::time::{Duration, Instant};
+
+use ipc_channel::ipc::IpcReceiver;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use self::upkeep::Upkeep;
+use self::words::with_details;
+use super::attachments::Attachments;
+use super::checkpoint_writer::CheckpointWriter;
+use super::contention::Contention;
+use super::fitting::Fitting;
+use super::hang::Vigil;
+use super::limit::Limit;
+use super::observe::Observer;
+use super::sentinel::Sentinel;
+use super::standstill::Standstill;
+use super::watch::Watched;
+use super::{Outcome, Prepared, SupervisorError};
+use crate::config::Config;
+use crate::rendezvous::Announcement;
+use crate::roles::evaluator::EvaluationReport;
+use crate::segment::Segment;
+use crate::segment::membership::Membership;
+use crate::segment::processes::Role;
+use crate::segment::system;
+use crate::telemetry::{Sinks, Snapshot, StopReason};
+
+/// Longest sleep of the loop.
+const TICK: Duration = Duration::from_millis(50);
+/// Time between two snapshots.
+const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A run under way.
+pub struct Session {
+    prepared: Prepared,
+    segment: Segment,
+    watched: Vec<Watched>,
+    sinks: Sinks,
+    observer: Observer,
+    checkpoints: CheckpointWriter,
+    /// How much the machine could compute, while that is being measured.
+    limit: Option<Limit>,
+    reports: Option<IpcReceiver<EvaluationReport>>,
+    membership: Membership,
+    earlier_restarts: u64,
+    vigil: Vigil,
+    standstill: Standstill,
+    /// The newest version of the best parameters that could not be saved at once.
+    unsaved_best: Option<u64>,
+    reason: Option<StopReason>,
+    next_snapshot: Instant,
+    attachments: Attachments,
+    contention: Contention,
+    fitting: Option<Fitting>,
+    /// Sums were made again beside guests that stood still inside an operation: once more when they are out of it.
+    provisional: bool,
+    announcement: Announcement,
+    /// Nothing for a moment after somebody has killed it.
+    sentinel: Option<Sentinel>,
+    upkeep: Upkeep,
+}
+
+impl Session {
+    fn config(&self) -> &Config {
+        &self.prepared.loaded.config
+    }
+
+    /// The loop: sleep until something happens, see to it, record.
+    pub fn run(mut self) -> Result<Outcome, SupervisorError> {
+        while self.reason.is_none() {
+            self.sleep();
+            // Before any death is looked at: a signal to the whole group ends the others, too.
+            self.check_whether_to_stop();
+            if self.reason.is_some() {
+                break;
+            }
+            self.reap_children()?;
+            self.start_replacements()?;
+            self.serve_attachments();
+            self.make_provisional_sums_exact();
+            self.receive_evaluations();
+            self.watch_for_silence();
+            self.observe()?;
+            self.keep_checkpoints();
+            self.keep_up();
+            self.check_whether_to_stop();
+        }
+        self.end()
+    }
+
+    fn sleep(&self) {
+        let tick = if self.attachments.has_connections() { Duration::from_millis(5) } else { TICK };
+        let timeout = tick.min(self.next_snapshot.saturating_duration_since(Instant::now())).max(Duration::from_millis(1));
+        let living = self.watched.iter().filter_map(|watched| watched.living.as_ref());
+        let mut descriptors: Vec<PollFd<'_>> = living.map(|living| PollFd::new(&living.descriptor, PollFlags::IN)).collect();
+        descriptors.extend(self.attachments.descriptors());
+        descriptors.extend(self.checkpoints.descriptor());
+        // An interruption by a signal is one more reason to look around.
+        let _ = poll(&mut descriptors, Timespec::try_from(timeout).ok().as_ref());
+    }
+
+    fn reap_children(&mut self) -> Result<(), SupervisorError> {
+        for index in 0..self.watched.len() {
+            if let Some(death) = self.watched[index].reap() {
+                self.handle_exit(index, &death)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start_replacements(&mut self) -> Result<(), SupervisorError> {
+        for index in 0..self.watched.len() {
+            if self.watched[index].is_due() {
+                self.begin(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A process without a heartbeat for too long is suspected, said so, and killed; only then is it dead. A run in which
+    /// nothing advances although all have heartbeats is said to stand still.
+    fn watch_for_silence(&mut self) {
+        let vigil = self.vigil.look(Instant::now());
+        let limit = Duration::from_secs_f64(self.config().machine.hang_timeout_s);
+        for watched in &mut self.watched {
+            let slot = self.segment.processes().slot(watched.planned.slot);
+            if let Some(event) = watched.kill_if_hung(slot, limit, vigil) {
+                self.sinks.event(&event);
+            }
+        }
+        if let Some((event, details)) = self.standstill.look(&self.segment, &self.watched, vigil) {
+            self.sinks.event(&with_details(event, &details));
+        }
+    }
+
+    fn observe(&mut self) -> Result<(), SupervisorError> {
+        if Instant::now() < self.next_snapshot {
+            return Ok(());
+        }
+        self.next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
+        self.limit = self.limit.take().and_then(|limit| limit.look(&self.segment));
+        let snapshot = self.snapshot();
+        self.sinks.record(&snapshot);
+        let usable = &self.prepared.machine.cores.usable;
+        if let Some(event) = self.contention.leave_contended_cores(&mut self.watched, self.observer.core_times(), usable) {
+            self.sinks.event(&event);
+        }
+        self.fit(&snapshot)
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let restarts = self.restarts();
+        self.observer.snapshot(&self.segment, &self.prepared.loaded.config, restarts)
+    }
+
+    /// Processes that were replaced, in earlier lives of the run too.
+    fn restarts(&self) -> u64 {
+        // Training lost nothing by a visualizer that died.
+        let trains = self.watched.iter().filter(|watched| watched.planned.role != Role::Visualizer);
+        self.earlier_restarts + trains.map(|watched| u64::from(watched.restarts)).sum::<u64>()
+    }
+
+    fn check_whether_to_stop(&mut self) {
+        let run = &self.prepared.loaded.config.run;
+        let synchronous = self.prepared.loaded.config.actor.count == 0;
+        let env_steps = self.segment.control().env_steps().load(crate::sync::Ordering::Relaxed);
+        let found = if system::stop_requested() {
+            Some(StopReason::Interrupted)
+        } else if !synchronous && env_steps >= run.stop_env_steps {
+            Some(StopReason::StepLimit)
+        } else if run.stop_wall_s.is_some_and(|limit| self.observer.wall_s() >= limit) {
+            Some(StopReason::TimeLimit)
+        } else {
+            None
+        };
+        if let Some(reason) = found {
+            self.reason.get_or_insert(reason);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Whoever attaches to the run and leaves it.
+
+use super::Session;
+use super::words::{loss, with_details, work_done};
+use crate::rendezvous::Visitor;
+use crate::segment::processes::Role;
+
+impl Session {
+    /// See off who left, and let in who knocks: what a visitor had staged is kept like anybody's.
+    pub(super) fn serve_attachments(&mut self) {
+        // One at a time: a guest that said goodbye in the middle of an operation is one still while another is repaired after.
+        while let Some(left) = self.attachments.take_left(&self.segment) {
+            self.disturb();
+            let repaired = self.repair(left.slot);
+            let slot = self.segment.processes().slot(left.slot);
+            let after = match left.visitor {
+                Visitor::Actor => format!(" after {}", work_done(slot, Role::AttachedActor)),
+                Visitor::Guest => String::new(),
+            };
+            let saved = loss(&repaired, left.visitor.role(), None);
+            let last_words = slot.last_words();
+            let (headline, details) = last_words.split_once('\n').unwrap_or((&last_words, ""));
+            let why = if headline.is_empty() { String::new() } else { format!(" ({headline})") };
+            slot.release();
+            let event = format!("{} left{why}{after}; {saved}", self.attachments.name(&left));
+            self.sinks.event(&with_details(event, details));
+        }
+        for line in self.attachments.serve(&self.segment) {
+            self.disturb();
+            self.sinks.event(&line);
+        }
+    }
+}
