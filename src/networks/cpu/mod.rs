@@ -6,6 +6,8 @@
 //! Between two layers, images lie with the channels of a pixel side by side; they enter, leave and are flattened as PyTorch lays them.
 
 mod backward;
+mod by_places;
+mod by_rows;
 mod convolution;
 mod elementwise;
 mod forward;
@@ -13,7 +15,6 @@ mod frames;
 mod linear;
 mod narrow;
 mod patches;
-mod runs;
 
 use pulp::Arch;
 

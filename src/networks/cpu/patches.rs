@@ -4,7 +4,7 @@
 //! time is spread over a vector and multiplied with the weights of as many columns; a tile of patches shares each load of the weights, and
 //! its sums stay in registers from the first run to the last.
 
-use pulp::{Simd, WithSimd};
+use pulp::{Arch, Simd, WithSimd};
 
 /// Patches of one image, and the matrix that they are multiplied with.
 pub(super) struct Patches {
@@ -35,6 +35,11 @@ impl Patches {
     #[inline(always)]
     pub(super) fn packed_index(&self, tap: usize, column: usize, lanes: usize) -> usize {
         (column / lanes * self.taps() + tap) * lanes + column % lanes
+    }
+
+    /// Index of the first tap of each column in a packed matrix; the taps of a column are `lanes` apart.
+    pub(super) fn packed_starts(&self, lanes: usize) -> Vec<usize> {
+        (0..self.columns).map(|column| self.packed_index(0, column, lanes)).collect()
     }
 }
 
@@ -102,13 +107,23 @@ impl Product<'_> {
 
     #[inline(always)]
     fn columns<S: Simd, const PATCHES: usize, const VECTORS: usize>(&mut self, simd: S, vector: usize) {
-        let count = self.patches.sources.len();
-        let tiled = count - count % PATCHES;
-        for first in (0..tiled).step_by(PATCHES) {
-            self.tile::<S, PATCHES, VECTORS>(simd, first, vector);
-        }
-        for first in tiled..count {
-            self.tile::<S, 1, VECTORS>(simd, first, vector);
+        let (count, mut first) = (self.patches.sources.len(), 0);
+        while first < count {
+            first += match count - first {
+                left if left >= PATCHES => {
+                    self.tile::<S, PATCHES, VECTORS>(simd, first, vector);
+                    PATCHES
+                }
+                // Alone, each of them would load all weights again.
+                3.. => {
+                    self.tile::<S, 3, VECTORS>(simd, first, vector);
+                    3
+                }
+                _ => {
+                    self.tile::<S, 1, VECTORS>(simd, first, vector);
+                    1
+                }
+            };
         }
     }
 }
@@ -127,6 +142,10 @@ impl WithSimd for Product<'_> {
                     self.columns::<S, 6, 4>(simd, vector);
                     4
                 }
+                3 if S::REGISTER_COUNT >= 32 => {
+                    self.columns::<S, 7, 3>(simd, vector);
+                    3
+                }
                 2.. if S::REGISTER_COUNT >= 32 => {
                     self.columns::<S, 10, 2>(simd, vector);
                     2
@@ -144,14 +163,30 @@ impl WithSimd for Product<'_> {
     }
 }
 
-/// Adds `patchᵀ · row` to the gradient of a matrix, for every patch and the row of a gradient that belongs to it.
-pub(super) struct Accumulate<'a> {
-    pub(super) patches: &'a Patches,
-    pub(super) image: &'a [f32],
-    /// One row per patch, with zeros up to a whole number of vectors; the rows lie in the order of the patches.
-    pub(super) rows: &'a [f32],
-    /// The gradient of the matrix, packed like it.
-    pub(super) gradient: &'a mut [f32],
+/// Adds `patchᵀ · row` to the gradient of a matrix, packed like it, for every patch and the row of a gradient that belongs to it; these rows
+/// lie in the order of the patches. `whole_rows` is a buffer.
+pub(super) fn accumulate(arch: Arch, patches: &Patches, image: &[f32], rows: &[f32], whole_rows: &mut Vec<f32>, gradient: &mut [f32]) {
+    let whole = patches.columns.next_multiple_of(arch.dispatch(Lanes));
+    let rows = if whole == patches.columns {
+        rows
+    } else {
+        let padded = super::sized(whole_rows, rows.len() / patches.columns * whole);
+        for (padded, row) in padded.chunks_exact_mut(whole).zip(rows.chunks_exact(patches.columns)) {
+            padded[..patches.columns].copy_from_slice(row);
+            padded[patches.columns..].fill(0.0);
+        }
+        padded
+    };
+    arch.dispatch(Accumulate { patches, image, rows, gradient });
+}
+
+/// What [`accumulate`] does.
+struct Accumulate<'a> {
+    patches: &'a Patches,
+    image: &'a [f32],
+    /// With zeros up to a whole number of vectors.
+    rows: &'a [f32],
+    gradient: &'a mut [f32],
 }
 
 impl Accumulate<'_> {

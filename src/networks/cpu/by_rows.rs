@@ -1,0 +1,158 @@
+//! A window whose kernel is nearly as wide as its image, and whose places have few channels: a whole row of the image is taken as one pixel,
+//! a row of places as one place, and the window moves down alone.
+//!
+//! The matrix between such rows has each weight once for every place across, shifted with it, and zeros elsewhere. With a kernel of half the
+//! image's width every other product is with a zero; but all vectors are full, and no patch reaches over the edge. The decoder of an
+//! auto-encoder is made of such kernels.
+
+use pulp::Arch;
+
+use super::super::specification::Window;
+use super::convolution::Scratch;
+use super::narrow::relu;
+use super::patches::{Lanes, Patches, Product, accumulate};
+
+/// A window with its weights, packed for the machine at hand.
+pub(super) struct ByRows {
+    window: Window,
+    lanes: usize,
+    /// The rows of the image under each row of places.
+    patches: Patches,
+    matrix: Vec<f32>,
+    starts: Vec<usize>,
+    /// The way back: what each row of places adds to the rows of the image under it.
+    spread: Patches,
+    spread_matrix: Vec<f32>,
+    spread_starts: Vec<usize>,
+}
+
+impl ByRows {
+    pub(super) fn new(arch: Arch, window: Window) -> Self {
+        let lanes = arch.dispatch(Lanes);
+        let Window { places: [_, down, _], kernel, stride, .. } = window;
+        let (of_image, of_places) = (image_row(&window), place_row(&window));
+        let rows = |first, run, columns| Patches {
+            sources: (0..down).map(|row| row * first).collect(),
+            targets: (0..down).collect(),
+            runs: vec![0],
+            run,
+            columns,
+        };
+        let patches = rows(stride * of_image, kernel * of_image, of_places);
+        let spread = rows(of_places, of_places, kernel * of_image);
+        let [matrix, spread_matrix] = [&patches, &spread].map(|patches| vec![0.0; patches.packed_length(lanes)]);
+        let [starts, spread_starts] = [&patches, &spread].map(|patches| patches.packed_starts(lanes));
+        Self { window, lanes, patches, matrix, starts, spread, spread_matrix, spread_starts }
+    }
+
+    /// Operations on vectors that the ways to the places and back take, for one image.
+    pub(super) fn operations(&self) -> usize {
+        let rows = self.patches.sources.len();
+        let sums = rows * self.spread.columns.div_ceil(self.lanes);
+        rows * (self.matrix.len() + self.spread_matrix.len()) / self.lanes + sums
+    }
+
+    /// Calls `visit` with the index of each weight as PyTorch stores it, and each value of a patch and of a row of places that it is between.
+    fn each_weight(&self, mut visit: impl FnMut(usize, usize, usize)) {
+        let Window { image: [channels, ..], places: [depth, _, across], kernel, stride } = self.window;
+        let mut index = 0;
+        for place in 0..depth {
+            for channel in 0..channels {
+                for row in 0..kernel {
+                    for column in 0..kernel {
+                        for x in 0..across {
+                            let tap = row * image_row(&self.window) + (x * stride + column) * channels + channel;
+                            visit(index, tap, x * depth + place);
+                        }
+                        index += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// As [`super::convolution::Convolution::pack_to_places`].
+    pub(super) fn pack_to_places(&mut self, weight: &[f32]) {
+        let mut matrix = std::mem::take(&mut self.matrix);
+        self.each_weight(|index, tap, value| matrix[self.starts[value] + tap * self.lanes] = weight[index]);
+        self.matrix = matrix;
+    }
+
+    /// As [`super::convolution::Convolution::pack_to_image`].
+    pub(super) fn pack_to_image(&mut self, weight: &[f32]) {
+        let mut matrix = std::mem::take(&mut self.spread_matrix);
+        self.each_weight(|index, tap, value| matrix[self.spread_starts[tap] + value * self.lanes] = weight[index]);
+        self.spread_matrix = matrix;
+    }
+
+    /// As [`super::convolution::Convolution::to_places`].
+    pub(super) fn to_places(&self, arch: Arch, image: &[f32], bias: &[f32], activate: bool, places: &mut [f32]) {
+        arch.dispatch(Product { patches: &self.patches, matrix: &self.matrix, image, bias: &[], activate: false, output: &mut *places });
+        if !bias.is_empty() {
+            arch.dispatch(|| places.chunks_exact_mut(bias.len()).for_each(|place| add(place, bias)));
+        }
+        activate_if(activate, arch, places);
+    }
+
+    /// As [`super::convolution::Convolution::to_image`].
+    pub(super) fn to_image(
+        &self,
+        arch: Arch,
+        places: &[f32],
+        bias: &[f32],
+        activate: bool,
+        image: &mut [f32],
+        Scratch { padded: parts, .. }: &mut Scratch,
+    ) {
+        let Self { spread, spread_matrix: matrix, .. } = self;
+        let parts = super::sized(parts, spread.sources.len() * spread.columns);
+        arch.dispatch(Product { patches: spread, matrix, image: places, bias: &[], activate: false, output: &mut *parts });
+        match bias {
+            [] => image.fill(0.0),
+            bias => image.chunks_exact_mut(bias.len()).for_each(|pixel| pixel.copy_from_slice(bias)),
+        }
+        arch.dispatch(|| {
+            for (part, first) in parts.chunks_exact(spread.columns).zip(&self.patches.sources) {
+                add(&mut image[*first..][..part.len()], part);
+            }
+        });
+        activate_if(activate, arch, image);
+    }
+
+    /// Values that the sums of [`Self::accumulate`] take.
+    pub(super) fn gradient_length(&self) -> usize {
+        self.matrix.len()
+    }
+
+    /// As [`super::convolution::Convolution::accumulate`].
+    pub(super) fn accumulate(&self, arch: Arch, image: &[f32], places: &[f32], scratch: &mut Scratch) {
+        accumulate(arch, &self.patches, image, places, &mut scratch.rows, &mut scratch.gradient);
+    }
+
+    /// As [`super::convolution::Convolution::weight_gradient`].
+    pub(super) fn weight_gradient(&self, gradient: &[f32], weight_gradient: &mut [f32]) {
+        weight_gradient.fill(0.0);
+        self.each_weight(|index, tap, value| weight_gradient[index] += gradient[self.starts[value] + tap * self.lanes]);
+    }
+}
+
+/// Values of a row of the image.
+fn image_row(window: &Window) -> usize {
+    window.image[0] * window.image[2]
+}
+
+/// Values of a row of places.
+fn place_row(window: &Window) -> usize {
+    window.places[0] * window.places[2]
+}
+
+#[inline(always)]
+fn add(target: &mut [f32], values: &[f32]) {
+    target.iter_mut().zip(values).for_each(|(target, value)| *target += value);
+}
+
+fn activate_if(activate: bool, arch: Arch, values: &mut [f32]) {
+    if activate {
+        arch.dispatch(|| values.iter_mut().for_each(|value| *value = relu(*value)));
+    }
+}
