@@ -13,6 +13,7 @@
 //!
 //! An auto-encoder (`auto_encoder.rs`) adds its reconstruction to the loss. docs/appo.md has the measured scores.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::auto_encoder::RECONSTRUCTION_LOSS;
@@ -76,6 +77,11 @@ struct AppoLearning {
     entropy_coefficient: f32,
     /// Weight of the divergence, where there is a target for it.
     penalty: f32,
+    /// Batches that were prepared.
+    prepared: u64,
+    /// What the target network says of parts of batches that may be learned from again, by the number of the batch and the part's first
+    /// fragment. Until it is another network.
+    said_by_target: HashMap<(u64, usize), Vec<f32>>,
     block: Block,
 }
 
@@ -113,6 +119,8 @@ impl AppoLearning {
             normalise_advantages: settings.normalise_advantages.unwrap_or(false),
             entropy_coefficient: settings.entropy_start as f32,
             penalty: if settings.kl_target.is_some() { 1.0 } else { 0.0 },
+            prepared: 0,
+            said_by_target: HashMap::new(),
             block: Block::default(),
             settings: settings.clone(),
         }
@@ -122,6 +130,7 @@ impl AppoLearning {
     fn evaluate(&mut self, batch: &Batch, range: Range<usize>) {
         let of = FragmentBatch::new(batch, &self.shape);
         let (shape, outputs) = (&self.shape, self.policy.outputs());
+        let part = (batch.number, range.start);
         let block = &mut self.block;
         block.fragments.clear();
         block.step_rows.clear();
@@ -144,7 +153,15 @@ impl AppoLearning {
             buffer.resize(block.rows * outputs, 0.0);
         }
         let inputs = inputs.values().first(block.rows * shape.observation_length());
-        self.policy.infer_target(inputs, block.rows, &mut block.target_outputs);
+        match self.said_by_target.get(&part) {
+            Some(said) => block.target_outputs.copy_from_slice(said),
+            None => {
+                self.policy.infer_target(inputs, block.rows, &mut block.target_outputs);
+                if batch.number > 0 {
+                    self.said_by_target.insert(part, block.target_outputs.clone());
+                }
+            }
+        }
         self.policy.forward(inputs, block.rows, &mut block.outputs);
     }
 
@@ -245,6 +262,13 @@ impl Learning for AppoLearning {
         self.policy.published()
     }
 
+    fn prepare(&mut self, batch: &mut Batch) {
+        // It may lie where another lay that was used up.
+        self.said_by_target.retain(|&(number, _), _| number != batch.number);
+        self.prepared += 1;
+        batch.number = self.prepared;
+    }
+
     fn schedule(&mut self, env_steps: u64) {
         self.entropy_coefficient = entropy_coefficient(&self.settings, env_steps);
     }
@@ -275,6 +299,7 @@ impl Learning for AppoLearning {
             // The policy is as far from the target network now as it gets.
             self.adapt_penalty(total);
             self.policy.copy_to_target();
+            self.said_by_target.clear();
         }
         total.tally.add(GRADIENT_NORM, f64::from(norm));
         norm
@@ -289,6 +314,7 @@ impl Learning for AppoLearning {
     fn restore(&mut self, state: &[f32]) {
         let mut reader = StateReader::new(state);
         self.policy.restore(&mut reader);
+        self.said_by_target.clear();
         self.penalty = reader.values(1)[0];
     }
 }

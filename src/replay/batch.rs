@@ -18,6 +18,8 @@ pub struct Batch {
     pub weights: Vec<f32>,
     /// The largest of the weights.
     pub largest_weight: f32,
+    /// Which of the batches that its learner has prepared it is, from 1 on; 0 of one that none has.
+    pub(crate) number: u64,
     /// As how many transitions it counts for the rate limiter once it is drawn.
     counted: usize,
     /// Names of transitions that were met while it was drawn and have lost a frame, where who drew it may not change the
@@ -35,6 +37,7 @@ impl Batch {
             generations: vec![0; rows],
             weights: vec![1.0; rows],
             largest_weight: 1.0,
+            number: 0,
             counted: rows,
             vanished: Vec::new(),
         }

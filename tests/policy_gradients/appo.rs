@@ -5,6 +5,7 @@ use shoal::config::schema::Surrogate;
 use shoal::environments::ActionSpace;
 use shoal::experience::fragment::{FRAMES, LENGTH, LOG_PROBABILITIES, REWARDS};
 use shoal::metrics::Share;
+use shoal::networks::take_products;
 use shoal::replay::Batch;
 
 use crate::case::{Case, OBSERVATION, STEPS, kinds, metric};
@@ -110,4 +111,38 @@ fn the_target_network_is_copied_at_its_interval_and_the_penalty_follows_the_dive
     }
     assert_eq!(targets, [false, false, true, false, false, true]);
     assert_eq!(penalties, [1.0, 1.0, 1.5, 1.5, 1.5, 2.25], "it follows the divergence before each copy");
+}
+
+#[test]
+fn the_target_network_is_asked_once_about_a_batch_that_is_used_again_until_it_is_another_network() {
+    let mut case = penalised(ActionSpace::Discrete { n: 4 }, |config| config.algorithm.target_interval_updates = Some(2));
+    let mut prepared = case.batch(6, |random| (random.random_bool(0.2), random.random_bool(0.2)));
+    let plain = prepared.clone();
+    case.learning.prepare(&mut prepared);
+    let products_and_gradient = |case: &mut Case, batch: &Batch| {
+        take_products();
+        let (gradient, share) = case.gradient(batch);
+        (take_products(), gradient, share)
+    };
+    let mut repeats = Vec::new();
+    for _ in 0..4 {
+        let (all, expected, mut share) = products_and_gradient(&mut case, &plain);
+        let (made, mut found, _) = products_and_gradient(&mut case, &prepared);
+        assert_eq!(found, expected);
+        repeats.push(made < all);
+        case.learning.apply(&mut found, &mut share, 1e-2);
+    }
+    assert_eq!(repeats, [false, true, false, true], "the network is another after every second update");
+
+    // Another batch in the same place, and a learner that goes on from a state.
+    prepared.column_mut(FRAMES).as_f32_mut().iter_mut().for_each(|value| *value = 1.0 - *value);
+    case.learning.prepare(&mut prepared);
+    let mut plain = Batch::new(&case.algorithm.schema(), 6);
+    plain.copy_rows(&prepared, 0..6);
+    assert_eq!(case.gradient(&prepared).0, case.gradient(&plain).0);
+    let mut state = case.state();
+    let values = 2 * case.algorithm.sizes().published;
+    state[..values].iter_mut().for_each(|value| *value *= 0.5);
+    case.learning.restore(&state);
+    assert_eq!(case.gradient(&prepared).0, case.gradient(&plain).0);
 }

@@ -60,8 +60,7 @@ impl ByPlaces {
 
     /// Operations on vectors that the ways to the places and back take, for one image.
     pub(super) fn operations(&self) -> usize {
-        let of = |patches: &Patches| patches.sources.len() * patches.packed_length(self.lanes) / self.lanes;
-        of(&self.patches) + self.phases.iter().map(|phase| of(&phase.patches)).sum::<usize>()
+        self.patches.operations(self.lanes) + self.phases.iter().map(|phase| phase.patches.operations(self.lanes)).sum::<usize>()
     }
 
     /// The phase of the pixels with these remainders, still without its matrix.

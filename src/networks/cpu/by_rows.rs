@@ -29,27 +29,19 @@ pub(super) struct ByRows {
 impl ByRows {
     pub(super) fn new(arch: Arch, window: Window) -> Self {
         let lanes = arch.dispatch(Lanes);
-        let Window { places: [_, down, _], kernel, stride, .. } = window;
-        let (of_image, of_places) = (image_row(&window), place_row(&window));
-        let rows = |first, run, columns| Patches {
-            sources: (0..down).map(|row| row * first).collect(),
-            targets: (0..down).collect(),
-            runs: vec![0],
-            run,
-            columns,
-        };
-        let patches = rows(stride * of_image, kernel * of_image, of_places);
-        let spread = rows(of_places, of_places, kernel * of_image);
+        let [patches, spread] = both_ways(&window);
         let [matrix, spread_matrix] = [&patches, &spread].map(|patches| vec![0.0; patches.packed_length(lanes)]);
         let [starts, spread_starts] = [&patches, &spread].map(|patches| patches.packed_starts(lanes));
         Self { window, lanes, patches, matrix, starts, spread, spread_matrix, spread_starts }
     }
 
-    /// Operations on vectors that the ways to the places and back take, for one image.
-    pub(super) fn operations(&self) -> usize {
-        let rows = self.patches.sources.len();
-        let sums = rows * self.spread.columns.div_ceil(self.lanes);
-        rows * (self.matrix.len() + self.spread_matrix.len()) / self.lanes + sums
+    /// Operations on vectors that the ways to the places and back would take, for one image of `window`.
+    pub(super) fn operations(arch: Arch, window: &Window) -> usize {
+        let lanes = arch.dispatch(Lanes);
+        let ways = both_ways(window);
+        // What a row of places adds to the image is added value by value.
+        let added = ways[1].sources.len() * ways[1].columns.div_ceil(lanes);
+        ways.iter().map(|way| way.operations(lanes)).sum::<usize>() + added
     }
 
     /// Calls `visit` with the index of each weight as PyTorch stores it, and each value of a patch and of a row of places that it is between.
@@ -134,6 +126,20 @@ impl ByRows {
         weight_gradient.fill(0.0);
         self.each_weight(|index, tap, value| weight_gradient[index] += gradient[self.starts[value] + tap * self.lanes]);
     }
+}
+
+/// The rows of the image under each row of places, each a patch of the image; and the rows of places, each a patch of its own.
+fn both_ways(window: &Window) -> [Patches; 2] {
+    let Window { places: [_, down, _], kernel, stride, .. } = *window;
+    let (of_image, of_places) = (image_row(window), place_row(window));
+    let rows = |first, run, columns| Patches {
+        sources: (0..down).map(|row| row * first).collect(),
+        targets: (0..down).collect(),
+        runs: vec![0],
+        run,
+        columns,
+    };
+    [rows(stride * of_image, kernel * of_image, of_places), rows(of_places, of_places, kernel * of_image)]
 }
 
 /// Values of a row of the image.

@@ -27,8 +27,12 @@ pub(super) struct Scratch {
 
 impl Convolution {
     pub(super) fn new(arch: Arch, window: Window) -> Self {
-        let (places, rows) = (ByPlaces::new(arch, window), ByRows::new(arch, window));
-        if rows.operations() < places.operations() { Self::Rows(rows) } else { Self::Places(places) }
+        let by_places = ByPlaces::new(arch, window);
+        if ByRows::operations(arch, &window) < by_places.operations() {
+            Self::Rows(ByRows::new(arch, window))
+        } else {
+            Self::Places(by_places)
+        }
     }
 
     /// Packs the weights, `[places, channels of the image, kernel, kernel]`, for [`Self::to_places`].
@@ -101,36 +105,58 @@ mod tests {
     }
 
     /// What all operations give with one instruction set.
-    fn results(arch: Arch, window: Window) -> [Vec<f32>; 3] {
+    fn results(arch: Arch, window: Window, mut convolution: Convolution) -> [Vec<f32>; 3] {
         let [image, places] = [window.image, window.places].map(|shape| numbers(shape.iter().product()));
         let weight = numbers(window.image[0] * window.places[0] * window.kernel * window.kernel);
         let (mut to_places, mut to_image, mut gradient) = (places.clone(), image.clone(), weight.clone());
-        let (mut convolution, mut scratch) = (Convolution::new(arch, window), Scratch::default());
+        let mut scratch = Scratch::default();
         convolution.pack_to_places(&weight);
         convolution.pack_to_image(&weight);
         convolution.to_places(arch, &image, &numbers(window.places[0]), true, &mut to_places);
-        convolution.to_image(arch, &places, &[], false, &mut to_image, &mut scratch);
+        convolution.to_image(arch, &places, &numbers(window.image[0]), true, &mut to_image, &mut scratch);
         convolution.clear(&mut scratch);
         convolution.accumulate(arch, &image, &places, &mut scratch);
         convolution.weight_gradient(&scratch, &mut gradient);
         [to_places, to_image, gradient]
     }
 
+    fn window(channels: usize, [height, width]: [usize; 2], depth: usize, kernel: usize, stride: usize) -> Window {
+        let side = |pixels: usize| (pixels - kernel) / stride + 1;
+        Window { image: [channels, height, width], places: [depth, side(height), side(width)], kernel, stride }
+    }
+
     #[test]
-    fn the_instructions_of_this_machine_give_what_plain_ones_give_up_to_rounding() {
+    fn both_ways_give_the_same_with_the_instructions_of_this_machine_and_with_plain_ones_up_to_rounding() {
         // Channels that fill no vector, one, and several of every length; a kernel smaller than the stride.
         // Few channels for the places, and a kernel nearly as large as the image.
         let few = [(4, 2, 8, 1), (40, 1, 3, 2), (3, 70, 14, 1), (5, 3, 13, 1)];
         for (channels, depth, kernel, stride) in
             [(4, 16, 4, 2), (3, 5, 3, 1), (16, 64, 4, 2), (33, 97, 2, 3), (1, 1, 5, 4)].into_iter().chain(few)
         {
-            let side = |pixels: usize| (pixels - kernel) / stride + 1;
-            let window = Window { image: [channels, 17, 14], places: [depth, side(17), side(14)], kernel, stride };
-            let expected = results(Arch::Scalar, window);
-            for (found, expected) in results(Arch::new(), window).iter().zip(&expected) {
-                let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-4 * (1.0 + b.abs());
-                assert!(found.iter().zip(expected).all(close), "{window:?}");
+            let window = window(channels, [17, 14], depth, kernel, stride);
+            let by_places = |arch| Convolution::Places(ByPlaces::new(arch, window));
+            let by_rows = |arch| Convolution::Rows(ByRows::new(arch, window));
+            let expected = results(Arch::Scalar, window, by_places(Arch::Scalar));
+            let here = Arch::new();
+            for (arch, convolution) in [(here, by_places(here)), (here, by_rows(here)), (Arch::Scalar, by_rows(Arch::Scalar))] {
+                for (found, expected) in results(arch, window, convolution).iter().zip(&expected) {
+                    let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-4 * (1.0 + b.abs());
+                    assert!(found.iter().zip(expected).all(close), "{window:?}");
+                }
             }
+        }
+    }
+
+    #[test]
+    fn decoders_go_by_rows_and_what_sees_the_frames_of_games_does_not() {
+        let goes_by_rows = |window| matches!(Convolution::new(Arch::new(), window), Convolution::Rows(_));
+        for (side, depth, kernel) in [(42, 2, 22), (84, 2, 43)] {
+            assert!(goes_by_rows(window(4, [side; 2], depth, kernel, 1)), "a decoder's last layer for {side} x {side}");
+        }
+        for (channels, side, depth, kernel, stride) in
+            [(4, 42, 16, 4, 2), (16, 20, 32, 4, 2), (4, 84, 32, 8, 4), (32, 20, 64, 4, 2), (64, 9, 64, 3, 1)]
+        {
+            assert!(!goes_by_rows(window(channels, [side; 2], depth, kernel, stride)), "{channels} x {side} x {side}");
         }
     }
 }

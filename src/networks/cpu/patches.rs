@@ -31,6 +31,11 @@ impl Patches {
         self.columns.next_multiple_of(lanes) * self.taps()
     }
 
+    /// Operations on vectors that a product of all patches with the matrix takes.
+    pub(super) fn operations(&self, lanes: usize) -> usize {
+        self.sources.len() * self.packed_length(lanes) / lanes
+    }
+
     /// Index in a packed matrix: a vector of columns is followed by the same columns of the next tap.
     #[inline(always)]
     pub(super) fn packed_index(&self, tap: usize, column: usize, lanes: usize) -> usize {
