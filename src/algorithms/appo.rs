@@ -79,8 +79,8 @@ struct AppoLearning {
     penalty: f32,
     /// Batches that were prepared.
     prepared: u64,
-    /// What the target network says of parts of batches that may be learned from again, by the number of the batch and the part's first
-    /// fragment. Until it is another network.
+    /// The target network's policy for each row of a part of a prepared batch, by the number of the batch and the part's first fragment: it may
+    /// be learned from again. Until it is another network.
     said_by_target: HashMap<(u64, usize), Vec<f32>>,
     block: Block,
 }
@@ -130,7 +130,7 @@ impl AppoLearning {
     fn evaluate(&mut self, batch: &Batch, range: Range<usize>) {
         let of = FragmentBatch::new(batch, &self.shape);
         let (shape, outputs) = (&self.shape, self.policy.outputs());
-        let part = (batch.number, range.start);
+        let (part, policy) = ((batch.number, range.start), self.distribution.outputs());
         let block = &mut self.block;
         block.fragments.clear();
         block.step_rows.clear();
@@ -153,13 +153,14 @@ impl AppoLearning {
             buffer.resize(block.rows * outputs, 0.0);
         }
         let inputs = inputs.values().first(block.rows * shape.observation_length());
-        match self.said_by_target.get(&part) {
-            Some(said) => block.target_outputs.copy_from_slice(said),
-            None => {
-                self.policy.infer_target(inputs, block.rows, &mut block.target_outputs);
-                if batch.number > 0 {
-                    self.said_by_target.insert(part, block.target_outputs.clone());
-                }
+        if let Some(said) = self.said_by_target.get(&part) {
+            let rows = block.target_outputs.chunks_exact_mut(outputs).zip(said.chunks_exact(policy));
+            rows.for_each(|(row, said)| row[..policy].copy_from_slice(said));
+        } else {
+            self.policy.infer_target(inputs, block.rows, &mut block.target_outputs);
+            if batch.number > 0 {
+                let said = block.target_outputs.chunks_exact(outputs).flat_map(|row| &row[..policy]).copied().collect();
+                self.said_by_target.insert(part, said);
             }
         }
         self.policy.forward(inputs, block.rows, &mut block.outputs);

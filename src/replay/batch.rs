@@ -78,6 +78,7 @@ impl Batch {
         replace(&mut self.generations, &from.generations[rows.clone()]);
         replace(&mut self.weights, &from.weights[rows]);
         self.largest_weight = from.largest_weight;
+        self.number = 0;
     }
 
     /// Its parts, to be filled.

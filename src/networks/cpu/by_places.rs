@@ -33,6 +33,7 @@ struct Phase {
 }
 
 impl ByPlaces {
+    /// Where everything lies, without matrices: they may be large, and another way be better.
     pub(super) fn new(arch: Arch, window: Window) -> Self {
         let Window { image: [channels, height, width], places: [columns, down, across], kernel, stride } = window;
         let lanes = arch.dispatch(Lanes);
@@ -46,21 +47,27 @@ impl ByPlaces {
         };
         let margin = kernel.div_ceil(stride) - 1;
         let padded = [(down, height), (across, width)].map(|(places, pixels)| margin + places.max((pixels - 1) / stride + 1));
-        let matrix = vec![0.0; patches.packed_length(lanes)];
-        let mut found = Self { window, lanes, patches, matrix, phases: Vec::new(), margin, padded };
+        let mut found = Self { window, lanes, patches, matrix: Vec::new(), phases: Vec::new(), margin, padded };
         found.phases = (0..stride.min(height))
             .flat_map(|row| (0..stride.min(width)).map(move |column| (row, column)))
             .map(|(row, column)| found.phase(row, column))
             .collect();
-        for Phase { patches, matrix, .. } in &mut found.phases {
-            matrix.resize(patches.packed_length(lanes), 0.0);
-        }
         found
     }
 
-    /// Operations on vectors that the ways to the places and back take, for one image.
-    pub(super) fn operations(&self) -> usize {
-        self.patches.operations(self.lanes) + self.phases.iter().map(|phase| phase.patches.operations(self.lanes)).sum::<usize>()
+    /// The same, with room for its weights.
+    pub(super) fn with_matrices(mut self) -> Self {
+        self.matrix = vec![0.0; self.patches.packed_length(self.lanes)];
+        for Phase { patches, matrix, .. } in &mut self.phases {
+            *matrix = vec![0.0; patches.packed_length(self.lanes)];
+        }
+        self
+    }
+
+    /// Operations on vectors that the way to the places takes, and the way back, for one image.
+    pub(super) fn operations(&self) -> [usize; 2] {
+        let back = self.phases.iter().map(|phase| phase.patches.operations(self.lanes)).sum();
+        [self.patches.operations(self.lanes), back]
     }
 
     /// The phase of the pixels with these remainders, still without its matrix.

@@ -35,13 +35,13 @@ impl ByRows {
         Self { window, lanes, patches, matrix, starts, spread, spread_matrix, spread_starts }
     }
 
-    /// Operations on vectors that the ways to the places and back would take, for one image of `window`.
-    pub(super) fn operations(arch: Arch, window: &Window) -> usize {
+    /// Operations on vectors that the way to the places would take, and the way back, for one image of `window`.
+    pub(super) fn operations(arch: Arch, window: &Window) -> [usize; 2] {
         let lanes = arch.dispatch(Lanes);
-        let ways = both_ways(window);
+        let [patches, spread] = both_ways(window);
         // What a row of places adds to the image is added value by value.
-        let added = ways[1].sources.len() * ways[1].columns.div_ceil(lanes);
-        ways.iter().map(|way| way.operations(lanes)).sum::<usize>() + added
+        let added = spread.sources.len() * spread.columns.div_ceil(lanes);
+        [patches.operations(lanes), spread.operations(lanes) + added]
     }
 
     /// Calls `visit` with the index of each weight as PyTorch stores it, and each value of a patch and of a row of places that it is between.

@@ -28,10 +28,12 @@ pub(super) struct Scratch {
 impl Convolution {
     pub(super) fn new(arch: Arch, window: Window) -> Self {
         let by_places = ByPlaces::new(arch, window);
-        if ByRows::operations(arch, &window) < by_places.operations() {
+        let ([to_places, to_image], [rows_to_places, rows_to_image]) = (by_places.operations(), ByRows::operations(arch, &window));
+        // Whoever acts goes forward alone, and nobody asks for the gradient of what a network sees: what one way costs the other need not win.
+        if rows_to_places <= to_places && rows_to_image < to_image {
             Self::Rows(ByRows::new(arch, window))
         } else {
-            Self::Places(by_places)
+            Self::Places(by_places.with_matrices())
         }
     }
 
@@ -134,7 +136,7 @@ mod tests {
             [(4, 16, 4, 2), (3, 5, 3, 1), (16, 64, 4, 2), (33, 97, 2, 3), (1, 1, 5, 4)].into_iter().chain(few)
         {
             let window = window(channels, [17, 14], depth, kernel, stride);
-            let by_places = |arch| Convolution::Places(ByPlaces::new(arch, window));
+            let by_places = |arch| Convolution::Places(ByPlaces::new(arch, window).with_matrices());
             let by_rows = |arch| Convolution::Rows(ByRows::new(arch, window));
             let expected = results(Arch::Scalar, window, by_places(Arch::Scalar));
             let here = Arch::new();
@@ -148,14 +150,20 @@ mod tests {
     }
 
     #[test]
-    fn decoders_go_by_rows_and_what_sees_the_frames_of_games_does_not() {
+    fn decoders_go_by_rows_and_what_sees_images_does_not() {
         let goes_by_rows = |window| matches!(Convolution::new(Arch::new(), window), Convolution::Rows(_));
         for (side, depth, kernel) in [(42, 2, 22), (84, 2, 43)] {
             assert!(goes_by_rows(window(4, [side; 2], depth, kernel, 1)), "a decoder's last layer for {side} x {side}");
         }
-        for (channels, side, depth, kernel, stride) in
-            [(4, 42, 16, 4, 2), (16, 20, 32, 4, 2), (4, 84, 32, 8, 4), (32, 20, 64, 4, 2), (64, 9, 64, 3, 1)]
-        {
+        for (channels, side, depth, kernel, stride) in [
+            (4, 42, 16, 4, 2),
+            (16, 20, 32, 4, 2),
+            (4, 84, 32, 8, 4),
+            (32, 20, 64, 4, 2),
+            (64, 9, 64, 3, 1),
+            (4, 10, 16, 3, 1),
+            (3, 7, 16, 3, 1),
+        ] {
             assert!(!goes_by_rows(window(channels, [side; 2], depth, kernel, stride)), "{channels} x {side} x {side}");
         }
     }

@@ -1,4 +1,4 @@
-//! The folder of a run whose supervisor was killed: taken once those that this left are out of it.
+//! The folder of a run that has ended, taken once those are out of it that a killed supervisor may have left.
 
 use std::time::{Duration, Instant};
 

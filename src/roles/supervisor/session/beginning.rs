@@ -1,4 +1,4 @@
-//! Everything that is there before the first process: folder, memory, announcement, sentinel, records.
+//! How a run begins: folder, memory, announcement, sentinel and records, then the processes of the plan.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
