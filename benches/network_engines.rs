@@ -67,8 +67,8 @@ fn updates(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: u
     }
 }
 
-/// Networks on frames of bytes: the small one of the image games, that of Mnih et al. 2015, and the decoder of an auto-encoder for the small one.
-fn on_frames() -> [(&'static str, NetworkSpec); 3] {
+/// Networks on frames of bytes: the small one of the image games, that of Mnih et al. 2015, and the decoders of auto-encoders for both.
+fn on_frames() -> [(&'static str, NetworkSpec); 4] {
     let spec = |side, convolutions: &[[usize; 3]], units, outputs| {
         let input = InputSpec { element: ValueType::U8, shape: vec![4, side, side] };
         NetworkSpec::of_input(input, convolutions, &[units], Head::Linear { outputs })
@@ -77,6 +77,7 @@ fn on_frames() -> [(&'static str, NetworkSpec); 3] {
         ("42x42", spec(42, &[[16, 4, 2], [32, 4, 2]], 256, 11)),
         ("84x84", spec(84, &[[32, 8, 4], [64, 4, 2], [64, 3, 1]], 512, 6)),
         ("decoder42", NetworkSpec::decoder(256, 4, 42)),
+        ("decoder84", NetworkSpec::decoder(256, 4, 84)),
     ]
 }
 
