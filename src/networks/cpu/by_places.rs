@@ -5,7 +5,7 @@
 use pulp::Arch;
 
 use super::super::specification::Window;
-use super::convolution::Scratch;
+use super::convolution::{Convolution, Scratch};
 use super::patches::{Lanes, Patches, Product, accumulate};
 
 /// A window with its weights, packed for the machine at hand.
@@ -91,15 +91,29 @@ impl ByPlaces {
         Phase { matrix: Vec::new(), patches, kernel_rows, kernel_columns }
     }
 
-    /// As [`super::convolution::Convolution::pack_to_places`].
-    pub(super) fn pack_to_places(&mut self, weight: &[f32]) {
+    /// Calls `visit` with the index of each weight as PyTorch stores it, and the tap and column of the matrix that it is.
+    fn each_weight(&self, mut visit: impl FnMut(usize, usize, usize)) {
+        let Window { image: [channels, ..], places: [depth, ..], kernel, .. } = self.window;
+        let mut index = 0;
+        for place in 0..depth {
+            for channel in 0..channels {
+                for pixel in 0..kernel * kernel {
+                    visit(index, pixel * channels + channel, place);
+                    index += 1;
+                }
+            }
+        }
+    }
+}
+
+impl Convolution for ByPlaces {
+    fn pack_to_places(&mut self, weight: &[f32]) {
         let mut matrix = std::mem::take(&mut self.matrix);
         self.each_weight(|index, tap, column| matrix[self.patches.packed_index(tap, column, self.lanes)] = weight[index]);
         self.matrix = matrix;
     }
 
-    /// As [`super::convolution::Convolution::pack_to_image`].
-    pub(super) fn pack_to_image(&mut self, weight: &[f32]) {
+    fn pack_to_image(&mut self, weight: &[f32]) {
         let Window { image: [channels, ..], places: [depth, ..], kernel, .. } = self.window;
         for Phase { patches, matrix, kernel_rows, kernel_columns } in &mut self.phases {
             let taps = kernel_rows.iter().flat_map(|row| kernel_columns.iter().map(move |column| row * kernel + column));
@@ -114,35 +128,11 @@ impl ByPlaces {
         }
     }
 
-    /// Calls `visit` with the index of each weight as PyTorch stores it, and the tap and column of the matrix that it is.
-    fn each_weight(&self, mut visit: impl FnMut(usize, usize, usize)) {
-        let Window { image: [channels, ..], places: [depth, ..], kernel, .. } = self.window;
-        let mut index = 0;
-        for place in 0..depth {
-            for channel in 0..channels {
-                for pixel in 0..kernel * kernel {
-                    visit(index, pixel * channels + channel, place);
-                    index += 1;
-                }
-            }
-        }
-    }
-
-    /// As [`super::convolution::Convolution::to_places`].
-    pub(super) fn to_places(&self, arch: Arch, image: &[f32], bias: &[f32], activate: bool, places: &mut [f32]) {
+    fn to_places(&self, arch: Arch, image: &[f32], bias: &[f32], activate: bool, places: &mut [f32]) {
         arch.dispatch(Product { patches: &self.patches, matrix: &self.matrix, image, bias, activate, output: places });
     }
 
-    /// As [`super::convolution::Convolution::to_image`].
-    pub(super) fn to_image(
-        &self,
-        arch: Arch,
-        places: &[f32],
-        bias: &[f32],
-        activate: bool,
-        image: &mut [f32],
-        Scratch { padded, .. }: &mut Scratch,
-    ) {
+    fn to_image(&self, arch: Arch, places: &[f32], bias: &[f32], activate: bool, image: &mut [f32], Scratch { padded, .. }: &mut Scratch) {
         let [depth, _, across] = self.window.places;
         let [height, width] = self.padded;
         let padded = super::sized(padded, height * width * depth);
@@ -156,18 +146,15 @@ impl ByPlaces {
         }
     }
 
-    /// Values that the sums of [`Self::accumulate`] take.
-    pub(super) fn gradient_length(&self) -> usize {
+    fn gradient_length(&self) -> usize {
         self.matrix.len()
     }
 
-    /// As [`super::convolution::Convolution::accumulate`].
-    pub(super) fn accumulate(&self, arch: Arch, image: &[f32], places: &[f32], scratch: &mut Scratch) {
+    fn accumulate(&self, arch: Arch, image: &[f32], places: &[f32], scratch: &mut Scratch) {
         accumulate(arch, &self.patches, image, places, &mut scratch.rows, &mut scratch.gradient);
     }
 
-    /// As [`super::convolution::Convolution::weight_gradient`].
-    pub(super) fn weight_gradient(&self, gradient: &[f32], weight_gradient: &mut [f32]) {
+    fn weight_gradient(&self, Scratch { gradient, .. }: &Scratch, weight_gradient: &mut [f32]) {
         self.each_weight(|index, tap, column| weight_gradient[index] = gradient[self.patches.packed_index(tap, column, self.lanes)]);
     }
 }

@@ -8,7 +8,7 @@
 use pulp::Arch;
 
 use super::super::specification::Window;
-use super::convolution::Scratch;
+use super::convolution::{Convolution, Scratch};
 use super::narrow::relu;
 use super::patches::{Lanes, Patches, Product, accumulate};
 
@@ -62,23 +62,22 @@ impl ByRows {
             }
         }
     }
+}
 
-    /// As [`super::convolution::Convolution::pack_to_places`].
-    pub(super) fn pack_to_places(&mut self, weight: &[f32]) {
+impl Convolution for ByRows {
+    fn pack_to_places(&mut self, weight: &[f32]) {
         let mut matrix = std::mem::take(&mut self.matrix);
         self.each_weight(|index, tap, value| matrix[self.starts[value] + tap * self.lanes] = weight[index]);
         self.matrix = matrix;
     }
 
-    /// As [`super::convolution::Convolution::pack_to_image`].
-    pub(super) fn pack_to_image(&mut self, weight: &[f32]) {
+    fn pack_to_image(&mut self, weight: &[f32]) {
         let mut matrix = std::mem::take(&mut self.spread_matrix);
         self.each_weight(|index, tap, value| matrix[self.spread_starts[tap] + value * self.lanes] = weight[index]);
         self.spread_matrix = matrix;
     }
 
-    /// As [`super::convolution::Convolution::to_places`].
-    pub(super) fn to_places(&self, arch: Arch, image: &[f32], bias: &[f32], activate: bool, places: &mut [f32]) {
+    fn to_places(&self, arch: Arch, image: &[f32], bias: &[f32], activate: bool, places: &mut [f32]) {
         arch.dispatch(Product { patches: &self.patches, matrix: &self.matrix, image, bias: &[], activate: false, output: &mut *places });
         if !bias.is_empty() {
             arch.dispatch(|| places.chunks_exact_mut(bias.len()).for_each(|place| add(place, bias)));
@@ -86,8 +85,7 @@ impl ByRows {
         activate_if(activate, arch, places);
     }
 
-    /// As [`super::convolution::Convolution::to_image`].
-    pub(super) fn to_image(
+    fn to_image(
         &self,
         arch: Arch,
         places: &[f32],
@@ -111,18 +109,15 @@ impl ByRows {
         activate_if(activate, arch, image);
     }
 
-    /// Values that the sums of [`Self::accumulate`] take.
-    pub(super) fn gradient_length(&self) -> usize {
+    fn gradient_length(&self) -> usize {
         self.matrix.len()
     }
 
-    /// As [`super::convolution::Convolution::accumulate`].
-    pub(super) fn accumulate(&self, arch: Arch, image: &[f32], places: &[f32], scratch: &mut Scratch) {
+    fn accumulate(&self, arch: Arch, image: &[f32], places: &[f32], scratch: &mut Scratch) {
         accumulate(arch, &self.patches, image, places, &mut scratch.rows, &mut scratch.gradient);
     }
 
-    /// As [`super::convolution::Convolution::weight_gradient`].
-    pub(super) fn weight_gradient(&self, gradient: &[f32], weight_gradient: &mut [f32]) {
+    fn weight_gradient(&self, Scratch { gradient, .. }: &Scratch, weight_gradient: &mut [f32]) {
         weight_gradient.fill(0.0);
         self.each_weight(|index, tap, value| weight_gradient[index] += gradient[self.starts[value] + tap * self.lanes]);
     }

@@ -11,13 +11,39 @@ use super::super::specification::Window;
 use super::by_places::ByPlaces;
 use super::by_rows::ByRows;
 
-/// A window with its weights, packed for the machine at hand, in the way that takes fewer operations.
-pub(super) enum Convolution {
-    Places(ByPlaces),
-    Rows(ByRows),
+/// A window with its weights, packed for the machine at hand.
+pub(super) trait Convolution: Send {
+    /// Packs the weights, `[places, channels of the image, kernel, kernel]`, for [`Self::to_places`].
+    fn pack_to_places(&mut self, weight: &[f32]);
+
+    /// Packs the weights for [`Self::to_image`].
+    fn pack_to_image(&mut self, weight: &[f32]);
+
+    /// One image to the places of the kernel, with a bias for each channel of the places if it is not empty, then ReLU if wanted.
+    fn to_places(&self, arch: Arch, image: &[f32], bias: &[f32], activate: bool, places: &mut [f32]);
+
+    /// The places of the kernel to one image: every place adds the kernel, times its value. With a bias for each channel of the image if it
+    /// is not empty, then ReLU if wanted.
+    fn to_image(&self, arch: Arch, places: &[f32], bias: &[f32], activate: bool, image: &mut [f32], scratch: &mut Scratch);
+
+    /// Values that the sums of [`Self::accumulate`] take.
+    fn gradient_length(&self) -> usize;
+
+    /// Forgets the sums of [`Self::accumulate`].
+    fn clear(&self, Scratch { gradient, .. }: &mut Scratch) {
+        gradient.clear();
+        gradient.resize(self.gradient_length(), 0.0);
+    }
+
+    /// Adds one image's part of the gradient of the weights, given values of the places and of the image: one of them entered the layer,
+    /// the other is the gradient of what left it. Between two layers, [`Self::clear`].
+    fn accumulate(&self, arch: Arch, image: &[f32], places: &[f32], scratch: &mut Scratch);
+
+    /// The sums of [`Self::accumulate`] as PyTorch stores the weights.
+    fn weight_gradient(&self, scratch: &Scratch, weight_gradient: &mut [f32]);
 }
 
-/// Buffers of [`Convolution`]'s operations, which grow to the largest seen.
+/// Buffers of a [`Convolution`]'s operations, which grow to the largest seen.
 #[derive(Default)]
 pub(super) struct Scratch {
     pub(super) padded: Vec<f32>,
@@ -25,77 +51,16 @@ pub(super) struct Scratch {
     pub(super) gradient: Vec<f32>,
 }
 
-impl Convolution {
-    pub(super) fn new(arch: Arch, window: Window) -> Self {
-        let by_places = ByPlaces::new(arch, window);
-        let ([to_places, to_image], [rows_to_places, rows_to_image]) = (by_places.operations(), ByRows::operations(arch, &window));
-        // Whoever acts goes forward alone, and nobody asks for the gradient of what a network sees: what one way costs the other need not win.
-        if rows_to_places <= to_places && rows_to_image < to_image {
-            Self::Rows(ByRows::new(arch, window))
-        } else {
-            Self::Places(by_places.with_matrices())
-        }
-    }
+/// `window` in the way that takes fewer operations.
+pub(super) fn convolution(arch: Arch, window: Window) -> Box<dyn Convolution> {
+    let by_places = ByPlaces::new(arch, window);
+    if is_shorter_by_rows(&by_places, arch, &window) { Box::new(ByRows::new(arch, window)) } else { Box::new(by_places.with_matrices()) }
+}
 
-    /// Packs the weights, `[places, channels of the image, kernel, kernel]`, for [`Self::to_places`].
-    pub(super) fn pack_to_places(&mut self, weight: &[f32]) {
-        match self {
-            Self::Places(places) => places.pack_to_places(weight),
-            Self::Rows(rows) => rows.pack_to_places(weight),
-        }
-    }
-
-    /// Packs the weights for [`Self::to_image`].
-    pub(super) fn pack_to_image(&mut self, weight: &[f32]) {
-        match self {
-            Self::Places(places) => places.pack_to_image(weight),
-            Self::Rows(rows) => rows.pack_to_image(weight),
-        }
-    }
-
-    /// One image to the places of the kernel, with a bias for each channel of the places if it is not empty, then ReLU if wanted.
-    pub(super) fn to_places(&self, arch: Arch, image: &[f32], bias: &[f32], activate: bool, places: &mut [f32]) {
-        match self {
-            Self::Places(by_places) => by_places.to_places(arch, image, bias, activate, places),
-            Self::Rows(by_rows) => by_rows.to_places(arch, image, bias, activate, places),
-        }
-    }
-
-    /// The places of the kernel to one image: every place adds the kernel, times its value. With a bias for each channel of the image if it
-    /// is not empty, then ReLU if wanted.
-    pub(super) fn to_image(&self, arch: Arch, places: &[f32], bias: &[f32], activate: bool, image: &mut [f32], scratch: &mut Scratch) {
-        match self {
-            Self::Places(by_places) => by_places.to_image(arch, places, bias, activate, image, scratch),
-            Self::Rows(by_rows) => by_rows.to_image(arch, places, bias, activate, image, scratch),
-        }
-    }
-
-    /// Forgets the sums of [`Self::accumulate`].
-    pub(super) fn clear(&self, Scratch { gradient, .. }: &mut Scratch) {
-        let length = match self {
-            Self::Places(by_places) => by_places.gradient_length(),
-            Self::Rows(by_rows) => by_rows.gradient_length(),
-        };
-        gradient.clear();
-        gradient.resize(length, 0.0);
-    }
-
-    /// Adds one image's part of the gradient of the weights, given values of the places and of the image: one of them entered the layer,
-    /// the other is the gradient of what left it.
-    pub(super) fn accumulate(&self, arch: Arch, image: &[f32], places: &[f32], scratch: &mut Scratch) {
-        match self {
-            Self::Places(by_places) => by_places.accumulate(arch, image, places, scratch),
-            Self::Rows(by_rows) => by_rows.accumulate(arch, image, places, scratch),
-        }
-    }
-
-    /// The sums of [`Self::accumulate`] as PyTorch stores the weights.
-    pub(super) fn weight_gradient(&self, Scratch { gradient, .. }: &Scratch, weight_gradient: &mut [f32]) {
-        match self {
-            Self::Places(by_places) => by_places.weight_gradient(gradient, weight_gradient),
-            Self::Rows(by_rows) => by_rows.weight_gradient(gradient, weight_gradient),
-        }
-    }
+/// Whoever acts goes forward alone, and nobody asks for the gradient of what a network sees: what one way costs the other need not win.
+fn is_shorter_by_rows(by_places: &ByPlaces, arch: Arch, window: &Window) -> bool {
+    let ([to_places, to_image], [rows_to_places, rows_to_image]) = (by_places.operations(), ByRows::operations(arch, window));
+    rows_to_places <= to_places && rows_to_image < to_image
 }
 
 #[cfg(test)]
@@ -107,7 +72,7 @@ mod tests {
     }
 
     /// What all operations give with one instruction set.
-    fn results(arch: Arch, window: Window, mut convolution: Convolution) -> [Vec<f32>; 3] {
+    fn results(arch: Arch, window: Window, mut convolution: Box<dyn Convolution>) -> [Vec<f32>; 3] {
         let [image, places] = [window.image, window.places].map(|shape| numbers(shape.iter().product()));
         let weight = numbers(window.image[0] * window.places[0] * window.kernel * window.kernel);
         let (mut to_places, mut to_image, mut gradient) = (places.clone(), image.clone(), weight.clone());
@@ -136,8 +101,8 @@ mod tests {
             [(4, 16, 4, 2), (3, 5, 3, 1), (16, 64, 4, 2), (33, 97, 2, 3), (1, 1, 5, 4)].into_iter().chain(few)
         {
             let window = window(channels, [17, 14], depth, kernel, stride);
-            let by_places = |arch| Convolution::Places(ByPlaces::new(arch, window).with_matrices());
-            let by_rows = |arch| Convolution::Rows(ByRows::new(arch, window));
+            let by_places = |arch| -> Box<dyn Convolution> { Box::new(ByPlaces::new(arch, window).with_matrices()) };
+            let by_rows = |arch| -> Box<dyn Convolution> { Box::new(ByRows::new(arch, window)) };
             let expected = results(Arch::Scalar, window, by_places(Arch::Scalar));
             let here = Arch::new();
             for (arch, convolution) in [(here, by_places(here)), (here, by_rows(here)), (Arch::Scalar, by_rows(Arch::Scalar))] {
@@ -151,7 +116,8 @@ mod tests {
 
     #[test]
     fn decoders_go_by_rows_and_what_sees_images_does_not() {
-        let goes_by_rows = |window| matches!(Convolution::new(Arch::new(), window), Convolution::Rows(_));
+        let arch = Arch::new();
+        let goes_by_rows = |window| is_shorter_by_rows(&ByPlaces::new(arch, window), arch, &window);
         for (side, depth, kernel) in [(42, 2, 22), (84, 2, 43)] {
             assert!(goes_by_rows(window(4, [side; 2], depth, kernel, 1)), "a decoder's last layer for {side} x {side}");
         }

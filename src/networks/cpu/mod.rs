@@ -18,7 +18,7 @@ mod patches;
 
 use pulp::Arch;
 
-use self::convolution::{Convolution, Scratch};
+use self::convolution::{Convolution, Scratch, convolution};
 use self::linear::Linear;
 use super::specification::{Activation, Operation, Stage};
 use super::work::Work;
@@ -38,7 +38,7 @@ pub struct CpuNetwork {
     /// Weights of the first layer as `[inputs, outputs]`, if its product wants them so; follows every change of the parameters.
     transposed_weight: Vec<f32>,
     /// For each stage the window that it moves, if any, with the weights packed for the forward pass.
-    convolutions: Vec<Option<Convolution>>,
+    convolutions: Vec<Option<Box<dyn Convolution>>>,
     /// Whether the weights are packed for the backward pass too.
     packed_for_backward: bool,
     arch: Arch,
@@ -99,7 +99,7 @@ impl CpuNetwork {
         stages.extend(flattened_output(&stages));
         let arch = Arch::new();
         let window = |stage: &Stage| match stage.operation {
-            Operation::Convolution(window) | Operation::TransposedConvolution(window) => Some(Convolution::new(arch, window)),
+            Operation::Convolution(window) | Operation::TransposedConvolution(window) => Some(convolution(arch, window)),
             _ => None,
         };
         let activations = || Activations { stages: stages.iter().map(|_| Vec::new()).collect(), ..Activations::default() };
@@ -140,8 +140,8 @@ impl CpuNetwork {
     }
 
     /// The window of the stage at `index`.
-    fn convolution(&self, index: usize) -> &Convolution {
-        self.convolutions[index].as_ref().expect("the stage moves a window")
+    fn convolution(&self, index: usize) -> &dyn Convolution {
+        self.convolutions[index].as_deref().expect("the stage moves a window")
     }
 
     /// The channels of the images that enter, if the first stage wants them side by side.
