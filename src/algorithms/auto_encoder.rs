@@ -58,7 +58,7 @@ impl AutoEncoder {
             ));
         };
         if side != width || side < 2 {
-            return Err(refused(coefficient, &format!("a square image, and it shows {side} rows of {width} pixels")));
+            return Err(refused(coefficient, &format!("a square image of at least 2 x 2 pixels, and it shows {side} x {width}")));
         }
         let decoder = NetworkSpec::decoder(latent, channels, side);
         decoder.validate().map_err(|error| AlgorithmError::Refused {

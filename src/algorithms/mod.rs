@@ -129,7 +129,7 @@ pub trait Learning {
     fn published(&mut self) -> &[f32];
 
     /// Change a batch in place as learning needs it: scale it, for instance. Once for each batch that was drawn, however
-    /// often it is learned from.
+    /// often it is learned from, and nobody may change it afterwards: what was computed of it may be kept.
     fn prepare(&mut self, _batch: &mut Batch) {}
 
     /// The run has taken so many environment steps: for what changes with them. Before each gradient.

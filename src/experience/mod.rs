@@ -149,8 +149,8 @@ pub trait Source {
 /// A batch, lent out by a [`Source`].
 #[derive(Debug)]
 pub struct Drawn<'s> {
-    /// The batch; `None` when there is none after all, and the learner has to wait again. A learner may change it in place; what it has
-    /// changed stays changed.
+    /// The batch; `None` when there is none after all, and the learner has to wait again. A learner may change it in place where
+    /// [`is_new`](Self::is_new); what it has changed stays changed.
     pub batch: Option<&'s mut Batch>,
     /// Whether it is handed out for the first time. A source may hand the same batch out again.
     pub is_new: bool,

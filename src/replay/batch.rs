@@ -18,7 +18,7 @@ pub struct Batch {
     pub weights: Vec<f32>,
     /// The largest of the weights.
     pub largest_weight: f32,
-    /// Which of the batches that its learner has prepared it is, from 1 on; 0 of one that none has.
+    /// Which of its learner's batches it is, from 1 on, where preparing a batch numbers it; otherwise 0.
     pub(crate) number: u64,
     /// As how many transitions it counts for the rate limiter once it is drawn.
     counted: usize,

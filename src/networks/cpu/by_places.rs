@@ -6,7 +6,7 @@ use pulp::Arch;
 
 use super::super::specification::Window;
 use super::convolution::{Convolution, Scratch};
-use super::patches::{Lanes, Patches, Product, accumulate};
+use super::patches::{Patches, Product, accumulate};
 
 /// A window with its weights, packed for the machine at hand.
 pub(super) struct ByPlaces {
@@ -33,10 +33,9 @@ struct Phase {
 }
 
 impl ByPlaces {
-    /// Where everything lies, without matrices: they may be large, and another way be better.
-    pub(super) fn new(arch: Arch, window: Window) -> Self {
+    /// Where everything lies with vectors of `lanes` values, without matrices: they may be large, and another way be better.
+    pub(super) fn new(lanes: usize, window: Window) -> Self {
         let Window { image: [channels, height, width], places: [columns, down, across], kernel, stride } = window;
-        let lanes = arch.dispatch(Lanes);
         let places = || (0..down).flat_map(|y| (0..across).map(move |x| (y, x)));
         let patches = Patches {
             sources: places().map(|(y, x)| (y * width + x) * stride * channels).collect(),

@@ -2,7 +2,7 @@
 //! a row of places as one place, and the window moves down alone.
 //!
 //! The matrix between such rows has each weight once for every place across, shifted with it, and zeros elsewhere. With a kernel of half the
-//! image's width every other product is with a zero; but all vectors are full, and no patch reaches over the edge. The decoder of an
+//! image's width every other product is with a zero; but vectors are full, or nearly, and no patch reaches over the edge. The decoder of an
 //! auto-encoder is made of such kernels.
 
 use pulp::Arch;
@@ -10,7 +10,7 @@ use pulp::Arch;
 use super::super::specification::Window;
 use super::convolution::{Convolution, Scratch};
 use super::narrow::relu;
-use super::patches::{Lanes, Patches, Product, accumulate};
+use super::patches::{Patches, Product, accumulate};
 
 /// A window with its weights, packed for the machine at hand.
 pub(super) struct ByRows {
@@ -27,17 +27,21 @@ pub(super) struct ByRows {
 }
 
 impl ByRows {
-    pub(super) fn new(arch: Arch, window: Window) -> Self {
-        let lanes = arch.dispatch(Lanes);
+    pub(super) fn new(lanes: usize, window: Window) -> Self {
         let [patches, spread] = both_ways(&window);
         let [matrix, spread_matrix] = [&patches, &spread].map(|patches| vec![0.0; patches.packed_length(lanes)]);
         let [starts, spread_starts] = [&patches, &spread].map(|patches| patches.packed_starts(lanes));
         Self { window, lanes, patches, matrix, starts, spread, spread_matrix, spread_starts }
     }
 
+    /// Values of the larger of the two matrices.
+    pub(super) fn matrix_length(lanes: usize, window: &Window) -> usize {
+        let [patches, spread] = both_ways(window).map(|patches| patches.packed_length(lanes));
+        patches.max(spread)
+    }
+
     /// Operations on vectors that the way to the places would take, and the way back, for one image of `window`.
-    pub(super) fn operations(arch: Arch, window: &Window) -> [usize; 2] {
-        let lanes = arch.dispatch(Lanes);
+    pub(super) fn operations(lanes: usize, window: &Window) -> [usize; 2] {
         let [patches, spread] = both_ways(window);
         // What a row of places adds to the image is added value by value.
         let added = spread.sources.len() * spread.columns.div_ceil(lanes);

@@ -10,6 +10,11 @@ use pulp::Arch;
 use super::super::specification::Window;
 use super::by_places::ByPlaces;
 use super::by_rows::ByRows;
+use super::patches::Lanes;
+
+/// Values of a matrix for whole rows, 32 MiB, beyond which a window goes by its places all the same: they grow with the third power of the
+/// image's side, and three of them are kept. A decoder of 160 x 160 stays below.
+const LARGEST_MATRIX: usize = 1 << 23;
 
 /// A window with its weights, packed for the machine at hand.
 pub(super) trait Convolution: Send {
@@ -51,16 +56,17 @@ pub(super) struct Scratch {
     pub(super) gradient: Vec<f32>,
 }
 
-/// `window` in the way that takes fewer operations.
+/// `window` by rows where neither direction loses by it, and by places otherwise.
 pub(super) fn convolution(arch: Arch, window: Window) -> Box<dyn Convolution> {
-    let by_places = ByPlaces::new(arch, window);
-    if is_shorter_by_rows(&by_places, arch, &window) { Box::new(ByRows::new(arch, window)) } else { Box::new(by_places.with_matrices()) }
+    let lanes = arch.dispatch(Lanes);
+    let by_places = ByPlaces::new(lanes, window);
+    if goes_by_rows(&by_places, lanes, &window) { Box::new(ByRows::new(lanes, window)) } else { Box::new(by_places.with_matrices()) }
 }
 
 /// Whoever acts goes forward alone, and nobody asks for the gradient of what a network sees: what one way costs the other need not win.
-fn is_shorter_by_rows(by_places: &ByPlaces, arch: Arch, window: &Window) -> bool {
-    let ([to_places, to_image], [rows_to_places, rows_to_image]) = (by_places.operations(), ByRows::operations(arch, window));
-    rows_to_places <= to_places && rows_to_image < to_image
+fn goes_by_rows(by_places: &ByPlaces, lanes: usize, window: &Window) -> bool {
+    let ([to_places, to_image], [rows_to_places, rows_to_image]) = (by_places.operations(), ByRows::operations(lanes, window));
+    rows_to_places <= to_places && rows_to_image < to_image && ByRows::matrix_length(lanes, window) <= LARGEST_MATRIX
 }
 
 #[cfg(test)]
@@ -101,8 +107,8 @@ mod tests {
             [(4, 16, 4, 2), (3, 5, 3, 1), (16, 64, 4, 2), (33, 97, 2, 3), (1, 1, 5, 4)].into_iter().chain(few)
         {
             let window = window(channels, [17, 14], depth, kernel, stride);
-            let by_places = |arch| -> Box<dyn Convolution> { Box::new(ByPlaces::new(arch, window).with_matrices()) };
-            let by_rows = |arch| -> Box<dyn Convolution> { Box::new(ByRows::new(arch, window)) };
+            let by_places = |arch: Arch| -> Box<dyn Convolution> { Box::new(ByPlaces::new(arch.dispatch(Lanes), window).with_matrices()) };
+            let by_rows = |arch: Arch| -> Box<dyn Convolution> { Box::new(ByRows::new(arch.dispatch(Lanes), window)) };
             let expected = results(Arch::Scalar, window, by_places(Arch::Scalar));
             let here = Arch::new();
             for (arch, convolution) in [(here, by_places(here)), (here, by_rows(here)), (Arch::Scalar, by_rows(Arch::Scalar))] {
@@ -115,11 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn decoders_go_by_rows_and_what_sees_images_does_not() {
-        let arch = Arch::new();
-        let goes_by_rows = |window| is_shorter_by_rows(&ByPlaces::new(arch, window), arch, &window);
-        for (side, depth, kernel) in [(42, 2, 22), (84, 2, 43)] {
-            assert!(goes_by_rows(window(4, [side; 2], depth, kernel, 1)), "a decoder's last layer for {side} x {side}");
+    fn decoders_go_by_rows_unless_they_are_huge_and_what_sees_images_does_not() {
+        let goes_by_rows = |lanes, window| goes_by_rows(&ByPlaces::new(lanes, window), lanes, &window);
+        for (lanes, (side, kernel)) in
+            [8, 16].into_iter().flat_map(|lanes| [(42, 22), (84, 43), (160, 81), (256, 129)].map(|decoder| (lanes, decoder)))
+        {
+            let last = window(4, [side; 2], 2, kernel, 1);
+            assert_eq!(goes_by_rows(lanes, last), side <= 160, "a decoder's last layer for {side} x {side} with {lanes} lanes");
         }
         for (channels, side, depth, kernel, stride) in [
             (4, 42, 16, 4, 2),
@@ -130,7 +138,8 @@ mod tests {
             (4, 10, 16, 3, 1),
             (3, 7, 16, 3, 1),
         ] {
-            assert!(!goes_by_rows(window(channels, [side; 2], depth, kernel, stride)), "{channels} x {side} x {side}");
+            let first = window(channels, [side; 2], depth, kernel, stride);
+            assert!(![8, 16].iter().any(|&lanes| goes_by_rows(lanes, first)), "{channels} x {side} x {side}");
         }
     }
 }
