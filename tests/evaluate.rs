@@ -138,6 +138,32 @@ fn without_best_weights_the_last_ones_are_played_and_that_is_said() {
 }
 
 #[test]
+fn the_last_weights_of_a_run_that_has_saved_the_best_alone_are_told_when_they_come() {
+    let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
+    assert!(run.wait().success());
+    let weights = run.run_folder().join("weights");
+    std::fs::rename(weights.join("last.safetensors"), weights.join("best.safetensors")).unwrap();
+    let folder = run.run_folder();
+    let (success, _, error) = evaluate(&[folder.to_str().unwrap(), "--weights", "last"]);
+    assert!(!success && error.contains("has not saved its last weights yet") && error.contains("--weights best"), "{error}");
+    assert!(evaluate(&[folder.to_str().unwrap(), "--episodes", "1"]).0, "the best are there");
+}
+
+#[test]
+fn weights_that_lie_apart_from_the_options_of_their_environment_are_told_where_those_are() {
+    let mut run = start_preset(
+        "catch_dqn",
+        &["environment.frame_stack=3", "run.stop_env_steps=500", "run.stop_eval_return=none", "evaluator.enabled=false"],
+    );
+    assert!(run.wait().success(), "{}", run.output());
+    let apart = tempfile::tempdir().unwrap();
+    let copy = apart.path().join("weights.safetensors");
+    std::fs::copy(run.run_folder().join("weights/last.safetensors"), &copy).unwrap();
+    let (success, _, error) = evaluate(&[copy.to_str().unwrap(), "--episodes", "1"]);
+    assert!(!success && error.contains("other options of the environment") && error.contains("the folder of its run"), "{error}");
+}
+
+#[test]
 fn the_command_in_the_report_plays_the_run_from_where_it_was_started() {
     let folder = tempfile::tempdir().unwrap();
     let overrides: Vec<&str> = run_support::SMALL.iter().copied().chain(["run.stop_env_steps=1000"]).collect();

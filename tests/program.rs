@@ -75,6 +75,17 @@ fn a_key_typed_as_an_option_is_told_how_to_be_set() {
 }
 
 #[test]
+fn a_command_that_changes_no_key_is_not_told_how_to() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["evaluate", "runs/latest", "evaluator.greedy=false"][..], &["inspect", "--count", "3"], &["evaluate", "--resume"]] {
+        let refused = shoal(folder.path(), arguments);
+        assert!(!refused.status.success() && !said(&refused).contains("write:"), "{}", said(&refused));
+    }
+    let refused = shoal(folder.path(), &["resume", "runs/latest", "evaluator.greedy=false"]);
+    assert!(said(&refused).contains("write: --set evaluator.greedy=false"), "{}", said(&refused));
+}
+
+#[test]
 fn a_run_that_is_to_be_resumed_by_an_option_is_told_the_command() {
     for arguments in [&["--resume", "runs/latest"][..], &["configs/x.toml", "--resume"]] {
         let hint = refusal(arguments);

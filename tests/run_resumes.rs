@@ -41,7 +41,7 @@ fn undisturbed_and_killed(begin: impl Fn() -> Supervised) -> [(Vec<u32>, Vec<Val
         let kept = |line: &Value| ["env_steps", "version", "kind", "return_mean", "confirms_goal"].map(|key| line[key].clone());
         let mut evaluations: Vec<Value> = run.evaluations().iter().map(|line| kept(line).into_iter().collect()).collect();
         // Those after the checkpoint were played twice.
-        evaluations.sort_by_key(|line| line[0].as_u64());
+        evaluations.sort_by_key(|line| (line[0].as_u64(), line.to_string()));
         evaluations.dedup();
         let mut last = run.metrics().pop().unwrap();
         let figures = ["env_steps", "updates", "episodes", "inserted", "sampled", "replay_size", "parameter_version"];
@@ -355,14 +355,39 @@ fn a_damaged_checkpoint_is_named_and_the_one_before_is_offered() {
             assert!(!run.wait().success(), "{name} is damaged");
             let said = run.output();
             assert!(said.contains(newest.file_name().unwrap().to_str().unwrap()), "{name}: {said}");
-            // What checks itself is found damaged when it is read, later.
-            let offered = said.contains(&format!("`shoal resume {} --from {}`", run_of(&previous).display(), previous.display()));
-            assert!(offered || name == "replay.shoal", "{name}: {said}");
+            let offered = format!("`shoal resume {} --from {}`", run_of(&previous).display(), previous.display());
+            assert!(said.contains(&offered), "{name}: {said}");
+            run.resume(&["--check"]);
+            assert!(!run.wait().success() && run.output().contains(&offered), "{name}: {}", run.output());
         }
         std::fs::write(&path, whole).unwrap();
     }
     std::fs::remove_file(newest.join("state.bin")).unwrap();
-    run.resume(&["--from", previous.to_str().unwrap(), "--set", "run.stop_wall_s=0.001"]);
+    let longer = format!("run.stop_env_steps={}", steps_of(&previous) + 500);
+    run.resume(&["--from", previous.to_str().unwrap(), "--set", &longer]);
+    assert!(run.wait().success(), "{}", run.output());
+}
+
+#[test]
+fn a_run_whose_time_is_over_is_told_so_and_stays_as_it_was() {
+    let mut run = start(&["run.stop_wall_s=0.5", "checkpoint.interval_s=600"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let kept = run.checkpoints();
+    for arguments in [&["--check"][..], &[]] {
+        run.resume(arguments);
+        assert!(!run.wait().success() && run.output().contains("run.stop_wall_s is 0.5"), "{}", run.output());
+    }
+    assert_eq!(run.checkpoints(), kept);
+}
+
+#[test]
+fn the_command_that_the_report_offers_goes_on() {
+    let mut run = start(&["run.stop_env_steps=2000", "checkpoint.interval_s=600"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let steps = count(&run.metrics().pop().unwrap(), "env_steps");
+    let offered = format!("--set run.stop_env_steps={}", 2 * steps);
+    assert!(run.output().contains(&offered), "{}", run.output());
+    run.resume(&offered.split(' ').collect::<Vec<_>>());
     assert!(run.wait().success(), "{}", run.output());
 }
 
@@ -536,37 +561,6 @@ fn a_run_that_cannot_go_on_here_stays_as_it_was() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("XDG_RUNTIME_DIR") && said.contains("the system allows 107"), "{said}");
     assert_eq!(read(), before);
-}
-
-#[test]
-fn best_weights_that_came_after_the_checkpoint_of_an_asynchronous_run_stay() {
-    let mut run = start(&["run.stop_env_steps=2000", "evaluator.enabled=false", "checkpoint.interval_s=600"]);
-    assert!(run.wait().success(), "{}", run.output());
-    // As a confirmation after the last checkpoint leaves them.
-    let weights = run.run_folder().join("weights");
-    std::fs::copy(weights.join("last.safetensors"), weights.join("best.safetensors")).unwrap();
-    let best = std::fs::read(weights.join("best.safetensors")).unwrap();
-    let steps = count(&run.metrics().pop().unwrap(), "env_steps");
-    run.resume(&["--set", "actor.count=0", "--set", &format!("run.stop_env_steps={}", steps + 500)]);
-    assert!(run.wait().success(), "{}", run.output());
-    assert!(std::fs::read(weights.join("best.safetensors")).is_ok_and(|now| now == best));
-}
-
-#[test]
-fn best_weights_of_an_asynchronous_life_stay_whatever_came_before_and_after_it() {
-    let mut run =
-        start(&["actor.count=0", "run.stop_env_steps=2000", "evaluator.enabled=false", "checkpoint.synchronous_interval_steps=1000"]);
-    assert!(run.wait().success(), "{}", run.output());
-    run.resume(&["--set", "actor.count=1", "--set", "checkpoint.interval_s=none", "--set", "run.stop_env_steps=1000000000"]);
-    run.wait_for("steps of a life without a checkpoint", |line| count(line, "env_steps") > 2500);
-    run.kill();
-    run.wait_for_end_of_all();
-    let weights = run.run_folder().join("weights");
-    std::fs::copy(weights.join("last.safetensors"), weights.join("best.safetensors")).unwrap();
-    let best = std::fs::read(weights.join("best.safetensors")).unwrap();
-    run.resume(&["--set", "actor.count=0", "--set", "run.stop_env_steps=4000"]);
-    assert!(run.wait().success(), "{}", run.output());
-    assert!(std::fs::read(weights.join("best.safetensors")).is_ok_and(|now| now == best));
 }
 
 #[test]

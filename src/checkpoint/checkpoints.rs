@@ -55,13 +55,18 @@ impl Checkpoints {
     /// # Errors
     /// There is none, or it is damaged; then the error names the one before.
     pub fn newest(&self) -> Result<RunCheckpoint, CheckpointError> {
-        let mut folders = self.list();
-        let newest = folders.pop().ok_or_else(|| CheckpointError::NoneYet { folder: self.folder.clone() })?;
-        let whole = || folders.iter().rev().find(|path| RunCheckpoint::open(path).is_ok()).cloned();
-        RunCheckpoint::open(&newest).map_err(|error| match whole() {
+        let newest = self.list().pop().ok_or_else(|| CheckpointError::NoneYet { folder: self.folder.clone() })?;
+        RunCheckpoint::open(&newest).map_err(|error| self.with_the_one_before(error, &newest))
+    }
+
+    /// `error`, for which the checkpoint in the folder `path` is of no use, with the newest before it that is whole, if there is one.
+    pub fn with_the_one_before(&self, error: CheckpointError, path: &Path) -> CheckpointError {
+        let is_whole = |path: &PathBuf| RunCheckpoint::open(path).and_then(|checkpoint| checkpoint.check_replay()).is_ok();
+        let earlier = self.list().into_iter().rev().skip_while(|other| other.file_name() != path.file_name()).skip(1);
+        match earlier.into_iter().find(is_whole) {
             Some(previous) => CheckpointError::Superseded { error: Box::new(error), previous },
             None => error,
-        })
+        }
     }
 
     /// Write another, and return its folder and its bytes.

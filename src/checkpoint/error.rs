@@ -198,7 +198,11 @@ pub enum CheckpointError {
         content: &'static str,
     },
     /// The run has none.
-    #[error("`{}` has no complete checkpoint: the run ended before it wrote one, or checkpoint.interval_s was \"none\"", folder.display())]
+    #[error(
+        "`{}` has no complete checkpoint: the run ended before it wrote one, or was to write none (checkpoint.interval_s, and \
+         checkpoint.synchronous_interval_steps where actor.count is 0)",
+        folder.display()
+    )]
     NoneYet {
         /// The folder of the checkpoints.
         folder: PathBuf,

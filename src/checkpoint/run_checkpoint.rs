@@ -219,6 +219,17 @@ impl RunCheckpoint {
         Ok(Self { path: path.into(), manifest })
     }
 
+    /// Read the file of the replay, which may be large, and which [`Self::open`] does not.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn check_replay(&self) -> Result<(), CheckpointError> {
+        if self.has_replay() {
+            ReplayFile::open(&self.path.join(REPLAY))?;
+        }
+        Ok(())
+    }
+
     /// What the checkpoint in `path` says of itself; its files are not looked at.
     pub fn manifest_in(path: &Path) -> Result<Manifest, CheckpointError> {
         #[derive(Deserialize)]

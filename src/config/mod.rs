@@ -32,7 +32,7 @@ pub use load::{Difference, Loaded};
 pub use own::{AlgorithmKey, AlgorithmKeyError, OwnConfig};
 pub use place::Place;
 pub use reference::reference;
-pub use resumption::changes_that_do_not_fit;
+pub use resumption::{changes_that_do_not_fit, repeats};
 pub use schema::{Config, Resume};
 pub use setting::{Choice, Kind, Setting};
 pub use suggestion::for_option as suggestion_for_option;

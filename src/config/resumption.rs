@@ -1,4 +1,4 @@
-//! Which keys may change when a run goes on from a checkpoint.
+//! Which keys may change when a run goes on from a checkpoint, and which make it another run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,21 +37,44 @@ const FIXED: &[&str] = &[
     "own",
 ];
 
+/// The keys that decide neither what a synchronous run learns nor what is found of it.
+const ASIDE: &[&str] = &[
+    "run.stop_env_steps",
+    "run.stop_wall_s",
+    "run.resume",
+    "run.metrics_interval_s",
+    "checkpoint.interval_s",
+    "checkpoint.replay",
+    "checkpoint.keep_last",
+    "checkpoint.keep_best",
+    "checkpoint.keep_every_steps",
+    "machine",
+    "visualizer",
+];
+
+/// Whether a synchronous run that goes on with `after` takes the same steps as it did with `before`, as far as that came.
+pub fn repeats(before: &Config, after: &Config) -> bool {
+    let is_stretched = after.learner.learning_rate_end.is_some() && before.run.stop_env_steps != after.run.stop_env_steps;
+    let keys = |config: &Config| keys(config, |table, path| !ASIDE.contains(&table) && !ASIDE.contains(&path));
+    before.actor.count == 0 && !is_stretched && keys(before) == keys(after)
+}
+
 /// The paths of the keys in which `after` differs from `before` and a run that goes on must not.
 pub fn changes_that_do_not_fit(before: &Config, after: &Config) -> Vec<String> {
-    let (before, after) = (fixed_keys(before), fixed_keys(after));
+    let fixed = |config: &Config| keys(config, |table, path| FIXED.contains(&table) || FIXED.contains(&path));
+    let (before, after) = (fixed(before), fixed(after));
     let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     paths.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
 }
 
-fn fixed_keys(config: &Config) -> BTreeMap<String, Value> {
+/// The values of those keys of `config` that `wanted` says of their table and their path.
+fn keys(config: &Config, wanted: impl Fn(&str, &str) -> bool) -> BTreeMap<String, Value> {
     let tables = toml::Table::try_from(config).expect("every configuration has a spelling in TOML");
-    let is_fixed = |table: &str, path: &str| FIXED.contains(&table) || FIXED.contains(&path);
     let keys = tables.into_iter().filter_map(|(table, keys)| match keys {
         Value::Table(keys) => Some(keys.into_iter().map(move |(name, value)| (table.clone(), format!("{table}.{name}"), value))),
         _ => None,
     });
-    keys.flatten().filter(|(table, path, _)| is_fixed(table, path)).map(|(_, path, value)| (path, value)).collect()
+    keys.flatten().filter(|(table, path, _)| wanted(table, path)).map(|(_, path, value)| (path, value)).collect()
 }
 
 #[cfg(test)]
@@ -74,8 +97,30 @@ mod tests {
     }
 
     #[test]
-    fn every_key_that_stays_is_one() {
-        let is_known = |fixed: &&str| *fixed == "own" || Key::find(fixed).is_some() || Key::all().any(|key| key.table == *fixed);
-        assert_eq!(FIXED.iter().copied().filter(|fixed| !is_known(fixed)).collect::<Vec<_>>(), Vec::<&str>::new());
+    fn a_synchronous_run_repeats_itself_unless_what_it_learns_or_looks_for_has_changed() {
+        let mut before = Config::for_environment("CartPole-v1");
+        before.actor.count = 0;
+        let with = |change: &dyn Fn(&mut Config)| {
+            let mut after = before.clone();
+            change(&mut after);
+            repeats(&before, &after)
+        };
+        assert!(with(&|config| (config.run.stop_env_steps, config.machine.torch_threads) = (7, 2)));
+        assert!(!with(&|config| config.learner.learning_rate *= 2.0));
+        assert!(!with(&|config| config.run.stop_eval_return = Some(7.0)));
+        assert!(!with(&|config| config.checkpoint.synchronous_interval_steps = Some(7)));
+        assert!(!with(&|config| config.actor.count = 1));
+        before.learner.learning_rate_end = Some(0.0);
+        let mut after = before.clone();
+        after.run.stop_env_steps += 1;
+        assert!(repeats(&before, &before) && !repeats(&before, &after));
+        before.actor.count = 1;
+        assert!(!repeats(&before, &before));
+    }
+
+    #[test]
+    fn every_key_that_is_named_is_one() {
+        let is_known = |named: &&str| *named == "own" || Key::find(named).is_some() || Key::all().any(|key| key.table == *named);
+        assert_eq!(FIXED.iter().chain(ASIDE).copied().filter(|named| !is_known(named)).collect::<Vec<_>>(), Vec::<&str>::new());
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Error, Parser};
+use clap::{Command, Error, Parser};
 
 use crate::config::{Key, suggestion_for_option};
 
@@ -14,7 +14,14 @@ pub(crate) fn typed() -> Vec<OsString> {
 
 /// What `typed` means, or the end of the program with what is wrong with it.
 pub(crate) fn parse<T: Parser>(typed: &[OsString]) -> T {
-    T::try_parse_from(typed).unwrap_or_else(|error| with_hint(error, typed).exit())
+    let takes_changes = takes_changes(&T::command(), typed);
+    T::try_parse_from(typed).unwrap_or_else(|error| if takes_changes { with_hint(error, typed) } else { error }.exit())
+}
+
+/// Whether the command that is meant has `--set`.
+fn takes_changes(program: &Command, typed: &[OsString]) -> bool {
+    let command = typed.iter().skip(1).find_map(|word| program.find_subcommand(word)).unwrap_or(program);
+    command.get_arguments().any(|argument| argument.get_long() == Some("set"))
 }
 
 /// The error with a hint, where an option was typed that is a key of the configuration.

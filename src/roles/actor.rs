@@ -20,8 +20,8 @@ use crate::segment::processes::Phase;
 use crate::sync::Ordering;
 use crate::values::ValueBuffer;
 
-/// Time between two looks for the first parameters.
-const NO_PARAMETERS_PAUSE: Duration = Duration::from_millis(1);
+/// Time between two looks for the first parameters, or for the end of the run.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// An actor between two steps.
 pub struct Actor<'a> {
@@ -153,7 +153,7 @@ impl<'a> Actor<'a> {
             if !idle(self.run) {
                 return false;
             }
-            std::thread::sleep(NO_PARAMETERS_PAUSE);
+            std::thread::sleep(PAUSE);
         }
         true
     }
@@ -320,7 +320,15 @@ impl<'a> OwnStatistics<'a> {
 /// Act until the run ends.
 pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
     let mut actor = Actor::new(run)?;
-    while !run.is_over() && actor.step()? {}
+    while !run.is_over() {
+        if run.env_steps() >= run.config.run.stop_env_steps {
+            // The supervisor looks some times a second, in which a fast environment takes many thousand steps.
+            run.process.enter(Phase::LimiterWait);
+            std::thread::sleep(PAUSE);
+        } else if !actor.step()? {
+            break;
+        }
+    }
     run.process.enter(Phase::Leaving);
     actor.leave();
     Ok(())

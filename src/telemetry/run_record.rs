@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::TelemetryError;
+use super::reached::Reached;
 use crate::machine::cores;
 use crate::segment::processes::{has_exited, start_time};
 
@@ -68,10 +69,9 @@ impl RunRecord {
         self.finished.as_ref().is_some_and(|finished| !finished.reason.starts_with(GAVE_UP))
     }
 
-    /// The goal that fresh episodes have confirmed, if the run ended with that.
-    pub fn confirmed_goal(&self) -> Option<f64> {
-        let goal = &self.finished.as_ref()?.summary["goal"];
-        goal["wanted"].as_f64().filter(|_| goal["confirmed"] == true)
+    /// What the run has come to, if it ended.
+    pub fn reached(&self) -> Option<Reached> {
+        self.finished.as_ref().map(|finished| Reached::from_summary(&finished.summary))
     }
 
     pub(super) fn of_this_process(id: &str, name: &str, started: Timestamp) -> Self {

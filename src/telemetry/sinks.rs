@@ -18,8 +18,9 @@ use super::goal::Goal;
 use super::jsonl::{EvaluationLine, JsonLines};
 use super::pace::Pace;
 use super::play_command::Program;
+use super::reached::Reached;
 use super::run_record::Finished;
-use super::summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary, change_to_go_on};
+use super::summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary};
 use super::tensorboard::TensorBoard;
 use super::{Console, Evaluation, Progress, Remembered, RunFolder, Snapshot, TelemetryError};
 use crate::config::Config;
@@ -238,7 +239,8 @@ impl Sinks {
         let saved = self.folder.best_weights().is_file() || self.folder.last_weights().is_file();
         let playable = saved && !matches!(reason, StopReason::GaveUp(_) | StopReason::Failed(_));
         let may_go_on = self.folder.has_checkpoint() && !matches!(reason, StopReason::Failed(_) | StopReason::Solved);
-        let change = change_to_go_on(&reason.to_string(), &self.context.config.run);
+        let goal = self.goal.as_ref().map(Goal::outcome);
+        let change = Reached::of(snapshot.env_steps, snapshot.wall_s, goal).change_to_go_on(&self.context.config.run);
         let means = snapshot.clone().with_rates_of_training();
         let mut summary = Summary {
             reason,
@@ -256,7 +258,7 @@ impl Sinks {
             evaluations: self.evaluation_counts,
             best_evaluation: self.best_evaluation,
             last_evaluation: self.evaluation_of(snapshot.parameter_version),
-            goal: self.goal.as_ref().map(Goal::outcome),
+            goal,
             fitted: self.fitted.take(),
             bottleneck: bottleneck::verdict_since(self.learning_started.as_ref(), snapshot, &self.context),
             folder: self.folder.path().to_path_buf(),

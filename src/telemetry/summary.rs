@@ -12,7 +12,6 @@ use super::evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 use super::goal::GoalOutcome;
 use super::run_record::GAVE_UP;
 use super::units::{clock, grouped, percent, score, short};
-use crate::config::schema::RunConfig;
 use crate::shell::word;
 
 /// Why a run stopped.
@@ -48,20 +47,6 @@ impl fmt::Display for StopReason {
 impl Serialize for StopReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
-    }
-}
-
-/// What a run that stopped for `reason` needs changed to go on, as `shoal resume` takes it: twice the limit that it came to, or no goal where
-/// that is reached. `None` where it goes on as it is.
-pub fn change_to_go_on(reason: &str, run: &RunConfig) -> Option<String> {
-    if reason == StopReason::Solved.to_string() {
-        Some("--set run.stop_eval_return=none".to_owned())
-    } else if reason == StopReason::StepLimit.to_string() {
-        Some(format!("--set run.stop_env_steps={}", run.stop_env_steps.saturating_mul(2)))
-    } else if reason == StopReason::TimeLimit.to_string() {
-        run.stop_wall_s.map(|limit| format!("--set run.stop_wall_s={}", 2.0 * limit))
-    } else {
-        None
     }
 }
 
@@ -246,7 +231,8 @@ impl fmt::Display for Summary {
         }
         line("bottleneck", self.bottleneck.to_string())?;
         if self.restarts > 0 {
-            line("restarts", format!("{} processes died and were replaced", self.restarts))?;
+            let ended = if matches!(self.reason, StopReason::GaveUp(_) | StopReason::Failed(_)) { "" } else { ", each replaced" };
+            line("deaths", format!("{} of processes{ended}", self.restarts))?;
         }
         for loss in &self.losses {
             line("lost", loss.clone())?;

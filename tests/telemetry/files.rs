@@ -221,20 +221,20 @@ fn one_cause_of_trouble_is_one_message() {
 
 #[test]
 fn a_run_that_came_to_a_limit_is_offered_to_go_on_with_twice_of_it() {
-    let offered = |reason: StopReason| {
+    let offered = |reason: StopReason, wall_s: f64, env_steps: u64| {
         let root = tempdir().unwrap();
         let folder = RunFolder::create(root.path(), "limited", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
         fs::create_dir_all(folder.checkpoints().join("000001-step20000")).unwrap();
         let mut settings = settings();
         (settings.context.config.run.stop_env_steps, settings.context.config.run.stop_wall_s) = (20_000, Some(25.0));
         let sinks = Sinks::create(folder, piped_console().1, settings).unwrap();
-        sinks.finish(reason, &snapshot_at(25.0)).resume.unwrap()
+        sinks.finish(reason, &Snapshot { env_steps, ..snapshot_at(wall_s) }).resume.unwrap()
     };
-    let after_steps = offered(StopReason::StepLimit);
+    let after_steps = offered(StopReason::StepLimit, 5.0, 20_000);
     assert!(after_steps.ends_with(" --set run.stop_env_steps=40000"), "{after_steps}");
-    let after_time = offered(StopReason::TimeLimit);
+    let after_time = offered(StopReason::TimeLimit, 25.0, 500);
     assert!(after_time.ends_with(" --set run.stop_wall_s=50"), "{after_time}");
-    let interrupted = offered(StopReason::Interrupted);
+    let interrupted = offered(StopReason::Interrupted, 5.0, 500);
     assert!(interrupted.contains(" resume ") && !interrupted.contains("--set"), "{interrupted}");
 }
 

@@ -15,7 +15,7 @@ table! {
         name: String = String::new(), Limits::Text { form: "a name of at most 64 characters, or \"\"", accepts: |name| name.chars().count() <= MOST_NAME_CHARACTERS }, "";
         /// Folder under which each run gets a folder of its own.
         folder: String = "runs".into(), Limits::Text { form: "the path of a folder", accepts: |path| !path.is_empty() }, "";
-        /// Stop after this many environment steps, summed over all actors.
+        /// Stop after this many environment steps, summed over all actors. Steps under way are finished, one of each environment at most.
         stop_env_steps: u64 = 1_000_000, at_least(1), "environment steps";
         /// Stop as soon as an evaluation's mean return reaches this and `evaluator.confirm_episodes` fresh episodes with the same weights
         /// confirm it: they leave next to no doubt that the mean of others reaches it too (docs/evaluation.md).

@@ -12,7 +12,7 @@ use super::words::{line, significant};
 use crate::checkpoint::Checkpoints;
 use crate::config::Config;
 use crate::shell::word;
-use crate::telemetry::{RunFolder, TelemetryError, change_to_go_on, jsonl};
+use crate::telemetry::{RunFolder, TelemetryError, jsonl};
 
 /// A run by its folder.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,7 +50,7 @@ impl FolderReport {
         let record = folder.record()?;
         let evaluations: Vec<Value> = jsonl::read(&folder.evaluations()).collect();
         let run = Config::load(&folder.config(), &[]).ok().map(|loaded| loaded.config.run);
-        let change_to_go_on = record.finished.as_ref().zip(run).and_then(|(end, run)| change_to_go_on(&end.reason, &run));
+        let change_to_go_on = record.reached().zip(run).and_then(|(reached, run)| reached.change_to_go_on(&run));
         Ok(Self {
             folder: folder.path().display().to_string(),
             name: printable(&record.name),
@@ -122,6 +122,7 @@ fn number(value: &Value, key: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use serde_json::json;
 
     use super::*;
     use crate::telemetry::Finished;
@@ -132,14 +133,20 @@ mod tests {
         let config = "[environment]\nid = \"CartPole-v1\"\n[run]\nstop_env_steps = 5_000\nstop_wall_s = 1.25\n";
         let folder = RunFolder::create(root.path(), "test", config).unwrap();
         std::fs::create_dir_all(folder.checkpoints().join("000001-step5000")).unwrap();
-        let told = |reason: &str| {
-            let finished = Finished { at: Timestamp::now(), reason: reason.into(), summary: Value::Null };
+        let told = |reason: &str, env_steps: u64, wall_s: f64| {
+            let finished =
+                Finished { at: Timestamp::now(), reason: reason.into(), summary: json!({"env_steps": env_steps, "wall_s": wall_s}) };
             folder.write_finished(finished).unwrap();
             FolderReport::read(folder.path()).unwrap().to_string()
         };
         let command = format!("`shoal resume {}", folder.path().canonicalize().unwrap().display());
-        assert!(told("step limit").contains(&format!("{command} --set run.stop_env_steps=10000` goes on")), "{}", told("step limit"));
-        assert!(told("time limit").contains(&format!("{command} --set run.stop_wall_s=2.5` goes on")), "{}", told("time limit"));
-        assert!(told("interrupted").contains(&format!("{command}` goes on")), "{}", told("interrupted"));
+        for (reason, env_steps, wall_s, change) in [
+            ("step limit", 5_008, 1.0, " --set run.stop_env_steps=10016"),
+            ("time limit", 100, 1.3, " --set run.stop_wall_s=3"),
+            ("interrupted", 100, 1.0, ""),
+        ] {
+            let told = told(reason, env_steps, wall_s);
+            assert!(told.contains(&format!("{command}{change}` goes on")), "{told}");
+        }
     }
 }

@@ -29,6 +29,16 @@ pub enum PlayError {
         /// Its folder.
         folder: PathBuf,
     },
+    /// The run has others.
+    #[error(
+        "the run in {} has not saved its last weights yet: it does when it ends. `--weights best` plays the best so far, and a run that was \
+         killed goes on with `shoal resume`",
+        folder.display()
+    )]
+    NoLastWeights {
+        /// Its folder.
+        folder: PathBuf,
+    },
     /// The run folder cannot be read.
     #[error(transparent)]
     Folder(#[from] TelemetryError),
@@ -47,9 +57,10 @@ pub enum PlayError {
     /// The film cannot be made.
     #[error(transparent)]
     Film(#[from] FilmError),
-    /// The weights are not of the network that the configuration describes.
+    /// The weights are of an environment that shows or takes something else.
     #[error(
-        "{path} holds a network of {found} parameters and {algorithm} on {environment} needs {expected}; it was trained with another [network]"
+        "{path} holds a network of {found} parameters, and {algorithm} on {environment} needs {expected} here: it was trained with other \
+         options of the environment, which the folder of its run has; name that, or the file in it"
     )]
     Shape {
         /// Weights file.

@@ -64,7 +64,7 @@ impl fmt::Display for Outcome {
             self.weights.display()
         )?;
         if self.instead_of_best {
-            writeln!(formatter, "weights     the last ones: the run has no best ones, because it ended before any were confirmed")?;
+            writeln!(formatter, "weights     the last ones: none of the run were confirmed as its best")?;
         }
         if let Some(WeightsEvaluation { return_mean, episodes, confirmed, .. }) = self.recorded {
             let fresh = if confirmed { "fresh " } else { "" };

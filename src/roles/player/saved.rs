@@ -101,6 +101,7 @@ fn weights_at(path: &Path, which: Which) -> Result<(PathBuf, bool), PlayError> {
     Ok(match which {
         Which::Best if !best.exists() => (last, true),
         Which::Best => (best, false),
+        Which::Last if !last.exists() => return Err(PlayError::NoLastWeights { folder: path.to_owned() }),
         Which::Last => (last, false),
     })
 }

@@ -23,6 +23,7 @@ impl Prepared {
         let existing = resumption.map(|resumption| resumption.folder().path());
         self.check_run_folder(existing)?;
         self.check_room(existing)?;
+        resumption.map_or(Ok(()), Resumption::check_replay)?;
         Registry::open()?.check_free(std::process::id())?;
         self.check_films()?;
         self.check_environment()?;

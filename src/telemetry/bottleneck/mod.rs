@@ -127,6 +127,10 @@ fn samples_per_insert(config: &Config) -> Option<f64> {
 
 /// Processes that keep failing leave little time in which anything else could be seen.
 fn failures(period: &Period, context: &Context) -> Option<Diagnosis> {
+    if context.config.actor.count == 0 {
+        // There is one process, and the run ends with it.
+        return None;
+    }
     let presence = |worked_s: f64, count: usize| share(worked_s, period.wall_s * count.max(1) as f64);
     // A run that fits itself has had other numbers of actors, too.
     let has_fixed_actors = !context.config.adaptation.enabled;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::checkpoint::{CheckpointError, RunCheckpoint};
-use crate::config::Config;
+use crate::config::{Config, repeats};
 use crate::telemetry::RunFolder;
 
 /// What the run went by before.
@@ -13,8 +13,8 @@ pub(super) struct EarlierSettings {
     pub(super) text: String,
     /// The file that has it.
     pub(super) path: PathBuf,
-    /// Whether the run was synchronous at its checkpoint and is so in its folder: all that came since then comes again in a synchronous run.
-    pub(super) was_synchronous: bool,
+    /// The configuration at the checkpoint and that in the folder, by which it went since then. Empty if one of them cannot be read.
+    went_by: Vec<Config>,
 }
 
 impl EarlierSettings {
@@ -31,17 +31,23 @@ impl EarlierSettings {
     ) -> Result<Self, CheckpointError> {
         let of_checkpoint = checkpoint.config_toml()?;
         let of_folder = fs::read_to_string(folder.config()).ok().filter(|text| !text.trim().is_empty());
-        let is_synchronous = |text: &str| Config::parse(text, "config.toml", &[]).is_ok_and(|loaded| loaded.config.actor.count == 0);
-        let was_synchronous = is_synchronous(&of_checkpoint) && of_folder.as_deref().is_none_or(is_synchronous);
+        let parse = |text: &String| Config::parse(text, "config.toml", &[]).map(|loaded| loaded.config);
+        let went_by = [Some(&of_checkpoint), of_folder.as_ref()].into_iter().flatten().map(parse).collect::<Result<_, _>>();
+        let went_by = went_by.unwrap_or_default();
         match of_folder {
-            Some(text) if !is_named => Ok(Self { text, path: folder.config(), was_synchronous }),
+            Some(text) if !is_named => Ok(Self { text, path: folder.config(), went_by }),
             _ => {
                 let path = checkpoint.config_path();
                 if !is_named {
                     say(&format!("{} is lost; going on with {}", folder.config().display(), path.display()));
                 }
-                Ok(Self { text: of_checkpoint, path, was_synchronous })
+                Ok(Self { text: of_checkpoint, path, went_by })
             }
         }
+    }
+
+    /// Whether all that came since the checkpoint comes again with `config`.
+    pub(super) fn come_again_with(&self, config: &Config) -> bool {
+        !self.went_by.is_empty() && self.went_by.iter().all(|before| repeats(before, config))
     }
 }

@@ -111,6 +111,20 @@ pub enum ResumeError {
         /// The value of `run.stop_env_steps`.
         limit: u64,
     },
+    /// Its time is over, and nothing was changed that would let it go on.
+    #[error(
+        "the run in {} has ended after {wall_s:.1} s, and run.stop_wall_s is {limit_s}: there is nothing left to do; go on with more of them by \
+         `--set run.stop_wall_s=NUMBER`",
+        folder.display()
+    )]
+    OutOfTime {
+        /// Its folder.
+        folder: PathBuf,
+        /// Seconds that its checkpoint knows of, in all its lives.
+        wall_s: f64,
+        /// The value of `run.stop_wall_s`.
+        limit_s: f64,
+    },
     /// It has reached its goal, and has the same one.
     #[error(
         "the run in {} has reached its goal, a mean return of {goal}: there is nothing left to do; train on with `--set \

@@ -142,17 +142,22 @@ impl Resumption {
             return Err(ResumeError::Fixed { keys });
         }
         let record = self.folder.record()?;
-        if let Some(goal) = record.confirmed_goal()
-            && config.run.stop_eval_return == Some(goal)
+        if let Some(goal) = record.reached().and_then(|reached| reached.goal_of(&config.run))
             && self.is_of_the_end()
         {
             return Err(ResumeError::Solved { folder: self.folder.path().into(), goal });
         }
         let manifest = self.checkpoint.manifest();
-        let (env_steps, limit) = (manifest.env_steps, config.run.stop_env_steps);
+        let ((env_steps, limit), wall_s) = ((manifest.env_steps, config.run.stop_env_steps), self.memory.wall_s);
         // One that was killed at its very end still has weights to evaluate and a report to write.
-        if env_steps >= limit && record.has_come_to_its_end() {
-            return Err(ResumeError::Complete { folder: self.folder.path().into(), env_steps, limit });
+        if record.has_come_to_its_end() {
+            let folder = self.folder.path().into();
+            if env_steps >= limit {
+                return Err(ResumeError::Complete { folder, env_steps, limit });
+            }
+            if let Some(limit_s) = config.run.stop_wall_s.filter(|&limit_s| wall_s >= limit_s) {
+                return Err(ResumeError::OutOfTime { folder, wall_s, limit_s });
+            }
         }
         let other =
             |what, found: String, expected: String| ResumeError::OtherShape { path: self.checkpoint.path().into(), what, found, expected };
@@ -188,6 +193,18 @@ impl Resumption {
         }
     }
 
+    /// Read what is read when the run goes on: its replay, where the checkpoint has that.
+    pub(super) fn check_replay(&self) -> Result<(), ResumeError> {
+        match self.rows {
+            RowsIn::Checkpoint => self.checkpoint.check_replay().map_err(|error| self.with_the_one_before(error)),
+            RowsIn::Segment | RowsIn::Nothing => Ok(()),
+        }
+    }
+
+    fn with_the_one_before(&self, error: CheckpointError) -> ResumeError {
+        Checkpoints::new(self.folder.checkpoints()).with_the_one_before(error, self.checkpoint.path()).into()
+    }
+
     /// Bytes of memory that it has already.
     pub(crate) fn kept_bytes(&self) -> u64 {
         self.kept.as_ref().map_or(0, KeptRun::bytes)
@@ -213,13 +230,14 @@ impl Resumption {
         &self.memory
     }
 
-    /// Whether what came after the checkpoint is about to be repeated: it was a synchronous run, at the checkpoint and since then, and is one.
+    /// Whether what came after the checkpoint is about to be repeated: it was a synchronous run, goes on as one with its replay, and nothing
+    /// was changed that it depends on.
     fn repeats(&self, config: &Config) -> bool {
-        config.actor.count == 0 && self.settings.was_synchronous
+        self.rows == RowsIn::Checkpoint && self.checkpoint.has_replay() && self.settings.come_again_with(config)
     }
 
-    /// What was recorded up to now. A synchronous run repeats what came after the checkpoint; any other learns something else, and what
-    /// the evaluator has found since then stays found.
+    /// What was recorded up to now. A run that repeats what came after the checkpoint finds it again; any other learns something else, and
+    /// what the evaluator has found since then stays found.
     pub(super) fn remembered(&self, config: &Config) -> Remembered {
         if self.repeats(config) {
             return self.memory.remembered.clone();
@@ -239,10 +257,11 @@ impl Resumption {
             Role::AttachedActor => plan.attach_slots.contains(&slot).then_some(slot),
             _ => plan.processes.iter().find(|planned| planned.role == role && planned.number == number).map(|planned| planned.slot),
         };
-        Ok(self.checkpoint.restore(segment, &algorithm.schema(), self.rows, slot_of)?)
+        let restored = self.checkpoint.restore(segment, &algorithm.schema(), self.rows, slot_of);
+        restored.map_err(|error| self.with_the_one_before(error))
     }
 
-    /// Make the best weights of a synchronous run those of that moment: what came later is about to be repeated.
+    /// Make the best weights those of that moment where what came later is about to be repeated.
     pub(super) fn restore_best_weights(&self, config: &Config) -> Result<(), ResumeError> {
         let path = self.folder.best_weights();
         let restored = if self.repeats(config) { self.checkpoint.restore_best_weights(&path) } else { Ok(()) };

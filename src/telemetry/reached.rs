@@ -1,0 +1,72 @@
+//! What a run has come to, and what has to be changed for it to go on from there.
+
+use serde_json::Value;
+
+use super::goal::GoalOutcome;
+use crate::config::schema::RunConfig;
+
+/// What a run has come to.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Reached {
+    /// Environment steps.
+    pub env_steps: u64,
+    /// Seconds, those of earlier lives among them.
+    pub wall_s: f64,
+    /// The goal that fresh episodes have confirmed.
+    pub confirmed_goal: Option<f64>,
+}
+
+impl Reached {
+    pub(super) fn of(env_steps: u64, wall_s: f64, goal: Option<GoalOutcome>) -> Self {
+        Self { env_steps, wall_s, confirmed_goal: goal.filter(|goal| goal.confirmed).map(|goal| goal.wanted) }
+    }
+
+    /// What the figures of a closing report say.
+    pub(super) fn from_summary(summary: &Value) -> Self {
+        let goal = &summary["goal"];
+        Self {
+            env_steps: summary["env_steps"].as_u64().unwrap_or(0),
+            wall_s: summary["wall_s"].as_f64().unwrap_or(0.0),
+            confirmed_goal: goal["wanted"].as_f64().filter(|_| goal["confirmed"] == true),
+        }
+    }
+
+    /// The goal of `run`, if that is confirmed.
+    pub fn goal_of(&self, run: &RunConfig) -> Option<f64> {
+        self.confirmed_goal.filter(|_| self.confirmed_goal == run.stop_eval_return)
+    }
+
+    /// What has to be changed in `run`, as `shoal resume` takes it: no goal where that is confirmed, and twice of each limit that it came to, or
+    /// of what it made beyond. `None` where it goes on as it is.
+    pub fn change_to_go_on(&self, run: &RunConfig) -> Option<String> {
+        let goal = self.goal_of(run).map(|_| "--set run.stop_eval_return=none".to_owned());
+        let steps = (self.env_steps >= run.stop_env_steps)
+            .then(|| format!("--set run.stop_env_steps={}", self.env_steps.max(run.stop_env_steps).saturating_mul(2)));
+        let seconds = run
+            .stop_wall_s
+            .filter(|&limit_s| self.wall_s >= limit_s)
+            .map(|_| format!("--set run.stop_wall_s={}", (2.0 * self.wall_s).ceil()));
+        let changes: Vec<String> = [goal, steps, seconds].into_iter().flatten().collect();
+        (!changes.is_empty()).then(|| changes.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn every_limit_that_was_reached_is_to_be_changed_and_no_other() {
+        let mut run = Config::for_environment("CartPole-v1").run;
+        (run.stop_env_steps, run.stop_wall_s, run.stop_eval_return) = (2_000, Some(1.5), Some(475.0));
+        let change = |env_steps, wall_s, confirmed_goal| Reached { env_steps, wall_s, confirmed_goal }.change_to_go_on(&run);
+        assert_eq!(change(1_999, 1.4, None), None);
+        assert_eq!(change(1_999, 1.4, Some(400.0)), None, "another goal than that of now");
+        assert_eq!(change(2_000, 0.5, None).unwrap(), "--set run.stop_env_steps=4000");
+        assert_eq!(change(29_512, 0.5, None).unwrap(), "--set run.stop_env_steps=59024");
+        assert_eq!(change(100, 1.6, None).unwrap(), "--set run.stop_wall_s=4");
+        assert_eq!(change(100, 0.5, Some(475.0)).unwrap(), "--set run.stop_eval_return=none");
+        assert_eq!(change(2_001, 0.5, Some(475.0)).unwrap(), "--set run.stop_eval_return=none --set run.stop_env_steps=4002");
+    }
+}
