@@ -81,8 +81,13 @@ fn a_command_that_changes_no_key_is_not_told_how_to() {
         let refused = shoal(folder.path(), arguments);
         assert!(!refused.status.success() && !said(&refused).contains("write:"), "{}", said(&refused));
     }
-    let refused = shoal(folder.path(), &["resume", "runs/latest", "evaluator.greedy=false"]);
-    assert!(said(&refused).contains("write: --set evaluator.greedy=false"), "{}", said(&refused));
+    for (arguments, hint) in [
+        (&["resume", "runs/latest", "evaluator.greedy=false"][..], "--set evaluator.greedy=false"),
+        (&["--resume", "runs/latest"], "resume RUN"),
+    ] {
+        let refused = shoal(folder.path(), arguments);
+        assert!(said(&refused).contains(&format!("write: {hint}")), "{}", said(&refused));
+    }
 }
 
 #[test]

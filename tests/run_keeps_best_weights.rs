@@ -37,14 +37,15 @@ fn best_weights_of_an_asynchronous_life_stay_whatever_came_before_and_after_it()
 
 #[test]
 fn best_weights_of_a_synchronous_run_stay_where_it_goes_on_otherwise_and_come_again_where_not() {
-    for (change, stay) in [("learner.learning_rate=0.0001", true), ("machine.max_restarts=3", false)] {
-        let mut run =
-            start(&["actor.count=0", "run.stop_env_steps=3000", "evaluator.enabled=false", "checkpoint.synchronous_interval_steps=2000"]);
+    for (change, stay) in [("learner.learning_rate=0.0001", true), ("run.stop_env_steps=3500", true), ("machine.max_restarts=3", false)] {
+        let settings = ["actor.count=0", "run.stop_env_steps=3000", "evaluator.enabled=false"];
+        let mut run = start(&[&settings[..], &["checkpoint.synchronous_interval_steps=1000", "checkpoint.keep_last=9"]].concat());
         assert!(run.wait().success(), "{}", run.output());
         // As a confirmation after the checkpoint leaves them.
         let weights = run.run_folder().join("weights");
         std::fs::copy(weights.join("last.safetensors"), weights.join("best.safetensors")).unwrap();
-        run.resume(&["--set", change, "--set", "run.stop_env_steps=3500"]);
+        let first = run.checkpoints().remove(0);
+        run.resume(&["--from", first.to_str().unwrap(), "--set", change]);
         assert!(run.wait().success(), "{}", run.output());
         assert_eq!(weights.join("best.safetensors").exists(), stay, "{change}");
     }

@@ -37,10 +37,9 @@ const FIXED: &[&str] = &[
     "own",
 ];
 
-/// The keys that decide neither what a synchronous run learns nor what is found of it.
+/// The keys that decide neither what a synchronous run learns nor what is found of it. Its limits are none of them: where it ends, it is
+/// evaluated once more.
 const ASIDE: &[&str] = &[
-    "run.stop_env_steps",
-    "run.stop_wall_s",
     "run.resume",
     "run.metrics_interval_s",
     "checkpoint.interval_s",
@@ -48,15 +47,18 @@ const ASIDE: &[&str] = &[
     "checkpoint.keep_last",
     "checkpoint.keep_best",
     "checkpoint.keep_every_steps",
-    "machine",
+    "machine.affinity",
+    "machine.huge_pages",
+    "machine.max_restarts",
+    "machine.hang_timeout_s",
+    "machine.sentinel",
     "visualizer",
 ];
 
-/// Whether a synchronous run that goes on with `after` takes the same steps as it did with `before`, as far as that came.
+/// Whether a synchronous run that goes on with `after` does what it did with `before`.
 pub fn repeats(before: &Config, after: &Config) -> bool {
-    let is_stretched = after.learner.learning_rate_end.is_some() && before.run.stop_env_steps != after.run.stop_env_steps;
     let keys = |config: &Config| keys(config, |table, path| !ASIDE.contains(&table) && !ASIDE.contains(&path));
-    before.actor.count == 0 && !is_stretched && keys(before) == keys(after)
+    before.actor.count == 0 && keys(before) == keys(after)
 }
 
 /// The paths of the keys in which `after` differs from `before` and a run that goes on must not.
@@ -105,15 +107,13 @@ mod tests {
             change(&mut after);
             repeats(&before, &after)
         };
-        assert!(with(&|config| (config.run.stop_env_steps, config.machine.torch_threads) = (7, 2)));
+        assert!(with(&|config| (config.run.metrics_interval_s, config.machine.max_restarts) = (0.5, 2)));
+        assert!(!with(&|config| config.run.stop_env_steps += 1));
+        assert!(!with(&|config| config.machine.torch_threads = 2));
         assert!(!with(&|config| config.learner.learning_rate *= 2.0));
         assert!(!with(&|config| config.run.stop_eval_return = Some(7.0)));
         assert!(!with(&|config| config.checkpoint.synchronous_interval_steps = Some(7)));
         assert!(!with(&|config| config.actor.count = 1));
-        before.learner.learning_rate_end = Some(0.0);
-        let mut after = before.clone();
-        after.run.stop_env_steps += 1;
-        assert!(repeats(&before, &before) && !repeats(&before, &after));
         before.actor.count = 1;
         assert!(!repeats(&before, &before));
     }

@@ -18,10 +18,10 @@ pub(crate) fn parse<T: Parser>(typed: &[OsString]) -> T {
     T::try_parse_from(typed).unwrap_or_else(|error| if takes_changes { with_hint(error, typed) } else { error }.exit())
 }
 
-/// Whether the command that is meant has `--set`.
+/// Whether the command that is meant has `--set`, or may yet be one that has.
 fn takes_changes(program: &Command, typed: &[OsString]) -> bool {
-    let command = typed.iter().skip(1).find_map(|word| program.find_subcommand(word)).unwrap_or(program);
-    command.get_arguments().any(|argument| argument.get_long() == Some("set"))
+    let command = typed.iter().skip(1).find_map(|word| program.find_subcommand(word));
+    command.is_none_or(|command| command.get_arguments().any(|argument| argument.get_long() == Some("set")))
 }
 
 /// The error with a hint, where an option was typed that is a key of the configuration.

@@ -142,7 +142,7 @@ pub struct Snapshot {
     pub attached: u64,
     /// Learners alive now.
     pub learners: u64,
-    /// Processes that died and were replaced.
+    /// Processes that died, and were replaced unless the run ended first.
     pub restarts: u64,
     /// What each process inserted: for the closing report.
     #[serde(skip)]

@@ -137,7 +137,7 @@ pub struct Summary {
     pub episodes: u64,
     /// What each process inserted into the replay.
     pub inserted: Shares,
-    /// Processes that died and were replaced.
+    /// Processes that died, and were replaced unless the run ended first.
     pub restarts: u64,
     /// Number of evaluations.
     #[serde(flatten)]
@@ -231,8 +231,7 @@ impl fmt::Display for Summary {
         }
         line("bottleneck", self.bottleneck.to_string())?;
         if self.restarts > 0 {
-            let ended = if matches!(self.reason, StopReason::GaveUp(_) | StopReason::Failed(_)) { "" } else { ", each replaced" };
-            line("deaths", format!("{} of processes{ended}", self.restarts))?;
+            line("deaths", format!("{} of processes", self.restarts))?;
         }
         for loss in &self.losses {
             line("lost", loss.clone())?;

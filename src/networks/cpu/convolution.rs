@@ -13,7 +13,7 @@ use super::by_rows::ByRows;
 use super::patches::Lanes;
 
 /// Values of a matrix for whole rows, 32 MiB, beyond which a window goes by its places all the same: they grow with the third power of the
-/// image's side, and three of them are kept. A decoder of 160 x 160 stays below.
+/// image's side, and three of them are kept. The decoder of four frames of 160 x 160 stays below.
 const LARGEST_MATRIX: usize = 1 << 23;
 
 /// A window with its weights, packed for the machine at hand.

@@ -60,7 +60,7 @@ pub enum PlayError {
     /// The weights are of an environment that shows or takes something else.
     #[error(
         "{path} holds a network of {found} parameters, and {algorithm} on {environment} needs {expected} here: it was trained with other \
-         options of the environment, which the folder of its run has; name that, or the file in it"
+         options of the environment, which the folder of its run has (name that, or the file in it), or with another version of it"
     )]
     Shape {
         /// Weights file.

@@ -15,7 +15,7 @@ use crate::segment::system;
 
 impl Prepared {
     /// Try everything that a run needs and that can be tried without starting one: the device, the environment, the run folder and the
-    /// room on its disk; of a run that goes on, its folder.
+    /// room on its disk; of a run that goes on, its folder, and all of its replay, which may take a while.
     ///
     /// # Errors
     /// The first that fails, with its key and place.

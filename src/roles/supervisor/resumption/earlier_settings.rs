@@ -13,7 +13,7 @@ pub(super) struct EarlierSettings {
     pub(super) text: String,
     /// The file that has it.
     pub(super) path: PathBuf,
-    /// The configuration at the checkpoint and that in the folder, by which it went since then. Empty if one of them cannot be read.
+    /// The configuration at the checkpoint and that in the folder, by which its last life went. Empty if one of them cannot be read.
     went_by: Vec<Config>,
 }
 

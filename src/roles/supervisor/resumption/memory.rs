@@ -13,7 +13,7 @@ pub(in crate::roles::supervisor) struct Memory {
     pub(in crate::roles::supervisor) wall_s: f64,
     /// Seconds of training among them.
     pub(in crate::roles::supervisor) training_s: f64,
-    /// Processes that were replaced.
+    /// Processes that died.
     pub(in crate::roles::supervisor) restarts: u64,
     /// What was recorded.
     pub(in crate::roles::supervisor) remembered: Remembered,

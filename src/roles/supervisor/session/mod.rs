@@ -168,7 +168,7 @@ impl Session {
         self.observer.snapshot(&self.segment, &self.prepared.loaded.config, restarts)
     }
 
-    /// Processes that were replaced, in earlier lives of the run too.
+    /// Processes that died, in earlier lives of the run too.
     fn restarts(&self) -> u64 {
         // Training lost nothing by a visualizer that died.
         let trains = self.watched.iter().filter(|watched| watched.planned.role != Role::Visualizer);
