@@ -29,7 +29,7 @@ const MAY_IMPORT: [(&str, &[&str]); 23] = [
     ("checkpoint", &["sync", "shell", "values", "networks", "segment", "replay"]),
     ("machine", &[]),
     ("adaptation", &[]),
-    ("rendezvous", &["segment"]),
+    ("rendezvous", &["segment", "shell"]),
     ("standalone", &["sync", "segment", "replay", "rendezvous", "config", "checkpoint"]),
     ("telemetry", &["metrics", "segment", "config", "machine", "shell"]),
     ("presets", &["config", "telemetry"]),

@@ -255,6 +255,28 @@ fn numbers_that_are_not_finite_are_named_with_their_place() {
 }
 
 #[test]
+fn what_is_shown_as_bytes_and_is_none_is_refused_with_its_value() {
+    in_prepared_process("what_is_shown_as_bytes_and_is_none_is_refused_with_its_value", || {
+        let stepped = |colour: &str| {
+            let mut image = request("python:shapes:Washed", &format!(r#"{{"colour": "{colour}"}}"#)).make().unwrap();
+            let mut bytes = image.spec().observation.zeros();
+            image.reset(Some(1), bytes.values_mut()).unwrap();
+            image.step(Action::Discrete(0), bytes.values_mut()).map(|_| bytes).map_err(|error| error.to_string())
+        };
+        for (colour, value) in [("0.5", "0.5"), ("300", "300"), ("-1", "-1"), ("nan", "nan"), ("numpy.float32(255.5)", "255.5")] {
+            let message = stepped(colour).unwrap_err();
+            assert!(
+                message.contains(&format!("has the value {value}, and the observation space whole numbers from 0 to 255")),
+                "{message}"
+            );
+        }
+        for colour in ["7", "7.0", "numpy.uint8(7)", "numpy.int16(7)"] {
+            assert_eq!(stepped(colour).unwrap().values(), Values::U8(&[7; 6]), "{colour}");
+        }
+    });
+}
+
+#[test]
 fn a_step_allocates_nothing_in_rust() {
     in_prepared_process("a_step_allocates_nothing_in_rust", || {
         let make = |id: &str| VectorEnvironment::new((0..4).map(|_| registry::make(id).unwrap()).collect()).unwrap();

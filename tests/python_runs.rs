@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::Signal;
 use run_support::{Supervised, start};
 use serde_json::Value;
+use shoal::config::Config;
 
 fn number(line: &Value, key: &str) -> u64 {
     line[key].as_u64().unwrap_or(0)
@@ -58,6 +59,14 @@ fn a_run_on_an_environment_of_gymnasium_trains_and_takes_in_attached_actors() {
         Command::new(env!("CARGO_BIN_EXE_evaluate")).args(["--episodes", "3"]).arg(run.run_folder()).current_dir("/").output().unwrap();
     let text = String::from_utf8_lossy(&played.stdout) + String::from_utf8_lossy(&played.stderr);
     assert!(played.status.success() && text.contains("on gymnasium:CartPole-v1"), "{text}");
+
+    // As in a folder that comes from another machine.
+    let path = run.run_folder().join("config.toml");
+    let mut config = Config::load(&path, &[]).unwrap().config;
+    config.environment.python = "/gone/bin/python".into();
+    std::fs::write(&path, config.to_toml()).unwrap();
+    let played = Command::new(env!("CARGO_BIN_EXE_evaluate")).args(["--episodes", "1"]).arg(run.run_folder()).output().unwrap();
+    assert!(played.status.success(), "{}", String::from_utf8_lossy(&played.stderr));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use nix::sys::signal::Signal;
-use run_support::start;
+use run_support::{kill, segments_of, start};
 
 fn program(program: &str, folder: &Path, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder).output().unwrap()
@@ -69,6 +69,27 @@ fn a_run_that_was_moved_is_found_where_it_is_and_a_copy_of_it_is_no_run_under_wa
     }
     assert!(inspected("runs/copy").contains("its supervisor noted no end"), "{}", inspected("runs/copy"));
     run.end_by(Signal::SIGTERM);
+}
+
+#[test]
+fn a_run_whose_memory_is_gone_and_whose_record_is_not_is_told_of_by_its_folder() {
+    let mut run = start(&["evaluator.enabled=false"]);
+    run.wait_for("some steps", |line| line["env_steps"].as_u64() > Some(0));
+    let (folder, supervisor) = (run.folder.path().to_owned(), run.pid());
+    // As after a restart of the machine: nobody was there to clean up.
+    run.signal(Signal::SIGSTOP);
+    run.all_processes().into_iter().filter(|&pid| pid != supervisor).for_each(|pid| kill(pid, Signal::SIGKILL));
+    run.kill();
+    for segment in segments_of(supervisor) {
+        std::fs::remove_file(format!("/dev/shm{segment}")).unwrap();
+    }
+    let inspected = program(env!("CARGO_BIN_EXE_inspect"), &folder, &["runs/latest"]);
+    let report = text(&inspected);
+    assert!(inspected.status.success() && report.contains("its supervisor noted no end"), "{report}");
+    let refused = text(&program(env!("CARGO_BIN_EXE_attach"), &folder, &["runs/latest"]));
+    assert!(refused.contains("is dead") && refused.contains("`shoal resume "), "{refused}");
+    let cleaned = program(env!("CARGO_BIN_EXE_inspect"), &folder, &["--clean"]);
+    assert!(cleaned.status.success(), "{}", text(&cleaned));
 }
 
 #[test]

@@ -189,9 +189,14 @@ def _returns_in(policy, environment, episodes, seed):
 
     if hasattr(environment, "num_envs"):
         raise ValueError("a single environment is played, not a vector of them")
+    shape = environment.observation_space.shape
     if not isinstance(environment.observation_space, gymnasium.spaces.Box):
         # As the run has seen it.
         environment = gymnasium.wrappers.FlattenObservation(environment)
+    elif (*shape[-1:], *shape[:-1]) == policy.observation_shape != shape:
+        # Channels first, as convolutions want them.
+        space = gymnasium.spaces.Box(0, 255, policy.observation_shape, environment.observation_space.dtype)
+        environment = gymnasium.wrappers.TransformObservation(environment, lambda seen: np.moveaxis(seen, -1, 0), space)
     returns = []
     for episode in range(episodes):
         observation, _ = environment.reset(seed=seed if episode == 0 else None)

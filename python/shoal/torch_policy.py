@@ -36,10 +36,11 @@ class TorchPolicy(torch.nn.Module):
 
     def forward(self, observations):
         """Actions for rows of observations."""
-        values = observations.to(torch.float32) / self.divisor
+        # Means are those of a row's values one after another, and a perceptron takes them so.
+        values = observations.to(torch.float32).flatten(1) / self.divisor
         if self.is_scaled:
             values = ((values - self.mean) * self.inverse_deviation).clamp(-10, 10)
-        values = self.layers(values)
+        values = self.layers(values.reshape(-1, *self.shape))
         outputs = self.heads[0](values)
         if self.is_dueling:
             advantages = self.heads[1](values)

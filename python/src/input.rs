@@ -60,7 +60,7 @@ impl<'py> Input<'py> {
             return Ok(number);
         }
         let py = value.py();
-        if matches!(element, Element::I32 | Element::I64) && value.is_exact_instance_of::<PyInt>() {
+        if matches!(element, Element::I8 | Element::I16 | Element::I32 | Element::I64) && value.is_exact_instance_of::<PyInt>() {
             // NumPy would make an array of it, and wrap that.
             return Err(PyOverflowError::new_err(format!("{what} is {value}, which does not fit {}", dtype_name(element))));
         }
@@ -145,9 +145,14 @@ fn number<'py>(value: &Bound<'py, PyAny>, element: Element) -> Option<Input<'py>
             let number = value.extract::<f64>().ok()?;
             if element == Element::F64 { put(&number.to_le_bytes()) } else { put(&(number as f32).to_le_bytes()) }
         }
-        Element::I32 | Element::I64 if value.is_exact_instance_of::<PyInt>() => {
+        Element::I8 | Element::I16 | Element::I32 | Element::I64 if value.is_exact_instance_of::<PyInt>() => {
             let number = value.extract::<i64>().ok()?;
-            if element == Element::I64 { put(&number.to_le_bytes()) } else { put(&i32::try_from(number).ok()?.to_le_bytes()) }
+            match element {
+                Element::I8 => put(&i8::try_from(number).ok()?.to_le_bytes()),
+                Element::I16 => put(&i16::try_from(number).ok()?.to_le_bytes()),
+                Element::I32 => put(&i32::try_from(number).ok()?.to_le_bytes()),
+                _ => put(&number.to_le_bytes()),
+            }
         }
         _ => None,
     }?;

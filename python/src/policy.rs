@@ -49,7 +49,7 @@ impl Policy {
         facts.set_item("environment_steps", metadata.environment_steps)?;
         facts.set_item("observation_shape", &space.shape)?;
         facts.set_item("observation_dtype", if space.element == ValueType::U8 { "uint8" } else { "float32" })?;
-        facts.set_item("stack", space.stack)?;
+        facts.set_item("stack", acting.frames())?;
         match &acting.environment().action {
             ActionSpace::Discrete { n } => facts.set_item("actions", n)?,
             ActionSpace::Box { low, high } => {

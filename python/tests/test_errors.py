@@ -47,7 +47,10 @@ def test_indices_out_of_range_are_refused_and_change_nothing(filled, index):
     np.testing.assert_array_equal(filled.priorities(), before)
 
 
-@pytest.mark.parametrize(("dtype", "value"), [(np.int32, 2**31), (np.int32, -(2**40)), (np.int64, 2**63)])
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [(np.int8, 300), (np.int8, 2**40), (np.int16, 70_000), (np.int32, 2**31), (np.int32, -(2**40)), (np.int64, 2**63)],
+)
 def test_whole_numbers_that_do_not_fit_a_field_are_refused(dtype, value):
     replay = shoal.Replay(8, {"count": dtype})
     with pytest.raises(OverflowError, match=f"count is {value}, which does not fit {np.dtype(dtype).name}"):

@@ -120,7 +120,8 @@ pub enum EnvironmentError {
     },
     /// An environment that nobody has drawn.
     #[error(
-        "there are no pictures of `{id}`: native environments and games of the Atari 2600 are drawn, and what implements Environment::picture"
+        "there are no pictures of `{id}`: native environments and games of the Atari 2600 are drawn, what implements Environment::picture, and \
+         environments in Python with the render_mode \"rgb_array\", whose render() returns bytes (uint8) of height x width x 3"
     )]
     NoPicture {
         /// Environment.

@@ -5,6 +5,7 @@ use std::fmt;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 
+use super::cores::usable_now;
 use super::shared_memory::HugePages;
 use super::{Budget, Host, Machine, PythonSurvey};
 
@@ -89,10 +90,14 @@ fn cores(machine: &Machine) -> Finding {
         count => format!(", {count} NUMA nodes"),
     };
     let fact = format!("{} usable cores ({} physical{nodes}), {}", cores.usable.len(), cores.physical, cores.model);
-    if cores.usable.len() > 1 {
+    // A control group may have the time of fewer than the affinity mask names.
+    let at_once = usable_now();
+    let fact = if at_once < cores.usable.len() { format!("{fact}; the control group has the time of {at_once}") } else { fact };
+    if cores.usable.len().min(at_once) > 1 {
         return Finding::ok("cores", fact);
     }
-    Finding::warning("cores", fact, "give this process more cores (taskset, docker: --cpuset-cpus): on one, all processes take turns")
+    let fix = "give this process more cores (taskset, docker: --cpus, --cpuset-cpus): on one, all processes take turns";
+    Finding::warning("cores", fact, fix)
 }
 
 fn memory(machine: &Machine) -> Finding {

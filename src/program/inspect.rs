@@ -43,6 +43,10 @@ impl Inspect {
             None if self.clean => print(&Cleaned::sweep(&registry), self.json)?,
             None => print(&RunList::of(&registry), self.json)?,
             Some(run) => match (run.supervisor(&registry), run) {
+                // A restart of the machine takes the memory of a run and may leave its record.
+                (Ok(pid), RunName::Folder(path)) if !self.needs_segment() && Inspection::has_lost_its_memory(&registry, pid) => {
+                    print(&FolderReport::read(path.as_ref())?, self.json)?;
+                }
                 (Ok(pid), _) => self.look(&registry, pid)?,
                 // Of a run that is over its folder tells.
                 (Err(RunNameError::Ended { .. } | RunNameError::Killed { .. }), RunName::Folder(path)) if !self.needs_segment() => {

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::handshake::Refusal;
 use crate::segment::SegmentError;
+use crate::shell::word;
 
 /// Why a run could not be found or joined.
 #[derive(Debug, Error)]
@@ -60,12 +61,18 @@ pub enum RendezvousError {
         running: String,
     },
     /// The supervisor is gone.
-    #[error("the run of supervisor {pid} ({environment}) is dead; `shoal inspect --clean` removes what it left")]
+    #[error(
+        "the run of supervisor {pid} ({environment}) is dead: `shoal adopt {0}` goes on with it if it is kept in memory, `shoal resume {0}` from \
+         its last checkpoint, and `shoal inspect --clean` removes what it left there",
+        word(run_folder)
+    )]
     Dead {
         /// Process id of the supervisor.
         pid: u32,
         /// Environment.
         environment: String,
+        /// Where its results went.
+        run_folder: PathBuf,
     },
     /// It has the same process id in another PID namespace.
     #[error(

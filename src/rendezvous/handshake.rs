@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::RendezvousError;
-use super::registry::{Liveliness, Registry, state_of};
+use super::registry::{Liveliness, RegisteredRun, Registry, state_of};
 use crate::segment::processes::{Role, start_time};
 use crate::segment::{ABI_VERSION, Segment};
 
@@ -206,7 +206,8 @@ pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachm
     {
         return Err(RendezvousError::OtherNamespace { pid, environment: entry.record.environment, source });
     }
-    let dead = || RendezvousError::Dead { pid, environment: entry.record.environment.clone() };
+    let RegisteredRun { environment, run_folder, .. } = &entry.record;
+    let dead = || RendezvousError::Dead { pid, environment: environment.clone(), run_folder: run_folder.into() };
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(dead)?;
     let descriptor = pidfd_open(raw, PidfdFlags::empty()).map_err(|_| dead())?;
     // Asked after the descriptor was opened, so that it cannot be that of a later process with the same number.

@@ -35,6 +35,7 @@ use crate::rendezvous::{Registry, attach, remove_dead_replays};
 use crate::replay::{Batch, Priority, RateLimiter, Replay, ReplayView, Schema, Scratch, leaderless};
 use crate::segment::control::{Control, RunState};
 use crate::segment::counters::Counter;
+use crate::segment::description::FieldDescription;
 use crate::segment::processes::ProcessSlot;
 use crate::segment::system::{count_forks, remove_if_dead};
 use crate::segment::{Description, Segment};
@@ -161,10 +162,7 @@ impl Standalone {
                 .map(|field| FieldOptions {
                     name: field.name.clone(),
                     element: field.element.clone(),
-                    shape: match field.length / field.stack.max(1) {
-                        1 => Vec::new(),
-                        length => vec![length],
-                    },
+                    shape: shape_of_one(field),
                     stack: field.stack,
                 })
                 .collect(),
@@ -361,6 +359,17 @@ impl Drop for Standalone {
             self.segment.retire();
             remove_if_dead(self.segment.name());
         }
+    }
+}
+
+/// The shape of one frame of a field of frames, or of the value of another; nothing for a single number.
+fn shape_of_one(field: &FieldDescription) -> Vec<usize> {
+    match (field.stack, field.shape.as_slice()) {
+        (_, [1]) => Vec::new(),
+        (0, shape) => shape.to_vec(),
+        (stack, [first, rest @ ..]) if *first == stack => rest.to_vec(),
+        (stack, [first, rest @ ..]) => [&[first / stack], rest].concat(),
+        (_, []) => Vec::new(),
     }
 }
 

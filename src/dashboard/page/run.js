@@ -12,7 +12,7 @@ const MOST_EVENTS = 500;
 
 // Keys that are shown elsewhere, or are no curve of their own; everything else that an algorithm says of itself gets a chart.
 const NO_CHART = new Set([
-  "wall_s", "training_s", "env_steps", "stop_env_steps", "stop_wall_s", "episodes", "updates", "inserted", "sampled", "stale_priorities",
+  "wall_s", "training_s", "env_steps", "stop_env_steps", "stop_wall_s", "episodes", "updates", "inserted", "sampled", "learned", "stale_priorities",
   "saturated_priorities", "replay_capacity", "env_steps_per_s", "updates_per_s", "learned_per_s", "cores_used", "products_per_s",
   "machine_busy_share", "limit_share", "train_return_mean", "eval_return_mean", "eval_return_std", "eval_episodes", "eval_version", "best_eval_return",
   "best_eval_ci95_low", "stop_eval_return",

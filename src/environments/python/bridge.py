@@ -278,6 +278,8 @@ class Bridge:
         # What Rust reads, and the same memory in the environment's shape.
         element = numpy.uint8 if is_bytes(numpy, self.environment.observation_space) else numpy.float32
         self.observation_values = numpy.zeros(int(numpy.prod(self.shape)), dtype=element)
+        # What a buffer of bytes takes as it is; one of floats takes every number.
+        self.dtype = self.observation_values.dtype if element is numpy.uint8 else None
         order = axes(self.shape)
         handed_over = self.observation_values.reshape([self.shape[axis] for axis in order])
         self.observation = handed_over.transpose(numpy.argsort(order))
@@ -299,7 +301,8 @@ class Bridge:
 
     def stepper(self, action_of):
         """The function that steps, with all that it needs at hand: it runs once per step, and most environments are fast."""
-        environment_step, view, shape, ndarray, checked = self.environment.step, self.observation, self.shape, self.numpy.ndarray, self.checked
+        environment_step, view, checked = self.environment.step, self.observation, self.checked
+        shape, dtype, ndarray = self.shape, self.dtype, self.numpy.ndarray
 
         def step(*index):
             result = environment_step(action_of(*index))
@@ -308,7 +311,7 @@ class Bridge:
             except (TypeError, ValueError):
                 returned = f"{len(result)} values" if hasattr(result, "__len__") else type(result).__name__
                 raise TypeError(f"step() returned {returned}, not (observation, reward, terminated, truncated, info)") from None
-            if type(observation) is not ndarray or observation.shape != shape:
+            if type(observation) is not ndarray or observation.shape != shape or dtype not in (None, observation.dtype):
                 observation = checked(observation)
             view[...] = observation
             return reward, terminated, truncated
@@ -339,10 +342,16 @@ class Bridge:
             raise Refused(f"it gave {what} = {values.flat[index]} in its first {during}: every observation and reward must be finite")
 
     def checked(self, observation):
-        """The observation as an array of the right shape, since a smaller one would be spread over the buffer."""
+        """The observation as an array of the right shape, since a smaller one would be spread over the buffer, and of values that it takes."""
         array = self.numpy.asarray(observation)
         if array.shape != self.shape:
             raise ValueError(f"the observation has the shape {array.shape}, and the observation space {self.shape}")
+        if self.dtype not in (None, array.dtype):
+            with self.numpy.errstate(invalid="ignore"):
+                as_bytes = array.astype(self.dtype)
+            changed = array[as_bytes != array]
+            if changed.size > 0:
+                raise ValueError(f"the observation has the value {changed[0]}, and the observation space whole numbers from 0 to 255 (uint8)")
         return array
 
     def draws(self):

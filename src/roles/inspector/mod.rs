@@ -40,7 +40,7 @@ pub use tree::{Exactness, TreeReport};
 use std::time::Duration;
 
 use crate::rendezvous::{Entry, Liveliness, Registry, RendezvousError};
-use crate::segment::Segment;
+use crate::segment::{Segment, SegmentError};
 
 /// Looks at the tree in search of a quiet moment.
 const TREE_LOOKS: u32 = 10;
@@ -61,6 +61,12 @@ impl Inspection {
         let entry = registry.find(pid)?;
         let segment = open(&entry)?;
         Ok(Self { registry: registry.clone(), entry, segment })
+    }
+
+    /// Whether nothing but its record is left of the run of the supervisor `pid`.
+    pub fn has_lost_its_memory(registry: &Registry, pid: u32) -> bool {
+        let is_gone = |entry: &Entry| matches!(open(entry), Err(InspectError::Segment(SegmentError::Open { .. })));
+        registry.find(pid).is_ok_and(|entry| entry.state == Liveliness::Dead && is_gone(&entry))
     }
 
     /// The segment.

@@ -7,7 +7,7 @@ use super::super::environments;
 use super::{PlayError, SavedPolicy};
 use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::catalogue::Catalogue;
-use crate::environments::{Actions, EnvironmentSpec};
+use crate::environments::{Actions, EnvironmentSpec, ObservationOptions};
 use crate::values::{ValueType, Values};
 
 /// Why a policy cannot act on observations.
@@ -39,6 +39,8 @@ pub enum ObservationError {
 /// A policy with room for its outputs and actions.
 pub struct ActingPolicy {
     environment: EnvironmentSpec,
+    /// Frames that an observation consists of.
+    frames: usize,
     policy: Box<dyn Policy>,
     /// How much its algorithm explored in the first environment when the policy was saved.
     exploration: f32,
@@ -55,17 +57,25 @@ impl ActingPolicy {
     /// The environment or the algorithm is not in `catalogue`, the environment cannot be examined, or the network is not of it.
     pub fn new(catalogue: &Catalogue, saved: &SavedPolicy, seed: u64) -> Result<Self, PlayError> {
         let examined = catalogue.environments().examine(&environments::request(&saved.config))?;
-        let environment = environments::observation_options(catalogue, &saved.config).spec(&examined.spec)?;
+        let options = environments::observation_options(catalogue, &saved.config);
+        let environment = options.spec(&examined.spec)?;
+        // As floats they are not told apart any more.
+        let frames = ObservationOptions { as_floats: false, ..options }.spec(&examined.spec)?.observation.stack;
         let algorithm = catalogue.algorithms().build(&saved.config, &environment)?;
         let policy = saved.policy_of(&*algorithm)?;
         let exploration = algorithm.exploration(0, 1, saved.weights.metadata.environment_steps);
         let actions = ActionBatch::new(&environment.action, 0);
-        Ok(Self { environment, policy, exploration, outputs: Vec::new(), actions, rows: 0, random: Random::seed_from_u64(seed) })
+        Ok(Self { environment, frames, policy, exploration, outputs: Vec::new(), actions, rows: 0, random: Random::seed_from_u64(seed) })
     }
 
     /// What it observes and does.
     pub fn environment(&self) -> &EnvironmentSpec {
         &self.environment
+    }
+
+    /// Frames that an observation consists of, along its first dimension.
+    pub fn frames(&self) -> usize {
+        self.frames
     }
 
     /// The actions for rows of observations as the environment takes them: the best, or drawn as its algorithm `explores`.

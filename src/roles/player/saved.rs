@@ -106,17 +106,26 @@ fn weights_at(path: &Path, which: Which) -> Result<(PathBuf, bool), PlayError> {
     })
 }
 
+/// The configuration in the folder of a run, which may have come from another machine: an interpreter that is not here is looked for anew.
+fn config_of(folder: &RunFolder) -> Result<Config, PlayError> {
+    let mut config = Config::load(&folder.config(), &[])?.config;
+    if !Path::new(&config.environment.python).exists() {
+        config.environment.python.clear();
+    }
+    Ok(config)
+}
+
 /// The configuration of the run, also where a file of its weights is named; for weights that lie elsewhere the defaults of their environment.
 pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
     if path.is_dir() {
-        return Ok(Config::load(&RunFolder::open(path)?.config(), &[])?.config);
+        return config_of(&RunFolder::open(path)?);
     }
     let metadata = PolicyWeights::load(path)?.metadata;
     // In weights/, or in a checkpoint.
     let folders = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let of_run = folders.ancestors().skip(1).take(MOST_FOLDERS).find_map(|folder| RunFolder::open(folder).ok());
     if let Some(folder) = of_run.filter(|folder| folder.config().is_file()) {
-        let config = Config::load(&folder.config(), &[])?.config;
+        let config = config_of(&folder)?;
         if (&config.environment.id, &config.algorithm.name) == (&metadata.environment, &metadata.algorithm) {
             return Ok(config);
         }

@@ -41,6 +41,16 @@ class Colours(Shown):
     observation = numpy.arange(30, dtype=numpy.uint8).reshape(5, 2, 3)
 
 
+class Washed(Image):
+    """Shows `colour` in all pixels, of the type that it has, from the second observation on."""
+
+    def __init__(self, colour):
+        self.colour = eval(colour, {"numpy": numpy, "nan": float("nan")})
+
+    def step(self, action):
+        return numpy.full((2, 3, 1), self.colour), 0.0, False, False, {}
+
+
 class Bits(Shown):
     observation_space = Box(0, 1, (2, 2), numpy.uint8)
     observation = numpy.ones((2, 2), numpy.uint8)
