@@ -128,7 +128,8 @@ fn the_programs_of_the_page_choose_the_actions_that_shoal_chooses() {
         cases.extend(["ppo", "appo"].map(|name| case(folder.path(), name, "CartPole-v1", false, scaled, false)));
         cases.extend(["ddpg", "td3", "sac", "ppo", "appo"].map(|name| case(folder.path(), name, "Pendulum-v1", false, scaled, false)));
     }
-    let images = [false, true].map(|dueling| case(folder.path(), "dqn", "CartPole-v1", dueling, false, true));
+    let images = [(false, false), (true, false), (false, true)]
+        .map(|(dueling, scaled)| case(folder.path(), "dqn", "CartPole-v1", dueling, scaled, true));
     for (modules, program) in programs() {
         let Some(python) = python_with(modules) else {
             let _ = writeln!(std::io::stderr(), "skipped: the program for {modules}, which no Python here has");

@@ -195,7 +195,9 @@ def _returns_in(policy, environment, episodes, seed):
         environment = gymnasium.wrappers.FlattenObservation(environment)
     elif (*shape[-1:], *shape[:-1]) == policy.observation_shape != shape:
         # Channels first, as convolutions want them.
-        space = gymnasium.spaces.Box(0, 255, policy.observation_shape, environment.observation_space.dtype)
+        space = environment.observation_space
+        low, high = (np.moveaxis(bounds, -1, 0) for bounds in (space.low, space.high))
+        space = gymnasium.spaces.Box(low, high, dtype=space.dtype)
         environment = gymnasium.wrappers.TransformObservation(environment, lambda seen: np.moveaxis(seen, -1, 0), space)
     returns = []
     for episode in range(episodes):

@@ -20,8 +20,8 @@ class TorchPolicy(torch.nn.Module):
         self.divisor = 255.0 if network["input"]["element"] == "u8" else 1.0
         self.is_scaled = "observation.mean" in tensors
         if self.is_scaled:
-            self.register_buffer("mean", tensors["observation.mean"])
-            self.register_buffer("inverse_deviation", tensors["observation.inverse_deviation"])
+            for name in ("mean", "inverse_deviation"):
+                self.register_buffer(name, tensors[f"observation.{name}"].reshape(self.shape))
         self.layers, heads = _layers(network, tensors)
         self.is_dueling = "dueling" in network["head"]
         self.heads = torch.nn.ModuleList(_linear(head, tensors) for head in heads)
@@ -36,11 +36,13 @@ class TorchPolicy(torch.nn.Module):
 
     def forward(self, observations):
         """Actions for rows of observations."""
-        # Means are those of a row's values one after another, and a perceptron takes them so.
-        values = observations.to(torch.float32).flatten(1) / self.divisor
+        values = observations.to(torch.float32) / self.divisor
+        if len(self.shape) == 1:
+            # Stacked ones have more dimensions than a perceptron.
+            values = values.flatten(1)
         if self.is_scaled:
             values = ((values - self.mean) * self.inverse_deviation).clamp(-10, 10)
-        values = self.layers(values.reshape(-1, *self.shape))
+        values = self.layers(values)
         outputs = self.heads[0](values)
         if self.is_dueling:
             advantages = self.heads[1](values)

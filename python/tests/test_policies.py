@@ -7,30 +7,42 @@ from test_command import folder  # noqa: F401
 
 import shoal
 
-PRESETS = {
+# Presets and what is changed in them, by names of their own.
+RUNS = {
     "cartpole_dqn": {"network": {"dueling": True}},
     "cartpole_ppo": {"algorithm": {"normalise_observations": True}},
     "pendulum_ppo": {},
     "pendulum_sac": {"learner": {"batch_size": 16}},
     "pendulum_td3": {"learner": {"batch_size": 16}},
     "catch_dqn": {},
+    "catch_appo, normalised and stacked": {
+        "algorithm": {"normalise_observations": True},
+        "environment": {"frame_stack": 3},
+    },
+    "pendulum_sac, stacked": {"learner": {"batch_size": 16}, "environment": {"frame_stack": 4}},
 }
 
 
-def short_run(preset):
+def short_run(name):
     return shoal.train(
-        preset,
+        name.partition(",")[0],
         run={"stop_env_steps": 2000, "stop_eval_return": "none"},
         evaluator={"enabled": False},
         quiet=True,
-        **PRESETS[preset],
+        **RUNS[name],
     )
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_modules_of_pytorch_choose_the_same_actions(folder, preset, tmp_path):  # noqa: F811
+def test_a_policy_knows_how_many_frames_it_sees(folder):  # noqa: F811
+    seen = {name: short_run(name).load() for name in RUNS if name.endswith("stacked")}
+    assert [(policy.stack, policy.observation_shape) for policy in seen.values()] == [(3, (3, 10, 10)), (4, (4, 3))]
+    assert short_run("cartpole_dqn").load().stack == 1
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_modules_of_pytorch_choose_the_same_actions(folder, name, tmp_path):  # noqa: F811
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    policy = short_run(preset).load()
+    policy = short_run(name).load()
     random = np.random.default_rng(1)
     observations = random.standard_normal((1000, *policy.observation_shape))
     if policy.observation_dtype == np.uint8:

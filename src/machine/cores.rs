@@ -16,6 +16,8 @@ pub struct Cores {
     pub model: String,
     /// Numbers of the cores that this process may use: its affinity mask.
     pub usable: Vec<usize>,
+    /// Of how many cores the control group has the time, where those are fewer.
+    pub quota: Option<usize>,
     /// The usable cores in the order in which to hand them out: first one of every physical core, then their siblings.
     pub by_preference: Vec<usize>,
     /// Physical cores among the usable ones.
@@ -27,7 +29,9 @@ pub struct Cores {
 impl Cores {
     /// Reads the affinity mask of this process and the topology below `root`.
     pub fn detect_under(root: &Path) -> Self {
-        Self::on(root, affinity_mask())
+        let cores = Self::on(root, affinity_mask());
+        let quota = Some(usable_now()).filter(|&quota| quota < cores.usable.len());
+        Self { quota, ..cores }
     }
 
     /// The topology below `root`, seen by a process that may use `usable`.
@@ -36,7 +40,8 @@ impl Cores {
         let (first_of_core, siblings): (Vec<usize>, Vec<usize>) = usable.iter().partition(|&&core| seen.insert(physical_core(root, core)));
         let physical = first_of_core.len();
         let by_preference = first_of_core.into_iter().chain(siblings).collect();
-        Self { model: model(&text_of(root, "proc/cpuinfo")), physical, by_preference, numa_nodes: numa_nodes(root, &usable), usable }
+        let numa_nodes = numa_nodes(root, &usable);
+        Self { model: model(&text_of(root, "proc/cpuinfo")), physical, by_preference, numa_nodes, usable, quota: None }
     }
 }
 

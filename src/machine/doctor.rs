@@ -5,7 +5,6 @@ use std::fmt;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 
-use super::cores::usable_now;
 use super::shared_memory::HugePages;
 use super::{Budget, Host, Machine, PythonSurvey};
 
@@ -91,9 +90,11 @@ fn cores(machine: &Machine) -> Finding {
     };
     let fact = format!("{} usable cores ({} physical{nodes}), {}", cores.usable.len(), cores.physical, cores.model);
     // A control group may have the time of fewer than the affinity mask names.
-    let at_once = usable_now();
-    let fact = if at_once < cores.usable.len() { format!("{fact}; the control group has the time of {at_once}") } else { fact };
-    if cores.usable.len().min(at_once) > 1 {
+    let fact = match cores.quota {
+        Some(quota) => format!("{fact}; the control group has the time of {quota}"),
+        None => fact,
+    };
+    if cores.quota.unwrap_or(cores.usable.len()) > 1 {
         return Finding::ok("cores", fact);
     }
     let fix = "give this process more cores (taskset, docker: --cpus, --cpuset-cpus): on one, all processes take turns";
@@ -255,7 +256,7 @@ mod tests {
             ("proc/self/mountinfo", "25 24 0:23 / /dev/shm rw - tmpfs tmpfs rw,huge=advise\n"),
         ]);
         let mut machine = Machine::detect_under(root.path());
-        machine.cores.usable = vec![0, 1, 2, 3];
+        (machine.cores.usable, machine.cores.quota) = (vec![0, 1, 2, 3], None);
         machine.shared_memory = Some(SharedMemory { total_bytes: 8 << 30, free_bytes: 8 << 30 });
         machine.software.libtorch =
             super::super::Libtorch { is_linked: true, folder: Some("/torch".into()), version: Some("2.13.0".into()), has_cuda: false };
@@ -286,6 +287,7 @@ mod tests {
         let defects: [(&str, Severity, Damage); 8] = [
             ("kernel", Severity::Problem, |machine| machine.software.kernel = "4.19.0".into()),
             ("cores", Severity::Warning, |machine| machine.cores.usable = vec![0]),
+            ("cores", Severity::Warning, |machine| machine.cores.quota = Some(1)),
             ("memory", Severity::Warning, |machine| machine.memory.available_bytes = 1 << 30),
             ("shared memory", Severity::Warning, |machine| machine.shared_memory.as_mut().unwrap().free_bytes = 64 << 20),
             ("huge pages", Severity::Warning, |machine| machine.huge_pages = HugePages::Never),

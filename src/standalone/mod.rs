@@ -368,8 +368,9 @@ fn shape_of_one(field: &FieldDescription) -> Vec<usize> {
         (_, [1]) => Vec::new(),
         (0, shape) => shape.to_vec(),
         (stack, [first, rest @ ..]) if *first == stack => rest.to_vec(),
-        (stack, [first, rest @ ..]) => [&[first / stack], rest].concat(),
-        (_, []) => Vec::new(),
+        (stack, [first, rest @ ..]) if first.is_multiple_of(stack) => [&[first / stack], rest].concat(),
+        // Stacks of observations that have two frames themselves, for instance.
+        (stack, _) => vec![field.length / stack],
     }
 }
 

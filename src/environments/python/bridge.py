@@ -311,7 +311,7 @@ class Bridge:
             except (TypeError, ValueError):
                 returned = f"{len(result)} values" if hasattr(result, "__len__") else type(result).__name__
                 raise TypeError(f"step() returned {returned}, not (observation, reward, terminated, truncated, info)") from None
-            if type(observation) is not ndarray or observation.shape != shape or dtype not in (None, observation.dtype):
+            if type(observation) is not ndarray or observation.shape != shape or dtype is not None and observation.dtype is not dtype:
                 observation = checked(observation)
             view[...] = observation
             return reward, terminated, truncated
@@ -346,7 +346,7 @@ class Bridge:
         array = self.numpy.asarray(observation)
         if array.shape != self.shape:
             raise ValueError(f"the observation has the shape {array.shape}, and the observation space {self.shape}")
-        if self.dtype not in (None, array.dtype):
+        if self.dtype is not None and array.dtype != self.dtype:
             with self.numpy.errstate(invalid="ignore"):
                 as_bytes = array.astype(self.dtype)
             changed = array[as_bytes != array]
