@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn every_defect_is_found_alone_and_comes_with_a_fix() {
         type Damage = fn(&mut Machine);
-        let defects: [(&str, Severity, Damage); 8] = [
+        let defects: [(&str, Severity, Damage); 9] = [
             ("kernel", Severity::Problem, |machine| machine.software.kernel = "4.19.0".into()),
             ("cores", Severity::Warning, |machine| machine.cores.usable = vec![0]),
             ("cores", Severity::Warning, |machine| machine.cores.quota = Some(1)),

@@ -208,7 +208,7 @@ pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachm
     }
     let RegisteredRun { environment, run_folder, .. } = &entry.record;
     // It may have been moved since.
-    let run_folder = Path::new(if Path::new(run_folder).is_dir() { run_folder } else { "RUN" });
+    let run_folder = Path::new(if Path::new(run_folder).is_dir() { run_folder.as_str() } else { "RUN" });
     let dead = || RendezvousError::Dead { pid, environment: environment.clone(), run_folder: run_folder.into() };
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(dead)?;
     let descriptor = pidfd_open(raw, PidfdFlags::empty()).map_err(|_| dead())?;
