@@ -107,7 +107,8 @@ fn what_is_no_square_image_of_bytes_is_refused_with_the_key() {
     let others = [
         (floats, "[1, 2, 2] f32"),
         (ObservationSpace::bytes(&[10, 5]), "[10, 5] u8"),
-        (ObservationSpace::bytes(&[4, 10, 5]), "10 rows of 5"),
+        (ObservationSpace::bytes(&[4, 10, 5]), "shows 10 x 5"),
+        (ObservationSpace::bytes(&[4, 1, 1]), "at least 2 x 2 pixels"),
     ];
     for (observation, found) in others {
         build(&observation, 0.0).unwrap();
