@@ -5,7 +5,11 @@ use std::process::{Command, Output};
 
 /// The supervisor on the preset of CartPole with `overrides`, in a folder of its own.
 fn supervisor(folder: &Path, arguments: &[&str]) -> Output {
-    let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/cartpole_dqn.toml");
+    supervisor_on("cartpole_dqn", folder, arguments)
+}
+
+fn supervisor_on(preset: &str, folder: &Path, arguments: &[&str]) -> Output {
+    let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("configs/{preset}.toml"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
     command.arg(preset).args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder).output().unwrap()
 }
@@ -47,6 +51,22 @@ fn a_device_that_is_not_there_is_refused_before_anything_starts() {
         assert!(said.starts_with("error: --set learner.device=cuda:250: learner.device = \"cuda:250\": "), "{said}");
         assert!(said.lines().count() <= 3, "{said}");
     }
+}
+
+#[test]
+fn fragments_too_long_for_a_segment_are_refused_by_their_length_with_the_most_that_fits() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |length: &str, batch: &str| {
+        let [length, batch] = [format!("fragments.length_steps={length}"), format!("learner.batch_size={batch}")];
+        let few = ["--set", "actor.environments=1", "--set", "actor.attach_slots=0"];
+        let output = supervisor_on("rally_appo", folder.path(), &[&["--check", "--set", &length, "--set", &batch], &few[..]].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, refusal) = said("2048", "4096");
+    assert!(code == Some(1) && refusal.starts_with("error: --set fragments.length_steps=2048: "), "{refusal}");
+    let most = refusal.rsplit("use at most ").next().and_then(|rest| rest.lines().next()).unwrap_or_default();
+    let (code, plan) = said(most, most);
+    assert_eq!(code, Some(0), "{most} were said to fit: {plan}");
 }
 
 #[test]

@@ -5,9 +5,10 @@ mod run_support;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{kill, start};
+use run_support::{kill, start, start_preset};
 use serde_json::Value;
 use shoal::segment::Segment;
+use shoal::segment::membership::View;
 use shoal::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use shoal::sync::Ordering;
 
@@ -67,6 +68,40 @@ fn one_of_two_learners_may_die_and_come_back() {
 /// Learner `number` of a run, alive or not.
 fn learner(segment: &Segment, number: usize) -> ProcessSlot<'_> {
     segment.processes().iter().find(|slot| slot.role() == Some((Role::Learner, number))).expect("a slot for each learner")
+}
+
+/// It has a state of the leader's and not yet a batch of its own, so that nothing has told it yet how observations are scaled.
+#[test]
+fn a_learner_that_leads_before_its_first_batch_publishes_what_normalises_observations() {
+    let endless = ["learner.count=2", "run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\"", "evaluator.enabled=false"];
+    let mut run = start_preset("pendulum_ppo", &endless);
+    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    let segment = run.segment();
+    let (board, [first, second]) = (segment.parameter_board(), [0, 1].map(|number| learner(&segment, number)));
+    let leader = || View::load(segment.control().membership()).leader;
+    let published_scaling = || {
+        let mut published = vec![0.0; board.len()];
+        board.read(&mut published).expect("the leader has published");
+        published.split_off(published.len() - 6)
+    };
+    // Nothing new comes from here on.
+    run.processes("actor").iter().for_each(|&actor| kill(actor, Signal::SIGSTOP));
+    for (leads, joins) in [(first, second), (second, first)] {
+        let killed = joins.pid();
+        kill(killed, Signal::SIGKILL);
+        let waits = |learner: ProcessSlot<'_>| learner.state() == SlotState::Live && learner.phase() == Some(Phase::LimiterWait);
+        run.wait_until("both learners to wait for a batch", || joins.pid() != killed && waits(joins) && waits(leads));
+        let version = board.version();
+        kill(leads.pid(), Signal::SIGKILL);
+        run.wait_until("the other learner to lead", || board.version() > version && leader() == joins.role().map(|(_, number)| number));
+        let scaling = published_scaling();
+        assert_ne!(scaling, [0.0, 0.0, 0.0, 1.0, 1.0, 1.0], "observations are not scaled at all");
+        run.wait_until("both learners", || waits(leads));
+    }
+    run.processes("actor").iter().for_each(|&actor| kill(actor, Signal::SIGCONT));
+    drop(segment);
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
 }
 
 /// How long a learner runs between two looks at where it is.

@@ -117,7 +117,7 @@ def ours(arguments, name, batch_size, seconds):
     overrides = [
         f"algorithm.name={name}", f"learner.batch_size={batch_size}", f"replay.capacity={case.capacity}",
         f"replay.min_size={case.capacity // 2}", f"replay.samples_per_insert={1000 * batch_size}", "replay.error_band=none",
-        f"actor.random_steps={case.capacity // 2}", f"learner.device={arguments.device}", *case.overrides,
+        f"actor.random_steps={case.capacity // 2}", f"learner.device={arguments.device}", *case.overrides, *arguments.set,
         "evaluator.enabled=false", "run.stop_env_steps=1000000000", "run.stop_eval_return=none", "run.metrics_interval_s=0.1",
     ]
     with runs.Run(arguments.supervisor, case.config, overrides) as run:
@@ -136,6 +136,7 @@ def main():
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
     parser.add_argument("--out")
     parser.add_argument("--device", default="cpu", help="where learners compute, for instance cuda:0")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of Shoal's runs, for instance learner.prefetch=true")
     parser.add_argument("--python", help="an interpreter that has the libraries, instead of a virtual environment of their own")
     parser.add_argument("--peer", nargs=5, help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -189,7 +189,8 @@ impl AppoLearning {
             let bootstrap_value = online[(first + length) * outputs + value];
             self.trace.trace(steps, bootstrap_value, &mut traced[first..first + length]);
         }
-        if self.normalise_advantages {
+        // A single step would always have an advantage of zero.
+        if self.normalise_advantages && step_rows.len() > 1 {
             let (mean, deviation) = mean_and_deviation(step_rows.iter().map(|&row| traced[row].advantage));
             step_rows.iter().for_each(|&row| traced[row].advantage = (traced[row].advantage - mean) / deviation);
         }

@@ -351,6 +351,20 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        keys: &["algorithm.kl_target", "algorithm.target_interval_updates"],
+        doc: "`algorithm.kl_target` needs an `algorithm.target_interval_updates` of at least 2: with 1 the target network is the policy itself.",
+        algorithms: &["appo"],
+        violation: |config| {
+            let target = config.algorithm.kl_target.filter(|_| config.algorithm.target_interval_updates == Some(1));
+            target.map(|target| {
+                format!(
+                    "an algorithm.kl_target of {target} holds the policy near the target network, which is the policy itself where \
+                     algorithm.target_interval_updates is 1; use at least 2 there, or set algorithm.kl_target to \"none\""
+                )
+            })
+        },
+    },
+    Rule {
         keys: &["algorithm.minibatches", "learner.batch_size", "learner.count"],
         doc: "`algorithm.minibatches` is at most the steps of a learner's part of a batch, `learner.batch_size / learner.count`: each part of \
               it has one at least.",

@@ -124,6 +124,9 @@ mod tests {
             let step = config.fragments.length_steps * config.learner.count;
             config.learner.batch_size = config.learner.batch_size.min(512).next_multiple_of(step);
             config.learner.publish_interval_updates = config.learner.publish_interval_updates.min(1_000_000_000);
+            if config.algorithm.target_interval_updates == Some(1) {
+                config.algorithm.kl_target = None;
+            }
             if config.algorithm.name == "appo" {
                 let least_lag = config.learner.publish_interval_updates - 1;
                 config.fragments.max_policy_lag_updates = config.fragments.max_policy_lag_updates.max(least_lag);

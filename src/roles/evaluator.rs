@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use ipc_channel::ipc::IpcSender;
 use serde::{Deserialize, Serialize};
 
-use super::run::{RoleError, Run};
+use super::run::{LEAVING_PATIENCE, RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::checkpoint::{self, PolicySaver, Unsaved, WeightsError, WeightsEvaluation, WeightsMetadata};
 use crate::config::Config;
@@ -27,8 +27,6 @@ use rand::SeedableRng;
 
 /// Episodes stepped together.
 pub const MOST_ENVIRONMENTS: usize = 32;
-/// How long the evaluator waits for the learners' last parameters.
-const LAST_PARAMETERS_PATIENCE: Duration = Duration::from_secs(2);
 /// How long an evaluator that leaves waits for room on the disk.
 const LAST_SAVE_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -312,7 +310,7 @@ pub fn run(run: &Run<'_>, best_path: PathBuf, attempts: u64, reports: &IpcSender
         return evaluator.leave();
     }
     // The learners publish once more when they leave; what they reached deserves a score too.
-    let patience = Instant::now() + LAST_PARAMETERS_PATIENCE;
+    let patience = Instant::now() + LEAVING_PATIENCE;
     while learners_live(run) && Instant::now() < patience && !is_called_off(run) {
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -2,6 +2,7 @@
 
 use std::panic;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
@@ -19,6 +20,9 @@ use crate::segment::counters::Counter;
 use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::segment::{Region, Segment, system};
 use crate::sync::{Ordering, monotonic_ns};
+
+/// How long processes may take to leave at the end of a run before they are killed.
+pub(super) const LEAVING_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a role had to give up. It ends up in the process's last words and in the supervisor's report.
 #[derive(Debug, Error)]

@@ -24,6 +24,8 @@ pub const FANOUTS: [usize; 5] = [4, 8, 16, 32, 64];
 /// Most transitions a replay can hold: with leaves of 39 bits their sum stays below 2^63, so that a sum which is
 /// negative for a moment (a subtraction that overtook its addition) can be told from a large one.
 pub const MAX_CAPACITY: usize = 1 << 24;
+/// Most words of one transition, or fragment: 8 MiB.
+pub const MAX_TRANSITION_WORDS: usize = 1 << 20;
 /// Halves of an algorithm that two learners share.
 pub const HALVES: usize = 2;
 /// Fewer frames than this could not hold what is staged and not yet inserted.
@@ -225,7 +227,7 @@ impl SegmentSizes {
         within("the number of staged transitions", self.staged_transitions, 1, MAX_STAGED_TRANSITIONS)?;
         // One slot more than there are writers, or writers that hold a slot each could wait for each other.
         within("the capacity of the replay", self.capacity, self.least_capacity(), MAX_CAPACITY)?;
-        within("the number of words in a transition", self.transition_words, 1, 1 << 20)?;
+        within("the number of words in a transition", self.transition_words, 1, MAX_TRANSITION_WORDS)?;
         within("the number of published values", self.published_values, 1, MAX_PARAMETERS)?;
         within("the number of learned parameters", self.learned_parameters, 1, MAX_PARAMETERS)?;
         within("the number of values of the learners' state", self.learner_state_values, 1, 4 * MAX_PARAMETERS)?;

@@ -84,8 +84,9 @@ impl Learner<'_> {
         self.learning.restore(&self.state);
         self.updates = updates;
         self.statistics = None;
-        // A state is without the statistics: without a look at them, a leader would publish unscaled until it has settled on some.
-        if epoch.is_none() && self.run.algorithm.normalisation().is_needed() {
+        // A state is without the statistics: without a look at them, whoever leads from here, at once or after the leader's death, would
+        // publish unscaled until its next new batch.
+        if self.run.algorithm.normalisation().is_needed() {
             self.learning.normalise_with(&seen_by_actors(self.run));
         }
         true

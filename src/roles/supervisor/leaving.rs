@@ -4,11 +4,10 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
+use crate::roles::run::LEAVING_PATIENCE;
 use crate::segment::processes::Role;
 use crate::telemetry::StopReason;
 
-/// How long processes may take before they are killed.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How long whoever evaluates may take after the step limit: for the confirmation under way, and for the last weights.
 const EVALUATION_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -27,15 +26,15 @@ impl Leaving {
     /// Training ended at `now`.
     pub(super) fn new(reason: &StopReason, now: Instant) -> Self {
         let evaluation_wanted = !matches!(reason, StopReason::Interrupted | StopReason::Solved | StopReason::TimeLimit);
-        let patience = if *reason == StopReason::StepLimit { EVALUATION_PATIENCE } else { PATIENCE };
-        Self { began: now, deadline: now + PATIENCE, evaluation_deadline: now + patience, evaluation_wanted }
+        let patience = if *reason == StopReason::StepLimit { EVALUATION_PATIENCE } else { LEAVING_PATIENCE };
+        Self { began: now, deadline: now + LEAVING_PATIENCE, evaluation_deadline: now + patience, evaluation_wanted }
     }
 
     /// The user has no more patience.
     pub(super) fn interrupt(&mut self, now: Instant) {
         if self.evaluation_wanted {
             self.evaluation_wanted = false;
-            self.evaluation_deadline = self.evaluation_deadline.min(now + PATIENCE);
+            self.evaluation_deadline = self.evaluation_deadline.min(now + LEAVING_PATIENCE);
         }
     }
 

@@ -36,19 +36,22 @@ use neighbours::neighbours;
 use std::path::Path;
 use std::time::Instant;
 
+use indicatif::BinaryBytes;
 use thiserror::Error;
 
 use crate::adaptation::Ranges;
 use crate::algorithms::{Algorithm, AlgorithmError};
 use crate::catalogue::Catalogue;
 use crate::config::schema::{MOST_NAME_CHARACTERS, Split};
-use crate::config::{Config, ConfigError, ConfigErrors, Loaded};
+use crate::config::{Config, ConfigError, ConfigErrors, Loaded, Rows};
 use crate::environments::{EnvironmentError, EnvironmentSpec};
+use crate::experience::fragment::FragmentShape;
 use crate::machine::Machine;
 use crate::machine::memory::Budget;
 use crate::rendezvous::Registry;
 use crate::roles::environments;
 use crate::segment::SegmentError;
+use crate::segment::layout::MAX_TRANSITION_WORDS;
 use crate::telemetry::{Console, TelemetryError};
 
 /// Why a run could not start or go on.
@@ -179,6 +182,21 @@ impl Prepared {
         environments::become_ready(&loaded.config).map_err(|error| about_environment(loaded, &error))
     }
 
+    /// A size that no segment can have, at the key that it follows from: the limits of the keys exclude all others.
+    fn beyond_any_segment(&self, error: &PlanError) -> ConfigError {
+        let steps = self.planned.fragments.length_steps;
+        let words_of = |steps| FragmentShape::new(steps, &self.environment).schema().words();
+        let is_too_long = self.planned.rows() == Rows::Fragments && words_of(steps) > MAX_TRANSITION_WORDS;
+        match (1..steps).rev().find(|&fewer| is_too_long && words_of(fewer) <= MAX_TRANSITION_WORDS) {
+            Some(fewer) => {
+                let [bytes, most] = [words_of(steps), MAX_TRANSITION_WORDS].map(|words| BinaryBytes(8 * words as u64));
+                let text = format!("a fragment of {steps} steps takes {bytes}, and one in the replay at most {most}; use at most {fewer}");
+                self.loaded.error_at("fragments.length_steps", text)
+            }
+            None => self.loaded.error_at("environment.id", error.to_string()),
+        }
+    }
+
     /// The plan of the run, on cores that no other run has bound processes to, checked against the memory that is free now, and what
     /// `resumption` has already.
     pub fn plan(&self, resumption: Option<&Resumption>) -> Result<Plan, SupervisorError> {
@@ -186,8 +204,7 @@ impl Prepared {
         let neighbours = Registry::existing().map_or_else(Vec::new, |registry| neighbours(&registry, Path::new("/"), std::process::id()));
         let plan = Plan::new(&self.planned, &*self.algorithm, &self.machine.cores.by_preference, &neighbours);
         let mut plan = plan.map_err(|error| match error {
-            // The limits of the keys exclude every other size that no segment can have.
-            PlanError::Layout(_) => refuse(self.loaded.error_at("environment.id", error.to_string())),
+            PlanError::Layout(_) => refuse(self.beyond_any_segment(&error)),
             other => other.into(),
         })?;
         plan.count_cores(&self.planned, crate::machine::cores::usable_now());

@@ -256,20 +256,26 @@ impl Observer {
     }
 
     fn drain_rings(&mut self, segment: &Segment) {
-        for (slot, position) in self.positions.iter_mut().enumerate() {
-            let (episodes, metrics, gpus) = (&mut self.episodes, &mut self.metrics, &mut self.gpus);
+        let mut ended = vec![Vec::new(); self.positions.len()];
+        for (slot, (position, ended)) in self.positions.iter_mut().zip(&mut ended).enumerate() {
+            let (metrics, gpus) = (&mut self.metrics, &mut self.gpus);
             (*position, _) = segment.metric_ring(slot).drain(*position, |report| match report {
-                Report::Episode { episode_return, length } => {
-                    if episodes.len() == EPISODES {
-                        episodes.pop_front();
-                    }
-                    episodes.push_back((episode_return, length));
-                }
+                Report::Episode { episode_return, length } => ended.push((episode_return, length)),
                 Report::Metric { index, amount } => metrics.report_at(index, amount),
                 Report::Gpu { index, busy_share, memory_bytes } => gpus.report(index, busy_share, memory_bytes),
             });
         }
+        self.episodes.extend(newest_last(&ended));
+        self.episodes.drain(..self.episodes.len().saturating_sub(EPISODES));
     }
+}
+
+/// What each of several processes has reported since the last look, oldest first, in one order. Between processes the true one is not known:
+/// how many came after it from the same process stands for it, so that where only the last few are kept they are of all processes.
+fn newest_last<T: Copy>(reported: &[Vec<T>]) -> impl Iterator<Item = T> {
+    let most = reported.iter().map(Vec::len).max().unwrap_or(0);
+    let with_after = |after: usize| reported.iter().filter_map(move |of_one| of_one.iter().rev().nth(after).copied());
+    (0..most).rev().flat_map(with_after)
 }
 
 /// What each process that ever inserted has inserted. A replacement counts on.
@@ -343,6 +349,19 @@ mod tests {
         assert_eq!(look(RunState::Running, 10, 500), (1_500, 500));
         assert_eq!(look(RunState::Running, 20, 300), (1_800, 800));
         assert_eq!(look(RunState::Stopping, 20, 4_000), (5_800, 800));
+    }
+
+    #[test]
+    fn where_more_episodes_end_at_once_than_are_kept_the_newest_of_every_process_are() {
+        let (config, segment, mut observer) = small_run();
+        // The newest quarter of what is kept comes from each of four.
+        for slot in 0..4 {
+            for newer in (0..2 * EPISODES).rev() {
+                let episode_return = if newer < EPISODES / 4 { slot as f64 } else { -1e6 };
+                segment.metric_ring(slot).push(Report::Episode { episode_return, length: 1 });
+            }
+        }
+        assert_eq!(observer.snapshot(&segment, &config, 0).train_return_mean, Some(1.5));
     }
 
     #[test]

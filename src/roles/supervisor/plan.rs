@@ -35,7 +35,8 @@ const LEAST_IMAGE_BYTES: usize = 256;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A size that no segment can have. The limits of the keys exclude all but those that the environment decides.
+    /// A size that no segment can have. The limits of the keys exclude all but those that the environment decides, alone or with the length of
+    /// fragments.
     #[error("no segment can hold this run: {0}; observations with fewer values need less")]
     Layout(#[from] LayoutError),
     /// The machine has less memory than the segment takes.

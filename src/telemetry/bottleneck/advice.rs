@@ -197,6 +197,11 @@ pub(super) fn limit_samples(ratio: f64, why: &str) -> Advice {
     advice("replay.samples_per_insert", "\"none\"", ratio, format!("{why}, which changes what is learned"))
 }
 
+/// Keep all fragments, for a run that overwrites some.
+pub(super) fn wait_for_learners() -> Advice {
+    advice("fragments.on_full", "drop_oldest", "wait", "actors then wait instead of overwriting what nobody learned from")
+}
+
 /// Let each side run further ahead of the other.
 pub(super) fn wider_band(context: &Context) -> Option<Advice> {
     let now = context.config.effective_error_band()?;

@@ -107,6 +107,7 @@ pub fn verdict_since(started: Option<&Snapshot>, now: &Snapshot, context: &Conte
     let mut verdict = match (context.config.actor.count, samples_per_insert(&context.config)) {
         (0, _) => one_process(&period, context),
         (_, Some(ratio)) => limited(&period, ratio, context),
+        (_, None) if context.config.rows() == Rows::Fragments => overwriting(&period, context),
         (_, None) => free_running(&period, context),
     };
     // What the algorithm does not know, or contradicts other keys, helps nobody, and neither does what is at its limit already.
@@ -199,6 +200,28 @@ fn free_running(period: &Period, context: &Context) -> Diagnosis {
         let mut advice = advice::faster_actors(period, context);
         advice.push(advice::limit_samples(MANY_SAMPLES, "so that learners do not repeat old transitions"));
         return Diagnosis { bottleneck: Bottleneck::Actors, evidence: format!("{evidence} ({})", period.actor_work()), advice };
+    }
+    all_busy(period, &evidence, context)
+}
+
+/// Fragments that are overwritten where nobody takes them: each is drawn once at most, so samples per insert say nothing.
+fn overwriting(period: &Period, context: &Context) -> Diagnosis {
+    let taken = share(period.sampled as f64, period.inserted as f64).min(1.0);
+    let learners_wait = share(period.learner.limiter_wait_s, period.learner.total_s());
+    let evidence = format!(
+        "running free, learners took {} of the fragments, and waited {} of their time for new ones",
+        percent(taken),
+        percent(learners_wait)
+    );
+    if learners_wait >= WAITING_FROM {
+        let advice = advice::faster_actors(period, context);
+        return Diagnosis { bottleneck: Bottleneck::Actors, evidence: format!("{evidence} ({})", period.actor_work()), advice };
+    }
+    if taken <= 1.0 - WAITING_FROM {
+        let mut advice = advice::faster_learners(period, context);
+        advice.extend(advice::fewer_uses(&context.config));
+        advice.push(advice::wait_for_learners());
+        return Diagnosis { bottleneck: Bottleneck::Learners, evidence: format!("{evidence} ({})", period.learner_work()), advice };
     }
     all_busy(period, &evidence, context)
 }

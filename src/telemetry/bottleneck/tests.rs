@@ -237,3 +237,24 @@ fn ppo_is_advised_of_its_own_keys_and_of_no_learner_that_would_not_pay() {
     assert_eq!(settings(&verdict), ["network.hidden=[128,128]", "algorithm.epochs=8"]);
     assert!(verdict.to_string().contains("for learners to take a batch"), "{verdict}");
 }
+
+#[test]
+fn fragments_that_are_overwritten_are_judged_by_what_was_taken_and_not_by_samples_per_insert() {
+    let appo = with(|config| {
+        config.algorithm.name = "appo".into();
+        (config.fragments.on_full, config.fragments.uses) = (OnFull::DropOldest, 2);
+        (config.fragments.length_steps, config.learner.batch_size) = (32, 256);
+    });
+    let judged = |taken: u64, learner: [f64; 5]| {
+        let snapshot = Snapshot { inserted: 10_000, sampled: taken, ..run([10.0, 15.0, 75.0, 0.0], learner) };
+        judge(&snapshot, &appo)
+    };
+    let waiting = judged(9_900, [3.0, 8.0, 0.0, 1.0, 13.0]);
+    assert_eq!(waiting.bottleneck, Bottleneck::Actors, "{waiting}");
+    assert!(waiting.to_string().contains("learners took 99 % of the fragments, and waited 52 % of their time"), "{waiting}");
+    let behind = judged(5_000, [3.0, 20.0, 0.0, 1.0, 1.0]);
+    assert_eq!(behind.bottleneck, Bottleneck::Learners, "{behind}");
+    assert!(settings(&behind).iter().any(|setting| setting == "fragments.on_full=wait"), "{behind}");
+    assert!(!behind.to_string().contains("samples_per_insert"), "{behind}");
+    assert_eq!(judged(9_500, [3.0, 20.0, 0.0, 1.0, 1.0]).bottleneck, Bottleneck::Cores);
+}
