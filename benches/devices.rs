@@ -1,5 +1,5 @@
-//! One pass through a network, forth, back and with new parameters, on every device that `SHOAL_BENCH_DEVICES` names, in wall time:
-//! what a GPU takes from a learner, and from which batch on it is worth the way there.
+//! One pass through a network, forth, back and with new parameters, and the way forth alone, on every device that `SHOAL_BENCH_DEVICES`
+//! names, in wall time: what a GPU takes from a learner, and from which batch on it is worth the way there.
 //!
 //! `SHOAL_BENCH_DEVICES=cuda:0 cargo bench --bench devices`; the CPU, one core of it, is measured anyway, with both engines.
 
@@ -11,12 +11,17 @@ use shoal::config::schema::Engine;
 use shoal::networks::{self, Device, Head, InputSpec, NetworkSpec};
 use shoal::values::{ValueType, Values};
 
-/// The critic of HalfCheetah, and the network of Mnih et al. 2015.
-fn specs() -> [(&'static str, NetworkSpec, &'static [usize]); 2] {
-    let frames = InputSpec { element: ValueType::U8, shape: vec![4, 84, 84] };
+/// The critic of HalfCheetah, the network of Rally's presets, and that of Mnih et al. 2015.
+fn specs() -> [(&'static str, NetworkSpec, &'static [usize]); 3] {
+    let frames = |side| InputSpec { element: ValueType::U8, shape: vec![4, side, side] };
     [
         ("256x256", NetworkSpec::perceptron(23, &[256; 2], Head::Linear { outputs: 1 }), &[256, 1_024, 4_096]),
-        ("84x84", NetworkSpec::of_input(frames, &[[32, 8, 4], [64, 4, 2], [64, 3, 1]], &[512], Head::Linear { outputs: 6 }), &[32, 256]),
+        ("42x42", NetworkSpec::of_input(frames(42), &[[16, 4, 2], [32, 4, 2]], &[128], Head::Linear { outputs: 3 }), &[32, 512]),
+        (
+            "84x84",
+            NetworkSpec::of_input(frames(84), &[[32, 8, 4], [64, 4, 2], [64, 3, 1]], &[512], Head::Linear { outputs: 6 }),
+            &[32, 256],
+        ),
     ]
 }
 
@@ -46,6 +51,9 @@ fn devices(criterion: &mut Criterion) {
                 let input = if spec.input.element == ValueType::U8 { Values::U8(&bytes) } else { Values::F32(&numbers) };
                 let mut output = vec![0.0; rows * spec.outputs()];
                 group.throughput(Throughput::Elements(rows as u64));
+                group.bench_function(BenchmarkId::new(&place, format!("{name}/batch{rows}/forth")), |bencher| {
+                    bencher.iter(|| network.infer(black_box(input), rows, &mut output));
+                });
                 group.bench_function(BenchmarkId::new(&place, format!("{name}/batch{rows}")), |bencher| {
                     bencher.iter(|| {
                         // Every pass ends with numbers on the host, so nothing is still under way when the clock is read.

@@ -84,12 +84,13 @@ fn a_learner_that_leads_before_its_first_batch_publishes_what_normalises_observa
         board.read(&mut published).expect("the leader has published");
         published.split_off(published.len() - 6)
     };
-    // Nothing new comes from here on.
+    let waits = |learner: ProcessSlot<'_>| learner.state() == SlotState::Live && learner.phase() == Some(Phase::LimiterWait);
+    // Nothing new comes from here on, and what is there is learned from.
     run.processes("actor").iter().for_each(|&actor| kill(actor, Signal::SIGSTOP));
+    run.wait_until("both learners to wait for a batch", || waits(first) && waits(second));
     for (leads, joins) in [(first, second), (second, first)] {
         let killed = joins.pid();
         kill(killed, Signal::SIGKILL);
-        let waits = |learner: ProcessSlot<'_>| learner.state() == SlotState::Live && learner.phase() == Some(Phase::LimiterWait);
         run.wait_until("both learners to wait for a batch", || joins.pid() != killed && waits(joins) && waits(leads));
         let version = board.version();
         kill(leads.pid(), Signal::SIGKILL);

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The three rates of SAC and TD3 (environment steps, updates, transitions trained per second), and the wall time to a goal: Shoal
-as it is, adapting and split in two, beside Stable-Baselines3, sbx, Tianshou and RLlib.
+as it is, adapting, split in two and with two learners, beside Stable-Baselines3, sbx, Tianshou and RLlib.
 
     frame_rates.py rates --environments Pendulum-v1 HalfCheetah-v5
     frame_rates.py goals --environments Pendulum-v1 --seeds 3 --best rates.json
 
-`rates` runs each library as it comes, and at every setting of environment processes and batch; the best is what trains most
+`rates` runs each as it comes, and all but the adapting run at every setting of environment processes and batch; the best is what trains most
 transitions per second. `goals` runs it as it comes, and at its best where `--best` names what `rates --out` wrote. Each makes
 one update per environment step with networks of 256-256 (the libraries' defaults; TD3 of Stable-Baselines3 has 400-300) and may
 use every core. Rates are taken once learning has begun; of Shoal from its own metrics, of the others from their counters. A goal
@@ -44,6 +44,7 @@ VARIANTS = {
         "replay.min_size=1024",
     ],
     "Shoal split": ["learner.split=actor_critic"],
+    "Shoal, two learners": ["learner.count=2"],
 }
 WITHOUT_END = ["run.stop_env_steps=1000000000", "run.stop_eval_return=none", "evaluator.enabled=false", "run.metrics_interval_s=0.2"]
 
@@ -94,7 +95,7 @@ def theirs(interpreter, **job):
 
 
 def named(who, setting):
-    return who if setting is None else f"{who}, {setting[0]} x {setting[1]}"
+    return who if setting is None else f"{who}: {setting[0]} x {setting[1]}"
 
 
 def measured(arguments, algorithm, environment, contestants, measure):
@@ -117,7 +118,7 @@ def rates(arguments, interpreter):
         return theirs(interpreter, **job, seconds=arguments.seconds)
 
     contestants = [(who, None) for who in (*VARIANTS, *arguments.libraries)]
-    contestants += [(who, setting) for setting in SETTINGS for who in ("Shoal", *arguments.libraries)]
+    contestants += [(who, setting) for setting in SETTINGS for who in (*VARIANTS, *arguments.libraries) if "adapting" not in who]
     for environment in arguments.environments:
         for algorithm in arguments.algorithms:
             found = measured(arguments, algorithm, environment, contestants, measure)
@@ -127,13 +128,13 @@ def rates(arguments, interpreter):
             }
             best = {}
             for name, figures in median.items():
-                who = name.partition(",")[0]
+                who = name.partition(":")[0]
                 if who not in best or figures["samples_per_s"] > median[best[who]]["samples_per_s"]:
                     best[who] = name
             for name, figures in median.items():
                 yield {
                     "environment": environment, "algorithm": algorithm, "who": name,
-                    "best of its own": name == best[name.partition(",")[0]],
+                    "best of its own": name == best[name.partition(":")[0]],
                     **{key: round(value, 1) for key, value in figures.items()}, "version": found[name][0].get("version", ""),
                 }
 
@@ -151,7 +152,7 @@ def goals(arguments, interpreter):
         for algorithm in arguments.algorithms:
             contestants = [(who, None) for who in (*VARIANTS, *arguments.libraries)]
             for row in best:
-                who, _, setting = row["who"].partition(", ")
+                who, _, setting = row["who"].partition(": ")
                 if (row["environment"], row["algorithm"]) == (environment, algorithm) and row["best of its own"] and setting:
                     contestants.append((who, tuple(map(int, setting.split(" x ")))))
             found = measured(arguments, algorithm, environment, contestants, measure)

@@ -10,6 +10,8 @@ pub(super) struct Budget {
     now_s: Option<f64>,
     first_search_ended_s: Option<f64>,
     probed_s: f64,
+    /// How long the newest window took.
+    window_s: f64,
 }
 
 impl Budget {
@@ -19,7 +21,7 @@ impl Budget {
         if is_probing && self.first_search_ended_s.is_some() {
             self.probed_s += passed_s;
         }
-        self.now_s = Some(wall_s);
+        (self.now_s, self.window_s) = (Some(wall_s), passed_s);
     }
 
     /// The first search has found its end; later ones change nothing.
@@ -27,10 +29,10 @@ impl Budget {
         self.first_search_ended_s = self.first_search_ended_s.or(self.now_s);
     }
 
-    /// Whether a probe of at most `longest_s` keeps within the share even if it takes all of that.
-    pub(super) fn allows(&self, longest_s: f64) -> bool {
+    /// Whether a probe of so many windows, as long as the newest, keeps within the share.
+    pub(super) fn allows(&self, windows: f64) -> bool {
         let (Some(ended_s), Some(now_s)) = (self.first_search_ended_s, self.now_s) else { return true };
-        self.probed_s + longest_s <= SHARE * (now_s - ended_s)
+        self.probed_s + windows * self.window_s <= SHARE * (now_s - ended_s)
     }
 }
 
@@ -49,5 +51,8 @@ mod tests {
         assert!(budget.allows(10.0) && !budget.allows(11.0));
         (150..155).for_each(|second| budget.pass(f64::from(second), true));
         assert!(budget.allows(5.0) && !budget.allows(6.0));
+        // A run that makes few updates has long windows.
+        budget.pass(164.0, false);
+        assert!(!budget.allows(1.0));
     }
 }

@@ -28,10 +28,10 @@
 //!
 //! - *What is better*: [`Objective`]. Rate-limited, more transitions trained per second. Otherwise the geometric mean of both rates, of which
 //!   none may lose more than 5 %.
-//! - *What is tried*: knobs of the side that is waited for (`waiting`), far strides before neighbours, and two knobs at once where each alone
-//!   is useless (`stage`, `search`).
+//! - *What is tried*: knobs of the side that is waited for, or the others where those are fixed (`waiting`), far strides before neighbours, and
+//!   two knobs at once where each alone is useless (`stage`, `search`).
 //! - *When it is better*: A-B-A with five windows each, in as many rounds as it takes to tell, of at most eight (`evidence`).
-//! - *When it is over*: with nothing left to try. The search begins anew when the objective drifts by a fifth for half a minute (`drift`), or
+//! - *When it is over*: with nothing left to try. The search begins anew when the objective drifts by a fifth for thirty windows (`drift`), or
 //!   when the run may use other cores.
 //! - *What it costs*: after the first search a tenth of the time at most (`budget`), and nothing late in the run ([`Rules::freeze_after`]).
 //! - *What may go wrong*: whatever cannot be started, does not fit into memory, crashes again and again or never comes into force is barred,

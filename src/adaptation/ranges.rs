@@ -56,6 +56,11 @@ impl Range {
     pub const fn fixed(value: usize) -> Self {
         Self { low: value, high: value }
     }
+
+    /// Whether it has one value.
+    pub const fn is_fixed(self) -> bool {
+        self.low == self.high
+    }
 }
 
 /// The range of every knob.
@@ -72,7 +77,7 @@ pub struct Ranges {
 impl fmt::Display for Ranges {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ranges = Knob::ALL.map(|knob| match self.of(knob) {
-            Range { low, high } if low == high => format!("{} {low}", knob.key()),
+            range if range.is_fixed() => format!("{} {}", knob.key(), range.low),
             Range { low, high } => format!("{} {low} to {high}", knob.key()),
         });
         out.write_str(&ranges.join(", "))

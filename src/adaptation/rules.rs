@@ -5,8 +5,6 @@ use super::objective::Objective;
 use super::ranges::Ranges;
 use super::trial::LEG_WINDOWS;
 
-/// How long a window takes.
-const WINDOW_S: f64 = 1.0;
 /// Windows to settle for which a round has time.
 const MOST_SETTLING_WINDOWS: u32 = 60;
 
@@ -40,8 +38,8 @@ impl Rules {
         Ok(())
     }
 
-    /// How long a round takes away from home and in coming back, if nothing delays it.
-    pub(super) fn round_s(&self) -> f64 {
-        2.0 * (f64::from(self.settling_windows) + LEG_WINDOWS as f64) * WINDOW_S
+    /// How many windows a round takes away from home and in coming back, if nothing delays it.
+    pub(super) fn round_windows(&self) -> f64 {
+        2.0 * (f64::from(self.settling_windows) + LEG_WINDOWS as f64)
     }
 }

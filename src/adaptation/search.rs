@@ -103,7 +103,7 @@ impl Search {
     /// What there is to try in this stage, most promising first.
     fn candidates(&self, home: Setting, at_home: &[Window]) -> Vec<Candidate> {
         let strides = |(knob, direction)| self.stage.strides(knob).iter().map(move |&stride| Turn { knob, direction, stride });
-        let turns = promising_ways(at_home, self.latest, self.objective).into_iter().flat_map(strides);
+        let turns = promising_ways(at_home, self.latest, self.objective, &self.ranges).into_iter().flat_map(strides);
         let singles: Vec<Candidate> = turns.filter_map(|turn| self.candidate(home, vec![turn])).collect();
         let fresh = if self.stage.is_pairs() { self.pairs(home, &singles) } else { singles };
         let again = self.momentum.iter().map(|&turn| Turn { stride: Stride::Far, ..turn }).collect();

@@ -54,6 +54,8 @@ pub struct Tuner {
     usable_cores: Option<usize>,
     /// Whether the run has begun to learn.
     has_learned: bool,
+    /// Why nothing is tried, though there is time and something to try.
+    held_back: Option<Reason>,
 }
 
 #[derive(Debug, Clone)]
@@ -89,12 +91,18 @@ impl Tuner {
             budget: Budget::default(),
             usable_cores: None,
             has_learned: false,
+            held_back: None,
         })
     }
 
     /// The best setting known so far.
     pub fn home(&self) -> Setting {
         self.home
+    }
+
+    /// Why nothing is tried at present, though there is time and may be something to try; `None` while nothing holds the search back.
+    pub fn held_back(&self) -> Option<&Reason> {
+        self.held_back.as_ref()
     }
 
     /// Whether the search is over, until the machine changes.
@@ -171,7 +179,13 @@ impl Tuner {
     /// Begins the next round: of the trial that waits for it, or of the next one. Unless there is no time, or nothing left to try.
     fn search_on(&mut self, snapshot: &Snapshot) -> Option<Change> {
         // Before the search is asked, which goes on to its next stage where this window leaves nothing to try.
-        if self.is_late(snapshot) || !self.budget.allows(self.rules.round_s()) || snapshot.memory_used > MOST_MEMORY {
+        self.held_back = None;
+        if self.is_late(snapshot) || !self.budget.allows(self.rules.round_windows()) {
+            return None;
+        }
+        let lacks_memory = snapshot.memory_used > MOST_MEMORY;
+        self.held_back = lacks_memory.then_some(Reason::Memory { used: snapshot.memory_used, limit: MOST_MEMORY });
+        if lacks_memory {
             return None;
         }
         let unfinished = if let Phase::Searching(unfinished) = &mut self.phase { unfinished.take() } else { None };

@@ -1,7 +1,7 @@
 //! Which side waits for the other, and which knobs that puts first.
 
 use super::objective::Objective;
-use super::ranges::Direction;
+use super::ranges::{Direction, Ranges};
 use super::setting::Knob;
 use super::snapshot::Window;
 use super::statistics::median;
@@ -37,9 +37,10 @@ impl Side {
     }
 }
 
-/// The ways to turn knobs, most promising first: those of the side that is waited for. What the other side does is no help unless it leaves
-/// cores to this one. Where both are busy, knobs take turns, and the one after `latest` is first.
-pub(super) fn promising_ways(at_home: &[Window], latest: Option<Knob>, objective: Objective) -> Vec<(Knob, Direction)> {
+/// The ways to turn knobs, most promising first: those of the side that is waited for. What the other side does is little help unless it
+/// leaves cores to this one, and is tried only then, or where this one's knobs are all fixed in `ranges`. Where both are busy, knobs take
+/// turns, and the one after `latest` is first.
+pub(super) fn promising_ways(at_home: &[Window], latest: Option<Knob>, objective: Objective, ranges: &Ranges) -> Vec<(Knob, Direction)> {
     let (first, then): (&[Knob], &[Knob]) = match Side::waiting(at_home, WAITS_FROM) {
         // A larger batch costs learners time that they have, and where samples do not follow the inserts it asks for no more of these.
         Some(Side::Learners) if objective == Objective::BothRates => (&Knob::ALL, &[]),
@@ -48,7 +49,8 @@ pub(super) fn promising_ways(at_home: &[Window], latest: Option<Knob>, objective
         None => (&in_turn(latest), &[]),
     };
     let are_cores_full = middle(at_home, |window| window.cores_used) >= FULL_FROM;
-    let groups = if are_cores_full { vec![first, then] } else { vec![first] };
+    let are_fixed = first.iter().all(|&knob| ranges.of(knob).is_fixed());
+    let groups = if are_cores_full || are_fixed { vec![first, then] } else { vec![first] };
     let both_ways =
         |knobs: &'_ [Knob]| Direction::BOTH.map(|direction| knobs.iter().map(|&knob| (knob, direction)).collect::<Vec<_>>()).concat();
     groups.into_iter().flat_map(both_ways).collect()
@@ -68,11 +70,15 @@ fn middle(windows: &[Window], share: impl Fn(&Window) -> f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ranges::Range;
     use super::*;
+
+    const OPEN: Range = Range { low: 1, high: 64 };
+    const RANGES: Ranges = Ranges { actors: OPEN, environments: OPEN, batch_size: OPEN };
 
     fn ways(learners_wait: f64, actors_wait: f64, cores_used: f64, latest: Option<Knob>) -> Vec<(Knob, Direction)> {
         let window = Window { env_steps_per_s: 1.0, trained_per_s: 1.0, cores_used, learners_wait, actors_wait };
-        promising_ways(&[window], latest, Objective::TrainedPerSecond)
+        promising_ways(&[window], latest, Objective::TrainedPerSecond, &RANGES)
     }
 
     fn knobs(ways: &[(Knob, Direction)]) -> Vec<Knob> {
@@ -89,8 +95,17 @@ mod tests {
     #[test]
     fn learners_that_wait_may_have_larger_batches_where_these_ask_for_no_more_inserts() {
         let window = Window { env_steps_per_s: 1.0, trained_per_s: 1.0, cores_used: 0.5, learners_wait: 0.3, actors_wait: 0.0 };
-        let ways = promising_ways(&[window], None, Objective::BothRates);
+        let ways = promising_ways(&[window], None, Objective::BothRates, &RANGES);
         assert_eq!(knobs(&ways)[..3], [Knob::Actors, Knob::Environments, Knob::BatchSize]);
+    }
+
+    #[test]
+    fn where_the_batch_is_fixed_actors_that_wait_are_turned_all_the_same() {
+        use Knob::*;
+        let window = Window { env_steps_per_s: 1.0, trained_per_s: 1.0, cores_used: 0.5, learners_wait: 0.0, actors_wait: 0.3 };
+        let fixed = Ranges { batch_size: Range::fixed(64), ..RANGES };
+        let ways = promising_ways(&[window], None, Objective::TrainedPerSecond, &fixed);
+        assert_eq!(knobs(&ways)[2..], [Actors, Environments, Actors, Environments]);
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub(super) struct History {
     /// Rows that came, and of how many one is kept.
     rows: usize,
     stride: usize,
+    /// Whether the newest row is kept until the next one comes: it may be the last, with what no other says.
+    newest_is_passing: bool,
     /// The newest moments in which learning was under way, for the verdict.
     recent: VecDeque<Snapshot>,
     /// Updates of the run before its newest life.
@@ -82,6 +84,7 @@ impl History {
             told: Told::default(),
             rows: 0,
             stride: 1,
+            newest_is_passing: false,
             recent: VecDeque::new(),
             earlier_updates: 0,
             folder: folder.clone(),
@@ -108,8 +111,7 @@ impl History {
         let evaluations = parsed(&self.evaluations.new_lines());
         let probes = self.adaptation.new_lines();
         self.tried.extend(parsed::<Tried>(&probes));
-        let mut changes: Vec<Value> = parsed(&probes);
-        changes.retain(|probe| probe["verdict"] == "accepted");
+        let changes = self.changes(parsed(&probes));
         let events = self.log.new_lines();
         if rows.is_empty() && evaluations.is_empty() && changes.is_empty() && events.is_empty() {
             return None;
@@ -127,19 +129,33 @@ impl History {
         Some(Growth { rows, evaluations, changes, events, bottleneck: self.told.bottleneck.clone() })
     }
 
+    /// Where the run became another one: what was accepted, and what of that could not be kept, as a change back.
+    fn changes(&self, probes: Vec<Value>) -> Vec<Value> {
+        let mut newest = self.told.changes.last().cloned();
+        let mut changes = Vec::new();
+        for mut probe in probes {
+            let is_taken_back = probe["verdict"] == "abandoned"
+                && newest.as_ref().is_some_and(|last| ["from", "to"].iter().all(|end| last[end] == probe[end]));
+            if is_taken_back {
+                probe["to"] = probe["from"].clone();
+            }
+            if is_taken_back || probe["verdict"] == "accepted" {
+                newest = Some(probe.clone());
+                changes.push(probe);
+            }
+        }
+        changes
+    }
+
     fn add_row(&mut self, row: &Map<String, Value>) {
         self.remember(row);
         let Some(progress) = row.get(PROGRESS).and_then(Value::as_f64) else { return };
         // A run that went on from a checkpoint has begun anew there. What was evaluated later stays: the weights were what they were.
         let kept = self.column(PROGRESS).partition_point(|&before| before.is_some_and(|before| before <= progress));
-        if kept < self.column(PROGRESS).len() {
-            self.told.columns.values_mut().for_each(|column| column.truncate(kept));
-        }
+        let length = kept.min(self.column(PROGRESS).len() - usize::from(self.newest_is_passing));
+        self.told.columns.values_mut().for_each(|column| column.truncate(length));
         self.rows += 1;
-        if !self.rows.is_multiple_of(self.stride) {
-            return;
-        }
-        let length = self.column(PROGRESS).len();
+        self.newest_is_passing = !self.rows.is_multiple_of(self.stride);
         for (key, value) in row.iter().filter(|(_, value)| value.is_number() || value.is_null()) {
             let column = self.told.columns.entry(key.clone()).or_default();
             column.resize(length, None);
@@ -148,7 +164,7 @@ impl History {
         for column in self.told.columns.values_mut() {
             column.resize(length + 1, None);
         }
-        if length + 1 >= MOST_ROWS {
+        if length + 1 >= MOST_ROWS && !self.newest_is_passing {
             self.stride *= 2;
             for column in self.told.columns.values_mut() {
                 let mut position = 0;
@@ -255,12 +271,18 @@ mod tests {
     #[test]
     fn curves_of_any_length_keep_their_ends_in_bounded_room() {
         let (_root, folder) = folder();
-        fs::write(folder.metrics(), (1..=50_000).map(line).collect::<String>()).unwrap();
-        let history = History::of(&folder);
+        fs::write(folder.metrics(), (1..=50_001).map(line).collect::<String>()).unwrap();
+        let mut history = History::of(&folder);
         let steps = history.column(PROGRESS);
         assert!(steps.len() < MOST_ROWS && steps.len() >= MOST_ROWS / 2 - 1, "{}", steps.len());
-        assert!(steps.first().unwrap().unwrap() <= 16.0 && steps.last().unwrap().unwrap() > 49_900.0, "{steps:?}");
+        assert!(steps.first().unwrap().unwrap() <= 16.0 && steps.last() == Some(&Some(50_001.0)), "{steps:?}");
+        let middle = steps.len() / 2;
+        assert_eq!(steps[middle + 1].unwrap() - steps[middle].unwrap(), history.stride as f64);
         assert!(history.told.columns.values().all(|column| column.len() == steps.len()), "all columns have the same length");
+        let length = steps.len();
+        fs::write(folder.metrics(), (1..=50_002).map(line).collect::<String>()).unwrap();
+        history.grow().unwrap();
+        assert_eq!((history.column(PROGRESS).len(), history.column(PROGRESS).last()), (length, Some(&Some(50_002.0))));
     }
 
     #[test]
@@ -283,10 +305,17 @@ mod tests {
     #[test]
     fn of_the_settings_that_were_tried_those_are_told_that_were_kept() {
         let (_root, folder) = folder();
-        let probe = |verdict: &str| format!("{{\"wall_s\": 21.0, \"verdict\": \"{verdict}\"}}\n");
-        fs::write(folder.adaptation(), ["rejected", "accepted", "abandoned"].map(probe).concat()).unwrap();
-        let history = History::of(&folder);
-        assert_eq!(history.told.changes.iter().map(|probe| &probe["verdict"]).collect::<Vec<_>>(), ["accepted"]);
+        let probe = |from: u32, to: u32, verdict: &str| {
+            format!("{{\"wall_s\": 21.0, \"from\": {{\"actors\": {from}}}, \"to\": {{\"actors\": {to}}}, \"verdict\": \"{verdict}\"}}\n")
+        };
+        let kept = probe(3, 4, "rejected") + &probe(3, 6, "accepted") + &probe(6, 12, "abandoned");
+        fs::write(folder.adaptation(), &kept).unwrap();
+        let mut history = History::of(&folder);
+        let actors = |history: &History| history.told.changes.iter().map(|probe| probe["to"]["actors"].as_u64()).collect::<Vec<_>>();
+        assert_eq!(actors(&history), [Some(6)]);
+        fs::write(folder.adaptation(), kept + &probe(3, 6, "abandoned")).unwrap();
+        history.grow().unwrap();
+        assert_eq!(actors(&history), [Some(6), Some(3)], "it could not be kept");
     }
 
     #[test]

@@ -175,7 +175,8 @@ impl Runs {
 
     /// The folders of all runs, by id: that of a run under way, and not a copy of it.
     fn folders(&self) -> BTreeMap<String, PathBuf> {
-        let announced = self.registry.list().into_iter().map(|entry| PathBuf::from(entry.record.run_folder));
+        // Not where it began and is no more: it may have been moved.
+        let announced = self.registry.list().into_iter().map(|entry| PathBuf::from(entry.record.run_folder)).filter(|path| path.is_dir());
         let beside = self.roots.iter().flat_map(|root| fs::read_dir(root).into_iter().flatten().flatten()).filter(|entry| {
             // `latest` and what else leads here would be second runs.
             entry.file_type().is_ok_and(|kind| kind.is_dir())
@@ -202,5 +203,25 @@ mod tests {
         assert!(runs.cards().is_empty());
         let folder = RunFolder::create(&root, "first", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
         assert_eq!(runs.cards().into_iter().map(|card| card.id).collect::<Vec<_>>(), [folder.id()]);
+    }
+
+    #[test]
+    fn a_run_whose_folder_was_moved_is_shown_from_where_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let [began, archive] = ["runs", "archive"].map(|name| place.path().join(name));
+        let folder = RunFolder::create(&began, "first", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
+        let registry = Registry::open_at(place.path().join("shoal")).unwrap();
+        let identity = "{\"run_id\": 1, \"boot_id\": 1, \"supervisor_pid\": 7, \"supervisor_start_time\": 1, \"created_unix_ms\": 1}";
+        let of_run = format!("\"run_folder\": {:?}, \"environment\": \"CartPole-v1\", \"algorithm\": \"dqn\"", folder.path());
+        let record =
+            format!("{{\"identity\": {identity}, \"segment\": \"/shoal-7\", \"socket\": \"7\", {of_run}, \"program_version\": \"0\"}}");
+        fs::write(registry.folder().join("7.json"), record).unwrap();
+        assert_eq!(registry.list().len(), 1, "a record that a killed supervisor left");
+        fs::create_dir(&archive).unwrap();
+        let moved = archive.join(folder.path().file_name().unwrap());
+        fs::rename(folder.path(), &moved).unwrap();
+        let mut runs = Runs::new(registry);
+        runs.add_root(&archive);
+        assert_eq!(runs.folders().into_values().collect::<Vec<_>>(), [moved]);
     }
 }

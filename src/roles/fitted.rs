@@ -95,6 +95,10 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
         if let Some(end) = &mut fitted.learner.learning_rate_end {
             set("learner.learning_rate_end", end, step_size);
         }
+        // The policy's is a part of the learner's.
+        if let Some(of_policy) = &mut fitted.algorithm.policy_learning_rate {
+            set("algorithm.policy_learning_rate", of_policy, step_size);
+        }
     }
     // An update counts as what it draws then.
     let samples = table.hold.samples_per_insert(1.0, configured, home.batch_size);
@@ -179,6 +183,10 @@ pub(crate) mod tests {
         assert!(!fitted.adaptation.enabled && fitted.validate().is_ok());
         assert_eq!(fitted.replay.samples_per_insert, Some(32.0));
         assert_eq!(repeating(&base, start(&base)).1, "", "nothing was found");
+        let mut of_policy = config(|config| (config.adaptation.step_size, config.learner.learning_rate) = (StepSize::Linear, 0.001));
+        of_policy.algorithm.policy_learning_rate = Some(0.0001);
+        let (_, flags) = repeating(&of_policy, Setting { batch_size: 128, ..start(&of_policy) });
+        assert_eq!(flags, " --set learner.learning_rate=0.002 --set algorithm.policy_learning_rate=0.0002");
         let samples = config(|config| config.adaptation.largest_batch = Some(256));
         assert_eq!(repeating(&samples, Setting { batch_size: 256, ..start(&samples) }).1, "");
     }

@@ -129,6 +129,10 @@ fn nothing_is_tried_while_memory_is_short() {
     run.memory_used = |_| 0.9;
     run.windows(500);
     assert!(run.changes.is_empty() && !run.tuner.is_locked());
+    assert_eq!(run.tuner.held_back(), Some(&Reason::Memory { used: 0.9, limit: 0.85 }), "whoever waits for it is told");
+    run.memory_used = |_| 0.5;
+    run.windows(20);
+    assert!(!run.changes.is_empty() && run.tuner.held_back().is_none());
 }
 
 #[test]

@@ -57,7 +57,7 @@ export class Compare {
   /** Whether the whole history of a run that has ended is known: what was fetched while it went on lacks its end. */
   isWhole(card) {
     const history = this.histories.get(card.id);
-    return history !== undefined && history.state === card.state;
+    return history !== undefined && history.state === card.state && history.until === card.metrics?.wall_s;
   }
 
   /** Fetch the histories that are not known, and those that may have grown. */
@@ -66,7 +66,7 @@ export class Compare {
     await Promise.all(wanted.map(async (card) => {
       try {
         const answer = await fetch(`runs/${encodeURIComponent(card.id)}/history`);
-        if (answer.ok) this.histories.set(card.id, { ...(await answer.json()), state: card.state });
+        if (answer.ok) this.histories.set(card.id, { ...(await answer.json()), state: card.state, until: card.metrics?.wall_s });
       } catch {
         // The next look fetches it again; what is known of the run stays on view.
       }

@@ -128,7 +128,7 @@ export class Run {
     this.evaluations = history.evaluations;
     this.changes = history.changes;
     this.events = history.events;
-    this.showBottleneck(history.bottleneck);
+    this.judge(history.bottleneck);
     this.draw();
   }
 
@@ -137,7 +137,7 @@ export class Run {
     this.evaluations = this.evaluations.concat(growth.evaluations);
     this.changes = this.changes.concat(growth.changes);
     this.events = this.events.concat(growth.events).slice(-MOST_EVENTS);
-    this.showBottleneck(growth.bottleneck);
+    this.judge(growth.bottleneck);
     this.draw();
   }
 
@@ -181,7 +181,7 @@ export class Run {
     const [reason, ...details] = (card.reason ?? "").split("\n");
     const state = { running: "running", ended: `ended: ${reason}`, killed: "killed" }[card.state];
     $("state").className = `pill ${card.state}`;
-    $("state").textContent = state.length > 60 ? "failed" : state;
+    $("state").textContent = state.length > 60 ? reason.split(":")[0] : state;
     document.title = `${card.environment ?? card.name} · Shoal`;
     const killed = `Supervisor ${card.supervisor_pid} was killed, or runs for another user or with another XDG_RUNTIME_DIR: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder_word}" goes on from there.`;
     this.notice(card.state === "killed" ? killed : /^(failed|gave up): /.test(reason) ? [reason, ...details].join("\n") : "", "state");
@@ -193,6 +193,12 @@ export class Run {
       if (card.bottleneck !== null) this.showBottleneck(sentence(card.bottleneck));
     }
     this.showTiles();
+  }
+
+  /** The verdict on the newest moments, unless the run has ended with a report of its own. */
+  judge(text) {
+    const hasReport = this.card && this.card.state !== "running" && this.card.bottleneck !== null;
+    if (!hasReport) this.showBottleneck(text);
   }
 
   showBottleneck(text) {

@@ -3,13 +3,15 @@
 //! All parameters live in one flat tensor on the device and all gradients in another; the stages have views of both, so one copy moves
 //! them all. The host keeps a flat copy of the parameters too, which the optimizer changes.
 
+mod convolutions;
 mod stage;
 
 use tch::{Kind, Tensor};
 
+use convolutions::Convolutions;
 use stage::{Passed, TorchStage};
 
-use super::specification::Operation;
+use super::specification::{Operation, Stage};
 use super::work::Work;
 use super::{Device, Network, NetworkError, NetworkSpec};
 use crate::values::{BYTE_SCALE, ValueType, Values};
@@ -20,7 +22,7 @@ const MAXIMUM_THREADS: usize = 1024;
 /// A network of the libtorch engine.
 pub struct TorchNetwork {
     spec: NetworkSpec,
-    stages: Vec<TorchStage>,
+    blocks: Vec<Block>,
     work: Work,
     device: tch::Device,
     /// What the first stage takes a row for: values, or an image.
@@ -31,8 +33,30 @@ pub struct TorchNetwork {
     flat: Tensor,
     /// Their gradients on the device.
     gradient: Tensor,
-    /// What the stages keep of the last forward pass.
+    /// What the blocks keep of the last forward pass.
     kept: Option<Vec<Passed>>,
+}
+
+/// What goes back as one.
+enum Block {
+    One(TorchStage),
+    Convolutions(Convolutions),
+}
+
+impl Block {
+    fn forward(&self, below: Tensor, rows: usize, learns: bool) -> Result<Passed, tch::TchError> {
+        match self {
+            Self::One(stage) => stage.forward(below, rows),
+            Self::Convolutions(convolutions) => convolutions.forward(below, learns),
+        }
+    }
+
+    fn backward(&self, passed: Passed, above: Tensor, of_parameters: bool, of_below: bool) -> Result<Option<Tensor>, tch::TchError> {
+        match self {
+            Self::One(stage) => stage.backward(passed, above, of_parameters, of_below),
+            Self::Convolutions(convolutions) => convolutions.backward(&passed, &above, of_parameters, of_below),
+        }
+    }
 }
 
 impl TorchNetwork {
@@ -55,13 +79,11 @@ impl TorchNetwork {
             let work = Work::of(&stages);
             // A flatten at the start changes nothing but the name of what comes in.
             let mut stages = stages.into_iter().skip_while(|stage| matches!(stage.operation, Operation::Flatten(_))).peekable();
-            let is_image = stages
-                .peek()
-                .is_some_and(|first| matches!(first.operation, Operation::Convolution(_) | Operation::TransposedConvolution(_)));
+            let is_image = stages.peek().is_some_and(is_convolution);
             let row = if is_image { spec.input.shape.clone() } else { vec![spec.inputs()] };
             let row = row.into_iter().map(|length| length as i64).collect();
-            let stages = stages.map(|stage| TorchStage::new(stage, &flat, &gradient)).collect::<Result<_, _>>()?;
-            Ok(Self { spec, stages, work, device: torch_device, row, parameters, flat, gradient, kept: None })
+            let blocks = blocks(stages, &flat, &gradient)?;
+            Ok(Self { spec, blocks, work, device: torch_device, row, parameters, flat, gradient, kept: None })
         });
         let refused = |error: tch::TchError| NetworkError::Torch { device, message: error.to_string() };
         let mut network = built.map_err(refused)?;
@@ -93,9 +115,9 @@ impl TorchNetwork {
     }
 
     fn try_forward(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
-        let (mut values, mut kept) = (self.take_in(input, rows)?, Vec::with_capacity(self.stages.len()));
-        for stage in &self.stages {
-            let passed = stage.forward(values, rows, true)?;
+        let (mut values, mut kept) = (self.take_in(input, rows)?, Vec::with_capacity(self.blocks.len()));
+        for block in &self.blocks {
+            let passed = block.forward(values, rows, true)?;
             values = passed.above.shallow_clone();
             kept.push(passed);
         }
@@ -107,7 +129,7 @@ impl TorchNetwork {
     fn try_infer(&self, input: Values<'_>, rows: usize, output: &mut [f32]) -> Result<(), tch::TchError> {
         let _guard = tch::no_grad_guard();
         let input = self.take_in(input, rows)?;
-        let result = self.stages.iter().try_fold(input, |values, stage| stage.forward(values, rows, false).map(|passed| passed.above))?;
+        let result = self.blocks.iter().try_fold(input, |values, block| block.forward(values, rows, false).map(|passed| passed.above))?;
         copy_to_host(&result, output)
     }
 
@@ -125,10 +147,10 @@ impl TorchNetwork {
             return Ok(());
         }
         let mut gradient = Some(Tensor::f_from_slice(output_gradient)?.f_view_as(output)?.f_to_device(self.device)?);
-        // Each stage gives back its memory before the next takes some: it is then still in the caches.
-        for (index, (stage, passed)) in self.stages.iter().zip(kept).enumerate().rev() {
+        // Each block gives back its memory before the next takes some: it is then still in the caches.
+        for (index, (block, passed)) in self.blocks.iter().zip(kept).enumerate().rev() {
             let above = gradient.take().expect("what is below is asked for its gradient");
-            gradient = stage.backward(passed, above, parameter_gradient.is_some(), index > 0 || input_gradient.is_some())?;
+            gradient = block.backward(passed, above, parameter_gradient.is_some(), index > 0 || input_gradient.is_some())?;
         }
         if let Some(target) = parameter_gradient {
             copy_to_host(&self.gradient, target)?;
@@ -182,6 +204,28 @@ impl TorchNetwork {
         input.assert_rows(self.spec.input.element, rows, self.spec.inputs());
         assert_eq!(output.len(), rows * columns, "the output is not {rows} rows of {columns} columns");
     }
+}
+
+fn is_convolution(stage: &Stage) -> bool {
+    matches!(stage.operation, Operation::Convolution(_) | Operation::TransposedConvolution(_))
+}
+
+/// The stages, with convolutions that follow each other together.
+fn blocks(stages: impl Iterator<Item = Stage>, flat: &Tensor, gradient: &Tensor) -> Result<Vec<Block>, tch::TchError> {
+    let mut blocks = Vec::new();
+    for stage in stages {
+        if !is_convolution(&stage) {
+            blocks.push(Block::One(TorchStage::new(stage, flat, gradient)?));
+            continue;
+        }
+        if !matches!(blocks.last(), Some(Block::Convolutions(_))) {
+            blocks.push(Block::Convolutions(Convolutions::default()));
+        }
+        if let Some(Block::Convolutions(convolutions)) = blocks.last_mut() {
+            convolutions.push(stage, flat, gradient)?;
+        }
+    }
+    Ok(blocks)
 }
 
 fn copy_to_host(tensor: &Tensor, target: &mut [f32]) -> Result<(), tch::TchError> {

@@ -73,6 +73,8 @@ pub(super) struct Fitting {
     incident: Option<Incident>,
     tried: u64,
     accepted: u64,
+    /// Whether it has been said that something holds the search back.
+    has_said_so: bool,
 }
 
 impl Fitting {
@@ -85,7 +87,7 @@ impl Fitting {
         let begun = Found { home: start(config), counts: [0, 0] };
         let Found { home: wanted, counts: [tried, accepted] } = found.filter(|found| ranges.check(found.home).is_ok()).unwrap_or(begun);
         let tuner = Tuner::new(rules, wanted)?;
-        Ok(Some(Self { tuner, wanted, last: None, incident: None, tried, accepted }))
+        Ok(Some(Self { tuner, wanted, last: None, incident: None, tried, accepted, has_said_so: false }))
     }
 
     /// The setting that is to be in force.
@@ -101,6 +103,13 @@ impl Fitting {
     /// Whether it has yet to prove itself.
     pub(super) fn is_on_trial(&self) -> bool {
         self.tuner.is_on_trial()
+    }
+
+    /// Why nothing is tried, when that is news.
+    pub(super) fn held_back(&mut self) -> Option<String> {
+        let reason = self.tuner.held_back().map(ToString::to_string);
+        let was_said = std::mem::replace(&mut self.has_said_so, reason.is_some());
+        reason.filter(|_| !was_said)
     }
 
     /// Settings that were judged, and those that were better.

@@ -8,7 +8,8 @@ use crate::roles::run::LEAVING_PATIENCE;
 use crate::segment::processes::Role;
 use crate::telemetry::StopReason;
 
-/// How long whoever evaluates may take after the step limit: for the confirmation under way, and for the last weights.
+/// How long whoever evaluates may take where the last weights are to be evaluated: for the confirmation under way, and for them, after
+/// learners have published them.
 const EVALUATION_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long whoever only shows may take.
@@ -26,7 +27,7 @@ impl Leaving {
     /// Training ended at `now`.
     pub(super) fn new(reason: &StopReason, now: Instant) -> Self {
         let evaluation_wanted = !matches!(reason, StopReason::Interrupted | StopReason::Solved | StopReason::TimeLimit);
-        let patience = if *reason == StopReason::StepLimit { EVALUATION_PATIENCE } else { LEAVING_PATIENCE };
+        let patience = if evaluation_wanted { EVALUATION_PATIENCE } else { LEAVING_PATIENCE };
         Self { began: now, deadline: now + LEAVING_PATIENCE, evaluation_deadline: now + patience, evaluation_wanted }
     }
 
@@ -70,10 +71,12 @@ mod tests {
     }
 
     #[test]
-    fn only_the_step_limit_gives_the_evaluator_time() {
-        assert_eq!(after(&StopReason::StepLimit, 0), [None, None]);
-        assert_eq!(after(&StopReason::StepLimit, 10), [Some(Signal::SIGKILL), None]);
-        assert_eq!(after(&StopReason::StepLimit, 60), [Some(Signal::SIGKILL); 2]);
+    fn an_evaluator_has_time_where_the_last_weights_are_to_be_evaluated() {
+        for reason in [StopReason::StepLimit, StopReason::GaveUp(String::new()), StopReason::Failed(String::new())] {
+            assert_eq!(after(&reason, 0), [None, None]);
+            assert_eq!(after(&reason, 10), [Some(Signal::SIGKILL), None]);
+            assert_eq!(after(&reason, 60), [Some(Signal::SIGKILL); 2]);
+        }
         for reason in [StopReason::Solved, StopReason::Interrupted, StopReason::TimeLimit] {
             assert_eq!(after(&reason, 0), [None, Some(Signal::SIGTERM)]);
             assert_eq!(after(&reason, 10), [Some(Signal::SIGKILL); 2]);

@@ -8,7 +8,7 @@ use indicatif::BinaryBytes;
 
 use super::{Prepared, Resumption, SupervisorError, refuse};
 use crate::environments::{ActionSpace, Actions, EnvironmentError, VectorEnvironment, reel};
-use crate::networks::Device;
+use crate::networks::{self, Device};
 use crate::rendezvous::Registry;
 use crate::roles::environments;
 use crate::segment::system;
@@ -37,12 +37,18 @@ impl Prepared {
         if self.lacks_device() { self.check_learner() } else { Ok(()) }
     }
 
-    /// Whether the driver's files show no GPU of the number that the learner is to use. They may be hidden in a container, so that only
-    /// an attempt is certain.
+    /// Whether this program has no libtorch that the learner needs, or the driver's files show no GPU of its number, or a variable none.
+    /// Files may be hidden in a container, so that only an attempt is certain.
     fn lacks_device(&self) -> bool {
-        self.loaded.config.learner.devices().into_iter().any(|device| match device.parse() {
-            Ok(Device::Cuda(index)) => !self.machine.gpus.has_driver || index >= self.machine.gpus.names.len(),
-            _ => false,
+        let config = &self.loaded.config;
+        let chosen = std::env::var("CUDA_VISIBLE_DEVICES").ok().map(|list| list.split(',').filter(|name| !name.trim().is_empty()).count());
+        let count = self.machine.gpus.names.len().min(chosen.unwrap_or(usize::MAX));
+        config.learner.devices().into_iter().filter_map(|device| device.parse().ok()).any(|device| {
+            let is_hidden = match device {
+                Device::Cuda(index) => !self.machine.gpus.has_driver || index >= count,
+                Device::Cpu => false,
+            };
+            is_hidden || networks::check_is_built(config.network.engine, device).is_err()
         })
     }
 

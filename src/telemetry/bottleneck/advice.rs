@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::super::units::{percent, short};
 use super::period::{ENVIRONMENT, INFERENCE, INSERT, Period};
 use super::{Context, WAITING_FROM, share};
-use crate::config::{Config, Rows};
+use crate::config::{Config, Key, Rows};
 use crate::machine::affinity::LEAST_TRANSITIONS_PER_LEARNER;
 
 /// Cores that must have been idle, on average, before one more process is worth it.
@@ -26,8 +26,6 @@ const LARGE_PORTION: usize = 64;
 const LARGEST_BATCH_ON_GPU: usize = 4_096;
 /// How many times more of something to try.
 const FACTOR: usize = 4;
-/// The most processes or environments that a configuration may ask for.
-const MOST: usize = 1_024;
 
 /// Something to try: all its settings together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -58,6 +56,12 @@ impl fmt::Display for Advice {
 
 fn advice(key: &'static str, now: impl fmt::Display, to: impl fmt::Display, why: impl Into<String>) -> Advice {
     Advice { set: vec![Setting { key, now: now.to_string(), to: to.to_string() }], why: why.into() }
+}
+
+/// As many as wanted, or as the key allows, if that is more than now.
+fn more(key: &'static str, now: usize, wanted: usize, why: impl Into<String>) -> Option<Advice> {
+    let to = wanted.min(Key::find(key).map_or(usize::MAX, Key::most));
+    (to > now).then(|| advice(key, now, to, why))
 }
 
 /// Ways to speed learning up.
@@ -129,12 +133,12 @@ pub(super) fn faster_actors(period: &Period, context: &Context) -> Vec<Advice> {
     let mut all = Vec::new();
     if longest == ENVIRONMENT && asleep >= ASLEEP_FROM {
         let why = format!("environments slept {} of the actors' time, which costs no core", percent(asleep));
-        all.push(advice("actor.count", actor.count, (actor.count * FACTOR).min(MOST), why));
+        all.extend(more("actor.count", actor.count, actor.count * FACTOR, why));
         return all;
     }
     if longest == INFERENCE {
         let why = "one inference then serves more environments";
-        all.push(advice("actor.environments", actor.environments, (actor.environments * FACTOR).min(MOST), why));
+        all.extend(more("actor.environments", actor.environments, actor.environments * FACTOR, why));
     }
     if longest == INSERT && actor.flush_transitions < LARGE_PORTION {
         let why = "transitions then go into the replay in larger portions";
@@ -143,7 +147,7 @@ pub(super) fn faster_actors(period: &Period, context: &Context) -> Vec<Advice> {
     let idle = period.idle_cores(context.cores);
     if idle >= IDLE_FROM {
         let why = format!("{} of {} cores were idle", short(idle), context.cores);
-        all.push(advice("actor.count", actor.count, (actor.count + rounded(idle)).min(MOST), why));
+        all.extend(more("actor.count", actor.count, actor.count + rounded(idle), why));
     }
     all
 }

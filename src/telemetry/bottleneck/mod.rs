@@ -204,20 +204,21 @@ fn free_running(period: &Period, context: &Context) -> Diagnosis {
     all_busy(period, &evidence, context)
 }
 
-/// Fragments that are overwritten where nobody takes them: each is drawn once at most, so samples per insert say nothing.
+/// Fragments that are overwritten where nobody takes them: each is taken once at most, so samples per insert say nothing.
 fn overwriting(period: &Period, context: &Context) -> Diagnosis {
-    let taken = share(period.sampled as f64, period.inserted as f64).min(1.0);
+    let dropped = share(period.dropped as f64, period.inserted as f64).min(1.0);
     let learners_wait = share(period.learner.limiter_wait_s, period.learner.total_s());
     let evidence = format!(
-        "running free, learners took {} of the fragments, and waited {} of their time for new ones",
-        percent(taken),
+        "running free, {} of the fragments were dropped, and learners waited {} of their time for new ones",
+        percent(dropped),
         percent(learners_wait)
     );
-    if learners_wait >= WAITING_FROM {
+    // Those that wait have not too much to do, whatever is dropped: actors bring much at once, or what is too old.
+    if learners_wait >= WAITING_FROM && dropped < WAITING_FROM {
         let advice = advice::faster_actors(period, context);
         return Diagnosis { bottleneck: Bottleneck::Actors, evidence: format!("{evidence} ({})", period.actor_work()), advice };
     }
-    if taken <= 1.0 - WAITING_FROM {
+    if dropped >= WAITING_FROM && learners_wait < WAITING_FROM {
         let mut advice = advice::faster_learners(period, context);
         advice.extend(advice::fewer_uses(&context.config));
         advice.push(advice::wait_for_learners());

@@ -17,6 +17,8 @@ pub(super) struct Period {
     pub(super) wall_s: f64,
     pub(super) inserted: u64,
     pub(super) sampled: u64,
+    /// Fragments from which nobody learned.
+    pub(super) dropped: u64,
     pub(super) restarts: u64,
     pub(super) actor: ActorTime,
     pub(super) learner: LearnerTime,
@@ -50,6 +52,7 @@ impl Period {
             wall_s: now.wall_s - before.wall_s,
             inserted: now.inserted.saturating_sub(before.inserted),
             sampled: now.sampled.saturating_sub(before.sampled),
+            dropped: now.dropped_fragments.saturating_sub(before.dropped_fragments),
             restarts: now.restarts.saturating_sub(before.restarts),
             actor,
             learner,

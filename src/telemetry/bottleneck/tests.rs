@@ -113,6 +113,14 @@ fn environments_that_sleep_call_for_more_actors_on_the_same_cores() {
 fn the_advice_follows_the_slowest_part_of_acting() {
     let inference = judge(&run([10.0, 75.0, 13.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]), &context());
     assert_eq!(settings(&inference)[0], "actor.environments=32");
+    for (now, offered) in [(2_048, Some("actor.environments=4096")), (4_096, None)] {
+        let many = with(|config| {
+            (config.actor.environments, config.actor.count, config.replay.capacity) = (now, 1, 1 << 20);
+            (config.replay.samples_per_insert, config.replay.error_band) = (Some(1.0), None);
+        });
+        let all = settings(&judge(&run([10.0, 75.0, 13.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]), &many));
+        assert_eq!(all.iter().find(|setting| setting.starts_with("actor.environments")).map(String::as_str), offered, "{all:?}");
+    }
     let inserting = run([10.0, 15.0, 73.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]);
     let small = with(|config| config.actor.flush_transitions = 8);
     assert_eq!(settings(&judge(&inserting, &small))[0], "actor.flush_transitions=64");
@@ -239,22 +247,22 @@ fn ppo_is_advised_of_its_own_keys_and_of_no_learner_that_would_not_pay() {
 }
 
 #[test]
-fn fragments_that_are_overwritten_are_judged_by_what_was_taken_and_not_by_samples_per_insert() {
+fn fragments_that_are_overwritten_are_judged_by_what_was_dropped_and_not_by_samples_per_insert() {
     let appo = with(|config| {
         config.algorithm.name = "appo".into();
         (config.fragments.on_full, config.fragments.uses) = (OnFull::DropOldest, 2);
         (config.fragments.length_steps, config.learner.batch_size) = (32, 256);
     });
-    let judged = |taken: u64, learner: [f64; 5]| {
-        let snapshot = Snapshot { inserted: 10_000, sampled: taken, ..run([10.0, 15.0, 75.0, 0.0], learner) };
+    let judged = |dropped_fragments: u64, learner: [f64; 5]| {
+        let snapshot = Snapshot { inserted: 10_000, sampled: 10_000, dropped_fragments, ..run([10.0, 15.0, 75.0, 0.0], learner) };
         judge(&snapshot, &appo)
     };
-    let waiting = judged(9_900, [3.0, 8.0, 0.0, 1.0, 13.0]);
+    let waiting = judged(100, [3.0, 8.0, 0.0, 1.0, 13.0]);
     assert_eq!(waiting.bottleneck, Bottleneck::Actors, "{waiting}");
-    assert!(waiting.to_string().contains("learners took 99 % of the fragments, and waited 52 % of their time"), "{waiting}");
+    assert!(waiting.to_string().contains("1 % of the fragments were dropped, and learners waited 52 % of their time"), "{waiting}");
     let behind = judged(5_000, [3.0, 20.0, 0.0, 1.0, 1.0]);
     assert_eq!(behind.bottleneck, Bottleneck::Learners, "{behind}");
     assert!(settings(&behind).iter().any(|setting| setting == "fragments.on_full=wait"), "{behind}");
     assert!(!behind.to_string().contains("samples_per_insert"), "{behind}");
-    assert_eq!(judged(9_500, [3.0, 20.0, 0.0, 1.0, 1.0]).bottleneck, Bottleneck::Cores);
+    assert_eq!(judged(500, [3.0, 20.0, 0.0, 1.0, 1.0]).bottleneck, Bottleneck::Cores);
 }

@@ -23,6 +23,9 @@ impl Session {
             in_force.batch_size = 0;
         }
         let Some(step) = fitting.look(now, in_force) else { return Ok(()) };
+        if let Some(reason) = fitting.held_back() {
+            self.sinks.event(&format!("no setting is tried for now: {reason}"));
+        }
         if let Some(probe) = step.probe {
             self.tell(&probe);
             if probe.verdict != Verdict::Accepted {
