@@ -243,7 +243,7 @@ fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
 #[test]
 fn a_signal_ends_the_seeds_that_run_starts_no_other_and_still_gives_a_table() {
     let folder = tempfile::tempdir().unwrap();
-    let changes = [SHORT, &["run.stop_env_steps=1000000000"]].concat();
+    let changes = [SHORT, &["run.stop_env_steps=1000000000", "run.stop_eval_return=none"]].concat();
     let arguments = with_changes(&["train", "CartPole-v1", "--seeds", "1-3", "--jobs", "2"], &changes);
     let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
     command.args(arguments).current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path()).stdout(Stdio::piped());
