@@ -213,18 +213,20 @@ fn overwriting(period: &Period, context: &Context) -> Diagnosis {
         percent(dropped),
         percent(learners_wait)
     );
-    // Those that wait have not too much to do, whatever is dropped: actors bring much at once, or what is too old.
-    if learners_wait >= WAITING_FROM && dropped < WAITING_FROM {
-        let advice = advice::faster_actors(period, context);
-        return Diagnosis { bottleneck: Bottleneck::Actors, evidence: format!("{evidence} ({})", period.actor_work()), advice };
+    match (learners_wait >= WAITING_FROM, dropped >= WAITING_FROM) {
+        (true, false) => {
+            let advice = advice::faster_actors(period, context);
+            Diagnosis { bottleneck: Bottleneck::Actors, evidence: format!("{evidence} ({})", period.actor_work()), advice }
+        }
+        (false, true) => {
+            let mut advice = advice::faster_learners(period, context);
+            advice.extend(advice::fewer_uses(&context.config));
+            advice.push(advice::wait_for_learners());
+            Diagnosis { bottleneck: Bottleneck::Learners, evidence: format!("{evidence} ({})", period.learner_work()), advice }
+        }
+        // Both: actors bring much at once, or what is too old, and more of neither side helps.
+        _ => all_busy(period, &evidence, context),
     }
-    if dropped >= WAITING_FROM && learners_wait < WAITING_FROM {
-        let mut advice = advice::faster_learners(period, context);
-        advice.extend(advice::fewer_uses(&context.config));
-        advice.push(advice::wait_for_learners());
-        return Diagnosis { bottleneck: Bottleneck::Learners, evidence: format!("{evidence} ({})", period.learner_work()), advice };
-    }
-    all_busy(period, &evidence, context)
 }
 
 fn one_process(period: &Period, context: &Context) -> Diagnosis {
