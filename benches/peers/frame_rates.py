@@ -17,6 +17,7 @@ The first start makes a virtual environment beside this file (git-ignored) and i
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -80,10 +81,20 @@ def our_goal(arguments, algorithm, environment, setting, variant, seed):
     goal = ENVIRONMENTS[environment][2]
     end = [f"run.stop_eval_return={goal}", f"run.stop_wall_s={arguments.limit_s}", "run.stop_env_steps=1000000000"]
     overrides = [*overrides_of(environment, setting, seed), *VARIANTS[variant], *end]
+    cpu_before = ended_cpu_seconds()
     with runs.Run(arguments.supervisor, preset(environment, algorithm), overrides) as run:
         wall_s = run.wait(arguments.limit_s + 120)
         last, goal = run.metrics()[-1], run.summary()["goal"]
-    return {"confirmed": goal["confirmed"], "wall_s": wall_s, "env_steps": last["env_steps"], "updates": last["updates"]}
+    return {
+        "confirmed": goal["confirmed"], "wall_s": wall_s, "cpu_s": ended_cpu_seconds() - cpu_before, "env_steps": last["env_steps"],
+        "updates": last["updates"],
+    }
+
+
+def ended_cpu_seconds():
+    """Processor time of all that this process has started and that has ended, with what that has started."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def theirs(interpreter, **job):
@@ -117,8 +128,8 @@ def rates(arguments, interpreter):
         job = {"library": who, "algorithm": algorithm, "environment": environment, "setting": setting, "seed": seed}
         return theirs(interpreter, **job, seconds=arguments.seconds)
 
-    contestants = [(who, None) for who in (*VARIANTS, *arguments.libraries)]
-    contestants += [(who, setting) for setting in SETTINGS for who in (*VARIANTS, *arguments.libraries) if "adapting" not in who]
+    contestants = [(who, None) for who in (*arguments.variants, *arguments.libraries)]
+    contestants += [(who, setting) for setting in SETTINGS for who in (*arguments.variants, *arguments.libraries) if "adapting" not in who]
     for environment in arguments.environments:
         for algorithm in arguments.algorithms:
             found = measured(arguments, algorithm, environment, contestants, measure)
@@ -150,18 +161,19 @@ def goals(arguments, interpreter):
     best = json.loads(Path(arguments.best).read_text())["rows"] if arguments.best else []
     for environment in arguments.environments:
         for algorithm in arguments.algorithms:
-            contestants = [(who, None) for who in (*VARIANTS, *arguments.libraries)]
+            contestants = [(who, None) for who in (*arguments.variants, *arguments.libraries)]
             for row in best:
                 who, _, setting = row["who"].partition(": ")
                 if (row["environment"], row["algorithm"]) == (environment, algorithm) and row["best of its own"] and setting:
                     contestants.append((who, tuple(map(int, setting.split(" x ")))))
             found = measured(arguments, algorithm, environment, contestants, measure)
-            ours = statistics.median(one["wall_s"] for one in found["Shoal"])
+            ours = statistics.median(one["wall_s"] for one in found[arguments.variants[0]])
             for name, all_of in found.items():
                 wall_s = statistics.median(one["wall_s"] for one in all_of)
                 yield {
                     "environment": environment, "algorithm": algorithm, "who": name,
-                    "wall (s)": round(wall_s, 1), "Shoal / it": round(ours / wall_s, 2),
+                    "wall (s)": round(wall_s, 1), f"{arguments.variants[0]} / it": round(ours / wall_s, 2),
+                    "CPU-seconds": round(statistics.median(one["cpu_s"] for one in all_of), 1),
                     "steps": int(statistics.median(one["env_steps"] for one in all_of)),
                     "confirmed": f"{sum(one['confirmed'] for one in all_of)} of {len(all_of)}",
                 }
@@ -172,6 +184,7 @@ def main():
     parser.add_argument("what", choices=["rates", "goals"])
     parser.add_argument("--environments", nargs="*", choices=list(ENVIRONMENTS), default=list(ENVIRONMENTS))
     parser.add_argument("--algorithms", nargs="*", choices=["sac", "td3"], default=["sac", "td3"])
+    parser.add_argument("--variants", nargs="+", choices=list(VARIANTS), default=list(VARIANTS), help="which of Shoal's")
     parser.add_argument("--libraries", nargs="*", choices=LIBRARIES, default=LIBRARIES)
     parser.add_argument("--seeds", type=int, default=3, help="rounds")
     parser.add_argument("--seconds", type=float, default=8, help="of each measurement of rates")
