@@ -1,4 +1,4 @@
-//! The ways that experience, parameters, priorities, gradients, metrics, statistics, evaluations and pictures go from one
+//! The ways that experience, parameters, priorities, gradients, metrics, statistics, evaluations, changes of the batch and pictures go from one
 //! process to another: how long a message takes until the other process has copied it whole, and how much comes through; beside
 //! them the same bytes through a pipe and through a file in memory that is renamed.
 //!
@@ -19,6 +19,8 @@ mod measure;
 mod priorities;
 #[path = "transfer/reports.rs"]
 mod reports;
+#[path = "transfer/views.rs"]
+mod views;
 
 use std::time::Duration;
 
@@ -32,6 +34,7 @@ use reports::{Evaluations, Metrics, NewestScores, REPORT_BYTES, SCORE_BYTES, eva
 use shoal::algorithms::Normalisation;
 use shoal::networks::{Head, InputSpec, NetworkSpec};
 use shoal::values::ValueType;
+use views::{VIEW_BYTES, Views};
 
 const ROUNDS: usize = 5;
 const PICTURE: [usize; 2] = [600, 400];
@@ -106,6 +109,7 @@ fn rows() -> Vec<Row> {
         Row::new("statistics", "of 17 numbers", 4 * seen, move || Floats::statistics(seen)),
         Row::new("evaluations", "report, 20 episodes", evaluation_bytes(), Evaluations::new),
         Row::new("evaluations", "newest scores", SCORE_BYTES, NewestScores::new),
+        Row::new("adaptation", "view, another batch", VIEW_BYTES, Views::new),
         Row::new("pictures", "600x400", boards::length_bytes(PICTURE), || Pictures::new(PICTURE)),
     ]);
     rows

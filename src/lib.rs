@@ -1,8 +1,8 @@
 //! Shoal: deep reinforcement learning that uses a whole Linux machine.
 //!
 //! A supervisor allocates one shared-memory [`segment`] with a prioritized [`replay`] in it and forks actors, learners and
-//! an evaluator ([`roles`]). ARCHITECTURE.md is the map. Most users run the binaries; who writes an algorithm or an environment
-//! of their own starts at [`prelude`]. The other rooms of the library can be used on their own, for instance an environment
+//! an evaluator ([`roles`]). ARCHITECTURE.md is the map. Most users run the binaries; an algorithm or an environment of your own
+//! begins at [`prelude`]. The other rooms of the library can be used on their own, for instance an environment
 //! that equals Gymnasium's:
 //!
 //! ```
@@ -24,6 +24,7 @@ pub mod config;
 pub mod dashboard;
 pub mod environments;
 pub mod experience;
+pub mod inspector;
 pub mod machine;
 pub mod metrics;
 pub mod networks;
@@ -33,6 +34,7 @@ pub mod program;
 pub mod rendezvous;
 pub mod replay;
 pub mod roles;
+pub mod run_name;
 pub mod seeds;
 pub mod segment;
 pub mod shell;

@@ -14,7 +14,7 @@ use source::Source;
 
 /// Who may import whom: a folder or file directly below `src`, and the others that it may name.
 /// `roles` and `lib.rs` may name all of them.
-const MAY_IMPORT: [(&str, &[&str]); 23] = [
+const MAY_IMPORT: [(&str, &[&str]); 25] = [
     ("sync", &[]),
     ("shell", &[]),
     ("metrics", &[]),
@@ -34,7 +34,12 @@ const MAY_IMPORT: [(&str, &[&str]); 23] = [
     ("telemetry", &["metrics", "segment", "config", "machine", "shell"]),
     ("presets", &["config", "telemetry"]),
     ("seeds", &["segment", "telemetry"]),
-    ("dashboard", &["config", "machine", "rendezvous", "roles", "segment", "shell", "telemetry"]),
+    ("run_name", &["rendezvous", "shell", "telemetry"]),
+    (
+        "inspector",
+        &["checkpoint", "config", "experience", "machine", "metrics", "rendezvous", "replay", "segment", "shell", "sync", "telemetry"],
+    ),
+    ("dashboard", &["config", "inspector", "machine", "rendezvous", "run_name", "segment", "shell", "telemetry"]),
     ("catalogue", &["algorithms", "environments", "config", "values"]),
     ("prelude", &["algorithms", "catalogue", "config", "environments", "experience", "metrics", "networks", "replay", "values"]),
     (
@@ -44,11 +49,13 @@ const MAY_IMPORT: [(&str, &[&str]); 23] = [
             "config",
             "dashboard",
             "environments",
+            "inspector",
             "machine",
             "networks",
             "presets",
             "rendezvous",
             "roles",
+            "run_name",
             "seeds",
             "segment",
             "telemetry",
@@ -57,7 +64,7 @@ const MAY_IMPORT: [(&str, &[&str]); 23] = [
 ];
 
 /// What the roles share. A role may name these and what `roles/mod.rs` defines.
-const SHARED_BY_ROLES: [&str; 6] = ["run", "environments", "fitted", "gpus", "newest_parameters", "run_name"];
+const SHARED_BY_ROLES: [&str; 3] = ["run", "environments", "newest_parameters"];
 
 /// The only roles that are made of others, and of which: whoever forks the roles, and whoever plays several of them.
 const ROLES_OF_ROLES: [(&str, &[&str]); 5] = [

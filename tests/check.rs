@@ -54,6 +54,13 @@ fn a_device_that_is_not_there_is_refused_before_anything_starts() {
 }
 
 #[test]
+fn each_device_of_a_list_is_tried() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = refusal(folder.path(), &["--check", "--set", "learner.count=2", "--set", "learner.device=cpu,cuda:250"]);
+    assert!(said.contains("learner.device") && said.contains("cuda:250"), "{said}");
+}
+
+#[test]
 fn fragments_too_long_for_a_segment_are_refused_by_their_length_with_the_most_that_fits() {
     let folder = tempfile::tempdir().unwrap();
     let said = |length: &str, batch: &str| {

@@ -112,6 +112,10 @@ fn a_run_is_shown_while_it_goes_on_and_when_it_has_ended() {
     assert!(ended["card"]["bottleneck"]["evidence"].is_string(), "{ended}");
     let after = dashboard.json(&format!("runs/{id}/history"));
     assert!(after["columns"]["env_steps"].as_array().unwrap().len() > rows && !after["events"].as_array().unwrap().is_empty());
+    let returns = dashboard.json(&format!("runs/{id}/returns"));
+    let names: Vec<&str> = returns["columns"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(names, ["env_steps", "train_return_mean", "wall_s"]);
+    assert!(names.iter().all(|name| returns["columns"][name] == after["columns"][name]), "{returns}");
     drop(events);
     let (code, said) = dashboard.end();
     assert_eq!(code, Some(0), "{said}");

@@ -42,16 +42,21 @@ fn share_a_core(one: (&Supervised, u32), other: (&Supervised, u32)) -> bool {
     is_bound(one.0, one.1) && is_bound(other.0, other.1) && allowed(one.1) == allowed(other.1) && !allowed(one.1).contains(['-', ','])
 }
 
+/// Lets the process run on one core alone, as `taskset` does.
+fn confine(pid: u32, core: usize) {
+    let mut mask = CpuSet::new();
+    mask.set(core).unwrap();
+    sched_setaffinity(Pid::from_raw(pid.cast_signed()), &mask).unwrap();
+}
+
 /// A program that computes without end, on one core.
 struct Hog(Child);
 
 impl Hog {
     fn on(core: usize) -> Self {
         let child = Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
-        let mut mask = CpuSet::new();
-        mask.set(core).unwrap();
         let hog = Self(child);
-        sched_setaffinity(Pid::from_raw(hog.0.id().cast_signed()), &mask).unwrap();
+        confine(hog.0.id(), core);
         hog
     }
 }
@@ -116,4 +121,21 @@ fn a_run_leaves_its_cores_when_another_program_takes_one() {
     kill(actor, Signal::SIGKILL);
     wait_until("another actor", || run.processes("actor").iter().any(|&pid| pid != actor));
     assert!(run.processes("actor").into_iter().all(|pid| !is_bound(&run, pid)));
+}
+
+#[test]
+fn a_run_that_may_use_other_cores_than_it_was_planned_for_follows_them() {
+    if !has_two_cores() {
+        return;
+    }
+    let mut run = start(BOUND);
+    let learner = run.wait_for_process("learner");
+    // Without a number the run has left its cores already: the machine is busy.
+    let Ok(core) = allowed(learner).parse::<usize>() else { return };
+    let other =
+        allowed(run.pid()).split([',', '-']).filter_map(|number| number.parse().ok()).find(|&number: &usize| number != core).unwrap();
+    confine(run.pid(), other);
+    run.wait_for_log(&format!("the run may use the cores [{other}] now"));
+    let everybody = || ["learner", "actor", "evaluator"].into_iter().flat_map(|role| run.processes(role));
+    wait_until("all processes to be there", || everybody().all(|pid| allowed(pid) == other.to_string()));
 }

@@ -106,6 +106,41 @@ fn an_environment_that_keeps_raising_ends_the_run_with_its_traceback() {
 }
 
 #[test]
+fn what_an_environment_prints_does_not_mix_with_the_answer() {
+    let mut run = start_faulty("talk", "", &[]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.end_by(Signal::SIGINT);
+    let mut evaluate = Command::new(env!("CARGO_BIN_EXE_evaluate"));
+    evaluate.arg(run.run_folder()).args(["--json", "--episodes", "3"]).env("XDG_RUNTIME_DIR", run.folder.path());
+    let output = evaluate.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.contains("a new episode"), "{said}");
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["returns"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn episodes_that_never_end_are_cut_off_where_they_are_evaluated() {
+    let evaluated = ["evaluator.enabled=true", "evaluator.episodes=2", "evaluator.episode_limit_steps=50", "evaluator.interval_ms=0"];
+    let mut run = start_faulty("never end", "", &evaluated);
+    run.wait_for_log("an evaluated episode was not over before step 50 (evaluator.episode_limit_steps): such episodes are cut off there");
+    run.wait_for_evaluations("a confirmation", |lines| lines.len() > 1);
+    run.end_by(Signal::SIGINT);
+    let evaluations = run.lines("evaluations.jsonl");
+    assert!(evaluations.len() > 1 && evaluations.iter().all(|line| line["return_mean"] == 50.0), "{evaluations:?}");
+    assert_eq!(run.log().matches("was not over before step").count(), 1);
+}
+
+#[test]
+fn a_process_whose_environments_take_long_one_after_the_other_does_not_count_as_hung() {
+    // All episodes end in the same step of the actor's, whose resets take twice as long as it may be silent.
+    let mut run = start_faulty("reset slowly", "", &["actor.environments=8", "machine.hang_timeout_s=3"]);
+    run.wait_for("three rounds of episodes", |line| number(line, "env_steps") > 3 * 8 * 20);
+    run.end_by(Signal::SIGINT);
+    assert!(!run.log().contains("silent") && !run.log().contains("nothing has advanced"), "{}", run.log());
+}
+
+#[test]
 fn an_environment_that_exits_ends_the_run_with_what_is_known() {
     let closing = failure_of(start_faulty("exit", "", &[]));
     assert!(closing.contains("SystemExit: no longer") && closing.contains("faulty.py\", line "), "{closing}");
@@ -138,4 +173,36 @@ fn an_environment_that_hangs_is_asked_where_and_killed() {
     let log = run.log();
     assert!(log.contains("faulty.py\", line ") && !log.contains("<shoal"), "{log}");
     run.assert_nothing_left();
+}
+
+/// A task with so many actions.
+fn task(actions: u32) -> String {
+    format!(
+        "import gymnasium\nimport numpy\n\n\nclass Task(gymnasium.Env):\n    \
+         observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,), numpy.float32)\n    \
+         action_space = gymnasium.spaces.Discrete({actions})\n\n    \
+         def reset(self, *, seed=None, options=None):\n        \
+         return numpy.zeros(3, numpy.float32), {{}}\n\n    \
+         def step(self, action):\n        \
+         return numpy.zeros(3, numpy.float32), 1.0, True, False, {{}}\n"
+    )
+}
+
+#[test]
+fn an_actor_whose_environment_has_been_edited_since_the_run_began_is_not_let_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("my_task.py");
+    std::fs::write(&file, task(2)).unwrap();
+    let python_path = format!("environment.python_path={}", folder.path().display());
+    let mut run = start(&["environment.id=python:my_task:Task", &python_path, "evaluator.enabled=false"]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    std::fs::write(&file, task(12)).unwrap();
+    let attach = || {
+        Command::new(env!("CARGO_BIN_EXE_attach")).arg(run.pid().to_string()).env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap()
+    };
+    let refused = attach();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("`python:my_task:Task` has changed since the run was planned"), "{said}");
+    assert!(said.contains("an index from 0 to 11") && said.contains("an index from 0 to 1"), "{said}");
+    run.end_by(Signal::SIGINT);
 }

@@ -7,12 +7,13 @@ use std::process::Command;
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, WATCHDOG, kill, living, start};
+use run_support::{Supervised, WATCHDOG, kill, living, start, start_preset};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 use shoal::segment::Segment;
 use shoal::segment::counters::Counter;
 use shoal::segment::membership::View;
+use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
 
 /// Nothing but what a test names is tried, and that at any time of the run.
@@ -133,6 +134,24 @@ fn learners_take_a_larger_batch_together_and_go_on_with_it_when_their_leader_is_
     run.end_by(Signal::SIGINT);
 }
 
+#[test]
+fn an_actor_that_is_killed_while_it_is_tried_comes_back_and_the_search_comes_to_its_end() {
+    let mut run = adapting(&["environment.step_delay_us=2000", "adaptation.most_actors=2"]);
+    run.wait_for_process("actor");
+    let segment = run.segment();
+    let tried = |segment: &Segment| living(segment, "actor").into_iter().find(|&(number, _)| number == 1).map(|(_, pid)| pid);
+    run.wait_until("the actor that is tried", || tried(&segment).is_some());
+    let victim = tried(&segment).unwrap();
+    kill(victim, Signal::SIGKILL);
+    run.wait_until("its replacement", || tried(&segment).is_some_and(|pid| pid != victim));
+    run.wait_for_log("faster with --set actor.count=2");
+    drop(segment);
+    assert_eq!(run.tree_verdict(), "exact");
+    run.end_by(Signal::SIGINT);
+    assert!(!run.log().contains("gave up trying"), "{}", run.log());
+    assert_eq!(summary(&run)["restarts"], 1);
+}
+
 /// End a run with a configured batch of 32 once four times as many were drawn in each update.
 fn end_once_doubled_twice(run: &mut Supervised) {
     run.wait_for_process("learner");
@@ -149,6 +168,39 @@ fn end_once_doubled_twice(run: &mut Supervised) {
 fn a_learner_that_draws_ahead_takes_a_larger_batch_too() {
     let mut run = adapting(&["learner.prefetch=true", "adaptation.largest_batch=128", "replay.samples_per_insert=none"]);
     end_once_doubled_twice(&mut run);
+}
+
+#[test]
+fn halves_take_a_larger_batch_each_and_go_on_with_it() {
+    let halved = [
+        "learner.split=actor_critic",
+        "learner.batch_size=32",
+        "adaptation.largest_batch=128",
+        "network.hidden=[32]",
+        "replay.samples_per_insert=none",
+        "replay.min_size=200",
+        "actor.random_steps=200",
+        "evaluator.enabled=false",
+        "run.stop_env_steps=1000000000",
+        "run.stop_eval_return=none",
+        "checkpoint.interval_s=none",
+    ];
+    let all: Vec<&str> = FIXED.iter().chain(&halved).copied().collect();
+    let mut run = start_preset("pendulum_td3", &all);
+    run.wait_for_process("learner");
+    let segment = run.segment();
+    // What the critics' half draws counts as sampled.
+    let batch = batch_when_doubled_twice(&mut run, &segment);
+    assert!((120.0..136.0).contains(&batch), "{batch} transitions per update");
+    let updates = || {
+        let learners = segment.processes().iter().filter(|slot| slot.role().is_some_and(|(role, _)| role == Role::Learner));
+        learners.map(|slot| slot.counters().get(Counter::Updates)).collect::<Vec<_>>()
+    };
+    let before = updates();
+    assert_eq!(before.len(), 2);
+    run.wait_until("both halves to learn on", || updates().iter().zip(&before).all(|(now, before)| *now > before + 20));
+    drop(segment);
+    run.end_by(Signal::SIGINT);
 }
 
 #[test]

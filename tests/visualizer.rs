@@ -136,7 +136,8 @@ fn films_that_cannot_be_written_cost_no_picture() {
     }
     let (before, _) = picture(&run, |_, _| true);
     picture(&run, |caption, _| caption.version > before.version + 20);
-    assert!(!run.log().contains("visualizer"), "it has not failed: {}", run.log());
+    run.wait_for_log("visualizer 0: a film is missing");
+    assert!(!run.log().contains("visualizer 0 (pid"), "it has not failed: {}", run.log());
     run.end_by(Signal::SIGINT);
 }
 
@@ -221,7 +222,7 @@ fn an_environment_in_python_renders_or_shows_what_it_observes() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("blind.py"), BLIND).unwrap();
     let path = format!("environment.python_path={}", folder.path().display());
-    let run = showing(&["environment.id=python:blind:Blind", &path]);
+    let mut run = showing(&["environment.id=python:blind:Blind", &path]);
     let (caption, _) = picture(&run, |caption, _| caption.notes[3] & !DRAWN_AS_BARS > 3);
     assert_eq!((caption.width, caption.height, caption.notes[3] & DRAWN_AS_BARS), (400, 240, DRAWN_AS_BARS), "bars of what is observed");
     let report = std::process::Command::new(env!("CARGO_BIN_EXE_inspect"))
@@ -232,6 +233,7 @@ fn an_environment_in_python_renders_or_shows_what_it_observes() {
     let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
     assert_eq!(report["picture"]["drawn_as_bars"], true);
     assert!(report["processes"].to_string().contains("bars of what is observed are shown"), "{}", report["processes"]);
+    run.wait_for_log("visualizer 0: bars of what is observed are shown instead of a picture");
     film_of(run, |film| assert!(film.unwrap_err().contains("python:blind:Blind"), "nothing is played for a film that cannot be made"));
 }
 

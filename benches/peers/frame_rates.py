@@ -29,9 +29,10 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "scripts")]
 import peers  # noqa: E402
 import runs  # noqa: E402
 
-# Preset, its name of the environment where that is another, goal, environment steps between two evaluations of a library.
+# Preset, its name of the environment where that is another, goal, environment steps between two evaluations of a library. A goal of -160
+# on Pendulum is so near to the best mean return that it is luck whether fresh episodes confirm it.
 ENVIRONMENTS = {
-    "Pendulum-v1": ("pendulum", None, -160, 500),
+    "Pendulum-v1": ("pendulum", None, -200, 500),
     "HalfCheetah-v5": ("halfcheetah", None, 1500, 2500),
     "Hopper-v5": ("hopper", None, 1000, 2500),
     "Walker2d-v5": ("hopper", "mujoco:Walker2d-v5", 1000, 2500),

@@ -7,6 +7,11 @@
 An adapting run begins with one actor and searches for as long as `--search-s`. The options of its closing report, and every setting of the
 grid, are then run for `--seconds` each, in rounds; the median of transitions trained per second over the second half of a run counts.
 A ratio of 1 says that the search ended at the best of the grid.
+
+    python3 benches/scripts/adaptation.py --scores 3 --case "CartPole, steps that sleep for 1 ms"
+
+compares what is learned instead: of each seed the last weights of an adapting run, and of one with the options of its report, both after
+as many steps, over 200 fresh episodes each.
 """
 
 import argparse
@@ -63,34 +68,63 @@ def search(supervisor, case, search_s):
     return options, accepted[-1]["wall_s"] if accepted else 0.0, len(probes)
 
 
+def rates_beside_a_grid(arguments, case):
+    """What an adapting run found, and how fast that is beside the settings of the grid."""
+    options, found_s, probes = search(arguments.supervisor, case, arguments.search_s)
+    grid = {f"{actors} x {environments}": [f"actor.count={actors}", f"actor.environments={environments}"] for actors, environments in case["grid"]}
+    grid["found"] = options
+    rates = {setting: [] for setting in grid}
+    for _ in range(arguments.rounds):
+        for setting, overrides in grid.items():
+            rates[setting].append(rate_of(arguments.supervisor, case, overrides, arguments.seconds))
+    medians = {setting: statistics.median(measured) for setting, measured in rates.items()}
+    found = medians.pop("found")
+    best = max(medians, key=medians.get)
+    for setting, rate in medians.items():
+        print(f"    {setting}: {rate:,.0f}/s")
+    row = {"found": " ".join(options[:3]), "found after s": round(found_s), "tried": probes, "ratio": f"{found / medians[best]:.3f}"}
+    return {**row, "found/s": f"{found:,.0f}", "best": best, "best/s": f"{medians[best]:,.0f}"}
+
+
+# Environment steps of a run whose scores are compared; the search ends after half of them.
+SCORED_STEPS = 1_000_000
+
+
+def scores(supervisor, case, seeds):
+    """For each seed: the options that an adapting run ended with, and mean returns of its last weights and of those of a run with them."""
+    config = runs.ROOT / f"configs/{case['preset']}.toml"
+    ends = [f"run.stop_env_steps={SCORED_STEPS}", 'run.stop_eval_return="none"', "evaluator.enabled=false", *case["overrides"]]
+
+    def score(overrides):
+        with runs.Run(supervisor, config, overrides) as run:
+            run.wait(3600)
+            return run.summary()["fitted"], run.evaluate("last", 200, 1)["return_mean"]
+
+    for seed in range(1, seeds + 1):
+        common = [*ends, f"run.seed={seed}"]
+        fitted, adapted = score([*common, "adaptation.enabled=true", "adaptation.freeze_after=0.5", *case["begin"], *case["ranges"]])
+        options = [word for word in fitted.split(";")[0].split() if word != "--set"]
+        _, repeated = score([*common, *options])
+        yield {"seed": seed, "found": " ".join(options), "adapted": round(adapted, 1), "with its options": round(repeated, 1)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", choices=CASES, action="append")
     parser.add_argument("--seconds", type=float, default=12)
     parser.add_argument("--search-s", type=float, default=240)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--scores", type=int, default=0, metavar="SEEDS", help="compare what is learned, for so many seeds")
     parser.add_argument("--supervisor", default=runs.ROOT / "target/release/supervisor")
     parser.add_argument("--out")
     arguments = parser.parse_args()
     print(runs.machine())
     rows = []
     for name in arguments.case or CASES:
-        case = CASES[name]
-        options, found_s, probes = search(arguments.supervisor, case, arguments.search_s)
-        grid = {f"{actors} x {environments}": [f"actor.count={actors}", f"actor.environments={environments}"] for actors, environments in case["grid"]}
-        grid["found"] = options
-        rates = {setting: [] for setting in grid}
-        for _ in range(arguments.rounds):
-            for setting, overrides in grid.items():
-                rates[setting].append(rate_of(arguments.supervisor, case, overrides, arguments.seconds))
-        medians = {setting: statistics.median(measured) for setting, measured in rates.items()}
-        found = medians.pop("found")
-        best = max(medians, key=medians.get)
-        row = {"case": name, "found": " ".join(options[:3]), "found after s": round(found_s), "tried": probes, "ratio": f"{found / medians[best]:.3f}"}
-        rows.append({**row, "found/s": f"{found:,.0f}", "best": best, "best/s": f"{medians[best]:,.0f}"})
-        print(runs.table(rows[-1:]), flush=True)
-        for setting, rate in medians.items():
-            print(f"    {setting}: {rate:,.0f}/s")
+        measured = scores(arguments.supervisor, CASES[name], arguments.scores) if arguments.scores else [rates_beside_a_grid(arguments, CASES[name])]
+        for row in measured:
+            rows.append({"case": name, **row})
+            print(runs.table(rows[-1:]), flush=True)
     print(f"\n{runs.table(rows)}")
     runs.write(arguments.out, {"machine": runs.machine(), "cases": rows})
 

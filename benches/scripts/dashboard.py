@@ -3,30 +3,40 @@
 
     cargo build --release && python3 benches/scripts/dashboard.py
 
-Pages are connections that take every message and draw nothing: a browser may be on another machine. Reported are the updates per second
-with pages over those without (the median of the rounds), the processor time of the dashboard, and what it sends.
+Pages are connections that take every message, ask for the list of all runs every five seconds and, where there is a visualizer
+(`--picture`), for each picture, and draw nothing: a browser may be on another machine. `--beside` so many ended runs lie beside the one
+that is shown. Reported are the updates per second with pages over those without (the median of the rounds), the processor time of the
+dashboard, and what it sends.
 """
 
 import argparse
 import contextlib
 import os
 import selectors
+import shutil
 import signal
 import socket
 import statistics
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import runs
 from throughput import FOREVER
 
 
+# As the page does it.
+LIST_INTERVAL_S = 5
+PICTURE_INTERVAL_S = 0.2
+
+
 class Dashboard:
     """The program, with so many pages."""
 
-    def __init__(self, run, pages):
+    def __init__(self, run, pages, shows_picture):
         program = Path(run.supervisor).with_name("dashboard")
         environment = {**os.environ, "XDG_RUNTIME_DIR": run.folder.name}
         command = [str(program), f"{run.folder.name}/runs/latest"]
@@ -34,13 +44,33 @@ class Dashboard:
         link, _, run_id = self.process.stdout.readline().strip().partition("#")
         host, _, path = link.removeprefix("http://").partition("/")
         self.received, self.ended = 0, False
+        self.asked = {f"http://{host}/{path}runs/": LIST_INTERVAL_S}
+        if shows_picture:
+            self.asked[f"http://{host}/{path}runs/{run_id}/picture"] = PICTURE_INTERVAL_S
         self.pages = selectors.DefaultSelector()
         for _ in range(pages):
             page = socket.create_connection((host.split(":")[0], int(host.split(":")[1])))
             page.sendall(f"GET /{path}runs/{run_id}/events HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
             self.pages.register(page, selectors.EVENT_READ)
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
+        # Each page asks at a time of its own.
+        asking = [(url, interval, index * interval / pages) for url, interval in self.asked.items() for index in range(pages)]
+        self.threads = [threading.Thread(target=self.read), threading.Thread(target=self.ask, args=(asking,))]
+        for thread in self.threads:
+            thread.start()
+
+    def ask(self, asking):
+        started = time.monotonic()
+        due = [[first, interval, url] for url, interval, first in asking]
+        while not self.ended:
+            first = min(due)
+            wait = started + first[0] - time.monotonic()
+            if wait > 0:
+                time.sleep(min(wait, 0.1))
+                continue
+            first[0] += first[1]
+            with contextlib.suppress(urllib.error.HTTPError):
+                # A run without a visualizer, or before its first picture, has none.
+                self.received += len(urllib.request.urlopen(first[2]).read())
 
     def read(self):
         while not self.ended:
@@ -52,12 +82,27 @@ class Dashboard:
 
     def __exit__(self, *_):
         self.ended = True
-        self.reader.join()
+        for thread in self.threads:
+            thread.join()
         for key in list(self.pages.get_map().values()):
             key.fileobj.close()
         self.process.send_signal(signal.SIGINT)
         self.process.wait(10)
         self.process.stdout.close()
+
+
+def add_ended_runs(supervisor, config, folder, count):
+    """So many folders of runs that have ended: one, and copies of it."""
+    if count == 0:
+        return
+    command = [str(supervisor), str(config)]
+    for change in (f'run.folder="{folder}/ended"', "run.stop_env_steps=20000", 'run.stop_eval_return="none"'):
+        command += ["--set", change]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "XDG_RUNTIME_DIR": str(folder)})
+    ended = (Path(folder) / "ended/latest").resolve()
+    for index in range(count):
+        # The link `latest` goes on leading to the run that is shown.
+        shutil.copytree(ended, Path(folder) / "runs" / f"{ended.name[:-4]}{index:04x}", symlinks=True)
 
 
 def main():
@@ -67,11 +112,15 @@ def main():
     parser.add_argument("--pages", type=int, nargs="+", default=[1, 10])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--beside", type=int, default=0, help="ended runs beside the one that is shown")
+    parser.add_argument("--picture", action="store_true", help="with a visualizer, whose picture every page shows")
     parser.add_argument("--out")
     arguments = parser.parse_args()
     print(runs.machine())
     rows = []
-    with runs.Run(arguments.supervisor, arguments.config, FOREVER) as run:
+    overrides = [*FOREVER, *(["visualizer.enabled=true"] if arguments.picture else [])]
+    with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
+        add_ended_runs(arguments.supervisor, arguments.config, run.folder.name, arguments.beside)
         time.sleep(2)
         for pages in arguments.pages:
             ratios, shares, rates = [], [], []
@@ -79,7 +128,7 @@ def main():
                 counts = {}
                 # Who begins changes, so that what the machine does meanwhile falls on both.
                 for looked_at in (False, True) if round_number % 2 else (True, False):
-                    with Dashboard(run, pages) if looked_at else contextlib.nullcontext() as dashboard:
+                    with Dashboard(run, pages, arguments.picture) if looked_at else contextlib.nullcontext() as dashboard:
                         time.sleep(0.5)
                         before = (runs.cpu_seconds(dashboard.process.pid), dashboard.received) if looked_at else None
                         count, _ = runs.watch(run, arguments.seconds)

@@ -8,7 +8,7 @@ use shoal::roles::evaluator::EvaluationReport;
 use shoal::segment::Segment;
 use shoal::segment::metrics::{MetricRing, Report};
 use shoal::segment::scores::{EvaluationScore, ScoreRecord, Scores, TrainingScore};
-use shoal::telemetry::EvaluationKind;
+use shoal::telemetry::Evaluation;
 
 use crate::boards::{segment, sizes};
 use crate::measure::{Path, Receiver, Sender};
@@ -130,17 +130,15 @@ impl Evaluations {
 }
 
 fn report(number: u64) -> EvaluationReport {
-    EvaluationReport {
+    let evaluation = Evaluation {
         version: number,
         updates: number,
         env_steps: 10 * number,
-        kind: EvaluationKind::Routine,
         returns: vec![200.0; EPISODES],
         lengths: vec![200; EPISODES],
-        is_best: false,
-        confirms_goal: false,
-        unsaved: None,
-    }
+        ..Evaluation::default()
+    };
+    EvaluationReport { evaluation, unsaved: None }
 }
 
 /// Of one report as `bincode` writes it, which is about what the channel sends.

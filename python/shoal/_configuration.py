@@ -96,9 +96,16 @@ def _assignments(table):
     for key, value in table.items():
         if key == "keyword_arguments" and isinstance(value, Mapping):
             # The program takes the arguments of an environment as JSON.
-            value = json.dumps(value)
+            value = json.dumps(value, default=_plain)
         lines.append(f"{key}={_toml(value)}")
     return lines
+
+
+def _plain(value):
+    """Numbers and arrays of NumPy as numbers and lists."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{value!r} is neither a number, a text, a list nor a dictionary")
 
 
 def _toml(value):

@@ -14,7 +14,7 @@ class StaleIndexError(ReplayError, IndexError):
 
 
 class RateLimitError(ReplayError, TimeoutError):
-    """The rate limiter did not let the call go on within its timeout."""
+    """The rate limiter, or another thread of this process, did not let the call go on within its timeout."""
 
 
 class StoppedError(ReplayError):

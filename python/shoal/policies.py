@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -177,7 +178,10 @@ def evaluate(
     command += ["--weights", policy._weights, "--episodes", str(episodes), "--seed", str(seed)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        raise PolicyError(result.stderr.strip().removeprefix("error: "))
+        if result.returncode < 0:
+            raise PolicyError(f"the program that played it was killed by {signal.Signals(-result.returncode).name}")
+        # What an environment printed comes before.
+        raise PolicyError(result.stderr.strip().rpartition("error: ")[2])
     outcome = json.loads(result.stdout)
     if outcome["updates"] != policy.updates:
         raise _newer(policy._source, outcome["updates"])

@@ -357,7 +357,8 @@ def _started(arguments):
     settings = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "env": environment, "process_group": 0}
     # Without buffers, whose locks a fork could copy.
     settings["bufsize"] = 0
-    if not sys.stderr.isatty():
+    # Embedders and services may have none, or one that is no file.
+    if not getattr(sys.stderr, "isatty", bool)():
         process = subprocess.Popen(command, stderr=subprocess.PIPE, **settings)
         return process, process.stderr
     ours, theirs = pty.openpty()

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;
 use numpy::{
-    Element as NumpyElement, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
+    Element as NumpyElement, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray,
+    PyUntypedArrayMethods,
 };
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use shoal::replay::Element;
 
 /// NumPy's name of an element type.
@@ -174,8 +176,15 @@ pub(crate) enum FillArray<'py> {
     F64(PyReadwriteArrayDyn<'py, f64>),
 }
 
-fn zeros<T: NumpyElement>(py: Python<'_>, shape: &[usize]) -> Py<PyArrayDyn<T>> {
-    PyArrayDyn::zeros(py, shape, false).unbind()
+/// From so many values on there may not be memory for an array. NumPy says so where it is asked as Python asks it.
+const MANY_VALUES: usize = 1 << 24;
+
+fn zeros<T: NumpyElement>(py: Python<'_>, shape: &[usize]) -> PyResult<Py<PyArrayDyn<T>>> {
+    if shape.iter().fold(1_usize, |all, &length| all.saturating_mul(length)) < MANY_VALUES {
+        return Ok(PyArrayDyn::zeros(py, shape, false).unbind());
+    }
+    let array = py.import("numpy")?.call_method1("zeros", (PyTuple::new(py, shape)?, T::get_dtype(py)))?;
+    Ok(array.cast_into::<PyArrayDyn<T>>()?.unbind())
 }
 
 impl OwnArray {
@@ -183,7 +192,7 @@ impl OwnArray {
     pub(crate) fn zeros(py: Python<'_>, element: Element, shape: &[usize]) -> PyResult<(Self, Py<PyAny>)> {
         macro_rules! make {
             ($variant:ident) => {{
-                let array = zeros(py, shape);
+                let array = zeros(py, shape)?;
                 let seen = array.clone_ref(py).into_any();
                 (Self::$variant(array), seen)
             }};
@@ -217,12 +226,12 @@ impl OwnArray {
     }
 
     /// Whether only this, and `seen` as Python sees it, hold the array, and only one mapping and the caller hold `seen`; and
-    /// it has this shape still.
-    pub(crate) fn is_free(&self, seen: &Bound<'_, PyAny>, shape: &[usize]) -> bool {
+    /// it is seen still as it was made, of this type and shape.
+    pub(crate) fn is_free(&self, seen: &Bound<'_, PyAny>, element: Element, shape: &[usize]) -> bool {
         let array = self.untyped(seen.py());
         // Truth values are seen through a view, which holds the array of bytes.
         let (of_array, of_seen) = if array.is(seen) { (3, 3) } else { (2, 2) };
-        references(array) == of_array && references(seen) == of_seen && array.shape() == shape
+        references(array) == of_array && references(seen) == of_seen && array.shape() == shape && is_as_made(seen, element, shape)
     }
 
     /// Begin to fill it; an error while somebody else in this process does.
@@ -234,6 +243,20 @@ impl OwnArray {
         }
         Ok(fill!(I8 U8 I16 U16 F16 I32 U32 F32 I64 U64 F64))
     }
+}
+
+/// Whether `seen` is an array of this type and shape: NumPy lets both be set.
+fn is_as_made(seen: &Bound<'_, PyAny>, element: Element, shape: &[usize]) -> bool {
+    let Ok(array) = seen.cast::<PyUntypedArray>() else { return false };
+    let dtype = array.dtype();
+    let kind = match element {
+        Element::Bool => b'b',
+        Element::F16 | Element::F32 | Element::F64 => b'f',
+        Element::U8 | Element::U16 | Element::U32 | Element::U64 => b'u',
+        Element::I8 | Element::I16 | Element::I32 | Element::I64 => b'i',
+    };
+    let is_of_type = dtype.kind() == kind && dtype.itemsize() == element.size_bytes() && dtype.is_native_byteorder() != Some(false);
+    is_of_type && array.shape() == shape
 }
 
 impl FillArray<'_> {

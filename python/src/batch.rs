@@ -58,7 +58,13 @@ impl Batch {
             && is_free(batch.indices.bind(py).as_untyped())
             && is_free(batch.generations.bind(py).as_untyped())
             && is_free(batch.weights.bind(py).as_untyped())
-            && batch.arrays.bind(py).iter().zip(&batch.own).all(|((_, seen), (own, shape))| own.is_free(&seen, shape))
+            && batch
+                .arrays
+                .bind(py)
+                .iter()
+                .zip(batch.schema.fields())
+                .zip(&batch.own)
+                .all(|(((_, seen), field), (own, shape))| own.is_free(&seen, field.element, shape))
     }
 
     /// Begin to fill its fields.

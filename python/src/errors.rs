@@ -33,7 +33,7 @@ pub(crate) fn exception(py: Python<'_>, error: &StandaloneError) -> PyErr {
         StandaloneError::File { .. } => PyOSError::new_err(text),
         StandaloneError::Sample(SampleError::Empty) => named(py, "EmptyError", text),
         StandaloneError::Stale { .. } => named(py, "StaleIndexError", text),
-        StandaloneError::RateLimited { .. } => named(py, "RateLimitError", text),
+        StandaloneError::RateLimited { .. } | StandaloneError::Busy => named(py, "RateLimitError", text),
         StandaloneError::Stopped | StandaloneError::Closed | StandaloneError::NobodyDraws { .. } | StandaloneError::RunEnded => {
             named(py, "StoppedError", text)
         }

@@ -56,29 +56,36 @@ impl<'py> Input<'py> {
         if let Some(array) = ReadArray::of(value, element) {
             return Ok(Self::Array(array));
         }
-        if let Some(number) = number(value, element) {
+        if let Some(number) = number(value, element, what)? {
             return Ok(number);
         }
-        let py = value.py();
-        if matches!(element, Element::I8 | Element::I16 | Element::I32 | Element::I64) && value.is_exact_instance_of::<PyInt>() {
-            // NumPy would make an array of it, and wrap that.
-            return Err(PyOverflowError::new_err(format!("{what} is {value}, which does not fit {}", dtype_name(element))));
-        }
-        let numpy = py.import(intern!(py, "numpy"))?;
-        let array = numpy.call_method1(intern!(py, "asarray"), (value,))?;
-        let from = array.getattr(intern!(py, "dtype"))?;
-        let to = dtype_name(element);
-        if !numpy.call_method1(intern!(py, "can_cast"), (&from, to, intern!(py, "same_kind")))?.is_truthy()? {
-            return Err(PyTypeError::new_err(format!(
-                "{what} has dtype {from}, which does not fit {to}; convert it with .astype(\"{to}\")"
-            )));
-        }
-        let array = numpy.call_method1(intern!(py, "ascontiguousarray"), (&array, to))?;
-        // The function makes an array of one dimension out of a scalar.
-        let array = array.call_method1(intern!(py, "reshape"), (numpy.call_method1(intern!(py, "shape"), (value,))?,))?;
+        let array = converted(value, element, what)?;
         let array = ReadArray::of(&array, element);
-        array.map(Self::Array).ok_or_else(|| PyTypeError::new_err(format!("{what} cannot be read as an array of {to}")))
+        array.map(Self::Array).ok_or_else(|| PyTypeError::new_err(format!("{what} cannot be read as an array of {}", dtype_name(element))))
     }
+}
+
+/// `value` as an array of `element` in one piece, where NumPy would convert it without losing what it says.
+fn converted<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
+    let numpy = py.import(intern!(py, "numpy"))?;
+    let given = numpy.call_method1(intern!(py, "asarray"), (value,))?;
+    let from = given.getattr(intern!(py, "dtype"))?;
+    let to = dtype_name(element);
+    let can_be_cast = |rule| numpy.call_method1(intern!(py, "can_cast"), (&from, to, rule))?.is_truthy();
+    let is_empty = given.getattr(intern!(py, "size"))?.extract::<usize>()? == 0;
+    let is_whole = element.is_whole() && "iu".contains(&from.getattr(intern!(py, "kind"))?.extract::<String>()?);
+    // A list has no type of its own but what its numbers need.
+    let is_list_of_whole = is_whole && !value.hasattr(intern!(py, "dtype"))?;
+    if !(is_empty || is_list_of_whole || can_be_cast("same_kind")?) {
+        return Err(PyTypeError::new_err(format!("{what} has dtype {from}, which does not fit {to}; convert it with .astype(\"{to}\")")));
+    }
+    let array = numpy.call_method1(intern!(py, "require"), (&given, to, ["C", "A"]))?;
+    if is_whole && !can_be_cast("safe")? && !numpy.call_method1(intern!(py, "array_equal"), (&given, &array))?.is_truthy()? {
+        return Err(PyOverflowError::new_err(format!("{what} has numbers that do not fit {to}")));
+    }
+    // The function may make an array of one dimension out of a scalar.
+    array.call_method1(intern!(py, "reshape"), (given.getattr(intern!(py, "shape"))?,))
 }
 
 /// Copies of slots (or streams), generations, errors and targets, with room that a thread keeps from call to call.
@@ -112,7 +119,14 @@ pub(crate) fn whole(value: &Bound<'_, PyAny>, what: &str, least: usize, most: us
 
 /// An array of one dimension, or a single number.
 pub(crate) fn flat<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> PyResult<Input<'py>> {
-    let input = Input::of(value, element, what)?;
+    let input = match ReadArray::of(value, element) {
+        Some(array) => Input::Array(array),
+        None if element == Element::I64 && is_mask(value)? => {
+            let advice = "numpy.flatnonzero(mask) makes numbers of them";
+            return Err(PyTypeError::new_err(format!("{what} are truth values, and not numbers of slots; {advice}")));
+        }
+        None => Input::of(value, element, what)?,
+    };
     match &input {
         Input::Array(array) if array.shape().len() > 1 => {
             Err(PyValueError::new_err(format!("{what} has shape {:?}; expected one dimension", array.shape())))
@@ -121,49 +135,71 @@ pub(crate) fn flat<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str)
     }
 }
 
-/// A plain number of Python or NumPy, which would take an array a microsecond.
-fn number<'py>(value: &Bound<'py, PyAny>, element: Element) -> Option<Input<'py>> {
+/// Whether it holds truth values, as a comparison makes them.
+fn is_mask(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if value.is_exact_instance_of::<PyInt>() {
+        return Ok(false);
+    }
+    let py = value.py();
+    let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?;
+    array.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.eq("b")
+}
+
+/// A plain number of Python or NumPy, which would take an array a microsecond; an error where it is a whole one beyond its type's range, which
+/// NumPy would wrap.
+fn number<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> PyResult<Option<Input<'py>>> {
     let plain = |value: &Bound<'py, PyAny>| {
         value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyBool>()
     };
     let scalar;
-    let value = if !plain(value) && value.is_instance(generic(value.py())?).ok()? {
-        scalar = value.call_method0(intern!(value.py(), "item")).ok()?;
+    let value = if !plain(value) && value.is_instance(generic(value.py())?)? {
+        scalar = value.call_method0(intern!(value.py(), "item"))?;
         &scalar
     } else {
         value
     };
     let is_truth = value.is_exact_instance_of::<PyBool>();
+    let is_whole = value.is_exact_instance_of::<PyInt>();
     let mut bytes = [0; 8];
     let mut put = |values: &[u8]| {
         bytes[..values.len()].copy_from_slice(values);
-        Some(values.len())
+        values.len()
     };
+    macro_rules! put_whole {
+        ($type:ty) => {
+            value.extract::<$type>().ok().map(|number| put(&number.to_le_bytes()))
+        };
+    }
     let length = match element {
-        Element::Bool if is_truth => put(&[u8::from(value.extract::<bool>().ok()?)]),
-        Element::F32 | Element::F64 if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() || is_truth => {
-            let number = value.extract::<f64>().ok()?;
-            if element == Element::F64 { put(&number.to_le_bytes()) } else { put(&(number as f32).to_le_bytes()) }
+        Element::Bool if is_truth => Some(put(&[u8::from(value.extract::<bool>()?)])),
+        Element::F32 | Element::F64 if is_whole || is_truth || value.is_exact_instance_of::<PyFloat>() => {
+            let number = value.extract::<f64>()?;
+            Some(if element == Element::F64 { put(&number.to_le_bytes()) } else { put(&(number as f32).to_le_bytes()) })
         }
-        Element::I8 | Element::I16 | Element::I32 | Element::I64 if value.is_exact_instance_of::<PyInt>() => {
-            let number = value.extract::<i64>().ok()?;
-            match element {
-                Element::I8 => put(&i8::try_from(number).ok()?.to_le_bytes()),
-                Element::I16 => put(&i16::try_from(number).ok()?.to_le_bytes()),
-                Element::I32 => put(&i32::try_from(number).ok()?.to_le_bytes()),
-                _ => put(&number.to_le_bytes()),
-            }
+        whole if whole.is_whole() && is_whole => {
+            let length = match whole {
+                Element::I8 => put_whole!(i8),
+                Element::U8 => put_whole!(u8),
+                Element::I16 => put_whole!(i16),
+                Element::U16 => put_whole!(u16),
+                Element::I32 => put_whole!(i32),
+                Element::U32 => put_whole!(u32),
+                Element::U64 => put_whole!(u64),
+                _ => put_whole!(i64),
+            };
+            let beyond = || PyOverflowError::new_err(format!("{what} is {value}, which does not fit {}", dtype_name(element)));
+            Some(length.ok_or_else(beyond)?)
         }
         _ => None,
-    }?;
-    Some(Input::Number(bytes, length))
+    };
+    Ok(length.map(|length| Input::Number(bytes, length)))
 }
 
 /// The class of NumPy's scalars.
-fn generic(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
+fn generic(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static GENERIC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let class = GENERIC.get_or_try_init(py, || py.import("numpy").and_then(|numpy| numpy.getattr("generic")).map(Bound::unbind));
-    class.ok().map(|class| class.bind(py))
+    class.map(|class| class.bind(py))
 }
 
 /// The values of all fields, whose names and types are `known`, and for how many transitions; `None` for a single one without
@@ -201,7 +237,10 @@ pub(crate) fn columns<'py>(
         inputs.push(input);
     }
     if transitions.len()? + usize::from(later.is_some()) > fields.len() {
-        for name in transitions.try_iter()? {
+        // A mapping whose length is that of its columns goes through their rows.
+        let names =
+            transitions.getattr_opt(intern!(transitions.py(), "keys"))?.map_or_else(|| Ok(transitions.clone()), |keys| keys.call0())?;
+        for name in names.try_iter()? {
             let name = name?.extract::<String>()?;
             if fields.iter().all(|field| field.name != name) {
                 return Err(PyValueError::new_err(format!("there is no field `{name}`; a transition has {}", all(fields))));

@@ -5,9 +5,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyTuple};
 use shoal::replay::frames_for;
-use shoal::standalone::{FieldOptions, Options, Schedule, StepOptions};
+use shoal::segment::layout::MAX_CAPACITY;
+use shoal::standalone::{FieldOptions, MOST_N_STEPS, Options, Schedule, StepOptions};
 
 use crate::array::{dtype_name, element_named};
+use crate::input::whole;
 
 /// Samples per insert by which the two sides may drift apart, in inserts, unless the caller says.
 const DEFAULT_BAND_INSERTS: f64 = 64.0;
@@ -48,7 +50,10 @@ fn field(name: String, value: &Bound<'_, PyAny>) -> PyResult<FieldOptions> {
         ))
     })?;
     let stack = object.getattr_opt(intern!(py, "stack"))?.map_or(Ok(0), |stack| stack.extract())?;
-    Ok(FieldOptions { name, element: element.name().into(), shape: object.getattr(intern!(py, "shape"))?.extract()?, stack })
+    let shape = object.getattr(intern!(py, "shape"))?;
+    let invalid = || PyValueError::new_err(format!("field `{name}` has shape {shape}; its axes must be whole numbers of at least 1"));
+    let axes = shape.extract::<Vec<usize>>().map_err(|_| invalid())?;
+    Ok(FieldOptions { name, element: element.name().into(), shape: axes, stack })
 }
 
 /// Fields as Python sees them.
@@ -72,8 +77,9 @@ pub(crate) fn schedule(beta: &Bound<'_, PyAny>) -> PyResult<Schedule> {
     if let Ok(value) = beta.extract::<f64>() {
         return Ok(Schedule { start: value, end: value, samples: 0 });
     }
-    let (start, end, samples) =
-        beta.extract::<(f64, f64, u64)>().map_err(|_| PyTypeError::new_err("beta must be a number or (start, end, samples)"))?;
+    let invalid =
+        || PyTypeError::new_err(format!("beta is {beta}; it must be a number, or (start, end, samples) with a whole number of samples"));
+    let (start, end, samples) = beta.extract::<(f64, f64, u64)>().map_err(|_| invalid())?;
     Ok(Schedule { start, end, samples })
 }
 
@@ -81,7 +87,7 @@ pub(crate) fn schedule(beta: &Bound<'_, PyAny>) -> PyResult<Schedule> {
 pub(crate) fn steps(value: &Bound<'_, PyAny>) -> PyResult<StepOptions> {
     let attribute = |name: &str| value.getattr(name).map_err(|_| PyTypeError::new_err("n_step must be a shoal.NStep"));
     Ok(StepOptions {
-        n: attribute("n")?.extract()?,
+        n: whole(&attribute("n")?, "n_step.n", 1, MOST_N_STEPS)?,
         gamma: attribute("gamma")?.extract()?,
         reward: attribute("reward")?.extract()?,
         next_fields: attribute("next_fields")?.extract()?,
@@ -98,7 +104,7 @@ pub(crate) fn limiter(value: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, Option
     let ratio = attribute("samples_per_insert")?.extract::<Option<f64>>()?;
     let band = attribute("error_band")?.extract::<Option<f64>>()?;
     let band = band.or(ratio.map(|ratio| (ratio * DEFAULT_BAND_INSERTS).max(1.0))).unwrap_or(f64::INFINITY);
-    Ok((attribute("min_size")?.extract()?, ratio, band))
+    Ok((whole(&attribute("min_size")?, "rate_limiter.min_size", 0, MAX_CAPACITY)? as u64, ratio, band))
 }
 
 /// Frames that a replay of `capacity` transitions gets, unless the caller says.

@@ -66,7 +66,10 @@ fn released<T: Send>(
     work: impl FnOnce(Patience<'_>) -> Result<T, StandaloneError> + Send,
 ) -> PyResult<T> {
     let timeout = match timeout.map(Duration::try_from_secs_f64) {
-        Some(Err(_)) => return Err(PyValueError::new_err("timeout must be a number of seconds of at least 0, or None")),
+        Some(Err(_)) => {
+            let seconds = timeout.unwrap_or_default();
+            return Err(PyValueError::new_err(format!("timeout is {seconds}; it must be a number of seconds of at least 0, or None")));
+        }
         Some(Ok(timeout)) => Some(timeout),
         None => None,
     };
@@ -346,9 +349,14 @@ impl Replay {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
         let held = self.held(py)?;
-        let advice = "a private replay stays in its process; make it with shared=True to send it to another, or save() and load() it";
-        let name = held.name().filter(|name| name.starts_with(&shoal::segment::replay_name_prefix()));
-        let name = name.ok_or_else(|| PyTypeError::new_err(advice))?;
+        let is_own = |name: &&str| name.starts_with(&shoal::segment::replay_name_prefix());
+        let name = held.name().filter(is_own).ok_or_else(|| {
+            PyTypeError::new_err(if held.name().is_some() {
+                "the replay of a run is not sent to other processes; let each of them attach to the run, with Replay.attach(pid)"
+            } else {
+                "a private replay stays in its process; make it with shared=True to send it to another, or save() and load() it"
+            })
+        })?;
         Ok((py.get_type::<Self>().getattr("open")?, (name.into(),)))
     }
 

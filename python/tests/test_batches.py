@@ -81,6 +81,21 @@ def test_an_array_that_was_spoilt_is_not_filled_again(replay, spoil):
         assert_whole(batch)
 
 
+@pytest.mark.parametrize("spoil", [("terminated", "shape", (16, 1)), ("terminated", "dtype", "uint8"), ("reward", "dtype", "int32")])
+def test_an_array_that_was_made_to_look_otherwise_is_not_filled_again(replay, spoil):
+    name, attribute, value = spoil
+    replay.add(numbered(0, 64))
+    expected = replay.sample(16)[name]
+    for _ in range(4):
+        array = replay.sample(16)[name]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            setattr(array, attribute, value)
+        del array
+        again = replay.sample(16)[name]
+        assert (again.shape, again.dtype) == (expected.shape, expected.dtype)
+
+
 def test_a_batch_made_inside_another_is_its_own():
     """Making a batch may run the garbage collector, and with it Python that draws a batch itself."""
     replay = shoal.Replay(64, FIELDS, seed=3)

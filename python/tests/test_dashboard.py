@@ -34,6 +34,18 @@ INK = """() => [...document.querySelectorAll('main:not([hidden]) canvas')].map((
   return ink;
 })"""
 
+# Whether the newest row is there after each of so many, and how many rows are kept.
+MANY_ROWS = """async (count) => {
+  const { Columns } = await import('./columns.js');
+  const columns = new Columns({});
+  let hasNewest = true;
+  for (let step = 1; step <= count; step += 1) {
+    columns.push({ env_steps: step, loss: step % 3 });
+    hasNewest &&= columns.last('env_steps') === step && columns.last('loss') === step % 3;
+  }
+  return [hasNewest, columns.length];
+}"""
+
 
 @pytest.fixture
 def browser():
@@ -137,6 +149,9 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     page.set_viewport_size({"width": 390, "height": 844})
     wait_for("no more than the width of a phone", lambda: page.evaluate("document.documentElement.scrollWidth <= 390"))
     picture(page, "dashboard-phone")
+    has_newest, kept = page.evaluate(MANY_ROWS, 20_000)
+    assert has_newest, "a page that stays open shows the last row, however long the run"
+    assert kept <= 4_097
     assert problems == []
     assert all(url.startswith((link.split("#")[0], "data:")) for url in asked), "nothing comes from elsewhere"
 

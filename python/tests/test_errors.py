@@ -60,6 +60,90 @@ def test_whole_numbers_that_do_not_fit_a_field_are_refused(dtype, value):
     assert replay.get([0])["count"][0] == np.iinfo(dtype).min
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int8", "int64"])
+def test_a_whole_number_is_kept_whatever_it_comes_as(dtype):
+    replay = shoal.Replay(8, {"count": dtype})
+    for value in (3, np.int64(3), np.uint8(3), [3]):
+        replay.add({"count": value})
+    assert replay.get([0, 1, 2, 3])["count"].tolist() == [3, 3, 3, 3]
+
+
+@pytest.mark.parametrize("value", [300, np.int64(300), [300], [1, 300], np.array([300]), np.array([1, 2, 300], np.int32)])
+def test_numbers_that_do_not_fit_are_refused_whatever_they_come_as(value):
+    replay = shoal.Replay(8, {"count": "int8"})
+    with pytest.raises(OverflowError, match="count .* fit int8"):
+        replay.add({"count": value})
+    assert len(replay) == 0
+
+
+def test_an_array_of_another_kind_is_refused_with_both_dtypes():
+    replay = shoal.Replay(8, {"count": "uint8"})
+    with pytest.raises(TypeError, match=r"count has dtype int64, which does not fit uint8; convert it with .astype"):
+        replay.add({"count": np.array([3])})
+    with pytest.raises(OverflowError, match="count is -1, which does not fit uint8"):
+        replay.add({"count": -1})
+
+
+def test_no_slots_at_all_are_no_error(filled):
+    before = filled.priorities()
+    assert filled.get([]).batch_size == 0
+    assert filled.priorities([]).shape == (0,)
+    assert filled.update_priorities([], []) == 0
+    np.testing.assert_array_equal(filled.priorities(), before)
+
+
+def test_truth_values_are_no_slots(filled):
+    mask = filled.priorities() > 0
+    for call in (lambda: filled.get(mask), lambda: filled.update_priorities(mask, np.ones(8)), lambda: filled.get([True])):
+        with pytest.raises(TypeError, match="truth values.*flatnonzero"):
+            call()
+    assert filled.get(np.flatnonzero(mask)).batch_size == 8
+
+
+def test_an_array_that_lies_across_words_is_taken():
+    replay = shoal.Replay(8, {"x": ((3,), "float32")})
+    message = b"\x00" + np.arange(3, dtype=np.float32).tobytes()
+    replay.add({"x": np.frombuffer(message, "<f4", count=3, offset=1)})
+    assert replay.get([0])["x"].tolist() == [[0.0, 1.0, 2.0]]
+
+
+def test_a_batch_that_no_memory_holds_is_a_memory_error():
+    replay = shoal.Replay(2, {"x": ((2**20,), "float64")}, prioritized=False)
+    replay.add({"x": np.zeros(2**20)})
+    with pytest.raises(MemoryError):
+        replay.sample(2**24)
+    assert len(replay.sample(1)) == 1
+
+
+def test_a_field_too_large_for_a_transition_is_named_with_the_most_that_fits():
+    with pytest.raises(ValueError, match=r"`x`.*\[4194304\].*2097152"):
+        shoal.Replay(8, {"x": ((2**22,), "float32")})
+
+
+def test_a_mapping_of_columns_whose_length_is_that_of_its_rows_is_taken():
+    class Columns:
+        def __init__(self, columns):
+            self.columns = columns
+
+        def __len__(self):
+            return 100
+
+        def __iter__(self):
+            return iter(range(100))
+
+        def __getitem__(self, name):
+            return self.columns[name]
+
+        def keys(self):
+            return self.columns.keys()
+
+    replay = shoal.Replay(8, FIELDS)
+    replay.add(Columns(numbered(0, 4)))
+    assert len(replay) == 4
+    with pytest.raises(ValueError, match="no field `unknown`"):
+        replay.add(Columns({**numbered(0, 4), "unknown": 1}))
+
+
 def test_slots_that_were_never_written_have_no_transition():
     replay = shoal.Replay(8, FIELDS)
     replay.add(numbered(0, 2))
@@ -133,6 +217,9 @@ def test_a_missing_field_is_named(filled):
         ({"capacity": 0}, "capacity is 0"),
         ({"capacity": -1}, "capacity is -1; it must be between 2 and 16777216"),
         ({"capacity": 2**30}, "capacity"),
+        ({"capacity": 8, "shared": True}, r"capacity \(above participants\) is 8; it must be between 17"),
+        ({"rate_limiter": shoal.RateLimiter(min_size=-1)}, "rate_limiter.min_size is -1"),
+        ({"fields": {"x": shoal.Field((-1,))}}, r"field `x` has shape \(-1,\)"),
         ({"alpha": 2.0}, "alpha is 2; it must be between 0 and 1"),
         ({"alpha": float("nan")}, "alpha"),
         ({"beta": -0.1}, "beta"),
@@ -150,6 +237,11 @@ def test_a_missing_field_is_named(filled):
 def test_impossible_options_are_refused(options, words):
     with pytest.raises(ValueError, match=words):
         shoal.Replay(**{"capacity": 100, "fields": FIELDS, **options})
+
+
+def test_a_schedule_that_is_none_is_refused_with_what_it_is():
+    with pytest.raises(TypeError, match=r"beta is \(0.4, 1.0, 1000000.0\); it must be a number, or"):
+        shoal.Replay(100, FIELDS, beta=(0.4, 1.0, 1e6))
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "U5", "datetime64[s]", ">f4", "object"])

@@ -161,15 +161,12 @@ impl Temperature {
 
     fn save(&self, writer: &mut StateWriter<'_>) {
         writer.values(&self.logarithm);
-        writer.values(self.adam.first_moment());
-        writer.values(self.adam.second_moment());
-        writer.count(self.adam.steps());
+        writer.adam(&self.adam);
     }
 
     fn restore(&mut self, reader: &mut StateReader<'_>) {
         self.logarithm.copy_from_slice(reader.values(1));
-        let [first, second] = [(); 2].map(|()| reader.values(1).to_vec());
-        self.adam = Adam::from_state(self.adam.settings(), first, second, reader.count());
+        self.adam = reader.adam(self.adam.settings(), 1);
     }
 }
 

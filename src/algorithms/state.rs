@@ -1,5 +1,7 @@
 //! A learner's state as a flat row of `f32`: the form in which it lies in the segment.
 
+use crate::networks::{Adam, AdamSettings};
+
 /// Values that a count takes.
 pub(super) const COUNT_VALUES: usize = 2;
 
@@ -32,6 +34,13 @@ impl<'a> StateWriter<'a> {
     pub fn count(&mut self, count: u64) {
         self.values(&[(count / HALF) as f32, (count % HALF) as f32]);
     }
+
+    /// An optimizer's moments and steps.
+    pub fn adam(&mut self, adam: &Adam) {
+        self.values(adam.first_moment());
+        self.values(adam.second_moment());
+        self.count(adam.steps());
+    }
 }
 
 /// Reads parts in the order in which they were written.
@@ -60,6 +69,12 @@ impl<'a> StateReader<'a> {
     pub fn count(&mut self) -> u64 {
         let halves = self.values(COUNT_VALUES);
         halves[0] as u64 * HALF + halves[1] as u64
+    }
+
+    /// The next optimizer, of `length` parameters.
+    pub fn adam(&mut self, settings: AdamSettings, length: usize) -> Adam {
+        let [first, second] = [(); 2].map(|()| self.values(length).to_vec());
+        Adam::from_state(settings, first, second, self.count())
     }
 }
 

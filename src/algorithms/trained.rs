@@ -82,9 +82,7 @@ impl Trained {
         if let Some(target) = &self.target {
             writer.values(target.parameters());
         }
-        writer.values(self.adam.first_moment());
-        writer.values(self.adam.second_moment());
-        writer.count(self.adam.steps());
+        writer.adam(&self.adam);
     }
 
     /// Go on from what was written.
@@ -94,8 +92,7 @@ impl Trained {
         if let Some(target) = &mut self.target {
             target.set_parameters(reader.values(length));
         }
-        let [first, second] = [(); 2].map(|()| reader.values(length).to_vec());
-        self.adam = Adam::from_state(self.adam.settings(), first, second, reader.count());
+        self.adam = reader.adam(self.adam.settings(), length);
     }
 }
 

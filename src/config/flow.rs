@@ -74,9 +74,19 @@ impl Config {
         self.learner.batch_size / parts / learners
     }
 
+    /// Places for actors and guests from outside: a run in one process has none.
+    pub fn places_to_attach(&self) -> usize {
+        if self.actor.count == 0 { 0 } else { self.actor.attach_slots }
+    }
+
+    /// Processes that may insert at once.
+    fn most_inserters(&self) -> usize {
+        self.most_actors() + self.places_to_attach()
+    }
+
     /// The most fragments that all actors, and all that may attach, complete in one step of theirs.
     pub fn most_fragments_in_flight(&self) -> usize {
-        (self.most_actors() + self.actor.attach_slots) * self.most_environments()
+        self.most_inserters() * self.most_environments()
     }
 
     /// Fragments of one batch, over all learners.
@@ -109,7 +119,7 @@ impl Config {
 
     /// The most transitions that are being written at once, by all actors and all that may attach.
     pub fn most_transitions_in_flight(&self) -> usize {
-        (self.most_actors() + self.actor.attach_slots) * self.largest_flush_transitions()
+        self.most_inserters() * self.largest_flush_transitions()
     }
 }
 
@@ -126,5 +136,15 @@ mod tests {
         }
         config.replay.samples_per_insert = None;
         assert_eq!(config.effective_error_band(), None);
+    }
+
+    #[test]
+    fn nobody_who_attaches_is_reckoned_with_where_nobody_can() {
+        let mut config = Config::for_environment("CartPole-v1");
+        assert!(config.actor.attach_slots > 0);
+        let beside_others = config.most_transitions_in_flight();
+        config.actor.count = 0;
+        assert_eq!(config.most_transitions_in_flight(), config.largest_flush_transitions());
+        assert!(beside_others > config.most_transitions_in_flight());
     }
 }

@@ -8,6 +8,7 @@ mod check;
 mod define;
 mod document;
 mod error;
+pub(crate) mod fitted;
 mod flow;
 mod key;
 mod limits;

@@ -28,7 +28,8 @@ pub(crate) fn read(overrides: &[String], errors: &mut Vec<ConfigError>) -> Vec<E
 fn entry(text: &str, place: &Place) -> Result<Entry, (String, Problem)> {
     let (path, value) = text.split_once('=').ok_or((String::new(), Problem::NotAnAssignment))?;
     let (path, value) = (path.trim(), value.trim());
-    if path.is_empty() || value.is_empty() {
+    let takes_nothing = || Key::find(path).is_some_and(|key| key.kind.is_text());
+    if path.is_empty() || (value.is_empty() && !takes_nothing()) {
         return Err((path.to_owned(), Problem::NotAnAssignment));
     }
     let Some((table, _)) = path.split_once('.') else {
@@ -71,6 +72,7 @@ mod tests {
     fn quotes_may_be_left_out_where_a_key_takes_text() {
         assert_eq!(value_of("learner.device=cuda:0"), Value::String("cuda:0".into()));
         assert_eq!(value_of("run.folder=2024-01-01"), Value::String("2024-01-01".into()));
+        assert_eq!(value_of("environment.python_path="), Value::String(String::new()));
         assert_eq!(value_of("run.folder=\"my runs\""), Value::String("my runs".into()));
         assert_eq!(value_of("replay.samples_per_insert=none"), Value::String("none".into()));
     }

@@ -130,8 +130,8 @@ pub(crate) const RULES: &[Rule] = &[
             "actor.attach_slots",
             "algorithm.n_step",
         ],
-        doc: "`replay.capacity` is at least the largest flush times `actor.count + actor.attach_slots`, so that no two \
-              flushes in flight share a slot.",
+        doc: "`replay.capacity` is at least the largest flush times `actor.count + actor.attach_slots` (once, where `actor.count` is 0), so \
+              that no two flushes in flight share a slot.",
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (capacity, flight) = (config.replay.capacity, config.most_transitions_in_flight());
@@ -142,7 +142,7 @@ pub(crate) const RULES: &[Rule] = &[
                      (actor.count) and {} attach slots (actor.attach_slots), each up to {} for actor.flush_transitions {}, \
                      actor.environments {} and algorithm.n_step {}; raise replay.capacity or lower one of these",
                     config.most_actors(),
-                    actor.attach_slots,
+                    config.places_to_attach(),
                     config.largest_flush_transitions(),
                     actor.flush_transitions,
                     config.most_environments(),
@@ -458,6 +458,25 @@ pub(crate) const RULES: &[Rule] = &[
             } else {
                 None
             }
+        },
+    },
+    Rule {
+        keys: &["adaptation.step_size", "adaptation.largest_batch", "learner.learning_rate"],
+        doc: "Where `adaptation.enabled`, the step size that `adaptation.step_size` comes to with `adaptation.largest_batch` is at most 1.",
+        algorithms: &TRANSITION_ALGORITHMS,
+        violation: |config| {
+            let (batch_size, learner) = (config.learner.batch_size, &config.learner);
+            let doublings = (config.largest_batch() as f64 / batch_size as f64).log2();
+            let others = [learner.learning_rate_end, config.algorithm.policy_learning_rate];
+            let learning_rate = others.into_iter().flatten().fold(learner.learning_rate, f64::max);
+            let largest = learning_rate * config.adaptation.step_size.factor(doublings as i8);
+            (config.adaptation.enabled && largest > 1.0).then(|| {
+                format!(
+                    "by adaptation.step_size a learning rate of {learning_rate:?} becomes {largest:?} with batches of {} transitions, which \
+                     is above 1; lower the learning rate or adaptation.largest_batch, or set adaptation.step_size to none",
+                    config.largest_batch()
+                )
+            })
         },
     },
     Rule {

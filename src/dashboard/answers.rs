@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{Path, State};
@@ -23,6 +23,8 @@ use super::{film, json, locked, page};
 
 /// A word to a page of a run in which nothing happens, so that both sides learn when the other is gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+/// How long the list of all runs is as good as new. Every page asks for it every few seconds.
+const LIST_GOOD_FOR: Duration = Duration::from_secs(1);
 /// Histories that are kept of runs that nobody follows. When there are more, all are forgotten, and read again when they are asked for.
 const MOST_HISTORIES: usize = 32;
 
@@ -32,15 +34,18 @@ struct Shown {
     feeds: Arc<Feeds>,
     /// Those of runs that nobody followed when they were asked for, read as far as they went.
     histories: Arc<Mutex<HashMap<String, History>>>,
+    /// The newest list of all runs, and when it was made.
+    list: Arc<Mutex<Option<(Instant, String)>>>,
 }
 
 pub(super) fn router(token: Token, runs: Runs) -> Router {
-    let shown = Shown { runs: Arc::new(runs), feeds: Arc::default(), histories: Arc::default() };
+    let shown = Shown { runs: Arc::new(runs), feeds: Arc::default(), histories: Arc::default(), list: Arc::default() };
     Router::new()
         .route("/{token}/", get(|| async { page::file("") }))
         .route("/{token}/{file}", get(|Path((_, file)): Path<(String, String)>| async move { page::file(&file) }))
         .route("/{token}/runs/", get(list))
         .route("/{token}/runs/{id}/history", get(history))
+        .route("/{token}/runs/{id}/returns", get(returns))
         .route("/{token}/runs/{id}/events", get(events))
         .route("/{token}/runs/{id}/picture", get(picture))
         .route("/{token}/runs/{id}/films/{name}", get(film))
@@ -50,12 +55,25 @@ pub(super) fn router(token: Token, runs: Runs) -> Router {
 
 /// All runs.
 async fn list(State(shown): State<Shown>) -> Response {
-    as_json(json(&shown.runs.cards()))
+    let mut newest = locked(&shown.list);
+    newest.take_if(|(made, _)| made.elapsed() >= LIST_GOOD_FOR);
+    let (_, list) = newest.get_or_insert_with(|| (Instant::now(), json(&shown.runs.cards())));
+    as_json(list.clone())
 }
 
 /// The whole history of a run, once.
 async fn history(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
-    if let Some(history) = shown.feeds.history(&id) {
+    of_history(&shown, id, History::whole)
+}
+
+/// What is drawn of a run beside others.
+async fn returns(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
+    of_history(&shown, id, History::returns)
+}
+
+/// What is `wanted` of the history of the run `id`, which has been read already where somebody follows it.
+fn of_history(shown: &Shown, id: String, wanted: impl Fn(&History) -> String) -> Response {
+    if let Some(history) = shown.feeds.of_history(&id, &wanted) {
         return as_json(history);
     }
     let Some(folder) = shown.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
@@ -65,7 +83,7 @@ async fn history(State(shown): State<Shown>, Path((_, id)): Path<(String, String
     }
     let history = histories.entry(id).or_insert_with(|| History::of(&folder));
     history.catch_up();
-    as_json(history.whole())
+    as_json(wanted(history))
 }
 
 /// What is known of a run, and what happens in it from now on.

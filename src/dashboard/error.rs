@@ -5,7 +5,7 @@ use std::io;
 use thiserror::Error;
 
 use crate::rendezvous::RendezvousError;
-use crate::roles::run_name::RunNameError;
+use crate::run_name::RunNameError;
 use crate::segment::SegmentError;
 use crate::telemetry::TelemetryError;
 

@@ -12,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::history::History;
 use super::runs::{Card, Runs, State};
 use super::{json, locked, picture};
-use crate::roles::inspector::{InspectError, Inspection, Look, ProcessReport};
+use crate::inspector::{InspectError, Inspection, Look, ProcessReport};
 use crate::telemetry::RunFolder;
 
 /// Time between two looks at a segment.
@@ -94,10 +94,10 @@ impl Feeds {
         Arc::clone(&feed)
     }
 
-    /// The whole history of the run `id`, if somebody follows it: it has been read already.
-    pub(super) fn history(&self, id: &str) -> Option<String> {
+    /// What is `wanted` of the history of the run `id`, if somebody follows it: it has been read already.
+    pub(super) fn of_history(&self, id: &str, wanted: impl Fn(&History) -> String) -> Option<String> {
         let feed = Arc::clone(locked(&self.0).get(id)?);
-        Some(locked(&feed.known).history.whole())
+        Some(wanted(&locked(&feed.known).history))
     }
 
     /// The newest picture of the run `id` as a PNG, if somebody follows the run and it has a visualizer.

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::json;
 use super::tail::Tail;
 use crate::config::Config;
+use crate::config::fitted::{Found, Tried, repeating, start};
 use crate::machine::cores;
-use crate::roles::fitted::{Found, Tried, repeating, start};
 use crate::telemetry::bottleneck::{Context, verdict_since};
 use crate::telemetry::{RunFolder, Snapshot};
 
@@ -103,6 +103,13 @@ impl History {
     /// Everything, as JSON.
     pub(super) fn whole(&self) -> String {
         json(&self.told)
+    }
+
+    /// Columns alone that show what training came to, by steps and by time, as JSON.
+    pub(super) fn returns(&self) -> String {
+        let wanted = [PROGRESS, "wall_s", "train_return_mean"];
+        let columns: BTreeMap<_, _> = self.told.columns.iter().filter(|(name, _)| wanted.contains(&name.as_str())).collect();
+        json(&BTreeMap::from([("columns", columns)]))
     }
 
     /// Read what the files have gained; `None` if that is nothing.

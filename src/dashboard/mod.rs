@@ -28,11 +28,11 @@ pub use error::DashboardError;
 use self::guard::Token;
 use self::runs::Runs;
 use crate::rendezvous::Registry;
-use crate::roles::run_name::RunName;
+use crate::run_name::RunName;
 use crate::segment::system;
 
 /// How often a signal to stop is looked for.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(100);
 /// Where runs lie unless they were told otherwise.
 const DEFAULT_ROOT: &str = "runs";
 
@@ -99,7 +99,7 @@ impl Dashboard {
 
 async fn stopped() {
     while !system::stop_requested() {
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(PAUSE).await;
     }
 }
 

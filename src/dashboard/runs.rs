@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -12,7 +13,7 @@ use super::film::films;
 use super::tail::Tail;
 use super::{DashboardError, locked};
 use crate::rendezvous::{Entry, Liveliness, Registry};
-use crate::roles::run_name::{RunName, announced};
+use crate::run_name::{RunName, announced};
 use crate::shell::word;
 use crate::telemetry::{RunFolder, RunRecord, jsonl};
 
@@ -29,7 +30,7 @@ pub(super) enum State {
 }
 
 /// A run in a few facts.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Card {
     /// Name of its folder. Of several folders with one name, as copies have, one is shown.
     pub(super) id: String,
@@ -74,6 +75,17 @@ pub(super) struct Runs {
     roots: Vec<PathBuf>,
     /// The evaluations of every run, read as far as they went.
     best: Mutex<HashMap<PathBuf, Best>>,
+    /// The cards of runs that have ended, with the file that is their record: it is replaced when such a run goes on, and nothing else of
+    /// them changes.
+    ended: Mutex<HashMap<PathBuf, (Version, Card)>>,
+}
+
+/// Which of the files that were put in one place it is: number, bytes, and when it was written.
+type Version = (u64, u64, i64, i64);
+
+fn version_of(path: &Path) -> Option<Version> {
+    let file = fs::metadata(path).ok()?;
+    Some((file.ino(), file.len(), file.mtime(), file.mtime_nsec()))
 }
 
 /// What made the best weights of a run the best, and the evaluations that are still to come.
@@ -85,7 +97,7 @@ struct Best {
 
 impl Runs {
     pub(super) fn new(registry: Registry) -> Self {
-        Self { registry, roots: Vec::new(), best: Mutex::default() }
+        Self { registry, roots: Vec::new(), best: Mutex::default(), ended: Mutex::default() }
     }
 
     pub(super) fn registry(&self) -> &Registry {
@@ -122,8 +134,21 @@ impl Runs {
         cards
     }
 
-    /// The facts about one run.
+    /// The facts about one run. Of one that has ended they are read once.
     pub(super) fn card(&self, folder: &RunFolder) -> Option<Card> {
+        let record = version_of(&folder.record_path())?;
+        let known = locked(&self.ended).get(folder.path()).filter(|(known, _)| *known == record).map(|(_, card)| card.clone());
+        if known.is_some() {
+            return known;
+        }
+        let card = self.read_card(folder)?;
+        if card.state == State::Ended {
+            locked(&self.ended).insert(folder.path().to_path_buf(), (record, card.clone()));
+        }
+        Some(card)
+    }
+
+    fn read_card(&self, folder: &RunFolder) -> Option<Card> {
         let record = folder.record().ok()?;
         let config: toml::Table = fs::read_to_string(folder.config()).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
         let key = |table: &str, key: &str| config.get(table).and_then(|table| table.get(key));
@@ -192,7 +217,26 @@ fn id_of(path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
+    use crate::telemetry::Finished;
+
+    #[test]
+    fn a_run_that_has_ended_is_read_once_until_it_goes_on() {
+        let place = tempfile::tempdir().unwrap();
+        let config = "[environment]\nid = \"CartPole-v1\"\n[run]\nseed = 7\n";
+        let mut folder = RunFolder::create(place.path(), "first", config).unwrap();
+        let runs = Runs::new(Registry::open_at(place.path().join("shoal")).unwrap());
+        let found = |runs: &Runs, folder: &RunFolder| runs.card(folder).map(|card| (card.state, card.seed));
+        assert_eq!(found(&runs, &folder), Some((State::Killed, Some(7))), "nobody noted an end yet");
+        folder.write_finished(Finished { at: Timestamp::now(), reason: "solved".into(), summary: Value::Null }).unwrap();
+        assert_eq!(found(&runs, &folder), Some((State::Ended, Some(7))));
+        fs::remove_file(folder.config()).unwrap();
+        assert_eq!(found(&runs, &folder), Some((State::Ended, Some(7))), "it is not read again");
+        folder.go_on(&config.replace('7', "8")).unwrap();
+        assert_eq!(found(&runs, &folder), Some((State::Killed, Some(8))));
+    }
 
     #[test]
     fn runs_are_shown_from_a_folder_that_was_not_there_yet() {

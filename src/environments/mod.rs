@@ -16,6 +16,7 @@ mod error;
 pub mod film;
 mod floats;
 mod generator;
+mod limited;
 mod mountain_car;
 mod mountain_car_continuous;
 #[cfg_attr(not(feature = "mujoco"), path = "mujoco/absent.rs")]
@@ -42,6 +43,7 @@ pub use delayed::delayed;
 pub use drawing::{Picture, bars as observed_as_bars};
 pub use error::{EnvironmentError, Moment};
 pub use generator::Generator;
+pub use limited::limited;
 pub use native::{Dynamics, Native, NativeAction};
 pub use observed::ObservationOptions;
 pub use registry::{Environments, make, names, spec};

@@ -47,7 +47,7 @@ impl ObservationOptions {
     /// `spec` with as many frames in an observation as were promised.
     fn divided(&self, spec: &EnvironmentSpec) -> Result<EnvironmentSpec, EnvironmentError> {
         let frames = self.frames_per_observation;
-        let length = spec.observation.shape.first().copied().unwrap_or(0);
+        let length = spec.observation.shape.first().copied().unwrap_or(1);
         if !length.is_multiple_of(frames) {
             return Err(EnvironmentError::FramesDoNotDivide { id: spec.id.clone(), frames, shape: spec.observation.shape.clone() });
         }
@@ -117,5 +117,7 @@ mod tests {
         let options = ObservationOptions { frames_per_observation: 3, frame_stack: None, as_floats: false };
         let refusal = options.spec(&image(&[4, 84, 84])).unwrap_err().to_string();
         assert!(refusal.contains("[4, 84, 84]") && refusal.contains("3 frames"), "{refusal}");
+        let refusal = options.spec(&image(&[])).unwrap_err().to_string();
+        assert!(refusal.contains("[]") && refusal.contains("3 frames"), "a single number is not frames: {refusal}");
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::SourceError;
 
 /// Time between two looks at whether it is still worth waiting.
-const PATIENCE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Makes one thing ahead: whoever asks for it gets it later.
 pub(super) struct Ahead<'a, Asked, Made> {
@@ -67,7 +67,7 @@ impl<'a, Asked: Send + 'a, Made: Send + 'a> Ahead<'a, Asked, Made> {
 
     /// Wait until it can. `idle` is called now and then, and may end the waiting by returning `false`, which is then the answer.
     pub(super) fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool {
-        while !self.arrives_within(PATIENCE) {
+        while !self.arrives_within(PAUSE) {
             if !idle() {
                 return false;
             }

@@ -67,10 +67,7 @@ impl FragmentShape {
 
     /// The fields of a row.
     pub fn schema(&self) -> Schema {
-        let element = match self.element {
-            ValueType::F32 => Element::F32,
-            ValueType::U8 => Element::U8,
-        };
+        let element = Element::from(self.element);
         let shape: Vec<usize> = [self.frames()].into_iter().chain(self.frame_shape.iter().copied()).collect();
         let numbers = |position: usize, element, length| Field::new(FIELDS[position], element, length);
         Schema::new(vec![

@@ -2,7 +2,6 @@
 
 use crate::environments::ObservationSpace;
 use crate::replay::{Element, Field, Schema};
-use crate::values::ValueType;
 
 /// Observation in which the transition starts.
 pub const OBSERVATION: usize = 0;
@@ -39,10 +38,7 @@ pub fn continuous(observation: &ObservationSpace, action_length: usize) -> Schem
 }
 
 fn schema(observation: &ObservationSpace, action: Field) -> Schema {
-    let element = match observation.element {
-        ValueType::F32 => Element::F32,
-        ValueType::U8 => Element::U8,
-    };
+    let element = Element::from(observation.element);
     let (length, stack) = (observation.len(), observation.stack);
     // Even a single frame is shown by two transitions: stored once, it pays for its names as soon as it is large.
     let is_shared = stack > 1 || element == Element::U8 && length >= LEAST_FRAME_BYTES;

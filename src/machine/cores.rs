@@ -51,8 +51,8 @@ pub fn usable_now() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The cores that the kernel lets this process run on.
-fn affinity_mask() -> Vec<usize> {
+/// The numbers of the cores that the kernel lets this process run on, in ascending order.
+pub fn affinity_mask() -> Vec<usize> {
     let mask = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
     (0..CpuSet::count()).filter(|&core| mask.is_set(core).unwrap_or(false)).collect()
 }

@@ -5,8 +5,8 @@ use clap::Args;
 use super::end::Code;
 use super::train;
 use crate::catalogue::Catalogue;
-use crate::roles::run_name::RunName;
 use crate::roles::supervisor::Resumption;
+use crate::run_name::RunName;
 use crate::telemetry::Console;
 
 /// Which run, and with what changed.

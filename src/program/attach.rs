@@ -9,7 +9,7 @@ use super::end::{Code, FAILURE, SUCCESS, say};
 use crate::catalogue::Catalogue;
 use crate::rendezvous::{RegisteredRun, Registry};
 use crate::roles::attached;
-use crate::roles::run_name::RunName;
+use crate::run_name::RunName;
 use crate::segment::system;
 
 /// Which run, and how many actors.

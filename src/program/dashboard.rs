@@ -7,7 +7,7 @@ use clap::Args;
 use super::end::{Code, SUCCESS, say};
 use crate::dashboard::Dashboard;
 use crate::rendezvous::Registry;
-use crate::roles::run_name::RunName;
+use crate::run_name::RunName;
 
 /// Which run the link leads to, and on which port.
 #[derive(Args)]

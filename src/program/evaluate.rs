@@ -7,7 +7,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 
 use super::end::{Code, SUCCESS};
-use super::print::print;
+use super::print::KeptOutput;
 use crate::catalogue::Catalogue;
 use crate::roles::player::{self, Which};
 
@@ -52,8 +52,9 @@ impl Evaluate {
             Weights::Last => Which::Last,
         };
         player::become_ready(&self.path)?;
+        let output = KeptOutput::keep()?;
         let film = self.video.as_deref().map(|path| Film::prepare(path, self.video_speed)).transpose()?;
-        print(&player::play(catalogue, &self.path, which, self.episodes, self.seed, film)?, self.json)?;
+        output.print(&player::play(catalogue, &self.path, which, self.episodes, self.seed, film)?, self.json)?;
         Ok(SUCCESS)
     }
 }

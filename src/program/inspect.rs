@@ -8,9 +8,9 @@ use clap::Args;
 
 use super::end::{Code, SUCCESS};
 use super::print::print;
+use crate::inspector::{Cleaned, Ending, FolderReport, Inspection, RunList, watch};
 use crate::rendezvous::Registry;
-use crate::roles::inspector::{Cleaned, Ending, FolderReport, Inspection, RunList, watch};
-use crate::roles::run_name::{RunName, RunNameError};
+use crate::run_name::{RunName, RunNameError};
 
 /// Which run, and what of it.
 #[derive(Args)]

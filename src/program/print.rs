@@ -1,13 +1,34 @@
 //! Answers on standard output.
 
-use std::io::{ErrorKind, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
 
 /// Print for people, or as JSON.
 pub(crate) fn print(value: &(impl std::fmt::Display + serde::Serialize), json: bool) -> Result<(), anyhow::Error> {
+    write(&mut io::stdout(), value, json)
+}
+
+fn write(output: &mut impl Write, value: &(impl std::fmt::Display + serde::Serialize), json: bool) -> Result<(), anyhow::Error> {
     let text = if json { serde_json::to_string_pretty(value)? } else { value.to_string() };
-    match std::io::stdout().write_all(format!("{}\n", text.trim_end()).as_bytes()) {
+    match output.write_all(format!("{}\n", text.trim_end()).as_bytes()) {
         // `inspect | head` has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
+    }
+}
+
+/// The standard output, for one answer. What else this process prints meanwhile, as environments and what they import do at any time, goes to
+/// the standard error: a program that reads the answer would stumble over it.
+pub(crate) struct KeptOutput(File);
+
+impl KeptOutput {
+    pub(crate) fn keep() -> io::Result<Self> {
+        let output = rustix::io::dup(rustix::stdio::stdout())?;
+        rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+        Ok(Self(File::from(output)))
+    }
+
+    pub(crate) fn print(mut self, value: &(impl std::fmt::Display + serde::Serialize), json: bool) -> Result<(), anyhow::Error> {
+        write(&mut self.0, value, json)
     }
 }

@@ -12,7 +12,7 @@ use crate::segment::processes::ProcessSlot;
 use crate::sync::Ordering;
 
 /// Longest sleep between two looks, against lost wake-ups.
-pub(super) const PATIENCE: Duration = Duration::from_millis(2);
+pub(super) const PAUSE: Duration = Duration::from_millis(2);
 
 /// When inserting and sampling may go on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,7 +73,7 @@ impl RateLimiter {
             if ended() || !idle() {
                 return false;
             }
-            control.wait_for_progress(PATIENCE, || ready() || ended());
+            control.wait_for_progress(PAUSE, || ready() || ended());
         }
         true
     }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::segment::description::FieldDescription;
+use crate::values::ValueType;
 
 /// Element type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,15 @@ pub enum Element {
     F64,
 }
 
+impl From<ValueType> for Element {
+    fn from(value_type: ValueType) -> Self {
+        match value_type {
+            ValueType::F32 => Self::F32,
+            ValueType::U8 => Self::U8,
+        }
+    }
+}
+
 impl Element {
     /// All of them.
     pub const ALL: [Self; 12] =
@@ -63,6 +73,11 @@ impl Element {
     /// The element type called `name`.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|element| element.name() == name)
+    }
+
+    /// Whether it is a whole number.
+    pub fn is_whole(self) -> bool {
+        !matches!(self, Self::Bool | Self::F16 | Self::F32 | Self::F64)
     }
 
     /// Bytes of one element.

@@ -10,7 +10,7 @@
 use rand::{Rng, RngExt};
 
 use super::batch::Batch;
-use super::limiter::PATIENCE;
+use super::limiter::PAUSE;
 use super::priority::Priority;
 use super::sum_tree::SumTree;
 use super::table::Replay;
@@ -47,7 +47,7 @@ impl ReplayView<'_> {
             if ended() || !idle() {
                 return false;
             }
-            self.control.wait_for_progress(PATIENCE, || self.fresh() >= count || ended());
+            self.control.wait_for_progress(PAUSE, || self.fresh() >= count || ended());
         }
         true
     }

@@ -18,7 +18,7 @@
 //! somebody behind it has seen it so 500 times, since perhaps nobody samples but those behind it. Who finds that passes
 //! over it: it holds up nobody until it moves again, and is first again. Counts decide this, not a clock.
 
-use super::limiter::{PATIENCE, RateLimiter};
+use super::limiter::{PAUSE, RateLimiter};
 use super::sum_tree::SumTree;
 use super::taking::fresh_rows;
 use crate::segment::control::{Control, RunState};
@@ -103,7 +103,7 @@ impl<'a> Turn<'a> {
             let wanted_progress = self.wants_progress;
             // The last look may find that samples bring the turn now, since somebody has left the line. Nobody would wake this
             // process for samples: it has not said yet that it wants that.
-            control.wait_for_turn(self.process.index(), wanted_progress, PATIENCE, || {
+            control.wait_for_turn(self.process.index(), wanted_progress, PAUSE, || {
                 ready(self) || ended() || self.wants_progress && !wanted_progress
             });
         }

@@ -131,8 +131,7 @@ impl<'a> Actor<'a> {
         self.count(Counter::InferenceNs);
 
         self.observations.values_mut().copy_from(self.environments.observations());
-        self.run.process.enter(Phase::Environment);
-        self.environments.step(self.actions.for_environments())?;
+        self.environments.step_each(self.actions.for_environments(), || self.run.process.enter(Phase::Environment))?;
         self.report_episodes();
         self.observe();
         self.count(Counter::EnvironmentNs);

@@ -32,6 +32,12 @@ pub enum AttachError {
     /// The algorithm is not there.
     #[error("{}", environments::advised(.0, AlgorithmError::is_unknown))]
     Algorithm(#[from] AlgorithmError),
+    /// The algorithm is another one than the run's.
+    #[error("`{name}` has other transitions or parameters in this program than in the run; attach with the program that started the run")]
+    OtherAlgorithm {
+        /// Algorithm.
+        name: String,
+    },
     /// Its work failed.
     #[error(transparent)]
     Role(#[from] RoleError),
@@ -78,9 +84,15 @@ pub fn run(registry: &Registry, catalogue: &Catalogue, pid: u32, joined: impl Fn
     let segment = attachment.open_segment()?;
     let description = segment.description()?;
     let config = Config::parse(&description.config_toml, "the run's configuration", &[])?.config;
-    let found = catalogue.environments().make(&environments::request(&config))?;
-    let environment = environments::observation_options(catalogue, &config).spec(found.spec())?;
+    let environment = {
+        let found = catalogue.environments().make(&environments::request(&config))?;
+        environments::observation_options(catalogue, &config).spec(found.spec())?
+    };
+    environments::check_unchanged(&environment, &description.spaces)?;
     let algorithm = catalogue.algorithms().build(&config, &environment)?;
+    if algorithm.schema().describe() != description.fields || algorithm.sizes().published != segment.parameter_board().len() {
+        return Err(AttachError::OtherAlgorithm { name: algorithm.name().to_owned() });
+    }
     let slot = segment.processes().slot(attachment.slot);
     if !slot.occupy(std::process::id(), attachment.generation) {
         return Err(AttachError::Expired);

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::environments::film::Film;
 use crate::environments::{
     Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, Purpose, VectorEnvironment,
-    delayed, python,
+    delayed, limited, python,
 };
 
 /// How long a process may take to set up at least, however short the time that it may be silent afterwards: interpreters and
@@ -49,11 +49,10 @@ pub fn make(
     purpose: Purpose,
     before: impl Fn(),
 ) -> Result<VectorEnvironment, EnvironmentError> {
-    let make = |_| {
+    make_each(count, |_| {
         before();
         make_one(catalogue, config, purpose, false, None)
-    };
-    VectorEnvironment::new((0..count).map(make).collect::<Result<_, EnvironmentError>>()?)
+    })
 }
 
 /// The same with a `film` of the first one's next episode.
@@ -64,7 +63,13 @@ pub fn make_filmed(
     purpose: Purpose,
     film: Option<&Film>,
 ) -> Result<VectorEnvironment, EnvironmentError> {
-    let make = |index: usize| make_one(catalogue, config, purpose, film.is_some(), film.filter(|_| index == 0));
+    make_each(count, |index| make_one(catalogue, config, purpose, film.is_some(), film.filter(|_| index == 0)))
+}
+
+fn make_each(
+    count: usize,
+    make: impl FnMut(usize) -> Result<Box<dyn Environment>, EnvironmentError>,
+) -> Result<VectorEnvironment, EnvironmentError> {
     VectorEnvironment::new((0..count).map(make).collect::<Result<_, EnvironmentError>>()?)
 }
 
@@ -82,6 +87,10 @@ fn make_one(
 ) -> Result<Box<dyn Environment>, EnvironmentError> {
     let request = EnvironmentRequest { purpose, drawn, ..request(config) };
     let environment = delayed(catalogue.environments().make(&request)?, config.environment.step_delay_us);
+    let environment = match purpose {
+        Purpose::Training => environment,
+        Purpose::Evaluation => limited(environment, config.evaluator.episode_limit_steps),
+    };
     observation_options(catalogue, config).of(match film {
         Some(film) => film.of(environment)?,
         None => environment,
@@ -130,18 +139,20 @@ pub(super) fn advised<E: Display>(error: &E, is_unknown: impl Fn(&E) -> bool) ->
     format!("{error}{advice}")
 }
 
-/// Refuse an environment whose observations or actions have other sizes than those the run was planned for: a file in
-/// Python may have been edited since.
-pub(super) fn check_unchanged(found: &EnvironmentSpec, planned: &EnvironmentSpec) -> Result<(), EnvironmentError> {
-    let kind = |spec: &EnvironmentSpec| (spec.observation.element, spec.observation.shape.clone(), spec.action.clone());
-    let sizes = |spec: &EnvironmentSpec| {
-        let ObservationSpace { element, shape, .. } = &spec.observation;
-        format!("{} observed values ({} {shape:?}) and takes {}", spec.observation.len(), element.name(), spec.action)
-    };
-    if kind(found) == kind(planned) {
+/// What an agent observes in an environment and what it does there, in words that differ wherever these do.
+pub(super) fn spaces(spec: &EnvironmentSpec) -> String {
+    let ObservationSpace { element, shape, .. } = &spec.observation;
+    format!("{} observed values ({} {shape:?}) and takes {}", spec.observation.len(), element.name(), spec.action)
+}
+
+/// Refuse an environment with other observations or actions than the `planned` ones, which the run was made for: a file in Python may have been
+/// edited since.
+pub(super) fn check_unchanged(found: &EnvironmentSpec, planned: &str) -> Result<(), EnvironmentError> {
+    let found_spaces = spaces(found);
+    if found_spaces == planned {
         return Ok(());
     }
-    Err(EnvironmentError::Changed { id: planned.id.clone(), found: sizes(found), planned: sizes(planned) })
+    Err(EnvironmentError::Changed { id: found.id.clone(), found: found_spaces, planned: planned.to_owned() })
 }
 
 #[cfg(test)]
@@ -159,8 +170,8 @@ mod tests {
     #[test]
     fn an_environment_of_another_size_is_refused() {
         let spec = |id| registry::spec(id).unwrap();
-        check_unchanged(&spec("CartPole-v1"), &spec("CartPole-v1")).unwrap();
-        let refusal = check_unchanged(&spec("Acrobot-v1"), &spec("CartPole-v1")).unwrap_err().to_string();
+        check_unchanged(&spec("CartPole-v1"), &spaces(&spec("CartPole-v1"))).unwrap();
+        let refusal = check_unchanged(&spec("Acrobot-v1"), &spaces(&spec("CartPole-v1"))).unwrap_err().to_string();
         assert!(refusal.contains("6 observed values") && refusal.contains("4 observed values"), "{refusal}");
     }
 }

@@ -22,7 +22,7 @@ use crate::networks;
 use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use crate::segment::system;
-use crate::telemetry::{Attempts, EvaluationKind, ReturnStatistics, proven_return};
+use crate::telemetry::{Attempts, Evaluation, EvaluationKind, ReturnStatistics, proven_return};
 use rand::SeedableRng;
 
 /// Episodes stepped together.
@@ -33,31 +33,10 @@ const LAST_SAVE_PATIENCE: Duration = Duration::from_secs(2);
 /// What the evaluator tells the supervisor, over a channel of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationReport {
-    /// Version of the parameters on the board.
-    pub version: u64,
-    /// Updates in them.
-    pub updates: u64,
-    /// Environment steps of the run when they were published.
-    pub env_steps: u64,
-    /// Why the episodes were played.
-    pub kind: EvaluationKind,
-    /// Return of each episode.
-    pub returns: Vec<f64>,
-    /// Length of each episode, in steps.
-    pub lengths: Vec<u64>,
-    /// Whether it made the parameters the best so far; they have been saved then.
-    pub is_best: bool,
-    /// Whether it confirms the goal of the run.
-    pub confirms_goal: bool,
-    /// Why saving it must wait, if it must.
+    /// What it found. Parameters that it made the best so far have been saved. When it was, in the time of the run, the supervisor knows.
+    pub evaluation: Evaluation,
+    /// Why saving the parameters must wait, if it must.
     pub unsaved: Option<Unsaved>,
-}
-
-impl EvaluationReport {
-    /// Mean, spread and confidence interval of the returns.
-    pub fn statistics(&self) -> ReturnStatistics {
-        ReturnStatistics::of(&self.returns, &self.lengths)
-    }
 }
 
 /// What was written beside the best weights of the evaluator that this one replaces; nothing where there are none, or none that could be
@@ -120,7 +99,10 @@ pub fn play(
         for (index, outputs) in outputs.chunks_exact(policy.outputs()).enumerate() {
             policy.choose(outputs, exploration, &mut random, actions.row_mut(index));
         }
-        environments.step(actions.for_environments())?;
+        // Whether to go on is asked anew before the next step of all.
+        environments.step_each(actions.for_environments(), || {
+            go_on();
+        })?;
         for episode in environments.finished_episodes() {
             if left[episode.environment] > 0 {
                 left[episode.environment] -= 1;
@@ -172,12 +154,12 @@ impl<'a> Evaluator<'a> {
         self.saver.retry()?;
         let Some(routine) = self.evaluate_newest(go_on)? else { return Ok(false) };
         send(routine.clone())?;
-        self.attempts.propose(routine.statistics().return_mean, self.run.config.run.stop_eval_return);
-        if !self.is_worth_confirming(&routine) {
+        self.attempts.propose(routine.evaluation.statistics().return_mean, self.run.config.run.stop_eval_return);
+        if !self.is_worth_confirming(&routine.evaluation) {
             return Ok(false);
         }
-        let Some(confirmation) = self.confirm(routine)? else { return Ok(false) };
-        let confirmed = confirmation.confirms_goal;
+        let Some(confirmation) = self.confirm(routine.evaluation)? else { return Ok(false) };
+        let confirmed = confirmation.evaluation.confirms_goal;
         send(confirmation)?;
         Ok(confirmed)
     }
@@ -194,22 +176,13 @@ impl<'a> Evaluator<'a> {
         self.policy.set_parameters(&self.parameters);
         let Some(Episodes { returns, lengths }) = self.play(self.run.config.evaluator.episodes, go_on)? else { return Ok(None) };
         self.evaluated_version = version;
-        let kind = EvaluationKind::Routine;
-        Ok(Some(EvaluationReport {
-            version,
-            updates,
-            env_steps,
-            kind,
-            returns,
-            lengths,
-            is_best: false,
-            confirms_goal: false,
-            unsaved: None,
-        }))
+        let evaluation =
+            Evaluation { version, updates, env_steps, kind: EvaluationKind::Routine, returns, lengths, ..Evaluation::default() };
+        Ok(Some(EvaluationReport { evaluation, unsaved: None }))
     }
 
     /// Whether the parameters of a routine evaluation may solve the task or be the best. Few may, so that evaluations stay frequent.
-    fn is_worth_confirming(&self, routine: &EvaluationReport) -> bool {
+    fn is_worth_confirming(&self, routine: &Evaluation) -> bool {
         let Some(mean) = routine.statistics().return_mean else { return false };
         self.attempts.number().is_some() || self.best.is_none_or(|best| mean > best.return_mean)
     }
@@ -227,7 +200,7 @@ impl<'a> Evaluator<'a> {
 
     /// Play fresh episodes with the parameters of `routine`, which are still loaded, and keep the parameters if they solve the task or are
     /// the best.
-    fn confirm(&mut self, routine: EvaluationReport) -> Result<Option<EvaluationReport>, RoleError> {
+    fn confirm(&mut self, routine: Evaluation) -> Result<Option<EvaluationReport>, RoleError> {
         let run = self.run;
         let go_on = || {
             run.process.enter(Phase::Evaluate);
@@ -235,7 +208,7 @@ impl<'a> Evaluator<'a> {
         };
         let Some(Episodes { returns, lengths }) = self.play(run.config.evaluator.confirm_episodes, go_on)? else { return Ok(None) };
         let kind = EvaluationKind::Confirmation;
-        let mut confirmation = EvaluationReport { kind, returns, lengths, ..routine };
+        let (mut confirmation, mut unsaved) = (Evaluation { kind, returns, lengths, ..routine }, None);
         let statistics = confirmation.statistics();
         let attempt = self.attempts.number();
         confirmation.confirms_goal = attempt.is_some_and(|attempt| self.proves_goal(&statistics, attempt));
@@ -255,12 +228,11 @@ impl<'a> Evaluator<'a> {
                 evaluation: found,
                 ..WeightsMetadata::default()
             };
-            confirmation.unsaved =
-                self.saver.save(checkpoint::PolicyWeights::new(run.algorithm.network().clone(), &self.parameters, metadata))?;
+            unsaved = self.saver.save(checkpoint::PolicyWeights::new(run.algorithm.network().clone(), &self.parameters, metadata))?;
             self.best = found;
             confirmation.is_best = true;
         }
-        Ok(Some(confirmation))
+        Ok(Some(EvaluationReport { evaluation: confirmation, unsaved }))
     }
 
     /// Attempts to confirm the goal that failed, up to now.

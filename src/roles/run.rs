@@ -21,7 +21,7 @@ use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::segment::{Region, Segment, system};
 use crate::sync::{Ordering, monotonic_ns};
 
-/// How long processes may take to leave at the end of a run before they are killed.
+/// How long a process may take to leave, once it was asked to or the run ends, before it is killed.
 pub(super) const LEAVING_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a role had to give up. It ends up in the process's last words and in the supervisor's report.
@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
     /// `count` environments for `purpose`, as the configuration describes them, not yet reset, for a process that starts.
     pub fn environments(&self, count: usize, purpose: Purpose) -> Result<VectorEnvironment, EnvironmentError> {
         let made = environments::make(self.catalogue, self.config, count, purpose, || self.process.enter(Phase::Starting))?;
-        environments::check_unchanged(made.spec(), self.environment)?;
+        environments::check_unchanged(made.spec(), &environments::spaces(self.environment))?;
         Ok(made)
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::telemetry::{Evaluation, EvaluationKind, jsonl};
+use crate::telemetry::{EvaluationKind, ReturnStatistics, jsonl};
 
 /// Seeds whose mean has an interval: that of two would reach over six times their distance to either side.
 pub(super) const FEWEST_SEEDS: usize = 3;
@@ -51,7 +51,7 @@ pub(super) fn routine(points: &[Point]) -> Vec<Point> {
 
 /// Mean over `values` and, from [`FEWEST_SEEDS`] of them on, the 95 % interval of the mean (Student's t).
 pub(super) fn mean_of(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
-    let statistics = Evaluation { returns: values.to_vec(), ..Evaluation::default() }.statistics();
+    let statistics = ReturnStatistics::of(values, &[]);
     let interval = statistics.ci95_low.zip(statistics.ci95_high).filter(|_| values.len() >= FEWEST_SEEDS);
     Some((statistics.return_mean?, interval))
 }

@@ -21,6 +21,8 @@ pub struct Description {
     pub run_folder: String,
     /// Environment.
     pub environment: String,
+    /// What an agent observes there and what it does, in words: an actor that joins must find the same.
+    pub spaces: String,
     /// Algorithm.
     pub algorithm: String,
     /// Fields of a transition, in order.

@@ -15,7 +15,7 @@ use super::object::Object;
 use crate::sync::{Ordering, fence};
 
 /// Version of everything in the segment. To be raised with every change of a region's meaning.
-pub const ABI_VERSION: u64 = 15;
+pub const ABI_VERSION: u64 = 16;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SHOALSEG");
 const READY: u64 = u64::from_le_bytes(*b"READY\0\0\0");

@@ -26,6 +26,8 @@ pub const FANOUTS: [usize; 5] = [4, 8, 16, 32, 64];
 pub const MAX_CAPACITY: usize = 1 << 24;
 /// Most words of one transition, or fragment: 8 MiB.
 pub const MAX_TRANSITION_WORDS: usize = 1 << 20;
+/// Most bytes of a frame.
+pub const MAX_FRAME_BYTES: usize = 1 << 24;
 /// Halves of an algorithm that two learners share.
 pub const HALVES: usize = 2;
 /// Fewer frames than this could not hold what is staged and not yet inserted.
@@ -235,7 +237,7 @@ impl SegmentSizes {
         within("the number of learners", self.learners, 1, MOST_LEARNERS)?;
         // The same for frames, of which a writer holds one at a time.
         within("the number of frames", self.frames, if self.frames > 0 { self.least_capacity() } else { 0 }, MAX_CAPACITY)?;
-        within("the number of bytes in a frame", self.frame_bytes, usize::from(self.frames > 0), 1 << 24)?;
+        within("the number of bytes in a frame", self.frame_bytes, usize::from(self.frames > 0), MAX_FRAME_BYTES)?;
         within("the number of bytes in a picture", self.picture_bytes, 0, 1 << 26)?;
         within("the number of values that halves hand over", self.handed_over_values, 0, MAX_PARAMETERS)?;
         within("the room for the description", self.description_bytes, 16, 1 << 24)?;

@@ -62,7 +62,7 @@ impl Standalone {
         if self.limiter.samples_per_insert.is_some() {
             // Another thread of this process waits for the limiter there.
             _line = patience.lock(&sides.waiting).map_err(|error| match error {
-                StandaloneError::Stuck => self.rate_limited(),
+                StandaloneError::Busy => self.rate_limited(),
                 error => error,
             })?;
             let place = patience.lock(&sides.writing)?.participant.place(&self.company, &self.segment, &self.schema, true)?;

@@ -117,6 +117,9 @@ pub enum StandaloneError {
         /// Transitions needed before the first sample.
         min_size: u64,
     },
+    /// Another thread of this process was inside all the time.
+    #[error("another thread of this process was at work with the replay for longer than the timeout; wait longer, or try again")]
+    Busy,
     /// Waiting was given up because the caller was interrupted.
     #[error("interrupted")]
     Interrupted,

@@ -25,7 +25,7 @@ use std::sync::Mutex;
 
 pub use drawing::Stale;
 pub use error::StandaloneError;
-pub use options::{DEFAULT_PARTICIPANTS, FieldOptions, MAX_PARTICIPANTS, Options, Schedule, StepOptions};
+pub use options::{DEFAULT_PARTICIPANTS, FieldOptions, MAX_PARTICIPANTS, MOST_N_STEPS, Options, Schedule, StepOptions};
 pub use patience::Patience;
 pub use tree::StandaloneTree;
 
@@ -84,6 +84,7 @@ impl Standalone {
             config_toml,
             run_folder: String::new(),
             environment: String::new(),
+            spaces: String::new(),
             algorithm: String::new(),
             fields: schema.describe(),
             metrics: Vec::new(),

@@ -3,8 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::StandaloneError;
+use crate::config::schedule::linear;
 use crate::replay::{Element, Field, RateLimiter, Schema};
-use crate::segment::layout::{Layout, MAX_CAPACITY, SegmentSizes};
+use crate::segment::layout::{Layout, MAX_CAPACITY, MAX_FRAME_BYTES, MAX_TRANSITION_WORDS, SegmentSizes};
+
+/// Most steps that become one transition.
+pub const MOST_N_STEPS: usize = 1_000;
 
 /// Transitions that a participant stages before it flushes them.
 const STAGED_TRANSITIONS: usize = 64;
@@ -57,11 +61,7 @@ pub struct Schedule {
 impl Schedule {
     /// The value after so many.
     pub fn at(&self, sampled: u64) -> f64 {
-        if sampled >= self.samples {
-            return self.end;
-        }
-        let part = sampled as f64 / self.samples as f64;
-        self.start + part * (self.end - self.start)
+        linear(self.start, self.end, sampled, self.samples)
     }
 }
 
@@ -138,8 +138,15 @@ impl Options {
             let element =
                 field.element().ok_or_else(|| invalid("its dtype is none of bool and the integers and floats of up to 8 bytes"))?;
             let length = field.shape.iter().try_fold(1usize, |product, &axis| product.checked_mul(axis));
-            let length =
-                length.filter(|&length| (1..=1 << 26).contains(&length)).ok_or_else(|| invalid("its shape holds no value, or too many"))?;
+            let (most_bytes, whole) =
+                if field.stack > 0 { (MAX_FRAME_BYTES, "a frame") } else { (8 * MAX_TRANSITION_WORDS, "a transition") };
+            let most = most_bytes / element.size_bytes();
+            let length = length.filter(|length| (1..=most).contains(length)).ok_or_else(|| {
+                invalid(&format!(
+                    "its shape {:?} holds no value, or more than the {most} of its type that {whole} has room for",
+                    field.shape
+                ))
+            })?;
             let flat = match field.stack {
                 0 => Field::new(&field.name, element, length),
                 stack => Field::stacked(&field.name, element, length, stack),
@@ -166,7 +173,7 @@ impl Options {
         };
         within("participants", self.participants as f64, 1.0, MAX_PARTICIPANTS as f64)?;
         // One slot more than there are writers, or writers that hold a slot each could wait for each other.
-        within("capacity", self.capacity as f64, (self.participants + 1) as f64, MAX_CAPACITY as f64)?;
+        within("capacity (above participants)", self.capacity as f64, (self.participants + 1) as f64, MAX_CAPACITY as f64)?;
         within("alpha", self.alpha, 0.0, 1.0)?;
         within("epsilon", self.epsilon, 0.0, 1e3)?;
         within("beta", self.beta.start, 0.0, 1.0)?;
@@ -204,8 +211,8 @@ impl Options {
 
 impl StepOptions {
     fn check(&self, schema: &Schema) -> Result<(), StandaloneError> {
-        if !(1..=1_000).contains(&self.n) {
-            return Err(StandaloneError::OutOfRange { what: "n_step.n", value: self.n as f64, least: 1.0, most: 1e3 });
+        if !(1..=MOST_N_STEPS).contains(&self.n) {
+            return Err(StandaloneError::OutOfRange { what: "n_step.n", value: self.n as f64, least: 1.0, most: MOST_N_STEPS as f64 });
         }
         if !(0.0..=1.0).contains(&self.gamma) {
             return Err(StandaloneError::OutOfRange { what: "n_step.gamma", value: self.gamma.into(), least: 0.0, most: 1.0 });

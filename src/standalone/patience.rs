@@ -54,7 +54,7 @@ impl<'p> Patience<'p> {
             match self.given_up() {
                 None => std::thread::sleep(PAUSE),
                 Some(GivenUp::Interrupted) => return Err(StandaloneError::Interrupted),
-                Some(GivenUp::Late) => return Err(StandaloneError::Stuck),
+                Some(GivenUp::Late) => return Err(StandaloneError::Busy),
             }
         }
     }

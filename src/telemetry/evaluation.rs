@@ -16,7 +16,7 @@ pub enum EvaluationKind {
 }
 
 /// Episodes played by the evaluator with one version of the parameters, without exploration.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Seconds since the supervisor started, when the evaluation ended.
     pub wall_s: f64,

@@ -1,5 +1,7 @@
 //! The text of the live line and of the plain line: pure functions of a snapshot and the width.
 
+use indicatif::BinaryBytes;
+
 use super::Snapshot;
 use super::units::{clock, score, short};
 
@@ -94,6 +96,9 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
     }
     if let Some(share) = snapshot.gpu_busy_share {
         pieces.push(piece(1, format!("GPU {:.0}% busy", share * 100.0)));
+    }
+    if let Some(memory_bytes) = snapshot.gpu_memory_bytes {
+        pieces.push(piece(0, format!("{} of its memory", BinaryBytes(memory_bytes))));
     }
     if let Some(share) = snapshot.limit_share {
         pieces.push(piece(0, format!("{:.0}% of the limit", share * 100.0)));

@@ -219,6 +219,13 @@ impl Sinks {
         }
     }
 
+    /// Shows something that a process goes on saying, once for each cause.
+    pub fn event_once(&mut self, cause: String, text: &str) {
+        if self.known_causes.insert(cause) {
+            self.event(text);
+        }
+    }
+
     /// Notes for the report that something could not be written at all.
     pub fn lose(&mut self, what: String) {
         self.lost.push(what);
@@ -248,6 +255,7 @@ impl Sinks {
             training_s: snapshot.training_s,
             env_steps: snapshot.env_steps,
             updates: snapshot.updates,
+            learned_per_s: means.learned_per_s,
             cores_used: means.cores_used,
             machine_busy_share: means.machine_busy_share,
             gpu: means.gpu_busy_share.zip(means.gpu_memory_bytes),

@@ -125,6 +125,8 @@ pub struct Summary {
     pub env_steps: u64,
     /// Updates of the parameters.
     pub updates: u64,
+    /// Transitions, or steps of fragments, that learners learned from per second of training: the update frame rate.
+    pub learned_per_s: f64,
     /// Cores that the run's processes computed on in training, on average.
     pub cores_used: f64,
     /// Share of the time of all the machine's cores that anybody computed meanwhile; `None` where the kernel does not say.
@@ -207,7 +209,8 @@ impl fmt::Display for Summary {
         line("stopped", if details.is_empty() { after } else { format!("{after}\n{details}") })?;
         let episodes = grouped(self.episodes);
         line("steps", format!("{} ({}/s), {episodes} episodes", grouped(self.env_steps), short(self.per_second(self.env_steps))))?;
-        line("updates", format!("{} ({}/s)", grouped(self.updates), short(self.per_second(self.updates))))?;
+        let updates_per_s = short(self.per_second(self.updates));
+        line("updates", format!("{} ({updates_per_s}/s), {} samples/s", grouped(self.updates), short(self.learned_per_s)))?;
         let busy = self.machine_busy_share.map_or_else(String::new, |share| format!("; the machine was {:.0} % busy", share * 100.0));
         line("cores", format!("{:.2} used on average{busy}", self.cores_used))?;
         if let Some((busy_share, memory_bytes)) = self.gpu {

@@ -198,6 +198,7 @@ fn description() -> Description {
         config_toml: "[run]\nseed = 1\n".into(),
         run_folder: "runs/known".into(),
         environment: "Known-v1".into(),
+        spaces: "4 observed values (f32 [4]) and takes an index from 0 to 1".into(),
         algorithm: "dqn".into(),
         fields: schema().describe(),
         metrics: METRICS.iter().map(Into::into).collect(),

@@ -5,7 +5,7 @@ use ratatui::{Terminal, backend::TestBackend};
 use std::time::Duration;
 
 use super::fixture::{CAPACITY, CHECKSUM_WORD, Known, Object, World, put_word, seal};
-use shoal::roles::inspector::{History, Inspection, Look, RunList, draw};
+use shoal::inspector::{History, Inspection, Look, RunList, draw};
 use shoal::segment::description::FieldDescription;
 use shoal::segment::layout::REGIONS;
 use shoal::segment::{Region, SegmentError};

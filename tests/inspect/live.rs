@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::fixture::{Known, World};
 use super::run_support::WATCHDOG;
-use shoal::roles::inspector::{History, Inspection, Look, draw};
+use shoal::inspector::{History, Inspection, Look, draw};
 use shoal::segment::processes::Phase;
 use shoal::sync::Ordering;
 
@@ -45,6 +45,7 @@ fn a_frame_shows_the_processes_the_replay_and_the_rates() {
         "7 updates",
         "training mean return -120.2 over the newest 4 episodes",
         "evaluation mean return 412.5 (95 % interval 380.0 to 445.0, 20 episodes)",
+        "samples learned from per second",
         "policy lag 3.0 (max 9)",
         "actor 0",
         "dead",

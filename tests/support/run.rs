@@ -185,6 +185,7 @@ pub fn description(schema: &Schema) -> Description {
         config_toml: "[run]\nseed = 1\n".into(),
         run_folder: "runs/test".into(),
         environment: "Test-v0".into(),
+        spaces: String::new(),
         algorithm: "dqn".into(),
         fields: schema.describe(),
         metrics: Vec::new(),

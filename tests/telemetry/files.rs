@@ -145,7 +145,16 @@ fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
     sinks.evaluation(&evaluation(6, &[20.0, 30.0]));
     let actor_time = ActorTime { environment_s: 2.0, limiter_wait_s: 8.0, ..ActorTime::default() };
     let learner_time = LearnerTime { compute_s: 9.0, ..LearnerTime::default() };
-    let summary = sinks.finish(StopReason::Solved, &Snapshot { actor_time, learner_time, training_s: 20.0, ..snapshot_at(25.0) });
+    let last = Snapshot {
+        actor_time,
+        learner_time,
+        training_s: 20.0,
+        learned: 320_000,
+        gpu_busy_share: Some(0.25),
+        gpu_memory_bytes: Some(3 << 30),
+        ..snapshot_at(25.0)
+    };
+    let summary = sinks.finish(StopReason::Solved, &last);
 
     assert_eq!(summary.best_evaluation.unwrap().version, 5);
     assert_eq!(summary.bottleneck.bottleneck, Bottleneck::Learners);
@@ -155,7 +164,8 @@ fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
     for part in [
         "solved: 490.0 over 3 fresh episodes, confirmed with the same weights, after 0:25",
         "20,000 (1k/s)",
-        "5,000 (250/s)",
+        "5,000 (250/s), 16k samples/s",
+        "25 % busy lately, 3.00 GiB of its memory taken",
         "best confirmed 490.0 over 3 fresh episodes (95 % interval 465.2 to 514.8), version 5, 500 steps; 3 evaluations, 1 confirmation",
         "learner-bound: actors waited 80 %",
     ] {

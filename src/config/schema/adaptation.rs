@@ -87,6 +87,10 @@ mod tests {
             (&["adaptation.largest_batch=100"], "largest_batch of 100 is not a learner.batch_size of 64 that is doubled"),
             (&["learner.count=2", "adaptation.smallest_batch=1"], "smallest_batch of 1 is not a learner.batch_size of 64"),
             (&["algorithm.name=ppo", "learner.batch_size=256", "adaptation.largest_batch=512"], "largest_batch"),
+            (
+                &["adaptation.largest_batch=512", "adaptation.step_size=linear", "learner.learning_rate=0.25"],
+                "a learning rate of 0.25 becomes 2.0 with batches of 512 transitions",
+            ),
         ] {
             let told = refused(changes).unwrap_or_default();
             assert!(told.contains(said), "{changes:?}: {told}");

@@ -13,6 +13,8 @@ table! {
         /// Fresh episodes, with the same weights, after an evaluation that reached `run.stop_eval_return` or did better than the best
         /// weights: they decide whether the run is solved, and whether the weights are the best. Two are the least that have a spread.
         confirm_episodes: usize = 100, whole(2, 10_000), "episodes";
+        /// Steps after which an episode is cut off, and counts as far as it came: an environment without a limit of its own may never end one.
+        episode_limit_steps: u32 = 100_000, whole(1, u32::MAX as u64), "steps";
         /// Play the action that the policy takes for the most likely one; `false` draws from it, as actors do.
         greedy: bool = true, Limits::Any, "", only ["sac", "appo", "ppo"];
         /// Shortest time between the starts of two evaluations.

@@ -9,6 +9,8 @@ export class Columns {
     this.all = columns;
     this.rows = 0;
     this.stride = 1;
+    // Whether the newest row is kept until the next one comes: it may be the last, with what no other says.
+    this.newestIsPassing = false;
   }
 
   get(key) {
@@ -30,11 +32,11 @@ export class Columns {
   push(row) {
     if (typeof row[PROGRESS] !== "number") return;
     // A run that went on from a checkpoint has begun anew there.
-    let kept = this.length;
+    let kept = this.length - (this.newestIsPassing ? 1 : 0);
     while (kept > 0 && this.all[PROGRESS][kept - 1] > row[PROGRESS]) kept -= 1;
     for (const column of Object.values(this.all)) column.length = kept;
     this.rows += 1;
-    if (this.rows % this.stride !== 0) return;
+    this.newestIsPassing = this.rows % this.stride !== 0;
     for (const [key, value] of Object.entries(row)) {
       if (value !== null && typeof value !== "number") continue;
       this.all[key] ??= new Array(kept).fill(null);
@@ -43,7 +45,7 @@ export class Columns {
     for (const column of Object.values(this.all)) {
       if (column.length <= kept) column.push(null);
     }
-    if (this.length > MOST_ROWS) this.thin();
+    if (this.length > MOST_ROWS && !this.newestIsPassing) this.thin();
   }
 
   thin() {

@@ -7,7 +7,7 @@ import { $, clock, element, fill, grouped, score, short, when } from "./words.js
 /** Milliseconds between two looks at the list of runs. */
 export const REFRESH = 5000;
 const MOST_AT_ONCE = 8;
-const COLUMNS = [["show"], ["run"], ["state"], ["environment"], ["algorithm"], ["seed", true], ["steps", true], ["time", true], ["training", true], ["evaluation", true], ["best confirmed", true], ["steps/s", true], ["started"]];
+const COLUMNS = [["show"], ["run"], ["state"], ["environment"], ["algorithm"], ["seed", true], ["steps", true], ["time", true], ["training", true], ["evaluation", true], ["best confirmed", true], ["steps/s", true], ["updates/s", true], ["samples/s", true], ["started"]];
 
 export class Compare {
   constructor(open) {
@@ -38,10 +38,11 @@ export class Compare {
       const name = element("button", { textContent: card.name, title: card.id });
       name.onclick = () => this.open(card.id);
       const metrics = card.metrics ?? {};
+      const perSecond = (key) => short(metrics[key] / metrics.training_s);
       return [
         box, name, element("span", { className: card.state }, card.state === "ended" ? (card.reason ?? "ended").split("\n")[0].slice(0, 40) : card.state),
         card.environment ?? "–", card.algorithm ?? "–", String(card.seed ?? "–"), grouped(metrics.env_steps), clock(metrics.wall_s),
-        score(metrics.train_return_mean), score(metrics.eval_return_mean), score(card.best?.return_mean), short(metrics.env_steps / metrics.training_s), when(card.started_unix_ms),
+        score(metrics.train_return_mean), score(metrics.eval_return_mean), score(card.best?.return_mean), perSecond("env_steps"), perSecond("updates"), perSecond("learned"), when(card.started_unix_ms),
       ];
     });
     fill($("runs"), COLUMNS, rows);
@@ -65,7 +66,7 @@ export class Compare {
     const wanted = this.cards.filter((card) => this.chosen.has(card.id) && (card.state === "running" || !this.isWhole(card)));
     await Promise.all(wanted.map(async (card) => {
       try {
-        const answer = await fetch(`runs/${encodeURIComponent(card.id)}/history`);
+        const answer = await fetch(`runs/${encodeURIComponent(card.id)}/returns`);
         if (answer.ok) this.histories.set(card.id, { ...(await answer.json()), state: card.state, until: card.metrics?.wall_s });
       } catch {
         // The next look fetches it again; what is known of the run stays on view.

@@ -12,6 +12,11 @@ impl GpuMeter {
     }
 
     /// Never called.
+    pub fn is_due(&self) -> bool {
+        match *self {}
+    }
+
+    /// Never called.
     pub fn look(&mut self) -> Option<GpuUse> {
         match *self {}
     }

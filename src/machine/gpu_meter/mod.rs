@@ -35,11 +35,15 @@ impl GpuMeter {
         Ok(Self { nvml, index, next: Instant::now(), newest: None })
     }
 
+    /// Whether the next look is made anew.
+    pub fn is_due(&self) -> bool {
+        Instant::now() >= self.next
+    }
+
     /// What the GPU does, as it was at the newest look, which is made anew once a second; `None` where it does not tell.
     pub fn look(&mut self) -> Option<GpuUse> {
-        let now = Instant::now();
-        if now >= self.next {
-            self.next = now + INTERVAL;
+        if self.is_due() {
+            self.next = Instant::now() + INTERVAL;
             self.newest = self.ask();
         }
         self.newest
@@ -110,8 +114,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let library = stand_in(folder.path(), std::process::id());
         let mut meter = GpuMeter::with_library(library.as_os_str(), 0, None).unwrap();
+        assert!(meter.is_due(), "a run of a few updates tells of it, too");
         let expected = Some(GpuUse { index: 2, busy_share: 0.25, memory_bytes: 3_000 });
         assert_eq!((meter.look(), meter.look()), (expected, expected), "the newest is known between two looks");
+        assert!(!meter.is_due());
     }
 
     #[test]

@@ -84,10 +84,7 @@ impl ActingPolicy {
     /// The observations are of another type or size than those that it was trained on.
     pub fn choose(&mut self, observations: Values<'_>, explores: bool) -> Result<Actions<'_>, ObservationError> {
         let space = &self.environment.observation;
-        let found = match observations {
-            Values::F32(_) => ValueType::F32,
-            Values::U8(_) => ValueType::U8,
-        };
+        let found = observations.value_type();
         if found != space.element {
             return Err(ObservationError::Type { expected: space.element, found });
         }

@@ -19,7 +19,7 @@ use crate::checkpoint::WeightsEvaluation;
 use crate::environments::Purpose;
 use crate::environments::film::Film;
 use crate::environments::reel::FinishedFilm;
-use crate::telemetry::{Evaluation, ReturnStatistics};
+use crate::telemetry::ReturnStatistics;
 
 /// How well a policy did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -109,7 +109,6 @@ pub fn play(
     let mut environments = environments::make_filmed(catalogue, &saved.config, most, Purpose::Evaluation, film.as_ref())?;
     let mut policy = saved.policy_for(catalogue, environments.spec())?;
     let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, evaluator::exploration(&saved.config), || true)?;
-    let evaluation = Evaluation { returns: played.returns, lengths: played.lengths, ..Evaluation::default() };
     let metadata = saved.weights.metadata;
     Ok(Outcome {
         weights: saved.path,
@@ -120,8 +119,8 @@ pub fn play(
         recorded: metadata.evaluation,
         greedy: saved.config.evaluator.greedy,
         seed,
-        statistics: evaluation.statistics(),
-        returns: evaluation.returns,
+        statistics: ReturnStatistics::of(&played.returns, &played.lengths),
+        returns: played.returns,
         film: film.map(Film::finish).transpose()?,
     })
 }

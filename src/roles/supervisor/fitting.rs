@@ -2,11 +2,11 @@
 
 use super::{Prepared, SupervisorError, refuse};
 use crate::adaptation::{AdaptationError, Incident, Objective, Range, Ranges, Rules, Setting, Snapshot, Step, Tuner, Verdict, Window};
+use crate::config::fitted::{Found, start};
 use crate::config::schema::Exploration;
 use crate::config::{Config, Key, Loaded};
 use crate::machine::cores;
 use crate::machine::memory::share_of_memory_used;
-use crate::roles::fitted::{Found, start};
 use crate::telemetry;
 
 /// Length of a window: so many seconds, and longer where fewer updates are made in it, since one more or less would then count for too much.
@@ -185,8 +185,8 @@ fn progress(now: &telemetry::Snapshot) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::fitted::tests::config;
-    use crate::roles::fitted::with;
+    use crate::config::fitted::tests::config;
+    use crate::config::fitted::with;
 
     #[test]
     fn ranges_that_nobody_gave_follow_from_the_cores_and_the_start_and_the_batch_stays() {

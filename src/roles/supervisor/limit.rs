@@ -13,8 +13,11 @@ use crate::sync::Ordering;
 /// Processor time that measuring takes, however long it is until the child gets it.
 const MEASURING: Duration = Duration::from_millis(200);
 
-/// A measurement under way: of products per second on one core.
-pub(super) struct Limit(Helper<Option<f64>>);
+/// The measurement, and what came of it.
+pub(super) struct Limit {
+    measuring: Option<Helper<Option<f64>>>,
+    products_per_s_of_a_core: Option<f64>,
+}
 
 impl Limit {
     /// Begin to measure. `None` where that cannot be, and where learners do not compute on cores: a run does without.
@@ -27,19 +30,18 @@ impl Limit {
             segment.retire();
             measure_products_per_s(MEASURING)
         });
-        measuring.ok().map(Self)
+        Some(Self { measuring: Some(measuring.ok()?), products_per_s_of_a_core: None })
     }
 
-    /// Once it has ended: say in `segment` what the cores that the run may use could compute. Returns what is still under way.
-    pub(super) fn look(self, segment: &Segment) -> Option<Self> {
-        if !self.0.has_ended() {
-            return Some(self);
+    /// Once it has ended: say in `segment` what the cores could compute that the run may use now. They may become more or fewer.
+    pub(super) fn look(&mut self, segment: &Segment) {
+        if let Some(measured) = self.measuring.take_if(|measuring| measuring.has_ended()) {
+            self.products_per_s_of_a_core = measured.answer().flatten();
         }
-        if let Some(products_per_s) = self.0.answer().flatten() {
+        if let Some(products_per_s) = self.products_per_s_of_a_core {
             // Far below 2^63, and never negative.
             let limit_per_s = (products_per_s * usable_now() as f64) as u64;
             segment.control().products_limit_per_s().store(limit_per_s, Ordering::Relaxed);
         }
-        None
     }
 }

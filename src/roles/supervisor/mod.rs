@@ -2,9 +2,9 @@
 //! takes no lock that a child can hold.
 
 mod attachments;
+mod binding;
 mod checkpoint_writer;
 mod child;
-mod contention;
 mod core_times;
 mod fitting;
 mod hang;

@@ -11,7 +11,6 @@ use crate::experience::prioritized::beta;
 use crate::machine::machine_time::MachineTime;
 use crate::metrics::{Metric, Tally};
 use crate::replay::{SumTree, fresh_rows};
-use crate::roles::gpus::Gpus;
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::metrics::Report;
@@ -19,6 +18,7 @@ use crate::segment::processes::{Role, SlotState};
 use crate::segment::scores::{EvaluationScore, Scores, TrainingScore};
 use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
+use crate::telemetry::Gpus;
 use crate::telemetry::{ActorTime, Effort, EvaluatedWeights, Evaluation, Inserted, LearnerTime, Remembered, Shares, Snapshot};
 
 /// Training episodes that their means are taken over.

@@ -4,8 +4,8 @@
 //! healthy to the watch over heartbeats (`hang`); what gives it away is that no count of the run changes. It is given
 //! as long as a single process may be silent, `machine.hang_timeout_s`. Silences with a cause start the time anew:
 //!
-//! * a process that is silent itself, be it in a slow environment, in a long start or stopped: it moves on or counts as
-//!   hung;
+//! * a process that is silent itself, as one that was stopped: it moves on or counts as hung;
+//! * a process that starts, or is at work in its environments: however long they take one after the other, nobody holds it up;
 //! * a process that has died and whose replacement waits for its turn;
 //! * an evaluation in the synchronous trainer, during which nothing else is to happen;
 //! * a pause of the supervisor itself: somebody stopped the whole run and let it go on.
@@ -92,15 +92,15 @@ impl Standstill {
 }
 
 impl Watched {
-    /// Whether the run may well stand still because of this process: because it is silent or absent, which others see
-    /// to, or because it evaluates on behalf of all. Nobody ever waits for an evaluator or a visualizer.
+    /// Whether the run may well stand still because of this process: because it is silent or absent, which others see to, because it has work
+    /// that takes long, or because it evaluates on behalf of all. Nobody ever waits for an evaluator or a visualizer.
     fn excuses_silence(&self, slot: ProcessSlot<'_>, patience: Duration) -> bool {
         match self.planned.role {
             Role::Evaluator | Role::Visualizer => false,
             Role::Synchronous if slot.phase() == Some(Phase::Evaluate) => true,
             // One that nobody has asked for is no reason to wait.
             _ if self.living.is_none() => self.is_awaited(),
-            _ => silence(slot) > patience,
+            _ => matches!(slot.phase(), Some(Phase::Environment | Phase::Starting)) || silence(slot) > patience,
         }
     }
 }

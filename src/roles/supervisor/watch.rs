@@ -13,14 +13,13 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use super::child::ERROR_EXIT_CODE;
 use super::hang::{Hang, StackFile};
 use super::slots::PlannedProcess;
+use crate::roles::run::LEAVING_PATIENCE;
 use crate::segment::system::PANIC_EXIT_CODE;
 
 /// Longest wait before a replacement.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 /// Time between two attempts to start a process for which the system has no room.
 const START_PAUSE: Duration = Duration::from_secs(1);
-/// How long a process may take that was asked to leave.
-const LEAVING_PATIENCE: Duration = Duration::from_secs(10);
 /// A process that lived this long failed for a new reason.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 

@@ -23,8 +23,13 @@ use crate::segment::pictures::{DRAWN_AS_BARS, PictureBoard};
 use crate::segment::processes::Phase;
 use crate::values::ValueBuffer;
 
+/// What it says of itself while it goes on, with a colon and the reason behind it.
+pub(super) const FILM_IS_MISSING: &str = "a film is missing";
+/// The same where nothing can be drawn.
+pub(super) const BARS_ARE_SHOWN: &str = "bars of what is observed are shown instead of a picture";
+
 /// How often somebody who waits looks whether the run is over.
-const PATIENCE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(20);
 /// The lowest priority: it runs where a core is free.
 const LOWEST_PRIORITY: i32 = 19;
 
@@ -58,7 +63,7 @@ pub(super) fn run(run: &Run<'_>, videos: PathBuf) -> Result<(), RoleError> {
 impl<'a> Visualizer<'a> {
     fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
         let environment = environments::make_drawn(run.catalogue, run.config, Purpose::Evaluation)?;
-        environments::check_unchanged(environment.spec(), run.environment)?;
+        environments::check_unchanged(environment.spec(), &environments::spaces(run.environment))?;
         let policy = run.algorithm.policy()?;
         let board = run.segment.picture_board().expect("a run with a visualizer has a board of pictures");
         Ok(Self {
@@ -84,7 +89,7 @@ impl<'a> Visualizer<'a> {
             if self.parameters.version > 0 {
                 return true;
             }
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(PAUSE);
         }
         false
     }
@@ -117,7 +122,7 @@ impl<'a> Visualizer<'a> {
 
     /// What came of a film. One that cannot be written is told and given up: the next may be, and pictures need no disk.
     fn or_none<T>(&self, film: Result<T, FilmError>) -> Option<T> {
-        film.map_err(|error| self.run.process.set_last_words(&format!("a film is missing: {error}"))).ok()
+        film.map_err(|error| self.run.process.set_last_words(&format!("{FILM_IS_MISSING}: {error}"))).ok()
     }
 
     fn step(&mut self) -> Result<Step, EnvironmentError> {
@@ -141,7 +146,7 @@ impl<'a> Visualizer<'a> {
                     self.draws_no_picture = true;
                     let error = error.to_string();
                     let reason = error.lines().next().unwrap_or_default();
-                    self.run.process.set_last_words(&format!("bars of what is observed are shown instead of a picture: {reason}"));
+                    self.run.process.set_last_words(&format!("{BARS_ARE_SHOWN}: {reason}"));
                 }
                 result => return result,
             }
@@ -166,7 +171,7 @@ impl<'a> Visualizer<'a> {
             if left.is_zero() {
                 return true;
             }
-            std::thread::sleep(left.min(PATIENCE));
+            std::thread::sleep(left.min(PAUSE));
         }
     }
 }

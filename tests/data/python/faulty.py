@@ -26,6 +26,10 @@ class Faulty(gymnasium.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
+        if self.how == "talk":
+            print("a new episode", flush=True)
+        if self.how == "reset slowly":
+            time.sleep(0.75)
         return self.observe(), {}
 
     def step(self, action):
@@ -48,7 +52,7 @@ class Faulty(gymnasium.Env):
                 reward = numpy.inf
             elif self.how == "observe less":
                 observation = observation[:2]
-        return observation, reward, False, self.steps % 20 == 0, {}
+        return observation, reward, False, self.steps % 20 == 0 and self.how != "never end", {}
 
     def observe(self):
         return self.np_random.uniform(-1.0, 1.0, 3).astype(numpy.float32)

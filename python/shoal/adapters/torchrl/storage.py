@@ -85,7 +85,9 @@ class ShoalStorage(Storage):
             return _tensordict(self._drawn[1], index.shape)
         if isinstance(index, slice):
             index = torch.arange(len(self))[index]
-        index = torch.as_tensor(index, dtype=torch.long)
+        index = torch.as_tensor(index)
+        # A mask means the slots where it is true.
+        index = index.nonzero().squeeze(-1) if index.dtype == torch.bool else index.long()
         return _tensordict(self.replay.get(index.reshape(-1).numpy()), index.shape)
 
     def set(self, cursor: Any, data: Any, *, set_cursor: bool = True) -> None:

@@ -21,7 +21,7 @@ use crate::checkpoint::{CheckpointError, Checkpoints, RowsIn, RunCheckpoint};
 use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit};
 use crate::rendezvous::Registry;
 use crate::replay::Schema;
-use crate::roles::run_name::RunName;
+use crate::run_name::RunName;
 use crate::segment::processes::Role;
 use crate::segment::{Description, Segment, SegmentSizes};
 use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};

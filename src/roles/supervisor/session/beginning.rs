@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::super::attachments::Attachments;
+use super::super::binding::Binding;
 use super::super::checkpoint_writer::CheckpointWriter;
-use super::super::contention::Contention;
 use super::super::fitting::Fitting;
 use super::super::hang::Vigil;
 use super::super::limit::Limit;
@@ -19,9 +19,10 @@ use super::super::watch::Watched;
 use super::super::{Prepared, SupervisorError};
 use super::Session;
 use super::upkeep::Upkeep;
+use crate::config::fitted::{Found, start};
 use crate::machine::cores::usable_now;
 use crate::rendezvous::{Announcement, Listener, RegisteredRun, Registry};
-use crate::roles::fitted::{Found, start};
+use crate::roles::environments;
 use crate::segment::control::RunState;
 use crate::segment::membership::Membership;
 use crate::segment::processes::Role;
@@ -92,7 +93,7 @@ impl Session {
             reason: None,
             next_snapshot: Instant::now(),
             attachments: Attachments::new(listener, plan.attach_slots.clone(), plan.attach_slots.start),
-            contention: Contention::default(),
+            binding: Binding::planned_for(prepared.machine.cores.usable.clone()),
             fitting,
             provisional: false,
             announcement,
@@ -156,6 +157,7 @@ fn describe(prepared: &Prepared, folder: &Path) -> Description {
         // Whoever reads it may stand elsewhere.
         run_folder: std::path::absolute(folder).unwrap_or_else(|_| folder.into()).display().to_string(),
         environment: prepared.environment.id.clone(),
+        spaces: environments::spaces(&prepared.environment),
         algorithm: prepared.algorithm.name().into(),
         fields: prepared.algorithm.schema().describe(),
         metrics: prepared.algorithm.metrics().iter().map(Into::into).collect(),

@@ -19,25 +19,25 @@ impl Session {
     }
 
     fn evaluated(&mut self, report: EvaluationReport) {
+        let evaluation = Evaluation { wall_s: self.observer.wall_s(), ..report.evaluation };
         if let Some(unsaved) = &report.unsaved {
-            self.unsaved_best = Some(report.version);
+            self.unsaved_best = Some(evaluation.version);
             self.sinks.trouble(unsaved.cause.clone(), &unsaved.message);
         }
-        let evaluation = Evaluation {
-            wall_s: self.observer.wall_s(),
-            env_steps: report.env_steps,
-            updates: report.updates,
-            version: report.version,
-            kind: report.kind,
-            is_best: report.is_best,
-            confirms_goal: report.confirms_goal,
-            returns: report.returns,
-            lengths: report.lengths,
-        };
+        self.tell_of_episodes_cut_off(&evaluation);
         self.observer.evaluated(&evaluation);
         self.sinks.evaluation(&evaluation);
         if evaluation.confirms_goal {
             self.reason.get_or_insert(StopReason::Solved);
+        }
+    }
+
+    fn tell_of_episodes_cut_off(&mut self, evaluation: &Evaluation) {
+        let limit_steps = self.config().evaluator.episode_limit_steps;
+        let own = self.prepared.environment.time_limit_steps;
+        if own.is_none_or(|own| own > limit_steps) && evaluation.lengths.iter().any(|&length| length >= u64::from(limit_steps)) {
+            let cut = format!("an evaluated episode was not over before step {limit_steps} (evaluator.episode_limit_steps)");
+            self.sinks.event_once(cut.clone(), &format!("{cut}: such episodes are cut off there, and count as far as they came"));
         }
     }
 }

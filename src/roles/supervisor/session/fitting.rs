@@ -6,7 +6,7 @@ use super::super::watch::{Living, Watched};
 use super::{Session, SupervisorError};
 use crate::adaptation::{Incident, Probe, Setting, Verdict};
 use crate::config::Config;
-use crate::roles::fitted::{Line, doublings, repeating, start};
+use crate::config::fitted::{Line, doublings, repeating, start};
 use crate::segment::Segment;
 use crate::segment::counters::Counter;
 use crate::segment::processes::Role;

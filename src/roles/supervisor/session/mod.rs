@@ -21,8 +21,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use self::upkeep::Upkeep;
 use self::words::with_details;
 use super::attachments::Attachments;
+use super::binding::Binding;
 use super::checkpoint_writer::CheckpointWriter;
-use super::contention::Contention;
 use super::fitting::Fitting;
 use super::hang::Vigil;
 use super::limit::Limit;
@@ -32,8 +32,10 @@ use super::standstill::Standstill;
 use super::watch::Watched;
 use super::{Outcome, Prepared, SupervisorError};
 use crate::config::Config;
+use crate::machine::cores;
 use crate::rendezvous::Announcement;
 use crate::roles::evaluator::EvaluationReport;
+use crate::roles::visualizer::{BARS_ARE_SHOWN, FILM_IS_MISSING};
 use crate::segment::Segment;
 use crate::segment::membership::Membership;
 use crate::segment::processes::Role;
@@ -53,7 +55,7 @@ pub struct Session {
     sinks: Sinks,
     observer: Observer,
     checkpoints: CheckpointWriter,
-    /// How much the machine could compute, while that is being measured.
+    /// How much the cores could compute.
     limit: Option<Limit>,
     reports: Option<IpcReceiver<EvaluationReport>>,
     membership: Membership,
@@ -65,7 +67,7 @@ pub struct Session {
     reason: Option<StopReason>,
     next_snapshot: Instant,
     attachments: Attachments,
-    contention: Contention,
+    binding: Binding,
     fitting: Option<Fitting>,
     /// Sums were made again beside guests that stood still inside an operation: once more when they are out of it.
     provisional: bool,
@@ -153,14 +155,28 @@ impl Session {
             return Ok(());
         }
         self.next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
-        self.limit = self.limit.take().and_then(|limit| limit.look(&self.segment));
+        if let Some(limit) = &mut self.limit {
+            limit.look(&self.segment);
+        }
         let snapshot = self.snapshot();
         self.sinks.record(&snapshot);
-        let usable = &self.prepared.machine.cores.usable;
-        if let Some(event) = self.contention.leave_contended_cores(&mut self.watched, self.observer.core_times(), usable) {
+        self.pass_on_remarks();
+        if let Some(event) = self.binding.look(&mut self.watched, self.observer.core_times(), cores::affinity_mask()) {
             self.sinks.event(&event);
         }
         self.fit(&snapshot)
+    }
+
+    /// What a visualizer that goes on says of itself: no death tells it.
+    fn pass_on_remarks(&mut self) {
+        let showing = |watched: &&Watched| watched.planned.role == Role::Visualizer && watched.living.is_some();
+        for watched in self.watched.iter().filter(showing) {
+            let words = self.segment.processes().slot(watched.planned.slot).last_words();
+            // Of films that are missing one after the other each says another name. What it says when it dies is told with its death.
+            if let Some((what, _)) = words.split_once(':').filter(|(what, _)| [FILM_IS_MISSING, BARS_ARE_SHOWN].contains(what)) {
+                self.sinks.event_once(what.to_owned(), &format!("{}: {words}", watched.planned.name()));
+            }
+        }
     }
 
     fn snapshot(&mut self) -> Snapshot {

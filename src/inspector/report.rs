@@ -117,7 +117,7 @@ pub struct FieldReport {
 /// Run-wide counts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RunReport {
-    /// `starting`, `running`, `stopping` or `poisoned`.
+    /// `starting`, `running`, `stopping`, `poisoned` or `kept`.
     pub state: &'static str,
     /// Environment steps of all actors.
     pub env_steps: u64,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::printable::printable;
-use super::words::{line, significant};
+use super::words::{line, per_second, significant};
 use crate::checkpoint::Checkpoints;
 use crate::config::Config;
 use crate::shell::word;
@@ -84,10 +84,15 @@ impl fmt::Display for FolderReport {
             },
         )?;
         if let Some(metrics) = &self.metrics {
-            let count = |key: &str| HumanCount(metrics[key].as_u64().unwrap_or(0)).to_string();
+            let training_s = number(metrics, "training_s");
+            let mean = |key: &str| (training_s > 0.0).then(|| number(metrics, key) / training_s);
+            let counted = |key: &str| format!("{}{}", HumanCount(metrics[key].as_u64().unwrap_or(0)), per_second(mean(key)));
             let progress =
-                format!("{} env steps, {} updates after {:.1} s", count("env_steps"), count("updates"), number(metrics, "wall_s"));
+                format!("{} env steps, {} updates, after {:.1} s", counted("env_steps"), counted("updates"), number(metrics, "wall_s"));
             line(formatter, "progress", &progress)?;
+            if let Some(learned) = mean("learned") {
+                line(formatter, "speed", &format!("{} samples learned from per second", HumanCount(learned.round() as u64)))?;
+            }
         }
         if self.best_confirmed.is_none() && self.evaluations > 0 {
             line(formatter, "best", "none confirmed")?;

@@ -4,11 +4,11 @@ use serde::Serialize;
 
 use super::printable::printable;
 use crate::metrics::Amount;
-use crate::roles::gpus::Gpus;
 use crate::segment::membership::View;
 use crate::segment::metrics::Report;
 use crate::segment::processes::Role;
 use crate::segment::{MetricDescription, Segment};
+use crate::telemetry::Gpus;
 
 /// One metric of the algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize)]

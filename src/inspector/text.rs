@@ -8,7 +8,8 @@ use super::Histogram;
 use super::listing::from_here;
 use super::report::Report;
 use super::words::{
-    PROCESS_COLUMNS, age, bar, bytes, describe_tree, evaluation, line, per_second, percent, process_cells, significant, training,
+    PROCESS_COLUMNS, age, bar, bytes, describe_tree, evaluation, line, metric_value, per_second, percent, process_cells, significant,
+    speed, training,
 };
 use crate::rendezvous::Liveliness;
 use crate::telemetry::Table;
@@ -59,18 +60,14 @@ impl Report {
             per_second(run.rates.updates_per_s)
         );
         line(formatter, "progress", &progress)?;
-        if let (Some(learned), Some(cores)) = (run.rates.learned_per_s, run.rates.cores_used) {
-            let limit =
-                run.rates.limit_share.map_or_else(String::new, |share| format!(", {:.1} % of what they could compute", share * 100.0));
-            let busy = run.rates.machine_busy_share.map_or_else(String::new, |share| format!(", machine {:.0} % busy", share * 100.0));
-            let learned = HumanCount(learned.round() as u64);
-            line(formatter, "speed", &format!("{learned} samples learned from per second, {cores:.2} cores used{limit}{busy}"))?;
+        if let Some(speed) = speed(&run.rates) {
+            line(formatter, "speed", &speed)?;
         }
         line(formatter, "training", &training(&self.scores))?;
         line(formatter, "evaluation", &evaluation(&self.scores))?;
         if !self.metrics.is_empty() {
-            let metrics = self.metrics.iter().map(|metric| format!("{} {}", metric.name, significant(metric.value)));
-            line(formatter, "metrics", &metrics.collect::<Vec<_>>().join(", "))?;
+            let metrics: Vec<_> = self.metrics.iter().map(metric_value).collect();
+            line(formatter, "metrics", &metrics.join(", "))?;
         }
         let lag = run.policy_lag_mean.map_or_else(|| "no transitions yet".into(), |mean| format!("mean {mean:.1}"));
         line(formatter, "policy lag", &format!("{lag}, max {} updates", HumanCount(run.policy_lag_max)))?;

@@ -10,7 +10,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Gauge, Paragraph, Row, Sparkline, Table};
 
 use super::report::Report;
-use super::words::{PROCESS_COLUMNS, age, bar, describe_tree, evaluation, process_cells, significant, training};
+use super::words::{PROCESS_COLUMNS, age, bar, describe_tree, evaluation, process_cells, significant, speed, training};
 
 /// Moments that the sparklines remember.
 const MOMENTS: usize = 240;
@@ -39,7 +39,7 @@ impl History {
 pub fn draw(frame: &mut Frame<'_>, report: &Report, history: &History) {
     let bins = report.priorities.as_ref().map_or(0, |priorities| priorities.bins.len());
     let areas = Layout::vertical([
-        Constraint::Length(5),
+        Constraint::Length(6),
         Constraint::Fill(1),
         Constraint::Length(3),
         Constraint::Length(u16::try_from(bins).unwrap_or(u16::MAX).saturating_add(2).clamp(3, 14)),
@@ -78,7 +78,8 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, report: &Report) {
         run.repairs
     );
     let returns = format!("training {}   evaluation {}", training(&report.scores), evaluation(&report.scores));
-    let lines = vec![Line::from(counts), Line::from(returns), Line::from(learning)];
+    let speed = speed(&run.rates).unwrap_or_default();
+    let lines = vec![Line::from(counts), Line::from(speed), Line::from(returns), Line::from(learning)];
     frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(title.bold())), area);
 }
 

@@ -5,6 +5,7 @@ use std::fmt::{self, Formatter};
 use indicatif::{BinaryBytes, HumanCount};
 
 use super::Rates;
+use super::metrics::MetricReport;
 use super::processes::ProcessReport;
 use super::tree::{Exactness, TreeReport};
 use crate::rendezvous::Liveliness;
@@ -103,6 +104,21 @@ fn score(value: f64) -> String {
 /// A rate in parentheses, if it was measured.
 pub(super) fn per_second(rate: Option<f64>) -> String {
     rate.map_or_else(String::new, |rate| format!(" ({}/s)", HumanCount(rate.round() as u64)))
+}
+
+/// How fast the whole run computes, on what, and how near that is to what the cores could; `None` until two looks have been compared.
+pub(super) fn speed(rates: &Rates) -> Option<String> {
+    let (learned, cores) = rates.learned_per_s.zip(rates.cores_used)?;
+    let limit = rates.limit_share.map_or_else(String::new, |share| format!(", {:.1} % of what they could compute", share * 100.0));
+    let busy = rates.machine_busy_share.map_or_else(String::new, |share| format!(", machine {:.0} % busy", share * 100.0));
+    let learned = HumanCount(learned.round() as u64);
+    Some(format!("{learned} samples learned from per second, {cores:.2} cores used{limit}{busy}"))
+}
+
+/// A metric and its value, bytes as people read them.
+pub(super) fn metric_value(metric: &MetricReport) -> String {
+    let MetricReport { name, value } = metric;
+    if name.ends_with("_bytes") { format!("{name} {}", bytes(*value as usize)) } else { format!("{name} {}", significant(*value)) }
 }
 
 /// A named share.

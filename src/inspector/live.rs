@@ -14,7 +14,7 @@ use crate::segment::system;
 /// Time between two frames.
 const REFRESH: Duration = Duration::from_millis(500);
 /// How often a signal to stop is looked for.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Why the live view ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn watch(inspection: &Inspection) -> Result<Ending, InspectError> {
 fn frames(inspection: &Inspection, terminal: &mut DefaultTerminal) -> Result<Ending, InspectError> {
     let mut history = History::default();
     let mut earlier = Look::at(inspection.segment());
-    let mut next = Instant::now() + PATIENCE;
+    let mut next = Instant::now() + PAUSE;
     loop {
         if Instant::now() >= next {
             next = Instant::now() + REFRESH;
@@ -57,7 +57,7 @@ fn frames(inspection: &Inspection, terminal: &mut DefaultTerminal) -> Result<End
             history.push(&report);
             terminal.draw(|frame| draw(frame, &report, &history))?;
         }
-        let wait = next.saturating_duration_since(Instant::now()).min(PATIENCE);
+        let wait = next.saturating_duration_since(Instant::now()).min(PAUSE);
         if system::stop_requested() || event::poll(wait)? && wants_to_leave(&event::read()?) {
             return Ok(Ending::Left);
         }

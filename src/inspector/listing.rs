@@ -65,7 +65,11 @@ fn is_kept(run: &&RunSummary) -> bool {
 /// The folder as somebody who stands here would name it.
 pub(super) fn from_here(folder: &str) -> String {
     let here = std::env::current_dir().unwrap_or_default();
-    Path::new(folder).strip_prefix(here).map_or_else(|_| folder.to_owned(), |path| path.display().to_string())
+    match Path::new(folder).strip_prefix(here) {
+        Ok(path) if path.as_os_str().is_empty() => ".".to_owned(),
+        Ok(path) => path.display().to_string(),
+        Err(_) => folder.to_owned(),
+    }
 }
 
 impl Display for Cleaned {

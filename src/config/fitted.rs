@@ -105,6 +105,13 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
     if samples != 1.0 {
         per_sample(&mut fitted).for_each(|(path, value)| set(path, value, samples));
     }
+    // A band that follows from the numbers had room for the upper ends of theirs.
+    if config.replay.error_band.is_none()
+        && let Some(band) = config.effective_error_band().map(|band| band * samples)
+        && fitted.effective_error_band() != Some(band)
+    {
+        set("replay.error_band", fitted.replay.error_band.insert(band), 1.0);
+    }
     (fitted, flags)
 }
 
@@ -189,6 +196,21 @@ pub(crate) mod tests {
         assert_eq!(flags, " --set learner.learning_rate=0.002 --set algorithm.policy_learning_rate=0.0002");
         let samples = config(|config| config.adaptation.largest_batch = Some(256));
         assert_eq!(repeating(&samples, Setting { batch_size: 256, ..start(&samples) }).1, "");
+    }
+
+    #[test]
+    fn what_repeats_a_run_has_its_error_band() {
+        let base = config(|config| {
+            (config.adaptation.largest_batch, config.adaptation.hold) = (Some(4096), Hold::UpdatesPerStep);
+            (config.replay.samples_per_insert, config.replay.min_size) = (Some(8.0), 4096);
+        });
+        assert_eq!(base.effective_error_band(), Some(4096.0), "the largest batch");
+        let (fitted, flags) = repeating(&base, start(&base));
+        assert_eq!(flags, " --set replay.error_band=4096.0");
+        assert!(fitted.validate().is_ok() && fitted.effective_error_band() == base.effective_error_band());
+        let (fitted, flags) = repeating(&base, Setting { batch_size: 128, ..start(&base) });
+        assert_eq!(flags, " --set replay.samples_per_insert=16.0 --set replay.error_band=8192.0");
+        assert!(fitted.validate().is_ok());
     }
 
     #[test]

@@ -1,0 +1,106 @@
+//! An environment that is cut off after so many steps: where it has no limit of its own, a policy that goes round in circles would never come
+//! to the end of an episode, and whoever waits for that would wait for ever.
+
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Picture, Step};
+use crate::values::ValuesMut;
+
+/// Truncate the episodes of `environment` after `limit_steps`; one that has no longer ones is returned unchanged.
+pub fn limited(environment: Box<dyn Environment>, limit_steps: u32) -> Box<dyn Environment> {
+    if environment.spec().time_limit_steps.is_some_and(|own| own <= limit_steps) {
+        return environment;
+    }
+    Box::new(Limited { environment, limit_steps, elapsed_steps: 0 })
+}
+
+struct Limited {
+    environment: Box<dyn Environment>,
+    limit_steps: u32,
+    elapsed_steps: u32,
+}
+
+impl Environment for Limited {
+    fn spec(&self) -> &EnvironmentSpec {
+        self.environment.spec()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
+        self.elapsed_steps = 0;
+        self.environment.reset(seed, observation)
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
+        if self.elapsed_steps >= self.limit_steps {
+            return Err(self.spec().needs_reset("after the end of an episode"));
+        }
+        let mut step = self.environment.step(action, observation)?;
+        self.elapsed_steps += 1;
+        step.truncated |= self.elapsed_steps >= self.limit_steps;
+        Ok(step)
+    }
+
+    fn picture(&self) -> Result<Picture, EnvironmentError> {
+        self.environment.picture()
+    }
+
+    fn outcome(&self) -> Outcome {
+        match self.environment.outcome() {
+            // What would have gone on in the next episode ends here.
+            Outcome::Unfinished if self.elapsed_steps >= self.limit_steps => Outcome::SumOfRewards,
+            outcome => outcome,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environments::{ActionSpace, Actions, ObservationSpace, VectorEnvironment, registry};
+
+    /// Where nothing ever ends.
+    struct Endless(EnvironmentSpec);
+
+    impl Environment for Endless {
+        fn spec(&self) -> &EnvironmentSpec {
+            &self.0
+        }
+
+        fn reset(&mut self, _: Option<u64>, _: ValuesMut<'_>) -> Result<(), EnvironmentError> {
+            Ok(())
+        }
+
+        fn step(&mut self, _: Action<'_>, _: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
+            Ok(Step { reward: -1.0, terminated: false, truncated: false })
+        }
+    }
+
+    fn endless() -> Box<dyn Environment> {
+        let spec = registry::spec("CartPole-v1").unwrap();
+        let action = ActionSpace::Discrete { n: 2 };
+        Box::new(Endless(EnvironmentSpec { time_limit_steps: None, action, observation: ObservationSpace::bytes(&[1]), ..spec }))
+    }
+
+    #[test]
+    fn an_episode_without_end_is_cut_off_and_counts_as_far_as_it_came() {
+        let mut environments = VectorEnvironment::new(vec![limited(endless(), 7)]).unwrap();
+        environments.reset(1).unwrap();
+        for step in 1..=21 {
+            environments.step(Actions::Discrete(&[0])).unwrap();
+            assert_eq!(environments.truncated(), [step % 7 == 0], "step {step}");
+            let finished = environments.finished_episodes().iter().map(|episode| (episode.episode_return, episode.length_steps));
+            assert_eq!(finished.collect::<Vec<_>>(), if step % 7 == 0 { vec![(-7.0, 7)] } else { vec![] });
+        }
+    }
+
+    #[test]
+    fn the_lower_of_two_limits_ends_an_episode() {
+        for (limit_steps, ends_after) in [(50, 50), (300, 200)] {
+            let mut environments = VectorEnvironment::new(vec![limited(registry::make("Pendulum-v1").unwrap(), limit_steps)]).unwrap();
+            environments.reset(1).unwrap();
+            let ended = (1..).find(|_| {
+                environments.step(Actions::Continuous(&[0.0])).unwrap();
+                environments.truncated()[0]
+            });
+            assert_eq!(ended, Some(ends_after));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Binding pays while a learner has its core for itself, and the run the cores that it was planned for. Another program that starts later, or
+//! another run that planned at the same moment, may take such a core; cores may be given to the run or taken from it. Then every bound process is
+//! better left to the kernel.
+
+use super::core_times::CoreTimes;
+use super::watch::Watched;
+use crate::machine::affinity;
+use crate::segment::processes::Role;
+
+/// A bound learner that waits for its core for more of the time than this shares it.
+const SHARED_FROM: f64 = 0.3;
+/// Looks in a row that must show it: what lasts shorter is not worth moving for.
+const LOOKS: u32 = 2;
+
+/// For which cores processes were bound, and how long learners have been seen to share theirs.
+#[derive(Debug)]
+pub(super) struct Binding {
+    usable: Vec<usize>,
+    looks: u32,
+    /// Whether they were let go: each process then has the usable cores of that moment.
+    is_over: bool,
+}
+
+impl Binding {
+    /// Processes were bound for a run on these cores.
+    pub(super) fn planned_for(usable: Vec<usize>) -> Self {
+        Self { usable, looks: 0, is_over: false }
+    }
+
+    /// Unless every learner has its core for itself and the run has the cores that it was planned for, let all processes run on any of the
+    /// `usable` ones, now and after a restart. Says so when it happens.
+    pub(super) fn look(&mut self, watched: &mut [Watched], times: &CoreTimes, usable: Vec<usize>) -> Option<String> {
+        let are_bound = self.is_over || watched.iter().any(|process| !process.planned.cores.is_empty());
+        let others = self.others(&usable).filter(|_| are_bound);
+        self.usable = usable;
+        let why = others.or_else(|| self.shared_core(watched, times))?;
+        self.is_over = true;
+        for process in watched {
+            process.planned.cores.clear();
+            if let Some(living) = &process.living {
+                // A process that stays on its cores is slower, not wrong.
+                let _ = affinity::bind_process(living.pid, &self.usable);
+            }
+        }
+        Some(format!("{why}: every process may run on any core now"))
+    }
+
+    /// How the `usable` cores are others than before.
+    fn others(&self, usable: &[usize]) -> Option<String> {
+        (usable != self.usable).then(|| format!("the run may use the cores {usable:?} now instead of {:?}", self.usable))
+    }
+
+    /// How a learner has been sharing its core.
+    fn shared_core(&mut self, watched: &[Watched], times: &CoreTimes) -> Option<String> {
+        let waits = watched.iter().filter(|process| process.planned.role == Role::Learner && process.planned.cores.len() == 1);
+        let waits = waits.map(|process| (process, times.core_wait(process.planned.slot)));
+        let Some((learner, wait)) = waits.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, wait)| *wait >= SHARED_FROM) else {
+            self.looks = 0;
+            return None;
+        };
+        self.looks += 1;
+        let (name, core, waited) = (learner.planned.name(), learner.planned.cores[0], (100.0 * wait).round());
+        (self.looks >= LOOKS).then(|| format!("{name} waited {waited} % of the time for core {core}, which others use too"))
+    }
+}
