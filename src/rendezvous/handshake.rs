@@ -79,10 +79,16 @@ impl Request {
             return Err(Refusal::Garbled);
         }
         if self.abi_version != ABI_VERSION || self.program_version != env!("CARGO_PKG_VERSION") {
-            return Err(Refusal::OtherVersion { supervisor: env!("CARGO_PKG_VERSION").into(), yours: self.program_version.clone() });
+            let supervisor = version_in_words(env!("CARGO_PKG_VERSION"), ABI_VERSION);
+            return Err(Refusal::OtherVersion { supervisor, yours: version_in_words(&self.program_version, self.abi_version) });
         }
         Ok(())
     }
+}
+
+/// A program's version, and that of the layout of its segments, which may change between two releases.
+fn version_in_words(program_version: &str, abi_version: u64) -> String {
+    format!("{program_version} (layout version {abi_version})")
 }
 
 /// What the supervisor answers.

@@ -9,8 +9,6 @@ use super::run::Run;
 use super::shapes::{self, Shape, Start};
 use super::{GOOD, LONGEST_SEARCH_WINDOWS, MUST_FIND, SEARCHES};
 
-/// Searches of every shape, where every shape is looked at.
-const FEWER_SEARCHES: u64 = 10;
 /// Share of the time that probes may take after the first search.
 const MOST_PROBING: f64 = 0.1;
 /// For so long a knob does not return to a value.
@@ -27,7 +25,7 @@ fn locked(shape: &Shape, seed: u64) -> Run {
 #[test]
 fn no_setting_that_was_left_is_returned_to() {
     for shape in shapes::all() {
-        for seed in 0..FEWER_SEARCHES {
+        for seed in 0..SEARCHES {
             for start in [Start::Auto, Start::Lowest] {
                 let mut run = Run::new(shape.machine, shape.rules(), shape.start(start), seed);
                 run.windows(1_000);
@@ -61,7 +59,7 @@ fn a_knob_rests_for_a_minute_before_it_returns_to_a_value() {
 #[test]
 fn a_search_that_is_over_stays_over_while_the_machine_stays_the_same() {
     for shape in shapes::all() {
-        for seed in 0..FEWER_SEARCHES {
+        for seed in 0..SEARCHES {
             let mut run = locked(&shape, seed);
             let changes = run.changes.len();
             run.windows(1_000);

@@ -212,8 +212,10 @@ fn another_version_is_told_both_versions() {
     let started = start_time(std::process::id()).unwrap();
     for (abi_version, version) in [(ABI_VERSION + 1, env!("CARGO_PKG_VERSION")), (ABI_VERSION, "77.0.0")] {
         let refusal = refusal(&door.answer_to(&framed(&request(MAGIC, abi_version, version, started))));
-        assert_eq!(refusal, Refusal::OtherVersion { supervisor: env!("CARGO_PKG_VERSION").into(), yours: version.into() });
-        assert!(refusal.to_string().contains(version), "{refusal}");
+        let said = |version: &str, abi_version: u64| format!("{version} (layout version {abi_version})");
+        let [supervisor, yours] = [said(env!("CARGO_PKG_VERSION"), ABI_VERSION), said(version, abi_version)];
+        assert!(refusal.to_string().contains(&yours) && refusal.to_string().contains(&supervisor), "{refusal}");
+        assert_eq!(refusal, Refusal::OtherVersion { supervisor, yours });
     }
 }
 
