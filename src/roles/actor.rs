@@ -8,9 +8,9 @@
 use std::time::Duration;
 
 use super::newest_parameters::NewestParameters;
-use super::run::{Laps, RoleError, Run};
+use super::run::{Laps, RoleError, Run, SLOW_STEP};
 use crate::algorithms::{ActionBatch, Policy, Random, RunningStatistics};
-use crate::environments::{Purpose, VectorEnvironment};
+use crate::environments::{Moment, Purpose, VectorEnvironment};
 use crate::experience::{Choice, Recorder, Steps};
 use crate::replay::{Replay, StagingArea, Turn};
 use crate::segment::counters::Counter;
@@ -55,6 +55,8 @@ pub struct Actor<'a> {
     observations: ValueBuffer,
     statistics: Option<OwnStatistics<'a>>,
     laps: Laps,
+    /// Whether the environments took long in their last step, or were not stepped yet.
+    are_slow: bool,
 }
 
 /// When the actor began to step for its next flush.
@@ -102,6 +104,7 @@ impl<'a> Actor<'a> {
             choices: vec![Choice::default(); count],
             next_values: vec![0.0; count],
             laps,
+            are_slow: true,
             run,
         })
     }
@@ -131,10 +134,19 @@ impl<'a> Actor<'a> {
         self.count(Counter::InferenceNs);
 
         self.observations.values_mut().copy_from(self.environments.observations());
-        self.environments.step_each(self.actions.for_environments(), || self.run.process.enter(Phase::Environment))?;
+        self.run.process.enter(Phase::Environment);
+        let are_slow = self.are_slow;
+        self.environments.step_each(self.actions.for_environments(), |moment| {
+            // Any reset may take long, and all episodes may end in one step.
+            if are_slow || moment == Moment::Reset {
+                self.run.process.enter(Phase::Environment);
+            }
+        })?;
         self.report_episodes();
         self.observe();
-        self.count(Counter::EnvironmentNs);
+        let took_ns = self.laps.lap();
+        self.run.process.counters().add(Counter::EnvironmentNs, took_ns);
+        self.are_slow = Duration::from_nanos(took_ns) > SLOW_STEP;
 
         self.evaluate_successors();
         self.count(Counter::InferenceNs);

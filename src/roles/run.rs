@@ -21,6 +21,9 @@ use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::segment::{Region, Segment, system};
 use crate::sync::{Ordering, monotonic_ns};
 
+/// Where one step of all its environments took longer, a process gives a sign of life before each of them. Where they are faster, asking for
+/// the time before each costs up to a tenth of their steps.
+pub(super) const SLOW_STEP: Duration = Duration::from_millis(1);
 /// How long a process may take to leave, once it was asked to or the run ends, before it is killed.
 pub(super) const LEAVING_PATIENCE: Duration = Duration::from_secs(10);
 
