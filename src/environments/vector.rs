@@ -132,14 +132,14 @@ impl VectorEnvironment {
     /// - [`EnvironmentError::NeedsReset`] before the first reset;
     /// - those of the environments, and [`EnvironmentError::NotFinite`]. Some have been stepped then and some not, so a reset is needed.
     pub fn step(&mut self, actions: Actions<'_>) -> Result<(), EnvironmentError> {
-        self.step_each(actions, |_| ())
+        self.step_each(actions, || ())
     }
 
-    /// As [`Self::step`], with a call of `before` before each step and each reset of one of them, and which it is: some take seconds.
+    /// As [`Self::step`], with a call of `before` before each step and each reset of one of them: some take seconds.
     ///
     /// # Errors
     /// Those of [`Self::step`].
-    pub fn step_each(&mut self, actions: Actions<'_>, mut before: impl FnMut(Moment)) -> Result<(), EnvironmentError> {
+    pub fn step_each(&mut self, actions: Actions<'_>, mut before: impl FnMut()) -> Result<(), EnvironmentError> {
         if let Some(when) = self.needs_reset {
             return Err(self.spec.needs_reset(when));
         }
@@ -150,13 +150,13 @@ impl VectorEnvironment {
         match actions {
             Actions::Discrete(indices) => {
                 for (environment, &index) in indices.iter().enumerate() {
-                    before(Moment::Step(self.lengths_steps[environment] + 1));
+                    before();
                     self.step_one(environment, Action::Discrete(index as usize))?;
                 }
             }
             Actions::Continuous(values) => {
                 for (environment, action) in values.chunks_exact(values.len() / self.len()).enumerate() {
-                    before(Moment::Step(self.lengths_steps[environment] + 1));
+                    before();
                     self.step_one(environment, Action::Continuous(action))?;
                 }
             }
@@ -252,13 +252,13 @@ impl VectorEnvironment {
     }
 
     /// Nothing is copied in a step that ends no episode: then one matrix serves as both.
-    fn restart_finished(&mut self, mut before: impl FnMut(Moment)) -> Result<(), EnvironmentError> {
+    fn restart_finished(&mut self, mut before: impl FnMut()) -> Result<(), EnvironmentError> {
         if self.ended.is_empty() {
             return Ok(());
         }
         self.restarted.values_mut().copy_from(self.successors.values());
         for &index in &self.ended {
-            before(Moment::Reset);
+            before();
             let observation = self.restarted.row_mut(index, self.observation_len);
             self.environments[index].reset(None, observation)?;
             check_observation(&self.spec, self.restarted.values().row(index, self.observation_len), Moment::Reset)?;

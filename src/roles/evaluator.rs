@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use ipc_channel::ipc::IpcSender;
 use serde::{Deserialize, Serialize};
 
-use super::run::{LEAVING_PATIENCE, RoleError, Run, SLOW_STEP};
+use super::run::{LEAVING_PATIENCE, LONG_FOR_ALL, RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::checkpoint::{self, PolicySaver, Unsaved, WeightsError, WeightsEvaluation, WeightsMetadata};
 use crate::config::Config;
-use crate::environments::{Moment, Purpose, VectorEnvironment, derive_seed};
+use crate::environments::{Purpose, VectorEnvironment, derive_seed};
 use crate::networks;
 use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
@@ -86,28 +86,31 @@ pub fn play(
     mut go_on: impl FnMut() -> bool,
 ) -> Result<Episodes, RoleError> {
     let count = environments.len();
+    let begun = Instant::now();
     environments.reset_each(seed, || {
         go_on();
     })?;
+    let mut are_slow = begun.elapsed() > LONG_FOR_ALL;
     let mut left: Vec<usize> = (0..count).map(|index| episodes / count + usize::from(index < episodes % count)).collect();
     let mut outputs = vec![0.0; count * policy.outputs()];
     let mut actions = ActionBatch::new(&environments.spec().action, count);
     let mut random = Random::seed_from_u64(seed);
     let mut played = Episodes::default();
-    let mut are_slow = true;
     while left.iter().any(|&left| left > 0) && go_on() {
         policy.infer(environments.observations(), count, &mut outputs);
         for (index, outputs) in outputs.chunks_exact(policy.outputs()).enumerate() {
             policy.choose(outputs, exploration, &mut random, actions.row_mut(index));
         }
-        let begun = Instant::now();
-        environments.step_each(actions.for_environments(), |moment| {
-            // A sign of life. Whether to go on is asked anew before the next step of all.
-            if are_slow || moment == Moment::Reset {
+        let (begun, actions) = (Instant::now(), actions.for_environments());
+        if are_slow {
+            // Whether to go on is asked anew before the next step of all.
+            environments.step_each(actions, || {
                 go_on();
-            }
-        })?;
-        are_slow = begun.elapsed() > SLOW_STEP;
+            })?;
+        } else {
+            environments.step(actions)?;
+        }
+        are_slow |= begun.elapsed() > LONG_FOR_ALL;
         for episode in environments.finished_episodes() {
             if left[episode.environment] > 0 {
                 left[episode.environment] -= 1;

@@ -21,9 +21,10 @@ use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::segment::{Region, Segment, system};
 use crate::sync::{Ordering, monotonic_ns};
 
-/// Where one step of all its environments took longer, a process gives a sign of life before each of them. Where they are faster, asking for
-/// the time before each costs up to a tenth of their steps.
-pub(super) const SLOW_STEP: Duration = Duration::from_millis(1);
+/// Once a step or the first resets of all its environments took longer, a process gives a sign of life before each of them. Where they never do,
+/// one sign for all is enough, and more would cost a tenth of such steps.
+pub(super) const LONG_FOR_ALL: Duration = Duration::from_millis(200);
+
 /// How long a process may take to leave, once it was asked to or the run ends, before it is killed.
 pub(super) const LEAVING_PATIENCE: Duration = Duration::from_secs(10);
 
