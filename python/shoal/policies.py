@@ -181,7 +181,7 @@ def evaluate(
         if result.returncode < 0:
             raise PolicyError(f"the program that played it was killed by {signal.Signals(-result.returncode).name}")
         # What an environment printed comes before.
-        raise PolicyError(result.stderr.strip().rpartition("error: ")[2])
+        raise PolicyError(("\n" + result.stderr.strip()).rpartition("\nerror: ")[2])
     outcome = json.loads(result.stdout)
     if outcome["updates"] != policy.updates:
         raise _newer(policy._source, outcome["updates"])

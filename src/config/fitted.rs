@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::adaptation::{Probe, Setting, Verdict};
-use crate::config::Config;
+use crate::config::{Config, Rows};
 
 /// What `config` asks for to begin with.
 pub(crate) fn start(config: &Config) -> Setting {
@@ -106,7 +106,8 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
         per_sample(&mut fitted).for_each(|(path, value)| set(path, value, samples));
     }
     // A band that follows from the numbers had room for the upper ends of theirs.
-    if config.replay.error_band.is_none()
+    if config.rows() == Rows::Transitions
+        && config.replay.error_band.is_none()
         && let Some(band) = config.effective_error_band().map(|band| band * samples)
         && fitted.effective_error_band() != Some(band)
     {
@@ -211,6 +212,11 @@ pub(crate) mod tests {
         let (fitted, flags) = repeating(&base, Setting { batch_size: 128, ..start(&base) });
         assert_eq!(flags, " --set replay.samples_per_insert=16.0 --set replay.error_band=8192.0");
         assert!(fitted.validate().is_ok());
+        let of_fragments = config(|config| {
+            (config.algorithm.name, config.actor.environments) = ("ppo".into(), 16);
+            config.adaptation.most_environments = Some(64);
+        });
+        assert_eq!(repeating(&of_fragments, start(&of_fragments)).1, "", "fragments wait for nobody's band");
     }
 
     #[test]

@@ -9,13 +9,16 @@ pub fn limited(environment: Box<dyn Environment>, limit_steps: u32) -> Box<dyn E
     if environment.spec().time_limit_steps.is_some_and(|own| own <= limit_steps) {
         return environment;
     }
-    Box::new(Limited { environment, limit_steps, elapsed_steps: 0 })
+    Box::new(Limited { environment, limit_steps, elapsed_steps: 0, score: 0.0, is_over: true })
 }
 
 struct Limited {
     environment: Box<dyn Environment>,
     limit_steps: u32,
+    /// Of the whole task, where episodes are parts of one.
     elapsed_steps: u32,
+    score: f64,
+    is_over: bool,
 }
 
 impl Environment for Limited {
@@ -24,7 +27,9 @@ impl Environment for Limited {
     }
 
     fn reset(&mut self, seed: Option<u64>, observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
-        self.elapsed_steps = 0;
+        if self.is_over {
+            (self.elapsed_steps, self.score, self.is_over) = (0, 0.0, false);
+        }
         self.environment.reset(seed, observation)
     }
 
@@ -34,7 +39,9 @@ impl Environment for Limited {
         }
         let mut step = self.environment.step(action, observation)?;
         self.elapsed_steps += 1;
+        self.score += step.reward;
         step.truncated |= self.elapsed_steps >= self.limit_steps;
+        self.is_over = step.ended() && self.outcome() != Outcome::Unfinished;
         Ok(step)
     }
 
@@ -45,7 +52,9 @@ impl Environment for Limited {
     fn outcome(&self) -> Outcome {
         match self.environment.outcome() {
             // What would have gone on in the next episode ends here.
-            Outcome::Unfinished if self.elapsed_steps >= self.limit_steps => Outcome::SumOfRewards,
+            Outcome::Unfinished if self.elapsed_steps >= self.limit_steps => {
+                Outcome::Finished { score: self.score, length_steps: self.elapsed_steps }
+            }
             outcome => outcome,
         }
     }
@@ -56,38 +65,51 @@ mod tests {
     use super::*;
     use crate::environments::{ActionSpace, Actions, ObservationSpace, VectorEnvironment, registry};
 
-    /// Where nothing ever ends.
-    struct Endless(EnvironmentSpec);
+    /// A task that never ends, in parts of so many steps, if any.
+    struct Endless {
+        spec: EnvironmentSpec,
+        part_steps: Option<u32>,
+        elapsed_steps: u32,
+    }
 
     impl Environment for Endless {
         fn spec(&self) -> &EnvironmentSpec {
-            &self.0
+            &self.spec
         }
 
         fn reset(&mut self, _: Option<u64>, _: ValuesMut<'_>) -> Result<(), EnvironmentError> {
+            self.elapsed_steps = 0;
             Ok(())
         }
 
         fn step(&mut self, _: Action<'_>, _: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
-            Ok(Step { reward: -1.0, terminated: false, truncated: false })
+            self.elapsed_steps += 1;
+            Ok(Step { reward: -1.0, terminated: Some(self.elapsed_steps) == self.part_steps, truncated: false })
+        }
+
+        fn outcome(&self) -> Outcome {
+            if self.part_steps.is_some() { Outcome::Unfinished } else { Outcome::SumOfRewards }
         }
     }
 
-    fn endless() -> Box<dyn Environment> {
+    fn endless(part_steps: Option<u32>) -> Box<dyn Environment> {
         let spec = registry::spec("CartPole-v1").unwrap();
         let action = ActionSpace::Discrete { n: 2 };
-        Box::new(Endless(EnvironmentSpec { time_limit_steps: None, action, observation: ObservationSpace::bytes(&[1]), ..spec }))
+        let spec = EnvironmentSpec { time_limit_steps: None, action, observation: ObservationSpace::bytes(&[1]), ..spec };
+        Box::new(Endless { spec, part_steps, elapsed_steps: 0 })
     }
 
     #[test]
     fn an_episode_without_end_is_cut_off_and_counts_as_far_as_it_came() {
-        let mut environments = VectorEnvironment::new(vec![limited(endless(), 7)]).unwrap();
-        environments.reset(1).unwrap();
-        for step in 1..=21 {
-            environments.step(Actions::Discrete(&[0])).unwrap();
-            assert_eq!(environments.truncated(), [step % 7 == 0], "step {step}");
-            let finished = environments.finished_episodes().iter().map(|episode| (episode.episode_return, episode.length_steps));
-            assert_eq!(finished.collect::<Vec<_>>(), if step % 7 == 0 { vec![(-7.0, 7)] } else { vec![] });
+        for part_steps in [None, Some(3), Some(7)] {
+            let mut environments = VectorEnvironment::new(vec![limited(endless(part_steps), 7)]).unwrap();
+            environments.reset(1).unwrap();
+            for step in 1..=21 {
+                environments.step(Actions::Discrete(&[0])).unwrap();
+                assert_eq!(environments.truncated(), [step % 7 == 0], "step {step}, parts of {part_steps:?}");
+                let finished = environments.finished_episodes().iter().map(|episode| (episode.episode_return, episode.length_steps));
+                assert_eq!(finished.collect::<Vec<_>>(), if step % 7 == 0 { vec![(-7.0, 7)] } else { vec![] });
+            }
         }
     }
 

@@ -132,14 +132,20 @@ impl VectorEnvironment {
     /// - [`EnvironmentError::NeedsReset`] before the first reset;
     /// - those of the environments, and [`EnvironmentError::NotFinite`]. Some have been stepped then and some not, so a reset is needed.
     pub fn step(&mut self, actions: Actions<'_>) -> Result<(), EnvironmentError> {
-        self.step_each(actions, || ())
+        self.step_each(actions, || (), || ())
     }
 
-    /// As [`Self::step`], with a call of `before` before each step and each reset of one of them: some take seconds.
+    /// As [`Self::step`], with a call of `before_step` before each of their steps and of `before_reset` before each of their resets: some take
+    /// seconds.
     ///
     /// # Errors
     /// Those of [`Self::step`].
-    pub fn step_each(&mut self, actions: Actions<'_>, mut before: impl FnMut()) -> Result<(), EnvironmentError> {
+    pub fn step_each(
+        &mut self,
+        actions: Actions<'_>,
+        mut before_step: impl FnMut(),
+        before_reset: impl FnMut(),
+    ) -> Result<(), EnvironmentError> {
         if let Some(when) = self.needs_reset {
             return Err(self.spec.needs_reset(when));
         }
@@ -150,18 +156,18 @@ impl VectorEnvironment {
         match actions {
             Actions::Discrete(indices) => {
                 for (environment, &index) in indices.iter().enumerate() {
-                    before();
+                    before_step();
                     self.step_one(environment, Action::Discrete(index as usize))?;
                 }
             }
             Actions::Continuous(values) => {
                 for (environment, action) in values.chunks_exact(values.len() / self.len()).enumerate() {
-                    before();
+                    before_step();
                     self.step_one(environment, Action::Continuous(action))?;
                 }
             }
         }
-        self.restart_finished(before)?;
+        self.restart_finished(before_reset)?;
         self.needs_reset = None;
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! of the step, serves three purposes: the next choice of actions, the values behind the steps that the recorder may need
 //! (behind truncated ones too), and nothing is computed twice. Only environments that were reset need a second, small one.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::newest_parameters::NewestParameters;
 use super::run::{LONG_FOR_ALL, Laps, RoleError, Run};
@@ -55,7 +55,7 @@ pub struct Actor<'a> {
     observations: ValueBuffer,
     statistics: Option<OwnStatistics<'a>>,
     laps: Laps,
-    /// Whether the environments have ever taken long.
+    /// Whether the environments took long in their last step, or have had none yet.
     are_slow: bool,
 }
 
@@ -78,9 +78,7 @@ impl<'a> Actor<'a> {
     pub fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
         let count = run.config.actor.environments;
         let mut environments = run.environments(count, Purpose::Training)?;
-        let begun = Instant::now();
         environments.reset_each(run.seed(), || run.process.enter(Phase::Starting))?;
-        let are_slow = begun.elapsed() > LONG_FOR_ALL;
         let policy = run.algorithm.policy()?;
         let laps = Laps::start();
         let actions = ActionBatch::new(&run.environment.action, count);
@@ -106,7 +104,7 @@ impl<'a> Actor<'a> {
             choices: vec![Choice::default(); count],
             next_values: vec![0.0; count],
             laps,
-            are_slow,
+            are_slow: true,
             run,
         })
     }
@@ -138,16 +136,17 @@ impl<'a> Actor<'a> {
         self.observations.values_mut().copy_from(self.environments.observations());
         self.run.process.enter(Phase::Environment);
         let (run, actions) = (self.run, self.actions.for_environments());
+        let sign_of_life = || run.process.enter(Phase::Environment);
         if self.are_slow {
-            self.environments.step_each(actions, || run.process.enter(Phase::Environment))?;
+            self.environments.step_each(actions, sign_of_life, sign_of_life)?;
         } else {
-            self.environments.step(actions)?;
+            self.environments.step_each(actions, || (), sign_of_life)?;
         }
         self.report_episodes();
         self.observe();
         let took_ns = self.laps.lap();
         self.run.process.counters().add(Counter::EnvironmentNs, took_ns);
-        self.are_slow |= Duration::from_nanos(took_ns) > LONG_FOR_ALL;
+        self.are_slow = Duration::from_nanos(took_ns) > LONG_FOR_ALL;
 
         self.evaluate_successors();
         self.count(Counter::InferenceNs);

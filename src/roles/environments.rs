@@ -5,6 +5,8 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use twox_hash::XxHash3_128;
+
 use crate::catalogue::Catalogue;
 use crate::config::Config;
 use crate::environments::film::Film;
@@ -12,6 +14,9 @@ use crate::environments::{
     Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, Purpose, VectorEnvironment,
     delayed, limited, python,
 };
+
+/// Characters, all of ASCII, in which the spaces of an environment are told; what is longer is told by a hash of it.
+const MOST_WORDS: usize = 1_000;
 
 /// How long a process may take to set up at least, however short the time that it may be silent afterwards: interpreters and
 /// simulators are read from the disk then.
@@ -142,7 +147,14 @@ pub(super) fn advised<E: Display>(error: &E, is_unknown: impl Fn(&E) -> bool) ->
 /// What an agent observes in an environment and what it does there, in words that differ wherever these do.
 pub(super) fn spaces(spec: &EnvironmentSpec) -> String {
     let ObservationSpace { element, shape, .. } = &spec.observation;
-    format!("{} observed values ({} {shape:?}) and takes {}", spec.observation.len(), element.name(), spec.action)
+    let words = format!("{} observed values ({} {shape:?}) and takes {}", spec.observation.len(), element.name(), spec.action);
+    match words.get(MOST_WORDS..) {
+        // The bounds of thousands of values have no room where the run describes itself.
+        Some(rest) if !rest.is_empty() => {
+            format!("{}... ({:032x})", &words[..MOST_WORDS], XxHash3_128::oneshot(words.as_bytes()))
+        }
+        _ => words,
+    }
 }
 
 /// Refuse an environment with other observations or actions than the `planned` ones, which the run was made for: a file in Python may have been

@@ -7,6 +7,7 @@
 //! episodes prove decides (`telemetry::proven_return`): the goal is reached when it is proven, and the best weights are those with the
 //! highest lower end of the 95 % interval.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -83,34 +84,34 @@ pub fn play(
     episodes: usize,
     seed: u64,
     exploration: f32,
-    mut go_on: impl FnMut() -> bool,
+    go_on: impl FnMut() -> bool,
 ) -> Result<Episodes, RoleError> {
     let count = environments.len();
-    let begun = Instant::now();
-    environments.reset_each(seed, || {
-        go_on();
-    })?;
-    let mut are_slow = begun.elapsed() > LONG_FOR_ALL;
+    let go_on = RefCell::new(go_on);
+    let asked = || (go_on.borrow_mut())();
+    // Whether to go on is asked anew before the next step of all.
+    let sign_of_life = || {
+        asked();
+    };
+    environments.reset_each(seed, sign_of_life)?;
+    let mut are_slow = true;
     let mut left: Vec<usize> = (0..count).map(|index| episodes / count + usize::from(index < episodes % count)).collect();
     let mut outputs = vec![0.0; count * policy.outputs()];
     let mut actions = ActionBatch::new(&environments.spec().action, count);
     let mut random = Random::seed_from_u64(seed);
     let mut played = Episodes::default();
-    while left.iter().any(|&left| left > 0) && go_on() {
+    while left.iter().any(|&left| left > 0) && asked() {
         policy.infer(environments.observations(), count, &mut outputs);
         for (index, outputs) in outputs.chunks_exact(policy.outputs()).enumerate() {
             policy.choose(outputs, exploration, &mut random, actions.row_mut(index));
         }
         let (begun, actions) = (Instant::now(), actions.for_environments());
         if are_slow {
-            // Whether to go on is asked anew before the next step of all.
-            environments.step_each(actions, || {
-                go_on();
-            })?;
+            environments.step_each(actions, sign_of_life, sign_of_life)?;
         } else {
-            environments.step(actions)?;
+            environments.step_each(actions, || (), sign_of_life)?;
         }
-        are_slow |= begun.elapsed() > LONG_FOR_ALL;
+        are_slow = begun.elapsed() > LONG_FOR_ALL;
         for episode in environments.finished_episodes() {
             if left[episode.environment] > 0 {
                 left[episode.environment] -= 1;

@@ -6,9 +6,6 @@ import os
 import sys
 import types
 
-# How many times the patience with an environment importing what all have in common may take.
-IMPORT_PATIENCES = 2
-
 # What the environment prints must not mix with the answer.
 answer = os.dup(1)
 os.dup2(2, 1)
@@ -16,7 +13,7 @@ request = json.load(sys.stdin)
 # The current folder, which only `python -c` searches.
 sys.path[:] = [folder for folder in sys.path if folder]
 # What hangs while it is imported, as a plugin of Gymnasium's may, must not hold up who asks for ever either.
-faulthandler.dump_traceback_later(IMPORT_PATIENCES * request["patience_s"], exit=True, file=answer)
+faulthandler.dump_traceback_later(request["patience_s"], exit=True, file=answer)
 try:
     # A busy disk is not the environment's fault. What goes wrong here is reported below, where it is needed.
     import gymnasium  # noqa: F401

@@ -11,6 +11,8 @@ use crate::segment::processes::Role;
 const SHARED_FROM: f64 = 0.3;
 /// Looks in a row that must show it: what lasts shorter is not worth moving for.
 const LOOKS: u32 = 2;
+/// Looks, the first included, in which processes are let go: those of a second.
+const REPEATS: u32 = 5;
 
 /// For which cores processes were bound, and how long learners have been seen to share theirs.
 #[derive(Debug)]
@@ -19,12 +21,14 @@ pub(super) struct Binding {
     looks: u32,
     /// Whether they were let go: each process then has the usable cores of that moment.
     is_over: bool,
+    /// Looks for which that is done again: a process that was being started meanwhile binds itself to the cores that it was planned for.
+    repeats: u32,
 }
 
 impl Binding {
     /// Processes were bound for a run on these cores.
     pub(super) fn planned_for(usable: Vec<usize>) -> Self {
-        Self { usable, looks: 0, is_over: false }
+        Self { usable, looks: 0, is_over: false, repeats: 0 }
     }
 
     /// Unless every learner has its core for itself and the run has the cores that it was planned for, let all processes run on any of the
@@ -33,8 +37,13 @@ impl Binding {
         let are_bound = self.is_over || watched.iter().any(|process| !process.planned.cores.is_empty());
         let others = self.others(&usable).filter(|_| are_bound);
         self.usable = usable;
-        let why = others.or_else(|| self.shared_core(watched, times))?;
-        self.is_over = true;
+        let why = others.or_else(|| self.shared_core(watched, times));
+        if why.is_some() {
+            (self.is_over, self.repeats) = (true, REPEATS);
+        } else if self.repeats == 0 {
+            return None;
+        }
+        self.repeats -= 1;
         for process in watched {
             process.planned.cores.clear();
             if let Some(living) = &process.living {
@@ -42,7 +51,7 @@ impl Binding {
                 let _ = affinity::bind_process(living.pid, &self.usable);
             }
         }
-        Some(format!("{why}: every process may run on any core now"))
+        why.map(|why| format!("{why}: every process may run on any core now"))
     }
 
     /// How the `usable` cores are others than before.

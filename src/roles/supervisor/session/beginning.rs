@@ -20,7 +20,7 @@ use super::super::{Prepared, SupervisorError};
 use super::Session;
 use super::upkeep::Upkeep;
 use crate::config::fitted::{Found, start};
-use crate::machine::cores::usable_now;
+use crate::machine::cores::{self, usable_now};
 use crate::rendezvous::{Announcement, Listener, RegisteredRun, Registry};
 use crate::roles::environments;
 use crate::segment::control::RunState;
@@ -93,7 +93,7 @@ impl Session {
             reason: None,
             next_snapshot: Instant::now(),
             attachments: Attachments::new(listener, plan.attach_slots.clone(), plan.attach_slots.start),
-            binding: Binding::planned_for(prepared.machine.cores.usable.clone()),
+            binding: Binding::planned_for(cores::affinity_mask()),
             fitting,
             provisional: false,
             announcement,
