@@ -24,9 +24,9 @@ WIDTH, HEIGHT = 1280, 1120
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("picture", type=Path)
-    parser.add_argument("--preset", default="acrobot_dqn")
+    parser.add_argument("--preset", default="pendulum_sac")
     parser.add_argument("--set", action="append", default=[], dest="overrides")
-    parser.add_argument("--seconds", type=float, default=20, help="how long the run has been going on")
+    parser.add_argument("--seconds", type=float, default=60, help="how long the run has been going on")
     parser.add_argument("--supervisor", type=Path, default=runs.DEFAULT_SUPERVISOR)
     arguments = parser.parse_args()
     overrides = ['run.stop_eval_return="none"', "run.stop_env_steps=1000000000", "visualizer.enabled=true", *arguments.overrides]
