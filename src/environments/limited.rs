@@ -27,7 +27,8 @@ impl Environment for Limited {
     }
 
     fn reset(&mut self, seed: Option<u64>, observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
-        if self.is_over {
+        // A seed begins anew, whatever was under way.
+        if self.is_over || seed.is_some() {
             (self.elapsed_steps, self.score, self.is_over) = (0, 0.0, false);
         }
         self.environment.reset(seed, observation)
@@ -104,6 +105,8 @@ mod tests {
         for part_steps in [None, Some(3), Some(7)] {
             let mut environments = VectorEnvironment::new(vec![limited(endless(part_steps), 7)]).unwrap();
             environments.reset(1).unwrap();
+            environments.step(Actions::Discrete(&[0])).unwrap();
+            environments.reset(2).unwrap();
             for step in 1..=21 {
                 environments.step(Actions::Discrete(&[0])).unwrap();
                 assert_eq!(environments.truncated(), [step % 7 == 0], "step {step}, parts of {part_steps:?}");

@@ -148,13 +148,11 @@ pub(super) fn advised<E: Display>(error: &E, is_unknown: impl Fn(&E) -> bool) ->
 pub(super) fn spaces(spec: &EnvironmentSpec) -> String {
     let ObservationSpace { element, shape, .. } = &spec.observation;
     let words = format!("{} observed values ({} {shape:?}) and takes {}", spec.observation.len(), element.name(), spec.action);
-    match words.get(MOST_WORDS..) {
-        // The bounds of thousands of values have no room where the run describes itself.
-        Some(rest) if !rest.is_empty() => {
-            format!("{}... ({:032x})", &words[..MOST_WORDS], XxHash3_128::oneshot(words.as_bytes()))
-        }
-        _ => words,
+    if words.len() <= MOST_WORDS {
+        return words;
     }
+    // The bounds of thousands of values have no room where the run describes itself.
+    format!("{}... ({:032x})", &words[..MOST_WORDS], XxHash3_128::oneshot(words.as_bytes()))
 }
 
 /// Refuse an environment with other observations or actions than the `planned` ones, which the run was made for: a file in Python may have been
@@ -170,7 +168,7 @@ pub(super) fn check_unchanged(found: &EnvironmentSpec, planned: &str) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environments::registry;
+    use crate::environments::{ActionSpace, registry};
 
     #[test]
     fn a_native_environment_needs_no_surroundings() {
@@ -185,5 +183,18 @@ mod tests {
         check_unchanged(&spec("CartPole-v1"), &spaces(&spec("CartPole-v1"))).unwrap();
         let refusal = check_unchanged(&spec("Acrobot-v1"), &spaces(&spec("CartPole-v1"))).unwrap_err().to_string();
         assert!(refusal.contains("6 observed values") && refusal.contains("4 observed values"), "{refusal}");
+    }
+
+    #[test]
+    fn spaces_of_any_length_are_told_apart_in_few_words() {
+        let of_last_bound = |bound: f32| {
+            let mut high = vec![1.0; 5_000];
+            high[4_999] = bound;
+            EnvironmentSpec { action: ActionSpace::Box { low: vec![-1.0; 5_000], high }, ..registry::spec("Pendulum-v1").unwrap() }
+        };
+        let planned = spaces(&of_last_bound(1.0));
+        assert!(planned.len() < 2 * MOST_WORDS);
+        check_unchanged(&of_last_bound(1.0), &planned).unwrap();
+        check_unchanged(&of_last_bound(2.0), &planned).unwrap_err();
     }
 }
