@@ -31,6 +31,7 @@ pub mod networks;
 pub mod prelude;
 pub mod presets;
 pub mod program;
+mod readable;
 pub mod rendezvous;
 pub mod replay;
 pub mod roles;

@@ -14,9 +14,10 @@ use source::Source;
 
 /// Who may import whom: a folder or file directly below `src`, and the others that it may name.
 /// `roles` and `lib.rs` may name all of them.
-const MAY_IMPORT: [(&str, &[&str]); 25] = [
+const MAY_IMPORT: [(&str, &[&str]); 26] = [
     ("sync", &[]),
     ("shell", &[]),
+    ("readable", &[]),
     ("metrics", &[]),
     ("values", &[]),
     ("segment", &["sync", "metrics"]),
@@ -31,13 +32,26 @@ const MAY_IMPORT: [(&str, &[&str]); 25] = [
     ("adaptation", &[]),
     ("rendezvous", &["segment", "shell"]),
     ("standalone", &["sync", "segment", "replay", "rendezvous", "config", "checkpoint"]),
-    ("telemetry", &["metrics", "segment", "config", "machine", "shell"]),
+    ("telemetry", &["metrics", "segment", "config", "machine", "shell", "readable"]),
     ("presets", &["config", "telemetry"]),
     ("seeds", &["segment", "telemetry"]),
     ("run_name", &["rendezvous", "shell", "telemetry"]),
     (
         "inspector",
-        &["checkpoint", "config", "experience", "machine", "metrics", "rendezvous", "replay", "segment", "shell", "sync", "telemetry"],
+        &[
+            "checkpoint",
+            "config",
+            "experience",
+            "machine",
+            "metrics",
+            "readable",
+            "rendezvous",
+            "replay",
+            "segment",
+            "shell",
+            "sync",
+            "telemetry",
+        ],
     ),
     ("dashboard", &["config", "inspector", "machine", "rendezvous", "run_name", "segment", "shell", "telemetry"]),
     ("catalogue", &["algorithms", "environments", "config", "values"]),

@@ -8,7 +8,7 @@ use super::Histogram;
 use super::listing::from_here;
 use super::report::Report;
 use super::words::{
-    PROCESS_COLUMNS, age, bar, bytes, describe_tree, evaluation, line, metric_value, per_second, percent, process_cells, significant,
+    PROCESS_COLUMNS, age, bar, bytes, describe_tree, evaluation, line, metric_value, named_share, per_second, process_cells, significant,
     speed, training,
 };
 use crate::rendezvous::Liveliness;
@@ -107,7 +107,8 @@ impl Report {
         }
         write!(formatter, "{table}")?;
         for process in &busy {
-            let shares: Vec<String> = process.time.named().into_iter().filter(|&(_, share)| share >= LEAST_SHARE).map(percent).collect();
+            let shares: Vec<String> =
+                process.time.named().into_iter().filter(|&(_, share)| share >= LEAST_SHARE).map(named_share).collect();
             if !shares.is_empty() {
                 writeln!(formatter, "  {}: {} of {:.1} s", process.name(), shares.join(", "), process.time.accounted_s)?;
             }

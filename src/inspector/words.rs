@@ -8,6 +8,7 @@ use super::Rates;
 use super::metrics::MetricReport;
 use super::processes::ProcessReport;
 use super::tree::{Exactness, TreeReport};
+use crate::readable::{counted, percent, score};
 use crate::rendezvous::Liveliness;
 use crate::segment::processes::SlotState;
 use crate::segment::scores::Scores;
@@ -40,7 +41,7 @@ fn done(process: &ProcessReport) -> String {
 
 /// A process's share of what was inserted.
 fn share(process: &ProcessReport) -> String {
-    process.insert_share.map_or_else(|| "-".into(), |share| format!("{:.0} %", 100.0 * share))
+    process.insert_share.map_or_else(|| "-".into(), percent)
 }
 
 /// How fast a process works: in updates if it learns, else in environment steps.
@@ -96,11 +97,6 @@ pub(super) fn evaluation(scores: &Scores) -> String {
     format!("mean return {} ({interval}{episodes} episodes), {when}", score(evaluation.return_mean))
 }
 
-/// A return, with one decimal as far as that can be read.
-fn score(value: f64) -> String {
-    if value.abs() < 1e9 { format!("{value:.1}") } else { format!("{value:e}") }
-}
-
 /// A rate in parentheses, if it was measured.
 pub(super) fn per_second(rate: Option<f64>) -> String {
     rate.map_or_else(String::new, |rate| format!(" ({}/s)", HumanCount(rate.round() as u64)))
@@ -110,7 +106,7 @@ pub(super) fn per_second(rate: Option<f64>) -> String {
 pub(super) fn speed(rates: &Rates) -> Option<String> {
     let (learned, cores) = rates.learned_per_s.zip(rates.cores_used)?;
     let limit = rates.limit_share.map_or_else(String::new, |share| format!(", {:.1} % of what they could compute", share * 100.0));
-    let busy = rates.machine_busy_share.map_or_else(String::new, |share| format!(", machine {:.0} % busy", share * 100.0));
+    let busy = rates.machine_busy_share.map_or_else(String::new, |share| format!(", machine {} busy", percent(share)));
     let learned = HumanCount(learned.round() as u64);
     Some(format!("{learned} samples learned from per second, {cores:.2} cores used{limit}{busy}"))
 }
@@ -122,13 +118,13 @@ pub(super) fn metric_value(metric: &MetricReport) -> String {
 }
 
 /// A named share.
-pub(super) fn percent((name, share): (&str, f64)) -> String {
-    format!("{name} {:.0} %", 100.0 * share)
+pub(super) fn named_share((name, share): (&str, f64)) -> String {
+    format!("{name} {}", percent(share))
 }
 
 /// What an audit came to, in words.
 pub(super) fn describe_tree(tree: &TreeReport) -> String {
-    let looks = if tree.looks == 1 { "1 look".into() } else { format!("{} looks", tree.looks) };
+    let looks = counted(tree.looks as usize, "look");
     let sums = format!("root {}, leaves {}", HumanCount(tree.audit.root), HumanCount(tree.audit.leaf_sum));
     let nodes = HumanCount(tree.audit.inconsistent_nodes as u64);
     match tree.verdict {

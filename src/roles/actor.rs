@@ -135,13 +135,10 @@ impl<'a> Actor<'a> {
 
         self.observations.values_mut().copy_from(self.environments.observations());
         self.run.process.enter(Phase::Environment);
-        let (run, actions) = (self.run, self.actions.for_environments());
+        let (run, are_slow) = (self.run, self.are_slow);
         let sign_of_life = || run.process.enter(Phase::Environment);
-        if self.are_slow {
-            self.environments.step_each(actions, sign_of_life, sign_of_life)?;
-        } else {
-            self.environments.step_each(actions, || (), sign_of_life)?;
-        }
+        let of_slow_ones = || if are_slow { sign_of_life() };
+        self.environments.step_each(self.actions.for_environments(), of_slow_ones, sign_of_life)?;
         self.report_episodes();
         self.observe();
         let took_ns = self.laps.lap();

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::units::score;
 use super::{Evaluation, EvaluationKind, ReturnStatistics};
+use crate::readable::score;
 
 /// The chance that a run may have to be called solved by luck, however often it tries.
 const ERROR: f64 = 0.05;

@@ -28,7 +28,6 @@ pub mod snapshot;
 mod summary;
 mod table;
 pub mod tensorboard;
-mod units;
 
 pub use bottleneck::{Bottleneck, Diagnosis};
 pub use console::Console;

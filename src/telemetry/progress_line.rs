@@ -3,7 +3,7 @@
 use indicatif::BinaryBytes;
 
 use super::Snapshot;
-use super::units::{clock, score, short};
+use crate::readable::{clock, score, short};
 
 /// What a line may look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

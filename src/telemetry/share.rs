@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::units::grouped;
+use crate::readable::grouped;
 
 /// Actors that are named one by one.
 const NAMED: usize = 8;

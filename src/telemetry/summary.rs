@@ -11,7 +11,7 @@ use super::bottleneck::Diagnosis;
 use super::evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 use super::goal::GoalOutcome;
 use super::run_record::GAVE_UP;
-use super::units::{clock, grouped, percent, score, short};
+use crate::readable::{clock, counted, grouped, percent, score, short};
 use crate::shell::word;
 
 /// Why a run stopped.
@@ -172,7 +172,7 @@ pub struct Summary {
 impl Summary {
     fn best_weights(&self) -> String {
         let EvaluationCounts { routine, confirmations } = self.evaluations;
-        let counts = format!("{}, {}", counted(routine, "evaluation"), counted(confirmations, "confirmation"));
+        let counts = format!("{}, {}", counted(routine as usize, "evaluation"), counted(confirmations as usize, "confirmation"));
         match self.best_evaluation.and_then(|best| best.describe()) {
             Some(best) => format!("best confirmed {best}; {counts}"),
             None if routine == 0 => "none".into(),
@@ -211,7 +211,7 @@ impl fmt::Display for Summary {
         line("steps", format!("{} ({}/s), {episodes} episodes", grouped(self.env_steps), short(self.per_second(self.env_steps))))?;
         let updates_per_s = short(self.per_second(self.updates));
         line("updates", format!("{} ({updates_per_s}/s), {} samples/s", grouped(self.updates), short(self.learned_per_s)))?;
-        let busy = self.machine_busy_share.map_or_else(String::new, |share| format!("; the machine was {:.0} % busy", share * 100.0));
+        let busy = self.machine_busy_share.map_or_else(String::new, |share| format!("; the machine was {} busy", percent(share)));
         line("cores", format!("{:.2} used on average{busy}", self.cores_used))?;
         if let Some((busy_share, memory_bytes)) = self.gpu {
             line("GPU", format!("{} busy lately, {} of its memory taken", percent(busy_share), BinaryBytes(memory_bytes)))?;
@@ -258,12 +258,7 @@ fn missed(goal: GoalOutcome) -> String {
         GoalOutcome { confirmed: true, .. } => format!("{wanted}, confirmed once training had ended"),
         GoalOutcome { unconfirmed: 0, .. } => format!("{wanted}, not reached"),
         GoalOutcome { unconfirmed, .. } => {
-            format!("{wanted}, reached by {} that fresh episodes did not confirm", counted(unconfirmed, "evaluation"))
+            format!("{wanted}, reached by {} that fresh episodes did not confirm", counted(unconfirmed as usize, "evaluation"))
         }
     }
-}
-
-/// For instance `1 evaluation`, `3,000 evaluations`.
-fn counted(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }

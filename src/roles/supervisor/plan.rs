@@ -8,7 +8,7 @@ use indicatif::BinaryBytes;
 use thiserror::Error;
 
 use super::neighbours::Neighbour;
-use super::remarks::{counted, remarks};
+use super::remarks::remarks;
 use super::slots::{PlannedProcess, Slots};
 use crate::adaptation::Ranges;
 use crate::algorithms::{Algorithm, Half};
@@ -17,6 +17,7 @@ use crate::config::{Config, Key, Rows};
 use crate::environments::{ObservationSpace, Picture};
 use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::memory::{Budget, OverBudget};
+use crate::readable::counted;
 use crate::replay::{RateLimiter, frames_for};
 use crate::segment::processes::Role;
 use crate::segment::{Layout, LayoutError, Region, SegmentSizes};

@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::config::schema::Split;
 use crate::machine::affinity::LEAST_TRANSITIONS_PER_LEARNER;
+use crate::readable::counted;
 
 /// Remarks on the numbers of processes that `config` asks for, on this many cores; none when they are well chosen.
 pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
@@ -54,11 +55,6 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
         ));
     }
     remarks
-}
-
-/// For instance `2 cores`, `1 core`.
-pub(super) fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::super::units::{percent, short};
 use super::period::{ENVIRONMENT, INFERENCE, INSERT, Period};
 use super::{Context, WAITING_FROM, share};
 use crate::config::{Config, Key, Rows};
 use crate::machine::affinity::LEAST_TRANSITIONS_PER_LEARNER;
+use crate::readable::{percent, short};
 
 /// Cores that must have been idle, on average, before one more process is worth it.
 pub(super) const IDLE_FROM: f64 = 0.5;

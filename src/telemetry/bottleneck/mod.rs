@@ -15,9 +15,9 @@ pub use advice::{Advice, Setting};
 
 use self::period::Period;
 use super::Snapshot;
-use super::units::{clock, percent, short};
 use crate::config::schema::OnFull;
 use crate::config::{Config, Rows};
+use crate::readable::{clock, percent, short};
 
 /// A side that waits for less of its time than this is busy.
 const WAITING_FROM: f64 = 0.2;

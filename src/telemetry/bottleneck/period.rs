@@ -1,8 +1,8 @@
 //! What happened between two snapshots, as shares of time.
 
-use super::super::units::percent;
 use super::super::{ActorTime, LearnerTime, Snapshot};
 use super::{WAITING_FROM, share};
+use crate::readable::percent;
 
 pub(super) const ENVIRONMENT: &str = "stepping environments";
 pub(super) const INFERENCE: &str = "inference";

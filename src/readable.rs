@@ -1,7 +1,7 @@
 //! Numbers as people read them: three significant digits with a prefix, durations with colons.
 
 /// A count or rate with three significant digits: `950`, `8.42k`, `1.5M`.
-pub(super) fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let magnitude = value.abs();
     // The limits lie where rounding to three digits would otherwise show 1000 of a unit.
     let (scaled, prefix) = match magnitude {
@@ -24,7 +24,7 @@ pub(super) fn short(value: f64) -> String {
 }
 
 /// A return: fixed decimals, so that the column does not jump.
-pub(super) fn score(value: f64) -> String {
+pub(crate) fn score(value: f64) -> String {
     match value.abs() {
         s if s < 9.995 => format!("{value:.2}"),
         s if s < 9999.5 => format!("{value:.1}"),
@@ -33,7 +33,7 @@ pub(super) fn score(value: f64) -> String {
 }
 
 /// A duration: `0:34`, `12:05`, `3:04:05`, `2d 03:04`.
-pub(super) fn clock(seconds: f64) -> String {
+pub(crate) fn clock(seconds: f64) -> String {
     let total = seconds.max(0.0).round() as u64;
     let (days, hours, minutes, rest) = (total / 86_400, total / 3600 % 24, total / 60 % 60, total % 60);
     match (days, hours) {
@@ -44,13 +44,18 @@ pub(super) fn clock(seconds: f64) -> String {
 }
 
 /// A count with its digits in groups: `212,480`.
-pub(super) fn grouped(count: u64) -> String {
+pub(crate) fn grouped(count: u64) -> String {
     indicatif::HumanCount(count).to_string()
 }
 
 /// A share as a whole percentage: `71 %`.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
+}
+
+/// So many of something that has a regular plural: `1 core`, `3,000 evaluations`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{} {what}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
