@@ -8,10 +8,10 @@ An adapting run begins with one actor and searches for as long as `--search-s`. 
 grid, are then run for `--seconds` each, in rounds; the median of transitions trained per second over the second half of a run counts.
 A ratio of 1 says that the search ended at the best of the grid.
 
-    python3 benches/scripts/adaptation.py --scores 3 --case "CartPole, steps that sleep for 1 ms"
+    python3 benches/scripts/adaptation.py --scores 3 --case "Pendulum, SAC, steps that sleep for 4 ms"
 
-compares what is learned instead: of each seed the last weights of an adapting run, and of one with the options of its report, both after
-as many steps, over 200 fresh episodes each.
+compares what is learned instead: of each seed the last weights of an adapting run, whose search ends after half of its `--steps`, and of one
+with the options of its report, over 200 fresh episodes each.
 """
 
 import argparse
@@ -43,6 +43,13 @@ CASES = {
         "begin": ["actor.count=1", "actor.environments=1"],
         "ranges": ["adaptation.most_actors=4", "adaptation.most_environments=4"],
         "grid": [(actors, environments) for actors in (1, 2, 4) for environments in (1, 2, 4)],
+    },
+    "Pendulum, SAC, steps that sleep for 4 ms": {
+        "preset": "pendulum_sac",
+        "overrides": ["environment.step_delay_us=4000", "learner.batch_size=512", "replay.samples_per_insert=512", "replay.capacity=100000"],
+        "begin": ["actor.count=1", "actor.environments=1"],
+        "ranges": ["adaptation.most_actors=8"],
+        "grid": [(actors, environments) for actors in (1, 2, 4, 8) for environments in (1, 2, 4)],
     },
 }
 
@@ -86,26 +93,25 @@ def rates_beside_a_grid(arguments, case):
     return {**row, "found/s": f"{found:,.0f}", "best": best, "best/s": f"{medians[best]:,.0f}"}
 
 
-# Environment steps of a run whose scores are compared; the search ends after half of them.
-SCORED_STEPS = 1_000_000
-
-
-def scores(supervisor, case, seeds):
+def scores(supervisor, case, seeds, steps):
     """For each seed: the options that an adapting run ended with, and mean returns of its last weights and of those of a run with them."""
     config = runs.ROOT / f"configs/{case['preset']}.toml"
-    ends = [f"run.stop_env_steps={SCORED_STEPS}", 'run.stop_eval_return="none"', "evaluator.enabled=false", *case["overrides"]]
+    ends = [f"run.stop_env_steps={steps}", 'run.stop_eval_return="none"', "evaluator.enabled=false", *case["overrides"]]
 
     def score(overrides):
         with runs.Run(supervisor, config, overrides) as run:
             run.wait(3600)
-            return run.summary()["fitted"], run.evaluate("last", 200, 1)["return_mean"]
+            found = run.evaluate("last", 200, 1)
+            mean = f"{found['return_mean']:.1f} ({found['ci95_low']:.1f} to {found['ci95_high']:.1f})"
+            return run.summary()["fitted"], run.lines("adaptation.jsonl"), mean
 
     for seed in range(1, seeds + 1):
         common = [*ends, f"run.seed={seed}"]
-        fitted, adapted = score([*common, "adaptation.enabled=true", "adaptation.freeze_after=0.5", *case["begin"], *case["ranges"]])
+        fitted, probes, adapted = score([*common, "adaptation.enabled=true", "adaptation.freeze_after=0.5", *case["begin"], *case["ranges"]])
         options = [word for word in fitted.split(";")[0].split() if word != "--set"]
-        _, repeated = score([*common, *options])
-        yield {"seed": seed, "found": " ".join(options), "adapted": round(adapted, 1), "with its options": round(repeated, 1)}
+        _, _, repeated = score([*common, *options])
+        searched = f"{len(probes)} until {probes[-1]['wall_s']:.0f} s" if probes else "none"
+        yield {"seed": seed, "found": " ".join(options[:3]), "tried": searched, "adapted": adapted, "with its options": repeated}
 
 
 def main():
@@ -115,13 +121,14 @@ def main():
     parser.add_argument("--search-s", type=float, default=240)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scores", type=int, default=0, metavar="SEEDS", help="compare what is learned, for so many seeds")
+    parser.add_argument("--steps", type=int, default=100_000, help="environment steps of each run whose score is compared")
     parser.add_argument("--supervisor", default=runs.ROOT / "target/release/supervisor")
     parser.add_argument("--out")
     arguments = parser.parse_args()
     print(runs.machine())
     rows = []
     for name in arguments.case or CASES:
-        measured = scores(arguments.supervisor, CASES[name], arguments.scores) if arguments.scores else [rates_beside_a_grid(arguments, CASES[name])]
+        measured = scores(arguments.supervisor, CASES[name], arguments.scores, arguments.steps) if arguments.scores else [rates_beside_a_grid(arguments, CASES[name])]
         for row in measured:
             rows.append({"case": name, **row})
             print(runs.table(rows[-1:]), flush=True)
