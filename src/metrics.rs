@@ -14,11 +14,11 @@ pub const MOST_METRICS: usize = 16;
 /// How the values of a metric become one: over learners, then over updates, then over reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Accumulation {
-    /// The sum of the run so far.
+    /// The sum since the run began or went on from a checkpoint.
     Sum,
     /// The mean over everything that the updates of a report were made from.
     Mean,
-    /// The largest of the run so far.
+    /// The largest since the run began or went on from a checkpoint.
     Max,
     /// The newest.
     Last,

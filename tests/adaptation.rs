@@ -95,7 +95,7 @@ fn a_larger_batch_is_not_bought_with_environment_steps_where_updates_per_step_ar
         assert!(env_steps(&run) >= 0.9, "seed {seed}: {:?} has {:.2} of the steps", run.tuner.home(), env_steps(&run));
     }
     let mut rules = shape.rules();
-    rules.objective = Objective::TrainedPerSecond;
+    rules.objective = Objective::LearnedPerSecond;
     let mut run = Run::new(shape.machine, rules, start, 0);
     assert!(
         run.until_locked(LONGEST_SEARCH_WINDOWS) && env_steps(&run) < 0.5,

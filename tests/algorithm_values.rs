@@ -168,6 +168,16 @@ fn dqn_without_double_takes_the_largest_target_value() {
 }
 
 #[test]
+fn an_action_that_does_not_exist_is_taken_for_the_nearest_that_does() {
+    for (action, error) in [(-1, 0.019), (7, 1.281)] {
+        let mut lesson = deep_q(false, false, 1.0, |_| ());
+        lesson.batch.column_mut(ACTION).as_i32_mut()[0] = action;
+        lesson.find();
+        assert_near(lesson.learning.errors(), &[error]);
+    }
+}
+
+#[test]
 fn nothing_follows_a_terminated_transition_and_a_truncated_one_goes_on() {
     for (terminated, truncated, error) in [(true, false, 0.1), (true, true, 0.1), (false, true, 0.019)] {
         let mut lesson = deep_q(terminated, truncated, 1.0, |_| ());

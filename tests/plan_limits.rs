@@ -9,7 +9,7 @@ use shoal::machine::memory::{Budget, Limit};
 use shoal::roles::supervisor::Plan;
 
 /// The memory of a small machine.
-const BUDGET: Budget = Budget { bytes: 1 << 30, limit: Limit::SharedMemory };
+const BUDGET: Budget = Budget { bytes: 1 << 30, limit: Limit::SharedMemory { used_bytes: 0 } };
 
 /// The values at the ends of what `key` allows, in TOML.
 fn ends(key: &Key) -> Vec<String> {

@@ -231,6 +231,8 @@ fn a_run_that_goes_on_begins_with_what_it_had_found() {
     run.wait_for_log("faster with --set actor.count=2");
     run.wait_for("two actors", |metrics| metrics["actors"] == 2);
     run.end_by(Signal::SIGINT);
+    let plan = run.plan_to_resume();
+    assert!(plan.contains("actor 1"), "what is checked is what would be done: {plan}");
     run.resume(&[]);
     run.wait_for_log("goes on from checkpoint");
     let segment = run.segment();
@@ -270,7 +272,8 @@ fn a_setting_whose_actor_crashes_again_and_again_is_taken_back_and_the_run_goes_
 
 #[test]
 fn a_batch_with_which_a_learner_crashes_again_and_again_is_taken_back_and_the_run_goes_on() {
-    let mut run = adapting(&["adaptation.largest_batch=128", "replay.samples_per_insert=none"]);
+    // The setting answers for these deaths: with so few allowed the run would be over before it is taken back.
+    let mut run = adapting(&["adaptation.largest_batch=128", "replay.samples_per_insert=none", "machine.max_restarts=2"]);
     run.wait_for_process("learner");
     let segment = run.segment();
     let setting = "--set actor.count=1 --set actor.environments=2 --set learner.batch_size=128";

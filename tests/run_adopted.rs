@@ -251,6 +251,21 @@ fn what_the_disk_does_not_take_stays_in_memory() {
 }
 
 #[test]
+fn a_kept_run_whose_folder_was_moved_stays_in_memory() {
+    let (mut run, _) = learning(&[]);
+    run.kill_and_wait_for_keeper();
+    let (latest, moved) = (run.run_folder(), run.folder.path().join("archive"));
+    std::fs::rename(std::fs::canonicalize(&latest).unwrap(), &moved).unwrap();
+    std::fs::remove_file(&latest).unwrap();
+    std::os::unix::fs::symlink(&moved, &latest).unwrap();
+    let said = run.resume_elsewhere();
+    assert!(said.contains("stays in memory"), "{said}");
+    run.adopt(&[]);
+    run.wait_for_log("goes on in the memory in which it was kept");
+    run.end_by(Signal::SIGTERM);
+}
+
+#[test]
 fn without_its_keeper_or_its_name_a_run_goes_on_from_its_newest_checkpoint() {
     let (mut run, _) = learning(&["checkpoint.interval_s=0.3"]);
     run.wait_for_log("checkpoint 000001");

@@ -13,6 +13,8 @@ use shoal::config::Config;
 use shoal::environments;
 use shoal::replay::{ReplayView, Zero};
 use shoal::segment::Segment;
+use shoal::segment::counters::Counter;
+use shoal::segment::processes::Role;
 
 fn count(line: &Value, key: &str) -> u64 {
     line[key].as_u64().unwrap_or(0)
@@ -248,6 +250,25 @@ fn a_run_that_has_its_name_from_a_file_with_a_long_one_goes_on_and_is_evaluated(
     assert!(played.status.success(), "{}", String::from_utf8_lossy(&played.stderr));
     let name = run.run_folder().canonicalize().unwrap();
     assert!(name.file_name().unwrap().to_str().unwrap().contains("-seed1-"), "{}", name.display());
+}
+
+#[test]
+fn what_a_learner_counted_stays_a_learners_where_a_run_goes_on_with_fewer() {
+    let mut run = start(&["learner.count=2", "checkpoint.interval_s=600"]);
+    run.wait_for("updates", |line| count(line, "updates") > 300);
+    run.end_by(Signal::SIGINT);
+    run.resume(&["--set", "learner.count=1"]);
+    run.wait_for_log("goes on from checkpoint");
+    run.wait_for_process("learner");
+    let segment = run.segment();
+    let updates = |wanted: Role| {
+        let slots = segment.processes().iter().filter(|slot| slot.role().is_some_and(|(role, _)| role == wanted));
+        slots.map(|slot| slot.counters().get(Counter::Updates)).sum::<u64>()
+    };
+    assert_eq!(updates(Role::Actor), 0);
+    assert!(updates(Role::Learner) > 600, "each counts the updates in which it took part");
+    drop(segment);
+    run.end_by(Signal::SIGINT);
 }
 
 fn folders_in(runs: &Path) -> usize {

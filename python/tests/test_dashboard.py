@@ -46,6 +46,17 @@ MANY_ROWS = """async (count) => {
   return [hasNewest, columns.length];
 }"""
 
+# How many of so many routine evaluations are kept, and of how many confirmations.
+MANY_EVALUATIONS = """async (count) => {
+  const { thinned } = await import('./columns.js');
+  let evaluations = [];
+  for (let step = 1; step <= count; step += 1) {
+    evaluations = thinned(evaluations.concat([{ kind: step % 1000 ? 'routine' : 'confirmation', env_steps: step }]));
+  }
+  const confirmations = evaluations.filter(({ kind }) => kind === 'confirmation').length;
+  return [evaluations.length - confirmations, confirmations];
+}"""
+
 
 @pytest.fixture
 def browser():
@@ -152,6 +163,8 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     has_newest, kept = page.evaluate(MANY_ROWS, 20_000)
     assert has_newest, "a page that stays open shows the last row, however long the run"
     assert kept <= 4_097
+    routine, confirmations = page.evaluate(MANY_EVALUATIONS, 10_000)
+    assert routine < 4_096 and confirmations == 10, "evaluations take bounded room, and no confirmation goes"
     assert problems == []
     assert all(url.startswith((link.split("#")[0], "data:")) for url in asked), "nothing comes from elsewhere"
 

@@ -13,9 +13,9 @@
 
 use super::change::Reason;
 use super::objective::Objective;
-use super::snapshot::Window;
 use super::stage::Seen;
 use super::statistics::{Summary, median};
+use super::status::Window;
 use super::waiting::Side;
 
 /// The least gain for which a setting is changed, and the largest cost of it that is borne.
@@ -136,10 +136,10 @@ mod tests {
         both(rate, rate)
     }
 
-    fn both(env_steps_per_s: f64, trained_per_s: f64) -> Vec<Window> {
+    fn both(env_steps_per_s: f64, learned_per_s: f64) -> Vec<Window> {
         let window = |factor: f64| Window {
             env_steps_per_s: env_steps_per_s * factor,
-            trained_per_s: trained_per_s * factor,
+            learned_per_s: learned_per_s * factor,
             cores_used: 0.5,
             learners_wait: 0.0,
             actors_wait: 0.0,
@@ -155,7 +155,7 @@ mod tests {
     }
 
     fn by_gain(gain: f64, rounds: u32) -> Judgement {
-        judged(Objective::TrainedPerSecond, &leg(100.0), &leg(100.0 * (1.0 + gain)), rounds)
+        judged(Objective::LearnedPerSecond, &leg(100.0), &leg(100.0 * (1.0 + gain)), rounds)
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         for (before, after) in [(100.0, 130.0), (130.0, 100.0)] {
             let mut evidence = Evidence::default();
             evidence.add_round(&leg(before), &leg(130.0), &leg(after));
-            assert!(!matches!(evidence.judge(Objective::TrainedPerSecond), Judgement::Accept(_)), "{before}, 130, {after}");
+            assert!(!matches!(evidence.judge(Objective::LearnedPerSecond), Judgement::Accept(_)), "{before}, 130, {after}");
         }
     }
 
@@ -189,11 +189,11 @@ mod tests {
         let Judgement::Reject(reason) = judged(Objective::BothRates, &home, &bought, 2) else { panic!("a cost of 20 % is accepted") };
         assert!(reason.to_string().contains("costs 20.0 % of the sampling rate"), "{reason}");
         assert!(matches!(judged(Objective::BothRates, &home, &both(98.0, 200.0), 1), Judgement::Accept(_)));
-        assert!(matches!(judged(Objective::TrainedPerSecond, &home, &bought, 1), Judgement::Accept(_)));
+        assert!(matches!(judged(Objective::LearnedPerSecond, &home, &bought, 1), Judgement::Accept(_)));
     }
 
     #[test]
     fn a_setting_with_which_nothing_is_done_is_rejected_at_once() {
-        assert!(matches!(judged(Objective::TrainedPerSecond, &leg(100.0), &leg(0.0), 1), Judgement::Reject(_)));
+        assert!(matches!(judged(Objective::LearnedPerSecond, &leg(100.0), &leg(0.0), 1), Judgement::Reject(_)));
     }
 }

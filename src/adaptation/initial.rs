@@ -1,17 +1,5 @@
 //! The setting to begin with where the configuration says `auto`: a guess that needs no measurement.
 
-/// What a step of the environment does with its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum EnvironmentCost {
-    /// Not known, as before the first step.
-    #[default]
-    Unknown,
-    /// It computes.
-    Computes,
-    /// It waits for something else, such as a simulator on another machine.
-    Sleeps,
-}
-
 /// What an algorithm learns from, which says what a usual batch is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchKind {
@@ -26,8 +14,9 @@ pub enum BatchKind {
     },
 }
 
-/// The least of a batch for which a further learner is worth its exchange of gradients (docs/performance.md, two learners on two cores).
-const ROWS_PER_LEARNER: usize = 128;
+/// With fewer transitions of a batch for each, several learners hardly do more updates than one: exchanging gradients takes what they save.
+/// Measured: docs/performance.md.
+pub const LEAST_TRANSITIONS_PER_LEARNER: usize = 128;
 /// Actors for every core when they mostly sleep. Many more would be no slower, but each is a process with memory of its own.
 const SLEEPING_ACTORS_PER_CORE: usize = 4;
 
@@ -35,11 +24,11 @@ const SLEEPING_ACTORS_PER_CORE: usize = 4;
 ///
 /// An environment of which nothing is known is taken to compute. If it sleeps, learners wait, which is seen after a few windows; the other way
 /// round, too many actors would slow learners down and look busy.
-pub fn actors(usable_cores: usize, learners: usize, cost: EnvironmentCost) -> usize {
-    match cost {
-        EnvironmentCost::Unknown | EnvironmentCost::Computes => usable_cores.saturating_sub(learners).max(1),
-        EnvironmentCost::Sleeps => usable_cores.max(1) * SLEEPING_ACTORS_PER_CORE,
+pub fn actors(usable_cores: usize, learners: usize, environments_sleep: bool) -> usize {
+    if environments_sleep {
+        return usable_cores.max(1) * SLEEPING_ACTORS_PER_CORE;
     }
+    usable_cores.saturating_sub(learners).max(1)
 }
 
 /// The batch to begin with: what the algorithms' authors and our presets use, since that is known to learn, and more only where several
@@ -49,7 +38,7 @@ pub fn batch_size(kind: BatchKind, learners: usize) -> usize {
         BatchKind::Values => 64,
         BatchKind::ActorCritic | BatchKind::Fragments { .. } => 256,
     };
-    let for_all = if learners > 1 { usual.max(ROWS_PER_LEARNER * learners) } else { usual };
+    let for_all = if learners > 1 { usual.max(LEAST_TRANSITIONS_PER_LEARNER * learners) } else { usual };
     match kind {
         BatchKind::Fragments { length_steps } => for_all.next_multiple_of((length_steps * learners).max(1)),
         BatchKind::Values | BatchKind::ActorCritic => for_all,
@@ -62,9 +51,9 @@ mod tests {
 
     #[test]
     fn actors_have_the_cores_that_learners_leave_and_at_least_one_process() {
-        let count = |cores, learners| actors(cores, learners, EnvironmentCost::Unknown);
+        let count = |cores, learners| actors(cores, learners, false);
         assert_eq!([count(1, 1), count(2, 1), count(8, 1), count(32, 2), count(2, 4)], [1, 1, 7, 30, 1]);
-        assert_eq!(actors(2, 1, EnvironmentCost::Sleeps), 8);
+        assert_eq!(actors(2, 1, true), 8);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Adaptation: fits the number of actors, the environments of each and the batch to the machine while a run is under way.
 //!
 //! A [`Tuner`] is a pure state machine: snapshots in, at most one change out. It knows no clock, no process and no file. Who drives it tells it
-//! once a second what the run did ([`Snapshot`]), puts in force what it asks for ([`Change`]), and writes down what it has tried ([`Probe`]).
+//! once a second what the run did ([`Status`]), puts in force what it asks for ([`Change`]), and writes down what it has tried ([`Probe`]).
 //!
 //! ```
-//! use shoal::adaptation::{Hold, Objective, Range, Ranges, Rules, Setting, Snapshot, Tuner, Window};
+//! use shoal::adaptation::{Hold, Objective, Range, Ranges, Rules, Setting, Status, Tuner, Window};
 //!
 //! let ranges = Ranges { actors: Range { low: 1, high: 16 }, environments: Range { low: 1, high: 64 }, batch_size: Range::fixed(64) };
 //! let rules = Rules::new(ranges, Objective::of_run(Some(16.0), Hold::SamplesPerInsert));
@@ -12,9 +12,9 @@
 //! let mut tuner = Tuner::new(rules, in_force)?;
 //! for second in 1..10 {
 //!     // What a run whose actors are too slow would say.
-//!     let window = Window { env_steps_per_s: 1e3, trained_per_s: 16e3, cores_used: 0.6, learners_wait: 0.5, actors_wait: 0.0 };
+//!     let window = Window { env_steps_per_s: 1e3, learned_per_s: 16e3, cores_used: 0.6, learners_wait: 0.5, actors_wait: 0.0 };
 //!     let (wall_s, progress) = (f64::from(second), 0.0);
-//!     let step = tuner.step(&Snapshot { wall_s, progress, window, in_force, usable_cores: 8, memory_used: 0.3, incident: None });
+//!     let step = tuner.step(&Status { wall_s, progress, window, in_force, usable_cores: 8, memory_used: 0.3, incident: None });
 //!     if let Some(change) = step.change {
 //!         assert_eq!(change.setting.flags(), "--set actor.count=4 --set actor.environments=8 --set learner.batch_size=64");
 //!         in_force = change.setting;
@@ -63,9 +63,9 @@ mod ranges;
 mod rules;
 mod search;
 mod setting;
-mod snapshot;
 mod stage;
 mod statistics;
+mod status;
 mod steady;
 mod trial;
 mod tuner;
@@ -78,6 +78,6 @@ pub use objective::Objective;
 pub use ranges::{Direction, Range, Ranges, Stride, Turn};
 pub use rules::Rules;
 pub use setting::{Knob, Setting};
-pub use snapshot::{Incident, Snapshot, Window};
 pub use statistics::Summary;
+pub use status::{Incident, Status, Window};
 pub use tuner::{Step, Tuner};

@@ -3,14 +3,15 @@
 use serde::Serialize;
 
 use super::batch_change::Hold;
-use super::snapshot::Window;
+use super::status::Window;
 
 /// What counts as faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Objective {
-    /// Transitions trained per second: the rate limiter makes the sampling rate follow.
-    TrainedPerSecond,
+    /// Transitions learned from per second: the rate limiter makes the sampling rate follow.
+    #[serde(rename = "trained_per_second")]
+    LearnedPerSecond,
     /// The geometric mean of sampling rate and update frame rate, neither of which may be bought with the other.
     BothRates,
 }
@@ -22,7 +23,7 @@ impl Objective {
     /// the same: then both rates count.
     pub fn of_run(samples_per_insert: Option<f64>, hold: Hold) -> Self {
         match (samples_per_insert, hold) {
-            (Some(_), Hold::SamplesPerInsert) => Self::TrainedPerSecond,
+            (Some(_), Hold::SamplesPerInsert) => Self::LearnedPerSecond,
             _ => Self::BothRates,
         }
     }
@@ -30,18 +31,18 @@ impl Objective {
     /// Its value in a window.
     pub fn value(self, window: &Window) -> f64 {
         match self {
-            Self::TrainedPerSecond => window.trained_per_s,
-            Self::BothRates => (window.env_steps_per_s * window.trained_per_s).sqrt(),
+            Self::LearnedPerSecond => window.learned_per_s,
+            Self::BothRates => (window.env_steps_per_s * window.learned_per_s).sqrt(),
         }
     }
 
     /// The rates that a change must not cost.
     pub(super) fn guarded(self) -> &'static [GuardedRate] {
         match self {
-            Self::TrainedPerSecond => &[],
+            Self::LearnedPerSecond => &[],
             Self::BothRates => &[
                 GuardedRate { name: "sampling rate", of: |window| window.env_steps_per_s },
-                GuardedRate { name: "update frame rate", of: |window| window.trained_per_s },
+                GuardedRate { name: "update frame rate", of: |window| window.learned_per_s },
             ],
         }
     }
@@ -59,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_rate_limited_run_counts_what_is_trained_and_a_free_one_both_rates() {
-        let window = Window { env_steps_per_s: 100.0, trained_per_s: 400.0, cores_used: 0.5, learners_wait: 0.0, actors_wait: 0.0 };
+        let window = Window { env_steps_per_s: 100.0, learned_per_s: 400.0, cores_used: 0.5, learners_wait: 0.0, actors_wait: 0.0 };
         let value = |ratio, hold| Objective::of_run(ratio, hold).value(&window);
         assert_eq!(value(Some(8.0), Hold::SamplesPerInsert), 400.0);
         assert_eq!(value(None, Hold::SamplesPerInsert), 200.0);

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::objective::Objective;
 use super::ranges::{Ranges, Stride, Turn};
 use super::setting::{Knob, Setting};
-use super::snapshot::Window;
 use super::stage::{Seen, Stage};
+use super::status::Window;
 use super::waiting::promising_ways;
 
 /// For so long a knob does not return to a value that it has left, or that was rejected.
@@ -155,7 +155,7 @@ mod tests {
         Ranges { actors: Range { low: 1, high: 16 }, environments: Range { low: 1, high: 64 }, batch_size: Range { low: 32, high: 4_096 } };
     const HOME: Setting = Setting { actors: 4, environments: 8, batch_size: 256 };
     /// Nobody waits, and cores are idle.
-    const BUSY: Window = Window { env_steps_per_s: 1.0, trained_per_s: 1.0, cores_used: 0.5, learners_wait: 0.0, actors_wait: 0.0 };
+    const BUSY: Window = Window { env_steps_per_s: 1.0, learned_per_s: 1.0, cores_used: 0.5, learners_wait: 0.0, actors_wait: 0.0 };
     const WORSE: Seen = Seen { gain: -0.2, freed: None };
 
     fn next(search: &mut Search, home: Setting, wall_s: f64) -> Candidate {
@@ -166,7 +166,7 @@ mod tests {
 
     /// Everything that is tried when `seen` follows from each, one every two minutes.
     fn tried(seen: impl Fn(Setting) -> Seen) -> Vec<Setting> {
-        let mut search = Search::new(RANGES, Objective::TrainedPerSecond);
+        let mut search = Search::new(RANGES, Objective::LearnedPerSecond);
         let mut tried = Vec::new();
         while let Choice::Try(candidate) = search.next(HOME, &[BUSY], 120.0 * tried.len() as f64) {
             search.begin(&candidate);
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_was_accepted_is_repeated_with_a_far_stride() {
-        let mut search = Search::new(RANGES, Objective::TrainedPerSecond);
+        let mut search = Search::new(RANGES, Objective::LearnedPerSecond);
         let first = next(&mut search, HOME, 0.0);
         assert_eq!(first.turns, [Turn { knob: Knob::Actors, direction: Direction::Up, stride: Stride::Near }]);
         search.accept(&first, HOME, 20.0);
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn what_was_left_is_not_returned_to_until_the_machine_changes_and_a_minute_has_passed() {
         let only_actors = Ranges { environments: Range::fixed(8), batch_size: Range::fixed(256), actors: Range { low: 4, high: 5 } };
-        let mut search = Search::new(only_actors, Objective::TrainedPerSecond);
+        let mut search = Search::new(only_actors, Objective::LearnedPerSecond);
         let up = next(&mut search, HOME, 0.0);
         search.accept(&up, HOME, 20.0);
         assert_eq!(search.next(up.setting, &[BUSY], 30.0), Choice::Nothing);

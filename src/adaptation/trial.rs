@@ -5,8 +5,8 @@ use super::evidence::{Evidence, Judgement};
 use super::objective::Objective;
 use super::search::Candidate;
 use super::setting::{Knob, Setting};
-use super::snapshot::Window;
 use super::stage::Seen;
+use super::status::Window;
 
 /// Windows of each leg of a round.
 pub(super) const LEG_WINDOWS: usize = 5;

@@ -23,7 +23,7 @@ use super::evidence::Judgement;
 use super::rules::Rules;
 use super::search::{Choice, Search};
 use super::setting::Setting;
-use super::snapshot::{Incident, Snapshot, Window};
+use super::status::{Incident, Status, Window};
 use super::steady::{Admission, Steady};
 use super::trial::{LEG_WINDOWS, Next, Trial};
 
@@ -116,7 +116,7 @@ impl Tuner {
     }
 
     /// Takes what happened in one window.
-    pub fn step(&mut self, snapshot: &Snapshot) -> Step {
+    pub fn step(&mut self, snapshot: &Status) -> Step {
         if matches!(self.phase, Phase::Frozen) {
             return Step::default();
         }
@@ -133,14 +133,14 @@ impl Tuner {
     }
 
     /// Whether a window says something: only once the run has begun to learn. From then on, to learn nothing says as much as to learn.
-    fn is_learning(&mut self, snapshot: &Snapshot) -> bool {
+    fn is_learning(&mut self, snapshot: &Status) -> bool {
         let objective = self.rules.objective.value(&snapshot.window);
         self.has_learned |= objective > 0.0;
         objective.is_finite() && self.has_learned
     }
 
     /// A window in the wanted setting, after that has settled.
-    fn count(&mut self, snapshot: &Snapshot) -> Step {
+    fn count(&mut self, snapshot: &Status) -> Step {
         let is_home = self.steady.wanted() == self.home;
         if is_home && self.drift.add(self.rules.objective.value(&snapshot.window)) {
             let step = self.abandon(snapshot, Reason::Drift);
@@ -162,7 +162,7 @@ impl Tuner {
     }
 
     /// One more window at home, outside of any round. Once there are enough, what was adopted is kept, and the search goes on.
-    fn stay_home(&mut self, snapshot: &Snapshot) -> Option<Change> {
+    fn stay_home(&mut self, snapshot: &Status) -> Option<Change> {
         if self.at_home.len() == LEG_WINDOWS {
             self.at_home.remove(0);
         }
@@ -177,7 +177,7 @@ impl Tuner {
     }
 
     /// Begins the next round: of the trial that waits for it, or of the next one. Unless there is no time, or nothing left to try.
-    fn search_on(&mut self, snapshot: &Snapshot) -> Option<Change> {
+    fn search_on(&mut self, snapshot: &Status) -> Option<Change> {
         // Before the search is asked, which goes on to its next stage where this window leaves nothing to try.
         self.held_back = None;
         if self.is_late(snapshot) || !self.budget.allows(self.rules.round_windows()) {
@@ -209,7 +209,7 @@ impl Tuner {
     }
 
     /// A round has ended. Home was measured in it, so the next one can begin at once.
-    fn conclude(&mut self, snapshot: &Snapshot, trial: Trial, judgement: Judgement) -> Step {
+    fn conclude(&mut self, snapshot: &Status, trial: Trial, judgement: Judgement) -> Step {
         self.at_home = trial.at_home();
         match judgement {
             Judgement::LookAgain => {
@@ -234,7 +234,7 @@ impl Tuner {
     }
 
     /// Whatever ends a trial before it is judged, or begins a leg of it anew.
-    fn interruption(&mut self, snapshot: &Snapshot) -> Option<Step> {
+    fn interruption(&mut self, snapshot: &Status) -> Option<Step> {
         // What is being adopted has been judged. It stays, unless it turns out that it cannot be kept.
         if self.is_late(snapshot) && !matches!(self.phase, Phase::Adopting(_)) {
             return Some(self.freeze(snapshot));
@@ -255,19 +255,19 @@ impl Tuner {
     }
 
     /// Whether nothing is tried any more.
-    fn is_late(&self, snapshot: &Snapshot) -> bool {
+    fn is_late(&self, snapshot: &Status) -> bool {
         snapshot.progress >= self.rules.freeze_after
     }
 
     /// The last change, if any: back home.
-    fn freeze(&mut self, snapshot: &Snapshot) -> Step {
+    fn freeze(&mut self, snapshot: &Status) -> Step {
         let step = self.abandon(snapshot, Reason::Frozen);
         self.phase = Phase::Frozen;
         step
     }
 
     /// All that was tried was tried on another machine. What was on trial when this one became smaller stays barred.
-    fn other_cores(&mut self, snapshot: &Snapshot, before: usize) -> Step {
+    fn other_cores(&mut self, snapshot: &Status, before: usize) -> Step {
         let now = snapshot.usable_cores;
         if now < before {
             self.reopen();
@@ -279,7 +279,7 @@ impl Tuner {
         step
     }
 
-    fn disturbed(&mut self, snapshot: &Snapshot) -> Step {
+    fn disturbed(&mut self, snapshot: &Status) -> Step {
         if let Phase::Trying(trial) | Phase::Adopting(trial) = &mut self.phase
             && let Err(reason) = trial.disturb()
         {
@@ -289,7 +289,7 @@ impl Tuner {
     }
 
     /// Something went wrong: because of the setting that is tried or adopted, or at home, where nothing follows from it.
-    fn give_up(&mut self, snapshot: &Snapshot, reason: Reason) -> Step {
+    fn give_up(&mut self, snapshot: &Status, reason: Reason) -> Step {
         match self.phase {
             Phase::Trying(_) | Phase::Adopting(_) => self.abandon(snapshot, reason),
             Phase::Searching(_) | Phase::Locked | Phase::Frozen => self.measure_anew(),
@@ -298,7 +298,7 @@ impl Tuner {
 
     /// Ends a trial that cannot be judged, or takes back what cannot be kept: the setting is barred and home restored. Without a trial, only
     /// home is measured anew.
-    fn abandon(&mut self, snapshot: &Snapshot, reason: Reason) -> Step {
+    fn abandon(&mut self, snapshot: &Status, reason: Reason) -> Step {
         let trial = match std::mem::replace(&mut self.phase, Phase::Searching(None)) {
             Phase::Trying(trial) | Phase::Adopting(trial) | Phase::Searching(Some(trial)) => trial,
             phase @ (Phase::Searching(None) | Phase::Locked | Phase::Frozen) => {

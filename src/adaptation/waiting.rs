@@ -3,8 +3,8 @@
 use super::objective::Objective;
 use super::ranges::{Direction, Ranges};
 use super::setting::Knob;
-use super::snapshot::Window;
 use super::statistics::median;
+use super::status::Window;
 
 /// At home, a side that waits for less of its time than this is busy.
 const WAITS_FROM: f64 = 0.2;
@@ -77,8 +77,8 @@ mod tests {
     const RANGES: Ranges = Ranges { actors: OPEN, environments: OPEN, batch_size: OPEN };
 
     fn ways(learners_wait: f64, actors_wait: f64, cores_used: f64, latest: Option<Knob>) -> Vec<(Knob, Direction)> {
-        let window = Window { env_steps_per_s: 1.0, trained_per_s: 1.0, cores_used, learners_wait, actors_wait };
-        promising_ways(&[window], latest, Objective::TrainedPerSecond, &RANGES)
+        let window = Window { env_steps_per_s: 1.0, learned_per_s: 1.0, cores_used, learners_wait, actors_wait };
+        promising_ways(&[window], latest, Objective::LearnedPerSecond, &RANGES)
     }
 
     fn knobs(ways: &[(Knob, Direction)]) -> Vec<Knob> {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn learners_that_wait_may_have_larger_batches_where_these_ask_for_no_more_inserts() {
-        let window = Window { env_steps_per_s: 1.0, trained_per_s: 1.0, cores_used: 0.5, learners_wait: 0.3, actors_wait: 0.0 };
+        let window = Window { env_steps_per_s: 1.0, learned_per_s: 1.0, cores_used: 0.5, learners_wait: 0.3, actors_wait: 0.0 };
         let ways = promising_ways(&[window], None, Objective::BothRates, &RANGES);
         assert_eq!(knobs(&ways)[..3], [Knob::Actors, Knob::Environments, Knob::BatchSize]);
     }
@@ -102,9 +102,9 @@ mod tests {
     #[test]
     fn where_the_batch_is_fixed_actors_that_wait_are_turned_all_the_same() {
         use Knob::*;
-        let window = Window { env_steps_per_s: 1.0, trained_per_s: 1.0, cores_used: 0.5, learners_wait: 0.0, actors_wait: 0.3 };
+        let window = Window { env_steps_per_s: 1.0, learned_per_s: 1.0, cores_used: 0.5, learners_wait: 0.0, actors_wait: 0.3 };
         let fixed = Ranges { batch_size: Range::fixed(64), ..RANGES };
-        let ways = promising_ways(&[window], None, Objective::TrainedPerSecond, &fixed);
+        let ways = promising_ways(&[window], None, Objective::LearnedPerSecond, &fixed);
         assert_eq!(knobs(&ways)[2..], [Actors, Environments, Actors, Environments]);
     }
 

@@ -200,7 +200,8 @@ impl Learning for DqnLearning {
             let next_target = &buffers.next_target_values[range.clone()];
             let chooser = if self.double { &buffers.next_values[range.clone()] } else { next_target };
             let bootstrap_value = if is_terminated(flags[row]) { 0.0 } else { discounts[row] * next_target[greedy(chooser)] };
-            let action = taken[row] as usize;
+            // Whoever attaches can add any number.
+            let action = usize::try_from(taken[row]).unwrap_or(0).min(actions - 1);
             let value = buffers.values[range.clone()][action];
             let error = value - (rewards[row] + bootstrap_value);
             let (loss, slope) = self.loss.at(error);

@@ -176,7 +176,7 @@ pub enum CheckpointError {
     },
     /// The disk is too full for another.
     #[error(
-        "a checkpoint takes up to {needed} bytes and `{}` has room for {free}: free some, lower checkpoint.keep_last, or set \
+        "a checkpoint takes up to {needed} bytes and `{}` has room for {free}: remove the oldest there or something else, or set \
          checkpoint.replay to \"never\"",
         folder.display()
     )]

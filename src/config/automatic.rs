@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use super::flow::Rows;
 use super::key::Key;
 use super::schema::Config;
-use crate::adaptation::initial::{self, BatchKind, EnvironmentCost};
+use crate::adaptation::initial::{self, BatchKind};
 
 /// How such a number is spelled.
 pub(super) const AUTO: &str = "auto";
@@ -26,9 +26,9 @@ pub(super) fn choose(config: &mut Config, paths: &BTreeSet<&str>) {
 fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
     let learners = config.learner.count;
     if paths.contains(ACTORS) {
-        let cost = if config.environment.step_delay_us > 0 { EnvironmentCost::Sleeps } else { EnvironmentCost::Unknown };
+        let environments_sleep = config.environment.step_delay_us > 0;
         let most = Key::find(ACTORS).map_or(usize::MAX, Key::most);
-        config.actor.count = initial::actors(cores, config.learner.processes(), cost).min(most);
+        config.actor.count = initial::actors(cores, config.learner.processes(), environments_sleep).min(most);
     }
     if paths.contains(BATCH_SIZE) {
         let learning = match config.rows() {

@@ -5,7 +5,7 @@ use toml::Value;
 use super::document::{Entry, type_name};
 use super::error::{ConfigError, Problem};
 use super::key::Key;
-use super::setting::{Kind, is_triple};
+use super::key_type::{Kind, is_triple};
 use super::suggestion;
 
 /// The key that `entry` sets, or what is wrong with it.

@@ -15,7 +15,7 @@ macro_rules! table {
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct $name {
-            $( $(#[doc = $doc])+ #[serde(with = "crate::config::setting::field")] pub $key: $type, )+
+            $( $(#[doc = $doc])+ #[serde(with = "crate::config::key_type::field")] pub $key: $type, )+
         }
 
         impl Default for $name {
@@ -33,8 +33,8 @@ macro_rules! table {
                     table: stringify!($table),
                     name: stringify!($key),
                     doc: concat!($($doc),+),
-                    kind: <$type as crate::config::Setting>::KIND,
-                    optional: <$type as crate::config::Setting>::OPTIONAL,
+                    kind: <$type as crate::config::KeyType>::KIND,
+                    optional: <$type as crate::config::KeyType>::OPTIONAL,
                     limits: $limits,
                     unit: $unit,
                     algorithms: {
@@ -59,7 +59,7 @@ macro_rules! choice {
             $( $(#[doc = $doc])+ #[serde(rename = $word)] $variant, )+
         }
 
-        impl crate::config::Setting for $name {
+        impl crate::config::KeyType for $name {
             const KIND: crate::config::Kind =
                 crate::config::Kind::Choice(&[ $( crate::config::Choice { word: $word, doc: concat!($($doc),+) }, )+ ]);
         }

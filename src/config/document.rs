@@ -5,9 +5,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, Problem};
 use super::key::Table;
+use super::key_type::NONE;
 use super::own::OWN;
 use super::place::Place;
-use super::setting::NONE;
 use super::suggestion;
 
 /// One assignment, of a file or an override.

@@ -3,9 +3,9 @@
 use toml::Value;
 
 use super::automatic::{self, AUTO};
+use super::key_type::{Kind, NONE};
 use super::limits::Limits;
 use super::schema::{Config, TABLES, TRANSITION_ALGORITHMS};
-use super::setting::{Kind, NONE};
 
 /// One TOML table.
 #[derive(Debug, Clone, Copy)]

@@ -8,8 +8,8 @@ use toml::de::DeValue;
 use super::document::{Entry, is_table, plain};
 use super::error::{ConfigError, Problem};
 use super::key::Key;
+use super::key_type::NONE;
 use super::place::Place;
-use super::setting::NONE;
 use super::suggestion;
 
 /// Reads the overrides in their order; those that are not even assignments go to `errors`.

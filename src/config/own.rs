@@ -12,9 +12,9 @@ use toml::Value;
 use super::check;
 use super::error::Problem;
 use super::key::Key;
+use super::key_type::Kind;
 use super::limits::{Limits, between, whole};
 use super::schema::Config;
-use super::setting::Kind;
 use super::suggestion;
 
 /// Name of the table.

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::key::{Key, Table};
+use super::key_type::Kind;
 use super::rules::RULES;
 use super::schema::TABLES;
-use super::setting::Kind;
 
 const INTRODUCTION: &str = "\
 # Configuration

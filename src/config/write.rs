@@ -29,9 +29,9 @@ mod tests {
 
     use super::super::flow::Rows;
     use super::super::key::Key;
+    use super::super::key_type::{Kind, NONE};
     use super::super::limits::Limits;
     use super::super::schema::{AfterSupervisor, Exploration, InitialPriority, KeepReplay, OnFull, Split};
-    use super::super::setting::{Kind, NONE};
     use super::*;
 
     /// Any value that `key` allows by itself.

@@ -21,6 +21,9 @@ const LOOK: Duration = Duration::from_millis(200);
 const LOOKS_PER_READING: u32 = 5;
 /// Messages that a page may be behind. What it has missed it gets as a whole.
 const MOST_BEHIND: usize = 32;
+/// Readings that nobody may hear before a run is followed no more: a page that was hidden comes back, and what a long run has written takes
+/// seconds to read.
+const MOST_UNHEARD: u32 = 600;
 
 /// One message: a kind, and its content as JSON.
 #[derive(Debug, Clone)]
@@ -75,7 +78,7 @@ struct Told {
 }
 
 impl Feeds {
-    /// The feed of the run `id` in `folder`, which goes on for as long as somebody listens.
+    /// The feed of the run `id` in `folder`, which goes on for as long as somebody listens, and for a while after that.
     pub(super) fn follow(self: &Arc<Self>, runs: &Arc<Runs>, id: &str, folder: RunFolder) -> Arc<Feed> {
         let mut feeds = locked(&self.0);
         if let Some(feed) = feeds.get(id) {
@@ -149,14 +152,22 @@ impl Known {
     }
 }
 
-/// Look at the run until nobody listens any more.
+/// Look at the run until nobody has listened for a while: only at its files while nobody does.
 async fn watch(feed: Arc<Feed>, runs: Arc<Runs>, folder: RunFolder) {
     let mut clock = interval(LOOK);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut unheard = 0;
     for look in 0u32.. {
         clock.tick().await;
         let reads = look % LOOKS_PER_READING == 0;
-        if reads && look > 0 && feed.sender.receiver_count() == 0 {
+        // Whoever asked for the first is about to listen.
+        let is_heard = look == 0 || feed.sender.receiver_count() > 0;
+        if is_heard {
+            unheard = 0;
+        } else if reads {
+            unheard += 1;
+        }
+        if unheard > MOST_UNHEARD {
             return;
         }
         let mut known = locked(&feed.known);
@@ -167,7 +178,7 @@ async fn watch(feed: Arc<Feed>, runs: Arc<Runs>, folder: RunFolder) {
         if reads {
             let card = runs.card(&folder);
             let runs_on = card.as_ref().is_some_and(|card| card.state == State::Running);
-            let problem = known.look_for(&runs, card.as_ref().filter(|_| runs_on));
+            let problem = known.look_for(&runs, card.as_ref().filter(|_| runs_on && is_heard));
             if let Some(growth) = known.history.grow() {
                 send(Message::new("growth", growth.to_json()));
             }

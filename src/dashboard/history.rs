@@ -214,11 +214,18 @@ impl History {
         self.recent.push_back(snapshot);
     }
 
+    /// How busy the machine was in the moments that are judged: each line tells of the time since the one before.
+    fn machine_busy_share(&self) -> Option<f64> {
+        let shares: Vec<f64> = self.recent.iter().filter_map(|moment| moment.machine_busy_share).collect();
+        (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+    }
+
     fn judge(&mut self) {
         let (Some(configured), Some(first), Some(last)) = (&self.configured, self.recent.front(), self.recent.back()) else { return };
         if first.wall_s < last.wall_s {
             let context = fitted(configured, &self.tried);
-            self.told.bottleneck = Some(verdict_since(Some(first), last, &context).to_string());
+            let last = Snapshot { machine_busy_share: self.machine_busy_share(), ..last.clone() };
+            self.told.bottleneck = Some(verdict_since(Some(first), &last, &context).to_string());
         }
     }
 }

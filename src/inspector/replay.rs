@@ -20,7 +20,7 @@ pub struct ReplayReport {
     pub claimed: u64,
     /// Transitions inserted completely.
     pub inserted: u64,
-    /// Transitions drawn by learners.
+    /// Transitions drawn.
     pub sampled: u64,
     /// Drawn over inserted; absent before the first.
     pub samples_per_insert: Option<f64>,

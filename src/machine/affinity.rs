@@ -11,10 +11,6 @@ use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// With fewer transitions of a batch for each, several learners hardly do more updates than one: exchanging gradients takes what they save.
-/// Measured: docs/performance.md.
-pub const LEAST_TRANSITIONS_PER_LEARNER: usize = 128;
-
 /// The processes that want cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {

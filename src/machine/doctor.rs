@@ -37,6 +37,8 @@ pub struct Finding {
 const SCARCE_BYTES: u64 = 2 << 30;
 /// Below this not even the smallest run fits.
 const TOO_FEW_BYTES: u64 = 32 << 20;
+/// Free space of `/dev/shm` that is enough for most runs.
+const ENLARGED_BYTES: u64 = 8 << 30;
 /// Since Linux 5.4 a process can be waited for by its descriptor (`waitid` with `P_PIDFD`).
 const OLDEST_KERNEL: (u32, u32) = (5, 4);
 /// A run opens a few files for each of its processes.
@@ -127,7 +129,8 @@ fn shared_memory(machine: &Machine) -> Finding {
         return Finding::problem("shared memory", "/dev/shm is not mounted".to_owned(), "mount -t tmpfs -o mode=1777 tmpfs /dev/shm");
     };
     let fact = format!("{} free of {} in /dev/shm", BinaryBytes(shared.free_bytes), BinaryBytes(shared.total_bytes));
-    let enlarge = "mount -o remount,size=8G /dev/shm (docker: --shm-size=8g)";
+    let gibibytes = (shared.total_bytes - shared.free_bytes + ENLARGED_BYTES).div_ceil(1 << 30);
+    let enlarge = format!("mount -o remount,size={gibibytes}G /dev/shm (docker: --shm-size={gibibytes}g)");
     match shared.free_bytes {
         0..TOO_FEW_BYTES => Finding::problem("shared memory", fact, enlarge),
         TOO_FEW_BYTES..SCARCE_BYTES => Finding::warning("shared memory", fact, enlarge),

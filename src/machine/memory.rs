@@ -71,7 +71,10 @@ pub enum Limit {
     /// The control group with this folder.
     ControlGroup(PathBuf),
     /// Free space of `/dev/shm`.
-    SharedMemory,
+    SharedMemory {
+        /// What is taken there.
+        used_bytes: u64,
+    },
     /// The largest file that the process may write.
     FileSize,
 }
@@ -98,7 +101,8 @@ impl Budget {
     pub fn of(machine: &Machine) -> Self {
         let memory = Some((machine.memory.available_bytes, Limit::AvailableMemory));
         let group = machine.cgroup.as_ref().map(|group| (group.headroom_bytes(), Limit::ControlGroup(group.folder.clone())));
-        let shared = (machine.shared_memory.as_ref().map_or(0, |shared| shared.free_bytes), Limit::SharedMemory);
+        let (free_bytes, total_bytes) = machine.shared_memory.as_ref().map_or((0, 0), |shared| (shared.free_bytes, shared.total_bytes));
+        let shared = (free_bytes, Limit::SharedMemory { used_bytes: total_bytes.saturating_sub(free_bytes) });
         let file = (machine.software.largest_file_bytes, Limit::FileSize);
         let (bytes, limit) =
             memory.into_iter().chain(group).chain([shared, file]).min_by_key(|(bytes, _)| *bytes).expect("there are at least two");
@@ -126,9 +130,9 @@ impl Limit {
             Limit::ControlGroup(_) => {
                 format!("use a smaller replay or raise the limit (docker: --memory, systemd: MemoryMax) by {mebibytes} MiB")
             }
-            Limit::SharedMemory => format!(
+            Limit::SharedMemory { used_bytes } => format!(
                 "use a smaller replay, or run `mount -o remount,size={}M /dev/shm` as root (docker: --shm-size={0}m)",
-                mebibytes + mebibytes / 8
+                mebibytes + mebibytes / 8 + used_bytes.div_ceil(1 << 20)
             ),
             Limit::FileSize => "use a smaller replay or raise that limit (`ulimit -f unlimited`)".to_owned(),
         }
@@ -140,7 +144,7 @@ impl fmt::Display for Limit {
         match self {
             Limit::AvailableMemory => write!(out, "the machine's available memory"),
             Limit::ControlGroup(folder) => write!(out, "the control group {}", folder.display()),
-            Limit::SharedMemory => write!(out, "the free space of /dev/shm"),
+            Limit::SharedMemory { .. } => write!(out, "the free space of /dev/shm"),
             Limit::FileSize => write!(out, "the limit on the size of files"),
         }
     }
@@ -178,8 +182,9 @@ mod tests {
         let budget = |available, headroom, shared| Budget::of(&machine(available, headroom, shared));
         assert_eq!(budget(2 * GIB, None, Some(3 * GIB)), Budget { bytes: 2 * GIB, limit: Limit::AvailableMemory });
         assert_eq!(budget(2 * GIB, Some(GIB), Some(3 * GIB)), Budget { bytes: GIB, limit: Limit::ControlGroup("/jobs".into()) });
-        assert_eq!(budget(2 * GIB, Some(GIB), Some(64 << 20)), Budget { bytes: 64 << 20, limit: Limit::SharedMemory });
-        assert_eq!(budget(2 * GIB, None, None), Budget { bytes: 0, limit: Limit::SharedMemory });
+        let limit = Limit::SharedMemory { used_bytes: GIB };
+        assert_eq!(budget(2 * GIB, Some(GIB), Some(64 << 20)), Budget { bytes: 64 << 20, limit });
+        assert_eq!(budget(2 * GIB, None, None), Budget { bytes: 0, limit: Limit::SharedMemory { used_bytes: 0 } });
         let mut limited = machine(2 * GIB, None, Some(3 * GIB));
         limited.software.largest_file_bytes = GIB;
         assert_eq!(Budget::of(&limited), Budget { bytes: GIB, limit: Limit::FileSize });
@@ -187,12 +192,12 @@ mod tests {
 
     #[test]
     fn a_block_over_budget_is_refused_with_both_sizes_and_the_remedy() {
-        let budget = Budget { bytes: 64 << 20, limit: Limit::SharedMemory };
+        let budget = Budget { bytes: 64 << 20, limit: Limit::SharedMemory { used_bytes: 6 * GIB } };
         assert_eq!(budget.check(64 << 20), Ok(()));
         assert_eq!(
             budget.check(2 * GIB).unwrap_err().to_string(),
             "2.00 GiB of shared memory do not fit: the free space of /dev/shm allows 64.00 MiB; use a smaller replay, or run \
-             `mount -o remount,size=2304M /dev/shm` as root (docker: --shm-size=2304m)"
+             `mount -o remount,size=8448M /dev/shm` as root (docker: --shm-size=8448m)"
         );
     }
 }

@@ -11,7 +11,7 @@ use super::train::Train;
 use crate::config::schema::Resume;
 use crate::config::{ConfigErrors, Loaded};
 use crate::machine::Host;
-use crate::roles::supervisor::{Outcome, SupervisorError};
+use crate::roles::supervisor::{RunOutcome, SupervisorError};
 use crate::seeds::{Launch, Report, SeedList};
 use crate::segment::system;
 
@@ -62,7 +62,7 @@ impl Seeds {
         let written = report.write(&format!("{name}, {} seeds", ended.len()))?;
         say(&format!("written     {}: {}", launch.folder.display(), written.join(", ")));
         if let Some(signal) = system::stop_signal() {
-            return Ok(Outcome::Interrupted { signal }.exit_code());
+            return Ok(RunOutcome::Interrupted { signal }.exit_code());
         }
         let complete = report.all_succeeded() && ended.len() == seeds.len();
         Ok(if complete { SUCCESS } else { FAILURE })

@@ -137,7 +137,11 @@ impl<'a> Actor<'a> {
         self.run.process.enter(Phase::Environment);
         let (run, are_slow) = (self.run, self.are_slow);
         let sign_of_life = || run.process.enter(Phase::Environment);
-        let of_slow_ones = || if are_slow { sign_of_life() };
+        let of_slow_ones = || {
+            if are_slow {
+                sign_of_life()
+            }
+        };
         self.environments.step_each(self.actions.for_environments(), of_slow_ones, sign_of_life)?;
         self.report_episodes();
         self.observe();

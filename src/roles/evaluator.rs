@@ -1,4 +1,4 @@
-//! The evaluator: plays the newest parameters greedily with seeds of its own, and keeps the best. Training never waits
+//! The evaluator: plays the newest parameters with seeds of its own, and keeps the best. Training never waits
 //! for it.
 //!
 //! An evaluation of few episodes, repeated hundreds of times, is lucky sooner or later: the highest of many means says more about

@@ -11,7 +11,7 @@ use ipc_channel::ipc::IpcSender;
 
 use super::actor::Actor;
 use super::evaluator::{EvaluationReport, Evaluator};
-use super::learner::{Attempt, Learner};
+use super::learner::{Learner, UpdateResult};
 use super::run::{RoleError, Run};
 use crate::segment::processes::Phase;
 use crate::sync::Ordering;
@@ -59,7 +59,7 @@ fn train(run: &Run<'_>, best_path: &Path, attempts: u64, reports: &IpcSender<Eva
         actor.step()?;
         // Without a ratio to hold, one update follows each step of the environments.
         let free = run.algorithm.experience().limiter().samples_per_insert.is_none();
-        while learner.may_update() && learner.update()? == Attempt::Updated && !free && !run.is_over() {}
+        while learner.may_update() && learner.update()? == UpdateResult::Updated && !free && !run.is_over() {}
         if run.env_steps() >= next_evaluation
             && let Some(evaluator) = &mut evaluator
         {

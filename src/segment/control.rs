@@ -114,7 +114,7 @@ impl<'a> Control<'a> {
         self.word(2)
     }
 
-    /// Transitions drawn by learners.
+    /// Transitions drawn.
     pub fn sampled(self) -> &'a AtomicU64 {
         self.word(3)
     }

@@ -15,7 +15,7 @@ pub enum EvaluationKind {
     Confirmation,
 }
 
-/// Episodes played by the evaluator with one version of the parameters, without exploration.
+/// Episodes played by the evaluator with one version of the parameters, without exploration unless `evaluator.greedy` is false.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Seconds since the supervisor started, when the evaluation ended.

@@ -1,4 +1,4 @@
-//! What a recorder knows of a run, for whoever goes on recording it.
+//! What is known of a run to whoever records it, for whoever goes on recording it.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct Remembered {
 }
 
 impl Remembered {
-    /// What the files in `folder` tell of a run with this `goal` that has taken `env_steps`: all that its recorder knew, but for what it
+    /// What the files in `folder` tell of a run with this `goal` that has taken `env_steps`: all that was known of it, but for what it
     /// could not write.
     pub fn of_files(folder: &RunFolder, goal: Option<f64>, env_steps: u64) -> Self {
         let mut remembered = Self { env_steps, ..Self::default() };

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -92,6 +92,14 @@ impl RunFolder {
     /// Whether it is taken, and its file system has locks.
     pub fn is_locked(&self) -> bool {
         self.lock.is_some()
+    }
+
+    /// Whether it was removed: it may have been moved, and then its lock goes by another name now.
+    pub fn is_removed(&self) -> bool {
+        match &self.lock {
+            Some(lock) => lock.metadata().is_ok_and(|metadata| metadata.nlink() == 0),
+            None => !self.path.is_dir(),
+        }
     }
 
     /// Give the folder back, for all that have it from whoever took it: processes that environments have started may live longer than

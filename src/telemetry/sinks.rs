@@ -30,7 +30,7 @@ const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often what is written.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct SinkSettings {
     /// Seconds of the run between two lines of `metrics.jsonl` and two points in TensorBoard.
     pub metrics_interval_s: f64,
     /// Seconds of the run between two lines of progress where standard error is no terminal.
@@ -43,7 +43,7 @@ pub struct Settings {
     pub adapts: bool,
 }
 
-/// The recorder of one run, fed by the supervisor's loop. No call starts a thread or waits for a reader.
+/// Where all that is recorded of one run goes, fed by the supervisor's loop. No call starts a thread or waits for a reader.
 #[derive(Debug)]
 pub struct Sinks {
     folder: RunFolder,
@@ -82,7 +82,7 @@ impl Sinks {
     ///
     /// # Errors
     /// A file cannot be opened or created.
-    pub fn resume(folder: RunFolder, console: Console, settings: Settings, remembered: &Remembered) -> Result<Self, TelemetryError> {
+    pub fn resume(folder: RunFolder, console: Console, settings: SinkSettings, remembered: &Remembered) -> Result<Self, TelemetryError> {
         let config = read_config(&folder)?;
         let files = Files {
             metrics: JsonLines::resume(&folder.metrics())?,
@@ -98,7 +98,7 @@ impl Sinks {
     ///
     /// # Errors
     /// A file cannot be created: better known before the training than after it.
-    pub fn create(folder: RunFolder, console: Console, settings: Settings) -> Result<Self, TelemetryError> {
+    pub fn create(folder: RunFolder, console: Console, settings: SinkSettings) -> Result<Self, TelemetryError> {
         let config = read_config(&folder)?;
         let files = Files {
             metrics: JsonLines::create(&folder.metrics())?,
@@ -110,7 +110,7 @@ impl Sinks {
         Ok(Self::with(files, folder, console, settings, &Remembered::default()))
     }
 
-    fn with(files: Files, folder: RunFolder, console: Console, settings: Settings, remembered: &Remembered) -> Self {
+    fn with(files: Files, folder: RunFolder, console: Console, settings: SinkSettings, remembered: &Remembered) -> Self {
         let mut sinks = Self {
             progress: Progress::new(console.clone(), settings.plain_interval_s),
             metrics: Guarded::new("metrics.jsonl", files.metrics),
@@ -261,7 +261,7 @@ impl Sinks {
             gpu: means.gpu_busy_share.zip(means.gpu_memory_bytes),
             limit_share: means.limit_share,
             episodes: snapshot.episodes,
-            inserted: snapshot.shares.clone(),
+            inserted: snapshot.inserted_by_process.clone(),
             restarts: snapshot.restarts,
             evaluations: self.evaluation_counts,
             best_evaluation: self.best_evaluation,

@@ -8,7 +8,7 @@ use std::ops::Sub;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::Shares;
+use super::InsertedByProcess;
 use crate::machine::machine_time::MachineTime;
 use crate::metrics::Tally;
 
@@ -146,7 +146,7 @@ pub struct Snapshot {
     pub restarts: u64,
     /// What each process inserted: for the closing report.
     #[serde(skip)]
-    pub shares: Shares,
+    pub inserted_by_process: InsertedByProcess,
 }
 
 impl Snapshot {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use indicatif::BinaryBytes;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::Shares;
+use super::InsertedByProcess;
 use super::bottleneck::Diagnosis;
 use super::evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 use super::goal::GoalOutcome;
@@ -138,7 +138,7 @@ pub struct Summary {
     /// Training episodes finished.
     pub episodes: u64,
     /// What each process inserted into the replay.
-    pub inserted: Shares,
+    pub inserted: InsertedByProcess,
     /// Processes that died, and were replaced unless the run ended first.
     pub restarts: u64,
     /// Number of evaluations.

@@ -1,7 +1,7 @@
 //! What cannot be started, does not fit, crashes or never comes is barred, taken back and said; and nothing breaks the tuner.
 
 use proptest::prelude::*;
-use shoal::adaptation::{Incident, Range, Ranges, Reason, Rules, Setting, Snapshot, Tuner, Verdict, Window};
+use shoal::adaptation::{Incident, Range, Ranges, Reason, Rules, Setting, Status, Tuner, Verdict, Window};
 
 use super::run::Run;
 use super::shapes::{self, Shape, Start};
@@ -98,7 +98,7 @@ fn a_setting_that_was_accepted_and_then_crashes_again_and_again_is_taken_back_to
 fn windows_at_home_in_which_nothing_is_learned_count_once_the_run_has_learned() {
     let mut run = searching(0);
     run.windows(3);
-    let idle = Window { env_steps_per_s: 10.0, trained_per_s: 0.0, cores_used: 0.5, learners_wait: 0.9, actors_wait: 0.0 };
+    let idle = Window { env_steps_per_s: 10.0, learned_per_s: 0.0, cores_used: 0.5, learners_wait: 0.9, actors_wait: 0.0 };
     (0..20).for_each(|_| run.window_of(idle, None));
     assert!(!run.changes.is_empty(), "who waits is known, and nothing is tried");
 }
@@ -147,7 +147,7 @@ fn a_probe_ends_when_the_run_loses_cores() {
 
 #[test]
 fn windows_of_a_probe_that_was_disturbed_are_taken_again() {
-    let nothing = Window { env_steps_per_s: 0.0, trained_per_s: 0.0, cores_used: 0.0, learners_wait: 0.0, actors_wait: 0.0 };
+    let nothing = Window { env_steps_per_s: 0.0, learned_per_s: 0.0, cores_used: 0.0, learners_wait: 0.0, actors_wait: 0.0 };
     for windows_before in 0..16 {
         let (mut undisturbed, ..) = trying(0);
         assert!(undisturbed.until(100, |run| !run.probes.is_empty()));
@@ -191,7 +191,7 @@ fn a_setting_that_never_comes_into_force_is_given_up() {
 #[test]
 fn nothing_is_tried_before_the_run_learns() {
     let mut run = searching(0);
-    let filling = Window { env_steps_per_s: 1_000.0, trained_per_s: 0.0, cores_used: 0.5, learners_wait: 1.0, actors_wait: 0.0 };
+    let filling = Window { env_steps_per_s: 1_000.0, learned_per_s: 0.0, cores_used: 0.5, learners_wait: 1.0, actors_wait: 0.0 };
     (0..500).for_each(|_| run.window_of(filling, None));
     assert!(run.changes.is_empty());
 }
@@ -236,13 +236,13 @@ fn any_incident() -> impl Strategy<Value = Option<Incident>> {
 
 prop_compose! {
     fn any_snapshot()(
-        env_steps_per_s in any_rate(), trained_per_s in any_rate(), cores_used in 0.0..1.0, learners_wait in 0.0..1.0, actors_wait in 0.0..1.0,
+        env_steps_per_s in any_rate(), learned_per_s in any_rate(), cores_used in 0.0..1.0, learners_wait in 0.0..1.0, actors_wait in 0.0..1.0,
         usable_cores in prop_oneof![30 => Just(4usize), 1 => 1usize..8], memory_used in prop_oneof![20 => Just(0.5), 1 => 0.0..1.0],
         incident in any_incident(), is_late in prop::bool::weighted(0.05),
-    ) -> (Snapshot, bool) {
-        let window = Window { env_steps_per_s, trained_per_s, cores_used, learners_wait, actors_wait };
+    ) -> (Status, bool) {
+        let window = Window { env_steps_per_s, learned_per_s, cores_used, learners_wait, actors_wait };
         let in_force = Setting { actors: 1, environments: 1, batch_size: 1 };
-        (Snapshot { wall_s: 0.0, progress: 0.0, window, in_force, usable_cores, memory_used, incident }, is_late)
+        (Status { wall_s: 0.0, progress: 0.0, window, in_force, usable_cores, memory_used, incident }, is_late)
     }
 }
 

@@ -53,15 +53,15 @@ impl Machine {
         let training = share / row_s;
         let ratio = self.samples_per_insert.map(|ratio| self.hold.samples_per_insert(ratio, CONFIGURED_BATCH, setting.batch_size));
         let Some(ratio) = ratio else {
-            let (env_steps_per_s, trained_per_s) = (acting * efficiency, training * efficiency);
+            let (env_steps_per_s, learned_per_s) = (acting * efficiency, training * efficiency);
             let cores_used = (wanted_cores / cores).min(1.0);
-            return Window { env_steps_per_s, trained_per_s, cores_used, learners_wait: 0.0, actors_wait: 0.0 };
+            return Window { env_steps_per_s, learned_per_s, cores_used, learners_wait: 0.0, actors_wait: 0.0 };
         };
         // Whoever waits leaves its share, so that only the cores together are a limit beside each side's own.
         let steps_per_s = (actors / step_and_sleep_s).min(1.0 / (ratio * row_s)).min(cores / (step_s + ratio * row_s));
         Window {
             env_steps_per_s: steps_per_s * efficiency,
-            trained_per_s: steps_per_s * efficiency * ratio,
+            learned_per_s: steps_per_s * efficiency * ratio,
             cores_used: (steps_per_s * (step_s + ratio * row_s) / cores).min(1.0),
             learners_wait: (1.0 - steps_per_s * ratio / training).max(0.0),
             actors_wait: (1.0 - steps_per_s / acting).max(0.0),

@@ -158,7 +158,7 @@ fn fixed_knobs_stay_and_with_all_of_them_fixed_nothing_is_tried() {
 #[test]
 fn a_machine_that_becomes_faster_during_a_probe_is_not_taken_for_a_better_setting() {
     let shape = shapes::all()[0];
-    let rate = |rate: f64| Window { env_steps_per_s: rate, trained_per_s: rate, cores_used: 0.5, learners_wait: 0.0, actors_wait: 0.0 };
+    let rate = |rate: f64| Window { env_steps_per_s: rate, learned_per_s: rate, cores_used: 0.5, learners_wait: 0.0, actors_wait: 0.0 };
     for faster_from in 1..60 {
         let mut run = Run::new(shape.machine, shape.rules(), shape.start(Start::Auto), 0);
         for window in 0..200 {

@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use shoal::adaptation::{Change, Incident, Probe, Reason, Rules, Setting, Snapshot, Tuner, Verdict, Window};
+use shoal::adaptation::{Change, Incident, Probe, Reason, Rules, Setting, Status, Tuner, Verdict, Window};
 
 use super::machine::Machine;
 
@@ -73,7 +73,7 @@ impl Run {
         if self.wall_s <= self.round_ends_s {
             self.probing_windows.push(self.wall_s);
         }
-        let snapshot = Snapshot {
+        let snapshot = Status {
             wall_s: self.wall_s,
             progress: self.progress_per_window * self.wall_s,
             window,
@@ -128,9 +128,9 @@ impl Run {
         let settled = if self.has_just_changed { UNSETTLED } else { 1.0 };
         let mut noise = |deviation: f64| deviation * Distribution::<f64>::sample(&StandardNormal, &mut self.noise);
         let mut rate = |exact: f64| exact * settled * (1.0 + noise(NOISE)).max(0.0);
-        let (env_steps_per_s, trained_per_s) = (rate(exact.env_steps_per_s), rate(exact.trained_per_s));
+        let (env_steps_per_s, learned_per_s) = (rate(exact.env_steps_per_s), rate(exact.learned_per_s));
         let mut share = |exact: f64| (exact + noise(SHARE_NOISE)).clamp(0.0, 1.0);
         let (cores_used, learners_wait, actors_wait) = (share(exact.cores_used), share(exact.learners_wait), share(exact.actors_wait));
-        Window { env_steps_per_s, trained_per_s, cores_used, learners_wait, actors_wait }
+        Window { env_steps_per_s, learned_per_s, cores_used, learners_wait, actors_wait }
     }
 }

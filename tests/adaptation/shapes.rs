@@ -1,6 +1,6 @@
 //! The machines and runs that a search is proved on.
 
-use shoal::adaptation::initial::{self, BatchKind, EnvironmentCost};
+use shoal::adaptation::initial::{self, BatchKind};
 use shoal::adaptation::{Hold, Objective, Range, Ranges, Rules, Setting};
 
 use super::machine::Machine;
@@ -61,7 +61,7 @@ impl Shape {
         let ranges = self.ranges();
         match start {
             Start::Auto => Setting {
-                actors: initial::actors(self.machine.cores, 1, EnvironmentCost::Unknown),
+                actors: initial::actors(self.machine.cores, 1, false),
                 environments: USUAL_ENVIRONMENTS,
                 batch_size: initial::batch_size(BatchKind::Values, 1),
             },

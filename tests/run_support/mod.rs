@@ -167,6 +167,13 @@ impl Supervised {
         String::from_utf8(command.output().unwrap().stderr).unwrap()
     }
 
+    /// How the run would go on, as `--check` has it.
+    pub fn plan_to_resume(&self) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+        command.arg("resume").arg(self.run_folder()).arg("--check").env("XDG_RUNTIME_DIR", self.folder.path());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    }
+
     /// Once the run has ended: start another with the small configuration and `overrides` in its folder.
     pub fn start_again(&mut self, overrides: &[&str]) {
         assert!(!self.is_running(), "the run has not ended");

@@ -86,7 +86,7 @@ fn everything() -> Snapshot {
         attached: 1,
         learners: 1,
         restarts: 1,
-        shares: shoal::telemetry::Shares::default(),
+        inserted_by_process: shoal::telemetry::InsertedByProcess::default(),
     }
 }
 

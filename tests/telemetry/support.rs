@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use shoal::config::Config;
 use shoal::telemetry::bottleneck::Context;
-use shoal::telemetry::{Console, Evaluation, EvaluationKind, Metrics, RunFolder, Settings, Sinks, Snapshot};
+use shoal::telemetry::{Console, Evaluation, EvaluationKind, Metrics, RunFolder, SinkSettings, Sinks, Snapshot};
 
 /// A console that is no terminal, and what is printed on it.
 pub(crate) fn piped_console() -> (PipeReader, Console) {
@@ -25,11 +25,11 @@ pub(crate) fn all_of(mut reader: PipeReader) -> String {
     text
 }
 
-pub(crate) fn settings() -> Settings {
+pub(crate) fn settings() -> SinkSettings {
     let mut config = Config::for_environment("CartPole-v1");
     config.actor.count = 2;
     let context = Context { config, cores: 4 };
-    Settings { metrics_interval_s: 1.0, plain_interval_s: 10.0, context, goal: Some(475.0), adapts: false }
+    SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 10.0, context, goal: Some(475.0), adapts: false }
 }
 
 /// Sinks in a new run folder under `root`.

@@ -6,7 +6,7 @@ use super::learner::LARGEST_BATCH;
 use crate::adaptation::Hold;
 use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, between, whole};
-use crate::config::{Choice, Kind, Setting};
+use crate::config::{Choice, KeyType, Kind};
 
 table! {
     /// The run fits itself to the machine while it is under way (docs/adaptation.md).
@@ -34,7 +34,7 @@ table! {
     }
 }
 
-impl Setting for Hold {
+impl KeyType for Hold {
     const KIND: Kind = Kind::Choice(&[
         Choice { word: "samples_per_insert", doc: "Each transition is drawn as often as before, so a larger batch makes fewer updates." },
         Choice {

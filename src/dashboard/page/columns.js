@@ -1,8 +1,20 @@
-// Curves as columns of equal length, which grow by rows.
+// What grows while a page is open, and takes bounded room: curves as columns of equal length, which grow by rows, and evaluations.
 
 // When there are more points than a chart has pixels, every other one goes, and only every other one comes from then on.
 const MOST_ROWS = 4096;
 const PROGRESS = "env_steps";
+// As the server keeps them, so that an open page shows what a reload does.
+const MOST_EVALUATIONS = 4096;
+
+/** The evaluations, or every other routine one where there are too many. */
+export function thinned(evaluations) {
+  if (evaluations.length <= MOST_EVALUATIONS) return evaluations;
+  let routine = 0;
+  return evaluations.filter(({ kind }) => {
+    routine += kind === "routine" ? 1 : 0;
+    return kind !== "routine" || routine % 2 === 0;
+  });
+}
 
 export class Columns {
   constructor(columns) {

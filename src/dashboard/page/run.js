@@ -1,7 +1,7 @@
 // One run: its history as curves, what happens in it now, and what becomes of it.
 
 import { Chart } from "./charts.js";
-import { Columns } from "./columns.js";
+import { Columns, thinned } from "./columns.js";
 import * as panels from "./panels.js";
 import { Watch } from "./watch.js";
 import { $, clock, score, when } from "./words.js";
@@ -134,7 +134,7 @@ export class Run {
 
   grow(growth) {
     for (const row of growth.rows) this.columns.push(row);
-    this.evaluations = this.evaluations.concat(growth.evaluations);
+    this.evaluations = thinned(this.evaluations.concat(growth.evaluations));
     this.changes = this.changes.concat(growth.changes);
     this.events = this.events.concat(growth.events).slice(-MOST_EVENTS);
     this.judge(growth.bottleneck);

@@ -48,7 +48,7 @@ const OWN_STREAM: u32 = 1;
 
 /// What became of an attempt to update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attempt {
+pub enum UpdateResult {
     /// The parameters were updated.
     Updated,
     /// The view changed meanwhile: try again.
@@ -144,9 +144,9 @@ impl<'a> Learner<'a> {
     }
 
     /// One update, with the other learners of the view.
-    pub fn update(&mut self) -> Result<Attempt, RoleError> {
+    pub fn update(&mut self) -> Result<UpdateResult, RoleError> {
         if !self.join()? {
-            return Ok(Attempt::RunEnded);
+            return Ok(UpdateResult::RunEnded);
         }
         if !self.hear_of_other_half() || !self.wait_for_batch() || !self.settle_statistics() {
             return Ok(self.interrupted());
@@ -155,7 +155,7 @@ impl<'a> Learner<'a> {
         let env_steps = self.run.env_steps();
         let drawn = self.source.next(env_steps, &mut self.random)?;
         self.run.process.counters().add(Counter::ReplayNs, self.laps.lap());
-        let Some(batch) = drawn.batch else { return Ok(Attempt::NoBatch) };
+        let Some(batch) = drawn.batch else { return Ok(UpdateResult::NoBatch) };
 
         self.run.process.enter(Phase::Compute);
         if drawn.is_new {
@@ -200,12 +200,12 @@ impl<'a> Learner<'a> {
         {
             self.ring.push(Report::Gpu { index, busy_share, memory_bytes });
         }
-        Ok(Attempt::Updated)
+        Ok(UpdateResult::Updated)
     }
 
     /// Why there was no update, where what was waited for did not come.
-    fn interrupted(&self) -> Attempt {
-        if self.run.is_over() { Attempt::RunEnded } else { Attempt::ViewChanged }
+    fn interrupted(&self) -> UpdateResult {
+        if self.run.is_over() { UpdateResult::RunEnded } else { UpdateResult::ViewChanged }
     }
 
     fn count(&mut self, counter: Counter) {
@@ -267,10 +267,10 @@ pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
         learner.join()?;
         while !run.is_over() {
             match learner.update()? {
-                Attempt::RunEnded => break,
+                UpdateResult::RunEnded => break,
                 // What was to be had, others took: they need the core more.
-                Attempt::NoBatch => thread::sleep(PAUSE),
-                Attempt::Updated | Attempt::ViewChanged => {}
+                UpdateResult::NoBatch => thread::sleep(PAUSE),
+                UpdateResult::Updated | UpdateResult::ViewChanged => {}
             }
         }
         run.process.enter(Phase::Leaving);

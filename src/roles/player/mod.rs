@@ -23,7 +23,7 @@ use crate::telemetry::ReturnStatistics;
 
 /// How well a policy did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct PlayedPolicy {
     /// Weights file.
     pub weights: PathBuf,
     /// Whether they are the last ones of a run that has no best ones yet, though the best were asked for.
@@ -51,7 +51,7 @@ pub struct Outcome {
     pub film: Option<FinishedFilm>,
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for PlayedPolicy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |value: Option<f64>| value.map_or("unknown".into(), |value| format!("{value:.2}"));
         let ReturnStatistics { episodes, return_mean, return_std, return_min, return_max, ci95_low, ci95_high, .. } = self.statistics;
@@ -102,7 +102,7 @@ pub fn play(
     episodes: usize,
     seed: u64,
     film: Option<Film>,
-) -> Result<Outcome, PlayError> {
+) -> Result<PlayedPolicy, PlayError> {
     let saved = SavedPolicy::open(path, which)?;
     let episodes = episodes.max(1);
     let most = episodes.min(MOST_ENVIRONMENTS);
@@ -110,7 +110,7 @@ pub fn play(
     let mut policy = saved.policy_for(catalogue, environments.spec())?;
     let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, evaluator::exploration(&saved.config), || true)?;
     let metadata = saved.weights.metadata;
-    Ok(Outcome {
+    Ok(PlayedPolicy {
         weights: saved.path,
         instead_of_best: saved.instead_of_best,
         environment: metadata.environment,

@@ -36,7 +36,7 @@ pub(super) struct Child<'a> {
     pub(super) best_weights: PathBuf,
     /// Where films go.
     pub(super) videos: PathBuf,
-    /// How often confirming the goal was tried.
+    /// Evaluations that reached the goal and were not confirmed.
     pub(super) attempts: u64,
     /// Where its Python stack goes when it is asked for it; nothing if it runs no Python.
     pub(super) stack_file: Option<OwnedFd>,

@@ -1,13 +1,13 @@
 //! Fitting a run to the machine: what its ranges are, and a tuner that is told once a second what the run did.
 
 use super::{Prepared, SupervisorError, refuse};
-use crate::adaptation::{AdaptationError, Incident, Objective, Range, Ranges, Rules, Setting, Snapshot, Step, Tuner, Verdict, Window};
+use crate::adaptation::{AdaptationError, Incident, Objective, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict, Window};
 use crate::config::fitted::{Found, start};
 use crate::config::schema::Exploration;
 use crate::config::{Config, Key, Loaded};
 use crate::machine::cores;
 use crate::machine::memory::share_of_memory_used;
-use crate::telemetry;
+use crate::telemetry::Snapshot;
 
 /// Length of a window: so many seconds, and longer where fewer updates are made in it, since one more or less would then count for too much.
 const WINDOW_S: f64 = 1.0;
@@ -69,7 +69,7 @@ pub(super) fn is_graded(config: &Config) -> bool {
 pub(super) struct Fitting {
     tuner: Tuner,
     wanted: Setting,
-    last: Option<telemetry::Snapshot>,
+    last: Option<Snapshot>,
     incident: Option<Incident>,
     tried: u64,
     accepted: u64,
@@ -85,7 +85,7 @@ impl Fitting {
         let objective = Objective::of_run(limiter.samples_per_insert, config.adaptation.hold);
         let rules = Rules { freeze_after: config.adaptation.freeze_after, ..Rules::new(ranges, objective) };
         let begun = Found { home: start(config), counts: [0, 0] };
-        let Found { home: wanted, counts: [tried, accepted] } = found.filter(|found| ranges.check(found.home).is_ok()).unwrap_or(begun);
+        let Found { home: wanted, counts: [tried, accepted] } = found.unwrap_or(begun);
         let tuner = Tuner::new(rules, wanted)?;
         Ok(Some(Self { tuner, wanted, last: None, incident: None, tried, accepted, has_said_so: false }))
     }
@@ -125,7 +125,7 @@ impl Fitting {
     }
 
     /// Take in a moment of the run, in which `in_force` was its setting. Nothing comes of it before a whole window has passed.
-    pub(super) fn look(&mut self, now: &telemetry::Snapshot, in_force: Setting) -> Option<Step> {
+    pub(super) fn look(&mut self, now: &Snapshot, in_force: Setting) -> Option<Step> {
         let last = self.last.get_or_insert_with(|| now.clone());
         let elapsed_s = now.wall_s - last.wall_s;
         let is_long_enough = now.updates.saturating_sub(last.updates) >= LEAST_UPDATES || elapsed_s >= LONGEST_WINDOW_S;
@@ -138,7 +138,7 @@ impl Fitting {
         let window = window(last, now, elapsed_s, usable_cores);
         self.last = Some(now.clone());
         let home = self.tuner.home();
-        let step = self.tuner.step(&Snapshot {
+        let step = self.tuner.step(&Status {
             wall_s: now.wall_s,
             progress: progress(now),
             window,
@@ -164,12 +164,12 @@ impl Fitting {
 }
 
 /// What happened from `last` to `now`.
-fn window(last: &telemetry::Snapshot, now: &telemetry::Snapshot, elapsed_s: f64, usable_cores: usize) -> Window {
+fn window(last: &Snapshot, now: &Snapshot, elapsed_s: f64, usable_cores: usize) -> Window {
     let rate = |last: u64, now: u64| now.saturating_sub(last) as f64 / elapsed_s;
     let share = |last: f64, now: f64, processes: f64| ((now - last) / (elapsed_s * processes.max(1.0))).clamp(0.0, 1.0);
     Window {
         env_steps_per_s: rate(last.env_steps, now.env_steps),
-        trained_per_s: rate(last.learned, now.learned),
+        learned_per_s: rate(last.learned, now.learned),
         cores_used: share(last.effort.processor_s, now.effort.processor_s, usable_cores as f64),
         learners_wait: share(last.learner_time.limiter_wait_s, now.learner_time.limiter_wait_s, now.learners as f64),
         actors_wait: share(last.actor_time.limiter_wait_s, now.actor_time.limiter_wait_s, now.actors as f64),
@@ -177,7 +177,7 @@ fn window(last: &telemetry::Snapshot, now: &telemetry::Snapshot, elapsed_s: f64,
 }
 
 /// The part of the run that is over, by steps or by time, whichever is more.
-fn progress(now: &telemetry::Snapshot) -> f64 {
+fn progress(now: &Snapshot) -> f64 {
     let by_steps = now.env_steps as f64 / now.stop_env_steps as f64;
     by_steps.max(now.stop_wall_s.map_or(0.0, |limit_s| now.wall_s / limit_s)).clamp(0.0, 1.0)
 }
@@ -221,15 +221,15 @@ mod tests {
 
     #[test]
     fn rates_and_shares_are_those_of_the_window_alone() {
-        let mut last = telemetry::Snapshot { wall_s: 10.0, env_steps: 1_000, learned: 5_000, ..telemetry::Snapshot::default() };
+        let mut last = Snapshot { wall_s: 10.0, env_steps: 1_000, learned: 5_000, ..Snapshot::default() };
         (last.actors, last.learners) = (2, 1);
-        let mut now = telemetry::Snapshot { wall_s: 12.0, env_steps: 3_000, learned: 11_400, ..last.clone() };
+        let mut now = Snapshot { wall_s: 12.0, env_steps: 3_000, learned: 11_400, ..last.clone() };
         now.effort.processor_s = 3.0;
         now.actor_time.limiter_wait_s = 1.0;
         now.learner_time.limiter_wait_s = 0.5;
         let found = window(&last, &now, 2.0, 2);
         let expected =
-            Window { env_steps_per_s: 1_000.0, trained_per_s: 3_200.0, cores_used: 0.75, learners_wait: 0.25, actors_wait: 0.25 };
+            Window { env_steps_per_s: 1_000.0, learned_per_s: 3_200.0, cores_used: 0.75, learners_wait: 0.25, actors_wait: 0.25 };
         assert_eq!(found, expected);
     }
 }

@@ -76,7 +76,7 @@ impl Keeper<'_> {
                 Wanted::Nothing => control.wait_for_progress(PAUSE, || false),
                 Wanted::OnDisk => match write() {
                     Ok(said) => return Ended::OnDisk(said),
-                    Err(error) if !self.folder.path().is_dir() => return Ended::GivenUp(error.to_string()),
+                    Err(error) if self.folder.is_removed() => return Ended::GivenUp(error.to_string()),
                     Err(error) => {
                         self.say(&format!("the run stays in memory, since the disk does not take it: {error}"));
                         keeping.offer_again();

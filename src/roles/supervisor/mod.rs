@@ -42,6 +42,7 @@ use thiserror::Error;
 use crate::adaptation::Ranges;
 use crate::algorithms::{Algorithm, AlgorithmError};
 use crate::catalogue::Catalogue;
+use crate::config::fitted::{self, Found};
 use crate::config::schema::{MOST_NAME_CHARACTERS, Split};
 use crate::config::{Config, ConfigError, ConfigErrors, Loaded, Rows};
 use crate::environments::{EnvironmentError, EnvironmentSpec};
@@ -52,7 +53,7 @@ use crate::rendezvous::Registry;
 use crate::roles::environments;
 use crate::segment::SegmentError;
 use crate::segment::layout::MAX_TRANSITION_WORDS;
-use crate::telemetry::{Console, TelemetryError};
+use crate::telemetry::{self, Console, TelemetryError};
 
 /// Why a run could not start or go on.
 #[derive(Debug, Error)]
@@ -91,7 +92,7 @@ pub enum SupervisorError {
 
 /// How a run ended, for whoever started it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// It came to its end, and its results are saved.
     Completed,
     /// This signal ended it early. What it had learned is saved.
@@ -103,7 +104,7 @@ pub enum Outcome {
     Failed,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// The exit code of the program: 0, 1, or 128 and the number of the signal, as shells say it (130 after Ctrl+C, 143 after SIGTERM).
     pub fn exit_code(self) -> u8 {
         match self {
@@ -211,6 +212,9 @@ impl Prepared {
         if let Some(ranges) = self.ranges {
             plan.begin_with(&self.loaded.config, ranges);
         }
+        if let Some(found) = self.found(resumption) {
+            plan.begin_with_actors(found.home.actors);
+        }
         if let (Some(goal), Some(place)) = (self.loaded.config.run.stop_eval_return, self.loaded.goal_of_another_environment()) {
             plan.remark(format!(
                 "the goal of {goal} ({place}) was written for another environment; set run.stop_eval_return too, or to \"none\""
@@ -223,8 +227,15 @@ impl Prepared {
         Ok(plan)
     }
 
+    /// What an earlier life of the run found, where its search goes on from there.
+    fn found(&self, resumption: Option<&Resumption>) -> Option<Found> {
+        let (ranges, adaptation) = (self.ranges?, resumption?.folder().adaptation());
+        let found = Found::from(fitted::start(&self.loaded.config), telemetry::jsonl::read(&adaptation))?;
+        ranges.check(found.home).is_ok().then_some(found)
+    }
+
     /// Train until the run ends, from the beginning or where `resumption` goes on. The report has been printed when this returns.
-    pub fn train(self, plan: Plan, console: Console, resumption: Option<Resumption>) -> Result<Outcome, SupervisorError> {
+    pub fn train(self, plan: Plan, console: Console, resumption: Option<Resumption>) -> Result<RunOutcome, SupervisorError> {
         self.check_briefly(resumption.as_ref().map(|resumption| resumption.folder().path()))?;
         Session::start(self, plan, console, resumption)?.run()
     }

@@ -19,7 +19,7 @@ use crate::segment::scores::{EvaluationScore, Scores, TrainingScore};
 use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
 use crate::telemetry::Gpus;
-use crate::telemetry::{ActorTime, Effort, EvaluatedWeights, Evaluation, Inserted, LearnerTime, Remembered, Shares, Snapshot};
+use crate::telemetry::{ActorTime, Effort, EvaluatedWeights, Evaluation, Inserted, InsertedByProcess, LearnerTime, Remembered, Snapshot};
 
 /// Training episodes that their means are taken over.
 const EPISODES: usize = 100;
@@ -119,7 +119,7 @@ impl Observer {
     }
 
     /// Seconds of training, as of the last snapshot.
-    pub(super) fn trained_s(&self) -> f64 {
+    pub(super) fn training_s(&self) -> f64 {
         self.last.training_s
     }
 
@@ -182,7 +182,7 @@ impl Observer {
             gpu_busy_share: self.gpus.total().map(|(busy_share, _)| busy_share),
             gpu_memory_bytes: self.gpus.total().map(|(_, memory_bytes)| memory_bytes),
             metrics: self.metrics.into(),
-            shares: shares(segment),
+            inserted_by_process: inserted_by_process(segment),
             ..self.last.clone()
         };
         self.count_processes(segment, &mut now);
@@ -279,12 +279,12 @@ fn newest_last<T: Copy>(reported: &[Vec<T>]) -> impl Iterator<Item = T> {
 }
 
 /// What each process that ever inserted has inserted. A replacement counts on.
-fn shares(segment: &Segment) -> Shares {
+fn inserted_by_process(segment: &Segment) -> InsertedByProcess {
     let inserted = segment.processes().iter().filter_map(|slot| {
         let ((role, number), transitions) = (slot.role()?, slot.counters().get(Counter::Inserted));
         (transitions > 0).then(|| Inserted { process: format!("{} {number}", role.name()), transitions })
     });
-    Shares(inserted.collect())
+    InsertedByProcess(inserted.collect())
 }
 
 /// Fragments that were overwritten before anybody took them: neither taken nor there. The three numbers change meanwhile; in this order

@@ -186,7 +186,7 @@ impl Plan {
             (Some(capacity), Some((key, others))) if capacity > others => {
                 format!("lower {key} from {} to {}, the largest that fits", sizes.capacity - others, capacity - others)
             }
-            (Some(_), _) => "lower learner.batch_size, actor.environments, actor.count or actor.attach_slots".to_owned(),
+            (Some(_), _) => format!("lower learner.batch_size, {} or actor.attach_slots", self.keys_of_actors()),
             (None, _) => self.advice_beyond_the_replay(),
         };
         let advice = self.warning.iter().fold(advice, |advice, warning| format!("{advice}; {warning}"));
@@ -226,18 +226,22 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
 }
 
 impl Plan {
+    /// The keys by which there are fewer actors and environments at most.
+    fn keys_of_actors(&self) -> &'static str {
+        if self.ranges.is_some() { "adaptation.most_actors, adaptation.most_environments" } else { "actor.count, actor.environments" }
+    }
+
     /// What to lower where no replay is small enough: the largest of the other regions, and the keys that it follows from.
     fn advice_beyond_the_replay(&self) -> String {
         let others = self.layout.sections().iter().filter(|section| !matches!(section.region, Region::Tree | Region::Store));
         let largest = others.max_by_key(|section| section.length_bytes).expect("a layout has regions");
+        let actors = self.keys_of_actors();
         let keys = match largest.region {
-            Region::Staging if self.rows == Rows::Fragments => {
-                "actor.count, actor.attach_slots, actor.environments or fragments.length_steps"
-            }
-            Region::Staging => "actor.count, actor.attach_slots, actor.environments, actor.flush_transitions or algorithm.n_step",
-            Region::Gradients => "network.hidden or learner.count",
-            Region::Parameters | Region::LearnerState | Region::Halves => "network.hidden",
-            _ => "actor.count or actor.attach_slots",
+            Region::Staging if self.rows == Rows::Fragments => format!("{actors}, actor.attach_slots or fragments.length_steps"),
+            Region::Staging => format!("{actors}, actor.attach_slots, actor.flush_transitions or algorithm.n_step"),
+            Region::Gradients => "network.hidden or learner.count".to_owned(),
+            Region::Parameters | Region::LearnerState | Region::Halves => "network.hidden".to_owned(),
+            _ => format!("{actors} or actor.attach_slots"),
         };
         let (name, size) = (region_name(largest.region), BinaryBytes(largest.length_bytes as u64));
         format!("not even the smallest replay fits, since the region {name} takes {size}; lower {keys}")
@@ -330,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_replay_that_does_not_fit_is_refused_with_the_largest_that_would() {
-        let budget = Budget { bytes: 64 << 20, limit: Limit::SharedMemory };
+        let budget = Budget { bytes: 64 << 20, limit: Limit::SharedMemory { used_bytes: 0 } };
         let refused = plan(|config| config.replay.capacity = 10_000_000).check(&budget).unwrap_err().to_string();
         let (_, capacity) = refused.split_once("replay.capacity from 10000000 to ").unwrap_or_else(|| panic!("{refused}"));
         let capacity: usize = capacity.split(',').next().unwrap().parse().unwrap();
@@ -367,7 +371,7 @@ mod tests {
         let said = plan.to_string();
         // Two observations of 28,224 floats of 4 bytes and a line of other fields, 76,800 times.
         assert!(said.contains("warning     observations are images of 4 x 84 x 84 bytes") && said.contains("take 16.15 GiB"), "{said}");
-        let refused = plan.check(&Budget { bytes: 1 << 30, limit: Limit::SharedMemory }).unwrap_err().to_string();
+        let refused = plan.check(&Budget { bytes: 1 << 30, limit: Limit::SharedMemory { used_bytes: 0 } }).unwrap_err().to_string();
         assert!(refused.contains("lower replay.capacity") && refused.contains("images of 4 x 84 x 84 bytes"), "{refused}");
 
         plan.warning = None;
@@ -387,7 +391,7 @@ mod tests {
         let plan = plan_for(&config, ObservationSpace { stack: 4, ..ObservationSpace::bytes(&[4, 84, 84]) });
         let total_gib = plan.layout.total_bytes() as f64 / f64::from(1 << 30);
         assert!((7.0..7.4).contains(&total_gib), "{total_gib} GiB\n{plan}");
-        let budget = Budget { bytes: 1 << 30, limit: Limit::SharedMemory };
+        let budget = Budget { bytes: 1 << 30, limit: Limit::SharedMemory { used_bytes: 0 } };
         let refused = plan.check(&budget).unwrap_err().to_string();
         let (_, capacity) = refused.split_once("replay.capacity from 1000000 to ").unwrap_or_else(|| panic!("{refused}"));
         config.replay.capacity = capacity.split(',').next().unwrap().parse().unwrap();

@@ -1,8 +1,7 @@
 //! What a plan says to whoever asks for more processes than pay.
 
-use crate::config::Config;
 use crate::config::schema::Split;
-use crate::machine::affinity::LEAST_TRANSITIONS_PER_LEARNER;
+use crate::config::{Config, LEAST_TRANSITIONS_PER_LEARNER};
 use crate::readable::counted;
 
 /// Remarks on the numbers of processes that `config` asks for, on this many cores; none when they are well chosen.

@@ -167,7 +167,7 @@ impl Salvage<'_> {
         let trains = segment.processes().iter().filter(|slot| slot.role().is_none_or(|(role, _)| role != Role::Visualizer));
         let restarts = trains.map(ProcessSlot::restarts).sum();
         let memory = Memory { wall_s, training_s: last_training_s(self.folder).unwrap_or(wall_s), restarts, remembered };
-        let later = |late| memory.after(late);
+        let later = |late| memory.after(late, false);
         let content = checkpoint_content(self.prepared, segment, &best_weights, memory.best_env_steps(), &later);
         let with_replay = with_replay.unwrap_or(content.with_replay);
         let (path, _) = checkpoints.write(Content { with_replay, ..content })?;

@@ -1,4 +1,4 @@
-//! Watching processes: who died, how, what was lost, and when its replacement starts.
+//! Watching processes: who died, how, and when its replacement starts.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -31,13 +31,18 @@ pub(super) struct Watched {
     pub(super) living: Option<Living>,
     /// How often it was replaced.
     pub(super) restarts: u32,
+    /// Of those, how often a setting that was being tried answers for: they do not count against the limit.
+    pub(super) excused: u32,
     /// The suspicion that it hangs.
     pub(super) hang: Option<Hang>,
     /// When it was asked to leave, because others are to act.
     dismissed: Option<Instant>,
     /// What explained its last death, as it was told.
     told: String,
+    /// Deaths in a row, each soon after the one before.
     consecutive: u32,
+    /// The newest of those that were its own fault.
+    own_faults: u32,
     restart_at: Option<Instant>,
 }
 
@@ -114,7 +119,7 @@ impl Ending {
     pub(super) fn is_own_fault(self) -> bool {
         use Signal::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
         match self {
-            Self::Exit(_) => true,
+            Self::Exit(code) => code != 0,
             Self::Signal(signal) => matches!(signal, SIGABRT | SIGBUS | SIGFPE | SIGILL | SIGSEGV | SIGSYS | SIGTRAP),
         }
     }
@@ -143,7 +148,18 @@ pub(super) fn descriptor_of_child(pid: Pid) -> rustix::io::Result<OwnedFd> {
 impl Watched {
     /// A process that is still to be started.
     pub(super) fn new(planned: PlannedProcess) -> Self {
-        Self { planned, living: None, restarts: 0, hang: None, dismissed: None, told: String::new(), consecutive: 0, restart_at: None }
+        Self {
+            planned,
+            living: None,
+            restarts: 0,
+            excused: 0,
+            hang: None,
+            dismissed: None,
+            told: String::new(),
+            consecutive: 0,
+            own_faults: 0,
+            restart_at: None,
+        }
     }
 
     /// The process has been forked, after so many environment steps of those before it.
@@ -167,19 +183,20 @@ impl Watched {
         // The time in which it hung does not speak for it.
         let silent = self.hang.as_ref().map_or(Duration::ZERO, |hang| hang.silent);
         if living.started.elapsed().saturating_sub(silent) >= STABLE_AFTER {
-            self.consecutive = 0;
+            self.forgive();
         }
         let stack = living.stack_file.map(|file| file.text()).unwrap_or_default();
         Some(Death { ending, pid: living.pid, steps_before: living.steps_before, stack, hang: self.hang.take() })
     }
 
     /// Arrange a replacement and return the wait before it: none at first, then 1, 2, 4 ... 30 seconds.
-    pub(super) fn schedule_restart(&mut self) -> Duration {
+    pub(super) fn schedule_restart(&mut self, is_own_fault: bool) -> Duration {
         let wait = match self.consecutive {
             0 => Duration::ZERO,
             failures => Duration::from_secs(1 << (failures - 1).min(5)).min(LONGEST_BACK_OFF),
         };
         self.consecutive += 1;
+        self.own_faults = if is_own_fault { self.own_faults + 1 } else { 0 };
         self.restarts += 1;
         self.restart_at = Some(Instant::now() + wait);
         wait
@@ -194,9 +211,9 @@ impl Watched {
         details
     }
 
-    /// How often in a row it has failed.
+    /// How often in a row it has failed by itself.
     pub(super) fn failures_in_a_row(&self) -> u32 {
-        self.consecutive
+        self.own_faults
     }
 
     /// Ask it to leave. Asked again much later, it has to.
@@ -216,9 +233,9 @@ impl Watched {
         self.dismissed.is_some()
     }
 
-    /// Whether the process that has just ended was asked to leave.
-    pub(super) fn was_dismissed(&mut self) -> bool {
-        self.dismissed.take().is_some()
+    /// When the process that has just ended was asked to leave, if it was.
+    pub(super) fn take_dismissed(&mut self) -> Option<Instant> {
+        self.dismissed.take()
     }
 
     /// Whether its replacement has been arranged.
@@ -228,7 +245,7 @@ impl Watched {
 
     /// What it has failed in so far says nothing of what comes.
     pub(super) fn forgive(&mut self) {
-        self.consecutive = 0;
+        (self.consecutive, self.own_faults) = (0, 0);
     }
 
     /// It could not be started: not again before some time has passed.
@@ -274,8 +291,19 @@ mod tests {
     #[test]
     fn the_wait_before_a_replacement_doubles_up_to_its_limit() {
         let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
-        let waits: Vec<u64> = (0..8).map(|_| watched.schedule_restart().as_secs()).collect();
+        let waits: Vec<u64> = (0..8).map(|_| watched.schedule_restart(false).as_secs()).collect();
         assert_eq!(waits, [0, 1, 2, 4, 8, 16, 30, 30]);
+    }
+
+    #[test]
+    fn only_what_a_process_brought_about_itself_counts_as_its_failures_in_a_row() {
+        let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
+        let endings = [Ending::Exit(1), Ending::Signal(Signal::SIGKILL), Ending::Exit(0), Ending::Signal(Signal::SIGSEGV), Ending::Exit(1)];
+        let failures = endings.map(|ending| {
+            watched.schedule_restart(ending.is_own_fault());
+            watched.failures_in_a_row()
+        });
+        assert_eq!(failures, [1, 0, 0, 1, 2]);
     }
 
     #[test]

@@ -70,7 +70,7 @@ mod tests {
     use crate::segment::{Description, Region};
     use crate::sync::Ordering;
     use crate::telemetry::bottleneck::Context;
-    use crate::telemetry::{Console, RunFolder, Settings, Snapshot, StopReason};
+    use crate::telemetry::{Console, RunFolder, SinkSettings, Snapshot, StopReason};
 
     #[test]
     fn last_weights_that_are_damaged_are_lost_and_not_nothing_to_save() {
@@ -83,7 +83,7 @@ mod tests {
         let folder = RunFolder::create(root.path(), "test", text).unwrap();
         let console = Console::on(File::create(root.path().join("printed")).unwrap(), false, false, false).unwrap();
         let context = Context { config, cores: 1 };
-        let settings = Settings { metrics_interval_s: 1.0, plain_interval_s: 1.0, context, goal: None, adapts: false };
+        let settings = SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 1.0, context, goal: None, adapts: false };
         let mut sinks = Sinks::create(folder, console, settings).unwrap();
         assert!(save_last(&prepared, &segment, &mut sinks), "nothing was published");
         let board = segment.parameter_board();

@@ -8,8 +8,7 @@ use serde::Serialize;
 
 use super::period::{ENVIRONMENT, INFERENCE, INSERT, Period};
 use super::{Context, WAITING_FROM, share};
-use crate::config::{Config, Key, Rows};
-use crate::machine::affinity::LEAST_TRANSITIONS_PER_LEARNER;
+use crate::config::{Config, Key, LEAST_TRANSITIONS_PER_LEARNER, Rows};
 use crate::readable::{percent, short};
 
 /// Cores that must have been idle, on average, before one more process is worth it.
@@ -31,14 +30,14 @@ const FACTOR: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Advice {
     /// The keys to change.
-    pub set: Vec<Setting>,
+    pub set: Vec<KeyChange>,
     /// Why, and what else it changes.
     pub why: String,
 }
 
 /// A key of the configuration with a new value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Setting {
+pub struct KeyChange {
     /// The key.
     pub key: &'static str,
     /// Its value in this run.
@@ -49,13 +48,13 @@ pub struct Setting {
 
 impl fmt::Display for Advice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let settings: Vec<String> = self.set.iter().map(|Setting { key, now, to }| format!("set {key}={to} (now {now})")).collect();
+        let settings: Vec<String> = self.set.iter().map(|KeyChange { key, now, to }| format!("set {key}={to} (now {now})")).collect();
         write!(formatter, "{}: {}", settings.join(" and "), self.why)
     }
 }
 
 fn advice(key: &'static str, now: impl fmt::Display, to: impl fmt::Display, why: impl Into<String>) -> Advice {
-    Advice { set: vec![Setting { key, now: now.to_string(), to: to.to_string() }], why: why.into() }
+    Advice { set: vec![KeyChange { key, now: now.to_string(), to: to.to_string() }], why: why.into() }
 }
 
 /// As many as wanted, or as the key allows, if that is more than now.

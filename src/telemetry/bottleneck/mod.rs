@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-pub use advice::{Advice, Setting};
+pub use advice::{Advice, KeyChange};
 
 use self::period::Period;
 use super::Snapshot;
@@ -112,7 +112,7 @@ pub fn verdict_since(started: Option<&Snapshot>, now: &Snapshot, context: &Conte
     };
     // What the algorithm does not know, or contradicts other keys, helps nobody, and neither does what is at its limit already.
     let written = context.config.to_toml();
-    let override_of = |setting: &Setting| format!("{}={}", setting.key, setting.to);
+    let override_of = |setting: &KeyChange| format!("{}={}", setting.key, setting.to);
     let is_allowed = |advice: &Advice| Config::parse(&written, "", &advice.set.iter().map(override_of).collect::<Vec<_>>()).is_ok();
     verdict.advice.retain(|advice| advice.set.iter().any(|setting| setting.to != setting.now) && is_allowed(advice));
     verdict

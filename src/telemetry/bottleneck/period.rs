@@ -57,7 +57,8 @@ impl Period {
             actor,
             learner,
             evaluator_processor_s: now.evaluator_processor_s - before.evaluator_processor_s,
-            machine_busy_share: now.effort_in_training.machine_time.busy_share(),
+            // What was read back from a file has the share alone.
+            machine_busy_share: now.effort_in_training.machine_time.busy_share().or(now.machine_busy_share),
         }
     }
 

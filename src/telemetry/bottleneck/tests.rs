@@ -57,8 +57,11 @@ fn cores_that_other_programs_use_are_not_idle() {
     let alone = run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]);
     assert_eq!(settings(&judge(&alone, &context()))[0], "learner.count=2");
     let machine_time = MachineTime { busy: 97, total: 100 };
-    let beside_others = Snapshot { effort_in_training: Effort { machine_time, ..Effort::default() }, ..alone };
-    assert!(!settings(&judge(&beside_others, &context())).contains(&"learner.count=2".to_owned()));
+    let beside_others = Snapshot { effort_in_training: Effort { machine_time, ..Effort::default() }, ..alone.clone() };
+    let read_back = Snapshot { machine_busy_share: Some(0.97), ..alone };
+    for crowded in [beside_others, read_back] {
+        assert!(!settings(&judge(&crowded, &context())).contains(&"learner.count=2".to_owned()));
+    }
 }
 
 #[test]

@@ -25,10 +25,26 @@ impl Memory {
         self.remembered.best.map(|best| best.env_steps)
     }
 
-    /// What would be remembered so much later, as a checkpoint keeps it.
-    pub(in crate::roles::supervisor) fn after(&self, late: Duration) -> serde_json::Value {
+    /// What would be remembered so much later, as a checkpoint keeps it; `trains` says whether the run goes on training meanwhile.
+    pub(in crate::roles::supervisor) fn after(&self, late: Duration, trains: bool) -> serde_json::Value {
         let late_s = late.as_secs_f64();
-        let later = Self { wall_s: self.wall_s + late_s, training_s: self.training_s + late_s, ..self.clone() };
+        let training_s = self.training_s + if trains { late_s } else { 0.0 };
+        let later = Self { wall_s: self.wall_s + late_s, training_s, ..self.clone() };
         serde_json::to_value(later).expect("figures have a spelling in JSON")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_what_is_left_once_a_run_has_ended_is_no_training() {
+        let memory = Memory { wall_s: 9.0, training_s: 7.0, restarts: 0, remembered: Remembered::default() };
+        let seconds = |trains| {
+            let later = memory.after(Duration::from_secs(2), trains);
+            [&later["wall_s"], &later["training_s"]].map(|seconds| seconds.as_f64().unwrap())
+        };
+        assert_eq!((seconds(true), seconds(false)), ([11.0, 9.0], [11.0, 7.0]));
     }
 }

@@ -19,7 +19,6 @@ use super::super::watch::Watched;
 use super::super::{Prepared, SupervisorError};
 use super::Session;
 use super::upkeep::Upkeep;
-use crate::config::fitted::{Found, start};
 use crate::machine::cores::{self, usable_now};
 use crate::rendezvous::{Announcement, Listener, RegisteredRun, Registry};
 use crate::roles::environments;
@@ -28,7 +27,7 @@ use crate::segment::membership::Membership;
 use crate::segment::processes::Role;
 use crate::segment::{Description, Segment, system};
 use crate::telemetry::bottleneck::Context;
-use crate::telemetry::{self, Console, RunFolder, Settings, Sinks};
+use crate::telemetry::{Console, RunFolder, SinkSettings, Sinks};
 
 impl Session {
     /// Allocate everything and fork every process of the plan.
@@ -56,11 +55,7 @@ impl Session {
             None => RunFolder::create(config.run.folder.as_ref(), &run_name(config), &config.to_toml())?,
             Some(resumption) => resumption.folder().clone(),
         };
-        let found = resumption.and_then(|_| Found::from(start(config), telemetry::jsonl::read(&folder.adaptation())));
-        let fitting = Fitting::new(&prepared, found)?;
-        if let Some(fitting) = &fitting {
-            plan.begin_with_actors(fitting.wanted().actors);
-        }
+        let fitting = Fitting::new(&prepared, prepared.found(resumption))?;
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
         let description = describe(&prepared, folder.path());
@@ -191,7 +186,7 @@ fn records(
     segment: &Segment,
 ) -> Result<(Observer, Sinks), SupervisorError> {
     let config = &prepared.loaded.config;
-    let settings = Settings {
+    let settings = SinkSettings {
         metrics_interval_s: config.run.metrics_interval_s,
         plain_interval_s: 10.0,
         adapts,

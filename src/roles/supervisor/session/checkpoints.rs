@@ -27,6 +27,8 @@ struct Terms {
     longest_rest: Duration,
     /// How many of the newest stay; as many as the configuration says where this says nothing.
     last: Option<usize>,
+    /// Whether the run goes on while it is written.
+    trains: bool,
 }
 
 impl Session {
@@ -48,7 +50,7 @@ impl Session {
             // What the trainer has reported before it waited belongs to this moment.
             self.receive_evaluations();
             let with_replay = self.config().checkpoint.replay != KeepReplay::Never;
-            if let Err(failed) = self.begin_checkpoint(Terms { incarnation, with_replay, longest_rest, last: None }) {
+            if let Err(failed) = self.begin_checkpoint(Terms { incarnation, with_replay, longest_rest, last: None, trains: true }) {
                 self.report_checkpoint(&Err(failed));
             }
         }
@@ -67,13 +69,13 @@ impl Session {
     }
 
     fn begin_checkpoint(&mut self, terms: Terms) -> Result<(), Failed> {
-        let Terms { incarnation, with_replay, longest_rest, last } = terms;
+        let Terms { incarnation, with_replay, longest_rest, last, trains } = terms;
         let env_steps = self.segment.control().env_steps().load(Ordering::Relaxed);
         let remembered = self.sinks.remembered(env_steps);
-        let (wall_s, training_s) = (self.observer.wall_s(), self.observer.trained_s());
+        let (wall_s, training_s) = (self.observer.wall_s(), self.observer.training_s());
         let memory = Memory { wall_s, training_s, restarts: self.restarts(), remembered };
         let best_weights = self.sinks.folder().best_weights();
-        let later = |late| memory.after(late);
+        let later = |late| memory.after(late, trains);
         let content = checkpoint_content(&self.prepared, &self.segment, &best_weights, memory.best_env_steps(), &later);
         self.checkpoints.begin(Content { incarnation, with_replay, longest_rest, ..content }, last)
     }
@@ -112,7 +114,8 @@ impl Session {
         let with_replay = keep == KeepReplay::Always || keep == KeepReplay::UntilCompleted && !is_completed;
         // Once a run is completed, checkpoints with the replay are not wanted any more.
         let last = (is_completed && keep == KeepReplay::UntilCompleted).then_some(1);
-        let ended = match self.begin_checkpoint(Terms { incarnation: None, with_replay, longest_rest: Duration::ZERO, last }) {
+        let terms = Terms { incarnation: None, with_replay, longest_rest: Duration::ZERO, last, trains: false };
+        let ended = match self.begin_checkpoint(terms) {
             Ok(()) => self.wait_for_checkpoint(),
             Err(failed) => Some(Err(failed)),
         };

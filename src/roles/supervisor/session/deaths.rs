@@ -5,10 +5,11 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::super::slots::PlannedProcess;
-use super::super::watch::{Death, has_ended};
+use super::super::watch::{Death, Ending, has_ended};
 use super::words::{loss, with_details, work_done};
 use super::{Session, SupervisorError};
 use crate::replay::{Repair, make_sums_again, repair_beside};
+use crate::roles::run::LEAVING_PATIENCE;
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::processes::Role;
@@ -49,9 +50,11 @@ impl Session {
         if self.reason.is_some() {
             return Ok(());
         }
-        if self.watched[index].was_dismissed() {
+        if let Some(dismissed) = self.watched[index].take_dismissed() {
             if !is_orderly {
-                let Exit { who, how, work, .. } = &exit;
+                let Exit { who, work, .. } = &exit;
+                let was_killed = death.ending == Ending::Signal(Signal::SIGKILL) && dismissed.elapsed() >= LEAVING_PATIENCE;
+                let how = if was_killed { "did not leave in time and was killed" } else { &exit.how };
                 let saved = loss(&exit.repaired, exit.planned.role, None);
                 self.sinks.event(&with_details(format!("{who}, which was asked to leave, {how} (after {work}); {saved}"), &exit.details));
             }
@@ -110,6 +113,7 @@ impl Session {
         if self.fitting.as_ref().is_some_and(|fitting| exit.planned.number < fitting.home().actors) {
             self.segment.processes().slot(exit.planned.slot).count_restart();
             self.watched[index].restarts += 1;
+            self.watched[index].excused += 1;
         }
         self.sinks.event(&with_details(format!("{} {} (after {})", exit.who, exit.how, exit.work), &exit.details));
     }
@@ -122,11 +126,13 @@ impl Session {
         }
         self.segment.processes().slot(planned.slot).count_restart();
         let leader = self.leader_of_all();
+        let is_excused = self.is_on_trial() && matches!(planned.role, Role::Actor | Role::Learner);
         let watched = &mut self.watched[index];
-        let wait = watched.schedule_restart();
+        let wait = watched.schedule_restart(is_own_fault);
+        watched.excused += u32::from(is_excused);
         let limit = self.prepared.loaded.config.machine.max_restarts;
-        let is_hopeless = !is_of_trial && is_own_fault && watched.failures_in_a_row() >= HOPELESS_FAILURES;
-        let times = watched.restarts;
+        let is_hopeless = !is_of_trial && watched.failures_in_a_row() >= HOPELESS_FAILURES;
+        let times = watched.restarts - watched.excused;
         if planned.role == Role::Visualizer && (times > limit || is_hopeless) {
             watched.give_up();
             let event = format!("{who} {how}; nothing is shown any more, and training goes on ({times} times)");

@@ -5,7 +5,7 @@ use std::time::Instant;
 use nix::sys::signal::Signal;
 
 use super::super::leaving::Leaving;
-use super::super::{Outcome, SupervisorError, weights};
+use super::super::{RunOutcome, SupervisorError, weights};
 use super::Session;
 use crate::roles::visualizer;
 use crate::segment::control::RunState;
@@ -14,7 +14,7 @@ use crate::telemetry::StopReason;
 
 impl Session {
     /// Let everybody leave, keep what was learned, report.
-    pub(super) fn end(mut self) -> Result<Outcome, SupervisorError> {
+    pub(super) fn end(mut self) -> Result<RunOutcome, SupervisorError> {
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
         // The last moment of training: what follows is leaving.
         self.snapshot();
@@ -54,10 +54,10 @@ impl Session {
         self.write_last_checkpoint(&reason);
         let snapshot = self.snapshot();
         let outcome = match reason {
-            StopReason::GaveUp(_) | StopReason::Failed(_) => Outcome::Failed,
-            _ if !saved => Outcome::Failed,
-            StopReason::Interrupted => Outcome::Interrupted { signal: system::stop_signal().unwrap_or(Signal::SIGINT as u32) },
-            _ => Outcome::Completed,
+            StopReason::GaveUp(_) | StopReason::Failed(_) => RunOutcome::Failed,
+            _ if !saved => RunOutcome::Failed,
+            StopReason::Interrupted => RunOutcome::Interrupted { signal: system::stop_signal().unwrap_or(Signal::SIGINT as u32) },
+            _ => RunOutcome::Completed,
         };
         let folder = self.sinks.folder().clone();
         if let Some((setting, config)) = self.fitted() {

@@ -30,7 +30,7 @@ use super::observe::Observer;
 use super::sentinel::Sentinel;
 use super::standstill::Standstill;
 use super::watch::Watched;
-use super::{Outcome, Prepared, SupervisorError};
+use super::{Prepared, RunOutcome, SupervisorError};
 use crate::config::Config;
 use crate::machine::cores;
 use crate::rendezvous::Announcement;
@@ -83,7 +83,7 @@ impl Session {
     }
 
     /// The loop: sleep until something happens, see to it, record.
-    pub fn run(mut self) -> Result<Outcome, SupervisorError> {
+    pub fn run(mut self) -> Result<RunOutcome, SupervisorError> {
         while self.reason.is_none() {
             self.sleep();
             // Before any death is looked at: a signal to the whole group ends the others, too.
@@ -161,7 +161,8 @@ impl Session {
         let snapshot = self.snapshot();
         self.sinks.record(&snapshot);
         self.pass_on_remarks();
-        if let Some(event) = self.binding.look(&mut self.watched, self.observer.core_times(), cores::affinity_mask()) {
+        let is_on_trial = self.is_on_trial();
+        if let Some(event) = self.binding.look(&mut self.watched, self.observer.core_times(), cores::affinity_mask(), is_on_trial) {
             self.sinks.event(&event);
         }
         self.fit(&snapshot)

@@ -78,7 +78,7 @@ pub(super) fn is_triple(value: &Value) -> bool {
 }
 
 /// A type that a key of the configuration can have.
-pub trait Setting: Serialize + for<'de> Deserialize<'de> {
+pub trait KeyType: Serialize + for<'de> Deserialize<'de> {
     /// Its TOML type.
     const KIND: Kind;
     /// Whether `"none"` is accepted as well.
@@ -102,13 +102,13 @@ pub trait Setting: Serialize + for<'de> Deserialize<'de> {
 }
 
 macro_rules! settings {
-    ($($type:ty => $kind:ident),+ $(,)?) => { $( impl Setting for $type { const KIND: Kind = Kind::$kind; } )+ };
+    ($($type:ty => $kind:ident),+ $(,)?) => { $( impl KeyType for $type { const KIND: Kind = Kind::$kind; } )+ };
 }
 
 settings!(bool => Boolean, u32 => Integer, u64 => Integer, usize => Integer, f64 => Number, String => Text, Vec<usize> => IntegerList);
 settings!(Vec<[usize; 3]> => TripleList);
 
-impl<T: Setting> Setting for Option<T> {
+impl<T: KeyType> KeyType for Option<T> {
     const KIND: Kind = T::KIND;
     const OPTIONAL: bool = true;
 
@@ -141,13 +141,13 @@ impl<T: Setting> Setting for Option<T> {
 
 /// The pair of functions that serde's `with` attribute asks for.
 pub(crate) mod field {
-    use super::{Deserializer, Serializer, Setting};
+    use super::{Deserializer, KeyType, Serializer};
 
-    pub(crate) fn serialize<T: Setting, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<T: KeyType, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
         value.write(serializer)
     }
 
-    pub(crate) fn deserialize<'de, T: Setting, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    pub(crate) fn deserialize<'de, T: KeyType, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         T::read(deserializer)
     }
 }

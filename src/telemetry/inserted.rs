@@ -21,16 +21,16 @@ pub struct Inserted {
 /// What each process inserted, in the order of the process table.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(transparent)]
-pub struct Shares(pub Vec<Inserted>);
+pub struct InsertedByProcess(pub Vec<Inserted>);
 
-impl Shares {
+impl InsertedByProcess {
     /// Whether there is anything to compare.
     pub fn are_several(&self) -> bool {
         self.0.len() > 1
     }
 }
 
-impl fmt::Display for Shares {
+impl fmt::Display for InsertedByProcess {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all: u64 = self.0.iter().map(|inserted| inserted.transitions).sum();
         let share = |inserted: &Inserted| format!("{} {:.1} %", inserted.process, 100.0 * inserted.transitions as f64 / all.max(1) as f64);
@@ -51,9 +51,9 @@ impl fmt::Display for Shares {
 mod tests {
     use super::*;
 
-    fn shares(transitions: &[u64]) -> Shares {
+    fn shares(transitions: &[u64]) -> InsertedByProcess {
         let inserted = |(number, &transitions)| Inserted { process: format!("actor {number}"), transitions };
-        Shares(transitions.iter().enumerate().map(inserted).collect())
+        InsertedByProcess(transitions.iter().enumerate().map(inserted).collect())
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub enum Incident {
 
 /// What a run did in one window of about a second, and where it stands.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Snapshot {
+pub struct Status {
     /// Seconds since the run began, at the end of the window.
     pub wall_s: f64,
     /// Share of all its steps that the run has taken, from 0 to 1.
@@ -36,7 +36,7 @@ pub struct Window {
     /// Sampling rate: environment steps of all actors per second.
     pub env_steps_per_s: f64,
     /// Update frame rate: transitions that learners trained on per second.
-    pub trained_per_s: f64,
+    pub learned_per_s: f64,
     /// Share of the usable cores on which the run's processes computed.
     pub cores_used: f64,
     /// Share of their time that learners waited for data.
