@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use shoal::replay::RateLimiter;
 use shoal::segment::control::RunState;
 use shoal::segment::counters::Counter;
-use shoal::segment::processes::{Place, Role};
+use shoal::segment::processes::{PlaceInLine, Role};
 use shoal::sync::Ordering;
 use support::{Family, Identity, Run, Sizes, wait_until};
 
@@ -53,7 +53,7 @@ impl<'r> World<'r> {
         self.family.start(slot, Role::Actor, move || insert_without_end(run, slot));
     }
 
-    fn place(&self, slot: usize) -> Option<Place> {
+    fn place(&self, slot: usize) -> Option<PlaceInLine> {
         self.run.slot(slot).place_in_line()
     }
 

@@ -10,7 +10,7 @@ use namespaces::in_a_pid_namespace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
-use shoal::segment::processes::{has_exited, start_time};
+use shoal::segment::pidfd::{has_exited, start_time};
 use shoal::segment::system::fork_child;
 use support::shared::{Shared, add};
 

@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use shoal::segment::counters::Counter;
-use shoal::segment::processes::{Place, ProcessSlot, SlotState};
+use shoal::segment::processes::{PlaceInLine, ProcessSlot, SlotState};
 use shoal::segment::{Segment, system};
 use shoal::standalone::{Options, Patience, Standalone};
 use shoal::sync::Ordering;
@@ -67,7 +67,7 @@ impl Fed {
     }
 
     /// Those that are ready to add and wait.
-    fn feeding(&self) -> impl Iterator<Item = (ProcessSlot<'_>, Place)> {
+    fn feeding(&self) -> impl Iterator<Item = (ProcessSlot<'_>, PlaceInLine)> {
         self.segment.processes().iter().filter_map(|slot| Some((slot, slot.place_in_line().filter(|place| place.is_ready)?)))
     }
 

@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::printable::printable;
 use super::rates::Rates;
 use crate::segment::counters::{Counter, Counters};
-use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState, is_alive};
+use crate::segment::pidfd::is_alive;
+use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use crate::sync::monotonic_ns;
 
 /// One slot of the process table.

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::replay::{Audit, Priority, SumTree};
 use crate::segment::Segment;
-use crate::segment::processes::{SlotState, is_alive};
+use crate::segment::pidfd::is_alive;
+use crate::segment::processes::SlotState;
 use crate::sync::Ordering;
 
 /// What can be said of the tree.

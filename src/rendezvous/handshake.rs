@@ -5,21 +5,19 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::RendezvousError;
 use super::registry::{Liveliness, RegisteredRun, Registry, state_of};
-use crate::segment::processes::{Role, start_time};
+use crate::segment::pidfd::{Pidfd, start_time};
+use crate::segment::processes::Role;
 use crate::segment::{ABI_VERSION, Segment};
 
 /// Longest message.
@@ -167,7 +165,7 @@ pub struct Attachment {
     pub number: usize,
     run_id: u128,
     supervisor: u32,
-    descriptor: OwnedFd,
+    process: Pidfd,
     _connection: UnixStream,
 }
 
@@ -188,7 +186,7 @@ impl Attachment {
 
     /// Whether the supervisor still lives.
     pub fn supervisor_alive(&self) -> bool {
-        !has_ended(&self.descriptor, Duration::ZERO)
+        !self.process.has_ended()
     }
 }
 
@@ -216,18 +214,17 @@ pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachm
     // It may have been moved since.
     let run_folder = Path::new(if Path::new(run_folder).is_dir() { run_folder.as_str() } else { "RUN" });
     let dead = || RendezvousError::Dead { pid, environment: environment.clone(), run_folder: run_folder.into() };
-    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(dead)?;
-    let descriptor = pidfd_open(raw, PidfdFlags::empty()).map_err(|_| dead())?;
+    let process = Pidfd::open(pid).map_err(|_| dead())?;
     // Asked after the descriptor was opened, so that it cannot be that of a later process with the same number.
     if state_of(&entry.record) == Liveliness::Dead {
         return Err(dead());
     }
     let socket = &entry.record.socket;
     let explain = |action| {
-        let (descriptor, dead) = (&descriptor, &dead);
+        let (process, dead) = (&process, &dead);
         move |error: io::Error| match error.kind() {
             // A dying process closes its sockets a moment before its end can be seen.
-            kind if has_ended(descriptor, if is_loss(kind) { CLOSING } else { Duration::ZERO }) => dead(),
+            kind if process.ends_within(if is_loss(kind) { CLOSING } else { Duration::ZERO }) => dead(),
             ErrorKind::WouldBlock | ErrorKind::TimedOut => RendezvousError::Silent { pid, patience_s: PATIENCE.as_secs() },
             ErrorKind::UnexpectedEof => RendezvousError::Garbled { pid, reason: "it closed the connection".into() },
             _ => RendezvousError::file(action, socket)(error),
@@ -247,7 +244,7 @@ pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachm
         Reply::Accepted { segment, run_id, slot, generation, number } => {
             let index = |value: u64| usize::try_from(value).map_err(|_| garbled(format!("{value} is no index")));
             let (slot, number) = (index(slot)?, index(number)?);
-            Ok(Attachment { segment, slot, generation, number, run_id, supervisor: pid, descriptor, _connection: connection })
+            Ok(Attachment { segment, slot, generation, number, run_id, supervisor: pid, process, _connection: connection })
         }
     }
 }
@@ -265,12 +262,6 @@ fn connect_within(path: &Path, patience: Duration) -> io::Result<UnixStream> {
 fn is_loss(kind: ErrorKind) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
     matches!(kind, BrokenPipe | ConnectionRefused | ConnectionReset | UnexpectedEof)
-}
-
-/// Whether the process behind a pidfd has ended, or does within `patience`.
-fn has_ended(process: &OwnedFd, patience: Duration) -> bool {
-    let mut descriptors = [PollFd::new(process, PollFlags::IN)];
-    poll(&mut descriptors, Timespec::try_from(patience).ok().as_ref()).is_ok_and(|ready| ready > 0)
 }
 
 /// A message with its length in front.

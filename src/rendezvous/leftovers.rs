@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::registry::{Entry, Liveliness, RegisteredRun, Registry, read};
-use crate::segment::processes::start_time;
+use crate::segment::pidfd::start_time;
 use crate::segment::{Segment, replay_name_prefix, system};
 
 /// What is younger may belong to a process that has not locked or announced it yet.

@@ -2,18 +2,17 @@
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::RendezvousError;
 use super::handshake::{Refusal, Reply, Request, Visitor, decode, encode, message_length};
-use crate::segment::processes::start_time;
+use crate::segment::pidfd::Pidfd;
 
 /// How long a connection may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -45,7 +44,7 @@ pub struct Joined {
     /// Its process id, from the kernel.
     pub pid: u32,
     /// Readable once it has ended.
-    pub descriptor: OwnedFd,
+    pub process: Pidfd,
     /// Kept open for as long as it is attached.
     pub connection: UnixStream,
 }
@@ -74,7 +73,7 @@ impl Listener {
     }
 
     /// See to everybody who knocks, without waiting: `decide` reserves a slot or says why not.
-    pub fn serve(&mut self, mut decide: impl FnMut(Visitor) -> Result<Place, Refusal>) -> Vec<Joined> {
+    pub fn serve(&mut self, mut decide: impl FnMut(Visitor) -> Result<ReservedSlot, Refusal>) -> Vec<Joined> {
         let mut joined = Vec::new();
         for visitor in std::mem::take(&mut self.silent) {
             joined.extend(self.hear(visitor, &mut decide));
@@ -88,7 +87,7 @@ impl Listener {
     }
 
     /// Listen to a visitor, who may stay if there is nothing to be heard yet.
-    fn hear(&mut self, mut visitor: Silent, decide: &mut impl FnMut(Visitor) -> Result<Place, Refusal>) -> Option<Joined> {
+    fn hear(&mut self, mut visitor: Silent, decide: &mut impl FnMut(Visitor) -> Result<ReservedSlot, Refusal>) -> Option<Joined> {
         match visitor.listen() {
             Heard::Nothing => {
                 if visitor.since.elapsed() < PATIENCE {
@@ -109,7 +108,7 @@ impl Listener {
 
 /// A reserved place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ReservedSlot {
     /// Name of the segment.
     pub segment: String,
     /// Whose segment it is.
@@ -155,7 +154,7 @@ impl Silent {
     }
 }
 
-fn admit(connection: UnixStream, request: &Request, decide: &mut impl FnMut(Visitor) -> Result<Place, Refusal>) -> Option<Joined> {
+fn admit(connection: UnixStream, request: &Request, decide: &mut impl FnMut(Visitor) -> Result<ReservedSlot, Refusal>) -> Option<Joined> {
     let visitor = request.visitor;
     let admitted = request.check().and_then(|()| identify(&connection, request)).and_then(|peer| Ok((peer, decide(visitor)?)));
     match admitted {
@@ -163,30 +162,25 @@ fn admit(connection: UnixStream, request: &Request, decide: &mut impl FnMut(Visi
             refuse(&connection, refusal);
             None
         }
-        Ok(((pid, descriptor), place)) => {
-            let Place { segment, run_id, slot, generation, number } = place;
+        Ok(((pid, process), place)) => {
+            let ReservedSlot { segment, run_id, slot, generation, number } = place;
             let reply = Reply::Accepted { segment, run_id, slot: slot as u64, generation, number: number as u64 };
             // If it has gone meanwhile, its descriptor says so and the slot is taken back.
             let _ = (&connection).write_all(&encode(&reply));
-            Some(Joined { visitor, slot, pid, descriptor, connection })
+            Some(Joined { visitor, slot, pid, process, connection })
         }
     }
 }
 
 /// Who is at the other end, in the kernel's words.
-fn identify(connection: &UnixStream, request: &Request) -> Result<(u32, OwnedFd), Refusal> {
+fn identify(connection: &UnixStream, request: &Request) -> Result<(u32, Pidfd), Refusal> {
     let peer = getsockopt(connection, PeerCredentials).map_err(|_| Refusal::OtherProcess)?;
     if peer.uid() != nix::unistd::getuid().as_raw() {
         return Err(Refusal::OtherUser);
     }
-    let id = Pid::from_raw(peer.pid()).ok_or(Refusal::OtherProcess)?;
-    let descriptor = pidfd_open(id, PidfdFlags::empty()).map_err(|_| Refusal::OtherProcess)?;
     let pid = u32::try_from(peer.pid()).map_err(|_| Refusal::OtherProcess)?;
-    // Compared after the descriptor was opened, so that it cannot be that of a later process with the same number.
-    if start_time(pid) != Some(request.start_time) {
-        return Err(Refusal::OtherProcess);
-    }
-    Ok((pid, descriptor))
+    let process = Pidfd::open_of(pid, request.start_time).ok_or(Refusal::OtherProcess)?;
+    Ok((pid, process))
 }
 
 fn refuse(mut connection: &UnixStream, refusal: Refusal) {

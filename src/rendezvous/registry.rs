@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::RendezvousError;
-use crate::segment::processes::has_exited;
+use crate::segment::pidfd::has_exited;
 use crate::segment::{Identity, system};
 
 /// Largest record that is read.

@@ -11,7 +11,8 @@ use super::schema::Schema;
 use super::store::TransitionStore;
 use super::sum_tree::SumTree;
 use crate::segment::control::{Control, RunState};
-use crate::segment::processes::{ProcessSlot, has_exited};
+use crate::segment::pidfd::has_exited;
+use crate::segment::processes::ProcessSlot;
 use crate::segment::{NamedProcess, Region, Segment};
 use crate::sync::{Ordering, fence, monotonic_ns};
 
@@ -33,10 +34,10 @@ pub fn sweep(segment: &Segment, schema: &Schema) -> Vec<usize> {
     if !was_left(control) && !segment.processes().iter().any(|slot| slot.dead_owner().is_some()) {
         return Vec::new();
     }
-    let Some(turn) = Turn::take(segment) else { return Vec::new() };
+    let Some(repairer) = Repairer::take(segment) else { return Vec::new() };
     // A gate that is closed although nobody repairs now was closed by a repairer that died, perhaps with its work half done.
     let is_closed = control.gate().load(Ordering::SeqCst) != 0;
-    turn.repair_after_the_dead(segment, schema, is_closed || !rests(control)).0
+    repairer.repair_after_the_dead(segment, schema, is_closed || !rests(control)).0
 }
 
 /// Whether a repair was put off lately.
@@ -55,14 +56,14 @@ pub fn give_up(segment: &Segment, schema: &Schema, slot: ProcessSlot<'_>) -> boo
     if rests(segment.control()) {
         return false;
     }
-    let Some(turn) = Turn::take(segment) else { return false };
+    let Some(repairer) = Repairer::take(segment) else { return false };
     let repaired = repair(segment, schema, slot);
     if !repaired.stuck.is_empty() {
-        put_off(turn.control);
+        put_off(repairer.control);
         return false;
     }
     if !repaired.exact {
-        turn.control.set_run_state(RunState::Poisoned);
+        repairer.control.set_run_state(RunState::Poisoned);
     }
     slot.release();
     true
@@ -96,9 +97,9 @@ pub fn take_over(segment: &Segment, schema: &Schema) {
 /// operation; then nothing was done.
 pub fn clear(segment: &Segment, schema: &Schema) -> bool {
     let control = segment.control();
-    let Some(turn) = Turn::take(segment) else { return false };
+    let Some(repairer) = Repairer::take(segment) else { return false };
     // What the dead had staged belongs to what is removed.
-    let (_, complete) = turn.repair_after_the_dead(segment, schema, true);
+    let (_, complete) = repairer.repair_after_the_dead(segment, schema, true);
     if !complete {
         return false;
     }
@@ -188,13 +189,13 @@ fn was_left(control: Control<'_>) -> bool {
     is_left && control.gate().load(Ordering::SeqCst) != 0
 }
 
-/// The right to repair, given back on drop.
-struct Turn<'a> {
+/// Who may repair, until it is dropped.
+struct Repairer<'a> {
     control: Control<'a>,
 }
 
-impl<'a> Turn<'a> {
-    /// Take the turn, from a dead repairer too; `None` while a living one has it, and in a process that has got into another
+impl<'a> Repairer<'a> {
+    /// Become the repairer, in place of a dead one too; `None` while a living one has it, and in a process that has got into another
     /// namespace by a fork, where it cannot tell who is dead.
     fn take(segment: &'a Segment) -> Option<Self> {
         segment.check_namespaces().ok()?;
@@ -241,7 +242,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Repairer<'_> {
     fn drop(&mut self) {
         self.control.repairer().store(0, Ordering::SeqCst);
     }

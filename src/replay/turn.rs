@@ -22,7 +22,7 @@ use super::limiter::{PAUSE, RateLimiter};
 use super::sum_tree::SumTree;
 use super::taking::fresh_rows;
 use crate::segment::control::{Control, RunState};
-use crate::segment::processes::{Place, ProcessSlot, ProcessTable};
+use crate::segment::processes::{PlaceInLine, ProcessSlot, ProcessTable};
 use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
 
@@ -45,7 +45,7 @@ pub struct Turn<'a> {
     /// Whether samples may bring it next, so that each batch is worth a look.
     wants_progress: bool,
     /// The slot and the place of the first in line, and how often it was seen there although it may insert.
-    first_seen: Option<(usize, Place)>,
+    first_seen: Option<(usize, PlaceInLine)>,
     looks: u32,
     has_come: bool,
 }
@@ -134,7 +134,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Whether the first in line, which may insert, has been seen not to for long.
-    fn stands_still(&mut self, slot: ProcessSlot<'_>, place: Place) -> bool {
+    fn stands_still(&mut self, slot: ProcessSlot<'_>, place: PlaceInLine) -> bool {
         let first = Some((slot.index(), place));
         self.looks = if self.first_seen == first { self.looks + 1 } else { 1 };
         self.first_seen = first;
@@ -154,19 +154,19 @@ impl<'a> Turn<'a> {
         if self.number == 0 {
             self.number = 1 + self.line().map(|(_, place)| place.number).max().unwrap_or(0);
         }
-        let place = Place { number: self.number, is_ready };
+        let place = PlaceInLine { number: self.number, is_ready };
         if self.process.place_in_line() != Some(place) {
             self.process.stand_in_line(place);
         }
     }
 
     /// Everybody who stands in line.
-    fn line(&self) -> impl Iterator<Item = (ProcessSlot<'a>, Place)> {
+    fn line(&self) -> impl Iterator<Item = (ProcessSlot<'a>, PlaceInLine)> {
         self.processes.iter().take(self.stagers).filter_map(|slot| Some((slot, slot.place_in_line()?)))
     }
 
     /// Those of them who came before, which is everybody for who does not stand in line.
-    fn in_front(&self) -> impl Iterator<Item = (ProcessSlot<'a>, Place)> {
+    fn in_front(&self) -> impl Iterator<Item = (ProcessSlot<'a>, PlaceInLine)> {
         let own = (if self.number == 0 { u64::MAX } else { self.number }, self.process.index());
         self.line().filter(move |(slot, place)| (place.number, slot.index()) < own)
     }

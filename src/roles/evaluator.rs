@@ -141,8 +141,8 @@ pub struct Evaluator<'a> {
 
 impl<'a> Evaluator<'a> {
     /// Set up. The best policy goes to `best_path`; one that is there already was left by the evaluator that this one replaces, and has to
-    /// be beaten. That one made so many `attempts` to confirm the goal.
-    pub fn new(run: &'a Run<'a>, best_path: PathBuf, attempts: u64) -> Result<Self, RoleError> {
+    /// be beaten. `unconfirmed` of its evaluations reached the goal.
+    pub fn new(run: &'a Run<'a>, best_path: PathBuf, unconfirmed: u64) -> Result<Self, RoleError> {
         Ok(Self {
             environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS), Purpose::Evaluation)?,
             policy: run.algorithm.policy()?,
@@ -150,7 +150,7 @@ impl<'a> Evaluator<'a> {
             evaluated_version: 0,
             times_played: 0,
             best: evaluation_of_best(&best_path)?,
-            attempts: Attempts::after(attempts),
+            attempts: Attempts::after(unconfirmed),
             saver: PolicySaver::new(best_path),
             run,
         })
@@ -245,7 +245,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Attempts to confirm the goal that failed, up to now.
-    pub fn attempts(&self) -> u64 {
+    pub fn unconfirmed(&self) -> u64 {
         self.attempts.failed()
     }
 
@@ -269,8 +269,8 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Evaluate until the run ends, and the last parameters once more after that.
-pub fn run(run: &Run<'_>, best_path: PathBuf, attempts: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
-    let mut evaluator = Evaluator::new(run, best_path, attempts)?;
+pub fn run(run: &Run<'_>, best_path: PathBuf, unconfirmed: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
+    let mut evaluator = Evaluator::new(run, best_path, unconfirmed)?;
     let interval = Duration::from_millis(run.config.evaluator.interval_ms);
     let mut next = Instant::now();
     let mut solved = false;

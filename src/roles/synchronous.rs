@@ -23,15 +23,15 @@ const CHECKPOINT_PAUSE: Duration = Duration::from_millis(1);
 enum End {
     /// With the run.
     OfRun,
-    /// At a checkpoint, after so many attempts to confirm the goal.
-    AtCheckpoint { attempts: u64 },
+    /// At a checkpoint, after so many evaluations that reached the goal and were not confirmed.
+    AtCheckpoint { unconfirmed: u64 },
 }
 
-/// Train until the run's own conditions end it: since the supervisor looks at the clock, it does not decide here. An earlier life of
-/// the run has made `attempts` to confirm the goal.
-pub fn run(run: &mut Run<'_>, best_path: &Path, mut attempts: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
-    while let End::AtCheckpoint { attempts: so_far } = train(run, best_path, attempts, reports)? {
-        attempts = so_far;
+/// Train until the run's own conditions end it: since the supervisor looks at the clock, it does not decide here. `unconfirmed`
+/// evaluations reached the goal in an earlier life of the run and were not confirmed.
+pub fn run(run: &mut Run<'_>, best_path: &Path, mut unconfirmed: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
+    while let End::AtCheckpoint { unconfirmed: so_far } = train(run, best_path, unconfirmed, reports)? {
+        unconfirmed = so_far;
         wait_for_checkpoint(run);
         // Nothing may change any more: the checkpoint may be under way.
         if run.is_over() {
@@ -43,10 +43,10 @@ pub fn run(run: &mut Run<'_>, best_path: &Path, mut attempts: u64, reports: &Ipc
 }
 
 /// Train until the run ends or a checkpoint is due.
-fn train(run: &Run<'_>, best_path: &Path, attempts: u64, reports: &IpcSender<EvaluationReport>) -> Result<End, RoleError> {
+fn train(run: &Run<'_>, best_path: &Path, unconfirmed: u64, reports: &IpcSender<EvaluationReport>) -> Result<End, RoleError> {
     let mut actor = Actor::new(run)?;
     let mut learner = Learner::new(run, None)?;
-    let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path.into(), attempts)).transpose()?;
+    let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path.into(), unconfirmed)).transpose()?;
     if run.algorithm.experience().is_on_policy() {
         // The policy that is learned draws from the first step on: its probabilities count.
         learner.join()?;
@@ -74,7 +74,7 @@ fn train(run: &Run<'_>, best_path: &Path, attempts: u64, reports: &IpcSender<Eva
             actor.leave();
             learner.leave();
             evaluator.iter_mut().try_for_each(Evaluator::leave)?;
-            return Ok(End::AtCheckpoint { attempts: evaluator.map_or(attempts, |evaluator| evaluator.attempts()) });
+            return Ok(End::AtCheckpoint { unconfirmed: evaluator.map_or(unconfirmed, |evaluator| evaluator.unconfirmed()) });
         }
     }
     // A run that is over before the first update has weights all the same.

@@ -67,7 +67,7 @@ impl Identity {
             run_id: uuid::Uuid::new_v4().as_u128(),
             boot_id: boot_id(),
             supervisor_pid,
-            supervisor_start_time: super::processes::start_time(supervisor_pid).unwrap_or(0),
+            supervisor_start_time: super::pidfd::start_time(supervisor_pid).unwrap_or(0),
             created_unix_ms: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)),

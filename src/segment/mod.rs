@@ -27,6 +27,7 @@ pub mod metrics;
 mod named;
 mod object;
 pub mod pictures;
+pub mod pidfd;
 mod private;
 pub mod processes;
 mod role;

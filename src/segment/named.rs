@@ -1,6 +1,6 @@
 //! A process in one word of shared memory.
 
-use super::processes::{has_exited, start_time};
+use super::pidfd::{has_exited, start_time};
 use super::view::low;
 
 /// A process id, and above it the lower half of the start time: an id that is used again names nobody else.

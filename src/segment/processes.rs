@@ -15,6 +15,7 @@ pub use super::role::{Phase, Role};
 
 use super::control::Control;
 use super::counters::{COUNTER_WORDS, Counter, Counters};
+use super::pidfd::{has_exited, start_time};
 use super::view::{load_bytes, low, store_bytes};
 
 /// Words of a slot: whole cache lines.
@@ -79,14 +80,14 @@ impl Owner {
 
 /// A place in the line of those who wait for their turn to insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct PlaceInLine {
     /// Larger than that of everybody who was there before; not 0. Two that came at once may have the same.
     pub number: u64,
     /// Whether its owner inserts as soon as its turn comes, so that whoever came later waits for it.
     pub is_ready: bool,
 }
 
-impl Place {
+impl PlaceInLine {
     const READY: u64 = 1 << 63;
 
     fn from_bits(word: u64) -> Self {
@@ -329,14 +330,14 @@ impl<'a> ProcessSlot<'a> {
     }
 
     /// The owner's place in the line of those who wait for their turn to insert; `None` while it does not wait, or is gone.
-    pub fn place_in_line(self) -> Option<Place> {
+    pub fn place_in_line(self) -> Option<PlaceInLine> {
         // SeqCst: see `leave_line`.
         let word = self.words[Self::PLACE].load(Ordering::SeqCst);
-        (word != 0 && self.state() == SlotState::Live).then(|| Place::from_bits(word))
+        (word != 0 && self.state() == SlotState::Live).then(|| PlaceInLine::from_bits(word))
     }
 
     /// Take a place in the line, or change the own one.
-    pub fn stand_in_line(self, place: Place) {
+    pub fn stand_in_line(self, place: PlaceInLine) {
         // SeqCst: see `leave_line`.
         self.words[Self::PLACE].store(place.to_bits(), Ordering::SeqCst);
     }
@@ -349,8 +350,8 @@ impl<'a> ProcessSlot<'a> {
     }
 
     /// Let the owner, which is at `place` and does not move, hold up nobody until it moves again.
-    pub fn pass_over(self, place: Place) {
-        let passed = Place { is_ready: false, ..place };
+    pub fn pass_over(self, place: PlaceInLine) {
+        let passed = PlaceInLine { is_ready: false, ..place };
         // Fails when the owner, or a new one, has moved. Relaxed: the word stands for nothing but itself.
         let _ = self.words[Self::PLACE].compare_exchange(place.to_bits(), passed.to_bits(), Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -444,44 +445,9 @@ impl Drop for Operation<'_> {
     }
 }
 
-/// Start time of a process in clock ticks since boot: field 22 of its `stat`, counted after the last parenthesis,
-/// since the name before it may hold anything.
-pub fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(19)?.parse().ok()
-}
-
-/// Whether the process with this id and start time lives (a zombie does not).
-pub fn is_alive(pid: u32, started: u64) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    let Some(end) = stat.rfind(')') else { return false };
-    let mut fields = stat[end + 1..].split_ascii_whitespace();
-    let state = fields.next();
-    let start = fields.nth(18).and_then(|text| text.parse().ok());
-    !matches!(state, Some("Z" | "X")) && start == Some(started)
-}
-
-/// Whether the kernel says that the process with this id and start time has ended, a zombie included. A start time of 0 is
-/// not known. In doubt it has not: nobody may repair what a living process is still changing.
-pub fn has_exited(pid: u32, started: u64) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use rustix::io::Errno;
-    use rustix::process::{Pid, PidfdFlags, pidfd_open};
-    let Some(id) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
-    match pidfd_open(id, PidfdFlags::empty()) {
-        // Nobody has the id, or it has become the id of a mere thread: INVAL, since Linux 6.16 NOENT.
-        Err(error) => matches!(error, Errno::SRCH | Errno::INVAL | Errno::NOENT),
-        Ok(descriptor) => {
-            // Readable once every thread of the process is gone.
-            let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
-            let ended = poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0);
-            ended || started != 0 && start_time(pid).is_some_and(|now| now != started)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::pidfd::is_alive;
     use super::*;
 
     fn table(words: &[AtomicU64]) -> ProcessTable<'_> {
@@ -536,21 +502,6 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_now_a_threads_is_no_living_process() {
-        let (tell, told) = std::sync::mpsc::channel();
-        let (end, ended) = std::sync::mpsc::channel::<()>();
-        let thread = std::thread::spawn(move || {
-            tell.send(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
-            let _ = ended.recv();
-        });
-        let id = told.recv().unwrap();
-        assert_ne!(id, std::process::id());
-        assert!(has_exited(id, 0) && has_exited(id, start_time(id).unwrap() - 1), "whoever had the id {id} is gone");
-        drop(end);
-        thread.join().unwrap();
-    }
-
-    #[test]
     fn long_last_words_keep_their_first_line_and_their_end() {
         let words: Vec<AtomicU64> = (0..SLOT_WORDS).map(|_| AtomicU64::new(0)).collect();
         let slot = table(&words).slot(0);
@@ -564,13 +515,5 @@ mod tests {
         assert!(slot.last_words().starts_with('ü') && slot.last_words().ends_with('ü'));
         slot.set_last_words("short");
         assert_eq!(slot.last_words(), "short");
-    }
-
-    #[test]
-    fn another_start_time_is_another_process() {
-        let pid = std::process::id();
-        let started = start_time(pid).unwrap();
-        assert!(is_alive(pid, started) && !has_exited(pid, started));
-        assert!(!is_alive(pid, started + 1) && has_exited(pid, started + 1));
     }
 }

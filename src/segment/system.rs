@@ -8,6 +8,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::unistd::{ForkResult, Pid, fork, getppid};
 
 use super::SegmentError;
+use super::pidfd::Pidfd;
 use crate::sync::AtomicU64;
 
 pub use super::object::{is_shared, remove, remove_if_dead};
@@ -110,8 +111,7 @@ pub fn wait_for_children(children: &[Pid]) -> bool {
     let mut passed_on = 0;
     let mut succeeded = true;
     for (index, &child) in children.iter().enumerate() {
-        let descriptor = rustix::process::Pid::from_raw(child.as_raw())
-            .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
+        let descriptor = Pidfd::open(child.as_raw().cast_unsigned()).ok();
         succeeded &= loop {
             if stop_requested() && stops() != passed_on {
                 passed_on = stops();

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::TelemetryError;
 use super::reached::Reached;
 use crate::machine::cores;
-use crate::segment::processes::{has_exited, start_time};
+use crate::segment::pidfd::{has_exited, start_time};
 
 /// How the reason of a run begins that gave up.
 pub(super) const GAVE_UP: &str = "gave up: ";

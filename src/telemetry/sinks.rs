@@ -206,7 +206,7 @@ impl Sinks {
     /// Shows something that happened, such as the death of an actor, and notes it in `run.log`.
     pub fn event(&mut self, text: &str) {
         self.progress.print(text);
-        let error = self.log.attempt(|file| file.append(format!("{:.3} {text}\n", Timestamp::now()).as_bytes()));
+        let error = self.log.attempt(|file| file.append(log_line(text).as_bytes()));
         if let Some(news) = error.and_then(|error| self.news(error.cause(), &error.to_string())) {
             self.progress.print(&news);
         }
@@ -331,7 +331,11 @@ fn read_config(folder: &RunFolder) -> Result<String, TelemetryError> {
 /// # Errors
 /// The file cannot be written.
 pub fn note(folder: &RunFolder, text: &str) -> Result<(), TelemetryError> {
-    AppendFile::continue_lines(&folder.log())?.append(format!("{:.3} {text}\n", Timestamp::now()).as_bytes())
+    AppendFile::continue_lines(&folder.log())?.append(log_line(text).as_bytes())
+}
+
+fn log_line(text: &str) -> String {
+    format!("{:.3} {text}\n", Timestamp::now())
 }
 
 /// A file that may fail for a while.

@@ -290,7 +290,7 @@ fn a_process_that_died_unnoticed_inside_an_operation_does_not_stand_in_the_way_o
         family.signal(1, Signal::SIGKILL);
         family.kill(&[0]);
         // Its end is what is waited for here, and an end is what `Family::wait_until` complains about.
-        wait_until(|| shoal::segment::processes::has_exited(run.slot(1).pid(), run.slot(1).start_time()));
+        wait_until(|| shoal::segment::pidfd::has_exited(run.slot(1).pid(), run.slot(1).start_time()));
         assert!(family.repair(0).stuck.is_empty());
         family.reap(1);
         assert!(family.repair(1).stuck.is_empty());

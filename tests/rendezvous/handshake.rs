@@ -9,10 +9,11 @@ use nix::sys::signal::Signal;
 use rand::RngExt;
 use serde::Serialize;
 use shoal::rendezvous::handshake::JoinError;
-use shoal::rendezvous::listener::Place as Slot;
+use shoal::rendezvous::listener::ReservedSlot;
 use shoal::rendezvous::{Announcement, Attachment, Joined, Listener, Refusal, RendezvousError, Reply, Visitor, attach};
 use shoal::segment::ABI_VERSION;
-use shoal::segment::processes::{Role, SlotState, start_time};
+use shoal::segment::pidfd::start_time;
+use shoal::segment::processes::{Role, SlotState};
 use shoal::sync::Ordering;
 
 use super::{Child, Place, sleep_for_ever, support};
@@ -40,14 +41,17 @@ impl Door {
     }
 
     /// Slot 3, reserved.
-    fn grant(&self) -> Slot {
+    fn grant(&self) -> ReservedSlot {
         let segment = &self.place.run.segment;
         let generation = segment.processes().slot(3).reserve(Role::AttachedActor, 5).expect("slot 3 is free");
-        Slot { segment: segment.name().into(), run_id: segment.identity().run_id, slot: 3, generation, number: 5 }
+        ReservedSlot { segment: segment.name().into(), run_id: segment.identity().run_id, slot: 3, generation, number: 5 }
     }
 
     /// What becomes of an actor in this process when the supervisor decides like that.
-    fn ask(&mut self, mut decide: impl FnMut(&Self) -> Result<Slot, Refusal>) -> (Result<Attachment, RendezvousError>, Vec<Joined>) {
+    fn ask(
+        &mut self,
+        mut decide: impl FnMut(&Self) -> Result<ReservedSlot, Refusal>,
+    ) -> (Result<Attachment, RendezvousError>, Vec<Joined>) {
         let registry = self.place.registry.clone();
         let actor = std::thread::spawn(move || attach(&registry, std::process::id(), Visitor::Actor));
         let mut joined = Vec::new();
@@ -58,7 +62,7 @@ impl Door {
         (actor.join().expect("the actor does not panic"), joined)
     }
 
-    fn serve(&mut self, decide: &mut impl FnMut(&Self) -> Result<Slot, Refusal>) -> Vec<Joined> {
+    fn serve(&mut self, decide: &mut impl FnMut(&Self) -> Result<ReservedSlot, Refusal>) -> Vec<Joined> {
         // The listener is lent out, so that `decide` may look at the rest.
         let spare = self.place.folder.path().join("spare");
         let mut listener = std::mem::replace(&mut self.listener, Listener::bind(&spare).unwrap());
@@ -149,15 +153,10 @@ fn an_actor_of_another_process_joins_works_and_leaves() {
     support::wait_until(|| segment.control().env_steps().load(Ordering::SeqCst) == 5);
     let slot = segment.processes().slot(3);
     assert_eq!((slot.state(), slot.pid(), slot.role()), (SlotState::Live, actor.pid(), Some((Role::AttachedActor, 5))));
-    support::wait_until(|| is_readable(&joined.descriptor));
+    support::wait_until(|| joined.process.has_ended());
     // The connection was open as long as the actor lived, and its end is seen too.
     assert_eq!((&joined.connection).read(&mut [0]).unwrap(), 0);
     actor.reap();
-}
-
-fn is_readable(descriptor: &impl std::os::fd::AsFd) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
 }
 
 #[test]
@@ -325,7 +324,7 @@ fn an_actor_that_died_after_its_request_is_handed_over_as_dead() {
         !joined.is_empty()
     });
     assert_eq!(joined[0].pid, actor.pid());
-    support::wait_until(|| is_readable(&joined[0].descriptor));
+    support::wait_until(|| joined[0].process.has_ended());
     actor.reap();
 }
 
@@ -333,7 +332,7 @@ fn an_actor_that_died_after_its_request_is_handed_over_as_dead() {
 fn a_promise_that_the_segment_does_not_keep_is_no_place() {
     let mut door = Door::open();
     let other = door.place.segment();
-    let open = |door: &mut Door, change: &dyn Fn(&mut Slot)| {
+    let open = |door: &mut Door, change: &dyn Fn(&mut ReservedSlot)| {
         let mut granted = door.grant();
         change(&mut granted);
         let result = door.ask(|_| Ok(granted.clone())).0.unwrap().open_segment();
@@ -422,8 +421,9 @@ fn an_attached_actor_sees_the_end_of_its_supervisor() {
         let _announcement = place.announce(&record).unwrap();
         let mut joined = Vec::new();
         loop {
-            let grant =
-                |_| Ok(Slot { segment: segment.name().into(), run_id: segment.identity().run_id, slot: 0, generation: 1, number: 0 });
+            let grant = |_| {
+                Ok(ReservedSlot { segment: segment.name().into(), run_id: segment.identity().run_id, slot: 0, generation: 1, number: 0 })
+            };
             joined.extend(listener.serve(grant));
             std::thread::sleep(std::time::Duration::from_millis(1));
         }

@@ -135,7 +135,7 @@ fn another_start_time_another_boot_and_a_zombie_are_dead() {
     let child = Child::fork(|| sleep_for_ever());
     let mut record = place.record();
     record.identity.supervisor_pid = child.pid();
-    record.identity.supervisor_start_time = shoal::segment::processes::start_time(child.pid()).unwrap();
+    record.identity.supervisor_start_time = shoal::segment::pidfd::start_time(child.pid()).unwrap();
     let _announcement = place.announce(&record).unwrap();
     let state = || place.registry.find(child.pid()).unwrap().state;
     assert_eq!(state(), Liveliness::Running);

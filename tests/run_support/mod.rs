@@ -171,7 +171,7 @@ impl Supervised {
     pub fn plan_to_resume(&self) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
         command.arg("resume").arg(self.run_folder()).arg("--check").env("XDG_RUNTIME_DIR", self.folder.path());
-        String::from_utf8(command.output().unwrap().stdout).unwrap()
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
     }
 
     /// Once the run has ended: start another with the small configuration and `overrides` in its folder.

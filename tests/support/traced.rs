@@ -6,7 +6,8 @@ use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use shoal::segment::layout::REGIONS;
-use shoal::segment::processes::{SLOT_WORDS, has_exited};
+use shoal::segment::pidfd::has_exited;
+use shoal::segment::processes::SLOT_WORDS;
 use shoal::segment::{Region, Segment, system};
 use shoal::sync::{AtomicU64, Ordering};
 

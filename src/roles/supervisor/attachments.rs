@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::watch::{has_ended, is_readable};
+use super::watch::is_readable;
 use crate::rendezvous::handshake::Refusal;
-use crate::rendezvous::listener::Place;
+use crate::rendezvous::listener::ReservedSlot;
 use crate::rendezvous::{Joined, Listener, Visitor};
 use crate::segment::Segment;
 use crate::segment::control::RunState;
@@ -45,7 +45,7 @@ impl Attachments {
     /// What to poll for.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = PollFd<'_>> {
         let listener = self.listener.iter().map(|listener| PollFd::from_borrowed_fd(listener.descriptor(), PollFlags::IN));
-        listener.chain(self.present.iter().map(|joined| PollFd::new(&joined.descriptor, PollFlags::IN)))
+        listener.chain(self.present.iter().map(|joined| joined.process.for_poll()))
     }
 
     /// Whether somebody is at the door and has not spoken yet, so that the next look should be soon.
@@ -66,7 +66,7 @@ impl Attachments {
                 Some((slot, generation, number))
             });
             let (slot, generation, number) = reserved.ok_or(Refusal::Full { slots: slots.len() as u64 })?;
-            Ok(Place { segment: segment.name().into(), run_id: segment.identity().run_id, slot, generation, number })
+            Ok(ReservedSlot { segment: segment.name().into(), run_id: segment.identity().run_id, slot, generation, number })
         });
         let lines = joined.iter().map(|joined| format!("{} joins", self.name(joined))).collect();
         self.present.extend(joined);
@@ -87,7 +87,7 @@ impl Attachments {
             // A visitor says nothing after its request: what there is to read is the end.
             slot.said_goodbye() || slot.state() == SlotState::Reserved && is_readable(&joined.connection)
         };
-        let has_left = |joined: &Joined| has_ended(&joined.descriptor) || joined.visitor == Visitor::Guest && gave_up(joined);
+        let has_left = |joined: &Joined| joined.process.has_ended() || joined.visitor == Visitor::Guest && gave_up(joined);
         self.present.iter().position(has_left).map(|index| self.present.remove(index))
     }
 
@@ -105,9 +105,8 @@ impl Attachments {
     pub(super) fn kill_actors(&self, segment: &Segment, slot: Option<usize>) {
         let actors = self.present.iter().filter(|joined| joined.visitor == Visitor::Actor);
         for joined in actors.filter(|joined| slot.is_none_or(|slot| slot == joined.slot)) {
-            // Through the descriptor, so that it cannot reach another process with the same number.
-            let _ = rustix::process::pidfd_send_signal(&joined.descriptor, rustix::process::Signal::KILL);
-            while segment.processes().slot(joined.slot).state() == SlotState::Live && !has_ended(&joined.descriptor) {
+            joined.process.kill();
+            while segment.processes().slot(joined.slot).state() == SlotState::Live && !joined.process.has_ended() {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
         }

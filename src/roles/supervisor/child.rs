@@ -37,7 +37,7 @@ pub(super) struct Child<'a> {
     /// Where films go.
     pub(super) videos: PathBuf,
     /// Evaluations that reached the goal and were not confirmed.
-    pub(super) attempts: u64,
+    pub(super) unconfirmed: u64,
     /// Where its Python stack goes when it is asked for it; nothing if it runs no Python.
     pub(super) stack_file: Option<OwnedFd>,
     /// Generation of its reservation in the process table.
@@ -87,9 +87,9 @@ impl Child<'_> {
         let result = match planned.role {
             Role::Actor | Role::AttachedActor => actor::run(&run),
             Role::Learner => learner::run(&run),
-            Role::Evaluator => evaluator::run(&run, self.best_weights.clone(), self.attempts, reports()),
+            Role::Evaluator => evaluator::run(&run, self.best_weights.clone(), self.unconfirmed, reports()),
             Role::Visualizer => visualizer::run(&run, self.videos.clone()),
-            Role::Synchronous => synchronous::run(&mut run, &self.best_weights, self.attempts, reports()),
+            Role::Synchronous => synchronous::run(&mut run, &self.best_weights, self.unconfirmed, reports()),
             Role::Participant | Role::Guest => unreachable!("a plan has nobody who only uses a replay"),
         };
         match result {

@@ -1,17 +1,16 @@
 //! A child that does one thing beside the run and tells what came of it: at a lower priority than training, and nobody waits for it.
 
-use std::os::fd::OwnedFd;
-
 use ipc_channel::ipc::{self, IpcReceiver};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, Timespec, poll};
 use rustix::process::nice;
 use serde::{Deserialize, Serialize};
 
-use super::watch::{descriptor_of_child, has_ended};
+use super::watch::descriptor_of_child;
+use crate::segment::pidfd::Pidfd;
 use crate::segment::system;
 
 /// Steps on the scale of `nice` by which training goes first.
@@ -24,8 +23,7 @@ const DYING_PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 /// The child. Dropped, it is killed if it has not ended.
 pub(super) struct Helper<T> {
     pid: Pid,
-    /// Readable once it has ended.
-    descriptor: OwnedFd,
+    process: Pidfd,
     answer: IpcReceiver<T>,
     is_killed: bool,
 }
@@ -41,13 +39,13 @@ impl<T: Serialize + for<'a> Deserialize<'a>> Helper<T> {
             i32::from(sender.send(work()).is_err())
         });
         let pid = child.map_err(|error| format!("starting a process failed: {error}"))?;
-        let descriptor = descriptor_of_child(pid).map_err(|error| format!("opening a pidfd failed: {error}"))?;
-        Ok(Self { pid, descriptor, answer, is_killed: false })
+        let process = descriptor_of_child(pid).map_err(|error| format!("opening a pidfd failed: {error}"))?;
+        Ok(Self { pid, process, answer, is_killed: false })
     }
 
     /// Whether it has ended.
     pub(super) fn has_ended(&self) -> bool {
-        has_ended(&self.descriptor)
+        self.process.has_ended()
     }
 
     /// What came of it, once it has ended; `None` where it ended before it could tell.
@@ -64,13 +62,13 @@ impl<T> Helper<T> {
 
     /// To be polled for reading: readable once it has ended.
     pub(super) fn descriptor(&self) -> PollFd<'_> {
-        PollFd::new(&self.descriptor, PollFlags::IN)
+        self.process.for_poll()
     }
 
     /// Kill it, and say whether it is dead: nothing that it began goes on then.
     pub(super) fn end(mut self) -> bool {
         self.kill();
-        has_ended(&self.descriptor)
+        self.process.has_ended()
     }
 
     fn kill(&mut self) {

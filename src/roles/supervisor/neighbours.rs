@@ -47,7 +47,7 @@ mod tests {
     use crate::environments;
     use crate::rendezvous::RegisteredRun;
     use crate::roles::supervisor::Plan;
-    use crate::segment::processes::start_time;
+    use crate::segment::pidfd::start_time;
     use crate::segment::{Description, Identity, Segment};
 
     /// A process that lives as long as the value.

@@ -6,8 +6,6 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-
 use super::Prepared;
 use super::keeper::{Ended, Keeper};
 use super::resumption::Memory;
@@ -17,7 +15,8 @@ use crate::config::schema::AfterSupervisor;
 use crate::replay::{ReplayView, make_sums_again, open_gate_of_the_dead, repair_beside};
 use crate::segment::Segment;
 use crate::segment::control::RunState;
-use crate::segment::processes::{ProcessSlot, Role, SlotState, start_time};
+use crate::segment::pidfd::Pidfd;
+use crate::segment::processes::{ProcessSlot, Role, SlotState};
 use crate::sync::Ordering;
 use crate::telemetry::{Remembered, RunFolder, jsonl, note};
 
@@ -199,11 +198,8 @@ pub(super) fn wait_for_everybody(segment: &Segment) {
 
 /// Kill the process that the slot names, if it is still that one.
 fn kill_owner(slot: ProcessSlot<'_>) {
-    let id = i32::try_from(slot.pid()).ok().and_then(Pid::from_raw);
-    let Some(Ok(descriptor)) = id.map(|id| pidfd_open(id, PidfdFlags::empty())) else { return };
-    // Asked after the descriptor was opened, so that it cannot be that of a later process with the same number.
-    if start_time(slot.pid()) == Some(slot.start_time()) {
-        let _ = pidfd_send_signal(&descriptor, Signal::KILL);
+    if let Some(process) = Pidfd::open_of(slot.pid(), slot.start_time()) {
+        process.kill();
     }
 }
 

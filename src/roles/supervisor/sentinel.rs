@@ -10,11 +10,11 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid, getppid};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{PidfdFlags, pidfd_open};
+use rustix::event::poll;
 
 use super::salvage::{Left, Salvage, wait_for_everybody};
 use crate::rendezvous::Announcement;
+use crate::segment::pidfd::Pidfd;
 use crate::segment::{Segment, SegmentError, system};
 use crate::telemetry::RunFolder;
 
@@ -90,11 +90,11 @@ fn is_anothers(segment: &Segment) -> bool {
 }
 
 fn wait_for_end_of(supervisor: Pid) {
-    let descriptor = rustix::process::Pid::from_raw(supervisor.as_raw()).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    // The descriptor could be that of a later process with the same number: then ours is no longer the parent.
+    let process = Pidfd::open(supervisor.as_raw().cast_unsigned()).ok();
+    // It could be a later process with the same id: then ours is no longer the parent.
     while getppid() == supervisor {
-        match &descriptor {
-            Some(descriptor) => drop(poll(&mut [PollFd::new(descriptor, PollFlags::IN)], None)),
+        match &process {
+            Some(process) => drop(poll(&mut [process.for_poll()], None)),
             None => std::thread::sleep(PAUSE),
         }
     }

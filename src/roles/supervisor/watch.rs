@@ -1,6 +1,6 @@
 //! Watching processes: who died, how, and when its replacement starts.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -8,12 +8,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::child::ERROR_EXIT_CODE;
 use super::hang::{Hang, StackFile};
 use super::slots::PlannedProcess;
 use crate::roles::run::LEAVING_PATIENCE;
+use crate::segment::pidfd::Pidfd;
 use crate::segment::system::PANIC_EXIT_CODE;
 
 /// Longest wait before a replacement.
@@ -50,8 +50,8 @@ pub(super) struct Watched {
 pub(super) struct Living {
     /// Its process id.
     pub(super) pid: Pid,
-    /// Readable once it has ended.
-    pub(super) descriptor: OwnedFd,
+    /// The same in the kernel's words.
+    pub(super) process: Pidfd,
     /// Where it writes its Python stack when it is asked; nothing if it runs no Python.
     pub(super) stack_file: Option<StackFile>,
     /// What it was started for.
@@ -136,10 +136,9 @@ impl Ending {
 }
 
 /// The descriptor of a child that has just been forked; where there is none for it, it is killed, since nobody could watch over it.
-pub(super) fn descriptor_of_child(pid: Pid) -> rustix::io::Result<OwnedFd> {
-    let raw = rustix::process::Pid::from_raw(pid.as_raw()).ok_or(rustix::io::Errno::SRCH)?;
+pub(super) fn descriptor_of_child(pid: Pid) -> rustix::io::Result<Pidfd> {
     // A child cannot disappear before it is waited for, so this is surely its descriptor.
-    pidfd_open(raw, PidfdFlags::empty()).inspect_err(|_| {
+    Pidfd::open(pid.as_raw().cast_unsigned()).inspect_err(|_| {
         let _ = kill(pid, Signal::SIGKILL);
         while waitpid(pid, None) == Err(Errno::EINTR) {}
     })
@@ -164,8 +163,8 @@ impl Watched {
 
     /// The process has been forked, after so many environment steps of those before it.
     pub(super) fn started(&mut self, pid: Pid, stack_file: Option<StackFile>, cast: Cast, steps_before: u64) -> rustix::io::Result<()> {
-        let descriptor = descriptor_of_child(pid)?;
-        self.living = Some(Living { pid, descriptor, stack_file, cast, steps_before, started: Instant::now() });
+        let process = descriptor_of_child(pid)?;
+        self.living = Some(Living { pid, process, stack_file, cast, steps_before, started: Instant::now() });
         self.hang = None;
         self.restart_at = None;
         Ok(())
@@ -270,11 +269,6 @@ impl Watched {
             let _ = kill(living.pid, signal);
         }
     }
-}
-
-/// Whether the process behind a pidfd has ended.
-pub(super) fn has_ended(descriptor: &OwnedFd) -> bool {
-    is_readable(descriptor)
 }
 
 /// Whether there is something to read, the end included.

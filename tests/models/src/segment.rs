@@ -26,6 +26,8 @@ pub mod metrics;
 mod named;
 #[path = "../../../src/segment/pictures.rs"]
 pub mod pictures;
+#[path = "../../../src/segment/pidfd.rs"]
+pub mod pidfd;
 #[path = "../../../src/segment/processes.rs"]
 pub mod processes;
 #[path = "../../../src/segment/role.rs"]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::super::slots::PlannedProcess;
-use super::super::watch::{Death, Ending, has_ended};
+use super::super::watch::{Death, Ending};
 use super::words::{loss, with_details, work_done};
 use super::{Session, SupervisorError};
 use crate::replay::{Repair, make_sums_again, repair_beside};
@@ -229,7 +229,7 @@ impl Session {
         self.sinks.event(&format!("{who} is stuck in the middle of an operation: killing it"));
         self.watched[index].signal(Signal::SIGKILL);
         // The kernel reports its end within moments; `reap_children` takes it from there.
-        while self.watched[index].living.as_ref().is_some_and(|living| !has_ended(&living.descriptor)) {
+        while self.watched[index].living.as_ref().is_some_and(|living| !living.process.has_ended()) {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -58,7 +58,7 @@ impl Session {
             catalogue: &self.prepared.catalogue,
             best_weights: self.sinks.folder().best_weights(),
             videos: self.sinks.folder().videos(),
-            attempts: self.sinks.unconfirmed(),
+            unconfirmed: self.sinks.unconfirmed(),
             stack_file: stack_descriptor,
             generation,
             reports,

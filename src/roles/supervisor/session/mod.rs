@@ -16,7 +16,7 @@ pub(super) use checkpoints::checkpoint_content;
 use std::time::{Duration, Instant};
 
 use ipc_channel::ipc::IpcReceiver;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, Timespec, poll};
 
 use self::upkeep::Upkeep;
 use self::words::with_details;
@@ -109,7 +109,7 @@ impl Session {
         let tick = if self.attachments.has_connections() { Duration::from_millis(5) } else { TICK };
         let timeout = tick.min(self.next_snapshot.saturating_duration_since(Instant::now())).max(Duration::from_millis(1));
         let living = self.watched.iter().filter_map(|watched| watched.living.as_ref());
-        let mut descriptors: Vec<PollFd<'_>> = living.map(|living| PollFd::new(&living.descriptor, PollFlags::IN)).collect();
+        let mut descriptors: Vec<PollFd<'_>> = living.map(|living| living.process.for_poll()).collect();
         descriptors.extend(self.attachments.descriptors());
         descriptors.extend(self.checkpoints.descriptor());
         // An interruption by a signal is one more reason to look around.

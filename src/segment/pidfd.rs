@@ -1,0 +1,111 @@
+//! Processes in the kernel's words: whether one lives, and descriptors of processes, which never come to mean another one as their ids do.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// The descriptor of a process.
+#[derive(Debug)]
+pub struct Pidfd(OwnedFd);
+
+impl Pidfd {
+    /// That of the process which has this id now.
+    ///
+    /// # Errors
+    /// `SRCH` where nobody has it, `INVAL` or, since Linux 6.16, `NOENT` where it is the id of a mere thread, and what else the kernel says.
+    pub fn open(pid: u32) -> Result<Self, Errno> {
+        let id = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+        pidfd_open(id, PidfdFlags::empty()).map(Self)
+    }
+
+    /// That of the process with this id and start time; `None` where it is gone.
+    pub fn open_of(pid: u32, started: u64) -> Option<Self> {
+        let process = Self::open(pid).ok()?;
+        // Compared after the descriptor was opened, so that it cannot be that of a later process with the same id.
+        (start_time(pid) == Some(started)).then_some(process)
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.ends_within(Duration::ZERO)
+    }
+
+    /// Whether it has ended, or does within `patience`.
+    pub fn ends_within(&self, patience: Duration) -> bool {
+        poll(&mut [self.for_poll()], Timespec::try_from(patience).ok().as_ref()).is_ok_and(|ready| ready > 0)
+    }
+
+    /// To be polled: readable once every thread of the process is gone.
+    pub fn for_poll(&self) -> PollFd<'_> {
+        PollFd::new(&self.0, PollFlags::IN)
+    }
+
+    /// Kill it, unless it has ended or is not ours to kill.
+    pub fn kill(&self) {
+        let _ = pidfd_send_signal(&self.0, Signal::KILL);
+    }
+}
+
+impl AsFd for Pidfd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Start time of a process in clock ticks since boot: field 22 of its `stat`, counted after the last parenthesis,
+/// since the name before it may hold anything.
+pub fn start_time(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Whether the process with this id and start time lives (a zombie does not).
+pub fn is_alive(pid: u32, started: u64) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    let Some(end) = stat.rfind(')') else { return false };
+    let mut fields = stat[end + 1..].split_ascii_whitespace();
+    let state = fields.next();
+    let start = fields.nth(18).and_then(|text| text.parse().ok());
+    !matches!(state, Some("Z" | "X")) && start == Some(started)
+}
+
+/// Whether the kernel says that the process with this id and start time has ended, a zombie included. A start time of 0 is
+/// not known. In doubt it has not: nobody may repair what a living process is still changing.
+pub fn has_exited(pid: u32, started: u64) -> bool {
+    match Pidfd::open(pid) {
+        Ok(process) => process.has_ended() || started != 0 && start_time(pid).is_some_and(|now| now != started),
+        // Nobody has the id, or it has become the id of a mere thread.
+        Err(error) => i32::try_from(pid).is_ok_and(|id| id > 0) && matches!(error, Errno::SRCH | Errno::INVAL | Errno::NOENT),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_is_now_a_threads_is_no_living_process() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
+            let _ = ended.recv();
+        });
+        let id = told.recv().unwrap();
+        assert_ne!(id, std::process::id());
+        assert!(has_exited(id, 0) && has_exited(id, start_time(id).unwrap() - 1), "whoever had the id {id} is gone");
+        drop(end);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn another_start_time_is_another_process() {
+        let pid = std::process::id();
+        let started = start_time(pid).unwrap();
+        assert!(is_alive(pid, started) && !has_exited(pid, started));
+        assert!(!is_alive(pid, started + 1) && has_exited(pid, started + 1));
+    }
+}
