@@ -42,6 +42,7 @@ impl ReplayReport {
     /// The counts of `segment` now.
     pub(super) fn of(segment: &Segment) -> Self {
         let control = segment.control();
+        let total = |counter| segment.processes().total(counter);
         let capacity = segment.layout().sizes().capacity;
         let inserted = control.inserted().load(Ordering::Relaxed);
         let sampled = control.sampled().load(Ordering::Relaxed);
@@ -54,19 +55,14 @@ impl ReplayReport {
             inserted,
             sampled,
             samples_per_insert: (inserted > 0).then(|| sampled as f64 / inserted as f64),
-            skipped_slots: total(segment, Counter::SkippedSlots),
-            redrawn: total(segment, Counter::Redrawn),
-            stale_priorities: total(segment, Counter::StalePriorities),
-            refused_priorities: total(segment, Counter::RefusedPriorities),
-            saturated_priorities: total(segment, Counter::SaturatedPriorities),
+            skipped_slots: total(Counter::SkippedSlots),
+            redrawn: total(Counter::Redrawn),
+            stale_priorities: total(Counter::StalePriorities),
+            refused_priorities: total(Counter::RefusedPriorities),
+            saturated_priorities: total(Counter::SaturatedPriorities),
             largest_priority: control.largest_priority().load(Ordering::Relaxed) as f64 * Priority::SMALLEST.to_f64(),
         }
     }
-}
-
-/// A counter added up over all processes. What is in the segment may be anything, so the sum stops at the largest.
-pub(super) fn total(segment: &Segment, counter: Counter) -> u64 {
-    segment.processes().iter().fold(0, |sum, slot| sum.saturating_add(slot.counters().get(counter)))
 }
 
 /// One staging area.

@@ -7,7 +7,7 @@ use super::metrics::MetricReport;
 use super::printable::printable;
 use super::processes::ProcessReport;
 use super::rates::{Look, Rates};
-use super::replay::{ReplayReport, StagingReport, staging, total};
+use super::replay::{ReplayReport, StagingReport, staging};
 use super::runs::{age_s, state_name};
 use super::tree::TreeReport;
 use crate::rendezvous::Liveliness;
@@ -197,7 +197,7 @@ impl Report {
         let now = Look::at(segment);
         let of_this_boot = segment.identity().is_of_this_boot();
         let process_rates = |slot| earlier.map_or_else(Rates::default, |earlier| now.process_rates(earlier, slot));
-        let inserted = total(segment, Counter::Inserted);
+        let inserted = segment.processes().total(Counter::Inserted);
         let processes =
             segment.processes().iter().map(|slot| ProcessReport::of(slot, process_rates(slot.index()), inserted, of_this_boot)).collect();
         let described = segment.description();
@@ -288,7 +288,7 @@ fn run(segment: &Segment, rates: Rates) -> RunReport {
     RunReport {
         state: state_name(control.run_state()),
         env_steps: control.env_steps().load(Ordering::Relaxed),
-        episodes: total(segment, Counter::Episodes),
+        episodes: segment.processes().total(Counter::Episodes),
         updates: control.updates().load(Ordering::Relaxed),
         rates,
         policy_lag_mean: segment.processes().mean_policy_lag(),

@@ -135,9 +135,13 @@ impl<'a> ProcessTable<'a> {
     /// Updates by which the parameters that acted were older than the newest when their rows were inserted, in the mean; `None` before the first
     /// such row.
     pub fn mean_policy_lag(self) -> Option<f64> {
-        let total = |counter| self.iter().map(|slot| slot.counters().get(counter)).fold(0, u64::wrapping_add);
-        let rows = total(Counter::LaggedRows);
-        (rows > 0).then(|| total(Counter::PolicyLagSum) as f64 / rows as f64)
+        let rows = self.total(Counter::LaggedRows);
+        (rows > 0).then(|| self.total(Counter::PolicyLagSum) as f64 / rows as f64)
+    }
+
+    /// A counter of all processes together. What is in the segment may be anything, so the sum stops at the largest.
+    pub fn total(self, counter: Counter) -> u64 {
+        self.iter().fold(0, |sum, slot| sum.saturating_add(slot.counters().get(counter)))
     }
 }
 

@@ -46,3 +46,8 @@ pub use sinks::{SinkSettings, Sinks, note};
 pub use snapshot::{ActorTime, Effort, LearnerTime, Metrics, Snapshot};
 pub use summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary};
 pub use table::Table;
+
+/// What `part` is of `whole`; nothing where there is no whole.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}

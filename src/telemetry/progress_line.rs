@@ -2,7 +2,7 @@
 
 use indicatif::BinaryBytes;
 
-use super::Snapshot;
+use super::{Snapshot, share};
 use crate::readable::{clock, score, short};
 
 /// What a line may look like.
@@ -50,12 +50,12 @@ pub fn plain_line(snapshot: &Snapshot) -> String {
 
 /// How far the run has come towards whichever stop condition is nearest, from 0 to 1.
 fn fraction_done(snapshot: &Snapshot, first_return: Option<f64>) -> f64 {
-    let steps = ratio(snapshot.env_steps as f64, snapshot.stop_env_steps as f64);
-    let time = snapshot.stop_wall_s.map_or(0.0, |stop| ratio(snapshot.wall_s, stop));
+    let steps = share(snapshot.env_steps as f64, snapshot.stop_env_steps as f64);
+    let time = snapshot.stop_wall_s.map_or(0.0, |stop| share(snapshot.wall_s, stop));
     // Of the best weights' return, what is beyond chance. Only a confirmation of the goal is its end, and that is the end of the run.
     let score = match (first_return, snapshot.best_eval_ci95_low, snapshot.stop_eval_return) {
         (_, Some(best), Some(stop)) if best >= stop => ALMOST,
-        (Some(first), Some(best), Some(stop)) => ratio(best - first, stop - first).min(ALMOST),
+        (Some(first), Some(best), Some(stop)) => share(best - first, stop - first).min(ALMOST),
         _ => 0.0,
     };
     steps.max(time).max(score).clamp(0.0, 1.0)
@@ -104,7 +104,7 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
         pieces.push(piece(0, format!("{:.0}% of the limit", share * 100.0)));
     }
     pieces.push(piece(3, format!("policy lag {}", short(snapshot.policy_lag_mean))));
-    let fill = ratio(snapshot.replay_size as f64, snapshot.replay_capacity as f64);
+    let fill = share(snapshot.replay_size as f64, snapshot.replay_capacity as f64);
     pieces.push(piece(2, format!("replay {:.0}%", fill * 100.0)));
     if let Some(seconds) = seconds_left(snapshot) {
         // With a target return the run may end earlier than its limits say.
@@ -147,10 +147,6 @@ fn bar(fraction: f64, columns: usize, look: Look) -> String {
     let filled = (fraction * columns as f64).floor() as usize;
     let (done, left) = (done.repeat(filled), left.repeat(columns - filled));
     if look.colour { format!("\x1b[32m{done}\x1b[0m\x1b[2m{left}\x1b[0m") } else { format!("{done}{left}") }
-}
-
-fn ratio(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { part / whole } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -20,6 +20,16 @@ pub(crate) fn forbidden_imports(source: &Source, table: &[(&str, &[&str])]) -> V
         .collect()
 }
 
+/// Modules that `table` allows somebody to use who does not.
+pub(crate) fn unused_permissions(sources: &[Source], table: &[(&str, &[&str])]) -> Vec<String> {
+    let uses = |own: &str, allowed: &str| {
+        let own_sources = sources.iter().filter(|source| module_path(source).first().is_some_and(|first| first == own));
+        own_sources.flat_map(imports).any(|import| import.names[0] == allowed)
+    };
+    let permissions = table.iter().flat_map(|(own, allowed)| allowed.iter().map(move |allowed| (*own, *allowed)));
+    permissions.filter(|(own, allowed)| !uses(own, allowed)).map(|(own, allowed)| format!("`{own}` does not use `{allowed}`")).collect()
+}
+
 /// The roles: every file or folder directly below `src/roles` that is not shared.
 pub(crate) fn role_names(sources: &[Source], shared: &[&str]) -> BTreeSet<String> {
     sources.iter().filter_map(|source| module_path(source).get(1).cloned()).filter(|name| !shared.contains(&name.as_str())).collect()
@@ -137,6 +147,13 @@ mod tests {
         assert_eq!(check("src/roles/actor.rs", "use crate::{sync, segment};"), Vec::<String>::new());
         assert_eq!(check("src/lib.rs", "use crate::{sync, segment};"), Vec::<String>::new());
         assert_eq!(check("src/novelty/mod.rs", ""), ["src/novelty/mod.rs: `novelty` has no row in the table"]);
+    }
+
+    #[test]
+    fn a_permission_must_be_used() {
+        let sources = [source("src/segment/mod.rs", "use crate::sync;"), source("src/sync.rs", "")];
+        let table: [(&str, &[&str]); 2] = [("segment", &["sync", "replay"]), ("sync", &[])];
+        assert_eq!(unused_permissions(&sources, &table), ["`segment` does not use `replay`"]);
     }
 
     #[test]

@@ -73,12 +73,12 @@ impl Observer {
             env_steps: control.env_steps().load(Ordering::Relaxed),
             updates: control.updates().load(Ordering::Relaxed),
             // Rates are since this moment, and what was learned from before is known already.
-            learned: total(segment, Counter::Learned),
+            learned: segment.processes().total(Counter::Learned),
             ..Snapshot::default()
         };
         (self.earlier_training_s, self.earlier_steps) = (training_s, self.last.env_steps);
         // What the limit was for another machine is not known any more.
-        self.earlier_products = total(segment, Counter::Products);
+        self.earlier_products = segment.processes().total(Counter::Products);
         if let Some(newest) = remembered.newest {
             self.take_in(newest, false);
         }
@@ -133,7 +133,7 @@ impl Observer {
         self.drain_rings(segment);
         self.core_times.read(segment);
         let control = segment.control();
-        let total = |counter| total(segment, counter);
+        let total = |counter| segment.processes().total(counter);
         let inserted = control.inserted().load(Ordering::Relaxed);
         let env_steps = control.env_steps().load(Ordering::Relaxed);
         let wall_s = self.wall_s();
@@ -214,9 +214,9 @@ impl Observer {
     /// What actors spent their time on.
     fn actor_time(&self, segment: &Segment) -> ActorTime {
         ActorTime {
-            environment_s: seconds(total(segment, Counter::EnvironmentNs)),
-            inference_s: seconds(total(segment, Counter::InferenceNs)),
-            insert_s: seconds(total(segment, Counter::InsertNs)),
+            environment_s: seconds(segment.processes().total(Counter::EnvironmentNs)),
+            inference_s: seconds(segment.processes().total(Counter::InferenceNs)),
+            insert_s: seconds(segment.processes().total(Counter::InsertNs)),
             limiter_wait_s: seconds(waiting(segment, false)),
             processor_s: self.core_times.actors.running.as_secs_f64(),
             core_wait_s: self.core_times.actors.waiting.as_secs_f64(),
@@ -226,10 +226,10 @@ impl Observer {
     /// What learners spent their time on.
     fn learner_time(&self, segment: &Segment) -> LearnerTime {
         LearnerTime {
-            replay_s: seconds(total(segment, Counter::ReplayNs)),
-            compute_s: seconds(total(segment, Counter::ComputeNs)),
-            exchange_s: seconds(total(segment, Counter::ExchangeNs)),
-            publish_s: seconds(total(segment, Counter::PublishNs)),
+            replay_s: seconds(segment.processes().total(Counter::ReplayNs)),
+            compute_s: seconds(segment.processes().total(Counter::ComputeNs)),
+            exchange_s: seconds(segment.processes().total(Counter::ExchangeNs)),
+            publish_s: seconds(segment.processes().total(Counter::PublishNs)),
             limiter_wait_s: seconds(waiting(segment, true)),
             processor_s: self.core_times.learners.running.as_secs_f64(),
             core_wait_s: self.core_times.learners.waiting.as_secs_f64(),
@@ -299,11 +299,6 @@ fn overwritten(segment: &Segment) -> u64 {
 /// Whether there is one exploration rate to tell of.
 fn anneals_epsilon(config: &Config) -> bool {
     config.algorithm.name == "dqn" && config.algorithm.exploration == Exploration::Global
-}
-
-/// A counter of all processes together.
-fn total(segment: &Segment, counter: Counter) -> u64 {
-    segment.processes().iter().map(|slot| slot.counters().get(counter)).sum()
 }
 
 /// Nanoseconds that learners, or all others, have waited for the limiter.

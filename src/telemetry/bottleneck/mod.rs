@@ -14,7 +14,7 @@ use serde::Serialize;
 pub use advice::{Advice, KeyChange};
 
 use self::period::Period;
-use super::Snapshot;
+use super::{Snapshot, share};
 use crate::config::schema::OnFull;
 use crate::config::{Config, Rows};
 use crate::readable::{clock, percent, short};
@@ -247,10 +247,6 @@ fn all_busy(period: &Period, evidence: &str, context: &Context) -> Diagnosis {
     };
     let evidence = format!("{evidence} ({}, {}{taken})", period.actor_work(), period.learner_work());
     Diagnosis { bottleneck: Bottleneck::Cores, evidence, advice: advice::less_work(period, context) }
-}
-
-fn share(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { part / whole } else { 0.0 }
 }
 
 #[cfg(test)]
