@@ -28,6 +28,7 @@ pub(crate) fn score(value: f64) -> String {
     match value.abs() {
         s if s < 9.995 => format!("{value:.2}"),
         s if s < 9999.5 => format!("{value:.1}"),
+        s if s < 999_999.5 => format!("{value:.0}"),
         _ => short(value),
     }
 }
@@ -76,6 +77,6 @@ mod tests {
 
     #[test]
     fn scores_keep_their_decimals() {
-        assert_eq!([1.5, -150.25, 500.0, 12_345.0].map(score), ["1.50", "-150.2", "500.0", "12.3k"]);
+        assert_eq!([1.5, -150.25, 500.0, 12_345.0, 1.5e6].map(score), ["1.50", "-150.2", "500.0", "12345", "1.5M"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The tuner: snapshots in, at most one change out.
+//! The tuner: what the run did in, at most one change out.
 //!
 //! ```text
 //!                     something to try             accepted
@@ -30,7 +30,7 @@ use super::trial::{LEG_WINDOWS, Next, Trial};
 /// Above this share of the memory a setting is given up and none is tried.
 const MOST_MEMORY: f64 = 0.85;
 
-/// What the tuner says to one snapshot.
+/// What the tuner says to one status.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Step {
     /// The setting to put in force now, if it is to be another one.
@@ -116,82 +116,82 @@ impl Tuner {
     }
 
     /// Takes what happened in one window.
-    pub fn step(&mut self, snapshot: &Status) -> Step {
+    pub fn step(&mut self, status: &Status) -> Step {
         if matches!(self.phase, Phase::Frozen) {
             return Step::default();
         }
-        self.budget.pass(snapshot.wall_s, matches!(self.phase, Phase::Trying(_)));
-        if let Some(step) = self.interruption(snapshot) {
+        self.budget.pass(status.wall_s, matches!(self.phase, Phase::Trying(_)));
+        if let Some(step) = self.interruption(status) {
             return step;
         }
-        let is_learning = self.is_learning(snapshot);
-        match self.steady.admit(snapshot.in_force, is_learning) {
-            Admission::Counts => self.count(snapshot),
+        let is_learning = self.is_learning(status);
+        match self.steady.admit(status.in_force, is_learning) {
+            Admission::Counts => self.count(status),
             Admission::NotYet => Step::default(),
-            Admission::GivenUp { windows } => self.give_up(snapshot, Reason::NothingMeasured { windows }),
+            Admission::GivenUp { windows } => self.give_up(status, Reason::NothingMeasured { windows }),
         }
     }
 
     /// Whether a window says something: only once the run has begun to learn. From then on, to learn nothing says as much as to learn.
-    fn is_learning(&mut self, snapshot: &Status) -> bool {
-        let objective = self.rules.objective.value(&snapshot.window);
+    fn is_learning(&mut self, status: &Status) -> bool {
+        let objective = self.rules.objective.value(&status.window);
         self.has_learned |= objective > 0.0;
         objective.is_finite() && self.has_learned
     }
 
     /// A window in the wanted setting, after that has settled.
-    fn count(&mut self, snapshot: &Status) -> Step {
+    fn count(&mut self, status: &Status) -> Step {
         let is_home = self.steady.wanted() == self.home;
-        if is_home && self.drift.add(self.rules.objective.value(&snapshot.window)) {
-            let step = self.abandon(snapshot, Reason::Drift);
+        if is_home && self.drift.add(self.rules.objective.value(&status.window)) {
+            let step = self.abandon(status, Reason::Drift);
             self.reopen();
             return step;
         }
         match &mut self.phase {
-            Phase::Trying(trial) => match trial.add(snapshot.window) {
+            Phase::Trying(trial) => match trial.add(status.window) {
                 Next::MoreWindows => Step::default(),
                 Next::GoHome => Step { change: self.go_to(self.home, Reason::Comparing), probe: None },
                 Next::Judged(judgement) => {
                     let trial = trial.clone();
-                    self.conclude(snapshot, trial, judgement)
+                    self.conclude(status, trial, judgement)
                 }
             },
-            Phase::Searching(_) | Phase::Adopting(_) => Step { change: self.stay_home(snapshot), probe: None },
+            Phase::Searching(_) | Phase::Adopting(_) => Step { change: self.stay_home(status), probe: None },
             Phase::Locked | Phase::Frozen => Step::default(),
         }
     }
 
     /// One more window at home, outside of any round. Once there are enough, what was adopted is kept, and the search goes on.
-    fn stay_home(&mut self, snapshot: &Status) -> Option<Change> {
+    fn stay_home(&mut self, status: &Status) -> Option<Change> {
         if self.at_home.len() == LEG_WINDOWS {
             self.at_home.remove(0);
         }
-        self.at_home.push(snapshot.window);
+        self.at_home.push(status.window);
         if self.at_home.len() < LEG_WINDOWS {
             return None;
         }
         if matches!(self.phase, Phase::Adopting(_)) {
             self.phase = Phase::Searching(None);
         }
-        self.search_on(snapshot)
+        self.search_on(status)
     }
 
     /// Begins the next round: of the trial that waits for it, or of the next one. Unless there is no time, or nothing left to try.
-    fn search_on(&mut self, snapshot: &Status) -> Option<Change> {
+    fn search_on(&mut self, status: &Status) -> Option<Change> {
         // Before the search is asked, which goes on to its next stage where this window leaves nothing to try.
         self.held_back = None;
-        if self.is_late(snapshot) || !self.budget.allows(self.rules.round_windows()) {
+        if self.is_late(status) || !self.budget.allows(self.rules.round_windows()) {
             return None;
         }
-        let lacks_memory = snapshot.memory_used > MOST_MEMORY;
-        self.held_back = lacks_memory.then_some(Reason::Memory { used: snapshot.memory_used, limit: MOST_MEMORY });
+        let lacks_memory = status.memory_used > MOST_MEMORY;
+        self.held_back = lacks_memory.then_some(Reason::Memory { used: status.memory_used, limit: MOST_MEMORY });
         if lacks_memory {
             return None;
         }
         let unfinished = if let Phase::Searching(unfinished) = &mut self.phase { unfinished.take() } else { None };
         let mut trial = match unfinished {
             Some(trial) => trial,
-            None => match self.search.next(self.home, &self.at_home, snapshot.wall_s) {
+            None => match self.search.next(self.home, &self.at_home, status.wall_s) {
                 Choice::Try(candidate) => Trial::new(self.home, candidate, self.rules.objective),
                 Choice::Later => return None,
                 Choice::Nothing => {
@@ -209,24 +209,24 @@ impl Tuner {
     }
 
     /// A round has ended. Home was measured in it, so the next one can begin at once.
-    fn conclude(&mut self, snapshot: &Status, trial: Trial, judgement: Judgement) -> Step {
+    fn conclude(&mut self, status: &Status, trial: Trial, judgement: Judgement) -> Step {
         self.at_home = trial.at_home();
         match judgement {
             Judgement::LookAgain => {
                 self.phase = Phase::Searching(Some(trial));
-                Step { change: self.search_on(snapshot), probe: None }
+                Step { change: self.search_on(status), probe: None }
             }
             Judgement::Reject(reason) => {
-                self.search.bar(&trial.candidate, trial.seen(), snapshot.wall_s);
+                self.search.bar(&trial.candidate, trial.seen(), status.wall_s);
                 self.phase = Phase::Searching(None);
-                let probe = trial.record(snapshot.wall_s, Verdict::Rejected, reason);
-                Step { change: self.search_on(snapshot), probe: Some(probe) }
+                let probe = trial.record(status.wall_s, Verdict::Rejected, reason);
+                Step { change: self.search_on(status), probe: Some(probe) }
             }
             Judgement::Accept(reason) => {
-                self.search.accept(&trial.candidate, self.home, snapshot.wall_s);
+                self.search.accept(&trial.candidate, self.home, status.wall_s);
                 let trial = trial.adopted();
                 self.move_to(trial.candidate.setting);
-                let probe = trial.record(snapshot.wall_s, Verdict::Accepted, reason.clone());
+                let probe = trial.record(status.wall_s, Verdict::Accepted, reason.clone());
                 self.phase = Phase::Adopting(trial);
                 Step { change: self.go_to(self.home, reason), probe: Some(probe) }
             }
@@ -234,71 +234,71 @@ impl Tuner {
     }
 
     /// Whatever ends a trial before it is judged, or begins a leg of it anew.
-    fn interruption(&mut self, snapshot: &Status) -> Option<Step> {
+    fn interruption(&mut self, status: &Status) -> Option<Step> {
         // What is being adopted has been judged. It stays, unless it turns out that it cannot be kept.
-        if self.is_late(snapshot) && !matches!(self.phase, Phase::Adopting(_)) {
-            return Some(self.freeze(snapshot));
+        if self.is_late(status) && !matches!(self.phase, Phase::Adopting(_)) {
+            return Some(self.freeze(status));
         }
-        let now = snapshot.usable_cores;
+        let now = status.usable_cores;
         let before = self.usable_cores.replace(now).unwrap_or(now);
         if now != before {
-            return Some(self.other_cores(snapshot, before));
+            return Some(self.other_cores(status, before));
         }
-        if snapshot.memory_used > MOST_MEMORY && matches!(self.phase, Phase::Trying(_) | Phase::Adopting(_)) {
-            return Some(self.abandon(snapshot, Reason::Memory { used: snapshot.memory_used, limit: MOST_MEMORY }));
+        if status.memory_used > MOST_MEMORY && matches!(self.phase, Phase::Trying(_) | Phase::Adopting(_)) {
+            return Some(self.abandon(status, Reason::Memory { used: status.memory_used, limit: MOST_MEMORY }));
         }
-        match &snapshot.incident {
+        match &status.incident {
             None => None,
-            Some(Incident::ProcessFailed(message)) => Some(self.give_up(snapshot, Reason::ProcessFailed(message.clone()))),
-            Some(Incident::Disturbed) => Some(self.disturbed(snapshot)),
+            Some(Incident::ProcessFailed(message)) => Some(self.give_up(status, Reason::ProcessFailed(message.clone()))),
+            Some(Incident::Disturbed) => Some(self.disturbed(status)),
         }
     }
 
     /// Whether nothing is tried any more.
-    fn is_late(&self, snapshot: &Status) -> bool {
-        snapshot.progress >= self.rules.freeze_after
+    fn is_late(&self, status: &Status) -> bool {
+        status.progress >= self.rules.freeze_after
     }
 
     /// The last change, if any: back home.
-    fn freeze(&mut self, snapshot: &Status) -> Step {
-        let step = self.abandon(snapshot, Reason::Frozen);
+    fn freeze(&mut self, status: &Status) -> Step {
+        let step = self.abandon(status, Reason::Frozen);
         self.phase = Phase::Frozen;
         step
     }
 
     /// All that was tried was tried on another machine. What was on trial when this one became smaller stays barred.
-    fn other_cores(&mut self, snapshot: &Status, before: usize) -> Step {
-        let now = snapshot.usable_cores;
+    fn other_cores(&mut self, status: &Status, before: usize) -> Step {
+        let now = status.usable_cores;
         if now < before {
             self.reopen();
         }
-        let step = self.abandon(snapshot, Reason::Cores { before, now });
+        let step = self.abandon(status, Reason::Cores { before, now });
         if now > before {
             self.reopen();
         }
         step
     }
 
-    fn disturbed(&mut self, snapshot: &Status) -> Step {
+    fn disturbed(&mut self, status: &Status) -> Step {
         if let Phase::Trying(trial) | Phase::Adopting(trial) = &mut self.phase
             && let Err(reason) = trial.disturb()
         {
-            return self.abandon(snapshot, reason);
+            return self.abandon(status, reason);
         }
         self.measure_anew()
     }
 
     /// Something went wrong: because of the setting that is tried or adopted, or at home, where nothing follows from it.
-    fn give_up(&mut self, snapshot: &Status, reason: Reason) -> Step {
+    fn give_up(&mut self, status: &Status, reason: Reason) -> Step {
         match self.phase {
-            Phase::Trying(_) | Phase::Adopting(_) => self.abandon(snapshot, reason),
+            Phase::Trying(_) | Phase::Adopting(_) => self.abandon(status, reason),
             Phase::Searching(_) | Phase::Locked | Phase::Frozen => self.measure_anew(),
         }
     }
 
     /// Ends a trial that cannot be judged, or takes back what cannot be kept: the setting is barred and home restored. Without a trial, only
     /// home is measured anew.
-    fn abandon(&mut self, snapshot: &Status, reason: Reason) -> Step {
+    fn abandon(&mut self, status: &Status, reason: Reason) -> Step {
         let trial = match std::mem::replace(&mut self.phase, Phase::Searching(None)) {
             Phase::Trying(trial) | Phase::Adopting(trial) | Phase::Searching(Some(trial)) => trial,
             phase @ (Phase::Searching(None) | Phase::Locked | Phase::Frozen) => {
@@ -306,9 +306,9 @@ impl Tuner {
                 return self.measure_anew();
             }
         };
-        self.search.bar(&trial.candidate, None, snapshot.wall_s);
+        self.search.bar(&trial.candidate, None, status.wall_s);
         self.move_to(trial.home);
-        let probe = trial.record(snapshot.wall_s, Verdict::Abandoned, reason.clone());
+        let probe = trial.record(status.wall_s, Verdict::Abandoned, reason.clone());
         Step { change: self.go_to(self.home, reason), probe: Some(probe) }
     }
 

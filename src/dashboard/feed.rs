@@ -38,7 +38,7 @@ impl Message {
     }
 }
 
-/// The feeds of the runs that somebody looks at.
+/// The feeds of the runs that somebody looks at, or did a moment ago.
 #[derive(Default)]
 pub(super) struct Feeds(Mutex<HashMap<String, Arc<Feed>>>);
 
@@ -177,6 +177,10 @@ async fn watch(feed: Arc<Feed>, runs: Arc<Runs>, folder: RunFolder) {
         };
         if reads {
             let card = runs.card(&folder);
+            // It was moved or removed: whoever comes next is to look for it anew.
+            if card.is_none() && !is_heard {
+                return;
+            }
             let runs_on = card.as_ref().is_some_and(|card| card.state == State::Running);
             let problem = known.look_for(&runs, card.as_ref().filter(|_| runs_on && is_heard));
             if let Some(growth) = known.history.grow() {

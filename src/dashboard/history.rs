@@ -214,9 +214,9 @@ impl History {
         self.recent.push_back(snapshot);
     }
 
-    /// How busy the machine was in the moments that are judged: each line tells of the time since the one before.
+    /// How busy the machine was in the time that is judged: each line tells of the time since the one before, so the first is left out.
     fn machine_busy_share(&self) -> Option<f64> {
-        let shares: Vec<f64> = self.recent.iter().filter_map(|moment| moment.machine_busy_share).collect();
+        let shares: Vec<f64> = self.recent.iter().skip(1).filter_map(|moment| moment.machine_busy_share).collect();
         (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
     }
 

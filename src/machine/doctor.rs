@@ -129,7 +129,7 @@ fn shared_memory(machine: &Machine) -> Finding {
         return Finding::problem("shared memory", "/dev/shm is not mounted".to_owned(), "mount -t tmpfs -o mode=1777 tmpfs /dev/shm");
     };
     let fact = format!("{} free of {} in /dev/shm", BinaryBytes(shared.free_bytes), BinaryBytes(shared.total_bytes));
-    let gibibytes = (shared.total_bytes - shared.free_bytes + ENLARGED_BYTES).div_ceil(1 << 30);
+    let gibibytes = (shared.total_bytes.saturating_sub(shared.free_bytes) + ENLARGED_BYTES).div_ceil(1 << 30);
     let enlarge = format!("mount -o remount,size={gibibytes}G /dev/shm (docker: --shm-size={gibibytes}g)");
     match shared.free_bytes {
         0..TOO_FEW_BYTES => Finding::problem("shared memory", fact, enlarge),

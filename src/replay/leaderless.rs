@@ -73,7 +73,7 @@ pub fn give_up(segment: &Segment, schema: &Schema, slot: ProcessSlot<'_>) -> boo
 /// stayed behind in the parent.
 pub fn take_over(segment: &Segment, schema: &Schema) {
     let (control, processes) = (segment.control(), segment.processes());
-    // The turn of a thread that is not here.
+    // The repairer may be a thread that is not here.
     control.repairer().store(0, Ordering::SeqCst);
     if control.clearing().load(Ordering::Relaxed) != 0 {
         remove_everything(segment);

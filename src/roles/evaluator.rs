@@ -141,7 +141,7 @@ pub struct Evaluator<'a> {
 
 impl<'a> Evaluator<'a> {
     /// Set up. The best policy goes to `best_path`; one that is there already was left by the evaluator that this one replaces, and has to
-    /// be beaten. `unconfirmed` of its evaluations reached the goal.
+    /// be beaten. `unconfirmed` of its evaluations reached the goal and were not confirmed.
     pub fn new(run: &'a Run<'a>, best_path: PathBuf, unconfirmed: u64) -> Result<Self, RoleError> {
         Ok(Self {
             environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS), Purpose::Evaluation)?,

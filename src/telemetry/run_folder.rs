@@ -96,10 +96,8 @@ impl RunFolder {
 
     /// Whether it was removed: it may have been moved, and then its lock goes by another name now.
     pub fn is_removed(&self) -> bool {
-        match &self.lock {
-            Some(lock) => lock.metadata().is_ok_and(|metadata| metadata.nlink() == 0),
-            None => !self.path.is_dir(),
-        }
+        let has_no_name = |lock: &Arc<File>| lock.metadata().is_ok_and(|metadata| metadata.nlink() == 0);
+        !self.path.is_dir() && self.lock.as_ref().is_none_or(has_no_name)
     }
 
     /// Give the folder back, for all that have it from whoever took it: processes that environments have started may live longer than

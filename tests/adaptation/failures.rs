@@ -261,12 +261,12 @@ proptest! {
         let mut in_force = shape.start(Start::Auto);
         let mut tuner = Tuner::new(shape.rules(), in_force).unwrap();
         let (mut wall_s, mut wanted) = (0.0, in_force);
-        for (mut snapshot, is_late) in snapshots {
+        for (mut status, is_late) in snapshots {
             wall_s += 1.0;
             // A driver that is late has the setting of before in force for one window more.
             in_force = if is_late { in_force } else { wanted };
-            (snapshot.wall_s, snapshot.in_force) = (wall_s, in_force);
-            if let Some(change) = tuner.step(&snapshot).change {
+            (status.wall_s, status.in_force) = (wall_s, in_force);
+            if let Some(change) = tuner.step(&status).change {
                 prop_assert_ne!(change.setting, wanted);
                 prop_assert_eq!(ranges.check(change.setting), Ok(()));
                 let is_trial = matches!(change.reason, Reason::Trying { .. });

@@ -73,7 +73,7 @@ impl Run {
         if self.wall_s <= self.round_ends_s {
             self.probing_windows.push(self.wall_s);
         }
-        let snapshot = Status {
+        let status = Status {
             wall_s: self.wall_s,
             progress: self.progress_per_window * self.wall_s,
             window,
@@ -82,7 +82,7 @@ impl Run {
             memory_used: (self.memory_used)(self.in_force),
             incident,
         };
-        let step = self.tuner.step(&snapshot);
+        let step = self.tuner.step(&status);
         self.has_just_changed = step.change.is_some();
         self.probes.extend(step.probe);
         if let Some(change) = step.change {

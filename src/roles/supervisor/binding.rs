@@ -32,13 +32,16 @@ impl Binding {
     }
 
     /// Unless every learner has its core for itself and the run has the cores that it was planned for, let all processes run on any of the
-    /// `usable` ones, now and after a restart. Says so when it happens. Not for the sake of a setting that is only on trial: its actors may be
-    /// gone soon.
-    pub(super) fn look(&mut self, watched: &mut [Watched], times: &CoreTimes, usable: Vec<usize>, is_on_trial: bool) -> Option<String> {
+    /// `usable` ones, now and after a restart. Says so when it happens. Not for the sake of a setting that is only tried: its actors
+    /// may be gone soon, and `is_passing` says that they are there.
+    pub(super) fn look(&mut self, watched: &mut [Watched], times: &CoreTimes, usable: Vec<usize>, is_passing: bool) -> Option<String> {
         let are_bound = self.is_over || watched.iter().any(|process| !process.planned.cores.is_empty());
         let others = self.others(&usable).filter(|_| are_bound);
         self.usable = usable;
-        let why = others.or_else(|| self.shared_core(watched, times).filter(|_| !is_on_trial));
+        if is_passing {
+            self.looks = 0;
+        }
+        let why = others.or_else(|| if is_passing { None } else { self.shared_core(watched, times) });
         if why.is_some() {
             (self.is_over, self.repeats) = (true, REPEATS);
         } else if self.repeats == 0 {

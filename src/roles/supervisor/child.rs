@@ -14,7 +14,7 @@ use crate::machine::affinity;
 use crate::roles::evaluator::EvaluationReport;
 use crate::roles::run::catch_panic;
 use crate::roles::{Run, actor, evaluator, learner, synchronous, visualizer};
-use crate::segment::processes::{ProcessSlot, Role};
+use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::segment::{Segment, system};
 
 /// Exit code of a process that could not go on and said why in its last words.
@@ -93,7 +93,11 @@ impl Child<'_> {
             Role::Participant | Role::Guest => unreachable!("a plan has nobody who only uses a replay"),
         };
         match result {
-            Ok(()) => 0,
+            Ok(()) => {
+                // Whoever ends with the same code without having come here was ended by what it ran.
+                slot.enter(Phase::Leaving);
+                0
+            }
             Err(error) => {
                 slot.set_last_words(&error.to_string());
                 ERROR_EXIT_CODE

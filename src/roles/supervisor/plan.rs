@@ -228,7 +228,11 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
 impl Plan {
     /// The keys by which there are fewer actors and environments at most.
     fn keys_of_actors(&self) -> &'static str {
-        if self.ranges.is_some() { "adaptation.most_actors, adaptation.most_environments" } else { "actor.count, actor.environments" }
+        if self.ranges.is_some() {
+            "adaptation.most_actors, adaptation.most_environments (and where a run begins with as many, actor.count, actor.environments)"
+        } else {
+            "actor.count, actor.environments"
+        }
     }
 
     /// What to lower where no replay is small enough: the largest of the other regions, and the keys that it follows from.

@@ -23,7 +23,7 @@ pub(super) struct Period {
     pub(super) actor: ActorTime,
     pub(super) learner: LearnerTime,
     evaluator_processor_s: f64,
-    /// Of the machine, whoever had it, over all of the training.
+    /// Of the machine, whoever had it: over all of the training, or as whoever read the moments from a file has it.
     machine_busy_share: Option<f64>,
 }
 

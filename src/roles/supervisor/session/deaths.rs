@@ -12,7 +12,7 @@ use crate::replay::{Repair, make_sums_again, repair_beside};
 use crate::roles::run::LEAVING_PATIENCE;
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
-use crate::segment::processes::Role;
+use crate::segment::processes::{Phase, Role};
 use crate::sync::Ordering;
 use crate::telemetry::StopReason;
 
@@ -83,7 +83,7 @@ impl Session {
         let slot = self.segment.processes().slot(planned.slot);
         let (how, details) = death.describe(&slot.last_words());
         let exit = Exit {
-            is_own_fault: death.is_own_fault(),
+            is_own_fault: death.is_own_fault() || death.ending.is_orderly() && slot.phase() != Some(Phase::Leaving),
             pid: death.pid.as_raw(),
             repaired,
             who: planned.name(),
@@ -140,7 +140,7 @@ impl Session {
             return;
         }
         if planned.role == Role::Synchronous || times > limit || is_hopeless {
-            let cause = format!("{who} {how} ({times} times; machine.max_restarts is {limit})");
+            let cause = format!("{who} {how} ({} times; machine.max_restarts is {limit})", watched.restarts);
             // What a learner cannot go on from, nobody can.
             let is_of_learning = is_own_fault && matches!(planned.role, Role::Learner | Role::Synchronous);
             let reason = if is_of_learning { StopReason::Failed } else { StopReason::GaveUp };

@@ -161,8 +161,10 @@ impl Session {
         let snapshot = self.snapshot();
         self.sinks.record(&snapshot);
         self.pass_on_remarks();
-        let is_on_trial = self.is_on_trial();
-        if let Some(event) = self.binding.look(&mut self.watched, self.observer.core_times(), cores::affinity_mask(), is_on_trial) {
+        // Another setting than home is tried, or its actors are still leaving.
+        let is_passing = self.fitting.as_ref().is_some_and(|fitting| fitting.wanted() != fitting.home());
+        let is_passing = is_passing || self.watched.iter().any(Watched::is_dismissed);
+        if let Some(event) = self.binding.look(&mut self.watched, self.observer.core_times(), cores::affinity_mask(), is_passing) {
             self.sinks.event(&event);
         }
         self.fit(&snapshot)
