@@ -1,4 +1,4 @@
-//! The only place that names atomics, futex waits and pauses: the models of the protocol (`tests/models`) put others in their place.
+//! Atomics, futex waits and pauses for what processes share: the models of the protocol (`tests/models`) put others in their place.
 //!
 //! Everything that processes share is one of these atomics inside the segment. Waiting goes through the kernel's
 //! non-private futex, always with a timeout, so that a lost wake-up or a dead waker costs milliseconds and never a hang.

@@ -1,7 +1,7 @@
 //! The shared-memory segment of a run: the only thing that processes share, and the only folder with unsafe code.
 //!
-//! A segment is created by the supervisor, inherited by what it forks, opened by name by attached actors and opened
-//! read-only by the inspector. It holds offsets and no pointers, and describes itself: the header lists the sections,
+//! A segment is created by the supervisor of a run, or by whoever makes a replay that belongs to none. What the supervisor forks inherits it;
+//! attached actors, guests, other participants and a supervisor that adopts the run open it by name, the inspector read-only. It holds offsets and no pointers, and describes itself: the header lists the sections,
 //! and the description names the fields of a transition and the configuration of the run.
 
 mod board;

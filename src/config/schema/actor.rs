@@ -28,7 +28,7 @@ table! {
         flush_interval_ms: u64 = 50, whole(1, 60_000), "milliseconds", only TRANSITION_ALGORITHMS;
         /// Environment steps taken at random, summed over all actors, before the policy is used.
         random_steps: u64 = 1_000, at_least(0), "environment steps", only TRANSITION_ALGORITHMS;
-        /// Slots kept for actors that join with `attach`.
+        /// Slots kept for actors that join with `attach` and for programs that use the replay as guests; none where `actor.count` is 0.
         attach_slots: usize = 8, whole(0, MOST_ATTACH_SLOTS as u64), "processes";
     }
 }

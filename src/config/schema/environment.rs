@@ -6,8 +6,8 @@ use crate::config::limits::{Limits, whole};
 table! {
     /// The environment to train in.
     [environment] EnvironmentConfig {
-        /// The environment: a native one by its name (`CartPole-v1`), a game of the Atari 2600 as `atari:Pong`, any of Gymnasium's as
-        /// `gymnasium:HalfCheetah-v5`, one of your own as `python:my_task:MyTask` (module and class) or
+        /// The environment: a native one by its name (`CartPole-v1`, or `mujoco:HalfCheetah-v5` on libmujoco), a game of the Atari 2600 as
+        /// `atari:Pong`, any of Gymnasium's as `gymnasium:HalfCheetah-v5`, one of your own as `python:my_task:MyTask` (module and class) or
         /// `python:tasks/my_task.py:MyTask` (file and class).
         id: String = String::new(), Limits::Text { form: "the name of an environment, such as \"CartPole-v1\"", accepts: |id| !id.is_empty() }, "";
         /// What the environment's constructor is given, as a JSON object: `'{"gravity": 9.8}'`. Native environments take nothing; `docs/atari.md`

@@ -13,7 +13,8 @@ table! {
         torch_threads: usize = 1, whole(1, 256), "threads";
         /// Ask the kernel for huge pages under the segment.
         huge_pages: bool = true, Limits::Any, "";
-        /// Restarts granted to one process before the run is given up; those while a setting is on trial are not counted.
+        /// Restarts granted to one process before the run is given up, or goes on without its visualizer; those of actors and learners while a
+        /// setting is on trial are not counted.
         max_restarts: u32 = 10, whole(0, 1_000_000), "restarts";
         /// Time without a heartbeat after which a process counts as hung and is replaced; a run in which nothing advances for as long
         /// although all have heartbeats is reported.

@@ -24,7 +24,7 @@ table! {
         stop_wall_s: Option<f64> = None, above(0.0), "seconds";
         /// Whether a run that was killed, or gave up, goes on when the same command is given again.
         resume: Resume = Resume::Never, Limits::Any, "";
-        /// Time between two lines of `metrics.jsonl`.
+        /// Time between two lines of `metrics.jsonl`, of which there are five a second at most.
         metrics_interval_s: f64 = 1.0, above_up_to(0.0, 3_600.0), "seconds";
     }
 }
