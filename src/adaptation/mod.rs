@@ -1,7 +1,8 @@
 //! Adaptation: fits the number of actors, the environments of each and the batch to the machine while a run is under way.
 //!
-//! A [`Tuner`] is a pure state machine: what the run did in, at most one change out. It knows no clock, no process and no file. Who drives it tells it
-//! once a second what the run did ([`Status`]), puts in force what it asks for ([`Change`]), and writes down what it has tried ([`Probe`]).
+//! A [`Tuner`] is a pure state machine: statuses in, at most one change out. It knows no clock, no process and no file. Who drives it tells
+//! it each window, a second or more, what the run did ([`Status`]), puts in force what it asks for ([`Change`]), and writes down what it has
+//! tried ([`Probe`]).
 //!
 //! ```
 //! use shoal::adaptation::{Hold, Objective, Range, Ranges, Rules, Setting, Status, Tuner, Window};

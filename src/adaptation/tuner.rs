@@ -1,4 +1,4 @@
-//! The tuner: what the run did in, at most one change out.
+//! The tuner: statuses in, at most one change out.
 //!
 //! ```text
 //!                     something to try             accepted
