@@ -216,6 +216,25 @@ fn ten_pages_see_the_same_run() {
 }
 
 #[test]
+fn who_comes_back_to_a_run_does_not_make_it_read_all_of_it_again() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.end_by(Signal::SIGINT);
+    let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
+    let id = id_of(&run);
+    let mut page = dashboard.listen(&id);
+    let history = page.wait_for("history", |_| true);
+    drop(page);
+    // Time for several readings that nobody hears. What was written before them is gone now, but has been read.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let metrics = run.run_folder().join("metrics.jsonl");
+    let length = std::fs::metadata(&metrics).unwrap().len();
+    std::fs::write(&metrics, "\n".repeat(length.try_into().unwrap())).unwrap();
+    assert_eq!(dashboard.json(&format!("runs/{id}/history"))["columns"], history["columns"]);
+    assert_eq!(dashboard.listen(&id).wait_for("history", |_| true)["columns"], history["columns"]);
+}
+
+#[test]
 fn whatever_a_segment_holds_the_dashboard_goes_on() {
     let mut run = start(&[]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));

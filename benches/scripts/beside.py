@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import math
 import os
-import random
 import signal
 import statistics
 import time
@@ -132,13 +131,6 @@ def rounds_of_whole(builds, whole, arguments):
     return rates, [now / before for before, now in rates]
 
 
-def interval(ratios):
-    """Where the median of the ratios would lie in 95 of 100 repetitions: from the ratios themselves, drawn again (Efron 1979)."""
-    draw = random.Random(0)
-    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(10_000))
-    return f"{medians[250]:.3f} to {medians[-251]:.3f}"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path, help="the other checkout, built")
@@ -164,7 +156,7 @@ def main():
         rates, ratios = rounds_of_whole(builds, loop, arguments) if arguments.whole else rounds_of_loop(builds, cores, loop, arguments)
         found[name] = ratios
         before, now = (f"{statistics.median(column):,.0f}" for column in zip(*rates))
-        row = {"loop": name, "counted": counted, "ratio": f"{statistics.median(ratios):.3f}", "95 %": interval(ratios)}
+        row = {"loop": name, "counted": counted, "ratio": f"{statistics.median(ratios):.3f}", "95 %": runs.interval(ratios)}
         rows.append({**row, "range": f"{min(ratios):.3f} to {max(ratios):.3f}", "before": before, "now": now})
         print(runs.table(rows[-1:]), flush=True)
     print(f"\n{runs.table(rows)}")

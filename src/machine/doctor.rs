@@ -326,6 +326,14 @@ mod tests {
     }
 
     #[test]
+    fn shared_memory_that_others_have_filled_is_to_grow_by_what_they_use() {
+        let finding = finding_after(|machine| {
+            machine.shared_memory = Some(SharedMemory { total_bytes: 12 << 30, free_bytes: 1 << 30 });
+        });
+        assert_eq!(finding.fix.as_deref(), Some("mount -o remount,size=19G /dev/shm (docker: --shm-size=19g)"), "11 used and 8 more");
+    }
+
+    #[test]
     fn a_finding_is_one_line_and_its_fix_another() {
         let finding = finding_after(|machine| machine.software.open_files = 256);
         assert_eq!(

@@ -2,7 +2,6 @@
 //! another run that planned at the same moment, may take such a core; cores may be given to the run or taken from it. Then every bound process is
 //! better left to the kernel.
 
-use super::core_times::CoreTimes;
 use super::watch::Watched;
 use crate::machine::affinity;
 use crate::segment::processes::Role;
@@ -32,16 +31,23 @@ impl Binding {
     }
 
     /// Unless every learner has its core for itself and the run has the cores that it was planned for, let all processes run on any of the
-    /// `usable` ones, now and after a restart. Says so when it happens. Not for the sake of a setting that is only tried: its actors
-    /// may be gone soon, and `is_passing` says that they are there.
-    pub(super) fn look(&mut self, watched: &mut [Watched], times: &CoreTimes, usable: Vec<usize>, is_passing: bool) -> Option<String> {
+    /// `usable` ones, now and after a restart. Says so when it happens. `core_wait` is the share of the time in which the owner of a slot
+    /// has waited for a core. Not for the sake of a setting that is only tried: its actors may be gone soon, and `is_passing` says that
+    /// they are there.
+    pub(super) fn look(
+        &mut self,
+        watched: &mut [Watched],
+        core_wait: impl Fn(usize) -> f64,
+        usable: Vec<usize>,
+        is_passing: bool,
+    ) -> Option<String> {
         let are_bound = self.is_over || watched.iter().any(|process| !process.planned.cores.is_empty());
         let others = self.others(&usable).filter(|_| are_bound);
         self.usable = usable;
         if is_passing {
             self.looks = 0;
         }
-        let why = others.or_else(|| if is_passing { None } else { self.shared_core(watched, times) });
+        let why = others.or_else(|| if is_passing { None } else { self.shared_core(watched, core_wait) });
         if why.is_some() {
             (self.is_over, self.repeats) = (true, REPEATS);
         } else if self.repeats == 0 {
@@ -64,9 +70,9 @@ impl Binding {
     }
 
     /// How a learner has been sharing its core.
-    fn shared_core(&mut self, watched: &[Watched], times: &CoreTimes) -> Option<String> {
+    fn shared_core(&mut self, watched: &[Watched], core_wait: impl Fn(usize) -> f64) -> Option<String> {
         let waits = watched.iter().filter(|process| process.planned.role == Role::Learner && process.planned.cores.len() == 1);
-        let waits = waits.map(|process| (process, times.core_wait(process.planned.slot)));
+        let waits = waits.map(|process| (process, core_wait(process.planned.slot)));
         let Some((learner, wait)) = waits.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, wait)| *wait >= SHARED_FROM) else {
             self.looks = 0;
             return None;
@@ -74,5 +80,52 @@ impl Binding {
         self.looks += 1;
         let (name, core, waited) = (learner.planned.name(), learner.planned.cores[0], (100.0 * wait).round());
         (self.looks >= LOOKS).then(|| format!("{name} waited {waited} % of the time for core {core}, which others use too"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::slots::PlannedProcess;
+    use super::*;
+
+    /// A learner on a core of its own in slot 0, which waits for it for half of the time, and an actor on the other.
+    fn bound() -> Vec<Watched> {
+        let planned = |slot, role, core| Watched::new(PlannedProcess { slot, role, number: 0, cores: vec![core] });
+        vec![planned(0, Role::Learner, 0), planned(1, Role::Actor, 1)]
+    }
+
+    fn share_a_core(slot: usize) -> f64 {
+        if slot == 0 { 0.5 } else { 0.0 }
+    }
+
+    #[test]
+    fn a_learner_that_goes_on_sharing_its_core_sets_all_free_at_the_second_look() {
+        let (mut binding, mut watched) = (Binding::planned_for(vec![0, 1]), bound());
+        assert_eq!(binding.look(&mut watched, share_a_core, vec![0, 1], false), None);
+        assert!(watched.iter().all(|process| process.planned.cores.len() == 1));
+        let said = binding.look(&mut watched, share_a_core, vec![0, 1], false).unwrap();
+        assert!(said.contains("learner 0 waited 50 % of the time for core 0"), "{said}");
+        assert!(watched.iter().all(|process| process.planned.cores.is_empty()), "none is bound when it comes back");
+    }
+
+    #[test]
+    fn a_setting_that_is_only_tried_sets_nobody_free() {
+        let (mut binding, mut watched) = (Binding::planned_for(vec![0, 1]), bound());
+        for _ in 0..2 * LOOKS {
+            assert_eq!(binding.look(&mut watched, share_a_core, vec![0, 1], true), None);
+        }
+        // What was seen during the trial does not count afterwards.
+        assert_eq!(binding.look(&mut watched, share_a_core, vec![0, 1], false), None);
+        assert!(binding.look(&mut watched, share_a_core, vec![0, 1], false).is_some());
+    }
+
+    #[test]
+    fn cores_that_are_taken_or_given_set_all_free_at_once_even_during_a_trial() {
+        let (mut binding, mut watched) = (Binding::planned_for(vec![0, 1]), bound());
+        let said = binding.look(&mut watched, |_| 0.0, vec![1], true).unwrap();
+        assert!(said.contains("the cores [1] now instead of [0, 1]"), "{said}");
+        assert!(watched.iter().all(|process| process.planned.cores.is_empty()));
+        let mut unbound = vec![Watched::new(PlannedProcess { slot: 0, role: Role::Learner, number: 0, cores: Vec::new() })];
+        assert_eq!(Binding::planned_for(vec![0, 1]).look(&mut unbound, |_| 0.0, vec![1], false), None, "nobody was bound");
     }
 }

@@ -348,6 +348,21 @@ mod tests {
     }
 
     #[test]
+    fn where_no_replay_is_small_enough_the_keys_are_named_that_decide() {
+        let budget = Budget { bytes: 1 << 20, limit: Limit::SharedMemory { used_bytes: 0 } };
+        let refused = |change: fn(&mut Config)| plan(change).check(&budget).unwrap_err().to_string();
+        let many_actors = refused(|config| (config.actor.count, config.actor.environments) = (16, 512));
+        assert!(many_actors.contains("lower actor.count, actor.environments, actor.attach_slots"), "{many_actors}");
+        let ranges = refused(|config| {
+            config.adaptation.enabled = true;
+            (config.adaptation.most_actors, config.adaptation.most_environments) = (16, 512);
+        });
+        assert!(ranges.contains("lower adaptation.most_actors, adaptation.most_environments (and"), "{ranges}");
+        let network = refused(|config| config.network.hidden = vec![1_024, 1_024]);
+        assert!(network.contains("; lower network.hidden"), "{network}");
+    }
+
+    #[test]
     fn every_process_has_a_slot_of_its_own_and_stagers_come_first() {
         let plan = plan(|config| {
             config.actor.count = 3;

@@ -42,6 +42,8 @@ class Faulty(gymnasium.Env):
                 sys.exit("no longer")
             elif self.how == "exit at once":
                 os._exit(7)
+            elif self.how == "exit well at once":
+                os._exit(0)
             elif self.how == "crash":
                 os.abort()
             elif self.how == "hang":

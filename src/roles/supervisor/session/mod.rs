@@ -164,7 +164,8 @@ impl Session {
         // Another setting than home is tried, or its actors are still leaving.
         let is_passing = self.fitting.as_ref().is_some_and(|fitting| fitting.wanted() != fitting.home());
         let is_passing = is_passing || self.watched.iter().any(Watched::is_dismissed);
-        if let Some(event) = self.binding.look(&mut self.watched, self.observer.core_times(), cores::affinity_mask(), is_passing) {
+        let core_wait = |slot| self.observer.core_times().core_wait(slot);
+        if let Some(event) = self.binding.look(&mut self.watched, core_wait, cores::affinity_mask(), is_passing) {
             self.sinks.event(&event);
         }
         self.fit(&snapshot)
