@@ -1,4 +1,4 @@
-//! Trains an auto-encoder on frames of Rally-v0, played at random, and writes a film: what was seen on the left, what the decoder draws from
+//! Trains an auto-encoder on frames of Rally-v0, played at random, and writes a video: what was seen on the left, what the decoder draws from
 //! 256 numbers on the right.
 //!
 //! `cargo run --release --example reconstructions -- reconstructions.gif`
@@ -23,7 +23,7 @@ const LATENT: usize = 256;
 const BATCH: usize = 32;
 const UPDATES: usize = 1_500;
 const LEARNING_RATE: f32 = 1e-3;
-/// Pixels of the film for one of a frame.
+/// Pixels of the video for one of a frame.
 const ZOOM: usize = 4;
 const SHOWN: usize = 120;
 
@@ -80,13 +80,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
 
-    let mut film = Encoder::new(File::create(&path)?, (2 * SIDE * ZOOM) as u16, (SIDE * ZOOM) as u16, &[])?;
-    film.set_repeat(Repeat::Infinite)?;
+    let mut video = Encoder::new(File::create(&path)?, (2 * SIDE * ZOOM) as u16, (SIDE * ZOOM) as u16, &[])?;
+    video.set_repeat(Repeat::Infinite)?;
     for frame in frames.chunks_exact(PIXELS).take(SHOWN) {
         encoder.network.infer(Values::U8(frame), 1, &mut latents[..LATENT]);
         decoder.network.infer(Values::F32(&latents[..LATENT]), 1, &mut drawn[..PIXELS]);
         let bytes: Vec<u8> = drawn[..PIXELS].iter().map(|value| (value.clamp(0.0, 1.0) * 255.0) as u8).collect();
-        film.write_frame(&side_by_side(frame, &bytes))?;
+        video.write_frame(&side_by_side(frame, &bytes))?;
     }
     println!("wrote {path}");
     Ok(())

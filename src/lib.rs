@@ -40,6 +40,7 @@ pub mod seeds;
 pub mod segment;
 pub mod shell;
 pub mod standalone;
+mod suggestion;
 pub mod sync;
 pub mod telemetry;
 pub mod values;

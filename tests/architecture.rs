@@ -14,19 +14,20 @@ use source::Source;
 
 /// Who may import whom: a folder or file directly below `src`, and the others that it may name.
 /// `roles` and `lib.rs` may name all of them.
-const MAY_IMPORT: [(&str, &[&str]); 26] = [
+const MAY_IMPORT: [(&str, &[&str]); 27] = [
     ("sync", &[]),
     ("shell", &[]),
     ("readable", &[]),
+    ("suggestion", &[]),
     ("metrics", &[]),
     ("values", &[]),
     ("segment", &["sync", "metrics"]),
     ("replay", &["sync", "values", "segment"]),
-    ("environments", &["values", "machine"]),
+    ("environments", &["values", "machine", "suggestion"]),
     ("networks", &["values", "config"]),
     ("experience", &["sync", "values", "segment", "replay", "environments", "config"]),
     ("algorithms", &["metrics", "values", "experience", "replay", "environments", "networks", "config"]),
-    ("config", &["adaptation", "segment"]),
+    ("config", &["adaptation", "segment", "suggestion"]),
     ("checkpoint", &["sync", "shell", "networks", "segment", "replay"]),
     ("machine", &[]),
     ("adaptation", &[]),
@@ -72,6 +73,7 @@ const MAY_IMPORT: [(&str, &[&str]); 26] = [
             "run_name",
             "seeds",
             "segment",
+            "suggestion",
             "telemetry",
         ],
     ),

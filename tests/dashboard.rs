@@ -138,7 +138,7 @@ fn a_killed_supervisor_is_named_and_its_curves_stay() {
 }
 
 #[test]
-fn what_the_visualizer_shows_and_its_films_are_on_the_page() {
+fn what_the_visualizer_shows_and_its_videos_are_on_the_page() {
     let mut run = start(&["visualizer.enabled=true", "visualizer.pictures_per_s=100", "visualizer.video_interval_s=0.001"]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
     let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
@@ -151,21 +151,23 @@ fn what_the_visualizer_shows_and_its_films_are_on_the_page() {
     events.wait_for("now", |now| now["picture"]["version"].as_u64() > first["picture"]["version"].as_u64().map(|version| version + 5));
     assert_ne!(dashboard.bytes(&format!("runs/{id}/picture")).1, picture, "the picture moves");
 
-    let state = events.wait_for("state", |state| state["card"]["films"].as_array().is_some_and(|films| !films.is_empty()));
-    let name = state["card"]["films"][0].as_str().unwrap();
-    let (status, film) = dashboard.bytes(&format!("runs/{id}/films/{name}"));
-    assert_eq!((status, &film[..6]), (200, &b"GIF89a"[..]));
-    let path = format!("{}runs/{id}/films/{name}", dashboard.path);
-    for (asked, first, last) in [("bytes=0-5", 0, 5), ("bytes=6-", 6, film.len() - 1), ("bytes=-4", film.len() - 4, film.len() - 1)] {
+    let state = events.wait_for("state", |state| state["card"]["videos"].as_array().is_some_and(|videos| !videos.is_empty()));
+    let newest = &state["card"]["videos"][0];
+    let name = newest["name"].as_str().unwrap();
+    assert!(newest["env_steps"].is_u64() && newest["episode_return"].is_f64(), "{newest}");
+    let (status, video) = dashboard.bytes(&format!("runs/{id}/videos/{name}"));
+    assert_eq!((status, &video[..6]), (200, &b"GIF89a"[..]));
+    let path = format!("{}runs/{id}/videos/{name}", dashboard.path);
+    for (asked, first, last) in [("bytes=0-5", 0, 5), ("bytes=6-", 6, video.len() - 1), ("bytes=-4", video.len() - 4, video.len() - 1)] {
         let (status, head, part) = dashboard.answer("GET", &path, &[("Range", asked)]);
-        assert_eq!((status, &*part), (206, &film[first..=last]), "{asked}");
-        assert!(head.contains(&format!("content-range: bytes {first}-{last}/{}\r\n", film.len())), "{asked}: {head}");
+        assert_eq!((status, &*part), (206, &video[first..=last]), "{asked}");
+        assert!(head.contains(&format!("content-range: bytes {first}-{last}/{}\r\n", video.len())), "{asked}: {head}");
     }
-    for (asked, status) in [(format!("bytes={}-", film.len()), 416), ("bytes=5-2".into(), 416), ("pictures=0-5".into(), 200)] {
+    for (asked, status) in [(format!("bytes={}-", video.len()), 416), ("bytes=5-2".into(), 416), ("pictures=0-5".into(), 200)] {
         assert_eq!(dashboard.answer("GET", &path, &[("Range", &*asked)]).0, status, "{asked}");
     }
     for name in ["..%2frun.json", "%2e%2e/config.toml", "nothing.gif", "..%2f..%2fconfig.toml"] {
-        assert_eq!(dashboard.get(&format!("runs/{id}/films/{name}")).status, 404, "{name}");
+        assert_eq!(dashboard.get(&format!("runs/{id}/videos/{name}")).status, 404, "{name}");
     }
 }
 

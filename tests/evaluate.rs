@@ -91,7 +91,7 @@ fn a_run_folder_and_its_weights_file_give_the_same_returns() {
 }
 
 #[test]
-fn a_film_shows_the_first_episode_and_changes_no_return() {
+fn a_video_shows_the_first_episode_and_changes_no_return() {
     let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
     assert!(run.wait().success());
     let folder = run.run_folder();
@@ -100,25 +100,25 @@ fn a_film_shows_the_first_episode_and_changes_no_return() {
         assert!(success, "{error}");
         serde_json::from_str::<Value>(&out).unwrap()
     };
-    let films = tempfile::tempdir().unwrap();
-    let path = films.path().join("first.gif");
-    let (plain, filmed) = (play(&[]), play(&["--video", path.to_str().unwrap(), "--video-speed", "50"]));
-    assert_eq!(plain["returns"], filmed["returns"]);
-    assert!(plain["film"].is_null());
-    // CartPole gives a reward of one for each step, and the film begins with the reset.
-    let pictures = filmed["film"]["pictures"].as_u64().unwrap();
-    assert!(filmed["returns"].as_array().unwrap().iter().any(|value| value.as_f64().unwrap() as u64 == pictures - 1), "{filmed}");
+    let videos = tempfile::tempdir().unwrap();
+    let path = videos.path().join("first.gif");
+    let (plain, recorded) = (play(&[]), play(&["--video", path.to_str().unwrap(), "--video-speed", "50"]));
+    assert_eq!(plain["returns"], recorded["returns"]);
+    assert!(plain["video"].is_null());
+    // CartPole gives a reward of one for each step, and the video begins with the reset.
+    let pictures = recorded["video"]["pictures"].as_u64().unwrap();
+    assert!(recorded["returns"].as_array().unwrap().iter().any(|value| value.as_f64().unwrap() as u64 == pictures - 1), "{recorded}");
     assert!(std::fs::read(&path).unwrap().starts_with(b"GIF89a"));
 
-    let nowhere = films.path().join("missing/first.gif");
+    let nowhere = videos.path().join("missing/first.gif");
     let (success, _, error) = evaluate(&[folder.to_str().unwrap(), "--video", nowhere.to_str().unwrap()]);
-    assert!(!success && error.contains("cannot write the film") && error.contains("missing/first.gif"), "{error}");
+    assert!(!success && error.contains("cannot write the video") && error.contains("missing/first.gif"), "{error}");
     let (success, _, error) = evaluate(&[folder.to_str().unwrap(), "--video", path.to_str().unwrap(), "--video-speed", "0"]);
     assert!(!success && error.contains("--video-speed"), "{error}");
-    let other = films.path().join("first.webm");
+    let other = videos.path().join("first.webm");
     let (success, _, error) = evaluate(&[folder.to_str().unwrap(), "--video", other.to_str().unwrap()]);
     assert!(!success && error.contains("first.webm") && error.contains(".mp4"), "{error}");
-    let other = films.path().join("first.mp4");
+    let other = videos.path().join("first.mp4");
     let (success, _, error) = evaluate(&[folder.to_str().unwrap(), "--video", other.to_str().unwrap(), "--episodes", "1"]);
     assert_eq!(success, cfg!(feature = "mp4"), "{error}");
     assert!(if success { other.exists() } else { error.contains("--features mp4") }, "{error}");

@@ -153,7 +153,7 @@ fn a_limit_on_the_size_of_files_is_an_error_with_words_and_kills_nobody() {
     let mut run = start(&["run.stop_env_steps=1000"]);
     assert!(run.wait().success());
     let mut evaluate = std::process::Command::new(env!("CARGO_BIN_EXE_evaluate"));
-    evaluate.arg(run.run_folder()).args(["--episodes", "1", "--video"]).arg(folder.path().join("film.gif"));
+    evaluate.arg(run.run_folder()).args(["--episodes", "1", "--video"]).arg(folder.path().join("video.gif"));
     let output = with_files_up_to(2, &evaluate);
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{}: {text}", output.status);

@@ -1,4 +1,4 @@
-//! The visualizer shows what an agent does and films it, and training never depends on it.
+//! The visualizer shows what an agent does and records it, and training never depends on it.
 
 mod run_support;
 
@@ -13,7 +13,7 @@ use shoal::segment::pictures::{Caption, DRAWN_AS_BARS};
 
 const SHOWING: [&str; 2] = ["visualizer.enabled=true", "visualizer.pictures_per_s=100"];
 
-/// A run that learns nothing, so its episodes are short, and its films: at the lowest priority long ones take their time on a busy machine.
+/// A run that learns nothing, so its episodes are short, and its videos: at the lowest priority long ones take their time on a busy machine.
 fn showing(overrides: &[&str]) -> Supervised {
     start(&[&SHOWING[..], &["learner.learning_rate=1e-9"], overrides].concat())
 }
@@ -33,13 +33,13 @@ fn picture(run: &Supervised, condition: impl Fn(&Caption, &[u8]) -> bool) -> (Ca
     }
 }
 
-/// The films below `folder`, the oldest first.
-fn films(folder: &Path) -> Vec<PathBuf> {
+/// The videos below `folder`, the oldest first.
+fn videos(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder.join("videos")).into_iter().flatten().flatten();
-    let is_film = |path: &PathBuf| path.extension().is_some_and(|end| end == "gif" || end == "mp4");
-    let mut films: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_film).collect();
-    films.sort();
-    films
+    let is_video = |path: &PathBuf| path.extension().is_some_and(|end| end == "gif" || end == "mp4");
+    let mut videos: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_video).collect();
+    videos.sort();
+    videos
 }
 
 fn steps(run: &Supervised) -> u64 {
@@ -47,7 +47,7 @@ fn steps(run: &Supervised) -> u64 {
 }
 
 #[test]
-fn a_run_shows_its_agent_and_keeps_the_newest_films_and_the_best() {
+fn a_run_shows_its_agent_and_keeps_the_newest_videos_and_the_best() {
     let mut run = showing(&["visualizer.video_interval_s=0.001", "visualizer.keep_videos=2"]);
     let (first, bytes) = picture(&run, |_, _| true);
     assert_eq!(bytes.len(), first.width * first.height * 3);
@@ -60,23 +60,23 @@ fn a_run_shows_its_agent_and_keeps_the_newest_films_and_the_best() {
     assert_eq!(priority, "19", "it has the lowest priority: {stat}");
 
     let folder = run.run_folder();
-    let oldest = || films(&folder).first().cloned();
-    run.wait_until("three films", || films(&folder).len() >= 3);
-    let first_film = oldest();
-    run.wait_until("an old film to go", || oldest() != first_film || films(&folder).len() == 3);
+    let oldest = || videos(&folder).first().cloned();
+    run.wait_until("three videos", || videos(&folder).len() >= 3);
+    let first_video = oldest();
+    run.wait_until("an old video to go", || oldest() != first_video || videos(&folder).len() == 3);
     run.end_by(Signal::SIGINT);
-    let left = films(&folder);
+    let left = videos(&folder);
     assert!((2..=4).contains(&left.len()), "the newest two, the best, and one that its end kept from going: {left:?}");
-    for film in &left {
-        let bytes = fs::read(film).unwrap();
-        assert!(bytes.starts_with(b"GIF89a") && bytes.ends_with(&[0x3b]), "{} is a whole film", film.display());
+    for video in &left {
+        let bytes = fs::read(video).unwrap();
+        assert!(bytes.starts_with(b"GIF89a") && bytes.ends_with(&[0x3b]), "{} is a whole video", video.display());
     }
     let all = fs::read_dir(folder.join("videos")).unwrap().count();
     assert_eq!(all, left.len(), "nothing half made is left");
 }
 
 #[test]
-fn films_are_mp4s_if_wanted_and_a_program_without_them_says_so_at_the_start() {
+fn videos_are_mp4s_if_wanted_and_a_program_without_them_says_so_at_the_start() {
     let mut run = showing(&["visualizer.video_interval_s=0.001", "visualizer.video_format=mp4"]);
     if !cfg!(feature = "mp4") {
         assert!(!run.wait().success());
@@ -85,13 +85,13 @@ fn films_are_mp4s_if_wanted_and_a_program_without_them_says_so_at_the_start() {
         return;
     }
     let folder = run.run_folder();
-    run.wait_until("a film", || !films(&folder).is_empty());
+    run.wait_until("a video", || !videos(&folder).is_empty());
     run.end_by(Signal::SIGINT);
-    for film in films(&folder) {
-        let bytes = fs::read(&film).unwrap();
+    for video in videos(&folder) {
+        let bytes = fs::read(&video).unwrap();
         // The table of its samples comes last.
         let is_whole = bytes[4..8] == *b"ftyp" && bytes.windows(4).any(|word| word == b"moov");
-        assert!(is_whole && film.extension().is_some_and(|end| end == "mp4"), "{} is no MP4", film.display());
+        assert!(is_whole && video.extension().is_some_and(|end| end == "mp4"), "{} is no MP4", video.display());
     }
 }
 
@@ -112,15 +112,15 @@ fn a_killed_visualizer_returns_and_nobody_waits_for_it() {
     run.wait_for("training to go on", |line| line["env_steps"].as_u64() > Some(steps_before + 5_000));
     kill(now, Signal::SIGCONT);
     run.end_by(Signal::SIGINT);
-    assert!(!run.run_folder().join("videos").exists(), "no films were wanted");
+    assert!(!run.run_folder().join("videos").exists(), "no videos were wanted");
 }
 
 #[test]
-fn films_that_cannot_be_written_cost_no_picture() {
+fn videos_that_cannot_be_written_cost_no_picture() {
     let mut run = showing(&["visualizer.video_interval_s=0.001"]);
     let videos = run.run_folder().join("videos");
-    run.wait_until("a film", || videos.exists());
-    // Where its films should go there is a file now.
+    run.wait_until("a video", || videos.exists());
+    // Where its videos should go there is a file now.
     let deadline = Instant::now() + WATCHDOG;
     while fs::remove_dir_all(&videos).is_err() || fs::write(&videos, "").is_err() {
         assert!(Instant::now() < deadline, "the folder comes back all the time");
@@ -130,19 +130,19 @@ fn films_that_cannot_be_written_cost_no_picture() {
         let slots = segment.processes().iter().map(|slot| slot.last_words()).collect::<Vec<_>>();
         slots.join("\n")
     };
-    while !words(&run).contains("a film is missing") {
+    while !words(&run).contains("a video is missing") {
         assert!(Instant::now() < deadline, "nothing is said: {}", words(&run));
         std::thread::sleep(Duration::from_millis(5));
     }
     let (before, _) = picture(&run, |_, _| true);
     picture(&run, |caption, _| caption.version > before.version + 20);
-    run.wait_for_log("visualizer 0: a film is missing");
+    run.wait_for_log("visualizer 0: a video is missing");
     assert!(!run.log().contains("visualizer 0 (pid"), "it has not failed: {}", run.log());
     run.end_by(Signal::SIGINT);
 }
 
 #[test]
-fn a_film_that_is_half_made_when_the_run_ends_goes_with_its_visualizer() {
+fn a_video_that_is_half_made_when_the_run_ends_goes_with_its_visualizer() {
     let mut run = showing(&["visualizer.video_interval_s=0.001"]);
     let videos = run.run_folder().join("videos");
     let half_made = || {
@@ -159,7 +159,7 @@ fn a_film_that_is_half_made_when_the_run_ends_goes_with_its_visualizer() {
             break;
         }
         kill(pid, Signal::SIGCONT);
-        assert!(Instant::now() < deadline, "no film is ever half made; the log:\n{}", run.log());
+        assert!(Instant::now() < deadline, "no video is ever half made; the log:\n{}", run.log());
         std::thread::sleep(Duration::from_millis(7));
     }
     run.end_by(Signal::SIGINT);
@@ -167,15 +167,15 @@ fn a_film_that_is_half_made_when_the_run_ends_goes_with_its_visualizer() {
 }
 
 #[test]
-fn films_are_kept_in_the_order_in_which_they_came_though_the_clock_was_set_back() {
+fn videos_are_kept_in_the_order_in_which_they_came_though_the_clock_was_set_back() {
     let mut run = showing(&["visualizer.video_interval_s=0.001", "visualizer.keep_videos=2"]);
     let folder = run.run_folder();
-    run.wait_until("three films", || films(&folder).len() >= 3);
-    let before = films(&folder);
-    for film in before.iter().filter_map(|path| fs::File::options().append(true).open(path).ok()) {
-        film.set_modified(SystemTime::now() + Duration::from_secs(86_400)).unwrap();
+    run.wait_until("three videos", || videos(&folder).len() >= 3);
+    let before = videos(&folder);
+    for video in before.iter().filter_map(|path| fs::File::options().append(true).open(path).ok()) {
+        video.set_modified(SystemTime::now() + Duration::from_secs(86_400)).unwrap();
     }
-    run.wait_until("newer films in their places", || films(&folder).iter().filter(|film| !before.contains(film)).count() >= 2);
+    run.wait_until("newer videos in their places", || videos(&folder).iter().filter(|video| !before.contains(video)).count() >= 2);
     run.end_by(Signal::SIGINT);
 }
 
@@ -217,7 +217,7 @@ fn an_environment_in_python_renders_or_shows_what_it_observes() {
     let (caption, bytes) = picture(&run, |_, _| true);
     assert_eq!((caption.width, caption.height, caption.notes[3] & DRAWN_AS_BARS), (600, 400, 0), "as Gymnasium renders it");
     assert!(bytes.chunks_exact(3).any(|pixel| pixel != [255; 3]) && bytes.chunks_exact(3).any(|pixel| pixel == [255; 3]));
-    film_of(run, |film| assert!(film.unwrap().starts_with(b"GIF89a")));
+    video_of(run, |video| assert!(video.unwrap().starts_with(b"GIF89a")));
 
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("blind.py"), BLIND).unwrap();
@@ -234,14 +234,14 @@ fn an_environment_in_python_renders_or_shows_what_it_observes() {
     assert_eq!(report["picture"]["drawn_as_bars"], true);
     assert!(report["processes"].to_string().contains("bars of what is observed are shown"), "{}", report["processes"]);
     run.wait_for_log("visualizer 0: bars of what is observed are shown instead of a picture");
-    film_of(run, |film| assert!(film.unwrap_err().contains("python:blind:Blind"), "nothing is played for a film that cannot be made"));
+    video_of(run, |video| assert!(video.unwrap_err().contains("python:blind:Blind"), "nothing is played for a video that cannot be made"));
 }
 
-/// What comes of a film of an episode with the weights that the run leaves.
+/// What comes of a video of an episode with the weights that the run leaves.
 #[cfg(feature = "python")]
-fn film_of(mut run: Supervised, check: impl FnOnce(Result<Vec<u8>, String>)) {
+fn video_of(mut run: Supervised, check: impl FnOnce(Result<Vec<u8>, String>)) {
     run.end_by(Signal::SIGINT);
-    let path = run.folder.path().join("film.gif");
+    let path = run.folder.path().join("video.gif");
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_evaluate"))
         .args(["--episodes", "1", "--weights", "last", "--video", path.to_str().unwrap()])
         .arg(run.run_folder())

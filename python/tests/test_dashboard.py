@@ -137,8 +137,8 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     before = page.evaluate(source)
     wait_for("another picture", lambda: page.evaluate(source) != before)
     wait_for(
-        "a film",
-        lambda: page.evaluate("[...document.querySelectorAll('#films img')].some((film) => film.naturalWidth > 100)"),
+        "a video",
+        lambda: page.evaluate("[...document.querySelectorAll('#videos img')].some((video) => video.naturalWidth > 100)"),
     )
     wait_for("a verdict", lambda: "bound" in page.text_content("#bottleneck"))
     picture(page, "dashboard-light")

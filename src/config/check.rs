@@ -2,17 +2,18 @@
 
 use toml::Value;
 
+use super::advice;
 use super::document::{Entry, type_name};
 use super::error::{ConfigError, Problem};
 use super::key::Key;
 use super::key_type::{Kind, is_triple};
-use super::suggestion;
+use crate::suggestion::nearest;
 
 /// The key that `entry` sets, or what is wrong with it.
 pub(crate) fn check(entry: &Entry) -> Result<&'static Key, ConfigError> {
     let Some(key) = Key::find(&entry.path) else {
         let (table, name) = entry.path.split_once('.').expect("entries have the path table.key");
-        let problem = Problem::UnknownKey(suggestion::for_key(table, name));
+        let problem = Problem::UnknownKey(advice::for_key(table, name));
         return Err(ConfigError { place: entry.key_place.clone(), key: entry.path.clone(), value: None, problem: Box::new(problem) });
     };
     let Some(problem) = problem(key, &entry.value, || key.default_value()) else { return Ok(key) };
@@ -59,7 +60,7 @@ fn has_meaning(key: &Key, text: &str) -> bool {
 /// A value to use instead of one that is not allowed: a word that looks alike, or the default.
 fn advice_on_value(key: &Key, value: &Value, default: &Value) -> String {
     if let (Kind::Choice(choices), Some(typed)) = (key.kind, value.as_str())
-        && let Some(word) = suggestion::nearest(typed, choices.iter().map(|choice| choice.word))
+        && let Some(word) = nearest(typed, choices.iter().map(|choice| choice.word))
     {
         return format!("did you mean {word:?}?");
     }

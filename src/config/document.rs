@@ -3,12 +3,12 @@
 use toml::Value;
 use toml::de::{DeTable, DeValue};
 
+use super::advice;
 use super::error::{ConfigError, Problem};
 use super::key::Table;
 use super::key_type::NONE;
 use super::own::OWN;
 use super::place::Place;
-use super::suggestion;
 
 /// One assignment, of a file or an override.
 #[derive(Debug, Clone)]
@@ -92,13 +92,13 @@ pub(super) fn is_table(name: &str) -> bool {
 /// The error for what stands at the top level and is no known table.
 fn stray(name: &str, value: &DeValue<'_>, place: Place) -> ConfigError {
     let problem = match value {
-        DeValue::Table(_) => Problem::UnknownTable(suggestion::for_table(name)),
+        DeValue::Table(_) => Problem::UnknownTable(advice::for_table(name)),
         _ if is_table(name) => Problem::WrongType {
             expected: format!("the table [{name}]"),
             found: type_name(&plain(value)),
             advice: format!("; write [{name}] on a line of its own and its keys below"),
         },
-        _ => Problem::UnknownKey(suggestion::for_bare_key(name)),
+        _ => Problem::UnknownKey(advice::for_bare_key(name)),
     };
     ConfigError { place, key: name.to_owned(), value: None, problem: Box::new(problem) }
 }

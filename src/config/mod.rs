@@ -3,6 +3,7 @@
 //! [`schema`] declares every key once, with its type, default, limits, unit and meaning. From that declaration come the structs that the rest of
 //! Shoal reads, the checks of [`Config::load`], the errors, and the reference in `docs/configuration.md`.
 
+mod advice;
 mod automatic;
 mod check;
 mod define;
@@ -22,10 +23,10 @@ mod resumption;
 mod rules;
 pub mod schedule;
 pub mod schema;
-mod suggestion;
 mod write;
 
 pub use crate::adaptation::initial::LEAST_TRANSITIONS_PER_LEARNER;
+pub use advice::for_option as advice_for_option;
 pub use error::{ConfigError, ConfigErrors, Problem};
 pub use flow::Rows;
 pub use key::{Key, Table};
@@ -37,5 +38,3 @@ pub use place::Place;
 pub use reference::reference;
 pub use resumption::{changes_that_do_not_fit, repeats};
 pub use schema::{Config, Resume};
-pub use suggestion::for_option as suggestion_for_option;
-pub(crate) use suggestion::nearest;

@@ -5,12 +5,12 @@
 use toml::Value;
 use toml::de::DeValue;
 
+use super::advice;
 use super::document::{Entry, is_table, plain};
 use super::error::{ConfigError, Problem};
 use super::key::Key;
 use super::key_type::NONE;
 use super::place::Place;
-use super::suggestion;
 
 /// Reads the overrides in their order; those that are not even assignments go to `errors`.
 pub(crate) fn read(overrides: &[String], errors: &mut Vec<ConfigError>) -> Vec<Entry> {
@@ -33,10 +33,10 @@ fn entry(text: &str, place: &Place) -> Result<Entry, (String, Problem)> {
         return Err((path.to_owned(), Problem::NotAnAssignment));
     }
     let Some((table, _)) = path.split_once('.') else {
-        return Err((path.to_owned(), Problem::UnknownKey(suggestion::for_bare_key(path))));
+        return Err((path.to_owned(), Problem::UnknownKey(advice::for_bare_key(path))));
     };
     if !is_table(table) {
-        return Err((path.to_owned(), Problem::UnknownTable(suggestion::for_table(table))));
+        return Err((path.to_owned(), Problem::UnknownTable(advice::for_table(table))));
     }
     let parsed = parse(value, Key::find(path)).map_err(|problem| (path.to_owned(), problem))?;
     Ok(Entry { path: path.to_owned(), value: parsed, text: value.to_owned(), key_place: place.clone(), value_place: place.clone() })

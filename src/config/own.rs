@@ -15,7 +15,7 @@ use super::key::Key;
 use super::key_type::Kind;
 use super::limits::{Limits, between, whole};
 use super::schema::Config;
-use super::suggestion;
+use crate::suggestion::nearest;
 
 /// Name of the table.
 pub(crate) const OWN: &str = "own";
@@ -164,7 +164,7 @@ impl Config {
     fn advice(&self, typed: &str, own: &[(Key, Value)]) -> String {
         let names = || own.iter().map(|(key, _)| key.name);
         let all = || names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        match suggestion::nearest(typed, names()) {
+        match nearest(typed, names()) {
             Some(name) => format!("did you mean `{name}`?"),
             None if own.is_empty() => format!("{} has no keys of its own; remove it", self.algorithm.name),
             None => format!("the keys of {} are {}", self.algorithm.name, all()),

@@ -19,7 +19,7 @@ use super::feed::{Feed, Feeds, Message};
 use super::guard::{Token, guard};
 use super::history::History;
 use super::runs::Runs;
-use super::{film, json, locked, page};
+use super::{json, locked, page, video};
 
 /// A word to a page of a run in which nothing happens, so that both sides learn when the other is gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ pub(super) fn router(token: Token, runs: Runs) -> Router {
         .route("/{token}/runs/{id}/returns", get(returns))
         .route("/{token}/runs/{id}/events", get(events))
         .route("/{token}/runs/{id}/picture", get(picture))
-        .route("/{token}/runs/{id}/films/{name}", get(film))
+        .route("/{token}/runs/{id}/videos/{name}", get(video))
         .layer(axum::middleware::from_fn_with_state(token, guard))
         .with_state(shown)
 }
@@ -101,9 +101,9 @@ async fn picture(State(shown): State<Shown>, Path((_, id)): Path<(String, String
     }
 }
 
-/// A film, or a part of it.
-async fn film(State(shown): State<Shown>, Path((_, id, wanted)): Path<(String, String, String)>, headers: HeaderMap) -> Response {
-    let answer = shown.runs.find(&id).and_then(|folder| film::answer(&folder, &wanted, &headers));
+/// A video, or a part of it.
+async fn video(State(shown): State<Shown>, Path((_, id, wanted)): Path<(String, String, String)>, headers: HeaderMap) -> Response {
+    let answer = shown.runs.find(&id).and_then(|folder| video::answer(&folder, &wanted, &headers));
     answer.unwrap_or_else(|| StatusCode::NOT_FOUND.into_response())
 }
 

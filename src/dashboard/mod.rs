@@ -8,13 +8,13 @@
 mod answers;
 mod error;
 mod feed;
-mod film;
 mod guard;
 mod history;
 mod page;
 mod picture;
 mod runs;
 mod tail;
+mod video;
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;

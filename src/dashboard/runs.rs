@@ -9,13 +9,13 @@ use std::sync::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::film::films;
 use super::tail::Tail;
+use super::video;
 use super::{DashboardError, locked};
 use crate::rendezvous::{Entry, Liveliness, Registry};
 use crate::run_name::{RunName, announced};
 use crate::shell::word;
-use crate::telemetry::{RunFolder, RunRecord, jsonl};
+use crate::telemetry::{RunFolder, RunRecord, Video, jsonl};
 
 /// What becomes of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -64,8 +64,8 @@ pub(super) struct Card {
     best: Option<Value>,
     /// What held it back, once it has ended.
     bottleneck: Option<Value>,
-    /// Names of its films, the newest first.
-    films: Vec<String>,
+    /// Its videos, the newest first.
+    videos: Vec<Video>,
 }
 
 /// Where runs are looked for.
@@ -170,7 +170,7 @@ impl Runs {
             metrics: jsonl::last(&folder.metrics()).unwrap_or_default(),
             best: self.best(folder),
             bottleneck: summary.map(|summary| summary["bottleneck"].clone()),
-            films: films(folder),
+            videos: video::newest_first(folder),
             name: record.name,
         })
     }

@@ -16,9 +16,9 @@ use super::pendulum::Pendulum;
 use super::python::InPython;
 use super::rally::Rally;
 use super::request::{EnvironmentRequest, Examined};
-use super::suggestion::most_similar_id;
 use super::{Environment, EnvironmentError, EnvironmentSpec};
 use crate::machine::Host;
+use crate::suggestion::nearest_id;
 
 /// Origins by the prefix of their ids.
 const PREFIXES: [(&str, &dyn Origin); 3] = [(atari::PREFIX, &AtariGames), ("gymnasium:", &InPython), ("python:", &InPython)];
@@ -115,9 +115,9 @@ impl Environments {
         self.names().any(|name| name == id) || id.starts_with(mujoco::PREFIX) || PREFIXES.iter().any(|(prefix, _)| id.starts_with(prefix))
     }
 
-    /// The name most like `asked`, whatever stands before a colon, if one is like it.
-    pub fn most_similar(&self, asked: &str) -> Option<&str> {
-        most_similar_id(asked, self.names())
+    /// The name nearest to `asked`, whatever stands before a colon, if one is near.
+    pub fn nearest(&self, asked: &str) -> Option<&str> {
+        nearest_id(asked, self.names())
     }
 
     /// Know one more. Whether it may have that id is for the catalogue to say.
@@ -169,7 +169,7 @@ impl Environments {
             return EnvironmentError::NotBuilt { id: id.to_owned(), feature: "mujoco", remedy };
         }
         let versioned = || id.rsplit_once("-v").is_some_and(|(_, version)| version.parse::<u32>().is_ok()) && !id.contains(':');
-        let suggestion = match most_similar_id(id, self.names()) {
+        let suggestion = match nearest_id(id, self.names()) {
             Some(name) => format!(" (did you mean `{name}`?)"),
             None if versioned() => format!("; if it is one of Gymnasium's, write `gymnasium:{id}`"),
             None => String::new(),

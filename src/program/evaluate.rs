@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::environments::film::Film;
+use crate::environments::video::RecordVideo;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 
@@ -26,11 +26,11 @@ pub(crate) struct Evaluate {
     /// Which weights of a run folder; the last ones where there are no best ones.
     #[arg(long, value_enum, default_value_t = Weights::Best)]
     weights: Weights,
-    /// Make a film of the first episode: `--video first.gif`, or `first.mp4` in a program built with `--features mp4`. Native
+    /// Make a video of the first episode: `--video first.gif`, or `first.mp4` in a program built with `--features mp4`. Native
     /// environments and games of the Atari 2600 can be drawn, and those in Python that render.
     #[arg(long, value_name = "FILE")]
     video: Option<PathBuf>,
-    /// Steps of the film that are seen in a second, from 1 to 50: 30 for most, 5 for Catch-v0, 15 for Atari's.
+    /// Steps of the video that are seen in a second, from 1 to 50: 30 for most, 5 for Catch-v0, 15 for Atari's.
     #[arg(long, value_name = "STEPS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=50), requires = "video")]
     video_speed: u16,
     /// As JSON, with every return.
@@ -53,8 +53,8 @@ impl Evaluate {
         };
         player::become_ready(&self.path)?;
         let output = KeptOutput::keep()?;
-        let film = self.video.as_deref().map(|path| Film::prepare(path, self.video_speed)).transpose()?;
-        output.print(&player::play(catalogue, &self.path, which, self.episodes, self.seed, film)?, self.json)?;
+        let video = self.video.as_deref().map(|path| RecordVideo::prepare(path, self.video_speed)).transpose()?;
+        output.print(&player::play(catalogue, &self.path, which, self.episodes, self.seed, video)?, self.json)?;
         Ok(SUCCESS)
     }
 }

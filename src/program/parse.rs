@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error, Parser};
 
-use crate::config::{Key, suggestion_for_option};
+use crate::config::{Key, advice_for_option};
 
 /// What was typed: the name of the program and its arguments.
 pub(crate) fn typed() -> Vec<OsString> {
@@ -41,7 +41,7 @@ fn with_hint(mut error: Error, typed: &[OsString]) -> Error {
         Some("to go on with a run, write: resume RUN".to_owned())
     } else {
         let value = attached.or_else(|| value_after(name, typed));
-        suggestion_for_option(name, value.as_deref()).map(|change| format!("to change a key of the configuration, write: {change}"))
+        advice_for_option(name, value.as_deref()).map(|change| format!("to change a key of the configuration, write: {change}"))
     };
     if let Some(hint) = hint {
         // Names of options that look alike would only distract.

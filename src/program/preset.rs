@@ -7,9 +7,10 @@ use super::end::Code;
 use super::seeds::Seeds;
 use super::train::{self, Train};
 use crate::catalogue::Catalogue;
-use crate::config::{Config, Loaded, nearest};
+use crate::config::{Config, Loaded};
 use crate::presets::{PRESETS, Preset};
 use crate::roles::supervisor::SupervisorError;
+use crate::suggestion::nearest;
 use crate::telemetry::Console;
 
 /// What a run is made from, and with which seeds.
@@ -83,14 +84,10 @@ impl TrainPreset {
     }
 }
 
-/// Names that are more alike than this are one with a slip.
-const PREFIX_SIMILARITY: f64 = 0.85;
-
 /// `module:Class` as the id of an environment, unless what stands before the colon is nearly a prefix.
 fn python_class(asked: &str) -> Option<String> {
     let (module, class) = asked.split_once(':')?;
-    let is_prefix =
-        ["atari", "gym", "gymnasium", "mujoco", "python"].iter().any(|prefix| strsim::jaro_winkler(module, prefix) > PREFIX_SIMILARITY);
+    let is_prefix = nearest(module, ["atari", "gym", "gymnasium", "mujoco", "python"]).is_some();
     (!is_prefix && !class.contains(':')).then(|| format!("python:{asked}"))
 }
 
@@ -99,10 +96,8 @@ fn unknown(asked: &str, catalogue: &Catalogue) -> String {
     if catalogue.environments().may_have(asked) {
         return format!("there is no preset for {asked}: say what learns it, for instance --set algorithm.name=ppo");
     }
-    let lower = asked.to_lowercase();
-    let begins = || PRESETS.iter().map(|preset| preset.name).find(|name| lower.len() > 3 && name.starts_with(&lower));
-    let near = nearest(&lower, PRESETS.iter().map(|preset| preset.name)).or_else(begins);
-    let near = near.or_else(|| catalogue.environments().most_similar(asked)).map(str::to_owned);
+    let near = nearest(asked, PRESETS.iter().map(|preset| preset.name));
+    let near = near.or_else(|| catalogue.environments().nearest(asked)).map(str::to_owned);
     let meant = near.or_else(|| python_class(asked)).map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
     format!("there is no file, no preset and no environment of a preset called {asked}: {meant}`shoal presets` lists them")
 }

@@ -9,7 +9,7 @@ use twox_hash::XxHash3_128;
 
 use crate::catalogue::Catalogue;
 use crate::config::Config;
-use crate::environments::film::Film;
+use crate::environments::video::RecordVideo;
 use crate::environments::{
     Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, Purpose, VectorEnvironment,
     delayed, limited, python,
@@ -60,15 +60,15 @@ pub fn make(
     })
 }
 
-/// The same with a `film` of the first one's next episode.
-pub fn make_filmed(
+/// The same with a `video` of the first one's next episode.
+pub fn make_recorded(
     catalogue: &Catalogue,
     config: &Config,
     count: usize,
     purpose: Purpose,
-    film: Option<&Film>,
+    video: Option<&RecordVideo>,
 ) -> Result<VectorEnvironment, EnvironmentError> {
-    make_each(count, |index| make_one(catalogue, config, purpose, film.is_some(), film.filter(|_| index == 0)))
+    make_each(count, |index| make_one(catalogue, config, purpose, video.is_some(), video.filter(|_| index == 0)))
 }
 
 fn make_each(
@@ -88,7 +88,7 @@ fn make_one(
     config: &Config,
     purpose: Purpose,
     drawn: bool,
-    film: Option<&Film>,
+    video: Option<&RecordVideo>,
 ) -> Result<Box<dyn Environment>, EnvironmentError> {
     let request = EnvironmentRequest { purpose, drawn, ..request(config) };
     let environment = delayed(catalogue.environments().make(&request)?, config.environment.step_delay_us);
@@ -96,8 +96,8 @@ fn make_one(
         Purpose::Training => environment,
         Purpose::Evaluation => limited(environment, config.evaluator.episode_limit_steps),
     };
-    observation_options(catalogue, config).of(match film {
-        Some(film) => film.of(environment)?,
+    observation_options(catalogue, config).of(match video {
+        Some(video) => video.of(environment)?,
         None => environment,
     })
 }

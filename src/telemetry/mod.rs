@@ -28,6 +28,7 @@ pub mod snapshot;
 mod summary;
 mod table;
 pub mod tensorboard;
+mod videos;
 
 pub use bottleneck::{Bottleneck, Diagnosis};
 pub use console::Console;
@@ -46,6 +47,7 @@ pub use sinks::{SinkSettings, Sinks, note};
 pub use snapshot::{ActorTime, Effort, LearnerTime, Metrics, Snapshot};
 pub use summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary};
 pub use table::Table;
+pub use videos::{Video, videos_in};
 
 /// What `part` is of `whole`; nothing where there is no whole.
 fn share(part: f64, whole: f64) -> f64 {

@@ -241,7 +241,7 @@ impl RunFolder {
         self.path.join("weights/last.safetensors")
     }
 
-    /// Films of episodes, where there is a visualizer: `videos`.
+    /// Videos of episodes, where there is a visualizer: `videos`.
     pub fn videos(&self) -> PathBuf {
         self.path.join("videos")
     }

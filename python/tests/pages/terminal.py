@@ -103,8 +103,8 @@ class Terminal:
     def evaluate(self, words):
         assert self.succeed(self.folder, ["evaluate", *words]).stdout
         if "--video" in words:
-            film = self.folder / words[words.index("--video") + 1]
-            assert film.read_bytes().startswith(b"GIF8")
+            video = self.folder / words[words.index("--video") + 1]
+            assert video.read_bytes().startswith(b"GIF8")
 
     def inspect(self, words):
         supervisor, folder = self.machine.live

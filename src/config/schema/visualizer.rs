@@ -10,18 +10,18 @@ table! {
         enabled: bool = false, Limits::Any, "";
         /// Steps that it takes in a second, each of which it shows.
         pictures_per_s: f64 = 10.0, between(0.1, 100.0), "pictures per second";
-        /// Least time between the starts of two films, each of one episode or its first 1,800 pictures, in the folder `videos` of the run.
+        /// Least time between the starts of two videos, each of one episode or its first 1,800 pictures, in the folder `videos` of the run.
         /// `"none"` makes none.
         video_interval_s: Option<f64> = Some(60.0), above_up_to(0.0, 31_536_000.0), "seconds";
-        /// What films are.
+        /// What videos are.
         video_format: VideoFormat = VideoFormat::Gif, Limits::Any, "";
-        /// Films that are kept, the newest. The best is kept, too.
-        keep_videos: usize = 10, whole(1, 10_000), "films";
+        /// Videos that are kept, the newest. The best is kept, too.
+        keep_videos: usize = 10, whole(1, 10_000), "videos";
     }
 }
 
 choice! {
-    /// How films are kept.
+    /// How videos are kept.
     VideoFormat {
         /// An animated GIF, which everything plays.
         Gif = "gif",

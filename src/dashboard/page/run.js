@@ -185,7 +185,7 @@ export class Run {
     document.title = `${card.environment ?? card.name} · Shoal`;
     const killed = `Supervisor ${card.supervisor_pid} was killed, or runs for another user or with another XDG_RUNTIME_DIR: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder_word}" goes on from there.`;
     this.notice(card.state === "killed" ? killed : /^(failed|gave up): /.test(reason) ? [reason, ...details].join("\n") : "", "state");
-    this.watch.showFilms(card.films);
+    this.watch.showVideos(card.videos);
     if (card.state !== "running") {
       this.report = null;
       this.showTables(false);

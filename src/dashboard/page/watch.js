@@ -1,4 +1,4 @@
-// What the visualizer shows: the newest picture, and the films.
+// What the visualizer shows: the newest picture, and the videos.
 
 import { $, element, grouped, score, short } from "./words.js";
 
@@ -7,14 +7,14 @@ export class Watch {
   constructor(id) {
     this.base = `runs/${encodeURIComponent(id)}`;
     this.shown = 0;
-    this.films = null;
+    this.videos = null;
     this.showPicture(null);
-    this.showFilms([]);
+    this.showVideos([]);
   }
 
   showPicture(picture) {
     $("live").hidden = picture === null;
-    $("watch").hidden = picture === null && (this.films ?? []).length === 0;
+    $("watch").hidden = picture === null && (this.videos ?? []).length === 0;
     if (picture === null || picture.version === this.shown || this.loading) return;
     this.shown = picture.version;
     // The next one is asked for when this one is there.
@@ -26,19 +26,18 @@ export class Watch {
     $("caption").textContent = `${kind}step ${grouped(picture.episode_steps)}, return ${score(picture.episode_return)}, with ${short(picture.updates)} updates`;
   }
 
-  showFilms(names) {
-    if (JSON.stringify(names) === JSON.stringify(this.films)) return;
-    this.films = names;
-    $("films-card").hidden = names.length === 0;
-    $("watch").hidden = names.length === 0 && $("live").hidden;
-    $("films").replaceChildren(...names.map((name) => this.film(name)));
+  showVideos(videos) {
+    if (JSON.stringify(videos) === JSON.stringify(this.videos)) return;
+    this.videos = videos;
+    $("videos-card").hidden = videos.length === 0;
+    $("watch").hidden = videos.length === 0 && $("live").hidden;
+    $("videos").replaceChildren(...videos.map((video) => this.video(video)));
   }
 
-  film(name) {
-    const [, steps, score, ending] = /^step0*(\d+)-return(.*)\.(gif|mp4)$/.exec(name) ?? [null, "?", "?"];
-    const src = `${this.base}/films/${encodeURIComponent(name)}`;
+  video({ name, env_steps, episode_return }) {
+    const src = `${this.base}/videos/${encodeURIComponent(name)}`;
     const playing = { src, preload: "none", loop: true, muted: true, playsInline: true, controls: true, title: name };
-    const film = ending === "mp4" ? element("video", playing) : element("img", { src, loading: "lazy", alt: name });
-    return element("figure", {}, film, element("figcaption", {}, `return ${score} at ${short(Number(steps))} steps`));
+    const shown = name.endsWith(".mp4") ? element("video", playing) : element("img", { src, loading: "lazy", alt: name });
+    return element("figure", {}, shown, element("figcaption", {}, `return ${score(episode_return)} at ${short(env_steps)} steps`));
   }
 }

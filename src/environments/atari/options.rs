@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::super::EnvironmentError;
-use super::super::suggestion::most_similar;
+use crate::suggestion::nearest;
 
 /// Emulated frames of a step.
 pub(super) const FRAME_SKIP: u32 = 4;
@@ -71,7 +71,7 @@ impl Options {
     /// [`EnvironmentError::UnknownArgument`] and [`EnvironmentError::InvalidArgument`].
     pub(super) fn read(id: &str, arguments: &Map<String, Value>) -> Result<Self, EnvironmentError> {
         if let Some(key) = arguments.keys().find(|key| !NAMES.contains(&key.as_str())) {
-            let suggestion = most_similar(key, NAMES).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
+            let suggestion = nearest(key, NAMES).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
             let (key, known) = (key.as_str().into(), NAMES.join(", ").into());
             return Err(EnvironmentError::UnknownArgument { id: id.into(), key, suggestion: suggestion.into(), known });
         }

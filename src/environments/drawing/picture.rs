@@ -22,7 +22,7 @@ impl Picture {
         [self.bytes[first], self.bytes[first + 1], self.bytes[first + 2]]
     }
 
-    /// Bytes of the largest picture that is shown or filmed: 640 x 480 pixels.
+    /// Bytes of the largest picture that is shown or recorded: 640 x 480 pixels.
     pub const LARGEST_SHOWN_BYTES: usize = 640 * 480 * 3;
 
     /// The picture, made smaller until it has at most so many bytes: of a square of pixels the mean stays.

@@ -10,7 +10,7 @@ use crate::algorithms::AlgorithmError;
 use crate::checkpoint::WeightsError;
 use crate::config::ConfigErrors;
 use crate::environments::EnvironmentError;
-use crate::environments::reel::FilmError;
+use crate::environments::video::VideoError;
 use crate::telemetry::TelemetryError;
 
 /// Why a policy could not be played.
@@ -54,9 +54,9 @@ pub enum PlayError {
     /// Playing failed.
     #[error(transparent)]
     Role(#[from] RoleError),
-    /// The film cannot be made.
+    /// The video cannot be made.
     #[error(transparent)]
-    Film(#[from] FilmError),
+    Video(#[from] VideoError),
     /// The weights are of an environment that shows or takes something else.
     #[error(
         "{path} holds a network of {found} parameters, and {algorithm} on {environment} needs {expected} here: it was trained with other \

@@ -17,8 +17,7 @@ use super::{environments, evaluator};
 use crate::catalogue::Catalogue;
 use crate::checkpoint::WeightsEvaluation;
 use crate::environments::Purpose;
-use crate::environments::film::Film;
-use crate::environments::reel::FinishedFilm;
+use crate::environments::video::{FinishedVideo, RecordVideo};
 use crate::telemetry::ReturnStatistics;
 
 /// How well a policy did.
@@ -46,9 +45,9 @@ pub struct PlayedPolicy {
     pub statistics: ReturnStatistics,
     /// Every return.
     pub returns: Vec<f64>,
-    /// The film of the first episode, where one was wanted.
+    /// The video of the first episode, where one was wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub film: Option<FinishedFilm>,
+    pub video: Option<FinishedVideo>,
 }
 
 impl fmt::Display for PlayedPolicy {
@@ -80,8 +79,8 @@ impl fmt::Display for PlayedPolicy {
             writeln!(formatter, "interval    {} to {} (95 %, Student's t)", number(ci95_low), number(ci95_high))?;
             write!(formatter, "range       {} to {}", number(return_min), number(return_max))?;
         }
-        if let Some(FinishedFilm { path, pictures }) = &self.film {
-            write!(formatter, "\nfilm        {}, {pictures} pictures of the first episode", path.display())?;
+        if let Some(FinishedVideo { path, pictures }) = &self.video {
+            write!(formatter, "\nvideo       {}, {pictures} pictures of the first episode", path.display())?;
         }
         Ok(())
     }
@@ -93,7 +92,7 @@ pub fn become_ready(path: &Path) -> Result<(), PlayError> {
     Ok(environments::become_ready(&saved::config_at(path)?)?)
 }
 
-/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. What it names is looked up in `catalogue`; a film of
+/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. What it names is looked up in `catalogue`; a video of
 /// the first one changes none of them.
 pub fn play(
     catalogue: &Catalogue,
@@ -101,12 +100,12 @@ pub fn play(
     which: Which,
     episodes: usize,
     seed: u64,
-    film: Option<Film>,
+    video: Option<RecordVideo>,
 ) -> Result<PlayedPolicy, PlayError> {
     let saved = SavedPolicy::open(path, which)?;
     let episodes = episodes.max(1);
     let most = episodes.min(MOST_ENVIRONMENTS);
-    let mut environments = environments::make_filmed(catalogue, &saved.config, most, Purpose::Evaluation, film.as_ref())?;
+    let mut environments = environments::make_recorded(catalogue, &saved.config, most, Purpose::Evaluation, video.as_ref())?;
     let mut policy = saved.policy_for(catalogue, environments.spec())?;
     let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, evaluator::exploration(&saved.config), || true)?;
     let metadata = saved.weights.metadata;
@@ -121,6 +120,6 @@ pub fn play(
         seed,
         statistics: ReturnStatistics::of(&played.returns, &played.lengths),
         returns: played.returns,
-        film: film.map(Film::finish).transpose()?,
+        video: video.map(RecordVideo::finish).transpose()?,
     })
 }

@@ -34,7 +34,7 @@ pub(super) struct Child<'a> {
     pub(super) catalogue: &'a Catalogue,
     /// Where the best policy is kept.
     pub(super) best_weights: PathBuf,
-    /// Where films go.
+    /// Where videos go.
     pub(super) videos: PathBuf,
     /// Evaluations that reached the goal and were not confirmed.
     pub(super) unconfirmed: u64,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use indicatif::BinaryBytes;
 
 use super::{Prepared, Resumption, SupervisorError, refuse};
-use crate::environments::{ActionSpace, Actions, EnvironmentError, VectorEnvironment, reel};
+use crate::environments::{ActionSpace, Actions, EnvironmentError, VectorEnvironment, video};
 use crate::networks::{self, Device};
 use crate::rendezvous::Registry;
 use crate::roles::environments;
@@ -25,7 +25,7 @@ impl Prepared {
         self.check_room(existing)?;
         resumption.map_or(Ok(()), Resumption::check_replay)?;
         Registry::open()?.check_free(std::process::id())?;
-        self.check_films()?;
+        self.check_videos()?;
         self.check_environment()?;
         self.check_learner()
     }
@@ -33,7 +33,7 @@ impl Prepared {
     /// What is tried whenever a run starts, because it costs nothing. One that goes on does so in the folder `existing`.
     pub(super) fn check_briefly(&self, existing: Option<&Path>) -> Result<(), SupervisorError> {
         self.check_run_folder(existing)?;
-        self.check_films()?;
+        self.check_videos()?;
         if self.lacks_device() { self.check_learner() } else { Ok(()) }
     }
 
@@ -93,11 +93,11 @@ impl Prepared {
         refuse(self.loaded.error_at("run.folder", message))
     }
 
-    /// Whether films can be made as they are wanted.
-    fn check_films(&self) -> Result<(), SupervisorError> {
+    /// Whether videos can be made as they are wanted.
+    fn check_videos(&self) -> Result<(), SupervisorError> {
         let visualizer = &self.loaded.config.visualizer;
-        let makes_films = visualizer.enabled && visualizer.video_interval_s.is_some();
-        let checked = if makes_films { reel::check_ending(visualizer.video_format.ending()) } else { Ok(()) };
+        let makes_videos = visualizer.enabled && visualizer.video_interval_s.is_some();
+        let checked = if makes_videos { video::check_ending(visualizer.video_format.ending()) } else { Ok(()) };
         checked.map_err(|error| refuse(self.loaded.error_at("visualizer.video_format", error.to_string())))
     }
 

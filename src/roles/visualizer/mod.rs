@@ -1,30 +1,30 @@
-//! The visualizer: plays the newest parameters for people to watch, some steps a second, and films an episode now and then.
+//! The visualizer: plays the newest parameters for people to watch, some steps a second, and records a video of an episode now and then.
 //!
 //! It has the lowest priority of ordinary processes (`nice` 19), and nobody waits for it. What it shows lies on the board of pictures,
-//! where the dashboard finds it; films go to the folder `videos` of the run.
+//! where the dashboard finds it; videos go to the folder `videos` of the run.
 
-mod films;
+mod videos;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
 
-use self::films::Films;
-pub(super) use self::films::remove_unfinished;
+use self::videos::Videos;
+pub(super) use self::videos::remove_unfinished;
 use super::environments;
 use super::evaluator::exploration;
 use super::newest_parameters::NewestParameters;
 use super::run::{RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
-use crate::environments::reel::FilmError;
+use crate::environments::video::VideoError;
 use crate::environments::{Action, Actions, Environment, EnvironmentError, Picture, Purpose, Step, observed_as_bars};
 use crate::segment::pictures::{DRAWN_AS_BARS, PictureBoard};
 use crate::segment::processes::Phase;
 use crate::values::ValueBuffer;
 
 /// What it says of itself while it goes on, with a colon and the reason behind it.
-pub(super) const FILM_IS_MISSING: &str = "a film is missing";
+pub(super) const VIDEO_IS_MISSING: &str = "a video is missing";
 /// The same where nothing can be drawn.
 pub(super) const BARS_ARE_SHOWN: &str = "bars of what is observed are shown instead of a picture";
 
@@ -49,14 +49,14 @@ struct Visualizer<'a> {
     interval: Duration,
 }
 
-/// Play and show until the run ends; films go to the folder `videos`.
+/// Play and show until the run ends; videos go to the folder `videos`.
 pub(super) fn run(run: &Run<'_>, videos: PathBuf) -> Result<(), RoleError> {
     // Without it, it takes more of the cores than it should, and shows the same.
     let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
-    let mut films = Films::new(videos, &run.config.visualizer);
+    let mut videos = Videos::new(videos, &run.config.visualizer);
     let mut visualizer = Visualizer::new(run)?;
     let mut seed = Some(run.seed());
-    while visualizer.wait_for_parameters() && visualizer.episode(seed.take(), &mut films)? {}
+    while visualizer.wait_for_parameters() && visualizer.episode(seed.take(), &mut videos)? {}
     Ok(())
 }
 
@@ -95,18 +95,18 @@ impl<'a> Visualizer<'a> {
     }
 
     /// Play one episode; `false` when the run ended before it did.
-    fn episode(&mut self, seed: Option<u64>, films: &mut Films) -> Result<bool, RoleError> {
+    fn episode(&mut self, seed: Option<u64>, videos: &mut Videos) -> Result<bool, RoleError> {
         self.environment.reset(seed, self.observation.values_mut())?;
-        let mut film = self.or_none(films.begin_if_due()).flatten();
+        let mut video = self.or_none(videos.begin_if_due()).flatten();
         let (mut episode_return, mut steps, mut ended) = (0.0, 0, false);
         loop {
             let next = Instant::now() + self.interval;
             let picture = self.picture(steps == 0)?.within(self.board.picture_bytes());
             self.show(&picture, episode_return, steps);
-            if film.as_mut().is_some_and(|film| film.add(picture, ended))
-                && let Some(film) = film.take()
+            if video.as_mut().is_some_and(|video| video.add(picture, ended))
+                && let Some(video) = video.take()
             {
-                self.or_none(films.finish(film, self.run.env_steps(), episode_return));
+                self.or_none(videos.finish(video, self.run.env_steps(), episode_return));
             }
             if ended {
                 return Ok(true);
@@ -120,9 +120,9 @@ impl<'a> Visualizer<'a> {
         }
     }
 
-    /// What came of a film. One that cannot be written is told and given up: the next may be, and pictures need no disk.
-    fn or_none<T>(&self, film: Result<T, FilmError>) -> Option<T> {
-        film.map_err(|error| self.run.process.set_last_words(&format!("{FILM_IS_MISSING}: {error}"))).ok()
+    /// What came of a video. One that cannot be written is told and given up: the next may be, and pictures need no disk.
+    fn or_none<T>(&self, video: Result<T, VideoError>) -> Option<T> {
+        video.map_err(|error| self.run.process.set_last_words(&format!("{VIDEO_IS_MISSING}: {error}"))).ok()
     }
 
     fn step(&mut self) -> Result<Step, EnvironmentError> {

@@ -35,7 +35,7 @@ use crate::config::Config;
 use crate::machine::cores;
 use crate::rendezvous::Announcement;
 use crate::roles::evaluator::EvaluationReport;
-use crate::roles::visualizer::{BARS_ARE_SHOWN, FILM_IS_MISSING};
+use crate::roles::visualizer::{BARS_ARE_SHOWN, VIDEO_IS_MISSING};
 use crate::segment::Segment;
 use crate::segment::membership::Membership;
 use crate::segment::processes::Role;
@@ -176,8 +176,8 @@ impl Session {
         let showing = |watched: &&Watched| watched.planned.role == Role::Visualizer && watched.living.is_some();
         for watched in self.watched.iter().filter(showing) {
             let words = self.segment.processes().slot(watched.planned.slot).last_words();
-            // Of films that are missing one after the other each says another name. What it says when it dies is told with its death.
-            if let Some((what, _)) = words.split_once(':').filter(|(what, _)| [FILM_IS_MISSING, BARS_ARE_SHOWN].contains(what)) {
+            // Of videos that are missing one after the other each says another name. What it says when it dies is told with its death.
+            if let Some((what, _)) = words.split_once(':').filter(|(what, _)| [VIDEO_IS_MISSING, BARS_ARE_SHOWN].contains(what)) {
                 self.sinks.event_once(what.to_owned(), &format!("{}: {words}", watched.planned.name()));
             }
         }

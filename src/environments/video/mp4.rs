@@ -7,8 +7,8 @@ use openh264::OpenH264API;
 use openh264::encoder::{EncodedBitStream, Encoder, EncoderConfig, RateControlMode};
 use openh264::formats::{RgbSliceU8, YUVBuffer};
 
-use super::Picture;
-use super::animation::{Animation, check_size};
+use super::format::{Animation, check_size};
+use crate::environments::Picture;
 
 /// Times of pictures are hundredths of a second.
 const TICKS_PER_S: u32 = 100;
@@ -47,9 +47,9 @@ impl<W: Write + Seek> Mp4<W> {
             media_conf: MediaConfig::AvcConfig(seen),
         };
         writer.add_track(&track).map_err(as_io)?;
-        let mut film = Self { encoder, writer, size: [picture.width, picture.height], hundredths_so_far: 0 };
-        film.write(first.units, true, hundredths)?;
-        Ok(film)
+        let mut video = Self { encoder, writer, size: [picture.width, picture.height], hundredths_so_far: 0 };
+        video.write(first.units, true, hundredths)?;
+        Ok(video)
     }
 
     fn write(&mut self, units: Vec<u8>, is_sync: bool, hundredths: u16) -> io::Result<()> {
@@ -180,9 +180,9 @@ mod tests {
     fn what_is_played_is_nearly_what_was_added() {
         let (size, steps) = ([64, 48], 40);
         let mut file = Cursor::new(Vec::new());
-        let mut film = Box::new(Mp4::begin(&mut file, square(0, size), 7).unwrap());
-        (1..steps).for_each(|step| film.add(square(step, size), 3).unwrap());
-        film.end().unwrap();
+        let mut video = Box::new(Mp4::begin(&mut file, square(0, size), 7).unwrap());
+        (1..steps).for_each(|step| video.add(square(step, size), 3).unwrap());
+        video.end().unwrap();
         let played = played(file.into_inner());
         assert_eq!(played.len(), steps);
         for (step, (seen, hundredths)) in played.iter().enumerate() {
@@ -196,10 +196,10 @@ mod tests {
     #[test]
     fn odd_sides_get_their_last_line_twice_and_a_change_of_size_is_refused() {
         let mut file = Cursor::new(Vec::new());
-        let mut film = Box::new(Mp4::begin(&mut file, square(0, [63, 47]), 3).unwrap());
-        let refusal = film.add(square(0, [64, 48]), 3).unwrap_err().to_string();
+        let mut video = Box::new(Mp4::begin(&mut file, square(0, [63, 47]), 3).unwrap());
+        let refusal = video.add(square(0, [64, 48]), 3).unwrap_err().to_string();
         assert!(refusal.contains("[63, 47]") && refusal.contains("[64, 48]"), "{refusal}");
-        film.end().unwrap();
+        video.end().unwrap();
         assert_eq!(played(file.into_inner())[0].0.len(), 64 * 48 * 3);
     }
 }

@@ -1,8 +1,9 @@
-//! "Did you mean": the known name nearest to what was typed.
+//! What to write instead of a key that is not known.
 
 use super::key::Key;
 use super::own::OWN;
 use super::schema::TABLES;
+use crate::suggestion::nearest;
 
 /// What other libraries call some of the keys; several where algorithms differ in theirs.
 const ELSEWHERE: &[(&str, &[&str])] = &[
@@ -33,17 +34,6 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("gradient_steps", &["replay.samples_per_insert"]),
     ("action_noise", &["algorithm.exploration_noise_std"]),
 ];
-
-/// The candidate nearest to `typed`, if it is near enough to be a slip of the fingers: one edit for every three letters.
-pub(crate) fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let most_edits = (typed.chars().count() / 3).max(1);
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&typed.to_lowercase(), candidate), candidate))
-        .filter(|&(edits, _)| edits <= most_edits)
-        .min_by_key(|&(edits, _)| edits)
-        .map(|(_, candidate)| candidate)
-}
 
 /// What to write instead of the unknown table `[typed]`.
 pub(crate) fn for_table(typed: &str) -> String {
@@ -124,13 +114,6 @@ fn list(names: impl Iterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slip_of_the_fingers_is_recognised_and_another_word_is_not() {
-        assert_eq!(nearest("batch_sise", ["batch_size", "count"]), Some("batch_size"));
-        assert_eq!(nearest("Hubre", ["huber", "mse"]), Some("huber"));
-        assert_eq!(nearest("momentum", ["batch_size", "count"]), None);
-    }
 
     #[test]
     fn a_key_of_another_table_is_sent_there() {

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use thiserror::Error;
 
-use super::Picture;
 use super::gif::Gif;
 #[cfg(feature = "mp4")]
 use super::mp4::Mp4;
+use crate::environments::Picture;
 
 /// An animation that is being written. Its first picture is in it already.
-pub(in crate::environments) trait Animation {
+pub(super) trait Animation {
     /// Go on with a picture, which is seen for so many hundredths of a second.
     ///
     /// # Errors
@@ -28,13 +28,13 @@ pub(in crate::environments) trait Animation {
 
 /// How pictures become a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::environments) enum Format {
+pub(super) enum Format {
     Gif,
     #[cfg(feature = "mp4")]
     Mp4,
 }
 
-/// Why no film is made under a name.
+/// Why no video is made under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FormatError {
@@ -48,7 +48,7 @@ pub enum FormatError {
 
 impl Format {
     /// What the ending of `path` asks for.
-    pub(in crate::environments) fn of(path: &Path) -> Result<Self, FormatError> {
+    pub(super) fn of(path: &Path) -> Result<Self, FormatError> {
         match path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
             Some("gif") => Ok(Self::Gif),
             #[cfg(feature = "mp4")]
@@ -60,7 +60,7 @@ impl Format {
     }
 
     /// Begin with `picture`, which is seen for so many hundredths of a second.
-    pub(in crate::environments) fn begin(self, file: File, picture: Picture, hundredths: u16) -> io::Result<Box<dyn Animation>> {
+    pub(super) fn begin(self, file: File, picture: Picture, hundredths: u16) -> io::Result<Box<dyn Animation>> {
         Ok(match self {
             Self::Gif => Box::new(Gif::begin(file, picture, hundredths)?),
             #[cfg(feature = "mp4")]

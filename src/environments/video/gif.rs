@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, Write};
 
 use gif::{Encoder, EncodingError, Frame, Repeat};
 
-use super::Picture;
-use super::animation::{Animation, check_size};
+use super::format::{Animation, check_size};
+use crate::environments::Picture;
 
 /// Of the eight bits of a colour, those that are kept: a picture of a GIF has 256 colours at most, and smooth edges have many.
 const KEPT_BITS: u8 = 0b1111_1000;
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_is_played_is_what_was_added() {
-        // Few pixels differ between pictures, as in a film; each is one of few colours.
+        // Few pixels differ between pictures, as in a video; each is one of few colours.
         let colours = [[0, 0, 0], [255, 255, 255], [217, 83, 60], [58, 124, 196]];
         let change = (0..WIDTH * HEIGHT, 0..colours.len());
         proptest!(|(changes in prop::collection::vec(prop::collection::vec(change, 0..4), 1..12))| {

@@ -1,20 +1,19 @@
-//! A film of an episode.
+//! A video of an episode.
 
 use std::fs;
 use std::path::Path;
 
 use gif::{ColorOutput, DecodeOptions};
-use shoal::environments::film::Film;
-use shoal::environments::reel::FilmError;
+use shoal::environments::video::{RecordVideo, VideoError};
 use shoal::environments::{Action, make};
 
 use crate::support::{Played, Undrawn};
 
-/// For each picture of a film: hundredths of a second for which it is seen, and the size of the film.
+/// For each picture of a video: hundredths of a second for which it is seen, and the size of the video.
 fn pictures(path: &Path) -> (Vec<u16>, [u16; 2]) {
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::RGBA);
-    let mut decoder = options.read_info(fs::File::open(path).expect("the film is there")).expect("it is a GIF");
+    let mut decoder = options.read_info(fs::File::open(path).expect("the video is there")).expect("it is a GIF");
     let size = [decoder.width(), decoder.height()];
     let mut delays = Vec::new();
     while let Some(frame) = decoder.read_next_frame().expect("a whole picture") {
@@ -25,17 +24,17 @@ fn pictures(path: &Path) -> (Vec<u16>, [u16; 2]) {
 }
 
 #[test]
-fn a_film_shows_one_episode_from_its_reset_to_its_end() {
+fn a_video_shows_one_episode_from_its_reset_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("catch.gif");
-    let film = Film::prepare(&path, 5).unwrap();
-    let mut played = Played::new(film.of(make("Catch-v0").unwrap()).unwrap(), 1);
+    let video = RecordVideo::prepare(&path, 5).unwrap();
+    let mut played = Played::new(video.of(make("Catch-v0").unwrap()).unwrap(), 1);
     while !played.step(Action::Discrete(0)).ended() {}
     assert!(!path.exists(), "it has no name yet");
     // What comes later is not in it.
     played.reset(None);
     played.step(Action::Discrete(0));
-    let finished = film.finish().unwrap();
+    let finished = video.finish().unwrap();
     assert_eq!((finished.path.as_path(), finished.pictures), (path.as_path(), 10));
     let (delays, size) = pictures(&path);
     assert_eq!(size, [200, 400]);
@@ -44,53 +43,53 @@ fn a_film_shows_one_episode_from_its_reset_to_its_end() {
 }
 
 #[test]
-fn a_film_changes_nothing_for_who_steps_the_environment() {
+fn a_video_changes_nothing_for_who_steps_the_environment() {
     let folder = tempfile::tempdir().unwrap();
-    let film = Film::prepare(&folder.path().join("film.gif"), 50).unwrap();
-    let mut filmed = Played::new(film.of(make("CartPole-v1").unwrap()).unwrap(), 9);
+    let video = RecordVideo::prepare(&folder.path().join("video.gif"), 50).unwrap();
+    let mut recorded = Played::new(video.of(make("CartPole-v1").unwrap()).unwrap(), 9);
     let mut plain = Played::new(make("CartPole-v1").unwrap(), 9);
-    assert_eq!(filmed.environment.spec(), plain.environment.spec());
+    assert_eq!(recorded.environment.spec(), plain.environment.spec());
     for _ in 0..100 {
-        let step = filmed.step_at_random();
+        let step = recorded.step_at_random();
         assert_eq!(plain.step_at_random(), step);
         if step.ended() {
-            filmed.reset(None);
+            recorded.reset(None);
             plain.reset(None);
         }
-        assert_eq!(filmed.observed(), plain.observed());
-        assert_eq!(filmed.picture(), plain.picture());
+        assert_eq!(recorded.observed(), plain.observed());
+        assert_eq!(recorded.picture(), plain.picture());
     }
-    film.finish().unwrap();
+    video.finish().unwrap();
 }
 
 #[test]
-fn a_film_of_a_long_game_is_small() {
+fn a_video_of_a_long_game_is_small() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pendulum.gif");
-    let film = Film::prepare(&path, 30).unwrap();
-    let mut played = Played::new(film.of(make("Pendulum-v1").unwrap()).unwrap(), 1);
+    let video = RecordVideo::prepare(&path, 30).unwrap();
+    let mut played = Played::new(video.of(make("Pendulum-v1").unwrap()).unwrap(), 1);
     while !played.step_at_random().ended() {}
-    assert_eq!(film.finish().unwrap().pictures, 201);
+    assert_eq!(video.finish().unwrap().pictures, 201);
     let bytes = fs::metadata(&path).unwrap().len();
     assert!(bytes < 1_000_000, "{bytes} bytes");
 }
 
 #[test]
-fn what_cannot_be_filmed_is_said_and_an_older_film_stays() {
+fn what_cannot_be_recorded_is_said_and_an_older_video_stays() {
     let folder = tempfile::tempdir().unwrap();
-    let missing = folder.path().join("no/such/folder/film.gif");
-    let refusal = Film::prepare(&missing, 30).map(drop).unwrap_err().to_string();
-    assert!(refusal.contains("no/such/folder/film.gif") && refusal.contains("name another file"), "{refusal}");
+    let missing = folder.path().join("no/such/folder/video.gif");
+    let refusal = RecordVideo::prepare(&missing, 30).map(drop).unwrap_err().to_string();
+    assert!(refusal.contains("no/such/folder/video.gif") && refusal.contains("name another file"), "{refusal}");
 
-    let path = folder.path().join("film.gif");
+    let path = folder.path().join("video.gif");
     fs::write(&path, "older").unwrap();
-    let film = Film::prepare(&path, 30).unwrap();
+    let video = RecordVideo::prepare(&path, 30).unwrap();
     let undrawn = Box::new(Undrawn(make("CartPole-v1").unwrap()));
-    assert!(film.of(undrawn).is_err());
-    // An episode that did not end makes no film.
-    let mut played = Played::new(film.of(make("CartPole-v1").unwrap()).unwrap(), 1);
+    assert!(video.of(undrawn).is_err());
+    // An episode that did not end makes no video.
+    let mut played = Played::new(video.of(make("CartPole-v1").unwrap()).unwrap(), 1);
     played.step_at_random();
-    assert!(matches!(film.finish(), Err(FilmError::Unfinished { pictures: 2, .. })));
+    assert!(matches!(video.finish(), Err(VideoError::Unfinished { pictures: 2, .. })));
     assert_eq!(fs::read_to_string(&path).unwrap(), "older");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
 }

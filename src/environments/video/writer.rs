@@ -1,4 +1,4 @@
-//! Pictures on their way into a file: a film of one episode, which gets its name when it is finished.
+//! Pictures on their way into a file, which gets its name when it is finished.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -9,22 +9,21 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 use thiserror::Error;
 
-use super::Picture;
-pub use super::drawing::FormatError;
-use super::drawing::{Animation, Format};
+use super::format::{Animation, Format, FormatError};
+use crate::environments::Picture;
 
-/// How long the last picture stays before the film begins again.
+/// How long the last picture stays before the video begins again.
 const LAST_PICTURE_HUNDREDTHS: u16 = 100;
 
-/// How the names of films begin that are not finished.
-pub const UNFINISHED: &str = ".film.";
+/// How the names of videos begin that are not finished.
+pub const UNFINISHED: &str = ".video.";
 
-/// Why there is no film.
+/// Why there is no video.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum FilmError {
+pub enum VideoError {
     /// The file cannot be written.
-    #[error("cannot write the film {path}: {source}; name another file, or make room")]
+    #[error("cannot write the video {path}: {source}; name another file, or make room")]
     Write {
         /// The file.
         path: PathBuf,
@@ -32,7 +31,7 @@ pub enum FilmError {
         source: io::Error,
     },
     /// Its name asks for what this program does not make.
-    #[error("cannot make the film {path}: {source}")]
+    #[error("cannot make the video {path}: {source}")]
     Format {
         /// The file.
         path: PathBuf,
@@ -40,7 +39,7 @@ pub enum FilmError {
         source: FormatError,
     },
     /// No episode ended while it was made.
-    #[error("the film {path} was not written: it has {pictures} pictures and no end, because no episode ended")]
+    #[error("the video {path} was not written: it has {pictures} pictures and no end, because no episode ended")]
     Unfinished {
         /// The file.
         path: PathBuf,
@@ -49,26 +48,26 @@ pub enum FilmError {
     },
 }
 
-/// Whether films can be made whose names have this `ending`, without its dot.
+/// Whether videos can be made whose names have this `ending`, without its dot.
 ///
 /// # Errors
 /// Why not.
 pub fn check_ending(ending: &str) -> Result<(), FormatError> {
-    Format::of(&Path::new("film").with_extension(ending)).map(drop)
+    Format::of(&Path::new("video").with_extension(ending)).map(drop)
 }
 
-/// A film that has its name.
+/// A video that has its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FinishedFilm {
+pub struct FinishedVideo {
     /// The file.
     pub path: PathBuf,
     /// How many pictures it has: one of the reset and one of each step.
     pub pictures: usize,
 }
 
-/// A film in the making. Until it is finished, a file of its name stays as it is. One that is given up leaves nothing, and one
+/// A video in the making. Until it is finished, a file of its name stays as it is. One that is given up leaves nothing, and one
 /// that is killed a file whose name begins with [`UNFINISHED`].
-pub struct Reel {
+pub struct VideoWriter {
     path: PathBuf,
     format: Format,
     file: NamedTempFile,
@@ -80,20 +79,20 @@ pub struct Reel {
 enum State {
     /// Nothing has been seen.
     Waiting(File),
-    Rolling(Box<dyn Animation>),
+    Recording(Box<dyn Animation>),
     /// The episode has ended, or something could not be written.
     Over(io::Result<()>),
 }
 
-impl Reel {
-    /// Prepare a film that will be at `path`, a GIF or an MP4 as its name ends. A step is seen for `1 / steps_per_second`, rounded to
+impl VideoWriter {
+    /// Prepare a video that will be at `path`, a GIF or an MP4 as its name ends. A step is seen for `1 / steps_per_second`, rounded to
     /// hundredths of a second: a GIF is no more exact.
     ///
     /// # Errors
-    /// [`FilmError::Format`] if its name ends otherwise, [`FilmError::Write`] if no file can be made there.
-    pub fn prepare(path: &Path, steps_per_second: u16) -> Result<Self, FilmError> {
-        let format = Format::of(path).map_err(|source| FilmError::Format { path: path.to_owned(), source })?;
-        let failed = |source: io::Error| FilmError::Write { path: path.to_owned(), source };
+    /// [`VideoError::Format`] if its name ends otherwise, [`VideoError::Write`] if no file can be made there.
+    pub fn prepare(path: &Path, steps_per_second: u16) -> Result<Self, VideoError> {
+        let format = Format::of(path).map_err(|source| VideoError::Format { path: path.to_owned(), source })?;
+        let failed = |source: io::Error| VideoError::Write { path: path.to_owned(), source };
         let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // What any other file would get, less the umask; the default of a temporary file is for its owner only.
         let mut builder = tempfile::Builder::new();
@@ -104,8 +103,8 @@ impl Reel {
     }
 
     /// Whether it has its first picture and not its last.
-    pub fn is_rolling(&self) -> bool {
-        matches!(self.state, State::Rolling(_))
+    pub fn is_recording(&self) -> bool {
+        matches!(self.state, State::Recording(_))
     }
 
     /// Whether it has no picture yet.
@@ -122,45 +121,45 @@ impl Reel {
     pub fn add(&mut self, picture: Picture, ended: bool) {
         let picture = picture.within(Picture::LARGEST_SHOWN_BYTES);
         let hundredths = if ended { LAST_PICTURE_HUNDREDTHS } else { self.step_hundredths };
-        let filmed = match std::mem::replace(&mut self.state, State::Over(Ok(()))) {
+        let recorded = match std::mem::replace(&mut self.state, State::Over(Ok(()))) {
             State::Waiting(file) => self.format.begin(file, picture, hundredths),
-            State::Rolling(mut animation) => animation.add(picture, hundredths).map(|()| animation),
+            State::Recording(mut animation) => animation.add(picture, hundredths).map(|()| animation),
             State::Over(result) => {
                 self.state = State::Over(result);
                 return;
             }
         };
         self.pictures += 1;
-        self.state = match filmed {
+        self.state = match recorded {
             Ok(animation) if ended => State::Over(animation.end()),
-            Ok(animation) => State::Rolling(animation),
+            Ok(animation) => State::Recording(animation),
             Err(error) => State::Over(Err(error)),
         };
     }
 
-    /// Give the film its name.
+    /// Give the video its name.
     ///
     /// # Errors
-    /// [`FilmError::Write`] if it could not be written, [`FilmError::Unfinished`] if no episode ended.
-    pub fn finish(self) -> Result<FinishedFilm, FilmError> {
+    /// [`VideoError::Write`] if it could not be written, [`VideoError::Unfinished`] if no episode ended.
+    pub fn finish(self) -> Result<FinishedVideo, VideoError> {
         let path = self.path.clone();
         self.finish_as(path)
     }
 
-    /// Give the film another name, in the same folder, that is only known now.
+    /// Give the video another name, in the same folder, that is only known now.
     ///
     /// # Errors
     /// As [`Self::finish`].
-    pub fn finish_as(self, path: PathBuf) -> Result<FinishedFilm, FilmError> {
+    pub fn finish_as(self, path: PathBuf) -> Result<FinishedVideo, VideoError> {
         let Self { file, pictures, state, .. } = self;
         match state {
             State::Over(Ok(())) => {}
-            State::Over(Err(source)) => return Err(FilmError::Write { path, source }),
-            State::Waiting(_) | State::Rolling(_) => return Err(FilmError::Unfinished { path, pictures }),
+            State::Over(Err(source)) => return Err(VideoError::Write { path, source }),
+            State::Waiting(_) | State::Recording(_) => return Err(VideoError::Unfinished { path, pictures }),
         }
         match file.persist(&path) {
-            Ok(_) => Ok(FinishedFilm { path, pictures }),
-            Err(error) => Err(FilmError::Write { path, source: error.error }),
+            Ok(_) => Ok(FinishedVideo { path, pictures }),
+            Err(error) => Err(VideoError::Write { path, source: error.error }),
         }
     }
 }

@@ -1,0 +1,107 @@
+//! The videos of a run: one now and then, of which the newest are kept, and the best.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::config::schema::{VideoFormat, VisualizerConfig};
+use crate::environments::Picture;
+use crate::environments::video::{UNFINISHED, VideoError, VideoWriter};
+use crate::telemetry::{Video, videos_in};
+
+/// A video ends here though its episode goes on: three minutes at ten pictures a second.
+const MOST_PICTURES: usize = 1_800;
+/// Steps of a video that are seen in a second.
+const STEPS_PER_SECOND: u16 = 30;
+
+/// Where videos go, and when the next is due.
+pub(super) struct Videos {
+    folder: PathBuf,
+    interval: Option<Duration>,
+    keep: usize,
+    format: VideoFormat,
+    due: Instant,
+    /// Those of the folder, the oldest first: those of this process in the order in which they came, since the clock may be set back between two;
+    /// before them what it found, by the times of the files.
+    videos: Vec<Video>,
+}
+
+/// A video in the making.
+pub(super) struct Recording(VideoWriter);
+
+impl Recording {
+    /// Add a picture, the last one if the episode has `ended`. Whether the video has its last picture now.
+    pub(super) fn add(&mut self, picture: Picture, ended: bool) -> bool {
+        self.0.add(picture, ended || self.0.pictures() + 1 >= MOST_PICTURES);
+        !self.0.is_recording()
+    }
+}
+
+impl Videos {
+    pub(super) fn new(folder: PathBuf, config: &VisualizerConfig) -> Self {
+        remove_unfinished(&folder);
+        let interval = config.video_interval_s.map(Duration::from_secs_f64);
+        let videos = videos_in(&folder);
+        Self { folder, interval, keep: config.keep_videos, format: config.video_format, due: Instant::now(), videos }
+    }
+
+    /// A video of the episode that begins now, if it is time for one.
+    pub(super) fn begin_if_due(&mut self) -> Result<Option<Recording>, VideoError> {
+        let Some(interval) = self.interval.filter(|_| Instant::now() >= self.due) else { return Ok(None) };
+        self.due = Instant::now() + interval;
+        let path = self.folder.join(format!("video.{}", self.format.ending()));
+        fs::create_dir_all(&self.folder).map_err(|source| VideoError::Write { path: path.clone(), source })?;
+        Ok(Some(Recording(VideoWriter::prepare(&path, STEPS_PER_SECOND)?)))
+    }
+
+    /// Keep a video that has its last picture, and drop what is then too many. `episode_return` is the return up to that picture.
+    pub(super) fn finish(&mut self, Recording(writer): Recording, env_steps: u64, episode_return: f64) -> Result<(), VideoError> {
+        let video = Video::new(env_steps, episode_return, self.format);
+        writer.finish_as(self.folder.join(&video.name))?;
+        // Somebody may have removed some, and a run that went on from a checkpoint comes by the same steps again.
+        self.videos.retain(|other| other.name != video.name && self.folder.join(&other.name).exists());
+        self.videos.push(video);
+        for video in too_many(&self.videos, self.keep) {
+            // One that cannot be removed is one too many, no more.
+            let _ = fs::remove_file(self.folder.join(&video.name));
+        }
+        Ok(())
+    }
+}
+
+/// Remove from the folder of videos what one who records had not finished when it was killed. Nobody else writes there.
+pub(crate) fn remove_unfinished(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Those of `videos`, the oldest first, that are neither among the newest nor the best.
+fn too_many(videos: &[Video], keep: usize) -> Vec<&Video> {
+    let with_return = videos.iter().filter(|video| video.episode_return.is_finite());
+    let best = with_return.max_by(|a, b| a.episode_return.total_cmp(&b.episode_return));
+    let old = &videos[..videos.len().saturating_sub(keep)];
+    old.iter().filter(|video| Some(*video) != best).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_returns(returns: &[f64]) -> Vec<Video> {
+        (0..).zip(returns).map(|(step, episode_return)| Video::new(step, *episode_return, VideoFormat::Gif)).collect()
+    }
+
+    #[test]
+    fn the_newest_videos_are_kept_and_the_best() {
+        let videos = of_returns(&[5.0, 90.5, -3.0, 20.0, 10.0]);
+        assert_eq!(too_many(&videos, 2), [&videos[0], &videos[2]]);
+        assert_eq!(too_many(&videos, 5), Vec::<&Video>::new());
+        assert_eq!(too_many(&videos, 9), Vec::<&Video>::new());
+        let steps = |videos: Vec<&Video>| videos.iter().map(|video| video.env_steps).collect::<Vec<_>>();
+        let odd = of_returns(&[90.5, f64::NAN, f64::INFINITY, 20.0]);
+        assert_eq!(steps(too_many(&odd, 1)), [1, 2], "what is no number is not the best");
+    }
+}
