@@ -1,6 +1,6 @@
 //! "Did you mean": the known name nearest to what was typed.
 
-/// The candidate nearest to `typed`, in letters of any size, of those that it can be a slip of the fingers for, one edit for every three letters,
+/// The candidate nearest to `typed`, in letters of any size, of those that it can be a slip of the fingers for, one edit for every three letters or so,
 /// or the beginning of.
 pub(crate) fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_form(typed, candidates.into_iter().map(|candidate| (candidate, candidate)))
@@ -22,7 +22,7 @@ fn nearest_form<'a>(typed: &str, candidates: impl IntoIterator<Item = (&'a str, 
         let form = form.to_lowercase();
         let edits = strsim::damerau_levenshtein(&typed, &form);
         let begins = letters >= LEAST_BEGINNING && form.starts_with(&typed);
-        (edits <= (letters / 3).max(1) || begins).then_some((edits, candidate))
+        (edits <= ((letters + 1) / 3).max(1) || begins).then_some((edits, candidate))
     });
     near.min_by_key(|(edits, _)| *edits).map(|(_, candidate)| candidate)
 }

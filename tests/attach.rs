@@ -5,11 +5,10 @@ mod run_support;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, kill, start};
-use serde_json::Value;
+use run_support::{Supervised, WATCHDOG, kill, number, start};
 
 fn attach(run: &Supervised, arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_attach"))
@@ -26,23 +25,19 @@ fn stderr(mut child: Child) -> (bool, String) {
     (child.wait().unwrap().success(), text)
 }
 
-fn count(line: &Value, key: &str) -> u64 {
-    line[key].as_u64().unwrap_or(0)
-}
-
 #[test]
 fn attached_actors_add_to_a_run_and_leave_it_cleanly() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
     let attached = attach(&run, &[&run.pid().to_string(), "--actors", "2"]);
-    run.wait_for("two attached actors", |line| count(line, "attached") == 2 && count(line, "actors") == 3);
+    run.wait_for("two attached actors", |line| number(line, "attached") == 2 && number(line, "actors") == 3);
     kill(attached.id(), Signal::SIGINT);
     let (success, text) = stderr(attached);
     assert!(success && text.contains("actor 1 has joined") && text.contains("actor 2 has joined"), "{text}");
     run.wait_for_log("attached actor 2");
     let before = run.metrics().pop().unwrap();
     run.wait_for("the run to go on alone", |line| {
-        count(line, "attached") == 0 && count(line, "actors") == 1 && count(line, "updates") > count(&before, "updates") + 20
+        number(line, "attached") == 0 && number(line, "actors") == 1 && number(line, "updates") > number(&before, "updates") + 20
     });
     assert!(run.log().contains("environment steps"), "{}", run.log());
     run.end_by(Signal::SIGTERM);
@@ -52,7 +47,7 @@ fn attached_actors_add_to_a_run_and_leave_it_cleanly() {
 #[test]
 fn more_actors_than_a_run_could_ever_take_are_refused_once() {
     let mut run = start(&["actor.attach_slots=3"]);
-    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
     let (success, text) = stderr(attach(&run, &[&run.pid().to_string(), "--actors", "99"]));
     assert!(!success && text.contains("99 actors are asked for, and the run has 3 places"), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
@@ -63,12 +58,12 @@ fn more_actors_than_a_run_could_ever_take_are_refused_once() {
 #[test]
 fn an_attached_actor_may_be_killed() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
     for _ in 0..3 {
         let mut attached = attach(&run, &[&run.pid().to_string()]);
         kill(run.wait_for_process("attached actor"), Signal::SIGKILL);
         let before = run.metrics().pop().unwrap();
-        run.wait_for("the run to go on", |line| count(line, "attached") == 0 && count(line, "updates") > count(&before, "updates"));
+        run.wait_for("the run to go on", |line| number(line, "attached") == 0 && number(line, "updates") > number(&before, "updates"));
         assert!(!attached.wait().unwrap().success());
     }
     run.end_by(Signal::SIGTERM);
@@ -79,9 +74,9 @@ fn an_attached_actor_may_be_killed() {
 fn attached_actors_leave_with_the_run_and_with_the_supervisor() {
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         let mut run = start(&[]);
-        run.wait_for("the first updates", |line| count(line, "updates") > 20);
+        run.wait_for("the first updates", |line| number(line, "updates") > 20);
         let attached = attach(&run, &[&run.pid().to_string()]);
-        run.wait_for("the attached actor", |line| count(line, "attached") == 1);
+        run.wait_for("the attached actor", |line| number(line, "attached") == 1);
         run.signal(signal);
         run.wait();
         let (success, text) = stderr(attached);
@@ -93,10 +88,10 @@ fn attached_actors_leave_with_the_run_and_with_the_supervisor() {
 #[test]
 fn the_record_of_a_run_serves_instead_of_its_process_id() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
     let record = run.folder.path().join(format!("shoal/{}.json", run.pid()));
     let attached = attach(&run, &["--config", record.to_str().unwrap()]);
-    run.wait_for("the attached actor", |line| count(line, "attached") == 1);
+    run.wait_for("the attached actor", |line| number(line, "attached") == 1);
     run.signal(Signal::SIGTERM);
     assert!(stderr(attached).0);
     let (success, said) = stderr(attach(&run, &[&run.pid().to_string(), "--config", record.to_str().unwrap()]));
@@ -106,11 +101,13 @@ fn the_record_of_a_run_serves_instead_of_its_process_id() {
 #[test]
 fn a_run_that_is_seen_can_be_joined() {
     for _ in 0..5 {
-        let run = start(&[]);
+        let mut run = start(&[]);
         let record = run.folder.path().join(format!("shoal/{}.json", run.pid()));
         let socket = record.with_extension("socket");
+        let deadline = Instant::now() + WATCHDOG;
         // Without a pause: what is looked for is the moment between the two.
         while !record.exists() {
+            assert!(run.is_running() && Instant::now() < deadline, "the run is not announced; its log:\n{}", run.log());
             std::thread::yield_now();
         }
         UnixStream::connect(&socket).expect("somebody listens");
@@ -121,9 +118,9 @@ fn a_run_that_is_seen_can_be_joined() {
 #[test]
 fn a_full_run_and_an_unknown_one_are_named() {
     let mut run = start(&["actor.attach_slots=1"]);
-    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
     let first = attach(&run, &[&run.pid().to_string()]);
-    run.wait_for("the attached actor", |line| count(line, "attached") == 1);
+    run.wait_for("the attached actor", |line| number(line, "attached") == 1);
     let (success, text) = stderr(attach(&run, &[&run.pid().to_string()]));
     assert!(!success && text.contains("all 1 slots") && text.contains("actor.attach_slots"), "{text}");
     let (success, text) = stderr(attach(&run, &["1"]));
@@ -136,7 +133,7 @@ fn a_full_run_and_an_unknown_one_are_named() {
 #[test]
 fn strangers_at_the_socket_do_not_disturb_the_run() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
     let socket = run.folder.path().join(format!("shoal/{}.socket", run.pid()));
     let connect = || UnixStream::connect(&socket).unwrap();
     // Silence, a hostile length, garbage of the right length, and half a message.
@@ -151,10 +148,10 @@ fn strangers_at_the_socket_do_not_disturb_the_run() {
     garbage.read_to_end(&mut answer).unwrap();
     assert!(!answer.is_empty(), "garbage is answered with a refusal");
     let before = run.metrics().pop().unwrap();
-    run.wait_for("more updates", |line| count(line, "updates") > count(&before, "updates") + 100);
+    run.wait_for("more updates", |line| number(line, "updates") > number(&before, "updates") + 100);
     drop(silent);
     let attached = attach(&run, &[&run.pid().to_string()]);
-    run.wait_for("the attached actor", |line| count(line, "attached") == 1);
+    run.wait_for("the attached actor", |line| number(line, "attached") == 1);
     run.signal(Signal::SIGTERM);
     assert!(stderr(attached).0);
 }

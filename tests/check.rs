@@ -1,5 +1,7 @@
 //! `supervisor --check`: what a run would stumble over is said before it starts, at the key that it follows from.
 
+mod namespaces;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -101,20 +103,18 @@ fn a_run_folder_in_which_nothing_can_be_made_is_refused_by_its_key() {
     }
 }
 
-/// A disk of 40 KiB, which a child of this test mounts for itself and for the supervisor that it starts.
+/// A disk of 40 KiB, which this test mounts in a namespace of its own.
 #[test]
 fn a_disk_without_room_for_the_weights_is_refused_with_both_sizes() {
-    let folder = tempfile::tempdir().unwrap();
-    let small = folder.path().join("small");
-    std::fs::create_dir(&small).unwrap();
-    let mount = format!("mount -t tmpfs -o size=40k none {small} && exec \"$@\"", small = small.display());
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", &mount, "sh", env!("CARGO_BIN_EXE_supervisor")]);
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/cartpole_dqn.toml"));
-    command.args(["--check", "--set", &format!("run.folder={}", small.display())]).env("XDG_RUNTIME_DIR", folder.path());
-    let said = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
-    if said.contains("unshare failed") || said.contains("permission denied") {
-        return;
-    }
-    assert!(said.contains("the disk has 40.00 KiB left and the run's weights take"), "{said}");
+    namespaces::in_a_mount_namespace("a_disk_without_room_for_the_weights_is_refused_with_both_sizes", || {
+        let folder = tempfile::tempdir().unwrap();
+        let small = folder.path().join("small");
+        std::fs::create_dir(&small).unwrap();
+        namespaces::mount(&["-t", "tmpfs", "-o", "size=40k", "tmpfs"], &small);
+        let output = supervisor(folder.path(), &["--check", "--set", &format!("run.folder={}", small.display())]);
+        // The folder can only be removed when nothing is mounted in it.
+        let _ = Command::new("umount").arg("--lazy").arg(&small).status();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("the disk has 40.00 KiB left and the run's weights take"), "{said}");
+    });
 }

@@ -28,7 +28,7 @@ fn run_with(rows: u32, env_steps: u64) -> Run {
         run.replay(0).flush(run.area(0));
     }
     slot.counters().add(Counter::EnvSteps, env_steps);
-    slot.count_restart();
+    slot.count_restarts(1);
     let control = run.segment.control();
     control.env_steps().store(env_steps, Ordering::Relaxed);
     control.updates().store(env_steps / 2, Ordering::Relaxed);

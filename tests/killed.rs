@@ -3,6 +3,7 @@
 //!
 //! One program, since each is optimised as a whole in a release, in which the same is proved of other instructions.
 
+mod skipped;
 mod support;
 
 #[path = "killed/boards.rs"]

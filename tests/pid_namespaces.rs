@@ -2,6 +2,7 @@
 //! time namespace by other start times: they are told so, and take nobody for dead.
 
 mod run_support;
+mod skipped;
 
 use std::process::{Command, Output};
 
@@ -24,8 +25,7 @@ fn elsewhere(namespace: &[&str], program: &str) -> Option<Command> {
     let works = |prefix: &&&[&str]| command(prefix, "true").output().is_ok_and(|output| output.status.success());
     let found = UNSHARE.iter().find(works).map(|prefix| command(prefix, program));
     if found.is_none() {
-        use std::io::Write;
-        let _ = writeln!(std::io::stderr(), "skipped: this machine allows no other namespaces (unshare {})", namespace.join(" "));
+        skipped::because(format_args!("this machine allows no other namespaces (unshare {})", namespace.join(" ")));
     }
     found
 }

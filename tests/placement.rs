@@ -1,6 +1,7 @@
 //! On which cores the processes of real runs may run, as the kernel tells it. With a single core there is nothing to choose, and nothing is bound.
 
 mod run_support;
+mod skipped;
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -106,7 +107,7 @@ fn runs_that_start_at_the_same_moment_do_not_stay_on_one_core() {
 #[test]
 fn a_run_leaves_its_cores_when_another_program_takes_one() {
     if !has_two_cores() {
-        return;
+        return skipped::because("with a single core there is nothing to leave");
     }
     let mut run = start(BOUND);
     let learner = run.wait_for_process("learner");
@@ -126,12 +127,13 @@ fn a_run_leaves_its_cores_when_another_program_takes_one() {
 #[test]
 fn a_run_that_may_use_other_cores_than_it_was_planned_for_follows_them() {
     if !has_two_cores() {
-        return;
+        return skipped::because("with a single core there are no others to follow");
     }
     let mut run = start(BOUND);
     let learner = run.wait_for_process("learner");
-    // Without a number the run has left its cores already: the machine is busy.
-    let Ok(core) = allowed(learner).parse::<usize>() else { return };
+    let Ok(core) = allowed(learner).parse::<usize>() else {
+        return skipped::because("the machine is busy, and the run has left its cores already");
+    };
     let other =
         allowed(run.pid()).split([',', '-']).filter_map(|number| number.parse().ok()).find(|&number: &usize| number != core).unwrap();
     confine(run.pid(), other);

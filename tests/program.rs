@@ -1,9 +1,11 @@
 //! `shoal`, the one program, and what all programs say when something else was probably meant.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 /// Longest that a test waits: a watchdog, not an expectation.
@@ -61,6 +63,39 @@ fn with_changes<'a>(arguments: &[&'a str], changes: &[&'a str]) -> Vec<&'a str> 
 fn run_folders(root: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.join("run.json").is_file() && !path.is_symlink()).collect()
+}
+
+/// A command that trains until it is interrupted. A test that fails interrupts it too: killed, it would leave its runs behind.
+struct Endless(Option<Child>);
+
+impl Endless {
+    fn start(command: &mut Command) -> Self {
+        Self(Some(command.spawn().unwrap()))
+    }
+
+    /// Interrupt it, and wait for what it says.
+    fn end(mut self) -> Output {
+        let child = self.0.take().expect("it has not ended yet");
+        interrupt(&child).unwrap();
+        child.wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        let Some(mut child) = self.0.take() else { return };
+        let _ = interrupt(&child);
+        let deadline = Instant::now() + WATCHDOG;
+        while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+fn interrupt(child: &Child) -> nix::Result<()> {
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT)
 }
 
 #[test]
@@ -164,6 +199,16 @@ fn a_file_of_a_presets_name_that_is_not_read_is_named() {
 }
 
 #[test]
+fn a_home_that_no_shell_has_expanded_is_no_folder_for_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for path in ["~/runs", "~"] {
+        let refused = shoal(folder.path(), &["train", "cartpole_dqn", "--set", &format!("run.folder={path}"), "--check"]);
+        assert!(!refused.status.success() && said(&refused).contains("run.folder = \"~"), "{}", said(&refused));
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
 fn a_goal_that_was_written_for_another_environment_is_remarked_on() {
     let folder = tempfile::tempdir().unwrap();
     let check = |changes: &[&str]| said(&shoal(folder.path(), &with_changes(&["train", "cartpole_dqn", "--check"], changes)));
@@ -247,7 +292,7 @@ fn a_signal_ends_the_seeds_that_run_starts_no_other_and_still_gives_a_table() {
     let arguments = with_changes(&["train", "CartPole-v1", "--seeds", "1-3", "--jobs", "2"], &changes);
     let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
     command.args(arguments).current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path()).stdout(Stdio::piped());
-    let child = command.stderr(Stdio::null()).spawn().unwrap();
+    let endless = Endless::start(command.stderr(Stdio::null()));
     let started = || {
         let group = std::fs::read_dir(folder.path().join("runs")).ok()?.next()?.ok()?.path();
         let folders = run_folders(&group);
@@ -264,11 +309,10 @@ fn a_signal_ends_the_seeds_that_run_starts_no_other_and_still_gives_a_table() {
     };
     for path in &folders {
         let record: Value = serde_json::from_slice(&std::fs::read(path.join("run.json")).unwrap()).unwrap();
-        let supervisor = nix::unistd::Pid::from_raw(record["supervisor_pid"].as_i64().unwrap().try_into().unwrap());
+        let supervisor = Pid::from_raw(record["supervisor_pid"].as_i64().unwrap().try_into().unwrap());
         assert_eq!(nix::unistd::getpgid(Some(supervisor)), Ok(supervisor), "a terminal's Ctrl+C would come to it twice");
     }
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id().try_into().unwrap()), nix::sys::signal::Signal::SIGINT).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = endless.end();
     assert_eq!(output.status.code(), Some(130));
     let table = String::from_utf8_lossy(&output.stdout);
     assert_eq!(table.matches("interrupted").count(), 2, "{table}");

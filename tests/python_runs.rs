@@ -8,13 +8,9 @@ mod run_support;
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, start};
+use run_support::{Supervised, number, start};
 use serde_json::Value;
 use shoal::config::Config;
-
-fn number(line: &Value, key: &str) -> u64 {
-    line[key].as_u64().unwrap_or(0)
-}
 
 /// A run of the environment that fails as `how` says, without an evaluator, which would fail, too.
 fn start_faulty(how: &str, arguments: &str, overrides: &[&str]) -> Supervised {
@@ -76,7 +72,7 @@ fn an_environment_that_raises_once_costs_one_actor_and_no_learner() {
     let mut run = start_faulty("raise", &once, &["actor.count=2"]);
     run.wait_for_log("ValueError: the wheels came off");
     let learners = run.processes("learner");
-    let before = number(&run.metrics().pop().unwrap_or_default(), "updates");
+    let before = run.metrics().pop().map_or(0, |line| number(&line, "updates"));
     run.wait_for("both actors and more updates", |line| {
         number(line, "actors") == 2 && number(line, "restarts") == 1 && number(line, "updates") > before + 50
     });
@@ -149,6 +145,8 @@ fn an_environment_that_exits_ends_the_run_with_what_is_known() {
     // Nobody but the actor itself knows when its work is done.
     let closing = failure_of(start_faulty("exit well at once", "", &[]));
     assert!(closing.contains("actor 0 exited with code 0 (3 times"), "{closing}");
+    let closing = failure_of(start_faulty("exit well at once", "", &["actor.count=0"]));
+    assert!(closing.contains("exited with code 0"), "{closing}");
 }
 
 #[test]

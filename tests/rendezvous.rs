@@ -1,5 +1,6 @@
 //! Runs are found by their records, and joined by a handshake, whatever lies in the registry and whoever connects.
 
+mod skipped;
 mod support;
 
 #[path = "rendezvous/handshake.rs"]

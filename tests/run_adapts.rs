@@ -130,7 +130,7 @@ fn learners_take_a_larger_batch_together_and_go_on_with_it_when_their_leader_is_
     run.wait_until("both learners", || view(&segment).members == 0b11);
     wait_for_updates(&mut run, &segment, 200);
     drop(segment);
-    assert_eq!(run.tree_verdict(), "exact");
+    run.assert_tree_is_exact();
     run.end_by(Signal::SIGINT);
 }
 
@@ -152,7 +152,7 @@ fn an_actor_that_is_killed_while_it_is_tried_comes_back_and_the_search_comes_to_
     run.wait_until("its replacement", || tried(&segment).is_some_and(|pid| pid != victim.get()));
     run.wait_for_log("faster with --set actor.count=2");
     drop(segment);
-    assert_eq!(run.tree_verdict(), "exact");
+    run.assert_tree_is_exact();
     run.end_by(Signal::SIGINT);
     assert_eq!(summary(&run)["restarts"], 1);
 }

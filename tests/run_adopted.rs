@@ -10,7 +10,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
-use run_support::{Supervised, WATCHDOG, segments_of, start, start_preset};
+use run_support::{Supervised, WATCHDOG, number, segments_of, start, start_preset};
 use serde_json::Value;
 use shoal::algorithms::registry;
 use shoal::config::Config;
@@ -23,14 +23,10 @@ use shoal::sync::Ordering;
 
 const KEPT: [&str; 3] = ["machine.sentinel=keep", "checkpoint.interval_s=600", "actor.count=2"];
 
-fn count(line: &Value, key: &str) -> u64 {
-    line[key].as_u64().unwrap_or(0)
-}
-
 /// A run that has learned for a while, and its memory, which stays mapped here.
 fn learning(changes: &[&str]) -> (Supervised, Segment) {
     let mut run = start(&[&KEPT[..], changes].concat());
-    run.wait_for("updates", |line| count(line, "updates") > 500);
+    run.wait_for("updates", |line| number(line, "updates") > 500);
     let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
     (run, segment)
 }
@@ -85,7 +81,7 @@ fn an_adopted_run_goes_on_with_what_was_there_and_may_be_adopted_again() {
         let listed = Command::new(env!("CARGO_BIN_EXE_inspect")).arg("--json").env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
         let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
         assert_eq!(
-            (&listed["runs"][0]["phase"], count(&listed["runs"][0], "pid")),
+            (&listed["runs"][0]["phase"], number(&listed["runs"][0], "pid")),
             (&Value::from("kept"), u64::from(supervisor)),
             "{listed}"
         );
@@ -97,9 +93,9 @@ fn an_adopted_run_goes_on_with_what_was_there_and_may_be_adopted_again() {
         let file = run.run_folder().join("metrics.jsonl");
         run.wait_until("more lines", || std::fs::read_to_string(&file).unwrap().lines().count() > lines + 2);
         let first = &run.metrics()[lines];
-        assert!(count(first, "env_steps") >= env_steps && count(first, "updates") >= updates, "{first}");
-        assert!(count(first, "inserted") >= counts.inserted && count(first, "sampled") >= counts.sampled, "{first}");
-        assert_eq!(run.tree_verdict(), "exact");
+        assert!(number(first, "env_steps") >= env_steps && number(first, "updates") >= updates, "{first}");
+        assert!(number(first, "inserted") >= counts.inserted && number(first, "sampled") >= counts.sampled, "{first}");
+        run.assert_tree_is_exact();
         let (_, since) = state_of(&segment);
         assert!(
             since.iter().zip(&published).all(|((new, _), (old, _))| new > old),
@@ -113,7 +109,7 @@ fn an_adopted_run_goes_on_with_what_was_there_and_may_be_adopted_again() {
         };
         let (now, _) = replay_of(&segment);
         assert!(now.len() >= rows.len() && words(&now[..rows.len()]) == words(&rows));
-        assert_eq!((count(&run.record(), "resumptions"), count(&run.record(), "supervisor_pid")), (life, u64::from(run.pid())));
+        assert_eq!((number(&run.record(), "resumptions"), number(&run.record(), "supervisor_pid")), (life, u64::from(run.pid())));
         assert!(!run.run_folder().join("kept").exists());
     }
     run.end_by(Signal::SIGTERM);
@@ -171,7 +167,7 @@ fn a_run_that_is_kept_goes_to_the_disk_for_whoever_wants_it_there() {
     run.resume(&["--set", "actor.count=1"]);
     run.wait_for_log("goes on from checkpoint");
     assert!(run.log().contains("with the replay"), "{}", run.log());
-    run.wait_for("all rows", |line| count(line, "inserted") >= counts.inserted);
+    run.wait_for("all rows", |line| number(line, "inserted") >= counts.inserted);
     let checkpoints = run.checkpoints().len();
     let keeper = run.kill_and_wait_for_keeper();
     run_support::kill(keeper, Signal::SIGTERM);
@@ -212,16 +208,16 @@ fn every_kind_of_replay_is_adopted_and_learned_from() {
     for (preset, changes) in [("rally_dqn", frames), ("cartpole_appo", &["run.stop_eval_return=\"none\""])] {
         let always = ["machine.sentinel=keep", "checkpoint.interval_s=600", "run.stop_env_steps=1000000000"];
         let mut run = start_preset(preset, &[&always[..], changes].concat());
-        run.wait_for("updates", |line| count(line, "updates") > 50);
+        run.wait_for("updates", |line| number(line, "updates") > 50);
         run.kill_and_wait_for_keeper();
         let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
         let (inserted, [_, updates, _]) = (segment.control().inserted().load(Ordering::Relaxed), state_of(&segment).0);
         let lines = run.metrics().len();
         run.adopt(&[]);
         run.wait_for_log("goes on in the memory in which it was kept");
-        let since = run.wait_for("more updates", |line| count(line, "updates") > updates + 20);
-        assert!(count(&since, "inserted") >= inserted && run.metrics().len() > lines, "{preset}: {since}");
-        assert!(["exact", "in_motion"].contains(&run.tree_verdict().as_str()), "{preset}: {}", run.tree_verdict());
+        let since = run.wait_for("more updates", |line| number(line, "updates") > updates + 20);
+        assert!(number(&since, "inserted") >= inserted && run.metrics().len() > lines, "{preset}: {since}");
+        run.assert_tree_is_exact();
         run.end_by(Signal::SIGTERM);
     }
 }
@@ -250,19 +246,51 @@ fn what_the_disk_does_not_take_stays_in_memory() {
     run.end_by(Signal::SIGTERM);
 }
 
-#[test]
-fn a_kept_run_whose_folder_was_moved_stays_in_memory() {
-    let (mut run, _) = learning(&[]);
-    run.kill_and_wait_for_keeper();
-    let (latest, moved) = (run.run_folder(), run.folder.path().join("archive"));
+/// Move the folder of the run, as somebody does who archives it; `latest` leads to where it is then.
+fn move_folder(run: &Supervised, name: &str) {
+    let (latest, moved) = (run.run_folder(), run.folder.path().join(name));
     std::fs::rename(std::fs::canonicalize(&latest).unwrap(), &moved).unwrap();
     std::fs::remove_file(&latest).unwrap();
     std::os::unix::fs::symlink(&moved, &latest).unwrap();
-    let said = run.resume_elsewhere();
-    assert!(said.contains("stays in memory"), "{said}");
+}
+
+#[test]
+fn a_kept_run_whose_folder_was_moved_is_written_to_where_it_is_now() {
+    let (mut run, _) = learning(&[]);
+    run.kill_and_wait_for_keeper();
+    move_folder(&run, "archive");
+    run.resume(&[]);
+    run.wait_for_log("goes on from checkpoint");
+    assert!(run.log().contains("with the replay"), "{}", run.log());
+    run.end_by(Signal::SIGTERM);
+}
+
+#[test]
+fn a_moved_run_survives_whoever_dies_while_it_adopts_it() {
+    let (mut run, segment) = learning(&[]);
+    let keeper = run.kill_and_wait_for_keeper();
+    move_folder(&run, "archive");
+    let before = (replay_of(&segment), state_of(&segment));
+    let adopter = Stepped::start(run.command_to_adopt(&["--set", "learner.learning_rate=0.0005"]));
+    adopter.step_until(|| segment.control().keeping().wanted() != Wanted::Nothing);
+    // Far enough to have changed the folder, and not as far as to answer for the run.
+    assert_eq!((0..200).take_while(|_| adopter.step()).count(), 200);
+    assert_eq!(segment.control().keeping().keeper().map(NamedProcess::pid), Some(keeper));
+    drop(adopter);
+    wait_until_offered(&segment, keeper);
+    assert!((replay_of(&segment), state_of(&segment)) == before);
     run.adopt(&[]);
     run.wait_for_log("goes on in the memory in which it was kept");
     run.end_by(Signal::SIGTERM);
+}
+
+#[test]
+fn who_keeps_a_run_whose_folder_was_removed_leaves_when_it_is_told_to() {
+    let (mut run, _) = learning(&[]);
+    let keeper = run.kill_and_wait_for_keeper();
+    std::fs::remove_dir_all(std::fs::canonicalize(run.run_folder()).unwrap()).unwrap();
+    run_support::kill(keeper, Signal::SIGTERM);
+    run.wait_for_end_of_all();
 }
 
 #[test]

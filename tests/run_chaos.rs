@@ -156,10 +156,12 @@ fn a_run_survives_random_kills_and_stops_of_everything() {
     let steps = env_steps(&run);
     until("another step after all that", &run, || env_steps(&run) > steps);
     kill_supervisor(&mut run, true, &mut report);
+    // Before the disk: a tree that comes from there has been made anew.
+    run.assert_tree_is_exact();
     kill_supervisor(&mut run, false, &mut report);
+    run.assert_tree_is_exact();
     let steps = env_steps(&run);
-    run.signal(Signal::SIGTERM);
-    run.wait();
+    run.end_by(Signal::SIGTERM);
     let _ = attached.kill();
     attached.wait().unwrap();
     assert!(!run.log().contains("failed its audit"), "{}", run.log());

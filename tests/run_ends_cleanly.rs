@@ -73,6 +73,7 @@ fn the_resolved_configuration_can_be_run_again() {
     let status = std::process::Command::new(env!("CARGO_BIN_EXE_supervisor"))
         .arg(&config)
         .args(["--set", &format!("run.folder={:?}", folder.path().display().to_string())])
+        .env("XDG_RUNTIME_DIR", folder.path())
         .stderr(std::process::Stdio::null())
         .status()
         .unwrap();

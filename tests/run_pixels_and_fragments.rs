@@ -6,17 +6,13 @@ mod run_support;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, kill, start_preset};
+use run_support::{Supervised, kill, number, start_preset};
 use serde_json::Value;
 use shoal::checkpoint::PolicyWeights;
 
 /// Everything in one process: the same seed gives the same run, however busy the machine is.
 const SYNCHRONOUS: &[&str] = &["actor.count=0", "evaluator.synchronous_interval_steps=2500"];
 const ENDLESS: &[&str] = &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\""];
-
-fn number(line: &Value, key: &str) -> u64 {
-    line[key].as_u64().unwrap_or(0)
-}
 
 fn output_of(run: &Supervised, program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
@@ -152,7 +148,7 @@ fn two_learners_learn_as_one_does_where_everything_is_normalised() {
         "learner.batch_size=4096",
         "learner.learning_rate=3e-4",
         "fragments.length_steps=256",
-        "run.stop_env_steps=400000",
+        "run.stop_env_steps=1000000",
         "run.stop_eval_return=-100",
         "learner.count=2",
     ];

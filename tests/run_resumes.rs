@@ -5,7 +5,7 @@ mod run_support;
 use std::path::Path;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, checkpoints_in, segments_of, start, start_preset};
+use run_support::{Supervised, checkpoints_in, number, segments_of, start, start_preset};
 use serde_json::Value;
 use shoal::algorithms::registry;
 use shoal::checkpoint::{PolicyWeights, RowsIn, RunCheckpoint};
@@ -15,10 +15,6 @@ use shoal::replay::{ReplayView, Zero};
 use shoal::segment::Segment;
 use shoal::segment::counters::Counter;
 use shoal::segment::processes::Role;
-
-fn count(line: &Value, key: &str) -> u64 {
-    line[key].as_u64().unwrap_or(0)
-}
 
 fn bits(folder: &Path) -> Vec<u32> {
     let policy = PolicyWeights::load(&folder.join("weights/last.safetensors")).unwrap();
@@ -101,6 +97,7 @@ fn a_killed_run_goes_on_with_its_replay_its_weights_and_its_files() {
     let mut run = start(&["checkpoint.interval_s=0.3", "checkpoint.keep_last=1"]);
     run.wait_for_log("checkpoint 000003");
     run.kill();
+    assert!(run.log().contains("has all that was there"), "{}", run.log());
     let before = std::fs::read_to_string(run.run_folder().join("metrics.jsonl")).unwrap();
     let [newest] = <[_; 1]>::try_from(run.checkpoints()).expect("one is kept");
     let steps = steps_of(&newest);
@@ -113,26 +110,27 @@ fn a_killed_run_goes_on_with_its_replay_its_weights_and_its_files() {
     let after = run.metrics();
     let first = &after[lines];
     let last_before: Value = serde_json::from_str(before.lines().last().unwrap()).unwrap();
-    assert!(count(first, "env_steps") >= steps, "{first}");
-    assert!(count(first, "inserted") > 0 && count(first, "replay_size") >= count(&after[0], "replay_size"));
-    assert!(count(first, "parameter_version") > 10, "the numbers of publications go on: {first}");
+    assert!(number(first, "env_steps") >= steps, "{first}");
+    for key in ["inserted", "replay_size"] {
+        assert!(number(first, key) >= number(&last_before, key), "{first} after {last_before}");
+    }
+    assert!(number(first, "parameter_version") > 10, "the numbers of publications go on: {first}");
     assert!(first["wall_s"].as_f64() > Some(0.3) && first["wall_s"].as_f64() < last_before["wall_s"].as_f64().map(|s| s + 60.0));
     assert!(first["env_steps_per_s"].as_f64() < Some(1e6), "what was before is no speed: {first}");
     let config = std::fs::read_to_string(run.run_folder().join("config.toml")).unwrap();
     assert!(config.contains("learning_rate = 0.0005"), "{config}");
     assert!(std::fs::read_to_string(run.run_folder().join("metrics.jsonl")).unwrap().starts_with(&before));
     let record = run.record();
-    assert_eq!((count(&record, "resumptions"), count(&record, "supervisor_pid")), (1, u64::from(run.pid())));
+    assert_eq!((number(&record, "resumptions"), number(&record, "supervisor_pid")), (1, u64::from(run.pid())));
     let charts = run.folder.path().join("runs/tensorboard").join(run.run_folder().canonicalize().unwrap().file_name().unwrap());
     assert_eq!(std::fs::read_dir(charts).unwrap().count(), 2);
-    run.signal(Signal::SIGTERM);
-    run.wait();
+    run.end_by(Signal::SIGTERM);
 }
 
 #[test]
 fn a_killed_supervisor_loses_nothing_that_was_there() {
     let mut run = start(&["checkpoint.interval_s=600", "actor.count=2"]);
-    run.wait_for("updates", |line| count(line, "updates") > 500);
+    run.wait_for("updates", |line| number(line, "updates") > 500);
     // Its memory stays mapped here when its name is gone.
     let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
     run.kill();
@@ -172,8 +170,8 @@ fn a_run_that_ended_may_go_on_for_longer() {
     let always = "checkpoint.replay=always";
     let mut run = start(&["run.stop_env_steps=3000", "checkpoint.interval_s=0.1", always]);
     assert!(run.wait().success());
-    let size = |run: &Supervised| count(&run.metrics().pop().unwrap(), "replay_size");
-    let (before, steps) = (size(&run), count(&run.metrics().pop().unwrap(), "env_steps"));
+    let size = |run: &Supervised| number(&run.metrics().pop().unwrap(), "replay_size");
+    let (before, steps) = (size(&run), number(&run.metrics().pop().unwrap(), "env_steps"));
     assert_eq!(steps_of(run.checkpoints().last().unwrap()), steps);
     run.resume(&[]);
     assert!(!run.wait().success());
@@ -192,12 +190,12 @@ fn a_run_that_ended_may_go_on_for_longer() {
 fn a_completed_run_may_go_on_with_an_empty_replay() {
     let mut run = start(&["run.stop_env_steps=3000", "checkpoint.interval_s=600"]);
     assert!(run.wait().success());
-    let steps = count(&run.metrics().pop().unwrap(), "env_steps");
+    let steps = number(&run.metrics().pop().unwrap(), "env_steps");
     assert_eq!(run.checkpoints().iter().map(|path| steps_of(path)).collect::<Vec<_>>(), [steps]);
     run.resume(&["--set", &format!("run.stop_env_steps={}", steps + 3000)]);
     assert!(run.wait().success(), "{}", run.output());
     let last = run.metrics().pop().unwrap();
-    assert!(count(&last, "env_steps") >= steps + 3000, "{last}");
+    assert!(number(&last, "env_steps") >= steps + 3000, "{last}");
     assert_eq!(run.checkpoints().len(), 1);
 }
 
@@ -206,13 +204,13 @@ fn without_its_replay_a_run_goes_on_with_an_empty_one() {
     let mut run = start(&["run.stop_env_steps=3000", "checkpoint.interval_s=600", "checkpoint.replay=never"]);
     assert!(run.wait().success());
     assert!(!run.checkpoints()[0].join("replay.shoal").exists());
-    let before = count(&run.metrics().pop().unwrap(), "env_steps");
+    let before = number(&run.metrics().pop().unwrap(), "env_steps");
     run.resume(&["--set", &format!("run.stop_env_steps={}", before + 2000)]);
     assert!(run.wait().success(), "{}", run.output());
     assert!(run.log().contains("with an empty replay"), "{}", run.log());
     let last = run.metrics().pop().unwrap();
-    let since = count(&last, "env_steps") - before;
-    assert!(since >= 2000 && (1..=since).contains(&count(&last, "replay_size")), "{before} steps before: {last}");
+    let since = number(&last, "env_steps") - before;
+    assert!(since >= 2000 && (1..=since).contains(&number(&last, "replay_size")), "{before} steps before: {last}");
 }
 
 #[test]
@@ -225,12 +223,10 @@ fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_not_with_one_
     run.start_again(&auto);
     run.wait_for_log("goes on from checkpoint");
     assert_eq!(folders_in(&runs), 1);
-    run.signal(Signal::SIGTERM);
-    run.wait();
+    run.end_by(Signal::SIGTERM);
     run.start_again(&auto);
     run.wait_until("a folder of its own", || folders_in(&runs) == 2);
-    run.signal(Signal::SIGTERM);
-    run.wait();
+    run.end_by(Signal::SIGTERM);
 }
 
 #[test]
@@ -255,7 +251,7 @@ fn a_run_that_has_its_name_from_a_file_with_a_long_one_goes_on_and_is_evaluated(
 #[test]
 fn what_a_learner_counted_stays_a_learners_where_a_run_goes_on_with_fewer() {
     let mut run = start(&["learner.count=2", "checkpoint.interval_s=600"]);
-    run.wait_for("updates", |line| count(line, "updates") > 300);
+    run.wait_for("updates", |line| number(line, "updates") > 300);
     run.end_by(Signal::SIGINT);
     run.resume(&["--set", "learner.count=1"]);
     run.wait_for_log("goes on from checkpoint");
@@ -311,8 +307,7 @@ fn a_run_is_known_to_be_under_way_whatever_the_registry_says_and_whatever_its_fo
     let refused = String::from_utf8(command.output().unwrap().stderr).unwrap();
     std::fs::rename(runs.join("renamed"), &folder).unwrap();
     assert!(refused.contains("is under way"), "{refused}");
-    run.signal(Signal::SIGTERM);
-    run.wait();
+    run.end_by(Signal::SIGTERM);
 }
 
 #[test]
@@ -329,24 +324,21 @@ fn a_checkpoint_of_another_run_is_refused() {
 fn fragments_may_find_room_for_another_number_of_them() {
     let changes = ["checkpoint.interval_s=600", "run.stop_eval_return=\"none\"", "run.stop_env_steps=1000000000"];
     let mut run = start_preset("cartpole_ppo", &changes);
-    run.wait_for("updates", |line| count(line, "updates") > 20);
-    run.signal(Signal::SIGTERM);
-    run.wait();
+    run.wait_for("updates", |line| number(line, "updates") > 20);
+    run.end_by(Signal::SIGTERM);
     run.resume(&["--set", "actor.count=2", "--set", "checkpoint.interval_s=none"]);
     run.wait_for_log("with an empty replay");
-    run.wait_for("both actors", |line| count(line, "actors") == 2);
-    run.signal(Signal::SIGTERM);
-    run.wait();
+    run.wait_for("both actors", |line| number(line, "actors") == 2);
+    run.end_by(Signal::SIGTERM);
 }
 
 #[test]
 fn a_run_under_way_and_one_without_checkpoints_are_refused() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| count(line, "updates") > 20);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
     let refused = run.resume_elsewhere();
     assert!(refused.contains("is under way") && refused.contains(&run.pid().to_string()), "{refused}");
-    run.signal(Signal::SIGTERM);
-    run.wait();
+    run.end_by(Signal::SIGTERM);
     run.resume(&[]);
     assert!(!run.wait().success());
     let said = run.output();
@@ -361,8 +353,7 @@ fn run_of(checkpoint: &Path) -> &Path {
 fn a_damaged_checkpoint_is_named_and_the_one_before_is_offered() {
     let mut run = start(&["checkpoint.interval_s=0.2", "checkpoint.keep_last=2"]);
     run.wait_for_log("checkpoint 000002");
-    run.signal(Signal::SIGTERM);
-    run.wait();
+    run.end_by(Signal::SIGTERM);
     let real = |path: std::path::PathBuf| path.canonicalize().unwrap();
     let [previous, newest] = <[_; 2]>::try_from(run.checkpoints()).expect("two are kept").map(real);
     for name in ["manifest.json", "state.bin", "replay.shoal", "config.toml"] {
@@ -405,7 +396,7 @@ fn a_run_whose_time_is_over_is_told_so_and_stays_as_it_was() {
 fn the_command_that_the_report_offers_goes_on() {
     let mut run = start(&["run.stop_env_steps=2000", "checkpoint.interval_s=600"]);
     assert!(run.wait().success(), "{}", run.output());
-    let steps = count(&run.metrics().pop().unwrap(), "env_steps");
+    let steps = number(&run.metrics().pop().unwrap(), "env_steps");
     let offered = format!("--set run.stop_env_steps={}", 2 * steps);
     assert!(run.output().contains(&offered), "{}", run.output());
     run.resume(&offered.split(' ').collect::<Vec<_>>());
@@ -415,40 +406,35 @@ fn the_command_that_the_report_offers_goes_on() {
 #[test]
 fn a_supervisor_that_is_killed_again_and_again_never_loses_a_complete_checkpoint() {
     let mut run = start(&["checkpoint.interval_s=0.05"]);
-    let mut steps = 0;
+    let (folder, mut steps) = (run.run_folder(), Vec::new());
     for kill in 0..12_u64 {
-        run.wait_for_log("checkpoint 0");
-        let before = run.checkpoints().len();
-        let folder = run.run_folder();
-        run.wait_until("another checkpoint", || checkpoints_in(&folder).len() != before || before == 2);
+        let before = run.checkpoints().pop();
+        run.wait_until("another checkpoint", || checkpoints_in(&folder).last() > before.as_ref());
         // Anywhere between two checkpoints, and in the middle of one.
         std::thread::sleep(std::time::Duration::from_millis(7 * kill));
         run.kill();
         let newest = steps_of(run.checkpoints().last().expect("a checkpoint"));
-        assert!(newest >= steps, "{newest} after {steps}");
-        steps = newest;
+        steps.push(newest);
+        let said = run.log().len();
         run.resume(&[]);
-        let told = format!("{newest} environment steps");
-        run.wait_for_log(&told);
+        run.wait_for_log_after(said, &format!(": {newest} environment steps"));
     }
-    assert!(steps > 0);
-    run.signal(Signal::SIGTERM);
-    run.wait();
+    assert!(steps.is_sorted() && steps.first() < steps.last(), "{steps:?}");
+    run.end_by(Signal::SIGTERM);
     assert!(run.log().contains("is complete"), "{}", run.log());
 }
 
 #[test]
 fn a_stopped_process_does_not_keep_what_a_killed_supervisor_had() {
     let mut run = start(&["checkpoint.interval_s=600", "actor.count=2"]);
-    run.wait_for("updates", |line| count(line, "updates") > 100);
+    run.wait_for("updates", |line| number(line, "updates") > 100);
     let actor = run.processes("actor")[0];
     run_support::kill(actor, Signal::SIGSTOP);
     run.kill();
     assert_eq!(run.checkpoints().len(), 1, "{}", run.log());
     run.resume(&["--set", "checkpoint.interval_s=none"]);
     run.wait_for_log("with the replay");
-    run.signal(Signal::SIGTERM);
-    run.wait();
+    run.end_by(Signal::SIGTERM);
 }
 
 #[test]
@@ -458,7 +444,7 @@ fn a_run_goes_on_in_its_own_folder_wherever_the_command_is_given() {
     let mut command = run_support::command(folder.path(), &changes);
     command.current_dir(folder.path());
     let mut run = Supervised::spawn(command, folder);
-    run.wait_for("updates", |line| count(line, "updates") > 10);
+    run.wait_for("updates", |line| number(line, "updates") > 10);
     run.end_by(Signal::SIGTERM);
     let steps = steps_of(run.checkpoints().last().unwrap());
     let longer = format!("run.stop_env_steps={}", steps + 1_000);
@@ -489,8 +475,8 @@ fn a_checkpoint_that_does_not_get_on_is_said_with_its_writer_and_the_next_one_wa
     let log = run.log();
     let writer = log.rsplit("or process ").next().and_then(|rest| rest.split(',').next()).and_then(|pid| pid.parse().ok());
     assert!(writer.is_some_and(|pid: u32| pid != run.pid() && run.all_processes().contains(&pid)), "{log}");
-    let updates = count(run.metrics().last().unwrap(), "updates");
-    run.wait_for("updates beside it", |line| count(line, "updates") > updates + 100);
+    let updates = number(run.metrics().last().unwrap(), "updates");
+    run.wait_for("updates beside it", |line| number(line, "updates") > updates + 100);
     assert_eq!((run.checkpoints(), times_said(&run.log())), (before.clone(), earlier + 1), "{}", run.log());
     drop(lock);
     let folder = run.run_folder();
@@ -522,7 +508,7 @@ fn another_stop_signal_gives_the_last_checkpoint_up_and_the_one_before_stays() {
 #[test]
 fn a_supervisor_that_crashes_loses_nothing_either() {
     let mut run = start(&["checkpoint.interval_s=600"]);
-    run.wait_for("updates", |line| count(line, "updates") > 100);
+    run.wait_for("updates", |line| number(line, "updates") > 100);
     run.signal(Signal::SIGABRT);
     assert!(!run.wait().success());
     run.wait_for_end_of_all();
@@ -544,8 +530,7 @@ fn a_run_of_which_everything_was_killed_at_once_goes_on_from_its_last_checkpoint
     assert!(!run.log().contains("has all that was there"), "nobody was there to write it");
     run.resume(&["--set", "checkpoint.interval_s=none"]);
     run.wait_for_log(&format!("{newest} environment steps"));
-    run.signal(Signal::SIGTERM);
-    run.wait();
+    run.end_by(Signal::SIGTERM);
 }
 
 #[test]
@@ -557,14 +542,14 @@ fn a_change_that_a_run_went_on_with_stays_though_the_run_was_killed_before_its_n
     let change = ["--set", "run.stop_env_steps=1000000000", "--set", "learner.learning_rate=0.005"];
     let none_for_long = ["--set", "checkpoint.synchronous_interval_steps=900000000"];
     run.resume(&[&change[..], &none_for_long].concat());
-    run.wait_for("updates of the second life", |line| count(line, "env_steps") > 4000);
+    run.wait_for("updates of the second life", |line| number(line, "env_steps") > 4000);
     run.kill();
     assert_eq!(run.checkpoints(), checkpoints);
     run.resume(&["--set", "run.stop_env_steps=6000"]);
     assert!(run.wait().success(), "{}", run.output());
     let config = Config::load(&run.run_folder().join("config.toml"), &[]).unwrap().config;
     assert_eq!((config.learner.learning_rate, config.run.stop_env_steps), (0.005, 6000));
-    assert!(count(&run.metrics().pop().unwrap(), "env_steps") >= 6000);
+    assert!(number(&run.metrics().pop().unwrap(), "env_steps") >= 6000);
 }
 
 #[test]
@@ -590,7 +575,7 @@ fn a_configuration_that_a_power_cut_emptied_is_taken_from_the_checkpoint() {
     assert!(run.wait().success(), "{}", run.output());
     let path = run.run_folder().join("config.toml");
     std::fs::write(&path, "").unwrap();
-    let steps = count(&run.metrics().pop().unwrap(), "env_steps");
+    let steps = number(&run.metrics().pop().unwrap(), "env_steps");
     run.resume(&["--set", &format!("run.stop_env_steps={}", steps + 500)]);
     assert!(run.wait().success(), "{}", run.output());
     assert!(run.output().contains("config.toml is lost; going on with"), "{}", run.output());

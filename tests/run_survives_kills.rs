@@ -5,16 +5,11 @@ mod run_support;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{kill, start, start_preset};
-use serde_json::Value;
+use run_support::{kill, number, start, start_preset};
 use shoal::segment::Segment;
 use shoal::segment::membership::View;
 use shoal::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use shoal::sync::Ordering;
-
-fn number(line: &Value, key: &str) -> u64 {
-    line[key].as_u64().unwrap_or(0)
-}
 
 #[test]
 fn a_killed_actor_is_replaced_and_training_goes_on() {
@@ -209,7 +204,7 @@ fn a_killed_evaluator_comes_back_and_training_does_not_notice() {
     run.wait_for("an evaluation", |line| line["eval_return_mean"].is_number());
     kill(run.processes("evaluator")[0], Signal::SIGKILL);
     let version = number(&run.metrics().pop().unwrap(), "eval_version");
-    run.wait_for("another evaluation", |line| number(line, "restarts") == 1 && number(line, "eval_version") > version);
+    run.wait_for("another evaluation", |line| number(line, "restarts") == 1 && line["eval_version"].as_u64() > Some(version));
     run.end_by(Signal::SIGINT);
     run.assert_nothing_left();
 }

@@ -7,13 +7,8 @@ use std::process::Command;
 
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getsid};
-use run_support::{Supervised, kill, start};
+use run_support::{Supervised, kill, number, start};
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
-use serde_json::Value;
-
-fn number(line: &Value, key: &str) -> u64 {
-    line[key].as_u64().unwrap_or_else(|| panic!("no {key} in {line}"))
-}
 
 /// The processes that the supervisor has forked into a session of their own.
 fn sentinels(run: &Supervised) -> Vec<u32> {

@@ -1,5 +1,6 @@
 //! A segment's file may be anything: cut, foreign, older, damaged. Opening it ends in a typed error, and nothing else.
 
+mod skipped;
 mod support;
 
 use std::fs::{File, OpenOptions};
@@ -327,10 +328,7 @@ fn a_full_shared_memory_file_system_is_an_error_before_anything_is_touched() {
         0
     });
     match waitpid(child.expect("fork"), None).expect("waitpid") {
-        WaitStatus::Exited(_, REFUSED) => {
-            use std::io::Write;
-            let _ = writeln!(std::io::stderr(), "skipped: mounting a small /dev/shm in a namespace of its own needs root");
-        }
+        WaitStatus::Exited(_, REFUSED) => skipped::because("mounting a small /dev/shm in a namespace of its own needs root"),
         status => assert!(matches!(status, WaitStatus::Exited(_, 0)), "{status:?}"),
     }
 }

@@ -227,6 +227,9 @@ proptest! {
         if damage.is_empty() {
             prop_assert_eq!(&together, &alone);
         }
+        for slot in together.into_iter().chain(alone) {
+            prop_assert!(slot == SumTree::NOWHERE || fixed(tree.raw_priority(slot)) > 0, "slot {slot} has priority zero");
+        }
     }
 
     #[test]

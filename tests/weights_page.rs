@@ -1,5 +1,7 @@
 //! What `docs/weights.md` says of weights files is enough to play them: its programs choose the actions that Shoal chooses.
 
+mod skipped;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -132,7 +134,7 @@ fn the_programs_of_the_page_choose_the_actions_that_shoal_chooses() {
         .map(|(dueling, scaled)| case(folder.path(), "dqn", "CartPole-v1", dueling, scaled, true));
     for (modules, program) in programs() {
         let Some(python) = python_with(modules) else {
-            let _ = writeln!(std::io::stderr(), "skipped: the program for {modules}, which no Python here has");
+            skipped::because(format_args!("the program for {modules}, which no Python here has"));
             continue;
         };
         // The one in NumPy alone says that it knows no convolutions.

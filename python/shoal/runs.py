@@ -40,6 +40,8 @@ _LOOK_FOR_SIGNALS_S = 0.5
 # What an environment has left behind may hold the run's standard error; so long it is read on after the end.
 _LAST_WORDS_S = 1.0
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+# What a line said before it was drawn anew.
+_DRAWN_BEFORE = re.compile(rb"[^\n]*\r\x1b\[2K")
 
 
 def start(
@@ -264,13 +266,18 @@ class Run:
                     return
                 if not piece:
                     return
-                self._text += piece
+                self._keep(piece)
                 if not self._quiet:
                     try:
                         sys.stderr.write(piece.decode(errors="replace"))
                         sys.stderr.flush()
                     except Exception:  # noqa: BLE001 (whoever cannot be shown it loses nothing else by that)
                         self._quiet = True
+
+    def _keep(self, piece):
+        """Keep what was said; of a line that is drawn anew several times a second, what it says now."""
+        newest = self._text.rfind(b"\n") + 1
+        self._text[newest:] = _DRAWN_BEFORE.sub(b"", self._text[newest:] + piece)
 
     def _close(self):
         self._process.stdin.close()

@@ -18,6 +18,7 @@ pub(crate) fn exception(py: Python<'_>, error: &StandaloneError) -> PyErr {
         | StandaloneError::Field { .. }
         | StandaloneError::NotPrioritized
         | StandaloneError::PrioritiesOfSteps
+        | StandaloneError::NotFinite { .. }
         | StandaloneError::Priority { .. } => PyValueError::new_err(text),
         StandaloneError::Index { .. } | StandaloneError::EmptySlot { .. } => PyIndexError::new_err(text),
         StandaloneError::Segment(SegmentError::NoRoom { .. }) => PyMemoryError::new_err(text),

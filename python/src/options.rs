@@ -108,12 +108,12 @@ pub(crate) fn limiter(value: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, Option
 }
 
 /// Frames that a replay of `capacity` transitions gets, unless the caller says.
-pub(crate) fn frames(fields: &[FieldOptions], capacity: usize, given: Option<usize>) -> PyResult<usize> {
+pub(crate) fn frames(fields: &[FieldOptions], capacity: usize, given: Option<usize>, n_step: usize) -> PyResult<usize> {
     let named: usize = fields.iter().map(|field| field.stack).sum();
     match given {
         _ if named == 0 && given.is_some() => Err(PyValueError::new_err("frame_capacity is given, and no field is shoal.Frames")),
         Some(frames) => Ok(frames),
         None if named == 0 => Ok(0),
-        None => Ok(frames_for(capacity, ENVIRONMENTS, named)),
+        None => Ok(frames_for(capacity, ENVIRONMENTS, named, n_step)),
     }
 }

@@ -112,6 +112,7 @@ impl Replay {
         let frame_capacity = frame_capacity.map(|count| whole(count, "frame_capacity", 1, MAX_CAPACITY)).transpose()?;
         let fields = options::fields(fields)?;
         let (min_size, samples_per_insert, error_band) = options::limiter(rate_limiter)?;
+        let steps = n_step.map(options::steps).transpose()?;
         let options = Options {
             capacity,
             prioritized,
@@ -122,9 +123,9 @@ impl Replay {
             samples_per_insert,
             error_band,
             participants: if shared { participants } else { 1 },
-            frames: options::frames(&fields, capacity, frame_capacity)?,
+            frames: options::frames(&fields, capacity, frame_capacity, steps.as_ref().map_or(1, |steps| steps.n))?,
             fields,
-            steps: n_step.map(options::steps).transpose()?,
+            steps,
         };
         Self::of(py, py.detach(|| Standalone::create(options, shared, seed)))
     }

@@ -32,6 +32,15 @@ replay.update_priorities(batch, np.ones(32), stale="ignore")
 inserted = replay.inserted
 assert len(replay.add({name: values[:4] for name, values in batch.items()}, timeout=60)) == 4
 assert replay.inserted >= inserted + 4
+rows = {name: np.array(values[:4]) for name, values in batch.items()}
+for number in (np.nan, np.inf):
+    rows["reward"][1] = number
+    try:
+        replay.add(rows, timeout=60)
+    except ValueError as error:
+        assert "`reward`" in str(error) and "row 1" in str(error), error
+    else:
+        raise AssertionError("a run has taken what is no number")
 for refused in (replay.clear, replay.stop, lambda: replay.save("replay")):
     try:
         refused()

@@ -1,5 +1,6 @@
 """The command `shoal`: its processes are forks of an interpreter, and behave as those of the programs that cargo builds."""
 
+import contextlib
 import json
 import os
 import signal
@@ -43,7 +44,13 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "registry/shoal").mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "registry"))
     yield tmp_path
-    wait_for("everything to be gone", lambda: not processes_in(tmp_path))
+    try:
+        wait_for("everything to be gone", lambda: not processes_in(tmp_path))
+    finally:
+        # Whoever is still there would be for ever.
+        for pid in processes_in(tmp_path):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     assert not list((tmp_path / "registry/shoal").glob("*"))
 
 

@@ -57,6 +57,27 @@ MANY_EVALUATIONS = """async (count) => {
   return [evaluations.length - confirmations, confirmations];
 }"""
 
+# A chart of its own, over everything else.
+CHART = """async () => {
+  const { Chart } = await import('./charts.js');
+  const room = Object.assign(document.createElement('div'), { id: 'zoomed' });
+  room.style = 'position: fixed; top: 0; left: 0; width: 800px; z-index: 9';
+  document.body.append(room);
+  window.chart = new Chart(room, 'a chart', [{ label: 'a curve' }]);
+  window.chart.set([[0, 50, 100], [1, 2, 3]], false);
+}"""
+SHOWN = "[window.chart.plot.scales.x.min, window.chart.plot.scales.x.max]"
+
+
+def drag(page, what, first, last):
+    """Drag over a part of the chart's width."""
+    box = page.locator(f"#zoomed {what}").bounding_box()
+    across = [box["x"] + share * box["width"] for share in (first, last)]
+    page.mouse.move(across[0], box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(across[1], box["y"] + box["height"] / 2, steps=5)
+    page.mouse.up()
+
 
 @pytest.fixture
 def browser():
@@ -140,6 +161,9 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
         "a video",
         lambda: page.evaluate("[...document.querySelectorAll('#videos img')].some((video) => video.naturalWidth > 100)"),
     )
+    page.evaluate("window.watched = document.querySelector('#videos figure')")
+    wait_for("a newer video", lambda: page.evaluate("document.querySelector('#videos figure') !== window.watched"))
+    assert page.evaluate("window.watched.isConnected"), "a video that somebody watches stays as it is"
     wait_for("a verdict", lambda: "bound" in page.text_content("#bottleneck"))
     picture(page, "dashboard-light")
 
@@ -164,7 +188,16 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     assert has_newest, "a page that stays open shows the last row, however long the run"
     assert kept <= 4_097
     routine, confirmations = page.evaluate(MANY_EVALUATIONS, 10_000)
-    assert routine < 4_096 and confirmations == 10, "evaluations take bounded room, and no confirmation goes"
+    assert routine < 4_096 and confirmations == 10, "evaluations take bounded room, and no rare one goes"
+    page.set_viewport_size({"width": 1280, "height": 1000})
+    page.evaluate(CHART)
+    drag(page, ".u-over", 0.25, 0.5)
+    assert page.evaluate("window.chart.plot.scales.x.max") < 70, "a part is shown"
+    before = page.evaluate(SHOWN)
+    page.evaluate("window.chart.set([[0, 50, 100, 150], [1, 2, 3, 4]], false)")
+    assert page.evaluate(SHOWN) == before, "what somebody looks at stays when the run goes on"
+    page.locator("#zoomed .u-over").dblclick()
+    assert page.evaluate(SHOWN) == [0, 150]
     assert problems == []
     assert all(url.startswith((link.split("#")[0], "data:")) for url in asked), "nothing comes from elsewhere"
 

@@ -56,7 +56,7 @@ def test_a_configuration_may_be_a_dictionary(folder):  # noqa: F811
     }
     run = shoal.train(config, quiet=True)
     assert "hidden = [32, 32]" in (run.folder / "config.toml").read_text()
-    assert "CartPole_v1" in run.folder.name or "cartpole" in run.folder.name.lower()
+    assert run.folder.name.split("-")[2] == "CartPole_v1"
     assert not list((folder / "runs").glob("*.toml"))
 
 
@@ -101,7 +101,7 @@ def test_what_cannot_be_trained_is_said_before_anything_starts(folder):  # noqa:
         shoal.train("cartpole_dqn", total_timesteps=3000, quiet=True)
     with pytest.raises(shoal.RunError, match="belongs to .learner"):
         shoal.train("cartpole_dqn", batch_size=3, quiet=True)
-    with pytest.raises(shoal.RunError, match="needs a continuous|continuous"):
+    with pytest.raises(shoal.RunError, match="sac needs continuous actions"):
         shoal.train("CartPole-v1", algorithm="sac", quiet=True)
     with pytest.raises(shoal.RunError, match="algorithm.name=ppo"):
         shoal.train("gymnasium:CartPole-v1", quiet=True)
@@ -239,11 +239,21 @@ def test_values_are_written_as_toml_has_them(value, written):
     tomllib.loads(f"value = {written}")
 
 
+def test_of_a_line_that_is_drawn_anew_the_newest_is_kept():
+    run = object.__new__(shoal.Run)
+    run._text = bytearray(b"training\n")
+    for step in range(1000):
+        run._keep(b"\r\x1b[2Kstep %d" % step)
+        if step % 100 == 0:
+            run._keep(b"\r\x1b[2Kan event\n\r\x1b[2Kstep %d" % step)
+    assert run.text.replace("\r", "").splitlines() == ["training", *["an event"] * 10, "step 999"]
+
+
 def test_a_failed_run_says_why(folder):  # noqa: F811
     (folder / "task.py").write_text(
         ENVIRONMENT.replace("self.at += 1", "self.at += 1; assert self.at < 9, 'too far'", 1)
     )
-    with pytest.raises(shoal.RunError, match="too far|failed"):
+    with pytest.raises(shoal.RunError, match="AssertionError: too far"):
         shoal.train(
             "python:task:Corridor",
             algorithm="dqn",

@@ -33,14 +33,18 @@ pub fn actors(usable_cores: usize, learners: usize, environments_sleep: bool) ->
 
 /// The batch to begin with: what the algorithms' authors and our presets use, since that is known to learn, and more only where several
 /// learners would have too little each. The tuner makes it larger where that is faster; whether it still learns as well is for the ranges.
-pub fn batch_size(kind: BatchKind, learners: usize) -> usize {
+/// At most `most`, if that is possible.
+pub fn batch_size(kind: BatchKind, learners: usize, most: usize) -> usize {
     let usual = match kind {
         BatchKind::Values => 64,
         BatchKind::ActorCritic | BatchKind::Fragments { .. } => 256,
     };
     let for_all = if learners > 1 { usual.max(LEAST_TRANSITIONS_PER_LEARNER * learners) } else { usual };
     match kind {
-        BatchKind::Fragments { length_steps } => for_all.next_multiple_of((length_steps * learners).max(1)),
+        BatchKind::Fragments { length_steps } => {
+            let unit = (length_steps * learners).max(1);
+            for_all.next_multiple_of(unit).min((most / unit).max(1) * unit)
+        }
         BatchKind::Values | BatchKind::ActorCritic => for_all,
     }
 }
@@ -58,9 +62,12 @@ mod tests {
 
     #[test]
     fn a_batch_is_the_usual_one_unless_learners_would_have_too_little_each() {
-        assert_eq!(batch_size(BatchKind::Values, 1), 64);
-        assert_eq!(batch_size(BatchKind::Values, 4), 512);
-        assert_eq!(batch_size(BatchKind::ActorCritic, 1), 256);
-        assert_eq!([1, 3].map(|learners| batch_size(BatchKind::Fragments { length_steps: 100 }, learners)), [300, 600]);
+        let chosen = |kind, learners| batch_size(kind, learners, 65_536);
+        assert_eq!(chosen(BatchKind::Values, 1), 64);
+        assert_eq!(chosen(BatchKind::Values, 4), 512);
+        assert_eq!(chosen(BatchKind::ActorCritic, 1), 256);
+        let fragments = BatchKind::Fragments { length_steps: 100 };
+        assert_eq!([1, 3].map(|learners| chosen(fragments, learners)), [300, 600]);
+        assert_eq!(batch_size(fragments, 3, 500), 300, "no more than a batch may have");
     }
 }

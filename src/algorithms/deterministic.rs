@@ -125,10 +125,6 @@ impl Policy for DeterministicPolicy {
         }
         Choice::default()
     }
-
-    fn state_value(&self, _outputs: &[f32]) -> f32 {
-        0.0
-    }
 }
 
 fn squash(values: &mut [f32]) {

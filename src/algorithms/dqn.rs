@@ -129,7 +129,7 @@ fn take(index: usize, outputs: &[f32], action: ActionMut<'_>) -> Choice {
 }
 
 /// The learner's side of DQN.
-pub struct DqnLearning {
+struct DqnLearning {
     network: Trained,
     double: bool,
     loss: Loss,
@@ -149,13 +149,15 @@ struct Buffers {
 
 impl DqnLearning {
     /// Learn with `online`, starting from `parameters`; `target` is a second network of the same shape.
-    pub fn new(config: &Config, online: Box<dyn Network>, target: Box<dyn Network>, parameters: &[f32]) -> Self {
+    fn new(config: &Config, online: Box<dyn Network>, target: Box<dyn Network>, parameters: &[f32]) -> Self {
+        let target_tau = config.algorithm.target_tau.unwrap_or(1.0);
         Self {
             network: Trained::new(&config.learner, online, Some(target), parameters),
             double: config.algorithm.double,
             loss: config.algorithm.loss.unwrap_or(Loss::Huber),
-            target_interval_updates: config.algorithm.target_interval_updates.unwrap_or(100),
-            target_tau: config.algorithm.target_tau.unwrap_or(1.0) as f32,
+            // Networks that are averaged, and not copied, follow after each update.
+            target_interval_updates: config.algorithm.target_interval_updates.unwrap_or(if target_tau < 1.0 { 1 } else { 100 }),
+            target_tau: target_tau as f32,
             buffers: Buffers::default(),
         }
     }

@@ -119,7 +119,9 @@ pub trait Policy: Send {
     fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> Choice;
 
     /// Value of a state, given the outputs for it, as far as they tell it (0 otherwise).
-    fn state_value(&self, outputs: &[f32]) -> f32;
+    fn state_value(&self, _outputs: &[f32]) -> f32 {
+        0.0
+    }
 }
 
 /// Learning: from a batch to a gradient, from a gradient to new parameters. The two are apart because learners add
@@ -140,7 +142,9 @@ pub trait Learning {
     fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share;
 
     /// Absolute temporal-difference errors of the last batch, in its order; empty where nobody asks for them.
-    fn errors(&self) -> &[f32];
+    fn errors(&self) -> &[f32] {
+        &[]
+    }
 
     /// Apply the gradient that all learners' parts sum to, and complete the metrics in `total`. `gradient` is scaled and clipped
     /// in place: it has [`Sizes::learned`] values. Returns its norm before clipping; not finite when any part of the gradient is not, which ends

@@ -268,10 +268,6 @@ impl Learning for PpoLearning {
         share
     }
 
-    fn errors(&self) -> &[f32] {
-        &[]
-    }
-
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
         take_mean(gradient, total);
         let norm = self.policy.step(gradient, learning_rate);

@@ -116,10 +116,6 @@ impl Policy for GaussianPolicy {
         }
         Choice::default()
     }
-
-    fn state_value(&self, _outputs: &[f32]) -> f32 {
-        0.0
-    }
 }
 
 /// The entropy temperature: fixed, or one more learned parameter, as its logarithm.

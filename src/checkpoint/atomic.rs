@@ -8,7 +8,7 @@ use std::{
 };
 
 /// Ending of the file that a save fills before it takes the name; what a killed save leaves behind.
-pub(super) const PARTIAL_SUFFIX: &str = ".partial";
+const PARTIAL_SUFFIX: &str = ".partial";
 
 /// Writes `bytes` under `path`.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -102,8 +102,8 @@ impl SegmentState {
     /// Put it into `segment`, which nobody uses yet, which it fits, and whose replay has its rows; `planned` tells the slot of who
     /// plays the role with the number, which had the slot it is given last.
     ///
-    /// What a process has counted that will not be there again is counted to the first of its role, or else to the first that stages; what
-    /// such a process has seen is seen no more.
+    /// What a process has counted that will not be there again, and how often it was replaced, is counted to the first of its role, or else to
+    /// the first that stages; what such a process has seen is seen no more.
     pub(super) fn restore(&self, segment: &Segment, schema: Schema, planned: impl Fn(Role, usize, usize) -> Option<usize>) {
         let control = segment.control();
         Restoring::new(segment, schema).put_counts(&self.counts);
@@ -113,10 +113,14 @@ impl SegmentState {
         for process in &self.processes {
             let slot = planned(process.role, process.number, process.slot);
             if let Some(slot) = slot {
-                segment.processes().slot(slot).restore(process.role, process.number, process.generation, process.restarts);
+                segment.processes().slot(slot).restore(process.role, process.number, process.generation);
             }
-            let heir = slot.or_else(|| planned(process.role, 0, process.slot)).unwrap_or(0);
-            segment.processes().slot(heir).counters().add_all(&process.counters);
+            let heir = segment.processes().slot(slot.or_else(|| planned(process.role, 0, process.slot)).unwrap_or(0));
+            heir.counters().add_all(&process.counters);
+            // Training lost nothing by a visualizer that died, and nobody else is to answer for it.
+            if slot.is_some() || process.role != Role::Visualizer {
+                heir.count_restarts(process.restarts);
+            }
         }
         let put = |saved: &Option<SavedBoard>, board: Option<FloatBoard<'_>>| {
             if let (Some(SavedBoard { version, notes, values }), Some(board)) = (saved, board) {

@@ -25,18 +25,19 @@ pub(super) fn choose(config: &mut Config, paths: &BTreeSet<&str>) {
 
 fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
     let learners = config.learner.count;
-    if paths.contains(ACTORS) {
-        let environments_sleep = config.environment.step_delay_us > 0;
-        let most = Key::find(ACTORS).map_or(usize::MAX, Key::most);
-        config.actor.count = initial::actors(cores, config.learner.processes(), environments_sleep).min(most);
-    }
+    let most = |path| Key::find(path).map_or(usize::MAX, Key::most);
     if paths.contains(BATCH_SIZE) {
         let learning = match config.rows() {
             Rows::Fragments => BatchKind::Fragments { length_steps: config.fragments.length_steps },
             Rows::Transitions if config.algorithm.name == "dqn" => BatchKind::Values,
             Rows::Transitions => BatchKind::ActorCritic,
         };
-        config.learner.batch_size = initial::batch_size(learning, learners);
+        config.learner.batch_size = initial::batch_size(learning, learners, most(BATCH_SIZE));
+    }
+    if paths.contains(ACTORS) {
+        let environments_sleep = config.environment.step_delay_us > 0;
+        let chosen = initial::actors(cores, config.learner.processes(), environments_sleep);
+        config.actor.count = chosen.min(most(ACTORS)).min(config.most_actors_that_age_nothing());
     }
 }
 
@@ -58,6 +59,9 @@ mod tests {
         assert_eq!(chosen("sac", 8, |config| config.learner.count = 2), [6, 256]);
         assert_eq!(chosen("ppo", 1, |config| config.fragments.length_steps = 100), [1, 300]);
         assert_eq!(chosen("td3", 2, |config| config.environment.step_delay_us = 1_000)[0], 8, "actors that sleep share a core");
+        let ppo =
+            |environments| chosen("ppo", 64, |config| (config.fragments.length_steps, config.actor.environments) = (32, environments));
+        assert_eq!((ppo(2), ppo(16)), ([4, 256], [1, 256]), "no more environments than a batch of PPO has fragments");
         assert_eq!(chosen("td3", 2_000, |_| {})[0], 1_024, "no more than a run may have");
     }
 

@@ -94,6 +94,15 @@ impl Config {
         self.learner.batch_size / self.fragments.length_steps
     }
 
+    /// The most actors that complete no more fragments at once than a batch has, where what is learned from has to be new (PPO): of more, some
+    /// would wait for a later batch. At least one.
+    pub fn most_actors_that_age_nothing(&self) -> usize {
+        if self.algorithm.name != "ppo" {
+            return usize::MAX;
+        }
+        (self.fragments_per_batch() / self.actor.environments).max(1)
+    }
+
     /// The fewest fragments with which neither side waits for ever: a batch, and what the actors complete at once.
     pub fn least_fragments(&self) -> usize {
         (self.fragments_per_batch() + self.most_fragments_in_flight()).max(64)

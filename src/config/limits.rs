@@ -74,14 +74,14 @@ pub(crate) const fn below(low: f64, high: f64) -> Limits {
     Limits::Real { low: Bound::Included(low), high: Bound::Excluded(high) }
 }
 
-/// `(low, high]`.
-pub(crate) const fn above_up_to(low: f64, high: f64) -> Limits {
-    Limits::Real { low: Bound::Excluded(low), high: Bound::Included(high) }
+/// `(0, high]`.
+pub(crate) const fn positive_up_to(high: f64) -> Limits {
+    Limits::Real { low: Bound::Excluded(0.0), high: Bound::Included(high) }
 }
 
-/// `(low, infinity)`.
-pub(crate) const fn above(low: f64) -> Limits {
-    Limits::Real { low: Bound::Excluded(low), high: Bound::Unbounded }
+/// `(0, infinity)`.
+pub(crate) const fn positive() -> Limits {
+    Limits::Real { low: Bound::Excluded(0.0), high: Bound::Unbounded }
 }
 
 /// Every finite real number.
@@ -152,13 +152,13 @@ mod tests {
         let number = |value: f64| Value::Float(value);
         assert!(between(0.0, 1.0).admit(&number(0.0)) && between(0.0, 1.0).admit(&number(1.0)));
         assert!(below(0.0, 1.0).admit(&number(0.0)) && !below(0.0, 1.0).admit(&number(1.0)));
-        assert!(!above_up_to(0.0, 1.0).admit(&number(0.0)) && above_up_to(0.0, 1.0).admit(&number(1.0)));
-        assert!(!above(0.0).admit(&number(0.0)) && above(0.0).admit(&number(1e300)));
+        assert!(!positive_up_to(1.0).admit(&number(0.0)) && positive_up_to(1.0).admit(&number(1.0)));
+        assert!(!positive().admit(&number(0.0)) && positive().admit(&number(1e300)));
     }
 
     #[test]
     fn numbers_that_are_not_finite_are_never_within_limits() {
-        for limits in [finite(), above(0.0), between(0.0, 1.0)] {
+        for limits in [finite(), positive(), between(0.0, 1.0)] {
             for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
                 assert!(!limits.admit(&Value::Float(value)), "{limits:?} let {value} through");
             }

@@ -382,7 +382,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["learner.publish_interval_updates", "algorithm.epochs", "algorithm.minibatches"],
         doc: "`learner.publish_interval_updates` divides `algorithm.epochs * algorithm.minibatches`, so that what a batch has taught is published \
-              before the next one is drawn, unless a learner was replaced meanwhile.",
+              before the next one is drawn.",
         algorithms: &["ppo"],
         violation: |config| {
             let (interval, updates) = (config.learner.publish_interval_updates, config.algorithm.epochs * config.algorithm.minibatches);

@@ -116,6 +116,10 @@ mod tests {
         config.actor.environments = config.actor.environments.min(64);
         config.actor.flush_transitions = config.actor.flush_transitions.min(4_096);
         config.algorithm.n_step = config.algorithm.n_step.min(8);
+        config.evaluator.enabled |= config.run.stop_eval_return.is_some();
+        if config.learner.uses_gpu() {
+            config.network.engine = super::super::schema::Engine::Torch;
+        }
         // Its ranges would leave little of what is to be drawn.
         config.adaptation.enabled = false;
         config.learner.batch_size = config.learner.batch_size.div_ceil(config.learner.count).min(512) * config.learner.count;
@@ -138,10 +142,6 @@ mod tests {
                 (config.fragments.replay_share, config.fragments.retained) = (0.0, None);
             }
             config.fragments.capacity = config.fragments.capacity.map(|capacity| capacity.max(config.least_fragments()));
-            config.evaluator.enabled |= config.run.stop_eval_return.is_some();
-            if config.learner.uses_gpu() {
-                config.network.engine = super::super::schema::Engine::Torch;
-            }
             return config;
         }
         config.algorithm.normalise_rewards &= config.replay.initial_priority == InitialPriority::Max;
@@ -151,13 +151,9 @@ mod tests {
         if let (Some(band), Some(least)) = (config.replay.error_band, config.least_error_band()) {
             config.replay.error_band = Some(band.max(least));
         }
-        if config.learner.uses_gpu() {
-            config.network.engine = super::super::schema::Engine::Torch;
-        }
         if config.algorithm.exploration == Exploration::ApeX {
             config.algorithm.epsilon_end = config.algorithm.epsilon_end.max(1e-3);
         }
-        config.evaluator.enabled |= config.run.stop_eval_return.is_some();
         config
     }
 

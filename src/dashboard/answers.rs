@@ -12,6 +12,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::stream::{Stream, unfold};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -33,7 +34,7 @@ struct Shown {
     runs: Arc<Runs>,
     feeds: Arc<Feeds>,
     /// Those of runs that nobody followed when they were asked for, read as far as they went.
-    histories: Arc<Mutex<HashMap<String, History>>>,
+    histories: Arc<Mutex<HashMap<String, Arc<AsyncMutex<History>>>>>,
     /// The newest list of all runs, and when it was made.
     list: Arc<Mutex<Option<(Instant, String)>>>,
 }
@@ -63,33 +64,36 @@ async fn list(State(shown): State<Shown>) -> Response {
 
 /// The whole history of a run, once.
 async fn history(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
-    of_history(&shown, id, History::whole)
+    of_history(&shown, id, History::whole).await
 }
 
 /// What is drawn of a run beside others.
 async fn returns(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
-    of_history(&shown, id, History::returns)
+    of_history(&shown, id, History::returns).await
 }
 
 /// What is `wanted` of the history of the run `id`, which has been read already where somebody follows it.
-fn of_history(shown: &Shown, id: String, wanted: impl Fn(&History) -> String) -> Response {
+async fn of_history(shown: &Shown, id: String, wanted: impl Fn(&History) -> String) -> Response {
     if let Some(history) = shown.feeds.of_history(&id, &wanted) {
         return as_json(history);
     }
     let Some(folder) = shown.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
-    let mut histories = locked(&shown.histories);
-    if histories.len() >= MOST_HISTORIES && !histories.contains_key(&id) {
-        histories.clear();
-    }
-    let history = histories.entry(id).or_insert_with(|| History::of(&folder));
-    history.catch_up();
-    as_json(wanted(history))
+    let known = {
+        let mut histories = locked(&shown.histories);
+        if histories.len() >= MOST_HISTORIES && !histories.contains_key(&id) {
+            histories.clear();
+        }
+        Arc::clone(histories.entry(id).or_insert_with(|| Arc::new(AsyncMutex::new(History::of(&folder)))))
+    };
+    let mut history = known.lock().await;
+    history.catch_up().await;
+    as_json(wanted(&history))
 }
 
 /// What is known of a run, and what happens in it from now on.
 async fn events(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
     let Some(folder) = shown.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
-    let feed = shown.feeds.follow(&shown.runs, &id, folder);
+    let feed = shown.feeds.follow(&shown.runs, &id, folder).await;
     Sse::new(messages(&feed)).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)).into_response()
 }
 

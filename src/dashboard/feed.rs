@@ -79,12 +79,18 @@ struct Told {
 
 impl Feeds {
     /// The feed of the run `id` in `folder`, which goes on for as long as somebody listens, and for a while after that.
-    pub(super) fn follow(self: &Arc<Self>, runs: &Arc<Runs>, id: &str, folder: RunFolder) -> Arc<Feed> {
+    pub(super) async fn follow(self: &Arc<Self>, runs: &Arc<Runs>, id: &str, folder: RunFolder) -> Arc<Feed> {
+        let follows = || locked(&self.0).contains_key(id);
+        let mut history = History::of(&folder);
+        if !follows() {
+            history.catch_up().await;
+        }
         let mut feeds = locked(&self.0);
+        // Somebody else may have come meanwhile.
         if let Some(feed) = feeds.get(id) {
             return Arc::clone(feed);
         }
-        let known = Known { history: History::of(&folder), state: state(runs.card(&folder), None), live: None, picture: None };
+        let known = Known { history, state: state(runs.card(&folder), None), live: None, picture: None };
         let feed = Arc::new(Feed { sender: broadcast::channel(MOST_BEHIND).0, known: Mutex::new(known) });
         feeds.insert(id.to_owned(), Arc::clone(&feed));
         let work = watch(Arc::clone(&feed), Arc::clone(runs), folder);
@@ -171,6 +177,7 @@ async fn watch(feed: Arc<Feed>, runs: Arc<Runs>, folder: RunFolder) {
             return;
         }
         let mut known = locked(&feed.known);
+        let was_open = known.live.is_some();
         let send = |message| {
             // Whoever listened may have gone.
             let _ = feed.sender.send(message);
@@ -193,7 +200,8 @@ async fn watch(feed: Arc<Feed>, runs: Arc<Runs>, folder: RunFolder) {
                 send(now);
             }
         }
-        if let Some(live) = &mut known.live {
+        // Rates over the moment since it was opened would say nothing.
+        if let Some(live) = known.live.as_mut().filter(|_| was_open) {
             send(Message::new("now", live.look(reads)));
         }
     }

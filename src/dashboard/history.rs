@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use tokio::task::yield_now;
+
 use super::json;
 use super::tail::Tail;
 use crate::config::Config;
@@ -15,7 +17,7 @@ use crate::telemetry::{RunFolder, Snapshot};
 
 /// Rows that the curves keep. When there are more, every other one goes, and only every other one comes from then on.
 const MOST_ROWS: usize = 4096;
-/// Evaluations that are kept; when there are more, every other routine one goes.
+/// Evaluations that are kept; when there are more, every other one of the kind goes of which there are more.
 const MOST_EVALUATIONS: usize = 4096;
 /// Lines of `run.log` that are kept.
 const MOST_EVENTS: usize = 500;
@@ -74,9 +76,9 @@ pub(super) struct Growth {
 }
 
 impl History {
-    /// Read the files in `folder`.
+    /// That of the run in `folder`, of which nothing has been read.
     pub(super) fn of(folder: &RunFolder) -> Self {
-        let mut history = Self {
+        Self {
             metrics: Tail::new(folder.metrics()),
             evaluations: Tail::new(folder.evaluations()),
             adaptation: Tail::new(folder.adaptation()),
@@ -90,14 +92,15 @@ impl History {
             folder: folder.clone(),
             configured: configured(folder),
             tried: Vec::new(),
-        };
-        history.catch_up();
-        history
+        }
     }
 
-    /// Read everything that the files have gained, where nobody wants to know what it is. A look reads so much at most.
-    pub(super) fn catch_up(&mut self) {
-        while self.grow().is_some() {}
+    /// Read everything that the files have gained, where nobody wants to know what it is. A look reads so much at most, and others have their
+    /// turn between two.
+    pub(super) async fn catch_up(&mut self) {
+        while self.grow().is_some() {
+            yield_now().await;
+        }
     }
 
     /// Everything, as JSON.
@@ -183,12 +186,19 @@ impl History {
         }
     }
 
+    /// What made weights the best stays.
     fn thin_evaluations(&mut self) {
-        if self.told.evaluations.len() > MOST_EVALUATIONS {
-            let mut routine = 0;
-            self.told.evaluations.retain(|evaluation| {
-                routine += u32::from(evaluation["kind"] == "routine");
-                evaluation["kind"] != "routine" || routine % 2 == 0
+        let evaluations = &mut self.told.evaluations;
+        let mut before = usize::MAX;
+        while (MOST_EVALUATIONS + 1..before).contains(&evaluations.len()) {
+            before = evaluations.len();
+            let is_routine = |evaluation: &Value| evaluation["kind"] == "routine";
+            let goes_for_routine = 2 * evaluations.iter().filter(|&evaluation| is_routine(evaluation)).count() >= before;
+            let mut of_the_kind = 0;
+            evaluations.retain(|evaluation| {
+                let may_go = is_routine(evaluation) == goes_for_routine && evaluation["is_best"] != true;
+                of_the_kind += u32::from(may_go);
+                !may_go || of_the_kind % 2 == 0
             });
         }
     }
@@ -278,6 +288,13 @@ mod tests {
         (root, folder)
     }
 
+    /// Its history, as far as its files go.
+    fn read(folder: &RunFolder) -> History {
+        let mut history = History::of(folder);
+        while history.grow().is_some() {}
+        history
+    }
+
     fn line(env_steps: u64) -> String {
         format!("{{\"wall_s\": {0}, \"env_steps\": {0}, \"updates\": {0}, \"loss\": 0.5}}\n", env_steps)
     }
@@ -286,7 +303,7 @@ mod tests {
     fn curves_of_any_length_keep_their_ends_in_bounded_room() {
         let (_root, folder) = folder();
         fs::write(folder.metrics(), (1..=50_001).map(line).collect::<String>()).unwrap();
-        let mut history = History::of(&folder);
+        let mut history = read(&folder);
         let steps = history.column(PROGRESS);
         assert!(steps.len() < MOST_ROWS && steps.len() >= MOST_ROWS / 2 - 1, "{}", steps.len());
         assert!(steps.first().unwrap().unwrap() <= 16.0 && steps.last() == Some(&Some(50_001.0)), "{steps:?}");
@@ -305,7 +322,7 @@ mod tests {
         fs::write(folder.metrics(), [10, 20, 30, 40].map(line).concat()).unwrap();
         let evaluation = |env_steps: u64| format!("{{\"kind\": \"routine\", \"env_steps\": {env_steps}}}\n");
         fs::write(folder.evaluations(), [15, 22, 38].map(evaluation).concat()).unwrap();
-        let mut history = History::of(&folder);
+        let mut history = read(&folder);
         fs::write(folder.metrics(), [10, 20, 30, 40, 25, 35].map(line).concat()).unwrap();
         assert_eq!(history.grow().unwrap().rows.len(), 2);
         assert_eq!(history.column(PROGRESS), [10.0, 20.0, 25.0, 35.0].map(Some));
@@ -313,7 +330,25 @@ mod tests {
         let evaluated =
             |history: &History| history.told.evaluations.iter().map(|evaluation| evaluation[PROGRESS].as_u64()).collect::<Vec<_>>();
         assert_eq!(evaluated(&history), [15, 22, 38].map(Some), "evaluations stay");
-        assert_eq!(evaluated(&History::of(&folder)), evaluated(&history), "an open page shows what a reload does");
+        assert_eq!(evaluated(&read(&folder)), evaluated(&history), "an open page shows what a reload does");
+    }
+
+    #[test]
+    fn evaluations_take_bounded_room_whatever_kind_they_are_of() {
+        let (_root, folder) = folder();
+        // A run at its goal that fresh episodes do not confirm; what was the best for a moment is the third of all.
+        let pair = |round: u64| {
+            let best = round == 1;
+            format!(
+                "{{\"kind\": \"routine\", \"env_steps\": {round}}}\n{{\"kind\": \"confirmation\", \"env_steps\": {round}, \"is_best\": {best}}}\n"
+            )
+        };
+        fs::write(folder.evaluations(), (0..20_000).map(pair).collect::<String>()).unwrap();
+        let history = read(&folder);
+        let of = |kind: &str| history.told.evaluations.iter().filter(|evaluation| evaluation["kind"] == kind).count();
+        let counts = [of("routine"), of("confirmation")];
+        assert!(counts.iter().sum::<usize>() <= MOST_EVALUATIONS && counts.iter().all(|&count| count > MOST_EVALUATIONS / 8), "{counts:?}");
+        assert!(history.told.evaluations.iter().any(|evaluation| evaluation["is_best"] == true), "the best stays");
     }
 
     #[test]
@@ -324,7 +359,7 @@ mod tests {
         };
         let kept = probe(3, 4, "rejected") + &probe(3, 6, "accepted") + &probe(6, 12, "abandoned");
         fs::write(folder.adaptation(), &kept).unwrap();
-        let mut history = History::of(&folder);
+        let mut history = read(&folder);
         let actors = |history: &History| history.told.changes.iter().map(|probe| probe["to"]["actors"].as_u64()).collect::<Vec<_>>();
         assert_eq!(actors(&history), [Some(6)]);
         fs::write(folder.adaptation(), kept + &probe(3, 6, "abandoned")).unwrap();
@@ -342,7 +377,7 @@ mod tests {
         // The checkpoint of a killed run is later than its last line, so that nothing but the processor seconds goes back.
         let moments = [moment(10, 9.0), moment(20, 18.0), moment(30, 1.0), moment(40, 10.0), moment(50, 20.0)];
         fs::write(folder.metrics(), moments.concat()).unwrap();
-        let history = History::of(&folder);
+        let history = read(&folder);
         // What it takes until learning goes on is none of it.
         assert_eq!(history.recent.iter().map(|moment| moment.wall_s).collect::<Vec<_>>(), [40.0, 50.0]);
     }
@@ -362,7 +397,7 @@ mod tests {
             )
         };
         fs::write(folder.adaptation(), [probe(1, 16, "accepted"), probe(16, 17, "rejected")].concat()).unwrap();
-        let history = History::of(&folder);
+        let history = read(&folder);
         let context = fitted(history.configured.as_ref().unwrap(), &history.tried);
         assert_eq!((context.config.actor.count, context.config.adaptation.enabled), (16, false));
         assert_eq!(Some(context.cores), folder.record().unwrap().usable_cores);
@@ -373,7 +408,7 @@ mod tests {
         let (_root, folder) = folder();
         fs::write(folder.metrics(), "no object\n{\"env_steps\": 1, \"loss\": null, \"word\": \"text\"}\n{\"env_steps\": 2, \"late\": 3}\n")
             .unwrap();
-        let history = History::of(&folder);
+        let history = read(&folder);
         assert_eq!(history.column("loss"), [None, None]);
         assert_eq!(history.column("late"), [None, Some(3.0)]);
         assert!(!history.told.columns.contains_key("word"));

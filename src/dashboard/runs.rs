@@ -12,8 +12,10 @@ use serde_json::Value;
 use super::tail::Tail;
 use super::video;
 use super::{DashboardError, locked};
+use crate::inspector;
 use crate::rendezvous::{Entry, Liveliness, Registry};
 use crate::run_name::{RunName, announced};
+use crate::segment::Segment;
 use crate::shell::word;
 use crate::telemetry::{RunFolder, RunRecord, Video, jsonl};
 
@@ -25,6 +27,8 @@ pub(super) enum State {
     Running,
     /// Its supervisor noted the end.
     Ended,
+    /// Its supervisor noted no end and does not live, and a process keeps the run in memory.
+    Kept,
     /// Its supervisor noted no end and does not live.
     Killed,
 }
@@ -194,6 +198,7 @@ impl Runs {
         match announced(&self.registry, folder, record) {
             Some(Entry { state: Liveliness::Running, .. }) => State::Running,
             _ if record.finished.is_some() => State::Ended,
+            _ if is_kept(folder) => State::Kept,
             _ => State::Killed,
         }
     }
@@ -209,6 +214,18 @@ impl Runs {
         // The last of a name counts.
         beside.map(|entry| entry.path()).chain(announced).filter_map(|path| Some((id_of(&path)?, path))).collect()
     }
+}
+
+/// Whether the run in `folder` stays in memory, for another supervisor to adopt. A copy of the folder leads to the same memory, and is another
+/// run.
+fn is_kept(folder: &RunFolder) -> bool {
+    let kept = || {
+        let segment = Segment::attach_read_only(&fs::read_to_string(folder.kept_segment()).ok()?).ok()?;
+        let original = PathBuf::from(segment.description().ok()?.run_folder).canonicalize();
+        // Where there is nothing any more it was moved from.
+        Some(inspector::is_kept(&segment) && original.map_or(true, |original| original == folder.path()))
+    };
+    kept().unwrap_or(false)
 }
 
 fn id_of(path: &Path) -> Option<String> {

@@ -115,11 +115,6 @@ impl Environments {
         self.names().any(|name| name == id) || id.starts_with(mujoco::PREFIX) || PREFIXES.iter().any(|(prefix, _)| id.starts_with(prefix))
     }
 
-    /// The name nearest to `asked`, whatever stands before a colon, if one is near.
-    pub fn nearest(&self, asked: &str) -> Option<&str> {
-        nearest_id(asked, self.names())
-    }
-
     /// Know one more. Whether it may have that id is for the catalogue to say.
     pub(crate) fn add<E: Environment + 'static>(
         &mut self,
@@ -146,7 +141,7 @@ impl Environments {
     }
 
     /// Who makes the requested environment.
-    pub(super) fn origin_of(&self, request: &EnvironmentRequest) -> Result<&dyn Origin, EnvironmentError> {
+    fn origin_of(&self, request: &EnvironmentRequest) -> Result<&dyn Origin, EnvironmentError> {
         let id = &request.id;
         if let Some((_, origin)) = PREFIXES.iter().find(|(prefix, _)| id.starts_with(prefix)) {
             return Ok(*origin);

@@ -37,16 +37,7 @@ impl History {
 
 /// Draw `report`, with the rates of `history`.
 pub fn draw(frame: &mut Frame<'_>, report: &Report, history: &History) {
-    let bins = report.priorities.as_ref().map_or(0, |priorities| priorities.bins.len());
-    let areas = Layout::vertical([
-        Constraint::Length(6),
-        Constraint::Fill(1),
-        Constraint::Length(3),
-        Constraint::Length(u16::try_from(bins).unwrap_or(u16::MAX).saturating_add(2).clamp(3, 14)),
-        Constraint::Length(6),
-        Constraint::Length(1),
-    ]);
-    let [header, processes, replay, priorities, rates, help] = areas.areas(frame.area());
+    let [header, processes, replay, priorities, rates, help] = areas(frame.area(), report);
     draw_header(frame, header, report);
     draw_processes(frame, processes, report);
     draw_replay(frame, replay, report);
@@ -55,6 +46,23 @@ pub fn draw(frame: &mut Frame<'_>, report: &Report, history: &History) {
     draw_rate(frame, steps, "env steps/s", &history.env_steps_per_s, Color::Green);
     draw_rate(frame, updates, "updates/s", &history.updates_per_s, Color::Yellow);
     frame.render_widget(Line::from("q quits").dim(), help);
+}
+
+/// Where what is drawn. A low terminal has no room for priorities, or for rates either; half of any is enough for processes.
+fn areas(area: Rect, report: &Report) -> [Rect; 6] {
+    const HEADER: u16 = 6;
+    const REPLAY: u16 = 3;
+    const RATES: u16 = 6;
+    const HELP: u16 = 1;
+    let rows = |count: usize, frame: u16| u16::try_from(count).unwrap_or(u16::MAX).saturating_add(frame);
+    let processes = rows(report.processes.iter().filter(|process| process.is_of_interest()).count(), 3).min(area.height / 2);
+    let left = area.height.saturating_sub(HEADER + processes + REPLAY + HELP);
+    let rates = if left < RATES { 0 } else { RATES };
+    let bins = report.priorities.as_ref().map_or(0, |priorities| priorities.bins.len());
+    let priorities = Some(rows(bins, 2).clamp(3, 14).min(left - rates)).filter(|&height| height >= 3).unwrap_or(0);
+    let below = [REPLAY, priorities, rates, HELP].map(Constraint::Length);
+    let [replay, priorities, rates, help] = below;
+    Layout::vertical([Constraint::Length(HEADER), Constraint::Fill(1), replay, priorities, rates, help]).areas(area)
 }
 
 fn draw_header(frame: &mut Frame<'_>, area: Rect, report: &Report) {
@@ -90,7 +98,11 @@ fn draw_processes(frame: &mut Frame<'_>, area: Rect, report: &Report) {
         let cells = processes.iter().map(|cells| cells[column].as_str()).chain([PROCESS_COLUMNS[column]]);
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     });
-    let widths = widths.map(|width| Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX)));
+    // A narrow terminal cuts everything else shorter first.
+    let widths = PROCESS_COLUMNS.iter().zip(widths).map(|(column, width)| {
+        let width = u16::try_from(width).unwrap_or(u16::MAX);
+        if ["process", "pid"].contains(column) { Constraint::Min(width) } else { Constraint::Length(width) }
+    });
     let rows = processes.into_iter().map(|cells| {
         Row::new(PROCESS_COLUMNS.into_iter().zip(cells).map(|(column, cell)| {
             let colour = match (column, cell.as_str()) {

@@ -33,7 +33,7 @@ pub use processes::{ProcessReport, TimeShares};
 pub use rates::{Look, Rates};
 pub use replay::{ReplayReport, StagingReport};
 pub use report::{FieldReport, Header, LearnerReport, ParameterReport, PictureReport, RegionReport, Report, RunDescription, RunReport};
-pub use runs::{Cleaned, RunList, RunSummary};
+pub use runs::{Cleaned, RunList, RunSummary, is_kept};
 pub use transition::{FieldValues, Owner, Transition, Values};
 pub use tree::{Exactness, TreeReport};
 

@@ -95,6 +95,11 @@ impl Cleaned {
     }
 }
 
+/// Whether a run of this memory is kept in it, by a process that lives.
+pub fn is_kept(segment: &Segment) -> bool {
+    segment.control().run_state() == RunState::Kept && !is_left_by_its_keeper(segment.control())
+}
+
 /// Whether the run was kept in memory, by a process that is gone.
 fn is_left_by_its_keeper(control: Control<'_>) -> bool {
     control.run_state() == RunState::Kept && control.keeping().keeper().is_none_or(NamedProcess::has_ended)

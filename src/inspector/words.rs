@@ -19,7 +19,7 @@ pub(super) fn line(formatter: &mut Formatter<'_>, name: &str, text: &str) -> fmt
 }
 
 /// Whether the owner of a slot lives, in a word.
-pub(super) fn process_state(process: &ProcessReport) -> &'static str {
+fn process_state(process: &ProcessReport) -> &'static str {
     match process.state {
         SlotState::Free => "free",
         SlotState::Reserved => "reserved",

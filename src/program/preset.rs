@@ -10,7 +10,7 @@ use crate::catalogue::Catalogue;
 use crate::config::{Config, Loaded};
 use crate::presets::{PRESETS, Preset};
 use crate::roles::supervisor::SupervisorError;
-use crate::suggestion::nearest;
+use crate::suggestion::{nearest, nearest_id};
 use crate::telemetry::Console;
 
 /// What a run is made from, and with which seeds.
@@ -96,8 +96,8 @@ fn unknown(asked: &str, catalogue: &Catalogue) -> String {
     if catalogue.environments().may_have(asked) {
         return format!("there is no preset for {asked}: say what learns it, for instance --set algorithm.name=ppo");
     }
-    let near = nearest(asked, PRESETS.iter().map(|preset| preset.name));
-    let near = near.or_else(|| catalogue.environments().nearest(asked)).map(str::to_owned);
+    let known = PRESETS.iter().map(|preset| preset.name).chain(catalogue.environments().names());
+    let near = nearest_id(asked, known).map(str::to_owned);
     let meant = near.or_else(|| python_class(asked)).map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
     format!("there is no file, no preset and no environment of a preset called {asked}: {meant}`shoal presets` lists them")
 }

@@ -20,8 +20,9 @@ const TRANSITIONS_PER_SPARE_FRAME: usize = 16;
 /// Frames for a replay of so many transitions, of so many environments that show `stack` frames at once: one for each transition, and some
 /// for the first ones of episodes and for those that stay in use longer because they are shown again. A frame has to be known for as
 /// long as it is shown, or it is stored again.
-pub fn frames_for(capacity: usize, environments: usize, stack: usize) -> usize {
-    let known = RecentFrames::YOUNG_PART * environments * stack;
+pub fn frames_for(capacity: usize, environments: usize, stack: usize, n_step: usize) -> usize {
+    // The first frame of a transition is as many steps old as it has, when its row is written.
+    let known = RecentFrames::YOUNG_PART * environments * (stack + n_step - 1);
     (capacity + capacity / TRANSITIONS_PER_SPARE_FRAME).max(known).clamp(LEAST_FRAMES, MAX_CAPACITY)
 }
 
@@ -49,7 +50,7 @@ impl Default for RecentFrames {
 impl RecentFrames {
     /// A frame may be shown again while it is within the newest one part in so many of the frame store's ring: one found near the ring's end
     /// would soon be lost, and the transition with it.
-    pub const YOUNG_PART: usize = 16;
+    const YOUNG_PART: usize = 16;
 
     /// The name of a frame with this content: of one written lately, or of a new one.
     ///
@@ -95,10 +96,10 @@ mod tests {
 
     #[test]
     fn many_environments_have_frames_enough_to_store_each_once() {
-        assert_eq!(frames_for(1_000_000, 72, 4), 1_062_500);
+        assert_eq!(frames_for(1_000_000, 72, 4, 1), 1_062_500);
         // Each of 320 environments shows its newest four frames: all of them have to be young.
-        let frames = frames_for(10_000, 320, 4);
-        assert!(frames / RecentFrames::YOUNG_PART >= 320 * 4, "{frames}");
-        assert_eq!((frames_for(100, 1, 1), frames_for(MAX_CAPACITY, 1, 1)), (LEAST_FRAMES, MAX_CAPACITY));
+        let frames = frames_for(10_000, 320, 4, 3);
+        assert!(frames / RecentFrames::YOUNG_PART >= 320 * (4 + 2), "{frames}");
+        assert_eq!((frames_for(100, 1, 1, 1), frames_for(MAX_CAPACITY, 1, 1, 1)), (LEAST_FRAMES, MAX_CAPACITY));
     }
 }

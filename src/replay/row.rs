@@ -42,7 +42,7 @@ pub(super) fn store(field: &Field, words: &[AtomicU64], values: &[u8]) {
 
 /// Write one 32-bit lane. A load and a store do: the row has one writer.
 #[inline]
-pub(super) fn store_lane(words: &[AtomicU64], lane: usize, bits: u32) {
+fn store_lane(words: &[AtomicU64], lane: usize, bits: u32) {
     let word = &words[lane / 2];
     let old = word.load(Ordering::Relaxed);
     let new = if lane % 2 == 1 { old & 0xffff_ffff | u64::from(bits) << 32 } else { old >> 32 << 32 | u64::from(bits) };

@@ -271,12 +271,11 @@ impl<'a> ProcessSlot<'a> {
         Some((Role::from_code(word & 0xff)?, usize::try_from(word >> 8).ok()?))
     }
 
-    /// Put back what whoever had the slot in an earlier life of the run has left: whose it was, how often it had changed hands, how
-    /// often its process was replaced. Only in a table that nobody uses yet.
-    pub fn restore(self, role: Role, number: usize, generation: u64, restarts: u64) {
+    /// Put back what whoever had the slot in an earlier life of the run has left: whose it was, and how often it had
+    /// changed hands. Only in a table that nobody uses yet.
+    pub fn restore(self, role: Role, number: usize, generation: u64) {
         self.words[Self::OWNER].store(Owner::new(SlotState::Free, generation, 0).0, Ordering::Relaxed);
         self.words[Self::ROLE].store(role.code() | (number as u64) << 8, Ordering::Relaxed);
-        self.words[Self::RESTARTS].store(restarts, Ordering::Relaxed);
     }
 
     /// Make the slot nobody's that has had as many owners as before, so that a promise of an earlier life of the run is none in this one.
@@ -290,9 +289,9 @@ impl<'a> ProcessSlot<'a> {
         self.words[Self::RESTARTS].load(Ordering::Relaxed)
     }
 
-    /// Count a replacement.
-    pub fn count_restart(self) {
-        self.words[Self::RESTARTS].fetch_add(1, Ordering::Relaxed);
+    /// Count so many replacements.
+    pub fn count_restarts(self, count: u64) {
+        self.words[Self::RESTARTS].fetch_add(count, Ordering::Relaxed);
     }
 
     /// Say what the owner does now, and that it lives.

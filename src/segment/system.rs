@@ -139,7 +139,7 @@ pub fn wait_for_children(children: &[Pid]) -> bool {
 pub const PANIC_EXIT_CODE: i32 = 101;
 
 /// Leave at once: no destructors, no exit handlers (libtorch's own would run in every child).
-pub fn exit_now(code: i32) -> ! {
+fn exit_now(code: i32) -> ! {
     use std::io::Write;
     let _ = std::io::stdout().flush();
     // SAFETY: `_exit` takes any code and does not return.

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use super::company::Company;
 use super::participant::Participant;
 use super::patience::Patience;
 use super::steps::Steps;
 use super::{Options, Standalone, StandaloneError, check_errors};
-use crate::replay::{Priority, RecentFrames, StagingArea, Turn, leaderless};
+use crate::replay::{Element, Priority, RecentFrames, StagingArea, Turn, leaderless};
 use crate::segment::Region;
 
 /// How long a process that draws may take to be started anew, once it was killed.
@@ -41,7 +42,7 @@ impl Standalone {
     ///
     /// # Errors
     /// [`StandaloneError::PrioritiesOfSteps`] for `errors` where the replay makes n-step transitions; [`StandaloneError::Priority`] for one
-    /// that is no priority; and what keeps the replay from taking anything.
+    /// that is no priority; [`StandaloneError::NotFinite`] for a number that a run does not take; and what keeps the replay from taking anything.
     pub fn add(
         &self,
         columns: &[&[u8]],
@@ -56,6 +57,9 @@ impl Standalone {
         }
         check_errors(errors.unwrap_or_default())?;
         self.company.check_open(&self.segment)?;
+        if matches!(self.company, Company::Run { .. }) {
+            self.check_numbers(columns)?;
+        }
         let sides = self.sides();
         // Both are held until what is added is counted.
         let (_line, mut turn);
@@ -108,6 +112,21 @@ impl Standalone {
         }
         replay.flush_with(area, &mut moved);
         participant.scratch = replay.into_scratch();
+        Ok(())
+    }
+
+    /// A learner that draws what is no number has diverged, and so has whoever replaces it: a run takes none from a guest, as it takes none from an
+    /// environment.
+    fn check_numbers(&self, columns: &[&[u8]]) -> Result<(), StandaloneError> {
+        // Those of a run have no other floats.
+        for (field, column) in self.schema.fields().iter().zip(columns).filter(|(field, _)| field.element == Element::F32) {
+            let numbers = || column.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes));
+            if !numbers().all(f32::is_finite) {
+                let position = numbers().position(|number| !number.is_finite()).unwrap_or(0);
+                let value = numbers().nth(position).unwrap_or(f32::NAN);
+                return Err(StandaloneError::NotFinite { field: field.name.clone(), value, row: position / field.length.max(1) });
+            }
+        }
         Ok(())
     }
 

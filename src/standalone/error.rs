@@ -98,6 +98,16 @@ pub enum StandaloneError {
         /// Where.
         position: usize,
     },
+    /// A number of which nobody in a run could learn.
+    #[error("field `{field}` is {value} in row {row}; a run takes finite numbers alone; nothing was added")]
+    NotFinite {
+        /// Name of the field.
+        field: String,
+        /// Value given.
+        value: f32,
+        /// Where, from 0.
+        row: usize,
+    },
     /// Uniform sampling knows no priorities.
     #[error("this replay draws uniformly and has no priorities; make it with prioritized=True")]
     NotPrioritized,

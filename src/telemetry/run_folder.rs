@@ -5,7 +5,8 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, symlink};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -94,10 +95,14 @@ impl RunFolder {
         self.lock.is_some()
     }
 
-    /// Whether it was removed: it may have been moved, and then its lock goes by another name now.
-    pub fn is_removed(&self) -> bool {
-        let has_no_name = |lock: &Arc<File>| lock.metadata().is_ok_and(|metadata| metadata.nlink() == 0);
-        !self.path.is_dir() && self.lock.as_ref().is_none_or(has_no_name)
+    /// The folder where it is now: it may have been moved on its file system since it was taken. `None` if it was removed.
+    pub fn found_again(&self) -> Option<Self> {
+        // The kernel follows an open file; of one that was removed it adds to the name that it was.
+        let lock = self.lock.as_ref().and_then(|lock| fs::read_link(format!("/proc/self/fd/{}", lock.as_raw_fd())).ok());
+        match lock.as_deref().filter(|lock| lock.ends_with(LOCK)).and_then(Path::parent) {
+            Some(folder) => Some(Self { path: folder.to_path_buf(), ..self.clone() }),
+            None => self.path.is_dir().then(|| self.clone()),
+        }
     }
 
     /// Give the folder back, for all that have it from whoever took it: processes that environments have started may live longer than

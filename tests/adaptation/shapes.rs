@@ -63,7 +63,7 @@ impl Shape {
             Start::Auto => Setting {
                 actors: initial::actors(self.machine.cores, 1, false),
                 environments: USUAL_ENVIRONMENTS,
-                batch_size: initial::batch_size(BatchKind::Values, 1),
+                batch_size: initial::batch_size(BatchKind::Values, 1, usize::MAX),
             },
             Start::Lowest => {
                 Setting { actors: ranges.actors.low, environments: ranges.environments.low, batch_size: ranges.batch_size.low }

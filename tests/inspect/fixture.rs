@@ -233,7 +233,7 @@ fn fill_processes(segment: &Segment) {
     table.slot(0).enter(Phase::Insert);
     table.slot(2).enter(Phase::Compute);
     table.slot(1).set_last_words(LAST_WORDS);
-    table.slot(1).count_restart();
+    table.slot(1).count_restarts(1);
 }
 
 fn fill_replay(segment: &Segment) {

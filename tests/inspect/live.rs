@@ -80,6 +80,24 @@ fn an_ordinary_terminal_cuts_no_process_short() {
 }
 
 #[test]
+fn a_low_terminal_shows_every_process() {
+    let (world, known) = (World::new(), Known::new());
+    let _announcement = world.announce(known.segment.identity(), known.segment.name());
+    let inspection = Inspection::open(&world.registry, std::process::id()).unwrap();
+    let report = inspection.report(Duration::ZERO);
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| draw(frame, &report, &History::default())).unwrap();
+    let screen = terminal.backend().to_string();
+    let shown: Vec<_> = report.processes.iter().filter(|process| process.is_of_interest()).collect();
+    assert!(shown.len() > 2, "{shown:?}");
+    for process in shown {
+        let name = process.name();
+        assert!(screen.contains(&name), "{name} is missing in:\n{screen}");
+    }
+    assert!(screen.contains("replay") && screen.contains("q quits"), "{screen}");
+}
+
+#[test]
 fn a_frame_fits_any_terminal() {
     let (world, known) = (World::new(), Known::new());
     let _announcement = world.announce(known.segment.identity(), known.segment.name());

@@ -1,12 +1,16 @@
 //! What the inspector says of a run is what is in its segment.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::fixture::{CAPACITY, Known, LAST_WORDS, PENDING, PRIORITIES, World, object_path, sizes};
+use shoal::inspector::{Inspection, Look};
 use shoal::replay::Priority;
 use shoal::segment::SegmentSizes;
 use shoal::segment::counters::Counter;
 use shoal::segment::scores::Scores;
+use shoal::sync::Ordering;
 
 fn known() -> (World, Known, shoal::rendezvous::Announcement) {
     let (world, known) = (World::new(), Known::new());
@@ -206,19 +210,45 @@ fn a_slot_that_is_being_written_is_torn_rather_than_guessed() {
 }
 
 #[test]
-fn rates_are_what_the_counters_gain() {
+fn rates_are_what_the_counters_gain_over_the_time_between_two_looks() {
+    let (world, known, _announcement) = known();
+    let inspection = Inspection::open(&world.registry, std::process::id()).unwrap();
+    let before = Instant::now();
+    let look = Look::at(inspection.segment());
+    let after = Instant::now();
+    known.segment.processes().slot(0).counters().add(Counter::EnvSteps, 300);
+    known.segment.control().env_steps().fetch_add(700, Ordering::Relaxed);
+    std::thread::sleep(Duration::from_millis(20));
+    let shortest_s = after.elapsed().as_secs_f64();
+    let report = serde_json::to_value(inspection.report_since(&look)).unwrap();
+    let longest_s = before.elapsed().as_secs_f64();
+    let (run, [actor, learner]) = (&report["run"], [0, 2].map(|slot| &report["processes"][slot]));
+    for (of, gained) in [(actor, 300.0), (run, 700.0)] {
+        let rate = number(&of["env_steps_per_s"]);
+        assert!((gained / longest_s..=gained / shortest_s).contains(&rate), "{rate}: {gained} in {shortest_s} to {longest_s} s");
+    }
+    assert_eq!((number(&learner["updates_per_s"]), number(&run["updates_per_s"])), (0.0, 0.0));
+}
+
+#[test]
+fn the_binary_tells_rates_of_the_interval_that_it_is_given() {
     let (world, known, _announcement) = known();
     let slot = known.segment.processes().slot(0);
     let mut child = world.command(&["--json", "--interval-ms", "100", &known.pid()]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut gained = 0u32;
     while child.try_wait().unwrap().is_none() {
         slot.counters().add(Counter::EnvSteps, 3);
-        known.segment.control().env_steps().fetch_add(3, shoal::sync::Ordering::Relaxed);
-        std::thread::sleep(std::time::Duration::from_micros(200));
+        known.segment.control().env_steps().fetch_add(3, Ordering::Relaxed);
+        gained += 3;
+        std::thread::sleep(Duration::from_micros(200));
     }
     let report: Value = serde_json::from_reader(child.stdout.take().unwrap()).unwrap();
-    let [actor, learner] = [0, 2].map(|slot| &report["processes"][slot]);
-    assert!(number(&actor["env_steps_per_s"]) > 0.0 && number(&report["run"]["env_steps_per_s"]) > 0.0);
-    assert_eq!((number(&learner["updates_per_s"]), number(&report["run"]["updates_per_s"])), (0.0, 0.0));
+    // No more was gained between its looks than in its whole life, and they are no less than the interval apart.
+    let most = f64::from(gained) / 0.1;
+    for of in [&report["processes"][0], &report["run"]] {
+        let rate = number(&of["env_steps_per_s"]);
+        assert!(rate > 0.0 && rate <= most, "{rate}, at most {most}");
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Tests that need a namespace of their own: they run once more, alone, in one.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
-use std::io::Write;
+#[path = "../skipped/mod.rs"]
+mod skipped;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -32,7 +34,7 @@ fn in_a_namespace(kind: &[&str], attempt: &[&str], name: &str, body: impl FnOnce
         tried.is_ok_and(|output| output.status.success())
     };
     let Some(prefix) = prefixes.iter().find(permitted) else {
-        let _ = writeln!(std::io::stderr(), "skipped: a namespace of one's own (unshare {}) is not permitted here", kind.join(" "));
+        skipped::because(format_args!("a namespace of one's own (unshare {}) is not permitted here", kind.join(" ")));
         return;
     };
     let output = Command::new("unshare")

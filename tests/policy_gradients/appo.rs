@@ -8,7 +8,7 @@ use shoal::metrics::Share;
 use shoal::networks::take_products;
 use shoal::replay::Batch;
 
-use crate::case::{Case, OBSERVATION, STEPS, kinds, metric};
+use crate::case::{Case, ENTROPY, OBSERVATION, STEPS, kinds, metric};
 
 /// With a penalty on the divergence, whose weight is one at first.
 fn penalised(actions: ActionSpace, change: impl FnOnce(&mut shoal::config::Config)) -> Case {
@@ -22,14 +22,15 @@ fn penalised(actions: ActionSpace, change: impl FnOnce(&mut shoal::config::Confi
 fn the_policys_gradient_is_the_slope_of_surrogate_entropy_and_divergence() {
     for actions in kinds() {
         for surrogate in [Surrogate::Clipped, Surrogate::PolicyGradient] {
-            // A clip that no ratio reaches: at its edge a difference has no slope.
-            let mut case =
-                penalised(actions.clone(), |config| (config.algorithm.surrogate, config.algorithm.clip_ratio) = (surrogate, Some(9.0)));
+            let mut case = penalised(actions.clone(), |config| {
+                // A clip that no ratio reaches: at its edge a difference has no slope.
+                (config.algorithm.surrogate, config.algorithm.clip_ratio) = (surrogate, Some(9.0));
+                config.algorithm.entropy_start = ENTROPY;
+            });
             let batch = case.batch(6, |random| (random.random_bool(0.2), random.random_bool(0.2)));
             // The value does not depend on the policy's head, so targets and advantages stay where they are.
-            let entropy = case.settings.entropy_start;
             case.assert_slopes(&batch, "policy", |share| {
-                metric(share, "policy_loss") - entropy * metric(share, "entropy") + metric(share, "kl")
+                metric(share, "policy_loss") - ENTROPY * metric(share, "entropy") + metric(share, "kl")
             });
         }
     }

@@ -13,6 +13,8 @@ use shoal::values::Values;
 
 pub(crate) const STEPS: usize = 5;
 pub(crate) const OBSERVATION: usize = 3;
+/// Weight of the entropy where its slope is compared: with the default's, a slope without it would be near enough.
+pub(crate) const ENTROPY: f64 = 1.0;
 
 pub(crate) struct Case {
     pub(crate) algorithm: Box<dyn Algorithm>,

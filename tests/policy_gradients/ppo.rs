@@ -8,7 +8,7 @@ use shoal::experience::fragment::{ACTIONS, FLAGS, FRAMES, LENGTH, LOG_PROBABILIT
 use shoal::experience::transition::flags;
 use shoal::replay::Batch;
 
-use crate::case::{Case, OBSERVATION, STEPS, kinds, metric};
+use crate::case::{Case, ENTROPY, OBSERVATION, STEPS, kinds, metric};
 
 /// A case that has estimated the advantages of a batch, and the batch: its gradients are those of all steps at once.
 fn prepared(actions: ActionSpace, change: impl FnOnce(&mut Config)) -> (Case, Batch) {
@@ -25,12 +25,12 @@ fn prepared(actions: ActionSpace, change: impl FnOnce(&mut Config)) -> (Case, Ba
 fn the_policys_gradient_is_the_slope_of_surrogate_and_entropy() {
     for actions in kinds() {
         for normalise in [false, true] {
-            // A clip that no ratio reaches: at its edge a difference has no slope.
             let (mut case, batch) = prepared(actions.clone(), |config| {
+                // A clip that no ratio reaches: at its edge a difference has no slope.
                 (config.algorithm.clip_ratio, config.algorithm.normalise_advantages) = (Some(9.0), Some(normalise));
+                config.algorithm.entropy_start = ENTROPY;
             });
-            let entropy = case.settings.entropy_start;
-            case.assert_slopes(&batch, "policy", |share| metric(share, "policy_loss") - entropy * metric(share, "entropy"));
+            case.assert_slopes(&batch, "policy", |share| metric(share, "policy_loss") - ENTROPY * metric(share, "entropy"));
         }
     }
 }

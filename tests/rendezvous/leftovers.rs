@@ -18,6 +18,7 @@ use nix::unistd::{Pid, mkfifo};
 use shoal::rendezvous::{Listener, Liveliness, remove_dead_replays};
 use shoal::segment::{Segment, system};
 use shoal::standalone::{FieldOptions, Options, Schedule, Standalone};
+use shoal::sync::{AtomicU64, Ordering};
 
 use super::{Child, Place, sleep_for_ever, support};
 
@@ -108,29 +109,41 @@ fn a_killed_supervisor_leaves_its_segment_record_and_socket_and_they_are_removed
     assert_eq!(place.file_names(), Vec::<String>::new());
 }
 
+/// A process that outlives its parent, by the word in which that notes its id; killed when dropped.
+struct Survivor<'a>(&'a AtomicU64);
+
+impl Survivor<'_> {
+    /// Kill it; whether it lived.
+    fn kill(&self) -> bool {
+        let pid = i32::try_from(self.0.swap(0, Ordering::SeqCst)).expect("a process id");
+        pid != 0 && nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok()
+    }
+}
+
+impl Drop for Survivor<'_> {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
 #[test]
 fn a_dead_run_is_kept_while_a_process_of_it_lives() {
     let place = Place::new();
-    let survivor = &mut None;
-    let (mut child, segment) = {
-        let word = place.run.scratch(0);
-        let found = supervisor(&place, |segment| {
-            let pid = system::fork_survivor(|| {
-                segment.disown();
-                sleep_for_ever()
-            });
-            word.store(pid.unwrap().as_raw().cast_unsigned().into(), shoal::sync::Ordering::SeqCst);
+    let survivor = Survivor(place.run.scratch(0));
+    let (mut child, segment) = supervisor(&place, |segment| {
+        let pid = system::fork_survivor(|| {
+            segment.disown();
+            sleep_for_ever()
         });
-        *survivor = i32::try_from(word.load(shoal::sync::Ordering::SeqCst)).ok().map(Pid::from_raw);
-        found
-    };
+        survivor.0.store(pid.unwrap().as_raw().cast_unsigned().into(), Ordering::SeqCst);
+    });
     child.signal(Signal::SIGKILL);
     let pid = child.pid();
     child.reap();
     let entry = place.registry.find(pid).unwrap();
     assert_eq!(entry.state, Liveliness::Dead);
     let kept = !place.registry.clean(&entry) && path_of(&segment).exists() && place.registry.find(pid).is_ok();
-    nix::sys::signal::kill(survivor.expect("a survivor"), Signal::SIGKILL).unwrap();
+    assert!(survivor.kill(), "there was no survivor");
     assert!(kept, "a living process was robbed of its segment's name");
     support::wait_until(|| place.registry.clean(&entry));
     assert!(!path_of(&segment).exists());

@@ -80,6 +80,13 @@ pub fn start_beside(other: &Supervised, overrides: &[&str]) -> Supervised {
     Supervised { child, folder }
 }
 
+/// The count called `key` in a line of a run's files, where each line has it.
+#[track_caller]
+pub fn number(line: &Value, key: &str) -> u64 {
+    let Some(number) = line[key].as_u64() else { panic!("no count `{key}` in {line}") };
+    number
+}
+
 /// The complete checkpoints of the run in `folder`, the oldest first.
 pub fn checkpoints_in(folder: &Path) -> Vec<PathBuf> {
     shoal::checkpoint::Checkpoints::new(folder.join("checkpoints")).list()
@@ -242,6 +249,21 @@ impl Supervised {
         command.args([&self.pid().to_string(), "--json", "--interval-ms", "1"]).env("XDG_RUNTIME_DIR", self.folder.path());
         let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap_or_default();
         report["tree"]["verdict"].as_str().unwrap_or("none").to_owned()
+    }
+
+    /// Assert that the tree is exact. As long as others change it no look can tell, so it is looked at until one does.
+    pub fn assert_tree_is_exact(&mut self) {
+        let deadline = Instant::now() + WATCHDOG;
+        loop {
+            let verdict = self.tree_verdict();
+            if verdict == "exact" {
+                return;
+            }
+            assert!(verdict != "inconsistent", "the sums of the tree are wrong; the log:\n{}", self.log());
+            assert!(self.is_running(), "the run ended before its tree was looked at: {}", self.output());
+            assert!(Instant::now() < deadline, "no look at the tree finds it exact: {verdict}; the log:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// All lines of a file of JSON objects so far.

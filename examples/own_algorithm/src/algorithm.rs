@@ -159,7 +159,8 @@ impl Learning for Sarsa {
         self.network.online.forward(batch.column(transition::OBSERVATION).as_values(), rows, values);
         let mut share = Share { samples: rows as f64, largest_weight: f64::from(batch.largest_weight), ..Share::new(METRICS) };
         for (row, action) in batch.column(transition::ACTION).as_i32().iter().enumerate() {
-            let taken = row * actions + *action as usize;
+            // A guest of the run may have added one that does not exist.
+            let taken = row * actions + (*action).clamp(0, actions as i32 - 1) as usize;
             let error = values[taken] - targets[row];
             let (loss, slope) = self.config.loss.unwrap_or(Loss::Mse).at(error);
             slopes[taken] = batch.weights[row] * slope;

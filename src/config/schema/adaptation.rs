@@ -15,11 +15,13 @@ table! {
         enabled: bool = false, Limits::Any, "";
         /// The fewest actors that are tried.
         fewest_actors: usize = 1, whole(1, MOST_ACTORS), "processes";
-        /// The most actors that are tried; `"none"` stands for two for each core that the run may use, or for `actor.count` if that is more.
+        /// The most actors that are tried; `"none"` stands for two for each core that the run may use, or for `actor.count` if that is more;
+        /// for PPO for no more than complete a batch at once.
         most_actors: Option<usize> = None, whole(1, MOST_ACTORS), "processes";
         /// The fewest environments of each actor that are tried.
         fewest_environments: usize = 1, whole(1, MOST_ENVIRONMENTS), "environments";
-        /// The most environments of each actor that are tried; `"none"` stands for four times `actor.environments`.
+        /// The most environments of each actor that are tried; `"none"` stands for four times `actor.environments`, for PPO for
+        /// `actor.environments`.
         most_environments: Option<usize> = None, whole(1, MOST_ENVIRONMENTS), "environments";
         /// The smallest batch that is tried; `"none"` stands for `learner.batch_size`.
         smallest_batch: Option<usize> = None, whole(1, LARGEST_BATCH), "transitions", only TRANSITION_ALGORITHMS;

@@ -2,7 +2,7 @@
 
 use super::{FRAGMENT_ALGORITHMS, TRANSITION_ALGORITHMS};
 use crate::config::define::{choice, table};
-use crate::config::limits::{Limits, above, above_up_to, at_least, between, finite, whole};
+use crate::config::limits::{Limits, at_least, between, finite, positive, positive_up_to, whole};
 
 table! {
     /// The algorithm and its settings. A key that the named algorithm does not know is refused where it is set.
@@ -15,12 +15,12 @@ table! {
         n_step: usize = 1, whole(1, 1_000), "environment steps", only TRANSITION_ALGORITHMS;
         /// Loss on the temporal-difference error; `"none"` takes `huber` for DQN and `mse` for the others.
         loss: Option<Loss> = None, Limits::Any, "", only TRANSITION_ALGORITHMS;
-        /// Updates between two changes of the target networks; `"none"` takes 100 for DQN, the policy's delay for TD3, 16 for APPO, and 1
-        /// for the others.
+        /// Updates between two changes of the target networks; `"none"` takes 100 for DQN (1 where `target_tau` is below 1), the
+        /// policy's delay for TD3, 16 for APPO, and 1 for the others.
         target_interval_updates: Option<u64> = None, at_least(1), "updates", only ["dqn", "ddpg", "td3", "sac", "appo"];
         /// Weight of the learned networks in each change: 1 copies them (hard), below 1 averages (soft, Polyak); `"none"` takes 1 for DQN
         /// and 0.005 for the others.
-        target_tau: Option<f64> = None, above_up_to(0.0, 1.0), "", only TRANSITION_ALGORITHMS;
+        target_tau: Option<f64> = None, positive_up_to(1.0), "", only TRANSITION_ALGORITHMS;
         /// Choose the bootstrap action with the online network (double DQN).
         double: bool = true, Limits::Any, "", only ["dqn"];
         /// How exploration is spread over the environments.
@@ -36,7 +36,7 @@ table! {
         /// Standard deviation of the noise that the first environment adds to its actions.
         exploration_noise_std: f64 = 0.1, between(0.0, 10.0), "half the action range", only ["ddpg", "td3"];
         /// Noise of the last environment, as a multiple of the first one's; those between are spaced geometrically.
-        exploration_noise_spread: f64 = 1.0, above_up_to(0.0, 100.0), "", only ["ddpg", "td3"];
+        exploration_noise_spread: f64 = 1.0, positive_up_to(100.0), "", only ["ddpg", "td3"];
         /// Updates of the critics per update of the policy.
         policy_delay_updates: u64 = 2, at_least(1), "updates", only ["td3"];
         /// Standard deviation of the noise on the target policy's actions.
@@ -46,24 +46,24 @@ table! {
         /// Entropy temperature; `"none"` learns it.
         entropy_temperature: Option<f64> = None, between(0.0, 1_000.0), "", only ["sac"];
         /// Entropy temperature from which learning it starts.
-        initial_entropy_temperature: f64 = 1.0, above(0.0), "", only ["sac"];
+        initial_entropy_temperature: f64 = 1.0, positive(), "", only ["sac"];
         /// Entropy that a learned temperature holds; `"none"` takes minus the number of action dimensions.
         target_entropy: Option<f64> = None, finite(), "nats", only ["sac"];
         /// Adam's step size for the policy at the beginning; it falls as that of the critics does, by the same factor. `"none"` takes theirs,
         /// `learner.learning_rate`.
-        policy_learning_rate: Option<f64> = None, above_up_to(0.0, 1.0), "", only ["ddpg", "td3", "sac"];
+        policy_learning_rate: Option<f64> = None, positive_up_to(1.0), "", only ["ddpg", "td3", "sac"];
         /// What the policy's loss is made from.
         surrogate: Surrogate = Surrogate::Clipped, Limits::Any, "", only ["appo"];
         /// How far the probability of an action may move before it is not followed any more, as a ratio to that of the target network
         /// (APPO) or of the policy that acted (PPO); `"none"` takes 0.3 for APPO and 0.2 for PPO.
-        clip_ratio: Option<f64> = None, above_up_to(0.0, 10.0), "", only FRAGMENT_ALGORITHMS;
+        clip_ratio: Option<f64> = None, positive_up_to(10.0), "", only FRAGMENT_ALGORITHMS;
         /// Weight of longer returns: lambda of V-trace (APPO) and of generalized advantage estimation (PPO); `"none"` takes 1 for APPO and
         /// 0.95 for PPO.
         trace_decay: Option<f64> = None, between(0.0, 1.0), "", only FRAGMENT_ALGORITHMS;
         /// Largest importance weight of a temporal difference in V-trace: rho bar, for values and for the policy.
-        max_importance_weight: f64 = 1.0, above_up_to(0.0, 1_000.0), "", only ["appo"];
+        max_importance_weight: f64 = 1.0, positive_up_to(1_000.0), "", only ["appo"];
         /// Largest importance weight that carries a difference to earlier steps in V-trace: c bar.
-        max_trace_weight: f64 = 1.0, above_up_to(0.0, 1_000.0), "", only ["appo"];
+        max_trace_weight: f64 = 1.0, positive_up_to(1_000.0), "", only ["appo"];
         /// Weight of the value's loss; `"none"` takes 1 for APPO and 0.5 for PPO.
         value_coefficient: Option<f64> = None, between(0.0, 1_000.0), "", only FRAGMENT_ALGORITHMS;
         /// Weight of the policy's entropy at the beginning.
@@ -73,7 +73,7 @@ table! {
         /// Environment steps over which that weight falls linearly.
         entropy_anneal_steps: u64 = 3_000_000, at_least(1), "environment steps", only FRAGMENT_ALGORITHMS;
         /// Divergence between target network and policy to hold, by a penalty whose weight adapts; `"none"` has no penalty.
-        kl_target: Option<f64> = None, above_up_to(0.0, 100.0), "nats", only ["appo"];
+        kl_target: Option<f64> = None, positive_up_to(100.0), "nats", only ["appo"];
         /// Scale the advantages of a learner's part of an update to mean 0 and variance 1; `"none"` does so for PPO and not for APPO.
         normalise_advantages: Option<bool> = None, Limits::Any, "", only FRAGMENT_ALGORITHMS;
         /// Standard deviation that a continuous policy starts with.

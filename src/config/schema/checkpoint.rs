@@ -1,13 +1,13 @@
 //! Table `[checkpoint]`.
 
 use crate::config::define::{choice, table};
-use crate::config::limits::{Limits, above_up_to, whole};
+use crate::config::limits::{Limits, positive_up_to, whole};
 
 table! {
     /// What a run goes on from after its end, or after it was killed (docs/resume.md).
     [checkpoint] CheckpointConfig {
         /// Time between two checkpoints; one more is written at the end of the run. `"none"` writes none.
-        interval_s: Option<f64> = Some(600.0), above_up_to(0.0, 31_536_000.0), "seconds";
+        interval_s: Option<f64> = Some(600.0), positive_up_to(31_536_000.0), "seconds";
         /// Environment steps between two checkpoints where `actor.count` is 0, since a reproducible run must not look at the clock.
         /// The trainer begins anew at each, and episodes under way are given up, so this changes what the run learns.
         synchronous_interval_steps: Option<u64> = None, whole(1, 1_000_000_000_000), "environment steps";

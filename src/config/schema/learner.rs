@@ -2,7 +2,7 @@
 
 use super::ACTOR_CRITIC_ALGORITHMS;
 use crate::config::define::{choice, table};
-use crate::config::limits::{Limits, above, above_up_to, at_least, below, between, whole};
+use crate::config::limits::{Limits, at_least, below, between, positive, positive_up_to, whole};
 use crate::segment::layout::HALVES;
 use crate::segment::membership::MOST_LEARNERS;
 
@@ -17,7 +17,7 @@ table! {
         /// Transitions per update, over all learners; steps of fragments where the algorithm learns from those.
         batch_size: usize = 64, whole(1, LARGEST_BATCH), "transitions";
         /// Adam's step size.
-        learning_rate: f64 = 1e-3, above_up_to(0.0, 1.0), "";
+        learning_rate: f64 = 1e-3, positive_up_to(1.0), "";
         /// Adam's step size at `run.stop_env_steps`, approached linearly; `"none"` keeps it constant.
         learning_rate_end: Option<f64> = None, between(0.0, 1.0), "";
         /// Adam's first decay.
@@ -27,7 +27,7 @@ table! {
         /// Adam's denominator offset.
         adam_epsilon: f64 = 1e-8, between(1e-30, 1.0), "";
         /// Largest Euclidean norm of the gradient; `"none"` does not clip.
-        max_gradient_norm: Option<f64> = Some(10.0), above(0.0), "";
+        max_gradient_norm: Option<f64> = Some(10.0), positive(), "";
         /// Updates between two publications of the parameters.
         publish_interval_updates: u64 = 4, at_least(1), "updates";
         /// Get the next batch ready in a thread of its own while the current one trains: worth a core where that takes long beside an

@@ -2,7 +2,7 @@
 
 use super::TRANSITION_ALGORITHMS;
 use crate::config::define::{choice, table};
-use crate::config::limits::{Limits, above, above_up_to, at_least, between, whole};
+use crate::config::limits::{Limits, at_least, between, positive, positive_up_to, whole};
 use crate::segment::layout::{FANOUTS, MAX_CAPACITY};
 
 const LARGEST_CAPACITY: u64 = MAX_CAPACITY as u64;
@@ -25,15 +25,15 @@ table! {
         /// Environment steps over which beta grows linearly.
         beta_anneal_steps: u64 = 100_000, at_least(1), "environment steps", only TRANSITION_ALGORITHMS;
         /// Added to the absolute temporal-difference error.
-        priority_epsilon: f64 = 1e-2, above_up_to(0.0, 1_000.0), "", only TRANSITION_ALGORITHMS;
+        priority_epsilon: f64 = 1e-2, positive_up_to(1_000.0), "", only TRANSITION_ALGORITHMS;
         /// Priority of a new transition.
         initial_priority: InitialPriority = InitialPriority::Max, Limits::Any, "", only TRANSITION_ALGORITHMS;
         /// Transitions stored before the first sample.
         min_size: usize = 1_000, whole(1, LARGEST_CAPACITY), "transitions", only TRANSITION_ALGORITHMS;
         /// Transitions sampled per transition inserted; `"none"` lets both sides run free.
-        samples_per_insert: Option<f64> = Some(32.0), above(0.0), "samples per insert", only TRANSITION_ALGORITHMS;
+        samples_per_insert: Option<f64> = Some(32.0), positive(), "samples per insert", only TRANSITION_ALGORITHMS;
         /// How far the ratio may drift, in samples, before the faster side waits; `"none"` chooses it.
-        error_band: Option<f64> = None, above(0.0), "samples", only TRANSITION_ALGORITHMS;
+        error_band: Option<f64> = None, positive(), "samples", only TRANSITION_ALGORITHMS;
     }
 }
 

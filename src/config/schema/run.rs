@@ -1,7 +1,7 @@
 //! Table `[run]`.
 
 use crate::config::define::{choice, table};
-use crate::config::limits::{Limits, above, above_up_to, at_least, finite};
+use crate::config::limits::{Limits, at_least, finite, positive, positive_up_to};
 
 /// Characters of a run's name: of those that the name of its folder keeps, the seed that follows has the rest.
 pub const MOST_NAME_CHARACTERS: usize = 64;
@@ -21,11 +21,11 @@ table! {
         /// confirm it: they leave next to no doubt that the mean of others reaches it too (docs/evaluation.md).
         stop_eval_return: Option<f64> = None, finite(), "return";
         /// Stop this long after the start, without a last evaluation.
-        stop_wall_s: Option<f64> = None, above(0.0), "seconds";
+        stop_wall_s: Option<f64> = None, positive(), "seconds";
         /// Whether a run that was killed, or gave up, goes on when the same command is given again.
         resume: Resume = Resume::Never, Limits::Any, "";
         /// Time between two lines of `metrics.jsonl`, of which there are five a second at most.
-        metrics_interval_s: f64 = 1.0, above_up_to(0.0, 3_600.0), "seconds";
+        metrics_interval_s: f64 = 1.0, positive_up_to(3_600.0), "seconds";
     }
 }
 

@@ -1,7 +1,7 @@
 //! Table `[visualizer]`.
 
 use crate::config::define::{choice, table};
-use crate::config::limits::{Limits, above_up_to, between, whole};
+use crate::config::limits::{Limits, between, positive_up_to, whole};
 
 table! {
     /// The process that plays for people to watch (docs/dashboard.md).
@@ -12,7 +12,7 @@ table! {
         pictures_per_s: f64 = 10.0, between(0.1, 100.0), "pictures per second";
         /// Least time between the starts of two videos, each of one episode or its first 1,800 pictures, in the folder `videos` of the run.
         /// `"none"` makes none.
-        video_interval_s: Option<f64> = Some(60.0), above_up_to(0.0, 31_536_000.0), "seconds";
+        video_interval_s: Option<f64> = Some(60.0), positive_up_to(31_536_000.0), "seconds";
         /// What videos are.
         video_format: VideoFormat = VideoFormat::Gif, Limits::Any, "";
         /// Videos that are kept, the newest. The best is kept, too.

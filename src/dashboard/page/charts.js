@@ -17,6 +17,8 @@ export class Chart {
     parent.append(this.card);
     this.data = [[], ...series.map(() => [])];
     this.marks = [];
+    // The part that somebody drags out stays what is shown, until a double click.
+    this.zoom = null;
     this.watcher = new ResizeObserver(() => this.resize());
     this.watcher.observe(this.room);
     this.draw();
@@ -37,14 +39,25 @@ export class Chart {
       };
     });
     const options = {
-      width: Math.max(200, this.room.clientWidth), height: this.height, cursor: { y: false },
+      width: Math.max(200, this.room.clientWidth), height: this.height, cursor: { y: false, bind: { dblclick: (_, __, reset) => (event) => this.showAll(reset, event) } },
       scales: { x: { time: false } },
       axes: [{ ...axis, values: (_, values) => across(values) }, { ...axis, size: 56, values: (_, values) => values.map(short) }],
       series: [{ label: "at", value: (_, value) => (value === null ? "–" : this.byTime ? clock(value) : short(value)) }, ...series],
-      hooks: { draw: [(plot) => this.drawMarks(plot)] },
+      hooks: { draw: [(plot) => this.drawMarks(plot)], setSelect: [(plot) => this.keepZoom(plot)] },
       bands: this.bands.map((band) => ({ series: band, fill: `${seriesColour(this.series[band[0] - 1].colour ?? 0)}22` })),
     };
     this.plot = new uPlot(options, this.data, this.room);
+    if (this.zoom !== null) this.plot.setScale("x", this.zoom);
+  }
+
+  keepZoom(plot) {
+    const { left, width } = plot.select;
+    if (width > 0) this.zoom = { min: plot.posToVal(left, "x"), max: plot.posToVal(left + width, "x") };
+  }
+
+  showAll(reset, event) {
+    this.zoom = null;
+    reset(event);
   }
 
   /** Upright lines with words: [where, what]. Of two words that would lie upon each other the later is left out. */
@@ -74,9 +87,13 @@ export class Chart {
     this.marks = marks;
     if (byTime !== this.byTime) {
       this.byTime = byTime;
+      this.zoom = null;
       this.draw();
-    } else {
+    } else if (this.zoom === null) {
       this.plot.setData(data);
+    } else {
+      this.plot.setData(data, false);
+      this.plot.setScale("x", this.zoom);
     }
   }
 

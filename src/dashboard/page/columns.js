@@ -6,14 +6,17 @@ const PROGRESS = "env_steps";
 // As the server keeps them, so that an open page shows what a reload does.
 const MOST_EVALUATIONS = 4096;
 
-/** The evaluations, or every other routine one where there are too many. */
+/** The evaluations, or where there are too many every other one of the kind of which there are more. What made weights the best stays. */
 export function thinned(evaluations) {
-  if (evaluations.length <= MOST_EVALUATIONS) return evaluations;
-  let routine = 0;
-  return evaluations.filter(({ kind }) => {
-    routine += kind === "routine" ? 1 : 0;
-    return kind !== "routine" || routine % 2 === 0;
-  });
+  let kept = evaluations;
+  for (let before = Infinity; kept.length > MOST_EVALUATIONS && kept.length < before; ) {
+    before = kept.length;
+    const isRoutine = ({ kind }) => kind === "routine";
+    const goesForRoutine = 2 * kept.filter(isRoutine).length >= before;
+    let ofTheKind = 0;
+    kept = kept.filter((evaluation) => isRoutine(evaluation) !== goesForRoutine || evaluation.is_best === true || ++ofTheKind % 2 === 0);
+  }
+  return kept;
 }
 
 export class Columns {

@@ -10,6 +10,24 @@ const compare = new Compare((id) => {
   setView("run");
 });
 
+/** The theme that somebody chose on this page before; a browser may keep nothing. */
+function chosenTheme() {
+  try {
+    return localStorage.getItem("theme");
+  } catch {
+    return null;
+  }
+}
+
+function chooseTheme(theme) {
+  try {
+    localStorage.setItem("theme", theme);
+  } catch {
+    // It is forgotten with the page.
+  }
+  setTheme(theme);
+}
+
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   page.run?.recolour();
@@ -60,10 +78,7 @@ async function list() {
   if (page.view === "compare") await compare.show(page.cards);
 }
 
-$("theme").onclick = () => {
-  localStorage.setItem("theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-  setTheme(localStorage.getItem("theme"));
-};
+$("theme").onclick = () => chooseTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
 $("by-steps").onclick = () => setAcross(false);
 $("by-time").onclick = () => setAcross(true);
 $("show-run").onclick = () => setView("run");
@@ -76,7 +91,7 @@ window.addEventListener("hashchange", follow);
 
 // As the system is, until somebody chooses.
 const system = matchMedia("(prefers-color-scheme: dark)");
-const followSystem = () => setTheme(localStorage.getItem("theme") ?? (system.matches ? "dark" : "light"));
+const followSystem = () => setTheme(chosenTheme() ?? (system.matches ? "dark" : "light"));
 system.addEventListener("change", followSystem);
 followSystem();
 

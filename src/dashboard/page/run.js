@@ -172,26 +172,40 @@ export class Run {
   showCard(card, problem) {
     this.card = card;
     this.notice(problem === null ? "" : `Nobody can look into the run: ${problem}`, "unseen");
-    if (card === null) return;
+    if (card === null) {
+      this.notice("The folder of this run is gone: it was moved or removed.", "state");
+      [$("state").className, $("state").textContent] = ["pill killed", "gone"];
+      this.showPast();
+      return;
+    }
     $("title").textContent = card.algorithm === null ? card.name : `${card.algorithm} on ${card.environment}`;
     const facts = [card.name, `started ${when(card.started_unix_ms)}`, `supervisor ${card.supervisor_pid}`, card.folder.split("/").slice(-2).join("/")];
     if (card.goal !== null) facts.splice(1, 0, `goal ${score(card.goal)}`);
     $("facts").textContent = facts.join(" · ");
     $("facts").title = card.folder;
     const [reason, ...details] = (card.reason ?? "").split("\n");
-    const state = { running: "running", ended: `ended: ${reason}`, killed: "killed" }[card.state];
+    const state = { running: "running", ended: `ended: ${reason}`, killed: "killed", kept: "kept in memory" }[card.state];
     $("state").className = `pill ${card.state}`;
     $("state").textContent = state.length > 60 ? reason.split(":")[0] : state;
     document.title = `${card.environment ?? card.name} · Shoal`;
     const killed = `Supervisor ${card.supervisor_pid} was killed, or runs for another user or with another XDG_RUNTIME_DIR: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder_word}" goes on from there.`;
-    this.notice(card.state === "killed" ? killed : /^(failed|gave up): /.test(reason) ? [reason, ...details].join("\n") : "", "state");
+    const kept = `Supervisor ${card.supervisor_pid} is gone, and its run stays in memory: "shoal adopt ${card.folder_word}" goes on with it there.`;
+    const failed = /^(failed|gave up): /.test(reason) ? [reason, ...details].join("\n") : "";
+    this.notice({ killed, kept }[card.state] ?? failed, "state");
     this.watch.showVideos(card.videos);
     if (card.state !== "running") {
-      this.report = null;
-      this.showTables(false);
-      this.watch.showPicture(null);
       if (card.bottleneck !== null) this.showBottleneck(sentence(card.bottleneck));
+      this.showPast();
+    } else {
+      this.showTiles();
     }
+  }
+
+  /** Nothing that is told of now. */
+  showPast() {
+    this.report = null;
+    this.showTables(false);
+    this.watch.showPicture(null);
     this.showTiles();
   }
 

@@ -7,14 +7,15 @@ export class Watch {
   constructor(id) {
     this.base = `runs/${encodeURIComponent(id)}`;
     this.shown = 0;
-    this.videos = null;
+    this.videos = new Map();
+    $("videos").replaceChildren();
     this.showPicture(null);
     this.showVideos([]);
   }
 
   showPicture(picture) {
     $("live").hidden = picture === null;
-    $("watch").hidden = picture === null && (this.videos ?? []).length === 0;
+    $("watch").hidden = picture === null && this.videos.size === 0;
     if (picture === null || picture.version === this.shown || this.loading) return;
     this.shown = picture.version;
     // The next one is asked for when this one is there.
@@ -26,18 +27,28 @@ export class Watch {
     $("caption").textContent = `${kind}step ${grouped(picture.episode_steps)}, return ${score(picture.episode_return)}, with ${short(picture.updates)} updates`;
   }
 
+  /** The newest first. Those that were there stay as they are, for somebody may be watching one. */
   showVideos(videos) {
-    if (JSON.stringify(videos) === JSON.stringify(this.videos)) return;
-    this.videos = videos;
+    const figures = new Map(videos.map((video) => [video.name, this.videos.get(video.name) ?? this.video(video)]));
+    for (const [name, figure] of this.videos) {
+      if (!figures.has(name)) figure.remove();
+    }
+    let before = null;
+    for (const figure of figures.values()) {
+      const place = before === null ? $("videos").firstChild : before.nextSibling;
+      if (figure !== place) $("videos").insertBefore(figure, place);
+      before = figure;
+    }
+    this.videos = figures;
     $("videos-card").hidden = videos.length === 0;
     $("watch").hidden = videos.length === 0 && $("live").hidden;
-    $("videos").replaceChildren(...videos.map((video) => this.video(video)));
   }
 
   video({ name, env_steps, episode_return }) {
     const src = `${this.base}/videos/${encodeURIComponent(name)}`;
-    const playing = { src, preload: "none", loop: true, muted: true, playsInline: true, controls: true, title: name };
-    const shown = name.endsWith(".mp4") ? element("video", playing) : element("img", { src, loading: "lazy", alt: name });
+    const playing = { preload: "none", loop: true, muted: true, playsInline: true, controls: true, title: name, src };
+    // Before the address: some browsers fetch at once what is not yet said to wait.
+    const shown = name.endsWith(".mp4") ? element("video", playing) : element("img", { loading: "lazy", alt: name, src });
     return element("figure", {}, shown, element("figcaption", {}, `return ${score(episode_return)} at ${short(env_steps)} steps`));
   }
 }

@@ -71,6 +71,8 @@ pub struct Learner<'a> {
     exchange: GradientExchange<'a>,
     view: View,
     updates: u64,
+    /// Updates there were when this learner last began anew with batches.
+    began_anew_at: u64,
     /// What the next batch is normalised with, where that has changed.
     statistics: Option<Statistics>,
     /// Epoch of the view in which statistics were settled on last.
@@ -104,6 +106,7 @@ impl<'a> Learner<'a> {
             exchange: run.segment.gradient_exchange(),
             view: View::default(),
             updates: 0,
+            began_anew_at: 0,
             statistics: None,
             settled_in: None,
             gradient: vec![0.0; sizes.learned],
@@ -227,7 +230,8 @@ impl<'a> Learner<'a> {
     fn lead(&mut self, metrics: &Tally) {
         self.unreported.merge(metrics);
         self.count_updates();
-        if self.updates.is_multiple_of(self.run.config.learner.publish_interval_updates) {
+        // Counted from where batches begin, so that what one has taught is published with the last update from it.
+        if (self.updates - self.began_anew_at).is_multiple_of(self.run.config.learner.publish_interval_updates) {
             self.publish_parameters();
         }
         if self.updates.is_multiple_of(SNAPSHOT_INTERVAL_UPDATES) {

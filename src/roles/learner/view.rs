@@ -37,6 +37,7 @@ impl Learner<'_> {
                 self.view = view;
                 // Members begin together, with batches too: what is scaled, and when, is the same for all.
                 self.source.begin_anew();
+                self.began_anew_at = self.updates;
                 let learner = &self.run.config.learner;
                 let batch_size = view.batch_size(learner.batch_size);
                 let counted = if self.run.config.holds_updates() { learner.batch_size } else { batch_size };

@@ -1,5 +1,6 @@
 //! The sentinel as the keeper of a run in memory: it offers the run until a new supervisor has adopted it, or it is on the disk.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::time::Duration;
 
@@ -37,8 +38,8 @@ pub(super) struct Keeper<'a> {
     pub(super) segment: &'a Segment,
     /// What the segment says of itself.
     pub(super) description: Description,
-    /// All but the replay.
-    pub(super) checkpoint: RunCheckpoint,
+    /// The name, among those that are kept, of a checkpoint that has all but the replay.
+    pub(super) checkpoint: OsString,
     /// Fields of a row.
     pub(super) schema: Schema,
     /// Its folder, which this process has.
@@ -49,7 +50,7 @@ pub(super) struct Keeper<'a> {
 
 impl Keeper<'_> {
     /// Offer it, and wait until it is adopted, or wanted on the disk, to which `write` writes it. Where the disk does not take it, it stays.
-    pub(super) fn keep(self, write: impl Fn() -> Result<String, CheckpointError>) -> Ended {
+    pub(super) fn keep(self, write: impl Fn(&RunFolder) -> Result<String, CheckpointError>) -> Ended {
         // Who ends this process politely, as a machine does that is switched off, wants the run on the disk. Without the handler it would be lost.
         let _ = system::handle_stop_signals_of_child();
         leave_the_terminal();
@@ -74,14 +75,16 @@ impl Keeper<'_> {
                     }
                 }
                 Wanted::Nothing => control.wait_for_progress(PAUSE, || false),
-                Wanted::OnDisk => match write() {
-                    Ok(said) => return Ended::OnDisk(said),
-                    Err(error) if self.folder.is_removed() => return Ended::GivenUp(error.to_string()),
-                    Err(error) => {
-                        self.say(&format!("the run stays in memory, since the disk does not take it: {error}"));
-                        keeping.offer_again();
+                Wanted::OnDisk => {
+                    let Some(folder) = self.folder.found_again() else { return Ended::GivenUp("its folder was removed".into()) };
+                    match write(&folder) {
+                        Ok(said) => return Ended::OnDisk(said),
+                        Err(error) => {
+                            self.say(&format!("the run stays in memory, since the disk does not take it: {error}"));
+                            keeping.offer_again();
+                        }
                     }
-                },
+                }
                 Wanted::By(adopter) if !adopter.has_ended() => {
                     if !std::mem::replace(&mut is_given_back, true) {
                         self.folder.give_back();
@@ -124,7 +127,7 @@ impl Keeper<'_> {
 
     fn say(&self, text: &str) {
         // Nobody is left who could be told otherwise.
-        let _ = note(self.folder, text);
+        let _ = self.folder.found_again().map(|folder| note(&folder, text));
     }
 
     /// Make everything as it was before a process came that was about to adopt the run, and has died: it has left the rows alone.
@@ -137,9 +140,11 @@ impl Keeper<'_> {
             return Err("others have its folder".into());
         }
         *is_given_back = false;
-        self.folder.put_back(&self.settings).map_err(|error| error.to_string())?;
+        let folder = self.folder.found_again().ok_or("its folder was removed")?;
+        folder.put_back(&self.settings).map_err(|error| error.to_string())?;
         self.segment.take_back(&ROWS, &self.description).map_err(|error| error.to_string())?;
-        let restored = self.checkpoint.restore(self.segment, &self.schema, RowsIn::Segment, |_, _, slot| Some(slot));
+        let checkpoint = RunCheckpoint::open(&folder.kept().join(&self.checkpoint)).map_err(|error| error.to_string())?;
+        let restored = checkpoint.restore(self.segment, &self.schema, RowsIn::Segment, |_, _, slot| Some(slot));
         restored.map_err(|error| error.to_string())
     }
 }

@@ -8,7 +8,7 @@ use indicatif::BinaryBytes;
 use thiserror::Error;
 
 use super::neighbours::Neighbour;
-use super::remarks::remarks;
+use super::remarks::{fragments_that_wait, remarks};
 use super::slots::{PlannedProcess, Slots};
 use crate::adaptation::Ranges;
 use crate::algorithms::{Algorithm, Half};
@@ -21,7 +21,6 @@ use crate::readable::counted;
 use crate::replay::{RateLimiter, frames_for};
 use crate::segment::processes::Role;
 use crate::segment::{Layout, LayoutError, Region, SegmentSizes};
-use crate::values::ValueType;
 
 /// Bytes for the configuration and the schema.
 const DESCRIPTION_BYTES: usize = 64 << 10;
@@ -84,6 +83,7 @@ impl Plan {
         let (sizes, schema, storage) = (algorithm.sizes(), algorithm.schema(), algorithm.experience().storage());
         let frame_bytes = schema.frame_bytes();
         let stack = schema.fields().iter().map(|field| field.stack).max().unwrap_or(0);
+        let environments = slots.stagers() * config.actor.environments;
         let layout = Layout::new(SegmentSizes {
             processes: slots.count(),
             stagers: slots.stagers(),
@@ -96,7 +96,7 @@ impl Plan {
             learner_state_values: sizes.state,
             statistics_values: algorithm.normalisation().statistics_values(),
             learners: config.learner.count,
-            frames: if frame_bytes > 0 { frames_for(storage.capacity, slots.stagers() * config.actor.environments, stack) } else { 0 },
+            frames: if frame_bytes > 0 { frames_for(storage.capacity, environments, stack, config.algorithm.n_step) } else { 0 },
             frame_bytes,
             picture_bytes: slots.visualizers * Picture::LARGEST_SHOWN_BYTES,
             handed_over_values: if config.learner.split == Split::None { 0 } else { algorithm.handed_over() },
@@ -138,6 +138,12 @@ impl Plan {
         self.ranges = Some(ranges);
         self.begin_with_actors(config.actor.count);
         self.remarks = remarks(config, self.cores);
+        let most = ranges.actors.high * ranges.environments.high;
+        if most > config.actor.count * config.actor.environments {
+            let told = fragments_that_wait(config, most, "adaptation.most_environments or adaptation.most_actors")
+                .map(|told| format!("at the upper ends of its ranges, {told}"));
+            self.remarks.extend(told);
+        }
     }
 
     /// Begin with so many actors.
@@ -162,11 +168,13 @@ impl Plan {
         }
         let shape: Vec<String> = observation.shape.iter().map(usize::to_string).collect();
         let sections = [Region::Store, Region::Frames].map(|region| self.layout.section(region).length_bytes as u64);
-        let advice = match observation.element {
-            ValueType::U8 => "set network.convolutions".to_owned(),
-            ValueType::F32 => {
-                format!("only \"dqn\", \"ppo\" and \"appo\" have convolutions, and \"{}\" is shown floats", config.algorithm.name)
+        let algorithm = &config.algorithm.name;
+        let advice = match Key::find("network.convolutions") {
+            Some(key) if !key.is_known_to(algorithm) => {
+                let others: Vec<_> = key.algorithms.iter().map(|other| format!("{other:?}")).collect();
+                format!("only {} have convolutions, and {algorithm:?} has none", others.join(", "))
             }
+            _ => "set network.convolutions".to_owned(),
         };
         self.warning = Some(format!(
             "observations are images of {} bytes, and dense layers alone take them as {} separate numbers: the replay's transitions take {}, \
@@ -298,6 +306,7 @@ fn region_name(region: Region) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adaptation::Range;
     use crate::algorithms::registry;
     use crate::environments::{self, EnvironmentSpec};
     use crate::machine::memory::Limit;
@@ -350,15 +359,17 @@ mod tests {
     #[test]
     fn where_no_replay_is_small_enough_the_keys_are_named_that_decide() {
         let budget = Budget { bytes: 1 << 20, limit: Limit::SharedMemory { used_bytes: 0 } };
-        let refused = |change: fn(&mut Config)| plan(change).check(&budget).unwrap_err().to_string();
-        let many_actors = refused(|config| (config.actor.count, config.actor.environments) = (16, 512));
+        let many = |config: &mut Config| {
+            (config.actor.count, config.actor.environments, config.network.hidden) = (16, 512, vec![8]);
+        };
+        let many_actors = plan(many).check(&budget).unwrap_err().to_string();
         assert!(many_actors.contains("lower actor.count, actor.environments, actor.attach_slots"), "{many_actors}");
-        let ranges = refused(|config| {
-            config.adaptation.enabled = true;
-            (config.adaptation.most_actors, config.adaptation.most_environments) = (16, 512);
-        });
+        let mut fitting = plan(many);
+        let [actors, environments, batch_size] = [16, 512, 64].map(|high| Range { low: 1, high });
+        fitting.begin_with(&Config::for_environment("CartPole-v1"), Ranges { actors, environments, batch_size });
+        let ranges = fitting.check(&budget).unwrap_err().to_string();
         assert!(ranges.contains("lower adaptation.most_actors, adaptation.most_environments (and"), "{ranges}");
-        let network = refused(|config| config.network.hidden = vec![1_024, 1_024]);
+        let network = plan(|config| config.network.hidden = vec![1_024, 1_024]).check(&budget).unwrap_err().to_string();
         assert!(network.contains("; lower network.hidden"), "{network}");
     }
 

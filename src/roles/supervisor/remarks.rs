@@ -1,22 +1,19 @@
 //! What a plan says to whoever asks for more processes than pay.
 
-use crate::config::schema::Split;
-use crate::config::{Config, LEAST_TRANSITIONS_PER_LEARNER};
-use crate::readable::counted;
+use crate::config::schema::{Split, TRANSITION_ALGORITHMS};
+use crate::config::{Config, Key, LEAST_TRANSITIONS_PER_LEARNER, Rows};
+use crate::readable::{counted, grouped};
+
+/// A target network that is further behind the learned one hardly follows it.
+const SLOW_TARGET_UPDATES: f64 = 10_000.0;
 
 /// Remarks on the numbers of processes that `config` asks for, on this many cores; none when they are well chosen.
 pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
     let (actors, learners) = (config.actor.count, config.learner.processes());
     let mut remarks = Vec::new();
-    let (environments, fragments) = (actors.max(1) * config.actor.environments, config.fragments_per_batch());
-    if config.algorithm.name == "ppo" && environments > fragments {
-        remarks.push(format!(
-            "{environments} environments complete more than the {} of a batch, so that some are learned from a batch later; raise \
-             learner.batch_size to {}, or lower actor.environments or actor.count",
-            counted(fragments, "fragment"),
-            environments * config.fragments.length_steps
-        ));
-    }
+    remarks.extend(fragments_that_wait(config, actors.max(1) * config.actor.environments, "actor.environments or actor.count"));
+    remarks.extend(slow_target(config));
+    remarks.extend(no_update(config));
     if actors == 0 {
         return remarks;
     }
@@ -56,6 +53,61 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
     remarks
 }
 
+/// Where fragments are taken once, those of more environments than a batch has fragments wait for later ones. `keys` say how many environments
+/// there are.
+pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &str) -> Option<String> {
+    if config.rows() != Rows::Fragments || environments <= config.fragments_per_batch() {
+        return None;
+    }
+    let fragments = config.fragments_per_batch();
+    let batches = environments.div_ceil(fragments) - 1;
+    let told = format!(
+        "{environments} environments complete more than the {} of a batch, so that some are learned from {} later",
+        counted(fragments, "fragment"),
+        if batches == 1 { "a batch".to_owned() } else { format!("up to {batches} batches") },
+    );
+    let batch_size = environments * config.fragments.length_steps;
+    let can_be = Key::find("learner.batch_size").is_none_or(|key| batch_size <= key.most());
+    let raise = if can_be { format!("raise learner.batch_size to {batch_size}, or ") } else { String::new() };
+    let remedy = format!("{raise}lower {keys}");
+    if config.algorithm.name == "ppo" {
+        return Some(format!("{told}; {remedy}"));
+    }
+    let (behind, most) = (batches * config.fragments.uses, config.fragments.max_policy_lag_updates);
+    (behind as u64 > most)
+        .then(|| format!("{told}, {behind} updates, and are dropped where fragments.max_policy_lag_updates is {most}; {remedy}"))
+}
+
+/// Target networks may be so far behind that what they say is of long ago.
+fn slow_target(config: &Config) -> Option<String> {
+    let algorithm = config.algorithm.name.as_str();
+    let interval = config.algorithm.target_interval_updates.filter(|_| TRANSITION_ALGORITHMS.contains(&algorithm))?;
+    let tau = config.algorithm.target_tau.unwrap_or(if algorithm == "dqn" { 1.0 } else { 0.005 });
+    let behind = interval as f64 / tau;
+    (tau < 1.0 && behind > SLOW_TARGET_UPDATES).then(|| {
+        format!(
+            "target networks that take over {tau} of the learned ones every {interval} updates are {behind:.0} updates behind; with an \
+             algorithm.target_tau below 1 an algorithm.target_interval_updates of 1 is usual"
+        )
+    })
+}
+
+/// A run may end before there is anything to learn from.
+fn no_update(config: &Config) -> Option<String> {
+    let (needed, key) = match config.rows() {
+        Rows::Fragments => (config.learner.batch_size, "learner.batch_size"),
+        Rows::Transitions => (config.replay.min_size, "replay.min_size"),
+    };
+    let steps = config.run.stop_env_steps;
+    (steps < needed as u64).then(|| {
+        format!(
+            "the run ends after {} environment steps, before its first update, which needs the {} of {key}",
+            grouped(steps),
+            grouped(needed as u64)
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +139,32 @@ mod tests {
         assert_eq!(ppo(4), "");
         let late = ppo(8);
         assert!(late.contains("16 environments") && late.contains("8 fragments") && late.contains("batch_size to 512"), "{late}");
+        assert!(late.contains("from a batch later") && ppo(64).contains("up to 15 batches later"), "{}", ppo(64));
+    }
+
+    #[test]
+    fn environments_whose_fragments_appo_would_drop_are_named() {
+        let appo = |actors| {
+            about(|config| {
+                config.algorithm.name = "appo".into();
+                (config.fragments.length_steps, config.learner.batch_size, config.fragments.uses) = (32, 256, 16);
+                (config.actor.count, config.actor.environments, config.fragments.max_policy_lag_updates) = (actors, 8, 100);
+            })
+        };
+        assert_eq!(appo(2), "");
+        let dropped = appo(16);
+        assert!(dropped.contains("up to 15 batches later, 240 updates, and are dropped"), "{dropped}");
+    }
+
+    #[test]
+    fn a_target_that_hardly_follows_and_a_run_that_never_learns_are_named() {
+        let slow = about(|config| (config.algorithm.target_tau, config.algorithm.target_interval_updates) = (Some(0.005), Some(100)));
+        assert!(slow.contains("0.005 of the learned ones every 100 updates are 20000 updates behind"), "{slow}");
+        assert_eq!(about(|config| (config.algorithm.target_tau, config.algorithm.target_interval_updates) = (Some(1.0), Some(500))), "");
+        let sac = about(|config| (config.algorithm.name, config.algorithm.target_interval_updates) = ("sac".into(), Some(100)));
+        assert!(sac.contains("0.005 of the learned ones"), "{sac}");
+        let short = about(|config| config.run.stop_env_steps = 500);
+        assert!(short.contains("500 environment steps, before its first update, which needs the 1,000 of replay.min_size"), "{short}");
     }
 
     #[test]

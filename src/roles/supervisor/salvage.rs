@@ -89,7 +89,7 @@ impl Salvage<'_> {
             format!("{gone}what was there is lost: a process stands still in the middle of it")
         };
         // Nobody is left who could be told otherwise.
-        let _ = note(self.folder, &said);
+        let _ = self.folder.found_again().map(|folder| note(&folder, &said));
         Left::ToNobody
     }
 
@@ -115,12 +115,10 @@ impl Salvage<'_> {
             self.write(segment, lived, &Checkpoints::new(self.folder.kept()), Some(false)).map_err(|error| error.to_string())?;
         std::fs::write(self.folder.kept_segment(), segment.name()).map_err(|error| error.to_string())?;
         let settings = self.folder.settings().map_err(|error| error.to_string())?;
+        let checkpoint = checkpoint.path().file_name().unwrap_or_default().to_owned();
         let keeper = Keeper { segment, description, checkpoint, schema, folder: self.folder, settings };
-        let ended = keeper.keep(|| self.write_to_disk(segment, lived));
-        if matches!(ended, Ended::OnDisk(_)) {
-            self.folder.forget_kept();
-        }
-        Ok(ended)
+        let write = |folder: &RunFolder| Salvage { folder, ..*self }.write_to_disk(segment, lived).inspect(|_| folder.forget_kept());
+        Ok(keeper.keep(write))
     }
 
     /// Write a checkpoint of everything that is there, and say so.

@@ -125,6 +125,17 @@ fn unit(config: &Config) -> usize {
     if config.rows() == Rows::Fragments { config.fragments.length_steps } else { 1 }
 }
 
+/// More environments than a batch has fragments keep some waiting, whose policy is older then.
+pub(super) fn warn_of_older_fragments(advice: &mut Advice, config: &Config) {
+    let (actors, environments) = (config.actor.count.max(1), config.actor.environments);
+    let asked =
+        |key: &str, now: usize| advice.set.iter().find(|change| change.key == key).and_then(|change| change.to.parse().ok()).unwrap_or(now);
+    let wanted = asked("actor.count", actors) * asked("actor.environments", environments);
+    if config.rows() == Rows::Fragments && wanted > (actors * environments).max(config.fragments_per_batch()) {
+        advice.why += ", and fragments are older when they are learned from, which changes what is learned";
+    }
+}
+
 /// Ways to speed acting up.
 pub(super) fn faster_actors(period: &Period, context: &Context) -> Vec<Advice> {
     let actor = &context.config.actor;

@@ -115,6 +115,7 @@ pub fn verdict_since(started: Option<&Snapshot>, now: &Snapshot, context: &Conte
     let override_of = |setting: &KeyChange| format!("{}={}", setting.key, setting.to);
     let is_allowed = |advice: &Advice| Config::parse(&written, "", &advice.set.iter().map(override_of).collect::<Vec<_>>()).is_ok();
     verdict.advice.retain(|advice| advice.set.iter().any(|setting| setting.to != setting.now) && is_allowed(advice));
+    verdict.advice.iter_mut().for_each(|advice| advice::warn_of_older_fragments(advice, &context.config));
     verdict
 }
 

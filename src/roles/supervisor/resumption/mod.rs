@@ -171,7 +171,11 @@ impl Resumption {
         for (what, found, expected) in [
             ("a replay.capacity of", capacity, layout.capacity),
             ("words in a row:", saved.transition_words, layout.transition_words),
-            ("other actor.environments or numbers of actors, so that its frames are", saved.frames, layout.frames),
+            (
+                "other actor.environments or numbers of actors, or another version of this program, so that its frames are",
+                saved.frames,
+                layout.frames,
+            ),
             ("bytes in a frame:", saved.frame_bytes, layout.frame_bytes),
             ("published values:", saved.published_values, layout.published_values),
             ("values of the learners' state:", saved.learner_state_values, layout.learner_state_values),

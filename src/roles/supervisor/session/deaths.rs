@@ -40,7 +40,7 @@ impl Session {
     pub(super) fn handle_exit(&mut self, index: usize, death: &Death) -> Result<(), SupervisorError> {
         let exit = self.repair_after_exit(index, death);
         let is_orderly = death.ending.is_orderly();
-        if exit.planned.role == Role::Synchronous && is_orderly {
+        if exit.planned.role == Role::Synchronous && is_orderly && !exit.is_own_fault {
             self.receive_evaluations();
             // A signal may have come to it alone, or to it first.
             let is_complete = self.segment.control().env_steps().load(Ordering::Relaxed) >= self.config().run.stop_env_steps;
@@ -111,7 +111,7 @@ impl Session {
     /// Actors are started as the setting wants them that comes instead of the one on trial.
     fn leave_to_next_setting(&mut self, index: usize, exit: &Exit) {
         if self.fitting.as_ref().is_some_and(|fitting| exit.planned.number < fitting.home().actors) {
-            self.segment.processes().slot(exit.planned.slot).count_restart();
+            self.segment.processes().slot(exit.planned.slot).count_restarts(1);
             self.watched[index].restarts += 1;
             self.watched[index].excused += 1;
         }
@@ -124,7 +124,7 @@ impl Session {
         if matches!(planned.role, Role::Actor | Role::Learner) {
             self.disturb();
         }
-        self.segment.processes().slot(planned.slot).count_restart();
+        self.segment.processes().slot(planned.slot).count_restarts(1);
         let leader = self.leader_of_all();
         let is_excused = self.is_on_trial() && matches!(planned.role, Role::Actor | Role::Learner);
         let watched = &mut self.watched[index];
@@ -213,7 +213,7 @@ impl Session {
     }
 
     /// Let nobody train on a tree that is known to be wrong, nor go on from it.
-    pub(super) fn poison(&mut self) {
+    fn poison(&mut self) {
         self.segment.control().set_run_state(RunState::Poisoned);
         self.checkpoints.abandon();
         self.reason = Some(StopReason::Failed("the sum tree failed its audit after a repair: this is a bug in Shoal".into()));

@@ -38,7 +38,7 @@ use crate::roles::evaluator::EvaluationReport;
 use crate::roles::visualizer::{BARS_ARE_SHOWN, VIDEO_IS_MISSING};
 use crate::segment::Segment;
 use crate::segment::membership::Membership;
-use crate::segment::processes::Role;
+use crate::segment::processes::{Phase, Role};
 use crate::segment::system;
 use crate::telemetry::{Sinks, Snapshot, StopReason};
 
@@ -161,14 +161,22 @@ impl Session {
         let snapshot = self.snapshot();
         self.sinks.record(&snapshot);
         self.pass_on_remarks();
-        // Another setting than home is tried, or its actors are still leaving.
-        let is_passing = self.fitting.as_ref().is_some_and(|fitting| fitting.wanted() != fitting.home());
-        let is_passing = is_passing || self.watched.iter().any(Watched::is_dismissed);
+        // Another setting than home is tried, its actors are still leaving, or those that come after them begin: all that is soon over.
+        let is_passing = self.fitting.as_ref().is_some_and(|fitting| {
+            let comes_or_goes = |process: &Watched| process.is_dismissed() || self.is_starting(process);
+            fitting.wanted() != fitting.home() || self.watched.iter().any(comes_or_goes)
+        });
         let core_wait = |slot| self.observer.core_times().core_wait(slot);
         if let Some(event) = self.binding.look(&mut self.watched, core_wait, cores::affinity_mask(), is_passing) {
             self.sinks.event(&event);
         }
         self.fit(&snapshot)
+    }
+
+    /// Whether it makes its environments.
+    fn is_starting(&self, process: &Watched) -> bool {
+        let slot = self.segment.processes().slot(process.planned.slot);
+        process.living.is_some() && process.planned.role == Role::Actor && slot.phase() == Some(Phase::Starting)
     }
 
     /// What a visualizer that goes on says of itself: no death tells it.

@@ -3,7 +3,7 @@
 use super::Session;
 use super::words::{loss, with_details, work_done};
 use crate::rendezvous::Visitor;
-use crate::segment::processes::Role;
+use crate::segment::processes::{Role, SlotState};
 
 impl Session {
     /// See off who left, and let in who knocks: what a visitor had staged is kept like anybody's.
@@ -11,6 +11,9 @@ impl Session {
         // One at a time: a guest that said goodbye in the middle of an operation is one still while another is repaired after.
         while let Some(left) = self.attachments.take_left(&self.segment) {
             self.disturb();
+            let slot = self.segment.processes().slot(left.slot);
+            // One that was refused by what it found here has told why where it was started.
+            let took_its_place = slot.state() == SlotState::Live;
             let repaired = self.repair(left.slot);
             let slot = self.segment.processes().slot(left.slot);
             let after = match left.visitor {
@@ -21,8 +24,11 @@ impl Session {
             let last_words = slot.last_words();
             let (headline, details) = last_words.split_once('\n').unwrap_or((&last_words, ""));
             let why = if headline.is_empty() { String::new() } else { format!(" ({headline})") };
+            // Nobody tells how somebody else's child ended. An actor that ends well says so before.
+            let is_cut_short = left.visitor == Visitor::Actor && took_its_place && headline.is_empty() && !slot.said_goodbye();
+            let how = if is_cut_short { "was killed, or ended by what it ran," } else { "left" };
             slot.release();
-            let event = format!("{} left{why}{after}; {saved}", self.attachments.name(&left));
+            let event = format!("{} {how}{why}{after}; {saved}", self.attachments.name(&left));
             self.sinks.event(&with_details(event, details));
         }
         for line in self.attachments.serve(&self.segment) {
