@@ -15,7 +15,7 @@ use paired::{Call, Contestant, Race};
 use rand::RngExt;
 use shapes::{Shape, area, join, seeded};
 use shoal::replay::{Batch, Replay};
-use shoal::segment::view::load_bytes;
+use shoal::segment::shared_words::load_bytes;
 use shoal::segment::{Region, Segment, system};
 use shoal::sync::AtomicU64;
 

@@ -8,7 +8,7 @@
 
 use super::store::TransitionStore;
 use super::target::Target;
-use crate::segment::view::{load_bytes, store_bytes};
+use crate::segment::shared_words::{load_bytes, store_bytes};
 use crate::segment::{Region, Segment};
 use crate::sync::{AtomicU64, Ordering};
 

@@ -3,7 +3,7 @@
 //! What a copy out of a row holds may be torn until the caller has taken the slot word again.
 
 use super::schema::Field;
-use crate::segment::view::{high, load_bytes, low, store_bytes};
+use crate::segment::shared_words::{high, load_bytes, low, store_bytes};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Copy the field's values out of the row at `words`. Not for stacked frames.

@@ -13,7 +13,7 @@ use super::row;
 use super::schema::{Element, Field, Schema};
 use super::target::Target;
 use crate::segment::SegmentSizes;
-use crate::segment::view::{high, low};
+use crate::segment::shared_words::{high, low};
 use crate::sync::{AtomicU64, Ordering};
 
 const HEADER_WORDS: usize = 8;

@@ -7,8 +7,8 @@
 
 use super::sum_tree::SumTree;
 use crate::segment::SegmentSizes;
+use crate::segment::shared_words::copy_words;
 use crate::segment::system::prefetch;
-use crate::segment::view::copy_words;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 const OWNER_BITS: u32 = 20;

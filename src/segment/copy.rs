@@ -2,7 +2,7 @@
 //!
 //! The compiler takes atomic words one at a time, and never puts two into one instruction. A row of observations is then
 //! twice as many instructions as a plain copy, so the copy is written out here, for x86-64, where 16 bytes at a time need
-//! no feature that some processor lacks. Elsewhere `view` copies word by word.
+//! no feature that some processor lacks. Elsewhere `shared_words` copies word by word.
 
 use std::arch::asm;
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SegmentError;
 use super::layout::{Layout, Region};
-use super::view::{load_bytes, store_bytes};
+use super::shared_words::{load_bytes, store_bytes};
 use crate::metrics::{Accumulation, Metric};
 use crate::sync::{AtomicU64, Ordering};
 

@@ -3,7 +3,7 @@
 //! The protocol is that of every `Board`. A version is four notes and the values, which begin on a cache line.
 
 use super::board::{self, Board};
-use super::view::{load_f32, store_f32, words_for};
+use super::shared_words::{load_f32, store_f32, words_for};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Words that travel with each version.

@@ -12,7 +12,7 @@
 //! ([`GradientExchange::add_up`]).
 
 use super::membership::View;
-use super::view::{load_f32, store_f32, words_for};
+use super::shared_words::{load_f32, store_f32, words_for};
 use crate::metrics::{Amount, MOST_METRICS, Share};
 use crate::sync::{AtomicU64, Ordering, fence};
 

@@ -19,7 +19,7 @@
 //! The next leader sees all that the dead one stored: it happened before the kernel reported the death, that before the
 //! supervisor stored the view (Release), and that before the next leader loaded it (Acquire).
 
-use super::view::{high, low};
+use super::shared_words::{high, low};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Learners that a view has room for.

@@ -32,9 +32,9 @@ mod private;
 pub mod processes;
 mod role;
 pub mod scores;
+pub mod shared_words;
 #[allow(unsafe_code)]
 pub mod system;
-pub mod view;
 
 pub use description::{Description, MetricDescription};
 pub use error::SegmentError;

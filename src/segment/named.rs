@@ -1,7 +1,7 @@
 //! A process in one word of shared memory.
 
 use super::pidfd::{has_exited, start_time};
-use super::view::low;
+use super::shared_words::low;
 
 /// A process id, and above it the lower half of the start time: an id that is used again names nobody else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

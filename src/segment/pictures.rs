@@ -3,7 +3,7 @@
 //! The protocol is that of every `Board`. A version is the picture's width and height, four notes, and its bytes.
 
 use super::board::{self, Board};
-use super::view::{load_bytes, store_bytes};
+use super::shared_words::{load_bytes, store_bytes};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Numbers that travel with each picture: environment steps of the run, updates of the parameters that act, return of the

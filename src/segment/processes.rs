@@ -16,7 +16,7 @@ pub use super::role::{Phase, Role};
 use super::control::Control;
 use super::counters::{COUNTER_WORDS, Counter, Counters};
 use super::pidfd::{has_exited, start_time};
-use super::view::{load_bytes, low, store_bytes};
+use super::shared_words::{load_bytes, low, store_bytes};
 
 /// Words of a slot: whole cache lines.
 pub const SLOT_WORDS: usize = 568;

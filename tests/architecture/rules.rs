@@ -179,12 +179,12 @@ mod tests {
     fn unsafe_is_found_in_code_and_only_there() {
         let text = "// unsafe\nfn f() { unsafe { g() } }\nconst S: &str = \"unsafe\";\n#![allow(unsafe_code)]";
         assert_eq!(unsafe_outside_the_segment(&source("src/replay/mod.rs", text)), ["src/replay/mod.rs:2: `unsafe`"]);
-        assert_eq!(unsafe_outside_the_segment(&source("src/segment/view.rs", text)), Vec::<String>::new());
+        assert_eq!(unsafe_outside_the_segment(&source("src/segment/shared_words.rs", text)), Vec::<String>::new());
     }
 
     #[test]
     fn an_unsafe_block_needs_its_reason_directly_above() {
-        let check = |text: &str| unsafe_without_a_reason(&source("src/segment/view.rs", text)).len();
+        let check = |text: &str| unsafe_without_a_reason(&source("src/segment/shared_words.rs", text)).len();
         assert_eq!(check("fn f() {\n    unsafe { g() }\n}"), 1);
         assert_eq!(check("// SAFETY: for another one.\nlet a = 1;\nlet b = unsafe { g() };"), 1);
         assert_eq!(check("unsafe impl Send for View {}"), 1);

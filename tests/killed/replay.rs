@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use rand::RngExt;
 use shoal::replay::{Batch, Priority, Replay};
 use shoal::segment::processes::Role;
-use shoal::segment::view::{load_bytes, store_bytes};
+use shoal::segment::shared_words::{load_bytes, store_bytes};
 use shoal::segment::{Region, Segment, system};
 use shoal::sync::Ordering;
 

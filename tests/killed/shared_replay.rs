@@ -13,7 +13,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use shoal::replay::{SampleError, leaderless};
 use shoal::segment::control::RunState;
 use shoal::segment::processes::{Role, SlotState};
-use shoal::segment::view::{load_bytes, store_bytes};
+use shoal::segment::shared_words::{load_bytes, store_bytes};
 use shoal::segment::{Region, system};
 use shoal::standalone::{Patience, Stale, Standalone, StandaloneError};
 use shoal::sync::{AtomicBool, Ordering};

@@ -34,8 +34,8 @@ pub mod processes;
 mod role;
 #[path = "../../../src/segment/scores.rs"]
 pub mod scores;
-#[path = "../../../src/segment/view.rs"]
-pub mod view;
+#[path = "../../../src/segment/shared_words.rs"]
+pub mod shared_words;
 
 /// Copies of many bytes at once: here there are none, every word is taken by itself.
 mod copy {

@@ -8,9 +8,9 @@ use super::super::binding::Binding;
 use super::super::checkpoint_writer::CheckpointWriter;
 use super::super::fitting::Fitting;
 use super::super::hang::Vigil;
-use super::super::limit::Limit;
 use super::super::observe::Observer;
 use super::super::plan::Plan;
+use super::super::products_limit::ProductsLimit;
 use super::super::resumption::{Resumption, run_name};
 use super::super::salvage::Salvage;
 use super::super::sentinel::Sentinel;
@@ -97,7 +97,7 @@ impl Session {
             prepared,
         };
         session.tell_beginnings(resumption.map(|resumption| resumption.describe(&description)), &swept);
-        session.limit = Limit::begin(&session.segment, session.config());
+        session.limit = ProductsLimit::begin(&session.segment, session.config());
         session.segment.control().set_run_state(RunState::Running);
         if is_adopted {
             session.answer_for_memory();

@@ -25,8 +25,8 @@ use super::binding::Binding;
 use super::checkpoint_writer::CheckpointWriter;
 use super::fitting::Fitting;
 use super::hang::Vigil;
-use super::limit::Limit;
 use super::observe::Observer;
+use super::products_limit::ProductsLimit;
 use super::sentinel::Sentinel;
 use super::standstill::Standstill;
 use super::watch::Watched;
@@ -56,7 +56,7 @@ pub struct Session {
     observer: Observer,
     checkpoints: CheckpointWriter,
     /// How much the cores could compute.
-    limit: Option<Limit>,
+    limit: Option<ProductsLimit>,
     reports: Option<IpcReceiver<EvaluationReport>>,
     membership: Membership,
     earlier_restarts: u64,

@@ -14,12 +14,12 @@ use crate::sync::Ordering;
 const MEASURING: Duration = Duration::from_millis(200);
 
 /// The measurement, and what came of it.
-pub(super) struct Limit {
+pub(super) struct ProductsLimit {
     measuring: Option<Helper<Option<f64>>>,
     products_per_s_of_a_core: Option<f64>,
 }
 
-impl Limit {
+impl ProductsLimit {
     /// Begin to measure. `None` where that cannot be, and where learners do not compute on cores: a run does without.
     pub(super) fn begin(segment: &Segment, config: &Config) -> Option<Self> {
         if config.learner.uses_gpu() {
