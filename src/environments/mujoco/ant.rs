@@ -5,11 +5,9 @@
 
 use super::model::Sizes;
 use super::numpy::{sum, sum_of_squares};
-use super::simulation::Simulation;
-use super::task::{Task, add_normal, add_uniform, show};
-use crate::environments::Generator;
+use super::simulation::{Noise, Simulation};
+use super::task::{Task, show};
 
-const RESET_NOISE: f64 = 0.1;
 /// Single precision like the action, so the whole cost is.
 const CONTROL_COST: f32 = 0.5;
 const CONTACT_COST: f64 = 5e-4;
@@ -40,15 +38,9 @@ impl Task<8> for Ant {
     const FRAME_SKIP: u32 = 5;
     const OBSERVATION_LEN: usize = 105;
     const ELEVATION_DEGREES: f64 = 30.0;
+    const RESET_NOISE: f64 = 0.1;
+    const VELOCITY_NOISE: Noise = Noise::Normal;
     const REWARD_THRESHOLD: Option<f64> = Some(6000.0);
-
-    fn draw_positions(random: &mut Generator, positions: &mut [f64]) {
-        add_uniform(random, positions, RESET_NOISE);
-    }
-
-    fn draw_velocities(random: &mut Generator, velocities: &mut [f64]) {
-        add_normal(random, velocities, RESET_NOISE);
-    }
 
     fn observe(simulation: &Simulation, observation: &mut [f32]) {
         let state = [&simulation.positions()[2..], simulation.velocities()].into_iter().flatten().copied();

@@ -4,11 +4,9 @@
 
 use super::model::Sizes;
 use super::numpy::sum_of_squares;
-use super::simulation::Simulation;
-use super::task::{Task, add_normal, add_uniform, show};
-use crate::environments::Generator;
+use super::simulation::{Noise, Simulation};
+use super::task::{Task, show};
 
-const RESET_NOISE: f64 = 0.1;
 /// Single precision like the action, so the whole cost is.
 const CONTROL_COST: f32 = 0.1;
 
@@ -20,15 +18,9 @@ impl Task<6> for HalfCheetah {
     const SIZES: Sizes = Sizes { positions: 9, velocities: 9, actions: 6, bodies: 8, sites: 0 };
     const FRAME_SKIP: u32 = 5;
     const OBSERVATION_LEN: usize = 17;
+    const RESET_NOISE: f64 = 0.1;
+    const VELOCITY_NOISE: Noise = Noise::Normal;
     const REWARD_THRESHOLD: Option<f64> = Some(4800.0);
-
-    fn draw_positions(random: &mut Generator, positions: &mut [f64]) {
-        add_uniform(random, positions, RESET_NOISE);
-    }
-
-    fn draw_velocities(random: &mut Generator, velocities: &mut [f64]) {
-        add_normal(random, velocities, RESET_NOISE);
-    }
 
     fn observe(simulation: &Simulation, observation: &mut [f32]) {
         show(observation, [&simulation.positions()[1..], simulation.velocities()].into_iter().flatten().copied());

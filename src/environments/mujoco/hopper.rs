@@ -6,10 +6,8 @@
 use super::model::Sizes;
 use super::numpy::sum_of_squares;
 use super::simulation::Simulation;
-use super::task::{Task, add_uniform, show};
-use crate::environments::Generator;
+use super::task::{Task, show};
 
-const RESET_NOISE: f64 = 0.005;
 /// Single precision like the action, so the whole cost is.
 const CONTROL_COST: f32 = 1e-3;
 const HEALTHY_REWARD: f64 = 1.0;
@@ -37,15 +35,8 @@ impl Task<3> for Hopper {
     const SIZES: Sizes = Sizes { positions: 6, velocities: 6, actions: 3, bodies: 5, sites: 0 };
     const FRAME_SKIP: u32 = 4;
     const OBSERVATION_LEN: usize = 11;
+    const RESET_NOISE: f64 = 0.005;
     const REWARD_THRESHOLD: Option<f64> = Some(3800.0);
-
-    fn draw_positions(random: &mut Generator, positions: &mut [f64]) {
-        add_uniform(random, positions, RESET_NOISE);
-    }
-
-    fn draw_velocities(random: &mut Generator, velocities: &mut [f64]) {
-        add_uniform(random, velocities, RESET_NOISE);
-    }
 
     fn observe(simulation: &Simulation, observation: &mut [f32]) {
         let velocities = simulation.velocities().iter().map(|velocity| velocity.clamp(-LARGEST_SHOWN_VELOCITY, LARGEST_SHOWN_VELOCITY));

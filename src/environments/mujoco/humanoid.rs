@@ -6,8 +6,7 @@
 use super::model::Sizes;
 use super::numpy::{sum, sum_of_squares};
 use super::simulation::Simulation;
-use super::task::{Task, add_uniform, show};
-use crate::environments::Generator;
+use super::task::{Task, show};
 
 /// Of this body, in this and in the other task that has it.
 pub(super) const SIZES: Sizes = Sizes { positions: 24, velocities: 23, actions: 17, bodies: 14, sites: 0 };
@@ -15,7 +14,8 @@ pub(super) const SIZES: Sizes = Sizes { positions: 24, velocities: 23, actions: 
 pub(super) const OBSERVATION_LEN: usize = 348;
 /// Largest absolute value of an action.
 pub(super) const ACTION_BOUND: f32 = 0.4;
-const RESET_NOISE: f64 = 0.01;
+/// Noise of a reset.
+pub(super) const RESET_NOISE: f64 = 0.01;
 /// Double precision, because the cost is that of the simulator's copy of the action.
 const CONTROL_COST: f64 = 0.1;
 const CONTACT_COST: f64 = 5e-7;
@@ -28,11 +28,6 @@ const LARGEST_HEIGHT: f64 = 2.0;
 const FREE_VELOCITIES: usize = 6;
 
 pub(super) struct Humanoid;
-
-/// Draw positions or velocities of an episode's start.
-pub(super) fn draw(random: &mut Generator, values: &mut [f64]) {
-    add_uniform(random, values, RESET_NOISE);
-}
 
 /// Show positions, velocities, inertias and velocities of the bodies, and the forces on them.
 pub(super) fn observe(simulation: &Simulation, observation: &mut [f32]) {
@@ -72,15 +67,8 @@ impl Task<17> for Humanoid {
     const OBSERVATION_LEN: usize = OBSERVATION_LEN;
     const ACTION_BOUND: f32 = ACTION_BOUND;
     const ELEVATION_DEGREES: f64 = 20.0;
+    const RESET_NOISE: f64 = RESET_NOISE;
     const REWARD_THRESHOLD: Option<f64> = None;
-
-    fn draw_positions(random: &mut Generator, positions: &mut [f64]) {
-        draw(random, positions);
-    }
-
-    fn draw_velocities(random: &mut Generator, velocities: &mut [f64]) {
-        draw(random, velocities);
-    }
 
     fn observe(simulation: &Simulation, observation: &mut [f32]) {
         observe(simulation, observation);

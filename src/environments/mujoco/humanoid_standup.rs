@@ -6,7 +6,6 @@ use super::humanoid::{self, contact_cost, control_cost};
 use super::model::Sizes;
 use super::simulation::Simulation;
 use super::task::Task;
-use crate::environments::Generator;
 
 pub(super) struct HumanoidStandup;
 
@@ -18,15 +17,8 @@ impl Task<17> for HumanoidStandup {
     const OBSERVATION_LEN: usize = humanoid::OBSERVATION_LEN;
     const ACTION_BOUND: f32 = humanoid::ACTION_BOUND;
     const ELEVATION_DEGREES: f64 = 30.0;
+    const RESET_NOISE: f64 = humanoid::RESET_NOISE;
     const REWARD_THRESHOLD: Option<f64> = None;
-
-    fn draw_positions(random: &mut Generator, positions: &mut [f64]) {
-        humanoid::draw(random, positions);
-    }
-
-    fn draw_velocities(random: &mut Generator, velocities: &mut [f64]) {
-        humanoid::draw(random, velocities);
-    }
 
     fn observe(simulation: &Simulation, observation: &mut [f32]) {
         humanoid::observe(simulation, observation);

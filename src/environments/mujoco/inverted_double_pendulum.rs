@@ -3,12 +3,10 @@
 //! Source: the cart and pole (A. G. Barto, R. S. Sutton, C. W. Anderson, 1983) with a second pole, in the variant of Gymnasium.
 
 use super::model::Sizes;
-use super::simulation::Simulation;
-use super::task::{Task, add_normal, add_uniform, show};
-use crate::environments::Generator;
+use super::simulation::{Noise, Simulation};
+use super::task::{Task, show};
 use crate::environments::power::square;
 
-const RESET_NOISE: f64 = 0.1;
 const HEALTHY_REWARD: f64 = 10.0;
 /// Height of the tip below which, and at which, the episode terminates.
 const LOWEST_HEIGHT: f64 = 1.0;
@@ -29,15 +27,9 @@ impl Task<1> for InvertedDoublePendulum {
     const SIZES: Sizes = Sizes { positions: 3, velocities: 3, actions: 1, bodies: 4, sites: 1 };
     const FRAME_SKIP: u32 = 5;
     const OBSERVATION_LEN: usize = 9;
+    const RESET_NOISE: f64 = 0.1;
+    const VELOCITY_NOISE: Noise = Noise::Normal;
     const REWARD_THRESHOLD: Option<f64> = Some(9100.0);
-
-    fn draw_positions(random: &mut Generator, positions: &mut [f64]) {
-        add_uniform(random, positions, RESET_NOISE);
-    }
-
-    fn draw_velocities(random: &mut Generator, velocities: &mut [f64]) {
-        add_normal(random, velocities, RESET_NOISE);
-    }
 
     fn observe(simulation: &Simulation, observation: &mut [f32]) {
         let (cart, angles) = simulation.positions().split_at(1);

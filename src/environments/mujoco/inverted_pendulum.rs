@@ -5,10 +5,8 @@
 
 use super::model::Sizes;
 use super::simulation::Simulation;
-use super::task::{Task, add_uniform, show};
-use crate::environments::Generator;
+use super::task::{Task, show};
 
-const RESET_NOISE: f64 = 0.01;
 const LARGEST_ANGLE: f64 = 0.2;
 
 pub(super) struct InvertedPendulum;
@@ -20,15 +18,8 @@ impl Task<1> for InvertedPendulum {
     const FRAME_SKIP: u32 = 2;
     const OBSERVATION_LEN: usize = 4;
     const ACTION_BOUND: f32 = 3.0;
+    const RESET_NOISE: f64 = 0.01;
     const REWARD_THRESHOLD: Option<f64> = Some(950.0);
-
-    fn draw_positions(random: &mut Generator, positions: &mut [f64]) {
-        add_uniform(random, positions, RESET_NOISE);
-    }
-
-    fn draw_velocities(random: &mut Generator, velocities: &mut [f64]) {
-        add_uniform(random, velocities, RESET_NOISE);
-    }
 
     fn observe(simulation: &Simulation, observation: &mut [f32]) {
         show(observation, [simulation.positions(), simulation.velocities()].into_iter().flatten().copied());

@@ -8,8 +8,25 @@ use mujoco_rs::wrappers::{MjData, MjModel};
 use super::drawing::Limb;
 use crate::environments::Generator;
 
-/// Draws a part of the state in which an episode starts, given its usual value.
-pub(super) type Draw = fn(&mut Generator, &mut [f64]);
+/// A distribution around zero.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Noise {
+    /// Uniform between minus its scale and its scale.
+    Uniform,
+    /// Normal, with its scale as the standard deviation.
+    Normal,
+}
+
+impl Noise {
+    fn add(self, random: &mut Generator, values: &mut [f64], scale: f64) {
+        for value in values {
+            *value += match self {
+                Self::Uniform => random.uniform(-scale, scale),
+                Self::Normal => scale * random.standard_normal(),
+            };
+        }
+    }
+}
 
 /// One simulation; the model is shared with the others of this process.
 pub(super) struct Simulation {
@@ -24,11 +41,12 @@ impl Simulation {
         Self { data: MjData::new(model), frame_skip, step_seconds }
     }
 
-    /// Forget the last episode, draw another start, and compute the forces and places that belong to it.
-    pub(super) fn restart(&mut self, random: &mut Generator, draw_positions: Draw, draw_velocities: Draw) {
+    /// Forget the last episode, draw another start around the model's, and compute the forces and places that belong to it. As in Gymnasium,
+    /// positions are drawn first.
+    pub(super) fn restart(&mut self, random: &mut Generator, scale: f64, velocity_noise: Noise) {
         self.data.reset();
-        draw_positions(random, self.data.qpos_mut());
-        draw_velocities(random, self.data.qvel_mut());
+        Noise::Uniform.add(random, self.data.qpos_mut(), scale);
+        velocity_noise.add(random, self.data.qvel_mut(), scale);
         self.data.forward();
     }
 

@@ -6,10 +6,8 @@
 use super::model::Sizes;
 use super::numpy::sum_of_squares;
 use super::simulation::Simulation;
-use super::task::{Task, add_uniform, show};
-use crate::environments::Generator;
+use super::task::{Task, show};
 
-const RESET_NOISE: f64 = 0.1;
 /// Single precision like the action, so the whole cost is.
 const CONTROL_COST: f32 = 1e-4;
 
@@ -22,15 +20,8 @@ impl Task<2> for Swimmer {
     const FRAME_SKIP: u32 = 4;
     const OBSERVATION_LEN: usize = 8;
     const ELEVATION_DEGREES: f64 = 90.0;
+    const RESET_NOISE: f64 = 0.1;
     const REWARD_THRESHOLD: Option<f64> = Some(360.0);
-
-    fn draw_positions(random: &mut Generator, positions: &mut [f64]) {
-        add_uniform(random, positions, RESET_NOISE);
-    }
-
-    fn draw_velocities(random: &mut Generator, velocities: &mut [f64]) {
-        add_uniform(random, velocities, RESET_NOISE);
-    }
 
     fn observe(simulation: &Simulation, observation: &mut [f32]) {
         show(observation, [&simulation.positions()[2..], simulation.velocities()].into_iter().flatten().copied());

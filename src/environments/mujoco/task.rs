@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::drawing;
 use super::model::{self, Sizes};
-use super::simulation::Simulation;
+use super::simulation::{Noise, Simulation};
 use crate::environments::native::Dynamics;
 use crate::environments::{ActionSpace, EnvironmentError, EnvironmentSpec, Generator, ObservationSpace, Picture};
 
@@ -27,15 +27,12 @@ pub(super) trait Task<const ACTIONS: usize> {
     const ACTION_BOUND: f32 = 1.0;
     /// How far above the horizon, in degrees, stands who draws it.
     const ELEVATION_DEGREES: f64 = 15.0;
+    /// How far positions and velocities of an episode's start are from the model's: the most, or of a normal distribution the deviation.
+    const RESET_NOISE: f64;
+    /// From what the velocities of an episode's start are drawn; positions are drawn uniformly in every task.
+    const VELOCITY_NOISE: Noise = Noise::Uniform;
     /// Mean return at which the task counts as solved, where its authors named one.
     const REWARD_THRESHOLD: Option<f64>;
-
-    /// Turn the model's initial positions into those with which an episode starts. The random numbers are drawn in the
-    /// order of Gymnasium, which draws the velocities next.
-    fn draw_positions(random: &mut Generator, positions: &mut [f64]);
-
-    /// Turn velocities of zero into those with which an episode starts.
-    fn draw_velocities(random: &mut Generator, velocities: &mut [f64]);
 
     /// Show the state.
     fn observe(simulation: &Simulation, observation: &mut [f32]);
@@ -80,7 +77,7 @@ impl<T: Task<ACTIONS>, const ACTIONS: usize> Dynamics for Simulated<T, ACTIONS> 
     }
 
     fn reset(&mut self, random: &mut Generator, observation: &mut [f32]) {
-        self.simulation.restart(random, T::draw_positions, T::draw_velocities);
+        self.simulation.restart(random, T::RESET_NOISE, T::VELOCITY_NOISE);
         T::observe(&self.simulation, observation);
     }
 
@@ -105,14 +102,4 @@ pub(super) fn show(observation: &mut [f32], values: impl IntoIterator<Item = f64
         *places.next().expect("the observation holds every value") = value as f32;
     }
     assert!(places.next().is_none(), "every value of the observation is written");
-}
-
-/// Add to each value a number drawn uniformly between `-scale` and `scale`.
-pub(super) fn add_uniform(random: &mut Generator, values: &mut [f64], scale: f64) {
-    values.iter_mut().for_each(|value| *value += random.uniform(-scale, scale));
-}
-
-/// Add to each value a number drawn from a normal distribution with standard deviation `scale`.
-pub(super) fn add_normal(random: &mut Generator, values: &mut [f64], scale: f64) {
-    values.iter_mut().for_each(|value| *value += scale * random.standard_normal());
 }

@@ -5,10 +5,8 @@
 use super::model::Sizes;
 use super::numpy::sum_of_squares;
 use super::simulation::Simulation;
-use super::task::{Task, add_uniform, show};
-use crate::environments::Generator;
+use super::task::{Task, show};
 
-const RESET_NOISE: f64 = 0.005;
 /// Single precision like the action, so the whole cost is.
 const CONTROL_COST: f32 = 1e-3;
 const HEALTHY_REWARD: f64 = 1.0;
@@ -31,15 +29,8 @@ impl Task<6> for Walker2d {
     const SIZES: Sizes = Sizes { positions: 9, velocities: 9, actions: 6, bodies: 8, sites: 0 };
     const FRAME_SKIP: u32 = 4;
     const OBSERVATION_LEN: usize = 17;
+    const RESET_NOISE: f64 = 0.005;
     const REWARD_THRESHOLD: Option<f64> = None;
-
-    fn draw_positions(random: &mut Generator, positions: &mut [f64]) {
-        add_uniform(random, positions, RESET_NOISE);
-    }
-
-    fn draw_velocities(random: &mut Generator, velocities: &mut [f64]) {
-        add_uniform(random, velocities, RESET_NOISE);
-    }
 
     fn observe(simulation: &Simulation, observation: &mut [f32]) {
         let velocities = simulation.velocities().iter().map(|velocity| velocity.clamp(-LARGEST_SHOWN_VELOCITY, LARGEST_SHOWN_VELOCITY));
