@@ -46,14 +46,23 @@ impl Learner<'_> {
                 true => (Phase::LimiterWait, Counter::LimiterWaitNs),
                 false => (Phase::Exchange, Counter::ExchangeNs),
             };
-            self.run.process.enter(phase);
             self.count(counter);
-            if self.newest_view() != self.view || self.run.is_over() {
+            if !self.look_again(looks, phase) {
                 return false;
             }
-            if looks < SPINS { std::thread::yield_now() } else { std::thread::sleep(PAUSE) }
         }
         self.count(Counter::ExchangeNs);
+        true
+    }
+
+    /// A moment later, after so many looks at what others are to do, who are waited for in `phase`. They are seldom far behind. `false` when the
+    /// view changed or the run ended meanwhile.
+    pub(super) fn look_again(&self, looks: u32, phase: Phase) -> bool {
+        self.run.process.enter(phase);
+        if self.newest_view() != self.view || self.run.is_over() {
+            return false;
+        }
+        if looks < SPINS { std::thread::yield_now() } else { std::thread::sleep(PAUSE) }
         true
     }
 }

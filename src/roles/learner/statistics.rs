@@ -1,7 +1,7 @@
 //! What the next batches are normalised with.
 
 use super::super::run::Run;
-use super::{Learner, PAUSE, SPINS};
+use super::Learner;
 use crate::algorithms::{Half, Statistics};
 use crate::segment::counters::Counter;
 use crate::segment::float_board::NOTES;
@@ -37,12 +37,9 @@ impl Learner<'_> {
                 (self.statistics, self.settled_in) = (Some(statistics), Some(view.epoch));
                 break;
             }
-            run.process.enter(Phase::Exchange);
-            if self.newest_view() != view || run.is_over() {
+            if !self.look_again(looks, Phase::Exchange) {
                 return false;
             }
-            // The leader is seldom far behind.
-            if looks < SPINS { std::thread::yield_now() } else { std::thread::sleep(PAUSE) }
         }
         self.count(Counter::ExchangeNs);
         true
