@@ -1,4 +1,4 @@
-//! `attach PID`: actors that join a running supervisor.
+//! `attach PID`, or its run folder: actors that join a running supervisor.
 
 use std::process::ExitCode;
 

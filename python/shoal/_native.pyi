@@ -57,7 +57,8 @@ class Replay:
         A priority given to `add` or `update_priorities` is an error `e >= 0`; `(e + epsilon) ** alpha` enters the tree.
 
         `frame_capacity` is the number of frames that fields of `Frames` share. Without it there are enough for 64
-        environments; more of them want 16 frames for each frame that they show at once, or frames are stored twice.
+        environments; more of them want 16 frames for each frame that they show within an n-step transition, or frames
+        are stored twice.
         """
 
     @staticmethod

@@ -1,4 +1,4 @@
-//! Everything that is said of one run, as plain data: collected from its segment, rendered by `text`, `live` and serde.
+//! Everything that is said of one run, as plain data: collected from its segment, rendered by `text`, `live_view` and serde.
 
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! The mapping itself: creation through the crate `shared_memory`, reservation of the pages, mapping of what others made.
 //!
-//! Invariant M (every SAFETY comment below and in `shared_words` cites it): from construction to drop, `base` is the start of
+//! Invariant M (the SAFETY comments below cite it): from construction to drop, `base` is the start of
 //! `length_bytes` mapped bytes of one shared-memory object whose pages are reserved, aligned to a page; nobody in this
 //! program forms a reference to them other than to atomics, and nobody shrinks the object.
 

@@ -1,4 +1,4 @@
-//! `metrics.jsonl` and `evaluations.jsonl`: one JSON object per line, for pandas, jq and whoever comes later.
+//! `metrics.jsonl`, `evaluations.jsonl` and `adaptation.jsonl`: one JSON object per line, for pandas, jq and whoever comes later.
 //!
 //! JSON has no infinities and no NaN: such numbers are written as `null`.
 

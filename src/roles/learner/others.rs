@@ -62,7 +62,11 @@ impl Learner<'_> {
         if self.newest_view() != self.view || self.run.is_over() {
             return false;
         }
-        if looks < SPINS { std::thread::yield_now() } else { std::thread::sleep(PAUSE) }
+        if looks < SPINS {
+            std::thread::yield_now()
+        } else {
+            std::thread::sleep(PAUSE)
+        }
         true
     }
 }

@@ -1,4 +1,5 @@
-//! What a plan says to whoever asks for more processes than pay.
+//! What a plan says of a configuration that can run and is hardly meant so: more processes than pay, fragments that wait, targets that hardly
+//! follow, a run that ends before it learns.
 
 use crate::config::schema::{Split, TRANSITION_ALGORITHMS};
 use crate::config::{Config, Key, LEAST_TRANSITIONS_PER_LEARNER, Rows};
@@ -7,7 +8,7 @@ use crate::readable::{counted, grouped};
 /// A target network that is further behind the learned one hardly follows it.
 const SLOW_TARGET_UPDATES: f64 = 10_000.0;
 
-/// Remarks on the numbers of processes that `config` asks for, on this many cores; none when they are well chosen.
+/// Remarks on what `config` asks for, on this many cores; none where it is well chosen.
 pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
     let (actors, learners) = (config.actor.count, config.learner.processes());
     let mut remarks = Vec::new();
