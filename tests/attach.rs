@@ -66,6 +66,7 @@ fn an_attached_actor_may_be_killed() {
         run.wait_for("the run to go on", |line| number(line, "attached") == 0 && number(line, "updates") > number(&before, "updates"));
         assert!(!attached.wait().unwrap().success());
     }
+    run.wait_for_log("was killed, or ended by what it ran, after");
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }

@@ -201,8 +201,9 @@ fn a_file_of_a_presets_name_that_is_not_read_is_named() {
 #[test]
 fn a_home_that_no_shell_has_expanded_is_no_folder_for_runs() {
     let folder = tempfile::tempdir().unwrap();
-    for path in ["~/runs", "~"] {
-        let refused = shoal(folder.path(), &["train", "cartpole_dqn", "--set", &format!("run.folder={path}"), "--check"]);
+    for (path, more) in [("~/runs", &["--check"][..]), ("~", &["--check"]), ("~/runs", &["--seeds", "1-2"])] {
+        let changed = format!("run.folder={path}");
+        let refused = shoal(folder.path(), &[&["train", "cartpole_dqn", "--set", &changed][..], more].concat());
         assert!(!refused.status.success() && said(&refused).contains("run.folder = \"~"), "{}", said(&refused));
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");

@@ -41,7 +41,7 @@ _LOOK_FOR_SIGNALS_S = 0.5
 _LAST_WORDS_S = 1.0
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # What a line said before it was drawn anew.
-_DRAWN_BEFORE = re.compile(rb"[^\n]*\r\x1b\[2K")
+_DRAWN_BEFORE = re.compile(rb"(?m)^[^\n]*\r\x1b\[2K")
 
 
 def start(
@@ -89,7 +89,8 @@ def train(
 
     `config` is the name of a preset or of an environment, the path of a TOML file, a dictionary of tables, or a class or
     function that makes an environment of Gymnasium. `algorithm` is one's name, and must be given where there is no preset.
-    Every other keyword is a table of the configuration: `learner={"batch_size": 128}`. With `quiet` the progress is not shown.
+    Every other keyword is a table of the configuration: `learner={"batch_size": 128}`. With `quiet` nothing that the run
+    says is shown; `Run.text` has it.
 
     Ctrl+C ends the run as it does in a terminal: its weights are saved. `RunError` has the supervisor's own words, for
     instance about a key that does not exist, and comes before anything is started; `TypeError` is about what no

@@ -217,6 +217,19 @@ impl Loaded {
         (written_for != self.config.environment.id && !goal.place.is_override()).then_some(&goal.place)
     }
 
+    /// Where runs go may not begin with the `~` by which shells mean a home: it would become a folder of that name.
+    ///
+    /// # Errors
+    /// It does.
+    pub fn check_folder_has_no_home(&self) -> Result<(), ConfigError> {
+        let folder = &self.config.run.folder;
+        if folder != "~" && !folder.starts_with("~/") {
+            return Ok(());
+        }
+        let message = "no shell has expanded this \"~\", and a folder of that name would be made here; write the path of your home";
+        Err(self.error_at("run.folder", message.into()))
+    }
+
     /// An error about the value of `key` that another part of Shoal found, such as an environment that no registry knows.
     pub fn error_at(&self, key: &str, message: String) -> ConfigError {
         let values = toml::Table::try_from(&self.config).expect("every value has a spelling in TOML");

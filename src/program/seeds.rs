@@ -42,6 +42,7 @@ impl Seeds {
             let message = "several seeds always begin anew; set it to \"never\", and go on with one of them by `shoal resume FOLDER`";
             return Err(SupervisorError::Config(ConfigErrors(vec![loaded.error_at("run.resume", message.into())])).into());
         }
+        loaded.check_folder_has_no_home().map_err(|error| SupervisorError::Config(ConfigErrors(vec![error])))?;
         let stem = loaded.source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let name = if loaded.config.run.name.is_empty() { stem } else { loaded.config.run.name.clone() };
         let root = std::path::absolute(&loaded.config.run.folder)?;

@@ -56,9 +56,8 @@ impl Prepared {
     fn check_run_folder(&self, existing: Option<&Path>) -> Result<(), SupervisorError> {
         let (root, advice) =
             (self.run_root(), if existing.is_some() { "make it writable" } else { "choose a run.folder that you may write to" });
-        if existing.is_none() && self.loaded.config.run.folder.starts_with('~') {
-            let message = "no shell has expanded this \"~\", and a folder of that name would be made here; write the path of your home";
-            return Err(self.refuse_folder(message.to_owned()));
+        if existing.is_none() {
+            self.loaded.check_folder_has_no_home().map_err(refuse)?;
         }
         let nearest = existing.unwrap_or(&root);
         if !nearest.is_dir() {

@@ -82,14 +82,16 @@ pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &s
 /// Target networks may be so far behind that what they say is of long ago.
 fn slow_target(config: &Config) -> Option<String> {
     let algorithm = config.algorithm.name.as_str();
-    let interval = config.algorithm.target_interval_updates.filter(|_| TRANSITION_ALGORITHMS.contains(&algorithm))?;
+    if !TRANSITION_ALGORITHMS.contains(&algorithm) {
+        return None;
+    }
     let tau = config.algorithm.target_tau.unwrap_or(if algorithm == "dqn" { 1.0 } else { 0.005 });
+    let usual = if algorithm == "td3" { config.algorithm.policy_delay_updates } else { 1 };
+    let interval = config.algorithm.target_interval_updates.unwrap_or(usual);
     let behind = interval as f64 / tau;
     (tau < 1.0 && behind > SLOW_TARGET_UPDATES).then(|| {
-        format!(
-            "target networks that take over {tau} of the learned ones every {interval} updates are {behind:.0} updates behind; with an \
-             algorithm.target_tau below 1 an algorithm.target_interval_updates of 1 is usual"
-        )
+        let remedy = if interval > usual { format!("algorithm.target_interval_updates={usual}") } else { "algorithm.target_tau=0.005".to_owned() };
+        format!("target networks that take over {tau} of the learned ones every {interval} updates are {behind:.0} updates behind; {remedy} is usual")
     })
 }
 
@@ -163,7 +165,9 @@ mod tests {
         assert!(slow.contains("0.005 of the learned ones every 100 updates are 20000 updates behind"), "{slow}");
         assert_eq!(about(|config| (config.algorithm.target_tau, config.algorithm.target_interval_updates) = (Some(1.0), Some(500))), "");
         let sac = about(|config| (config.algorithm.name, config.algorithm.target_interval_updates) = ("sac".into(), Some(100)));
-        assert!(sac.contains("0.005 of the learned ones"), "{sac}");
+        assert!(sac.contains("0.005 of the learned ones") && sac.ends_with("algorithm.target_interval_updates=1 is usual"), "{sac}");
+        let tau = about(|config| (config.algorithm.name, config.algorithm.target_tau) = ("td3".into(), Some(0.0001)));
+        assert!(tau.contains("20000 updates behind; algorithm.target_tau=0.005 is usual"), "{tau}");
         let short = about(|config| config.run.stop_env_steps = 500);
         assert!(short.contains("500 environment steps, before its first update, which needs the 1,000 of replay.min_size"), "{short}");
     }

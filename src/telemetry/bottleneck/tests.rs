@@ -250,6 +250,25 @@ fn ppo_is_advised_of_its_own_keys_and_of_no_learner_that_would_not_pay() {
 }
 
 #[test]
+fn more_environments_than_a_batch_has_fragments_are_advised_with_their_price() {
+    let of = |batch_size| {
+        with(|config| {
+            config.algorithm.name = "ppo".into();
+            (config.actor.count, config.actor.environments) = (1, 8);
+            (config.fragments.length_steps, config.learner.batch_size) = (32, batch_size);
+        })
+    };
+    // Inference takes the longest, and learners wait.
+    let moment = run([10.0, 70.0, 4.0, 1.0], [3.0, 8.0, 0.0, 1.0, 13.0]);
+    let warned = |context: &Context| {
+        let verdict = judge(&moment, context);
+        let advice = verdict.advice.iter().find(|advice| advice.set[0].key == "actor.environments").unwrap_or_else(|| panic!("{verdict}"));
+        advice.why.contains("fragments are older")
+    };
+    assert!(warned(&of(256)) && !warned(&of(32 * 64)));
+}
+
+#[test]
 fn fragments_that_are_overwritten_are_judged_by_what_was_dropped_and_not_by_samples_per_insert() {
     let appo = with(|config| {
         config.algorithm.name = "appo".into();
