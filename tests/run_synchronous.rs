@@ -67,6 +67,18 @@ fn a_signal_to_the_trainer_alone_is_no_step_limit() {
 }
 
 #[test]
+fn the_first_death_of_the_trainer_ends_its_run_which_says_why() {
+    let mut run = start(&["actor.count=0"]);
+    run.wait_for("updates", |line| line["updates"].as_u64() > Some(10));
+    run_support::kill(run.wait_for_process("synchronous trainer"), nix::sys::signal::Signal::SIGKILL);
+    assert!(!run.wait().success());
+    let reason = run.record()["finished"]["reason"].to_string();
+    assert!(reason.contains("gave up: synchronous trainer 0 was killed by SIGKILL"), "{reason}");
+    assert!(run.run_folder().join("weights/last.safetensors").exists(), "{}", run.log());
+    run.assert_nothing_left();
+}
+
+#[test]
 fn the_last_updates_are_reported_though_there_are_few() {
     let mut run = start(&["actor.count=0", "run.stop_env_steps=300"]);
     assert!(run.wait().success(), "{}", run.output());

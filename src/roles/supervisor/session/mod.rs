@@ -126,8 +126,9 @@ impl Session {
     }
 
     fn start_replacements(&mut self) -> Result<(), SupervisorError> {
+        // What has just ended the run is not started anew.
         for index in 0..self.watched.len() {
-            if self.watched[index].is_due() {
+            if self.reason.is_none() && self.watched[index].is_due() {
                 self.begin(index)?;
             }
         }
