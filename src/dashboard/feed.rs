@@ -80,9 +80,8 @@ struct Told {
 impl Feeds {
     /// The feed of the run `id` in `folder`, which goes on for as long as somebody listens, and for a while after that.
     pub(super) async fn follow(self: &Arc<Self>, runs: &Arc<Runs>, id: &str, folder: RunFolder) -> Arc<Feed> {
-        let follows = || locked(&self.0).contains_key(id);
         let mut history = History::of(&folder);
-        if !follows() {
+        if !locked(&self.0).contains_key(id) {
             history.catch_up().await;
         }
         let mut feeds = locked(&self.0);

@@ -221,9 +221,8 @@ impl Runs {
 fn is_kept(folder: &RunFolder) -> bool {
     let kept = || {
         let segment = Segment::attach_read_only(&fs::read_to_string(folder.kept_segment()).ok()?).ok()?;
-        let original = PathBuf::from(segment.description().ok()?.run_folder).canonicalize();
-        // Where there is nothing any more it was moved from.
-        Some(inspector::is_kept(&segment) && original.map_or(true, |original| original == folder.path()))
+        let is_copy = folder.is_copy_of(&segment.description().ok()?.run_folder);
+        Some(inspector::is_kept(&segment) && !is_copy)
     };
     kept().unwrap_or(false)
 }

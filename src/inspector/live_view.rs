@@ -60,9 +60,8 @@ fn areas(area: Rect, report: &Report) -> [Rect; 6] {
     let rates = if left < RATES { 0 } else { RATES };
     let bins = report.priorities.as_ref().map_or(0, |priorities| priorities.bins.len());
     let priorities = Some(rows(bins, 2).clamp(3, 14).min(left - rates)).filter(|&height| height >= 3).unwrap_or(0);
-    let below = [REPLAY, priorities, rates, HELP].map(Constraint::Length);
-    let [replay, priorities, rates, help] = below;
-    Layout::vertical([Constraint::Length(HEADER), Constraint::Fill(1), replay, priorities, rates, help]).areas(area)
+    let [header, replay, priorities, rates, help] = [HEADER, REPLAY, priorities, rates, HELP].map(Constraint::Length);
+    Layout::vertical([header, Constraint::Fill(1), replay, priorities, rates, help]).areas(area)
 }
 
 fn draw_header(frame: &mut Frame<'_>, area: Rect, report: &Report) {

@@ -105,6 +105,11 @@ impl RunFolder {
         }
     }
 
+    /// Whether `original`, where a run has its results, is another folder that is still there: then this one is a copy.
+    pub fn is_copy_of(&self, original: &str) -> bool {
+        Path::new(original).canonicalize().is_ok_and(|original| original != self.path)
+    }
+
     /// Give the folder back, for all that have it from whoever took it: processes that environments have started may live longer than
     /// the run.
     pub fn give_back(&self) {

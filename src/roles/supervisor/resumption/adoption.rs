@@ -138,6 +138,5 @@ impl KeptRun {
 
 /// Whether the run in `segment` has its results in another folder: then this one is a copy of that.
 fn is_copy(folder: &RunFolder, segment: &Segment) -> bool {
-    let original = segment.description().ok().and_then(|description| Path::new(&description.run_folder).canonicalize().ok());
-    original.is_some_and(|original| original != folder.path())
+    segment.description().is_ok_and(|description| folder.is_copy_of(&description.run_folder))
 }

@@ -11,9 +11,8 @@ impl Session {
         // One at a time: a guest that said goodbye in the middle of an operation is one still while another is repaired after.
         while let Some(left) = self.attachments.take_left(&self.segment) {
             self.disturb();
-            let slot = self.segment.processes().slot(left.slot);
             // One that was refused by what it found here has told why where it was started.
-            let took_its_place = slot.state() == SlotState::Live;
+            let took_its_place = self.segment.processes().slot(left.slot).state() == SlotState::Live;
             let repaired = self.repair(left.slot);
             let slot = self.segment.processes().slot(left.slot);
             let after = match left.visitor {
