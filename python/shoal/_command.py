@@ -1,5 +1,6 @@
 """The command `shoal`: train, resume, adopt, attach, inspect, dashboard, evaluate, doctor, presets. Its processes are forks of this interpreter."""
 
+import contextlib
 import fcntl
 import os
 import select
@@ -34,9 +35,11 @@ def main():
     # Taken away: what this run starts asks for itself.
     with_libtorch = os.environ.pop(WITH_LIBTORCH, None)
     native = _native_with_libtorch() if with_libtorch else _native
-    if len(os.listdir("/proc/self/task")) > 1:
+    if threads := _other_threads():
         sys.exit(
-            "error: something has started a thread in this interpreter (sitecustomize, a debugger?), so it cannot fork a run"
+            f"error: a debugger or sitecustomize has started threads in this interpreter ({', '.join(threads)}), so it "
+            "cannot fork a run: start it without the debugger, or have that leave other processes alone "
+            '("subProcess": false in launch.json; in PyCharm, "Attach to subprocess automatically while debugging" off)'
         )
     settle(_typed(), native)
     code = native.run_program(["shoal", *sys.argv[1:]])
@@ -57,6 +60,20 @@ def settle(typed, native=_native):
     """Tell the native part which interpreter this is; `typed` is what starts the command `shoal`."""
     abi = f"{sys.version_info[0]}.{sys.version_info[1]}{sys.abiflags}"
     native.settle(sys.executable, sys.base_prefix, abi, typed)
+
+
+def _other_threads():
+    """Names of this interpreter's threads but the first: Python's own where it has one, the kernel's otherwise."""
+    threading = sys.modules.get("threading")
+    known = {thread.native_id: thread.name for thread in threading.enumerate()} if threading else {}
+    # As whoever mounted /proc counts processes, which may be another namespace's way.
+    first, names = os.readlink("/proc/self"), []
+    for task in set(os.listdir("/proc/self/task")) - {first}:
+        # One that has ended meanwhile is none.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/self/task/{task}/comm", errors="replace") as file:
+                names.append(known.get(int(task)) or file.read().strip())
+    return sorted(names)
 
 
 def _native_with_libtorch():

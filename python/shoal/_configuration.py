@@ -19,7 +19,7 @@ def command_line(config, algorithm, changes):
         return _of_tables(config, tables)
     if isinstance(config, (str, os.PathLike)):
         return [os.fspath(config), *_changes(tables)], None
-    environment = {**_table_of(config), **tables.get("environment", {})}
+    environment = _with_changes(_table_of(config), tables.get("environment", {}))
     name = environment.pop("id")
     if "name" not in tables.get("algorithm", {}):
         raise TypeError(f"say which algorithm learns {name}: algorithm='ppo', for instance")
@@ -74,12 +74,32 @@ def _table_of(environment):
         if file is None:
             where = "a notebook or a prompt"
             raise TypeError(f"processes of the run cannot import {name} from {where}: write it to a file and import it")
+        if not file.endswith(".py"):
+            raise TypeError(
+                f"processes of the run cannot import {name} from {file}, whose name does not end in .py: rename the "
+                f"file, or write {name} to one that is named so, and import it"
+            )
         return {"id": f"python:{Path(file).resolve()}:{name}"}
     if file is None or importlib.util.find_spec(imported) is None:
         raise TypeError(f"processes of the run cannot import {imported}, where {name} is defined")
     # The folder in which the outermost package is.
     root = Path(file).resolve().parents[imported.count(".") + (Path(file).name == "__init__.py")]
     return {"id": f"python:{imported}:{name}", "python_path": str(root)}
+
+
+def _with_changes(own, changes):
+    """The table of a class or function with a caller's changes: folders of modules are added behind that of its own."""
+    if not isinstance(changes, Mapping):
+        raise TypeError(
+            f"environment is {changes!r}; beside a class or function it holds keys: "
+            'environment={"keyword_arguments": {"length": 4}}, for instance'
+        )
+    table, given = {**own, **changes}, changes.get("python_path")
+    # What is no text is left to the program, which says what it takes.
+    if isinstance(given, (str, os.PathLike)):
+        folders = [os.path.abspath(folder) for folder in os.fspath(given).split(os.pathsep) if folder]
+        table["python_path"] = os.pathsep.join([own["python_path"], *folders] if "python_path" in own else folders)
+    return table
 
 
 def _changes(tables):

@@ -39,7 +39,7 @@ class Replay:
     def __new__(
         cls,
         capacity: int,
-        fields: Mapping[str, Field | Frames | tuple[Sequence[int], DTypeLike] | DTypeLike],
+        fields: Mapping[str, Field | Frames | tuple[int | Sequence[int], DTypeLike] | DTypeLike],
         *,
         prioritized: bool = True,
         alpha: float = 0.6,
@@ -155,6 +155,12 @@ class Replay:
 
     def clear(self) -> None:
         """Remove all transitions. Names of those before are stale afterwards."""
+
+    def end_streams(self, streams: ArrayLike | None = None) -> None:
+        """Forget the steps of the environments `streams`, or of all, that wait for more to become an n-step transition.
+
+        For environments that are reset before their episodes have ended. Without `n_step` nothing waits.
+        """
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file: atomically, with a checksum."""

@@ -1,6 +1,7 @@
 """What a replay is made from, beside plain numbers."""
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,16 @@ from numpy.typing import DTypeLike
 
 @dataclass(frozen=True, init=False)
 class Field:
-    """A field of a transition: its shape without the batch, and its dtype (bool and all NumPy numbers up to 8 bytes)."""
+    """A field of a transition: its shape without the batch, and its dtype (bool and all NumPy numbers up to 8 bytes).
+
+    A single number is the shape of one axis.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
-    def __init__(self, shape: Sequence[int] = (), dtype: DTypeLike = "float32") -> None:
-        object.__setattr__(self, "shape", tuple(int(axis) for axis in shape))
+    def __init__(self, shape: int | Sequence[int] = (), dtype: DTypeLike = "float32") -> None:
+        object.__setattr__(self, "shape", _axes(shape))
         object.__setattr__(self, "dtype", np.dtype(dtype))
 
 
@@ -28,12 +32,26 @@ class Frames:
     dtype: np.dtype[Any]
     stack: int
 
-    def __init__(self, shape: Sequence[int], dtype: DTypeLike = "uint8", stack: int = 4) -> None:
+    def __init__(self, shape: int | Sequence[int], dtype: DTypeLike = "uint8", stack: int = 4) -> None:
         if stack < 1:
             raise ValueError(f"a stack of {stack} frames: it needs at least one")
-        object.__setattr__(self, "shape", tuple(int(axis) for axis in shape))
+        object.__setattr__(self, "shape", _axes(shape))
         object.__setattr__(self, "dtype", np.dtype(dtype))
         object.__setattr__(self, "stack", int(stack))
+
+
+def _axes(shape: Any) -> tuple[Any, ...]:
+    """The axes of a shape. What is no whole number stays as it is: the replay refuses it and names the field."""
+    shape = _axis(shape)
+    return tuple(map(_axis, shape if isinstance(shape, Iterable) else [shape]))
+
+
+def _axis(axis: Any) -> Any:
+    # `int` would make 3 of 3.7.
+    try:
+        return operator.index(axis)
+    except TypeError:
+        return axis
 
 
 @dataclass(frozen=True)

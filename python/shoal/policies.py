@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from .runs import Run
     from .torch_policy import TorchPolicy
 
+# The default of a run's `evaluator.episode_limit_steps`.
+_EPISODE_LIMIT_STEPS = 100_000
+
 
 def load(
     path: str | os.PathLike[str] = "runs/latest", weights: Literal["best", "last"] = "best", seed: int = 0
@@ -35,12 +38,17 @@ def load(
 
 
 class Policy:
-    """A policy that was learned. Call it with an observation, or with rows of them."""
+    """A policy that was learned. Call it with an observation, or with rows of them.
+
+    A copy, or what another process is sent, is loaded from the same file again, with the same `weights` and `seed`: it
+    draws from the beginning. `PolicyError` where the file is gone, or holds newer weights by then.
+    """
 
     def __init__(self, path: str | os.PathLike[str], weights: Literal["best", "last"], seed: int) -> None:
         settle(f"{sys.executable} -m shoal")
         self._source = Path(path).resolve()
         self._weights = weights
+        self._seed = seed
         self._native = _native.Policy(self._source, weights == "last", seed)
         facts = self._native.facts
         #: The weights file.
@@ -59,6 +67,9 @@ class Policy:
         self.actions: int | None = facts.get("actions")
         self.low: NDArray[np.float32] | None = _bound(facts.get("low"))
         self.high: NDArray[np.float32] | None = _bound(facts.get("high"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _loaded_again, (self._source, self._weights, self._seed, self.updates)
 
     def __repr__(self) -> str:
         return f"<shoal.Policy {self.algorithm} on {self.environment}, {self.updates} updates>"
@@ -132,6 +143,14 @@ class Policy:
         return torch.from_numpy(np.zeros((2, *self.observation_shape), self.observation_dtype))
 
 
+def _loaded_again(source, weights, seed, updates):
+    """The policy of a copy: a run may have replaced its file meanwhile."""
+    policy = Policy(source, weights, seed)
+    if policy.updates != updates:
+        raise _newer(source, policy.updates)
+    return policy
+
+
 def _newer(source, updates):
     return PolicyError(f"{source} holds newer weights than those that were loaded, of {updates} updates: load them again")
 
@@ -161,20 +180,30 @@ def evaluate(
     the run has `evaluator.greedy = false`.
 
     `policy` is a :class:`Policy`, a :class:`~shoal.Run` or the path of either. `environment` is the one that it was
-    trained in unless it is said: its id, or an environment of Gymnasium, which is stepped here, with the best
-    actions, and must show what the policy observes.
+    trained in unless it is said: its id, or an environment of Gymnasium, or a class or function that makes one. That is
+    stepped here, with the best actions, and must show what the policy observes.
+
+    An episode that does not end is cut off, and counts as far as it came: in the environment of the run after
+    `evaluator.episode_limit_steps`, in one that is stepped here after 100,000 steps, which is the default of that.
     """
     if episodes < 1:
         raise ValueError(f"at least one episode, not {episodes}")
     if not isinstance(policy, Policy):
         policy = load(policy if isinstance(policy, (str, os.PathLike)) else policy.folder)
+    # A class has the methods of the environments that it makes, and a function has none of them.
+    if isinstance(environment, type) or (callable(environment) and not hasattr(environment, "reset")):
+        made = environment()
+        try:
+            return _summary(_returns_in(policy, made, episodes, seed))
+        finally:
+            getattr(made, "close", bool)()
     if environment is not None and not isinstance(environment, str):
         return _summary(_returns_in(policy, environment, episodes, seed))
     if environment not in (None, policy.environment):
         raise PolicyError(
             f"the policy was trained in {policy.environment}; to play it in {environment}, make that environment and hand it over"
         )
-    command = [sys.executable, "-m", "shoal", "evaluate", str(policy._source), "--json"]
+    command = [sys.executable, "-P", "-m", "shoal", "evaluate", str(policy._source), "--json"]
     command += ["--weights", policy._weights, "--episodes", str(episodes), "--seed", str(seed)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
@@ -206,12 +235,14 @@ def _returns_in(policy, environment, episodes, seed):
     returns = []
     for episode in range(episodes):
         observation, _ = environment.reset(seed=seed if episode == 0 else None)
-        total, ended = 0.0, False
-        while not ended:
+        total = 0.0
+        for _ in range(_EPISODE_LIMIT_STEPS):
             observation, reward, terminated, truncated, _ = environment.step(
                 _for_space(policy(observation), environment.action_space)
             )
-            total, ended = total + float(reward), terminated or truncated
+            total += float(reward)
+            if terminated or truncated:
+                break
         returns.append(total)
     return returns
 

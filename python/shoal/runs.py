@@ -187,7 +187,7 @@ class Run:
 
     def inspect(self) -> dict[str, Any]:
         """What `shoal inspect --json` sees of the running run."""
-        command = [sys.executable, "-m", "shoal", "inspect", str(self.pid), "--json"]
+        command = [sys.executable, "-P", "-m", "shoal", "inspect", str(self.pid), "--json"]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise RunError(result.stderr.strip())
@@ -353,20 +353,26 @@ def _lines(path):
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
+def _is_terminal(stream):
+    """Whether it is one. Embedders and services may have no stream, or one that is no file, or one that is closed."""
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        return bool(stream.isatty())
+    return False
+
+
 def _started(arguments):
     """The program `shoal` with `arguments`, and the file from which to read what it says.
 
     Where this process writes to a terminal it gets one too, so that it shows its progress as it does there.
     """
-    command = [sys.executable, "-m", "shoal", *arguments]
+    command = [sys.executable, "-P", "-m", "shoal", *arguments]
     # The end of its standard input is the end of this process.
     environment = {**os.environ, "SHOAL_ENDS_WITH_STDIN": "1"}
     # In a group of its own, so that Ctrl+C reaches it once: through `wait`.
     settings = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "env": environment, "process_group": 0}
     # Without buffers, whose locks a fork could copy.
     settings["bufsize"] = 0
-    # Embedders and services may have none, or one that is no file.
-    if not getattr(sys.stderr, "isatty", bool)():
+    if not _is_terminal(sys.stderr):
         process = subprocess.Popen(command, stderr=subprocess.PIPE, **settings)
         return process, process.stderr
     ours, theirs = pty.openpty()

@@ -37,6 +37,9 @@ class TorchPolicy(torch.nn.Module):
     def forward(self, observations):
         """Actions for rows of observations."""
         values = observations.to(torch.float32) / self.divisor
+        if values.dim() == 1:
+            # A single number has no dimension behind that of the rows.
+            values = values.unsqueeze(1)
         if len(self.shape) == 1:
             # Stacked ones have more dimensions than a perceptron.
             values = values.flatten(1)

@@ -1,6 +1,7 @@
 //! A batch: a mapping of field names to arrays, with the names of its transitions and their importance weights.
 
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList};
 use shoal::replay::Schema;
@@ -119,6 +120,12 @@ impl Batch {
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         Ok(self.arrays.bind(py).get_item(name)?.or(default))
+    }
+
+    /// Refused, with what can be sent or copied in its place.
+    fn __reduce__(&self) -> PyResult<()> {
+        let parts = "dict(batch), with batch.indices, batch.generations and batch.weights";
+        Err(PyTypeError::new_err(format!("a batch is neither copied nor sent to other processes; send {parts}")))
     }
 
     /// Number of transitions.

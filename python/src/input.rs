@@ -145,8 +145,8 @@ fn is_mask(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     array.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.eq("b")
 }
 
-/// A plain number of Python or NumPy, which would take an array a microsecond; an error where it is a whole one beyond its type's range, which
-/// NumPy would wrap.
+/// A plain number of Python or NumPy, which would take an array a microsecond; an error where it is a whole one beyond its type's range,
+/// which NumPy would wrap.
 fn number<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> PyResult<Option<Input<'py>>> {
     let plain = |value: &Bound<'py, PyAny>| {
         value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyBool>()

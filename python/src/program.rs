@@ -14,8 +14,9 @@ pub(crate) fn settle(executable: PathBuf, home: String, abi: String, typed: Stri
     Host { executable, home, abi, typed }.settle();
 }
 
-/// Be the program `shoal` and return its exit code: `typed` is its name and its arguments. To be called by the main thread of an interpreter
-/// that has settled and has no other thread, and then ends. `None` if nothing was done because libtorch is asked for and not in this build.
+/// Be the program `shoal` and return its exit code: `typed` is its name and its arguments. To be called by the main thread of an
+/// interpreter that has settled and has no other thread, and then ends. `None` if nothing was done because libtorch is asked for and not in
+/// this build.
 #[pyfunction]
 pub(crate) fn run_program(py: Python<'_>, typed: Vec<OsString>) -> Option<u8> {
     system::fork_by(fork);

@@ -307,6 +307,20 @@ impl Replay {
         released(py, None, |patience| held.clear(patience))
     }
 
+    /// Forget the steps of the environments `streams`, or of all, that wait for more: they are reset before their episodes have ended.
+    #[pyo3(signature = (streams = None))]
+    fn end_streams(&self, py: Python<'_>, streams: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let held = self.held(py)?;
+        let streams = streams.map(|streams| flat(streams, Element::I64, "streams")).transpose()?;
+        Copies::with(|copies| {
+            let streams = streams.map(|streams| {
+                streams.copy_to(&mut copies.slots);
+                &*copies.slots
+            });
+            released(py, None, |patience| held.end_streams(streams, patience))
+        })
+    }
+
     /// Let nobody add any more: whoever waits, in whatever process, gets `StoppedError`, and so does whoever adds later.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         self.held(py)?.stop().map_err(|error| exception(py, &error))

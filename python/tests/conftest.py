@@ -1,8 +1,12 @@
-"""What tests share: small replays. The watchdog against hanging is pytest's own (pyproject.toml)."""
+"""What tests share: replays and folders. The watchdog against hanging is pytest's own (pyproject.toml)."""
 
+import contextlib
+import os
+import signal
 import subprocess
 
 import pytest
+from command_line import processes_in, wait_for
 from transitions import FIELDS
 
 import shoal
@@ -11,6 +15,24 @@ import shoal
 @pytest.fixture
 def replay():
     return shoal.Replay(64, FIELDS, seed=1)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder to work in, with a registry of runs of its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "registry").mkdir(mode=0o700)
+    (tmp_path / "registry/shoal").mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "registry"))
+    yield tmp_path
+    try:
+        wait_for("everything to be gone", lambda: not processes_in(tmp_path))
+    finally:
+        # Whoever is still there would be for ever.
+        for pid in processes_in(tmp_path):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    assert not list((tmp_path / "registry/shoal").glob("*"))
 
 
 @pytest.fixture(scope="session")

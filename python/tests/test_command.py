@@ -1,89 +1,17 @@
 """The command `shoal`: its processes are forks of an interpreter, and behave as those of the programs that cargo builds."""
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import pytest
-
-WATCHDOG_S = 60
-ENVIRONMENT = """
-import os
-import random
-
-import gymnasium
-import numpy
-
-
-class Corridor(gymnasium.Env):
-    observation_space = gymnasium.spaces.Box(-1, 1, (2,), numpy.float32)
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        with open(f"drawn-{os.getpid()}", "a") as file:
-            file.write(f"{random.random()}\\n")
-        self.at = 0
-        return numpy.zeros(2, numpy.float32), {}
-
-    def step(self, action):
-        self.at += 1
-        return numpy.full(2, self.at / 10, numpy.float32), float(action), self.at == 10, False, {}
-"""
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """An empty folder to work in, with a registry of runs of its own."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "registry").mkdir(mode=0o700)
-    (tmp_path / "registry/shoal").mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "registry"))
-    yield tmp_path
-    try:
-        wait_for("everything to be gone", lambda: not processes_in(tmp_path))
-    finally:
-        # Whoever is still there would be for ever.
-        for pid in processes_in(tmp_path):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-    assert not list((tmp_path / "registry/shoal").glob("*"))
-
-
-def command(*arguments):
-    return [sys.executable, "-m", "shoal", *map(str, arguments)]
-
-
-def run(*arguments):
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=WATCHDOG_S, check=False)
+from command_line import ENVIRONMENT, WATCHDOG_S, command, processes_in, run, wait_for
 
 
 def start(*arguments):
     return subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True)
-
-
-def wait_for(what, condition):
-    deadline = time.monotonic() + WATCHDOG_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.02)
-    return found
-
-
-def processes_in(folder):
-    """Processes that work in `folder`, this one aside."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if process.name != str(os.getpid()) and os.readlink(process / "cwd").startswith(str(folder)):
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
 
 
 def seen(pid):
@@ -172,3 +100,18 @@ def test_another_interpreter_is_refused_with_the_way_to_use_it(folder):
     result = run("train", "task.toml")
     assert result.returncode == 1
     assert "/usr/bin/python0 -m shoal" in result.stderr and "environment.python" in result.stderr
+
+
+def test_threads_of_a_debugger_are_named_with_the_way_out(folder):
+    code = """
+import sys, threading, time
+threading.Thread(target=time.sleep, args=(60,), name="pydevd.Writer", daemon=True).start()
+sys.argv = ["shoal", "presets"]
+from shoal._command import main
+main()
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
+    )
+    assert result.returncode == 1 and "(pydevd.Writer)" in result.stderr, result.stderr
+    assert '"subProcess": false in launch.json' in result.stderr and "PyCharm" in result.stderr

@@ -57,6 +57,32 @@ MANY_EVALUATIONS = """async (count) => {
   return [evaluations.length - confirmations, confirmations];
 }"""
 
+# A reader has hold of a learner: its name is selected. Its row and other nodes that show numbers are remembered.
+LEARNER = "[...document.querySelectorAll('#processes tbody tr')].find((row) => row.textContent.startsWith('learner'))"
+HOLD = f"""() => {{
+  const row = {LEARNER};
+  const name = row.cells[0];
+  getSelection().selectAllChildren(name);
+  const nodes = [row, ...row.cells, row.querySelector('.split i'), ...document.querySelectorAll('#replay dd, .tile b')];
+  window.held = {{ row, nodes, touched: 0 }};
+  const touch = (records) => (window.held.touched += records.length);
+  const whatever = {{ subtree: true, childList: true, characterData: true, attributes: true }};
+  new MutationObserver(touch).observe(name, whatever);
+  return [name.textContent, row.cells[6].textContent];
+}}"""
+# Whether the events that were there stay, also the one that is explained later.
+EVENTS = """async () => {
+  const { events } = await import('./panels.js');
+  const list = document.createElement('ol');
+  const lines = ['2026-01-01 first', '2026-01-02 second'];
+  events(list, lines);
+  const [second, first] = list.children;
+  events(list, [...lines, '  explained', '2026-01-03 third']);
+  return list.children[1] === second && list.children[2] === first && second.textContent.endsWith('explained');
+}"""
+# The row of the run that goes on, among all runs.
+GOES_ON = "[...document.querySelectorAll('#runs tbody tr')].find((row) => row.cells[2].textContent === 'running')"
+
 # A chart of its own, over everything else.
 CHART = """async () => {
   const { Chart } = await import('./charts.js');
@@ -167,6 +193,14 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     wait_for("a verdict", lambda: "bound" in page.text_content("#bottleneck"))
     picture(page, "dashboard-light")
 
+    name, done = page.evaluate(HOLD)
+    wait_for("more updates in the table", lambda: page.evaluate(f"{LEARNER}.cells[6].textContent") != done)
+    assert page.evaluate(f"window.held.row === {LEARNER} && window.held.nodes.every((node) => node.isConnected)")
+    assert page.evaluate("window.held.touched") == 0, "what does not change is left alone"
+    assert page.evaluate("getSelection().toString()") == name, "what somebody has selected stays selected"
+    page.evaluate("getSelection().removeAllRanges()")
+    assert page.evaluate(EVENTS)
+
     page.click("#theme")
     wait_for("the charts in the other colours", lambda: min(page.evaluate(INK)) > 100)
     picture(page, "dashboard-dark")
@@ -178,6 +212,12 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     wait_for("both curves", lambda: page.locator("#compared-charts .u-series").count() == 3)
     wait_for("the chart of both", lambda: min(page.evaluate(INK)) > 100)
     picture(page, "dashboard-compare")
+    page.evaluate(f"{GOES_ON}.querySelector('input').focus()")
+    steps = page.evaluate(f"{GOES_ON}.cells[6].textContent")
+    wait_for("the next look at the runs", lambda: page.evaluate(f"{GOES_ON}.cells[6].textContent") != steps)
+    assert page.evaluate(f"document.activeElement === {GOES_ON}.querySelector('input')"), "the focus stays"
+    page.keyboard.press("Space")
+    wait_for("one curve less", lambda: page.locator("#compared-charts .u-series").count() == 2)
     page.locator("#runs tbody tr", has_text="seed1").locator("button").click()
     wait_for("the run that has ended", lambda: page.text_content("#state").startswith("ended"))
 

@@ -226,6 +226,10 @@ def test_a_missing_field_is_named(filled):
         ({"epsilon": -1.0}, "epsilon"),
         ({"fields": {}}, "at least one field"),
         ({"fields": {"x": ((0,), "float32")}}, "`x`.*shape"),
+        ({"fields": {"x": ((3.7,), "float32")}}, r"field `x` has shape \(3.7,\); its axes must be whole numbers"),
+        ({"fields": {"x": (3.7, "float32")}}, r"field `x` has shape \(3.7,\)"),
+        ({"fields": {"x": (None, "float32")}}, r"field `x` has shape \(None,\)"),
+        ({"fields": {"x": shoal.Frames((4, 4.5))}}, r"field `x` has shape \(4, 4.5\)"),
         ({"frame_capacity": 100}, "frame_capacity"),
         ({"shared": True, "participants": 0}, "participants"),
         ({"shared": True, "participants": -1}, "participants is -1; it must be between 1 and 256"),
@@ -266,6 +270,20 @@ def test_a_private_replay_cannot_be_sent(filled):
 
     with pytest.raises(TypeError, match="shared=True"):
         pickle.dumps(filled)
+
+
+def test_a_batch_is_neither_copied_nor_sent_and_says_what_can_be(filled):
+    import copy
+    import pickle
+
+    batch = filled.sample(4)
+    for take in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"dict\(batch\).*batch.indices, batch.generations and batch.weights"):
+            take(batch)
+    names = batch.indices, batch.generations, batch.weights
+    columns, (indices, generations, _) = pickle.loads(pickle.dumps((dict(batch), names)))
+    assert_whole(columns)
+    assert filled.update_priorities(indices, np.ones(4), generations) == 0
 
 
 def test_a_name_that_nobody_has_is_not_found():

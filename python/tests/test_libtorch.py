@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from test_command import folder, run  # noqa: F401
+from command_line import run
 
 from shoal import _libtorch
 
@@ -58,7 +58,7 @@ def is_there():
 
 @pytest.mark.skipif(is_there(), reason="the engine is there")
 @pytest.mark.parametrize("asked", ["network.engine=torch", "learner.device=cuda:0"])
-def test_a_run_that_asks_for_an_engine_that_is_not_there_is_told_so_before_it_begins(folder, asked):  # noqa: F811
+def test_a_run_that_asks_for_an_engine_that_is_not_there_is_told_so_before_it_begins(folder, asked):
     done = run("train", "cartpole_dqn", "--set", asked)
     assert done.returncode == 1
     # What is said of the preset is said by the build that has the engine, once.
@@ -68,7 +68,7 @@ def test_a_run_that_asks_for_an_engine_that_is_not_there_is_told_so_before_it_be
     assert not (folder / "runs").exists()
 
 
-def test_a_build_that_should_have_the_engine_and_has_not_is_said_to_instead_of_started_for_ever(folder):  # noqa: F811
+def test_a_build_that_should_have_the_engine_and_has_not_is_said_to_instead_of_started_for_ever(folder):
     program = f"""
 import sys
 from shoal import _command, _libtorch, _native
@@ -84,7 +84,7 @@ _command.main()
 
 
 @pytest.mark.skipif(not is_there(), reason="this package, or this environment, is without it")
-def test_a_run_learns_with_the_engine_of_pytorch(folder):  # noqa: F811
+def test_a_run_learns_with_the_engine_of_pytorch(folder):
     done = run("train", "cartpole_dqn", *WITH_LIBTORCH, "--set", "run.stop_env_steps=3000")
     assert done.returncode == 0, done.stderr
     assert sum(line.startswith("preset ") for line in done.stderr.splitlines()) == 1, done.stderr

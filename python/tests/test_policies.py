@@ -1,11 +1,15 @@
 """Saved policies in Python: the same actions as the program's, in NumPy, PyTorch and ONNX."""
 
+import copy
+import pickle
+
 import gymnasium
 import numpy as np
 import pytest
-from test_command import folder  # noqa: F401
+from command_line import ENVIRONMENT
 
 import shoal
+import shoal.policies
 
 # Presets and what is changed in them, by names of their own.
 RUNS = {
@@ -33,14 +37,14 @@ def short_run(name):
     )
 
 
-def test_a_policy_knows_how_many_frames_it_sees(folder):  # noqa: F811
+def test_a_policy_knows_how_many_frames_it_sees(folder):
     seen = {name: short_run(name).load() for name in RUNS if name.endswith("stacked")}
     assert [(policy.stack, policy.observation_shape) for policy in seen.values()] == [(3, (3, 10, 5)), (4, (4, 3))]
     assert short_run("cartpole_dqn").load().stack == 1
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_modules_of_pytorch_choose_the_same_actions(folder, name, tmp_path):  # noqa: F811
+def test_modules_of_pytorch_choose_the_same_actions(folder, name, tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     policy = short_run(name).load()
     random = np.random.default_rng(1)
@@ -67,7 +71,7 @@ def test_modules_of_pytorch_choose_the_same_actions(folder, name, tmp_path):  # 
     check(session.run(None, {"observations": observations})[0])
 
 
-def test_one_observation_and_rows_of_them_give_the_same_actions(folder):  # noqa: F811
+def test_one_observation_and_rows_of_them_give_the_same_actions(folder):
     for preset in ("cartpole_dqn", "pendulum_sac", "pendulum_ppo"):
         policy = short_run(preset).load("last")
         # So far from all that it has seen that the means of PPO lie outside of the bounds; SAC's come so near to them that nothing is drawn.
@@ -82,7 +86,7 @@ def test_one_observation_and_rows_of_them_give_the_same_actions(folder):  # noqa
             assert all(((actions >= policy.low) & (actions <= policy.high)).all() for actions in [chosen, *explored])
 
 
-def test_exploring_is_what_the_algorithm_did_when_the_policy_was_saved(folder):  # noqa: F811
+def test_exploring_is_what_the_algorithm_did_when_the_policy_was_saved(folder):
     def explored(preset, **algorithm):
         policy = shoal.train(
             preset,
@@ -103,7 +107,7 @@ def test_exploring_is_what_the_algorithm_did_when_the_policy_was_saved(folder): 
     assert 0.04 < ((drawn - best) / policy.high)[inside].std() < 0.06
 
 
-def test_observations_that_do_not_fit_are_refused(folder):  # noqa: F811
+def test_observations_that_do_not_fit_are_refused(folder):
     policy = short_run("cartpole_dqn").load()
     with pytest.raises(ValueError, match=r"\(4,\), with or without"):
         policy(np.zeros(5))
@@ -113,7 +117,7 @@ def test_observations_that_do_not_fit_are_refused(folder):  # noqa: F811
         shoal.load(policy.path, "newest")
 
 
-def test_evaluations_agree_wherever_the_environment_is_stepped(folder):  # noqa: F811
+def test_evaluations_agree_wherever_the_environment_is_stepped(folder):
     run = shoal.train("cartpole_dqn", quiet=True)
     policy = run.load()
     mine, gymnasiums = (
@@ -126,7 +130,7 @@ def test_evaluations_agree_wherever_the_environment_is_stepped(folder):  # noqa:
         shoal.evaluate(policy, "Acrobot-v1")
 
 
-def test_a_file_that_was_replaced_meanwhile_makes_no_module(folder):  # noqa: F811
+def test_a_file_that_was_replaced_meanwhile_makes_no_module(folder):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     policy, newer = short_run("cartpole_dqn").load("last"), short_run("cartpole_ppo").load("last")
     assert policy.updates != newer.updates
@@ -136,9 +140,107 @@ def test_a_file_that_was_replaced_meanwhile_makes_no_module(folder):  # noqa: F8
     assert isinstance(newer.to_torch(), torch.nn.Module)
 
 
-def test_a_damaged_file_is_refused_by_its_name(folder):  # noqa: F811
+def test_a_damaged_file_is_refused_by_its_name(folder):
     (folder / "policy.safetensors").write_bytes(b"nothing")
     with pytest.raises(shoal.PolicyError, match=r"policy\.safetensors"):
         shoal.load("policy.safetensors")
     with pytest.raises(shoal.PolicyError, match="absent"):
         shoal.load("absent")
+
+
+# Algorithms and what is changed of them.
+ALGORITHMS = {
+    "dqn": {},
+    "ppo": {"algorithm": {"name": "ppo", "normalise_observations": True}},
+    "sac": {"learner": {"batch_size": 16}},
+}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_single_number_is_observed_by_modules_of_pytorch_too(folder, algorithm):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    task = (
+        ENVIRONMENT.replace("(2,)", "()")
+        .replace("numpy.zeros(2, numpy.float32)", "numpy.float32(0)")
+        .replace("numpy.full(2, self.at / 10, numpy.float32), float(action)", "numpy.float32(self.at / 10), 1.0")
+    )
+    if algorithm == "sac":
+        task = task.replace("Discrete(2)", "Box(-1, 1, (1,), numpy.float32)")
+    (folder / "task.py").write_text(task)
+    policy = shoal.train(
+        "python:task:Corridor",
+        run={"stop_env_steps": 2000},
+        evaluator={"enabled": False},
+        quiet=True,
+        **{"algorithm": algorithm, **ALGORITHMS[algorithm]},
+    ).load("last")
+    assert policy.observation_shape == ()
+    observations = np.random.default_rng(1).uniform(-1, 1, 100).astype(np.float32)
+    expected = policy(observations)
+    np.testing.assert_allclose(policy.to_torch()(torch.from_numpy(observations)).numpy(), expected, atol=1e-5)
+    policy.to_torchscript("policy.pt")
+    np.testing.assert_allclose(torch.jit.load("policy.pt")(torch.from_numpy(observations)).numpy(), expected, atol=1e-5)
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    policy.to_onnx("policy.onnx")
+    played = runtime.InferenceSession("policy.onnx").run(None, {"observations": observations})[0]
+    np.testing.assert_allclose(played, expected, atol=1e-5)
+
+
+def test_a_copy_of_a_policy_is_loaded_from_its_file(folder):
+    policy = shoal.load(short_run("cartpole_dqn").folder, "last", seed=5)
+    rows = np.random.default_rng(1).standard_normal((200, *policy.observation_shape))
+    copies = [pickle.loads(pickle.dumps(policy)), copy.deepcopy(policy)]
+    drawn = policy(rows, explore=True)
+    for other in copies:
+        np.testing.assert_array_equal(other(rows, explore=True), drawn)
+        np.testing.assert_array_equal(other(rows), policy(rows))
+        assert (other.path, other.updates) == (policy.path, policy.updates)
+    sent = pickle.dumps(policy)
+    newer = shoal.train(
+        "cartpole_dqn",
+        run={"stop_env_steps": 6000, "stop_eval_return": "none"},
+        evaluator={"enabled": False},
+        quiet=True,
+        **RUNS["cartpole_dqn"],
+    ).load("last")
+    assert policy.updates != newer.updates
+    policy.path.write_bytes(newer.path.read_bytes())
+    with pytest.raises(shoal.PolicyError, match=f"of {newer.updates} updates: load them again"):
+        pickle.loads(sent)
+
+
+class Endless(gymnasium.Env):
+    """Never ends an episode, and counts those of its class that are not closed."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+    is_open = 0
+
+    def __init__(self):
+        Endless.is_open += 1
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(4, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(4, np.float32), 1.0, False, False, {}
+
+    def close(self):
+        Endless.is_open -= 1
+
+
+def test_an_episode_that_does_not_end_is_cut_off_and_counts_as_far_as_it_came(folder, monkeypatch):
+    policy = short_run("cartpole_dqn").load("last")
+    assert shoal.policies._EPISODE_LIMIT_STEPS == 100_000, "the default of evaluator.episode_limit_steps"
+    monkeypatch.setattr(shoal.policies, "_EPISODE_LIMIT_STEPS", 50)
+    assert shoal.evaluate(policy, Endless(), episodes=2).returns == [50.0, 50.0]
+
+
+def test_an_environment_is_made_of_a_class_or_function(folder, monkeypatch):
+    policy = short_run("cartpole_dqn").load("last")
+    monkeypatch.setattr(shoal.policies, "_EPISODE_LIMIT_STEPS", 5)
+    monkeypatch.setattr(Endless, "is_open", 0)
+    for make in (Endless, lambda: gymnasium.wrappers.TimeLimit(Endless(), 3)):
+        assert len(set(shoal.evaluate(policy, make, episodes=2).returns)) == 1
+        assert Endless.is_open == 0

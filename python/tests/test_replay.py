@@ -183,3 +183,11 @@ def test_root_and_leaves_agree_exactly_after_many_updates():
     assert replay.total_priority == replay.priorities().sum()
     replay.update_priorities(np.arange(1000), np.r_[np.zeros(991), np.ones(9)])
     assert set(replay.sample(3000).indices[100:]) >= set(range(991, 1000))
+
+
+@pytest.mark.parametrize("axis", [4, np.int64(4), np.array(4)])
+def test_a_number_is_the_shape_of_one_axis(axis):
+    replay = shoal.Replay(8, {"value": (axis, "float32"), "image": shoal.Frames(axis, stack=2)})
+    assert replay.fields == {"value": shoal.Field((4,)), "image": shoal.Frames((4,), stack=2)}
+    slots = replay.add({"value": [1.0, 2.0, 3.0, 4.0], "image": np.ones((2, 4), np.uint8)})
+    assert replay.get(slots)["value"].tolist() == [[1.0, 2.0, 3.0, 4.0]]

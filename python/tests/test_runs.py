@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from test_command import ENVIRONMENT, WATCHDOG_S, folder, processes_in, wait_for  # noqa: F401
+from command_line import ENVIRONMENT, WATCHDOG_S, processes_in, wait_for
 
 import shoal
 
@@ -23,7 +23,7 @@ class Task:
     """Of a module that can be imported."""
 
 
-def test_a_run_is_trained_and_tells_what_it_did(folder):  # noqa: F811
+def test_a_run_is_trained_and_tells_what_it_did(folder):
     run = shoal.train("cartpole_dqn", seed=3, name="short", run=SHORT, learner={"batch_size": np.int64(32)}, quiet=True)
     assert run.folder.is_absolute() and run.folder.parent == folder / "runs"
     assert (run.reason, run.record["name"], run.is_running) == ("step limit", "short-seed3", False)
@@ -36,7 +36,7 @@ def test_a_run_is_trained_and_tells_what_it_did(folder):  # noqa: F811
     assert run.summary["env_steps"] >= 2000 and "stopped" in run.text
 
 
-def test_a_run_that_was_started_is_watched_and_stopped(folder):  # noqa: F811
+def test_a_run_that_was_started_is_watched_and_stopped(folder):
     run = shoal.start("cartpole_dqn", run=ENDLESS, quiet=True)
     assert run.is_running and run.reason is None
     line = next(line for line in run.metrics(follow=True) if line["env_steps"] > 0)
@@ -47,7 +47,7 @@ def test_a_run_that_was_started_is_watched_and_stopped(folder):  # noqa: F811
     assert (run.folder / "weights/last.safetensors").exists()
 
 
-def test_a_configuration_may_be_a_dictionary(folder):  # noqa: F811
+def test_a_configuration_may_be_a_dictionary(folder):
     config = {
         "environment": {"id": "CartPole-v1"},
         "algorithm": {"name": "dqn"},
@@ -60,12 +60,12 @@ def test_a_configuration_may_be_a_dictionary(folder):  # noqa: F811
     assert not list((folder / "runs").glob("*.toml"))
 
 
-def test_an_environment_without_a_preset_is_trained_by_an_algorithm_that_is_named(folder):  # noqa: F811
+def test_an_environment_without_a_preset_is_trained_by_an_algorithm_that_is_named(folder):
     run = shoal.train("gymnasium:CartPole-v1", algorithm="ppo", run=SHORT, quiet=True)
     assert run.reason == "step limit"
 
 
-def test_a_class_of_the_program_is_trained_in(folder):  # noqa: F811
+def test_a_class_of_the_program_is_trained_in(folder):
     (folder / "task.py").write_text(
         ENVIRONMENT
         + textwrap.dedent("""
@@ -86,13 +86,15 @@ def test_a_class_of_the_program_is_trained_in(folder):  # noqa: F811
     assert result.stdout == "step limit\n", result.stderr
 
 
-def test_what_cannot_be_trained_is_said_before_anything_starts(folder):  # noqa: F811
+def test_what_cannot_be_trained_is_said_before_anything_starts(folder):
     with pytest.raises(shoal.RunError, match="did you mean `cartpole_dqn`"):
         shoal.train("cartpole_dqnn", quiet=True)
     with pytest.raises(shoal.RunError, match="did you mean `batch_size`"):
         shoal.train("cartpole_dqn", learner={"batch_sise": 3}, quiet=True)
     with pytest.raises(TypeError, match="algorithm='ppo'"):
         shoal.train(Task, quiet=True)
+    with pytest.raises(TypeError, match="environment is 'CartPole-v1'; beside a class .* holds keys"):
+        shoal.train(Task, algorithm="dqn", environment="CartPole-v1", quiet=True)
     with pytest.raises(TypeError, match="cannot import builtins"):
         shoal.train(object, algorithm="dqn", quiet=True)
     with pytest.raises(TypeError, match="cannot import .*<lambda>"):
@@ -109,7 +111,7 @@ def test_what_cannot_be_trained_is_said_before_anything_starts(folder):  # noqa:
         shoal.train("cartpole_dqn", learner={"batch_size": None}, quiet=True)
 
 
-def test_an_interrupt_that_another_thread_receives_ends_the_run(folder):  # noqa: F811
+def test_an_interrupt_that_another_thread_receives_ends_the_run(folder):
     # As one that comes between the interpreter's look for signals and a call that waits: nothing ends that call.
     code = """
 import signal, threading, time, shoal
@@ -131,7 +133,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
-def test_a_run_ends_with_the_process_that_started_it(folder, way):  # noqa: F811
+def test_a_run_ends_with_the_process_that_started_it(folder, way):
     # Who started the tests may ignore the signal, and the limit of the preset would end the run too.
     code = """
 import signal, shoal
@@ -155,14 +157,14 @@ shoal.train("cartpole_dqn", run={"stop_eval_return": "none", "stop_env_steps": 1
     assert (run_folder / "weights/last.safetensors").exists(), "it ended in order"
 
 
-def test_a_killed_supervisor_is_told_as_such(folder):  # noqa: F811
+def test_a_killed_supervisor_is_told_as_such(folder):
     run = shoal.start("cartpole_dqn", run=ENDLESS, quiet=True)
     os.kill(run.pid, signal.SIGKILL)
     with pytest.raises(shoal.RunError, match="SIGKILL"):
         run.wait()
 
 
-def test_a_run_ends_with_its_program_though_that_had_forked_others(folder):  # noqa: F811
+def test_a_run_ends_with_its_program_though_that_had_forked_others(folder):
     code = """
 import multiprocessing, time, shoal
 run = shoal.start("cartpole_dqn", run={"stop_eval_return": "none"}, quiet=True)
@@ -182,7 +184,7 @@ run.wait()
 
 
 @pytest.mark.parametrize("delay_ms", range(0, 400, 50))
-def test_a_program_that_ends_while_a_run_starts_leaves_none(folder, delay_ms):  # noqa: F811
+def test_a_program_that_ends_while_a_run_starts_leaves_none(folder, delay_ms):
     command = [sys.executable, "-m", "shoal", "train", "cartpole_dqn", "--set", "run.stop_eval_return=none"]
     environment = {**os.environ, "SHOAL_ENDS_WITH_STDIN": "1"}
     run = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
@@ -191,7 +193,7 @@ def test_a_program_that_ends_while_a_run_starts_leaves_none(folder, delay_ms):  
     assert run.wait(WATCHDOG_S) in (130, -signal.SIGINT)
 
 
-def test_what_an_environment_leaves_behind_is_not_waited_for(folder):  # noqa: F811
+def test_what_an_environment_leaves_behind_is_not_waited_for(folder):
     (folder / "task.py").write_text(
         ENVIRONMENT.replace(
             "self.at = 0", "self.at = 0; import subprocess; self.left = subprocess.Popen(['sleep', '1000'])", 1
@@ -208,7 +210,7 @@ def test_what_an_environment_leaves_behind_is_not_waited_for(folder):  # noqa: F
     assert left and run.reason == "step limit"
 
 
-def test_modules_are_looked_for_where_the_program_works_and_not_beside_a_temporary_file(folder):  # noqa: F811
+def test_modules_are_looked_for_where_the_program_works_and_not_beside_a_temporary_file(folder):
     (folder / "task.py").write_text(ENVIRONMENT)
     run = shoal.train("python:task:Corridor", algorithm="dqn", run={"stop_env_steps": 500}, quiet=True)
     assert f'python_path = "{folder}"' in (run.folder / "config.toml").read_text()
@@ -249,7 +251,7 @@ def test_of_a_line_that_is_drawn_anew_the_newest_is_kept():
     assert run.text.replace("\r", "").splitlines() == ["training", *["an event"] * 10, "step 999"]
 
 
-def test_a_failed_run_says_why(folder):  # noqa: F811
+def test_a_failed_run_says_why(folder):
     (folder / "task.py").write_text(
         ENVIRONMENT.replace("self.at += 1", "self.at += 1; assert self.at < 9, 'too far'", 1)
     )
@@ -263,20 +265,20 @@ def test_a_failed_run_says_why(folder):  # noqa: F811
         )
 
 
-def test_a_policy_is_evaluated_though_a_later_run_is_the_latest(folder):  # noqa: F811
+def test_a_policy_is_evaluated_though_a_later_run_is_the_latest(folder):
     shoal.train("cartpole_dqn", run=SHORT, quiet=True)
     policy = shoal.load("runs/latest")
     shoal.train("acrobot_dqn", run=SHORT, quiet=True)
     assert shoal.evaluate(policy, episodes=3).return_mean > 0
 
 
-def test_the_preset_of_the_algorithm_is_taken_and_none_of_another(folder):  # noqa: F811
+def test_the_preset_of_the_algorithm_is_taken_and_none_of_another(folder):
     assert "cartpole_ppo" in shoal.train("CartPole-v1", algorithm="ppo", run=SHORT, quiet=True).text
     run = shoal.train("Acrobot-v1", algorithm="ppo", run=SHORT, quiet=True)
     assert "ppo on Acrobot-v1" in run.text and "Acrobot" in run.folder.name
 
 
-def test_a_script_that_trains_when_it_is_imported_is_refused_at_once(folder):  # noqa: F811
+def test_a_script_that_trains_when_it_is_imported_is_refused_at_once(folder):
     (folder / "task.py").write_text(
         ENVIRONMENT + "\nimport shoal\nshoal.train(Corridor, algorithm='dqn', quiet=True)\n"
     )
@@ -286,7 +288,7 @@ def test_a_script_that_trains_when_it_is_imported_is_refused_at_once(folder):  #
     assert result.returncode == 1 and "if __name__" in result.stderr, result.stderr
 
 
-def test_arguments_of_an_environment_are_a_dictionary(folder):  # noqa: F811
+def test_arguments_of_an_environment_are_a_dictionary(folder):
     (folder / "task.py").write_text(ENVIRONMENT + "\n    def __init__(self, length=1):\n        assert length == 4\n")
     run = shoal.train(
         "python:task:Corridor",
@@ -298,7 +300,7 @@ def test_arguments_of_an_environment_are_a_dictionary(folder):  # noqa: F811
     assert run.reason == "step limit"
 
 
-def test_dictionaries_that_are_observed_are_flattened_as_the_run_saw_them(folder):  # noqa: F811
+def test_dictionaries_that_are_observed_are_flattened_as_the_run_saw_them(folder):
     (folder / "task.py").write_text(
         ENVIRONMENT.replace("observation_space = ", "observation_space = gymnasium.spaces.Dict(a=")
         .replace("numpy.float32)\n    action_space", "numpy.float32))\n    action_space")
@@ -322,7 +324,7 @@ def test_dictionaries_that_are_observed_are_flattened_as_the_run_saw_them(folder
         shoal.evaluate(policy, task.Corridor(), episodes=0)
 
 
-def test_a_run_is_stopped_by_a_program_that_holds_signals_back(folder):  # noqa: F811
+def test_a_run_is_stopped_by_a_program_that_holds_signals_back(folder):
     code = """
 import signal, shoal
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -334,7 +336,7 @@ print(shoal.start("cartpole_dqn", run={"stop_eval_return": "none"}, quiet=True).
     assert result.stdout == "interrupted\n", result.stderr
 
 
-def test_a_run_goes_on_though_nobody_can_be_shown_what_it_says(folder, monkeypatch):  # noqa: F811
+def test_a_run_goes_on_though_nobody_can_be_shown_what_it_says(folder, monkeypatch):
     def fail(_=None):
         raise ValueError("I/O operation on closed file")
 
@@ -342,7 +344,7 @@ def test_a_run_goes_on_though_nobody_can_be_shown_what_it_says(folder, monkeypat
     assert shoal.train("cartpole_dqn", run=SHORT).reason == "step limit"
 
 
-def test_the_child_of_a_fork_sees_the_run_and_does_not_end_it(folder):  # noqa: F811
+def test_the_child_of_a_fork_sees_the_run_and_does_not_end_it(folder):
     run = shoal.start("cartpole_dqn", run=ENDLESS, quiet=True)
     child = os.fork()
     if child == 0:
@@ -355,3 +357,43 @@ def test_the_child_of_a_fork_sees_the_run_and_does_not_end_it(folder):  # noqa: 
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert run.is_running and run.stop().reason == "interrupted"
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_closed_standard_error_keeps_no_run_from_training(folder, monkeypatch, quiet):
+    with open(os.devnull, "w") as closed:
+        pass
+    monkeypatch.setattr(sys, "stderr", closed)
+    assert shoal.train("cartpole_dqn", run=SHORT, quiet=quiet).reason == "step limit"
+
+
+def test_folders_of_modules_are_added_to_that_of_a_class(folder):
+    (folder / "tasks").mkdir()
+    (folder / "lib").mkdir()
+    (folder / "lib/lengths.py").write_text("LENGTH = 7\n")
+    (folder / "tasks/task.py").write_text(
+        ENVIRONMENT.replace("self.at = 0", "import lengths; self.at, self.length = 0, lengths.LENGTH").replace(
+            "self.at == 10", "self.at == self.length"
+        )
+    )
+    code = """
+import sys
+sys.path.append("tasks")
+import task, shoal
+limit = {"stop_env_steps": 500}
+print(shoal.train(task.Corridor, algorithm="dqn", environment={"python_path": "lib"}, run=limit, quiet=True).reason)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
+    )
+    assert result.stdout == "step limit\n", result.stderr
+    written = next((folder / "runs").glob("*/config.toml")).read_text()
+    assert f'python_path = "{folder}/tasks:{folder}/lib"' in written
+
+
+def test_a_class_in_a_script_without_its_ending_is_refused_with_what_to_do(folder):
+    (folder / "task").write_text(
+        ENVIRONMENT + "\nif __name__ == '__main__':\n    import shoal\n    shoal.train(Corridor, algorithm='dqn')\n"
+    )
+    result = subprocess.run([sys.executable, "task"], capture_output=True, text=True, timeout=WATCHDOG_S, check=False)
+    assert "TypeError" in result.stderr and "does not end in .py: rename the file" in result.stderr, result.stderr

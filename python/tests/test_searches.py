@@ -6,13 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_command import folder  # noqa: F401
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 @pytest.mark.parametrize("library", ["optuna", "ray"])
-def test_an_example_searches_to_its_end(folder, library):  # noqa: F811
+def test_an_example_searches_to_its_end(folder, library):
     pytest.importorskip(library, reason=f"{library} is not installed")
     module = {"optuna": "optuna_search", "ray": "ray_tune_search"}[library]
     program = re.sub(r"(?m)^TRIALS = \d+$", "TRIALS = 4", (EXAMPLES / f"{module}.py").read_text())

@@ -2,8 +2,10 @@
 
 import threading
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import shoal
 
@@ -149,3 +151,75 @@ def test_priorities_of_steps_are_refused_where_transitions_are_made_of_several()
 def test_a_limiter_of_few_samples_has_a_band_of_its_own():
     replay = shoal.Replay(100, {"value": "float32"}, rate_limiter=shoal.RateLimiter(samples_per_insert=0.01))
     replay.add({"value": np.arange(20)})
+
+
+def test_steps_before_an_early_reset_are_no_part_of_a_transition_after_it():
+    replay = shoal.Replay(16, STEP_FIELDS, n_step=shoal.NStep(3, discount="discount"))
+    both = {name: np.array([value, value], replay.fields[name].dtype) for name, value in STEP.items()}
+    assert len(replay.add(both)) == len(replay.add(both)) == 0
+    replay.end_streams([0])
+    assert len(replay.add(both)) == 1, "of the other environment"
+    replay.end_streams()
+    assert len(replay.add(both)) == len(replay.add(both)) == 0
+    assert len(replay.add(both)) == 2
+
+
+class Counting(gymnasium.Env):
+    """Shows how many steps it has done, after 100 for each episode before, and ends after `length` of them."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (), np.float64)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, length):
+        self.length, self.begun = length, 0
+
+    def shown(self):
+        return np.array(100.0 * self.begun + self.step_count)
+
+    def reset(self, *, seed=None, options=None):
+        self.begun, self.step_count = self.begun + 1, 0
+        return self.shown(), {}
+
+    def step(self, action):
+        self.step_count += 1
+        return self.shown(), 1.0, self.step_count == self.length, False, {}
+
+
+@pytest.mark.parametrize("lengths", [(5, 3), (4, 4)], ids=["one after the other", "at the same time"])
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_no_transition_of_a_vector_environment_reaches_into_the_next_episode(mode, lengths):
+    """As docs/python-replay.md has it."""
+    environments = SyncVectorEnv([lambda length=length: Counting(length) for length in lengths], autoreset_mode=mode)
+    replay = shoal.Replay(1000, STEP_FIELDS, n_step=shoal.NStep(2, 0.5, discount="discount"))
+    observations, _ = environments.reset()
+    had_ended = np.zeros(2, bool)
+    for _ in range(40):
+        following, rewards, terminated, truncated, info = environments.step(np.zeros(2, np.int64))
+        ended, behind = terminated | truncated, following
+        if mode == AutoresetMode.SAME_STEP and ended.any():
+            behind = following.copy()
+            behind[ended] = np.stack(info["final_obs"][ended])
+        steps = {
+            "observation": observations,
+            "action": np.zeros(2, np.int64),
+            "reward": rewards,
+            "terminated": terminated,
+            "truncated": truncated,
+            "next_observation": behind,
+        }
+        rows = np.flatnonzero(~had_ended)
+        replay.add({name: column[rows] for name, column in steps.items()}, streams=rows)
+        observations, had_ended = following, ended if mode == AutoresetMode.NEXT_STEP else np.zeros(2, bool)
+    got = replay.get(np.arange(len(replay)))
+    first, last = got["observation"], got["next_observation"]
+    assert len(replay) > 50 and set(np.unique(last - first)) == {1.0, 2.0}
+    np.testing.assert_array_equal(first // 100, last // 100)
+    # Only what ends an episode is shorter.
+    assert got["terminated"][last - first == 1.0].all()
+    np.testing.assert_array_equal(got["reward"], np.where(last - first == 1.0, 1.0, 1.5))
+    assert set(last[got["terminated"]] % 100) == set(map(float, lengths))
+
+
+def test_no_rows_at_all_are_no_error():
+    replay = shoal.Replay(16, STEP_FIELDS, n_step=shoal.NStep(2, discount="discount"))
+    assert len(replay.add({name: np.array([value])[:0] for name, value in STEP.items()}, streams=[])) == 0

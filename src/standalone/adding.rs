@@ -1,13 +1,15 @@
 //! The writing side: adding transitions, and removing all of them.
 
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use super::company::Company;
 use super::participant::Participant;
 use super::patience::Patience;
 use super::steps::Steps;
-use super::{Options, Standalone, StandaloneError, check_errors};
-use crate::replay::{Element, Priority, RecentFrames, StagingArea, Turn, leaderless};
+use super::{Options, Sides, Standalone, StandaloneError, check_errors};
+use crate::replay::staging::TransitionWriter;
+use crate::replay::{Element, Priority, RecentFrames, Replay, Schema, StagingArea, Turn, leaderless};
 use crate::segment::Region;
 
 /// How long a process that draws may take to be started anew, once it was killed.
@@ -42,7 +44,8 @@ impl Standalone {
     ///
     /// # Errors
     /// [`StandaloneError::PrioritiesOfSteps`] for `errors` where the replay makes n-step transitions; [`StandaloneError::Priority`] for one
-    /// that is no priority; [`StandaloneError::NotFinite`] for a number that a run does not take; and what keeps the replay from taking anything.
+    /// that is no priority; [`StandaloneError::NotFinite`] for a number that a run does not take;
+    /// and what keeps the replay from taking anything.
     pub fn add(
         &self,
         columns: &[&[u8]],
@@ -62,17 +65,10 @@ impl Standalone {
         }
         let sides = self.sides();
         // Both are held until what is added is counted.
-        let (_line, mut turn);
-        if self.limiter.samples_per_insert.is_some() {
-            // Another thread of this process waits for the limiter there.
-            _line = patience.lock(&sides.waiting).map_err(|error| match error {
-                StandaloneError::Busy => self.rate_limited(),
-                error => error,
-            })?;
-            let place = patience.lock(&sides.writing)?.participant.place(&self.company, &self.segment, &self.schema, true)?;
-            turn = self.limiter.turn(&self.segment, place);
-            self.wait_to_add(&mut patience, &mut turn)?;
-        }
+        let _turn_and_line = match self.limiter.samples_per_insert {
+            Some(_) => Some(self.wait_for_turn(sides, &mut patience)?),
+            None => None,
+        };
         self.wait_at_gate(&mut patience)?;
         let mut writing = patience.lock(&sides.writing)?;
         let Writing { participant, frames, steps, priorities } = &mut *writing;
@@ -98,16 +94,7 @@ impl Standalone {
                 replay.flush_with(area, &mut moved);
             }
             let mut transition = area.write(&self.schema);
-            for (position, (field, column)) in self.schema.fields().iter().zip(columns).enumerate() {
-                let values = &column[row * field.size_bytes()..][..field.size_bytes()];
-                if field.stack == 0 {
-                    transition.bytes(position, values);
-                } else {
-                    let frames = frames.as_mut().expect("a schema with frames has a frame store");
-                    let names: Vec<_> = values.chunks_exact(field.frame_bytes()).map(|frame| frames.name(&replay, frame)).collect();
-                    transition.frames(position, &names);
-                }
-            }
+            write_row(&mut transition, &self.schema, columns, row, &replay, frames);
             transition.commit(priorities.and_then(|priorities| Priority::from_f32(priorities[row])));
         }
         replay.flush_with(area, &mut moved);
@@ -115,8 +102,8 @@ impl Standalone {
         Ok(())
     }
 
-    /// A learner that draws what is no number has diverged, and so has whoever replaces it: a run takes none from a guest, as it takes none from an
-    /// environment.
+    /// A learner that draws what is no number has diverged, and so has whoever replaces it: a run takes none from a guest, as it takes none
+    /// from an environment.
     fn check_numbers(&self, columns: &[&[u8]]) -> Result<(), StandaloneError> {
         // Those of a run have no other floats.
         for (field, column) in self.schema.fields().iter().zip(columns).filter(|(field, _)| field.element == Element::F32) {
@@ -140,11 +127,37 @@ impl Standalone {
             return Err(StandaloneError::Stuck);
         }
         writing.frames.iter_mut().for_each(RecentFrames::clear);
-        writing.steps.iter_mut().for_each(Steps::clear);
+        writing.steps.iter_mut().for_each(|steps| steps.forget(None));
         Ok(())
     }
 
-    /// Wait until the rate limiter lets more transitions in.
+    /// The environments `streams`, or all, are reset before their episodes have ended: what they do next begins no transition of before. Steps
+    /// that were waiting for more are forgotten.
+    pub fn end_streams(&self, streams: Option<&[i64]>, mut patience: Patience<'_>) -> Result<(), StandaloneError> {
+        let mut writing = patience.lock(&self.sides().writing)?;
+        writing.steps.iter_mut().for_each(|steps| steps.forget(streams));
+        Ok(())
+    }
+
+    /// Wait until the rate limiter lets more transitions in. Returns the turn, and what keeps other threads of this process
+    /// from waiting for one: a place has one turn.
+    fn wait_for_turn<'s>(
+        &'s self,
+        sides: &'s Sides,
+        patience: &mut Patience<'_>,
+    ) -> Result<(Turn<'s>, MutexGuard<'s, ()>), StandaloneError> {
+        // Another thread of this process waits for the limiter there.
+        let line = patience.lock(&sides.waiting).map_err(|error| match error {
+            StandaloneError::Busy => self.rate_limited(),
+            error => error,
+        })?;
+        let place = patience.lock(&sides.writing)?.participant.place(&self.company, &self.segment, &self.schema, true)?;
+        let mut turn = self.limiter.turn(&self.segment, place);
+        self.wait_to_add(patience, &mut turn)?;
+        Ok((turn, line))
+    }
+
+    /// Wait for `turn`, unless nobody draws who could bring it.
     fn wait_to_add(&self, patience: &mut Patience<'_>, turn: &mut Turn<'_>) -> Result<(), StandaloneError> {
         let mut alone_since = None;
         self.wait(
@@ -161,5 +174,26 @@ impl Standalone {
                 (all_left || since.elapsed() >= ABSENCE).then(|| StandaloneError::NobodyDraws { sampled: self.sampled() })
             },
         )
+    }
+}
+
+/// Write row `row` of `columns` as `transition`, of fields that are made of frames their names.
+fn write_row(
+    transition: &mut TransitionWriter<'_, '_>,
+    schema: &Schema,
+    columns: &[&[u8]],
+    row: usize,
+    replay: &Replay<'_>,
+    frames: &mut Option<RecentFrames>,
+) {
+    for (position, (field, column)) in schema.fields().iter().zip(columns).enumerate() {
+        let values = &column[row * field.size_bytes()..][..field.size_bytes()];
+        if field.stack == 0 {
+            transition.bytes(position, values);
+        } else {
+            let frames = frames.as_mut().expect("a schema with frames has a frame store");
+            let names: Vec<_> = values.chunks_exact(field.frame_bytes()).map(|frame| frames.name(replay, frame)).collect();
+            transition.frames(position, &names);
+        }
     }
 }

@@ -141,7 +141,8 @@ impl Standalone {
         let tree = view.tree().ok_or(StandaloneError::NotPrioritized)?;
         match slots {
             None => {
-                // Not of as many slots as there are transitions: who died or was forked after a claim has left slots unfilled before others.
+                // Not of as many slots as there are transitions: who died or was forked after a claim has left slots unfilled before
+                // others.
                 Ok((0..view.claimed_slots()).map(|slot| tree.raw_priority(slot).to_f64()).collect())
             }
             Some(slots) => slots.iter().map(|&index| Ok(tree.raw_priority(self.slot(index)?).to_f64())).collect(),

@@ -284,8 +284,8 @@ impl Standalone {
     }
 
     /// Let nobody add any more: whoever waits, in whatever process, gets [`StandaloneError::Stopped`], and so does whoever adds
-    /// later. What is there can still be drawn, read and saved. [`StandaloneError::Inexact`] where there is nothing to stop but what is known
-    /// to be wrong.
+    /// later. What is there can still be drawn, read and saved. [`StandaloneError::Inexact`] where there is nothing to stop but what is
+    /// known to be wrong.
     pub fn stop(&self) -> Result<(), StandaloneError> {
         self.not_of_a_run("stopping it")?;
         if self.control().stop_running() { Ok(()) } else { self.company.check(&self.segment) }

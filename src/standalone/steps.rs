@@ -70,9 +70,12 @@ impl Steps {
         complete
     }
 
-    /// Forget the steps on their way.
-    pub(super) fn clear(&mut self) {
-        self.streams.clear();
+    /// Forget the steps on their way, of these streams or of all.
+    pub(super) fn forget(&mut self, streams: Option<&[i64]>) {
+        match streams {
+            Some(streams) => self.streams.retain(|stream, _| !streams.contains(stream)),
+            None => self.streams.clear(),
+        }
     }
 }
 

@@ -144,6 +144,34 @@ def test_n_step_transitions_are_those_of_stable_baselines3():
         assert_same(row, expected)
 
 
+def test_rewards_of_n_steps_are_discounted_as_the_algorithm_says():
+    with pytest.raises(ValueError, match="n_steps=3.*gamma is missing"):
+        ShoalReplayBuffer(200, BOX, DISCRETE, "cpu", ENVS, n_steps=3)
+    given = {"n_steps": 3}
+    options = {"gamma": 0.5, "learning_starts": 1000, "seed": 1, "device": "cpu"}
+    model = PrioritizedDQN("MlpPolicy", "CartPole-v1", replay_buffer_kwargs=given, **options)
+    assert given == {"n_steps": 3} == model.replay_buffer_kwargs, "a model that is loaded may have another gamma"
+    model.learn(100)
+    samples = model.replay_buffer.sample(32)
+    goes_on = samples.dones == 0
+    assert goes_on.any() and (samples.rewards[goes_on] == 1.75).all() and (samples.discounts[goes_on] == 0.125).all()
+    model = PrioritizedDQN("MlpPolicy", "CartPole-v1", replay_buffer_kwargs={"n_steps": 2, "gamma": 0.25}, **options)
+    model.learn(100)
+    samples = model.replay_buffer.sample(32)
+    assert (samples.rewards[samples.dones == 0] == 1.25).all(), "what is given counts"
+
+
+def test_no_transition_reaches_over_the_reset_with_which_learning_begins_anew():
+    options = {"train_freq": 1, "learning_starts": 1000, "seed": 1, "device": "cpu"}
+    model = PrioritizedDQN("MlpPolicy", "CartPole-v1", replay_buffer_kwargs={"n_steps": 5}, **options)
+    # No episode is as short, so that all steps are on their way.
+    for _ in range(2):
+        model.learn(4)
+        assert model.replay_buffer.size() == 0
+    model.learn(1, reset_num_timesteps=False)
+    assert model.replay_buffer.size() == 1, "the environments were not reset"
+
+
 def test_frames_of_a_stack_come_out_in_order():
     space = spaces.Box(0, 255, (4, 6, 6), np.uint8)
     ours = ShoalReplayBuffer(30, space, DISCRETE, "cpu", 1, frame_stack=4)

@@ -1,6 +1,8 @@
 """TorchRL's replay buffers with Shoal's sampler, and with a Shoal replay as a whole."""
 
 import multiprocessing
+import os
+import pickle
 
 import numpy as np
 import pytest
@@ -216,6 +218,60 @@ def test_a_shared_storage_is_filled_by_another_process():
     sample = buffer.sample(400)
     assert_transitions(sample)
     assert set(sample["action"].tolist()) == {3 * number for number in range(16)}
+
+
+def add_to(buffer):
+    buffer.extend(transitions(range(8, 16)))
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_a_shared_buffer_that_was_drawn_from_goes_to_another_process(method):
+    buffer = with_storage(shared=True)
+    buffer.extend(transitions(range(8)))
+    buffer.sample(16)
+    process = multiprocessing.get_context(method).Process(target=add_to, args=(buffer,))
+    process.start()
+    process.join(timeout=120)
+    assert process.exitcode == 0
+    assert set(buffer.sample(400)["action"].tolist()) == {3 * number for number in range(16)}
+    again = pickle.loads(pickle.dumps(buffer))
+    assert again.storage.replay.name == buffer.storage.replay.name
+    assert_transitions(again.sample(16))
+
+
+def test_a_storage_that_is_not_shared_yet_goes_to_no_other_process():
+    buffer = with_storage(shared=True)
+    with pytest.raises(RuntimeError, match="Add something before"):
+        pickle.dumps(buffer)
+    child = os.fork()
+    if child == 0:
+        try:
+            with pytest.raises(RuntimeError, match="Add something before"):
+                buffer.extend(transitions(range(8)))
+            os._exit(0)
+        except BaseException:  # noqa: BLE001 (told to the parent by the exit status)
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    buffer.extend(transitions(range(8)))
+    assert len(buffer) == 8
+
+
+def test_a_private_storage_that_holds_something_says_why_it_is_not_sent():
+    buffer = with_storage()
+    assert len(pickle.loads(pickle.dumps(buffer))) == 0
+    buffer.extend(transitions(range(8)))
+    with pytest.raises(TypeError, match="shared=True"):
+        pickle.dumps(buffer)
+
+
+@pytest.mark.parametrize("key", ["speed/wind", ("next", "speed/wind")])
+def test_a_key_that_would_come_back_as_another_is_refused(key):
+    buffer = with_storage()
+    data = transitions(range(8))
+    data[key] = torch.zeros(8)
+    with pytest.raises(ValueError, match="'speed/wind'.*'speed', 'wind'.*another name"):
+        buffer.extend(data)
+    assert len(buffer) == 0
 
 
 @MAKERS

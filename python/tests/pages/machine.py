@@ -9,7 +9,7 @@ import signal
 import subprocess
 from importlib.util import find_spec
 
-from test_command import processes_in, wait_for
+from command_line import processes_in, wait_for
 
 from pages.blocks import ROOT
 from pages.options import SHOAL, WATCHDOG_S

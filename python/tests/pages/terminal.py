@@ -11,7 +11,7 @@ import subprocess
 import termios
 import urllib.request
 
-from test_command import wait_for
+from command_line import wait_for
 
 from pages.machine import ENDLESS, SHORT, lacks_something, settings
 from pages.options import WATCHDOG_S, check_command

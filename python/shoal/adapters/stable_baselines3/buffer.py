@@ -38,9 +38,10 @@ class ShoalReplayBuffer(ReplayBuffer):
     The classes of Stable-Baselines3 never report priorities, so with them sampling stays uniform; `PrioritizedDQN` and
     its siblings do. Dictionary observations need no class of their own.
 
-    `prioritized`, `alpha`, `beta` and `epsilon` are those of `shoal.Replay`. `n_steps` and `gamma` make n-step
-    transitions (Stable-Baselines3 itself hands them only to its own classes). `frame_stack` tells that images are
-    stacks of so many frames. Without a `seed`, one is drawn from NumPy's global generator, which the algorithm's `seed`
+    `prioritized`, `alpha`, `beta` and `epsilon` are those of `shoal.Replay`. `n_steps` makes n-step transitions, whose
+    rewards are discounted with `gamma`: that of the algorithm, which `PrioritizedDQN` and its siblings hand over
+    (Stable-Baselines3 itself hands it only to its own classes). `frame_stack` tells that images are stacks of so many
+    frames. Without a `seed`, one is drawn from NumPy's global generator, which the algorithm's `seed`
     has set. Further options, such as `shared=True`, go to `shoal.Replay`, which is the attribute `replay`.
     """
 
@@ -61,7 +62,7 @@ class ShoalReplayBuffer(ReplayBuffer):
         beta: float | tuple[float, float, int] = 0.4,
         epsilon: float = 1e-6,
         n_steps: int = 1,
-        gamma: float = 0.99,
+        gamma: float | None = None,
         frame_stack: int | None = None,
         seed: int | None = None,
         **replay_options: Any,
@@ -70,6 +71,11 @@ class ShoalReplayBuffer(ReplayBuffer):
             raise ValueError(
                 "optimize_memory_usage=True finds a next observation in the row behind, which loses those that end an "
                 "episode. Leave it out; replay_buffer_kwargs=dict(frame_stack=4) stores each frame of an image once."
+            )
+        if n_steps > 1 and gamma is None:
+            raise ValueError(
+                f"n_steps={n_steps} adds up discounted rewards, and gamma is missing: give the algorithm's own, as in "
+                f"replay_buffer_kwargs=dict(n_steps={n_steps}, gamma=0.99)."
             )
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)

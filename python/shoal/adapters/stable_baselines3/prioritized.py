@@ -12,8 +12,8 @@ class Prioritized(OffPolicyAlgorithm):
     """Mixed into an off-policy algorithm, in front of it.
 
     `replay_buffer_class` is `ShoalReplayBuffer` unless a subclass of it is given; `replay_buffer_kwargs=dict(alpha=...,
-    beta=...)` sets the exponents. `final_beta` is what beta has grown to, linearly, when `total_timesteps` are over;
-    `None` leaves beta to the replay.
+    beta=...)` sets the exponents, and `n_steps=...` there makes n-step transitions with the algorithm's gamma.
+    `final_beta` is what beta has grown to, linearly, when `total_timesteps` are over; `None` leaves beta to the replay.
     """
 
     replay_buffer: ShoalReplayBuffer
@@ -32,6 +32,28 @@ class Prioritized(OffPolicyAlgorithm):
             raise TypeError(f"{type(self).__name__} needs a ShoalReplayBuffer, and {buffer_class.__name__} is none.")
         self.final_beta = final_beta
         super().__init__(policy, env, *args, replay_buffer_class=buffer_class, **kwargs)
+
+    def _setup_model(self) -> None:
+        given = self.replay_buffer_kwargs
+        # Not for good: the arguments are saved with the model, which may be loaded with another gamma.
+        self.replay_buffer_kwargs = {"gamma": self.gamma, **given}
+        try:
+            super()._setup_model()
+        finally:
+            self.replay_buffer_kwargs = given
+
+    def _setup_learn(
+        self,
+        total_timesteps: int,
+        callback: Any = None,
+        reset_num_timesteps: bool = True,
+        tb_log_name: str = "run",
+        progress_bar: bool = False,
+    ) -> tuple[int, Any]:
+        if reset_num_timesteps or self._last_obs is None:
+            # The environments are about to be reset: what happened before is no part of the episodes that begin.
+            self.replay_buffer.replay.end_streams()
+        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
 
     @property
     def beta(self) -> float:

@@ -1,5 +1,6 @@
 """A whole Shoal replay in a TorchRL replay buffer: storage, sampler and writer, which other processes may share."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,11 @@ from .sampler import Index, flat_index
 
 SEPARATOR = "/"
 """Between the parts of a nested key: `("next", "observation")` is the field `next/observation`."""
+NOT_SHARED_YET = (
+    "The replay of this storage is to be shared, and is made when something is added first: until then another process "
+    "would get one of its own. Add something before the storage goes to other processes, or give each of them "
+    "ShoalStorage.of(shoal.Replay.open(name))."
+)
 
 
 def shoal_replay_buffer(
@@ -28,8 +34,7 @@ def shoal_replay_buffer(
         storage=storage,
         sampler=ShoalStorageSampler(storage, beta, reduction),
         writer=ShoalWriter(),
-        # What the storage returns is a batch already.
-        collate_fn=lambda batch: batch,
+        collate_fn=_as_it_is,
         **options,
     )
 
@@ -39,11 +44,15 @@ class ShoalStorage(Storage):
 
     `max_size` transitions; `options` go to `shoal.Replay`: `alpha`, `beta`, `epsilon`, `seed`, `shared=True` ... The
     replay chooses the slots, so it needs `ShoalWriter` beside it, and `ShoalStorageSampler` draws from it.
+
+    With `shared=True` it may go to other processes, pickled or by a fork, once something has been added.
     """
 
     def __init__(self, max_size: int, **options: Any) -> None:
         super().__init__(max_size)
         self._options = options
+        # Whose replay it becomes: the child of a fork before that would make one that nobody else knows.
+        self._maker = os.getpid()
         self._replay: Replay | None = None
         self._drawn: tuple[torch.Tensor, Batch] | None = None
 
@@ -64,11 +73,13 @@ class ShoalStorage(Storage):
     def append(self, data: TensorDictBase) -> torch.Tensor:
         """Add a batch of transitions with the largest priority so far; returns the slots they went to."""
         columns = {
-            SEPARATOR.join(key if isinstance(key, tuple) else (key,)): value.detach().cpu().numpy()
+            _field_name(key): value.detach().cpu().numpy()
             for key, value in data.items(include_nested=True, leaves_only=True)
             if key not in ("index", "priority_weight")
         }
         if self._replay is None:
+            if self._is_to_be_shared() and os.getpid() != self._maker:
+                raise RuntimeError(NOT_SHARED_YET)
             fields = {name: Field(column.shape[1:], column.dtype) for name, column in columns.items()}
             self._replay = Replay(self.max_size, fields, **self._options)
         return torch.from_numpy(self._replay.add(columns))
@@ -124,6 +135,16 @@ class ShoalStorage(Storage):
         """Read what `dumps` wrote."""
         self._replay = Replay.load(Path(path) / "replay")
         self.max_size = self._replay.capacity
+
+    def _is_to_be_shared(self) -> bool:
+        """Whether others are to use the replay, which is not there yet."""
+        return self._replay is None and bool(self._options.get("shared"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._is_to_be_shared():
+            raise RuntimeError(NOT_SHARED_YET)
+        # A batch stays in its process; who draws there keeps what that drew.
+        return {**super().__getstate__(), "_drawn": None}
 
 
 class ShoalWriter(Writer):
@@ -225,6 +246,10 @@ class ShoalStorageSampler(PrioritizedSampler):
         self._generations[:] = 0
         self._added = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        # That of PrioritizedSampler refuses to go to other processes with its trees. Here priorities are the replay's.
+        return {**self.__dict__, "_rng": None}
+
     def state_dict(self) -> dict[str, Any]:
         """The exponent of the weights: priorities are saved with the storage."""
         return {"beta": self._beta}
@@ -242,6 +267,23 @@ class ShoalStorageSampler(PrioritizedSampler):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(beta={self._beta}, reduction={self.reduction})"
+
+
+def _as_it_is(batch: TensorDictBase) -> TensorDictBase:
+    """What a storage returns is a batch already. Unlike a lambda it can be pickled."""
+    return batch
+
+
+def _field_name(key: str | tuple[str, ...]) -> str:
+    """The field in which the values of a key are."""
+    parts = key if isinstance(key, tuple) else (key,)
+    for part in parts:
+        if SEPARATOR in part:
+            raise ValueError(
+                f"The key {part!r} contains {SEPARATOR!r}, which stands between the parts of nested keys, and would "
+                f"come back as {tuple(part.split(SEPARATOR))!r}: give it another name, with rename_key_."
+            )
+    return SEPARATOR.join(parts)
 
 
 def _tensordict(batch: Batch, shape: torch.Size) -> TensorDict:
