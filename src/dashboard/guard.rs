@@ -1,7 +1,7 @@
 //! Who is answered: whoever knows the token, through a browser that was not led here by somebody else's page.
 //!
-//! Every user of the machine can connect to the loopback interface, and so can any page that a browser on it shows. The token keeps out both.
-//! The names of the host and of the origin keep out a page whose own name was made to lead here, should it learn the token.
+//! Every user of the machine can connect to the loopback interface, and so can any page that a browser on it shows. The token keeps out
+//! both. The names of the host and of the origin keep out a page whose own name was made to lead here, should it learn the token.
 
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};

@@ -95,8 +95,8 @@ impl History {
         }
     }
 
-    /// Read everything that the files have gained, where nobody wants to know what it is. A look reads so much at most, and others have their
-    /// turn between two.
+    /// Read everything that the files have gained, where nobody wants to know what it is. A look reads so much at most, and others have
+    /// their turn between two.
     pub(super) async fn catch_up(&mut self) {
         while self.grow().is_some() {
             yield_now().await;

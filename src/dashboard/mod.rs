@@ -1,7 +1,7 @@
 //! The dashboard: pages for a browser on this machine, which show runs while they go on and after they have ended.
 //!
-//! A program of its own that changes nothing: it reads run folders and, through the inspector, segments that it maps read-only. It answers on
-//! the loopback interface alone, and only whoever knows the link that it prints (`guard`).
+//! A program of its own that changes nothing: it reads run folders and, through the inspector, segments that it maps read-only. It answers
+//! on the loopback interface alone, and only whoever knows the link that it prints (`guard`).
 //!
 //! One thread does everything. What it takes to look at a run is done once, however many pages show it (`feed`).
 

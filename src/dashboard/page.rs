@@ -8,7 +8,7 @@ const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Name, media type and content. `uplot` draws the charts (<https://github.com/leeoniya/uPlot>, version 1.6.32, as it was published).
-const FILES: [(&str, &str, &str); 13] = [
+const FILES: [(&str, &str, &str); 14] = [
     ("", HTML, include_str!("page/index.html")),
     ("style.css", STYLE, include_str!("page/style.css")),
     ("main.js", SCRIPT, include_str!("page/main.js")),
@@ -17,6 +17,7 @@ const FILES: [(&str, &str, &str); 13] = [
     ("columns.js", SCRIPT, include_str!("page/columns.js")),
     ("charts.js", SCRIPT, include_str!("page/charts.js")),
     ("compare.js", SCRIPT, include_str!("page/compare.js")),
+    ("keep.js", SCRIPT, include_str!("page/keep.js")),
     ("watch.js", SCRIPT, include_str!("page/watch.js")),
     ("words.js", SCRIPT, include_str!("page/words.js")),
     ("uplot.js", SCRIPT, include_str!("page/uplot.js")),

@@ -216,8 +216,8 @@ impl Runs {
     }
 }
 
-/// Whether the run in `folder` stays in memory, for another supervisor to adopt. A copy of the folder leads to the same memory, and is another
-/// run.
+/// Whether the run in `folder` stays in memory, for another supervisor to adopt. A copy of the folder leads to the same memory, and is
+/// another run.
 fn is_kept(folder: &RunFolder) -> bool {
     let kept = || {
         let segment = Segment::attach_read_only(&fs::read_to_string(folder.kept_segment()).ok()?).ok()?;

@@ -1,8 +1,9 @@
 // All runs side by side: what they reached, and the curves of those that are chosen.
 
 import { Chart } from "./charts.js";
+import { fill } from "./keep.js";
 import { increasing } from "./run.js";
-import { $, clock, element, fill, grouped, score, short, when } from "./words.js";
+import { $, clock, element, grouped, score, short, when } from "./words.js";
 
 /** Milliseconds between two looks at the list of runs. */
 export const REFRESH = 5000;
@@ -39,11 +40,12 @@ export class Compare {
       name.onclick = () => this.open(card.id);
       const metrics = card.metrics ?? {};
       const perSecond = (key) => short(metrics[key] / metrics.training_s);
-      return [
+      const cells = [
         box, name, element("span", { className: card.state }, card.state === "ended" ? (card.reason ?? "ended").split("\n")[0].slice(0, 40) : card.state),
         card.environment ?? "–", card.algorithm ?? "–", String(card.seed ?? "–"), grouped(metrics.env_steps), clock(metrics.wall_s),
         score(metrics.train_return_mean), score(metrics.eval_return_mean), score(card.best?.return_mean), perSecond("env_steps"), perSecond("updates"), perSecond("learned"), when(card.started_unix_ms),
       ];
+      return [card.id, cells];
     });
     fill($("runs"), COLUMNS, rows);
   }

@@ -1,19 +1,14 @@
 // What changes several times a second: tiles, the process table, the replay.
 
-import { clock, element, fill, grouped, percent, score, short } from "./words.js";
+import { fill, update } from "./keep.js";
+import { clock, element, grouped, percent, score, short } from "./words.js";
 
 const KINDS = ["environment", "inference", "insert", "limiter_wait", "replay", "compute", "exchange", "publish"];
 const KIND_WORDS = { limiter_wait: "waiting for the rate limiter", insert: "inserting", compute: "gradients", exchange: "gradient exchange" };
 
 /** A line of tiles: [words, value] each. */
 export function tiles(room, facts) {
-  while (room.children.length > facts.length) room.lastChild.remove();
-  facts.forEach(([words, value], index) => {
-    const tile = room.children[index] ?? room.appendChild(element("div", { className: "tile" }, element("b"), element("span")));
-    const [number, label] = tile.children;
-    if (number.textContent !== value) number.textContent = value;
-    if (label.textContent !== words) label.textContent = words;
-  });
+  update(room, facts.map(([words, value]) => element("div", { className: "tile" }, element("b", {}, value), element("span", {}, words))));
 }
 
 /** The tiles of a run from its last line of metrics and, while it goes on, from its segment. */
@@ -44,7 +39,7 @@ function split(time) {
   const bar = element("div", { className: "split" });
   KINDS.forEach((kind, index) => {
     if (!(time[kind] > 0)) return;
-    const part = element("i", { className: `k${index}`, title: `${KIND_WORDS[kind] ?? kind} ${percent(time[kind])}` });
+    const part = element("i", { key: kind, className: `k${index}`, title: `${KIND_WORDS[kind] ?? kind} ${percent(time[kind])}` });
     part.style.width = `${100 * time[kind]}%`;
     bar.append(part);
   });
@@ -57,7 +52,7 @@ export function processes(table, report) {
   const rows = report.processes.map((process) => {
     const state = process.state === "live" ? (process.alive ? "alive" : "dead") : process.state;
     const learns = process.updates > 0;
-    return [
+    const cells = [
       process.role === null ? "–" : `${process.role} ${process.number}`.replaceAll("_", " "),
       process.pid === 0 ? "–" : String(process.pid),
       element("span", { className: state }, state),
@@ -71,6 +66,7 @@ export function processes(table, report) {
       split(process.time),
       (process.last_words ?? "").split("\n")[0],
     ];
+    return [process.slot, cells];
   });
   fill(table, COLUMNS, rows);
 }
@@ -96,17 +92,18 @@ export function replay(room, report, spread) {
   if (spread?.tree) pairs.push(["sum tree", spread.tree.verdict.replaceAll("_", " ")]);
   const list = element("dl", { className: "facts" });
   for (const [name, value] of pairs) list.append(element("dt", {}, name), element("dd", {}, value));
-  room.replaceChildren(list);
-  if (spread?.priorities) room.append(histogram(spread.priorities));
+  update(room, spread?.priorities ? [list, histogram(spread.priorities)] : [list]);
 }
 
 function histogram(priorities) {
   const room = element("div", { className: "bins", ariaLabel: "priorities by powers of two" });
   const highest = Math.max(1, ...priorities.bins.map((bin) => bin.count));
   for (const bin of [...priorities.bins].reverse()) {
-    const bar = element("div");
+    const key = bin.at_least;
+    const bar = element("div", { key });
     bar.style.width = `${(100 * bin.count) / highest}%`;
-    room.append(element("span", { className: "faint" }, `${short(bin.at_least)} – ${short(bin.below)}`), bar, element("span", {}, grouped(bin.count)));
+    const bounds = element("span", { key, className: "faint" }, `${short(bin.at_least)} – ${short(bin.below)}`);
+    room.append(bounds, bar, element("span", { key }, grouped(bin.count)));
   }
   return room;
 }
@@ -119,5 +116,6 @@ export function events(list, lines) {
     else whole.push(line);
   }
   const told = whole.length > 0 ? whole.reverse() : ["none yet"];
-  list.replaceChildren(...told.map((line) => element("li", {}, line)));
+  // It is the same event when an explanation comes after it.
+  update(list, told.map((line) => element("li", { key: line.split("\n")[0] }, line)));
 }

@@ -2,6 +2,7 @@
 
 import { Chart } from "./charts.js";
 import { Columns, thinned } from "./columns.js";
+import { update } from "./keep.js";
 import * as panels from "./panels.js";
 import { Watch } from "./watch.js";
 import { $, clock, score, when } from "./words.js";
@@ -178,15 +179,15 @@ export class Run {
       this.showPast();
       return;
     }
-    $("title").textContent = card.algorithm === null ? card.name : `${card.algorithm} on ${card.environment}`;
+    update($("title"), [card.algorithm === null ? card.name : `${card.algorithm} on ${card.environment}`]);
     const facts = [card.name, `started ${when(card.started_unix_ms)}`, `supervisor ${card.supervisor_pid}`, card.folder.split("/").slice(-2).join("/")];
     if (card.goal !== null) facts.splice(1, 0, `goal ${score(card.goal)}`);
-    $("facts").textContent = facts.join(" · ");
+    update($("facts"), [facts.join(" · ")]);
     $("facts").title = card.folder;
     const [reason, ...details] = (card.reason ?? "").split("\n");
     const state = { running: "running", ended: `ended: ${reason}`, killed: "killed", kept: "kept in memory" }[card.state];
     $("state").className = `pill ${card.state}`;
-    $("state").textContent = state.length > 60 ? reason.split(":")[0] : state;
+    update($("state"), [state.length > 60 ? reason.split(":")[0] : state]);
     document.title = `${card.environment ?? card.name} · Shoal`;
     const killed = `Supervisor ${card.supervisor_pid} was killed, or runs for another user or with another XDG_RUNTIME_DIR: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder_word}" goes on from there.`;
     const kept = `Supervisor ${card.supervisor_pid} is gone, and its run stays in memory: "shoal adopt ${card.folder_word}" goes on with it there.`;
@@ -216,7 +217,7 @@ export class Run {
   }
 
   showBottleneck(text) {
-    if (text) $("bottleneck").textContent = text;
+    if (text) update($("bottleneck"), [text]);
   }
 
   /** One line above everything; of two problems the connection is the one that is told. */
@@ -224,7 +225,7 @@ export class Run {
     this.notices = { ...this.notices, [source]: text };
     const told = this.notices.connection || this.notices.state || this.notices.unseen || this.notices.segment || "";
     $("notice").hidden = told === "";
-    $("notice").textContent = told;
+    update($("notice"), [told]);
   }
 
   showNow(report) {

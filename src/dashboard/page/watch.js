@@ -1,5 +1,6 @@
 // What the visualizer shows: the newest picture, and the videos.
 
+import { place } from "./keep.js";
 import { $, element, grouped, score, short } from "./words.js";
 
 /** The pictures of one run. */
@@ -30,15 +31,7 @@ export class Watch {
   /** The newest first. Those that were there stay as they are, for somebody may be watching one. */
   showVideos(videos) {
     const figures = new Map(videos.map((video) => [video.name, this.videos.get(video.name) ?? this.video(video)]));
-    for (const [name, figure] of this.videos) {
-      if (!figures.has(name)) figure.remove();
-    }
-    let before = null;
-    for (const figure of figures.values()) {
-      const place = before === null ? $("videos").firstChild : before.nextSibling;
-      if (figure !== place) $("videos").insertBefore(figure, place);
-      before = figure;
-    }
+    place($("videos"), [...figures.values()]);
     this.videos = figures;
     $("videos-card").hidden = videos.length === 0;
     $("watch").hidden = videos.length === 0 && $("live").hidden;

@@ -49,11 +49,3 @@ export function element(tag, properties = {}, ...children) {
   made.append(...children.filter((child) => child !== null && child !== undefined));
   return made;
 }
-
-/** Give a table these columns, [name, whether it has numbers], and rows, whose cells are texts or elements. */
-export function fill(table, columns, rows) {
-  const cell = (tag, content, isNumber, className) => element(tag, { className: [isNumber ? "number" : "", className ?? ""].join(" ") }, content);
-  const head = element("tr", {}, ...columns.map(([name, isNumber]) => cell("th", name, isNumber)));
-  const body = rows.map((cells) => element("tr", {}, ...cells.map((content, index) => cell("td", content, columns[index][1]))));
-  table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...body));
-}
