@@ -121,11 +121,10 @@ fn a_game_that_is_not_there_is_answered_with_those_like_it() {
 /// What the supervisor says that is to train with `overrides` and must not start.
 fn refused_run(overrides: &[&str], prepare: impl FnOnce(&mut Command)) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let overrides: Vec<&str> = SMALL.iter().chain(&["environment.id=atari:Pong"]).chain(overrides).copied().collect();
-    let mut command = run_support::command(folder.path(), &overrides);
+    let mut command = run_support::command(folder.path(), &[SMALL, &["environment.id=atari:Pong"], overrides].concat());
     prepare(&mut command);
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = run_support::said(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(!folder.path().join("runs").exists(), "nothing may be written for a run that cannot start");
     said

@@ -3,10 +3,8 @@
 
 mod run_support;
 
-use std::process::Command;
-
 use nix::sys::signal::Signal;
-use run_support::start;
+use run_support::{start, told};
 
 /// More than the hits of a thousand frames, less than their points: an invader gives 5 to 30.
 const MORE_THAN_HITS: f64 = 20.0;
@@ -30,7 +28,7 @@ fn a_run_trains_from_screens_and_tells_the_points_of_whole_games() {
     run.assert_nothing_left();
     assert!(run.log().contains("ale-py 0.12.1"), "the emulator must be on record: {}", run.log());
 
-    let played = Command::new(env!("CARGO_BIN_EXE_evaluate")).args(["--episodes", "2"]).arg(run.run_folder()).output().unwrap();
-    let text = String::from_utf8_lossy(&played.stdout) + String::from_utf8_lossy(&played.stderr);
-    assert!(played.status.success() && text.contains("on atari:SpaceInvaders"), "{text}");
+    let played = run.program("evaluate").args(["--episodes", "2"]).arg(run.run_folder()).output().unwrap();
+    let text = told(&played) + &run_support::said(&played);
+    assert!(text.contains("on atari:SpaceInvaders"), "{text}");
 }

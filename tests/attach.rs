@@ -4,19 +4,14 @@ mod run_support;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, WATCHDOG, kill, number, start};
+use run_support::{Supervised, Watchdog, kill, number, start};
 
 fn attach(run: &Supervised, arguments: &[&str]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_attach"))
-        .args(arguments)
-        .env("XDG_RUNTIME_DIR", run.folder.path())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    run.program("attach").args(arguments).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 fn stderr(mut child: Child) -> (bool, String) {
@@ -105,10 +100,11 @@ fn a_run_that_is_seen_can_be_joined() {
         let mut run = start(&[]);
         let record = run.folder.path().join(format!("shoal/{}.json", run.pid()));
         let socket = record.with_extension("socket");
-        let deadline = Instant::now() + WATCHDOG;
+        let watchdog = Watchdog::new("the run to be announced");
         // Without a pause: what is looked for is the moment between the two.
         while !record.exists() {
-            assert!(run.is_running() && Instant::now() < deadline, "the run is not announced; its log:\n{}", run.log());
+            assert!(run.is_running(), "the run is not announced; its log:\n{}", run.log());
+            watchdog.pause(Duration::ZERO, || run.log());
             std::thread::yield_now();
         }
         UnixStream::connect(&socket).expect("somebody listens");

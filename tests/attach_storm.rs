@@ -5,7 +5,7 @@
 mod counts;
 mod run_support;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use counts::count_from_environment;
@@ -23,9 +23,8 @@ const TOGETHER: usize = 6;
 const HANDSHAKE_MS: u64 = 30;
 
 fn attach(run: &Supervised, actors: usize) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_attach"));
-    command.args([&run.pid().to_string(), "--actors", &actors.to_string()]).env("XDG_RUNTIME_DIR", run.folder.path());
-    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    let mut command = run.program("attach");
+    command.args([&run.pid().to_string(), "--actors", &actors.to_string()]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 fn leave(mut child: Child, signal: Signal) {

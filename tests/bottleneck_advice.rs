@@ -1,7 +1,7 @@
 //! Whoever follows the advice of a report gets what it promises: each kind of advice is taken from a real run and given to the next.
 //!
-//! The run with the advice and the one without go on at the same time, so that whatever else the machine does slows both, and their rates are
-//! compared with each other, never with a time.
+//! The run with the advice and the one without go on at the same time, so that whatever else the machine does slows both, and their rates
+//! are compared with each other, never with a time.
 
 #[cfg(feature = "python")]
 mod python_support;
@@ -94,8 +94,8 @@ fn follow(settings: &[&str], bottleneck: &str, key: &str, times: f64, rate: impl
     assert_rises(&settings, &advised(&verdict, key), times, rate);
 }
 
-/// A run has to do more than `times` as much with `changes` as one without does at the same time, by what `rate` tells. Where other programs
-/// want the cores too, the two do not get the same of them in so short a time: then they try again.
+/// A run has to do more than `times` as much with `changes` as one without does at the same time, by what `rate` tells. Where other
+/// programs want the cores too, the two do not get the same of them in so short a time: then they try again.
 fn assert_rises(settings: &[String], changes: &[String], times: f64, rate: impl Fn(&Rates) -> f64) {
     let changed = [settings, changes].concat();
     let mut gains = Vec::new();
@@ -222,7 +222,8 @@ fn a_process_that_is_killed_again_and_again_is_what_the_report_names() {
     assert_eq!((&verdict["bottleneck"], &verdict["advice"]), (&"failures".into(), &Value::Array(Vec::new())), "{verdict:#}");
 }
 
-/// How much of the cores actors leave to a learner depends on what else the machine does, so that updates are counted by environment steps here.
+/// How much of the cores actors leave to a learner depends on what else the machine does,
+/// so that updates are counted by environment steps here.
 #[test]
 fn a_limit_for_actors_that_leave_learners_behind() {
     let settings = ["replay.samples_per_insert=\"none\"", "actor.count=4", "network.hidden=[64, 64]"];

@@ -21,10 +21,6 @@ fn moved_clock(folder: &Path) -> PathBuf {
     library
 }
 
-fn workers(run: &Supervised) -> Vec<u32> {
-    ["learner", "actor", "evaluator"].iter().flat_map(|role| run.processes(role)).collect()
-}
-
 /// When a checkpoint says that it was written.
 fn written(checkpoint: &Path) -> Option<Timestamp> {
     let manifest: serde_json::Value = serde_json::from_slice(&std::fs::read(checkpoint.join("manifest.json")).ok()?).ok()?;
@@ -44,7 +40,7 @@ fn a_run_whose_time_of_day_jumps_forth_and_back_goes_on_and_is_gone_on_with() {
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(50));
     // Actor and learner were there before; the evaluator begins at its leisure.
     run.wait_for_process("evaluator");
-    let before = workers(&run);
+    let before = run.workers();
     let run_folder = run.run_folder();
     let newest = || checkpoints_in(&run_folder).pop();
     for jump in [DAY_S, -DAY_S, 0] {
@@ -59,7 +55,7 @@ fn a_run_whose_time_of_day_jumps_forth_and_back_goes_on_and_is_gone_on_with() {
         run.wait_for_evaluations("two more evaluations", |lines| lines.len() >= evaluations + 2);
     }
     let log = run.log();
-    assert_eq!(workers(&run), before, "nobody is killed for it: {log}");
+    assert_eq!(run.workers(), before, "nobody is killed for it: {log}");
     assert!(!log.contains("has been silent") && !log.contains("nothing has advanced"), "{log}");
     run.end_by(Signal::SIGTERM);
     let seconds: Vec<f64> = run.metrics().iter().filter_map(|line| line["wall_s"].as_f64()).collect();

@@ -166,8 +166,7 @@ fn weights_that_lie_apart_from_the_options_of_their_environment_are_told_where_t
 #[test]
 fn the_command_in_the_report_plays_the_run_from_where_it_was_started() {
     let folder = tempfile::tempdir().unwrap();
-    let overrides: Vec<&str> = run_support::SMALL.iter().copied().chain(["run.stop_env_steps=1000"]).collect();
-    let mut command = run_support::command(folder.path(), &overrides);
+    let mut command = run_support::command(folder.path(), &[run_support::SMALL, &["run.stop_env_steps=1000"]].concat());
     // As somebody without cargo starts it.
     command.current_dir(folder.path()).env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_PKG_NAME");
     let output = command.output().unwrap();

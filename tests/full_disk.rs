@@ -6,16 +6,19 @@ mod namespaces;
 mod run_support;
 
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use namespaces::{in_a_mount_namespace, mount};
 use nix::sys::signal::Signal;
-use run_support::{SMALL, Supervised, WATCHDOG, segments_of};
+use run_support::{SMALL, Supervised, Watchdog, number, segments_of, wait_until};
 use shoal::checkpoint::PolicyWeights;
-use shoal::segment::Segment;
+use shoal::segment::control::RunState;
+use shoal::segment::keeping::Wanted;
 use shoal::segment::scores::EvaluationScore;
+use shoal::segment::{NamedProcess, Segment};
 use shoal::sync::Ordering;
 
 /// A run whose folder is on a small disk, and what it prints in a file on another.
@@ -30,9 +33,8 @@ impl OnSmallDisk {
         let runs = folder.path().join("runs");
         std::fs::create_dir(&runs).unwrap();
         mount(&["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"], &runs);
-        let all: Vec<&str> = SMALL.iter().chain(overrides).copied().collect();
         let printed = folder.path().join("printed");
-        let mut command = run_support::command(folder.path(), &all);
+        let mut command = run_support::command(folder.path(), &[SMALL, overrides].concat());
         command.stderr(File::create(&printed).unwrap());
         Self { run: Supervised::spawn(command, folder), printed }
     }
@@ -46,11 +48,10 @@ impl OnSmallDisk {
     }
 
     fn wait_until(&mut self, what: &str, mut ready: impl FnMut(&Self) -> bool) {
-        let deadline = Instant::now() + WATCHDOG;
+        let watchdog = Watchdog::new(what);
         while !ready(self) {
             assert!(self.run.is_running(), "the run ended before {what}:\n{}", self.printed());
-            assert!(Instant::now() < deadline, "gave up waiting for {what}:\n{}", self.printed());
-            std::thread::sleep(Duration::from_millis(20));
+            watchdog.pause(Duration::from_millis(20), || self.printed());
         }
     }
 
@@ -175,5 +176,34 @@ fn a_checkpoint_for_which_there_is_no_room_is_said_once_and_written_when_there_i
         run.run.signal(Signal::SIGTERM);
         run.run.wait();
         assert!(run.printed().contains("go on "), "{}", run.printed());
+    });
+}
+
+#[test]
+fn a_kept_run_outlives_whoever_adopts_it_while_the_disk_is_full() {
+    in_a_mount_namespace("a_kept_run_outlives_whoever_adopts_it_while_the_disk_is_full", || {
+        let mut run = OnSmallDisk::start("8m", &["machine.sentinel=keep", "checkpoint.interval_s=600"]);
+        run.run.wait_for("updates", |line| number(line, "updates") > 100);
+        let segment = run.segment();
+        let keeper = run.run.kill_and_wait_for_keeper();
+        let filler = run.run.folder.path().join("runs/filler");
+        let mut file = File::create(&filler).unwrap();
+        while file.write_all(&[1; 4_096]).is_ok() {}
+        drop(file);
+
+        let told = run.run.adopt_elsewhere(&["--set", "learner.learning_rate=0.0005"]);
+        assert!(told.contains("No space left"), "{told}");
+        let keeping = segment.control().keeping();
+        wait_until(
+            "the run to be offered again",
+            || run.run.log(),
+            || keeping.wanted() == Wanted::Nothing && segment.control().run_state() == RunState::Kept,
+        );
+        assert_eq!(keeping.keeper().map(NamedProcess::pid), Some(keeper));
+
+        std::fs::remove_file(filler).unwrap();
+        run.run.adopt(&[]);
+        run.run.wait_for_log("goes on in the memory in which it was kept");
+        run.run.end_by(Signal::SIGTERM);
     });
 }

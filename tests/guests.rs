@@ -3,10 +3,10 @@
 mod run_support;
 
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, WATCHDOG, kill, segments_of, start, start_preset};
+use run_support::{Supervised, Watchdog, kill, said, segments_of, start, start_preset, stop};
 use shoal::rendezvous::handshake::Visitor;
 use shoal::rendezvous::{Attachment, Registry, attach};
 use shoal::replay::{Schema, StagingArea};
@@ -41,10 +41,16 @@ fn play_a_guest() {
     }
 }
 
-fn guest(run: &Supervised) -> Child {
+/// This program once more, to play a guest of `run`.
+fn player(run: &Supervised) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "play_a_guest", "--nocapture"]).env(SUPERVISOR, run.pid().to_string());
-    command.env("XDG_RUNTIME_DIR", run.folder.path()).stdout(Stdio::null()).spawn().unwrap()
+    command.env("XDG_RUNTIME_DIR", run.folder.path());
+    command
+}
+
+fn guest(run: &Supervised) -> Child {
+    player(run).stdout(Stdio::null()).spawn().unwrap()
 }
 
 #[test]
@@ -52,10 +58,8 @@ fn a_guest_of_a_run_that_learns_from_fragments_is_told_that_there_is_nothing_for
     let mut run = start_preset("cartpole_appo", &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\""]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
     for _ in 0..3 {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "play_a_guest", "--nocapture"]).env(SUPERVISOR, run.pid().to_string());
-        let refused = command.env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned() + &String::from_utf8_lossy(&refused.stdout);
+        let refused = player(&run).output().unwrap();
+        let said = said(&refused) + &String::from_utf8_lossy(&refused.stdout);
         assert!(!refused.status.success() && said.contains("fragments of trajectories (appo)"), "{said}");
     }
     run.end_by(Signal::SIGTERM);
@@ -69,9 +73,7 @@ fn the_importance_exponent_of_a_guest_is_that_of_the_learners() {
     let mut run = start(&[&schedule[..], &freely].concat());
     // As many samples as would end the schedule, after a small part of its environment steps.
     run.wait_for("many samples", |line| line["sampled"].as_u64() > Some(20_000));
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "play_a_guest", "--nocapture"]).env(SUPERVISOR, run.pid().to_string()).env(LARGEST_BETA, "0.4");
-    let asked = command.env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
+    let asked = player(&run).env(LARGEST_BETA, "0.4").output().unwrap();
     assert!(asked.status.success(), "{}{}", String::from_utf8_lossy(&asked.stdout), String::from_utf8_lossy(&asked.stderr));
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
@@ -84,24 +86,15 @@ fn slot_of(segment: &Segment, pid: u32) -> ProcessSlot<'_> {
 /// Stop a process in the middle of an operation.
 fn stop_inside(segment: &Segment, pid: u32) {
     let slot = slot_of(segment, pid);
-    let deadline = Instant::now() + WATCHDOG;
+    let watchdog = Watchdog::new(format!("process {pid} to be inside an operation"));
     loop {
-        kill(pid, Signal::SIGSTOP);
-        while !is_stopped(pid) {
-            std::thread::yield_now();
-        }
+        stop(pid);
         if slot.in_operation() {
             return;
         }
         kill(pid, Signal::SIGCONT);
-        assert!(Instant::now() < deadline, "gave up waiting for process {pid} to be inside an operation");
-        std::thread::sleep(Duration::from_micros(300));
+        watchdog.pause(Duration::from_micros(300), || format!("it is in {:?}", slot.phase()));
     }
-}
-
-fn is_stopped(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    stat[stat.rfind(')').unwrap() + 1..].trim_start().starts_with('T')
 }
 
 /// A run whose guest stands still inside an operation, beside which the sums were made again after the death of an actor.

@@ -6,6 +6,8 @@ mod fixture;
 mod hostile;
 #[path = "inspect/live.rs"]
 mod live;
+#[path = "support/object.rs"]
+mod object;
 mod run_support;
 #[path = "inspect/runs.rs"]
 mod runs;

@@ -1,5 +1,5 @@
-//! Processes are killed, at moments of nobody's choice and after every single machine instruction: what they leave is repaired, and nothing that
-//! was committed is lost.
+//! Processes are killed, at moments of nobody's choice and after every single machine instruction: what they leave is repaired, and nothing
+//! that was committed is lost.
 //!
 //! One program, since each is optimised as a whole in a release, in which the same is proved of other instructions.
 

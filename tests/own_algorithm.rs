@@ -126,8 +126,8 @@ fn a_crate_of_its_own_solves_its_own_environment_with_its_own_algorithm() {
 
     let played = json(&program, &solved.folder, &["evaluate", "runs/latest", "--episodes", "50", "--json"]);
     assert_eq!((&played["algorithm"], &played["environment"]), (&"expected_sarsa".into(), &"Corridor-v0".into()));
-    // Of the shortest ways: 3 to 6 steps, all but the last of which cost 0.01. Weights that have learned nothing find one exit at most; those that
-    // a hundred fresh episodes confirmed may fail where an episode seldom begins.
+    // Of the shortest ways: 3 to 6 steps, all but the last of which cost 0.01. Weights that have learned nothing find one exit at most;
+    // those that a hundred fresh episodes confirmed may fail where an episode seldom begins.
     let returns: Vec<f64> = played["returns"].as_array().unwrap().iter().filter_map(serde_json::Value::as_f64).collect();
     let shortest = returns.iter().filter(|value| (0.95 - 1e-6..0.98 + 1e-6).contains(*value)).count();
     assert!(shortest >= 45 && played["return_max"].as_f64() < Some(0.98 + 1e-6), "{played}");

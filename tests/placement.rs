@@ -1,15 +1,15 @@
-//! On which cores the processes of real runs may run, as the kernel tells it. With a single core there is nothing to choose, and nothing is bound.
+//! On which cores the processes of real runs may run, as the kernel tells it. With a single core there is nothing to choose,
+//! and nothing is bound.
 
 mod run_support;
 mod skipped;
 
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
-use run_support::{Supervised, WATCHDOG, command, kill, start, start_beside};
+use run_support::{Supervised, command, kill, start, start_beside};
 
 /// The default placement, for learners that compute all the time.
 const BOUND: &[&str] = &["machine.affinity=true", "replay.samples_per_insert=64.0", "network.hidden=[64, 64]", "learner.batch_size=64"];
@@ -30,12 +30,9 @@ fn has_two_cores() -> bool {
     std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
 }
 
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + WATCHDOG;
-    while !condition() {
-        assert!(Instant::now() < deadline, "gave up waiting for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+/// Wait until `condition` holds of a run.
+fn wait_until(awaited: &str, run: &Supervised, condition: impl FnMut() -> bool) {
+    run_support::wait_until(awaited, || run.log(), condition);
 }
 
 /// Whether two processes are bound to the same single core.
@@ -92,8 +89,7 @@ fn a_run_leaves_the_cores_alone_to_which_another_is_bound() {
     let plan = String::from_utf8_lossy(&plan.stderr).into_owned();
     let names_the_first = plan.contains(&format!("the run of {} (CartPole-v1) is bound to", first.pid()));
     assert!(names_the_first || !is_bound(&first, learner) || !has_two_cores(), "{plan}");
-    second.signal(Signal::SIGTERM);
-    assert_eq!(second.wait().code(), Some(143), "{}", second.output());
+    second.end_by(Signal::SIGTERM);
 }
 
 #[test]
@@ -101,7 +97,7 @@ fn runs_that_start_at_the_same_moment_do_not_stay_on_one_core() {
     let first = start(BOUND);
     let second = start_beside(&first, BOUND);
     let learners = [&first, &second].map(|run| (run, run.wait_for_process("learner")));
-    wait_until("the learners to part", || !share_a_core(learners[0], learners[1]));
+    wait_until("the learners to part", &first, || !share_a_core(learners[0], learners[1]));
 }
 
 #[test]
@@ -115,12 +111,11 @@ fn a_run_leaves_its_cores_when_another_program_takes_one() {
     // Without a number the run has left its cores already: the machine is busy.
     let _hog = core.map(Hog::on);
     run.wait_for_log("every process may run on any core now");
-    let everybody = || ["learner", "actor", "evaluator"].into_iter().flat_map(|role| run.processes(role));
-    assert!(everybody().all(|pid| !is_bound(&run, pid)));
+    assert!(run.workers().into_iter().all(|pid| !is_bound(&run, pid)));
     // Replacements, too.
     let actor = run.wait_for_process("actor");
     kill(actor, Signal::SIGKILL);
-    wait_until("another actor", || run.processes("actor").iter().any(|&pid| pid != actor));
+    wait_until("another actor", &run, || run.processes("actor").iter().any(|&pid| pid != actor));
     assert!(run.processes("actor").into_iter().all(|pid| !is_bound(&run, pid)));
 }
 
@@ -138,6 +133,5 @@ fn a_run_that_may_use_other_cores_than_it_was_planned_for_follows_them() {
         allowed(run.pid()).split([',', '-']).filter_map(|number| number.parse().ok()).find(|&number: &usize| number != core).unwrap();
     confine(run.pid(), other);
     run.wait_for_log(&format!("the run may use the cores [{other}] now"));
-    let everybody = || ["learner", "actor", "evaluator"].into_iter().flat_map(|role| run.processes(role));
-    wait_until("all processes to be there", || everybody().all(|pid| allowed(pid) == other.to_string()));
+    wait_until("all processes to be there", &run, || run.workers().into_iter().all(|pid| allowed(pid) == other.to_string()));
 }

@@ -1,15 +1,15 @@
 //! `shoal`, the one program, and what all programs say when something else was probably meant.
 
+mod run_support;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use run_support::{WATCHDOG, program, said, told, wait_for};
 use serde_json::Value;
-
-/// Longest that a test waits: a watchdog, not an expectation.
-const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// A short run that learns next to nothing.
 const SHORT: &[&str] = &[
@@ -23,30 +23,15 @@ const SHORT: &[&str] = &[
     "evaluator.interval_ms=10",
 ];
 
-/// `program` with `arguments`, in a folder of its own.
-fn run(program: &str, folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder);
-    command.output().unwrap()
-}
-
+/// `shoal` with `arguments`, in a folder of its own.
 fn shoal(folder: &Path, arguments: &[&str]) -> Output {
-    run(env!("CARGO_BIN_EXE_shoal"), folder, arguments)
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn told(output: &Output) -> String {
-    assert!(output.status.success(), "{}", said(output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    program("shoal", folder).args(arguments).current_dir(folder).output().unwrap()
 }
 
 /// What the supervisor says of `arguments` that it refuses.
 fn refusal(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let output = run(env!("CARGO_BIN_EXE_supervisor"), folder.path(), arguments);
+    let output = program("supervisor", folder.path()).args(arguments).current_dir(folder.path()).output().unwrap();
     assert!(!output.status.success(), "{}", said(&output));
     said(&output)
 }
@@ -201,7 +186,9 @@ fn a_file_of_a_presets_name_that_is_not_read_is_named() {
 #[test]
 fn a_home_that_no_shell_has_expanded_is_no_folder_for_runs() {
     let folder = tempfile::tempdir().unwrap();
-    for (path, more) in [("~/runs", &["--check"][..]), ("~", &["--check"]), ("~/runs", &["--seeds", "1-2"])] {
+    for (path, more) in
+        [("~/runs", &["--check"][..]), ("~", &["--check"]), ("~somebody/runs", &["--check"]), ("~/runs", &["--seeds", "1-2"])]
+    {
         let changed = format!("run.folder={path}");
         let refused = shoal(folder.path(), &[&["train", "cartpole_dqn", "--set", &changed][..], more].concat());
         assert!(!refused.status.success() && said(&refused).contains("run.folder = \"~"), "{}", said(&refused));
@@ -291,23 +278,16 @@ fn a_signal_ends_the_seeds_that_run_starts_no_other_and_still_gives_a_table() {
     let folder = tempfile::tempdir().unwrap();
     let changes = [SHORT, &["run.stop_env_steps=1000000000", "run.stop_eval_return=none"]].concat();
     let arguments = with_changes(&["train", "CartPole-v1", "--seeds", "1-3", "--jobs", "2"], &changes);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
-    command.args(arguments).current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path()).stdout(Stdio::piped());
-    let endless = Endless::start(command.stderr(Stdio::null()));
+    let mut command = program("shoal", folder.path());
+    command.args(arguments).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let endless = Endless::start(&mut command);
     let started = || {
         let group = std::fs::read_dir(folder.path().join("runs")).ok()?.next()?.ok()?.path();
         let folders = run_folders(&group);
         let lines = |path: &PathBuf| std::fs::read_to_string(path.join("metrics.jsonl")).unwrap_or_default().lines().count();
         (folders.len() == 2 && folders.iter().all(|path| lines(path) > 0)).then_some(folders)
     };
-    let deadline = Instant::now() + WATCHDOG;
-    let folders = loop {
-        assert!(Instant::now() < deadline, "two runs did not start");
-        match started() {
-            Some(folders) => break folders,
-            None => std::thread::sleep(Duration::from_millis(50)),
-        }
-    };
+    let folders = wait_for("two runs", String::new, started);
     for path in &folders {
         let record: Value = serde_json::from_slice(&std::fs::read(path.join("run.json")).unwrap()).unwrap();
         let supervisor = Pid::from_raw(record["supervisor_pid"].as_i64().unwrap().try_into().unwrap());
@@ -337,7 +317,7 @@ fn seeds_run_in_a_folder_of_any_name_that_a_configuration_can_hold() {
     let nameless = folder.path().join(std::ffi::OsStr::from_bytes(b"run\xe9"));
     std::fs::create_dir(&nameless).unwrap();
     let refused = shoal(&nameless, &arguments);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let said = said(&refused);
     assert!(!refused.status.success() && said.contains("is not UTF-8"), "{said}");
 }
 
@@ -345,7 +325,7 @@ fn seeds_run_in_a_folder_of_any_name_that_a_configuration_can_hold() {
 fn several_seeds_do_not_pretend_to_go_on_with_killed_ones() {
     let folder = tempfile::tempdir().unwrap();
     let refused = shoal(folder.path(), &with_changes(&["train", "CartPole-v1", "--seeds", "1-2"], &["run.resume=\"auto\""]));
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let said = said(&refused);
     assert!(!refused.status.success() && said.contains("run.resume") && said.contains("always begin anew"), "{said}");
     assert!(!folder.path().join("runs").exists());
 }

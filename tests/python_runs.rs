@@ -5,10 +5,10 @@
 mod python_support;
 mod run_support;
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, number, start};
+use run_support::{Supervised, number, said, start, told};
 use serde_json::Value;
 use shoal::config::Config;
 
@@ -33,36 +33,27 @@ fn failure_of(mut run: Supervised) -> String {
 fn a_run_on_an_environment_of_gymnasium_trains_and_takes_in_attached_actors() {
     let mut run = start(&["environment.id=gymnasium:CartPole-v1", "actor.count=2", "evaluator.interval_ms=100"]);
     run.wait_for("the first updates", |line| number(line, "updates") > 50);
-    let attached = Command::new(env!("CARGO_BIN_EXE_attach"))
-        .arg(run.pid().to_string())
-        .current_dir("/")
-        .env("XDG_RUNTIME_DIR", run.folder.path())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let attached = run.program("attach").arg(run.pid().to_string()).current_dir("/").stderr(Stdio::piped()).spawn().unwrap();
     run.wait_for("the attached actor", |line| number(line, "attached") == 1 && number(line, "actors") == 3);
     run.wait_for("an evaluation", |line| line["eval_return_mean"].is_number());
     let before = number(&run.metrics().pop().unwrap(), "env_steps");
     run.wait_for("more steps", |line| number(line, "env_steps") > before + 500);
     run.end_by(Signal::SIGTERM);
-    let attached = attached.wait_with_output().unwrap();
-    assert!(attached.status.success(), "{}", String::from_utf8_lossy(&attached.stderr));
+    told(&attached.wait_with_output().unwrap());
     run.assert_nothing_left();
 
     let log = run.log();
     assert!(log.contains("python 3.") && log.contains("gymnasium 1."), "the software must be on record: {log}");
-    let played =
-        Command::new(env!("CARGO_BIN_EXE_evaluate")).args(["--episodes", "3"]).arg(run.run_folder()).current_dir("/").output().unwrap();
-    let text = String::from_utf8_lossy(&played.stdout) + String::from_utf8_lossy(&played.stderr);
-    assert!(played.status.success() && text.contains("on gymnasium:CartPole-v1"), "{text}");
+    let played = run.program("evaluate").args(["--episodes", "3"]).arg(run.run_folder()).current_dir("/").output().unwrap();
+    let text = told(&played) + &said(&played);
+    assert!(text.contains("on gymnasium:CartPole-v1"), "{text}");
 
     // As in a folder that comes from another machine.
     let path = run.run_folder().join("config.toml");
     let mut config = Config::load(&path, &[]).unwrap().config;
     config.environment.python = "/gone/bin/python".into();
     std::fs::write(&path, config.to_toml()).unwrap();
-    let played = Command::new(env!("CARGO_BIN_EXE_evaluate")).args(["--episodes", "1"]).arg(run.run_folder()).output().unwrap();
-    assert!(played.status.success(), "{}", String::from_utf8_lossy(&played.stderr));
+    run.ask("evaluate", &["--episodes", "1", run.run_folder().to_str().unwrap()]);
 }
 
 #[test]
@@ -106,12 +97,9 @@ fn what_an_environment_prints_does_not_mix_with_the_answer() {
     let mut run = start_faulty("talk", "", &[]);
     run.wait_for("the first updates", |line| number(line, "updates") > 20);
     run.end_by(Signal::SIGINT);
-    let mut evaluate = Command::new(env!("CARGO_BIN_EXE_evaluate"));
-    evaluate.arg(run.run_folder()).args(["--json", "--episodes", "3"]).env("XDG_RUNTIME_DIR", run.folder.path());
-    let output = evaluate.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && said.contains("a new episode"), "{said}");
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = run.program("evaluate").arg(run.run_folder()).args(["--json", "--episodes", "3"]).output().unwrap();
+    assert!(said(&output).contains("a new episode"), "{}", said(&output));
+    let answer: Value = serde_json::from_str(&told(&output)).unwrap();
     assert_eq!(answer["returns"].as_array().map(Vec::len), Some(3));
 }
 
@@ -198,11 +186,8 @@ fn an_actor_whose_environment_has_been_edited_since_the_run_began_is_not_let_in(
     let mut run = start(&["environment.id=python:my_task:Task", &python_path, "evaluator.enabled=false"]);
     run.wait_for("the first updates", |line| number(line, "updates") > 20);
     std::fs::write(&file, task(12)).unwrap();
-    let attach = || {
-        Command::new(env!("CARGO_BIN_EXE_attach")).arg(run.pid().to_string()).env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap()
-    };
-    let refused = attach();
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let refused = run.program("attach").arg(run.pid().to_string()).output().unwrap();
+    let said = said(&refused);
     assert!(!refused.status.success() && said.contains("`python:my_task:Task` has changed since the run was planned"), "{said}");
     assert!(said.contains("an index from 0 to 11") && said.contains("an index from 0 to 1"), "{said}");
     run.end_by(Signal::SIGINT);

@@ -6,10 +6,10 @@ mod run_support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Duration;
 
-use run_support::SMALL;
+use run_support::{SMALL, program, said, told};
 use shoal::environments::EnvironmentRequest;
 
 /// The supervisor, asked to train briefly with `overrides`.
@@ -19,10 +19,6 @@ fn supervisor(folder: &Path, overrides: &[&str]) -> Command {
         command.args(["--set", change]);
     }
     command
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn refusal(overrides: &[&str]) -> String {
@@ -55,8 +51,7 @@ fn programs_that_an_environment_starts_are_not_given_what_was_prepared_for_it() 
                 subprocess.run([sys.executable, '-c', 'import gymnasium'], check=True)\n";
     std::fs::write(folder.path().join("task.py"), task).unwrap();
     let python_path = format!("environment.python_path={}:{}", folder.path().display(), python_support::folder().display());
-    let output = supervisor(folder.path(), &["environment.id=python:task:Task", &python_path]).output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    told(&supervisor(folder.path(), &["environment.id=python:task:Task", &python_path]).output().unwrap());
 }
 
 #[test]
@@ -66,27 +61,25 @@ fn modules_are_found_beside_the_configuration_and_later_by_whoever_reads_the_run
     let config = folder.path().join("task.toml");
     std::fs::write(&config, "environment.id = \"python:shapes.py:make_limited\"\nenvironment.keyword_arguments = '{\"steps\": 9}'\n")
         .unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-    command.arg(&config).current_dir("/").env("XDG_RUNTIME_DIR", folder.path());
+    let mut command = program("supervisor", folder.path());
+    command.arg(&config).current_dir("/");
     for change in SMALL.iter().chain(&["run.stop_env_steps=400"]) {
         command.args(["--set", change]);
     }
-    let output = command.args(["--set", &format!("run.folder={}", folder.path().join("runs").display())]).output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    told(&command.args(["--set", &format!("run.folder={}", folder.path().join("runs").display())]).output().unwrap());
 
     let resolved = std::fs::read_to_string(folder.path().join("runs/latest/config.toml")).unwrap();
     assert!(resolved.contains(&format!("python_path = \"{}", folder.path().display())), "{resolved}");
-    let mut evaluate = Command::new(env!("CARGO_BIN_EXE_evaluate"));
-    let output =
-        evaluate.args(["--episodes", "2", "--weights", "last"]).arg(folder.path().join("runs/latest")).current_dir("/").output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    let mut evaluate = program("evaluate", folder.path());
+    evaluate.args(["--episodes", "2", "--weights", "last"]).arg(folder.path().join("runs/latest"));
+    told(&evaluate.current_dir("/").output().unwrap());
 }
 
 #[test]
 fn the_example_of_a_custom_environment_trains() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/corridor_dqn.toml")).env("XDG_RUNTIME_DIR", folder.path());
+    let mut command = program("supervisor", folder.path());
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/corridor_dqn.toml"));
     command.args(["--set", &format!("run.folder={}", folder.path().join("runs").display()), "--set", "run.stop_env_steps=2000"]);
     let output = command.current_dir(folder.path()).output().unwrap();
     assert!(output.status.success() && said(&output).contains("python:corridor:Corridor"), "{}", said(&output));
@@ -164,11 +157,7 @@ fn what_an_environment_leaves_behind_holds_up_no_refusal_and_is_ended() {
     let helper = Path::new("/proc").join(rest.split('.').next().unwrap()).join("stat");
     // Who is dead and whom nobody has reaped yet is a Z.
     let lives = || std::fs::read_to_string(&helper).is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "));
-    let begun = std::time::Instant::now();
-    while lives() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{refused}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    run_support::wait_until("the end of the helper", || refused.clone(), || !lives());
 }
 
 #[test]

@@ -3,11 +3,10 @@
 
 mod run_support;
 
-use std::process::Command;
-use std::time::Instant;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, WATCHDOG, kill, living, start, start_preset};
+use run_support::{Supervised, Watchdog, kill, living, start, start_preset, told};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 use shoal::segment::Segment;
@@ -28,8 +27,7 @@ const FIXED: &[&str] = &[
 ];
 
 fn adapting(overrides: &[&str]) -> Supervised {
-    let all: Vec<&str> = FIXED.iter().chain(overrides).copied().collect();
-    start(&all)
+    start(&[FIXED, overrides].concat())
 }
 
 fn probes(run: &Supervised) -> Vec<Value> {
@@ -59,10 +57,10 @@ fn wait_for_updates(run: &mut Supervised, segment: &Segment, more: u64) {
 
 /// Transitions per update while a view doubles the configured batch twice.
 fn batch_when_doubled_twice(run: &mut Supervised, segment: &Segment) -> f64 {
-    let deadline = Instant::now() + WATCHDOG;
+    let watchdog = Watchdog::new("a larger batch that lasts for 80 updates");
     // Until the view has stayed the same while it was measured. Each time that it is tried, it lasts for more than a hundred updates.
     loop {
-        assert!(Instant::now() < deadline, "no larger batch lasted for 80 updates; the log:\n{}", run.log());
+        watchdog.pause(Duration::ZERO, || run.log());
         run.wait_until("a larger batch", || view(segment).doublings == 2);
         wait_for_updates(run, segment, 10);
         let (seen, before) = (view(segment), progress(segment));
@@ -89,10 +87,8 @@ fn actors_whose_environments_sleep_become_more_and_the_report_says_how_to_have_t
     assert_eq!(summary["restarts"], 0, "who is sent away has not died");
     let fitted = summary["fitted"].as_str().unwrap().split(';').next().unwrap();
     assert!(fitted.starts_with("--set actor.count="), "{fitted}");
-    let mut again = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-    again.arg(run.run_folder().join("config.toml")).args(fitted.split(' ')).arg("--check");
-    let output = again.env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut again = run.program("supervisor");
+    told(&again.arg(run.run_folder().join("config.toml")).args(fitted.split(' ')).arg("--check").output().unwrap());
 }
 
 #[test]
@@ -101,13 +97,9 @@ fn actors_are_replaced_by_some_with_other_environments_and_none_of_them_counts_a
     let mut run = adapting(&["environment.step_delay_us=1000", "adaptation.most_environments=4"]);
     let (first, segment) = (run.wait_for_process("actor"), run.segment());
     run.wait_until("another actor", || living(&segment, "actor").iter().any(|&(_, pid)| pid != first));
-    let deadline = Instant::now() + WATCHDOG;
-    while probes(&run).is_empty() {
-        assert!(run.is_running() && Instant::now() < deadline, "no probe came to its end; the log:\n{}", run.log());
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    let probe = run.look_for("the end of a probe", |run| probes(run).into_iter().next());
     wait_for_updates(&mut run, &segment, 10);
-    assert_eq!(probes(&run)[0]["to"]["environments"], 4);
+    assert_eq!(probe["to"]["environments"], 4);
     drop(segment);
     run.end_by(Signal::SIGINT);
     assert!(!run.log().contains("asked to leave") && !run.log().contains("restarting"), "{}", run.log());
@@ -140,16 +132,13 @@ fn an_actor_that_is_killed_while_it_is_tried_comes_back_and_the_search_comes_to_
     run.wait_for_process("actor");
     let segment = run.segment();
     let tried = |segment: &Segment| living(segment, "actor").into_iter().find(|&(number, _)| number == 1).map(|(_, pid)| pid);
-    let victim = std::cell::Cell::new(0);
-    run.wait_until("the actor that is tried, and its end", || {
-        let found = tried(&segment).filter(|pid| {
+    let victim = run.look_for("the actor that is tried, and its end", |_| {
+        tried(&segment).filter(|pid| {
             // It may have ended with its trial.
             nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.cast_signed()), Signal::SIGKILL).is_ok()
-        });
-        victim.set(found.unwrap_or(0));
-        found.is_some()
+        })
     });
-    run.wait_until("its replacement", || tried(&segment).is_some_and(|pid| pid != victim.get()));
+    run.wait_until("its replacement", || tried(&segment).is_some_and(|pid| pid != victim));
     run.wait_for_log("faster with --set actor.count=2");
     drop(segment);
     run.assert_tree_is_exact();
@@ -190,8 +179,7 @@ fn halves_take_a_larger_batch_each_and_go_on_with_it() {
         "run.stop_eval_return=none",
         "checkpoint.interval_s=none",
     ];
-    let all: Vec<&str> = FIXED.iter().chain(&halved).copied().collect();
-    let mut run = start_preset("pendulum_td3", &all);
+    let mut run = start_preset("pendulum_td3", &[FIXED, &halved].concat());
     run.wait_for_process("learner");
     let segment = run.segment();
     // What the critics' half draws counts as sampled.
@@ -216,8 +204,8 @@ fn updates_stay_in_step_with_inserts_while_a_larger_batch_is_tried_and_after() {
 
     let last = run.lines("metrics.jsonl").pop().expect("a run has metrics");
     let [inserted, updates, sampled] = ["inserted", "updates", "sampled"].map(|key| last[key].as_f64().unwrap());
-    // Each update counts as 32 samples, each transition after the first 200 calls for as many. A flush has up to 41 transitions: one may leave
-    // the band, which is as wide, and one comes after the end.
+    // Each update counts as 32 samples, each transition after the first 200 calls for as many. A flush has up to 41 transitions: one may
+    // leave the band, which is as wide, and one comes after the end.
     let surplus = 32.0 * (inserted - 200.0) - 32.0 * updates;
     assert!(surplus.abs() <= 3.5 * 32.0 * 41.0, "{surplus} samples beyond the updates: {last}");
     // In 80 updates at least the batch was larger by 96.
@@ -245,16 +233,16 @@ fn a_run_that_goes_on_begins_with_what_it_had_found() {
 
 /// Let whoever plays `role` and is chosen by `victim` crash as long as the log does not say that this setting was given up.
 fn crash_until_given_up(run: &mut Supervised, segment: &Segment, role: &str, setting: &str, victim: impl Fn(usize) -> bool) {
-    let deadline = Instant::now() + WATCHDOG;
+    let watchdog = Watchdog::new(format!("{setting} to be taken back"));
     while !run.log().contains(&format!("gave up trying {setting}")) {
-        assert!(run.is_running() && Instant::now() < deadline, "{setting} was not taken back; the log:\n{}", run.log());
+        assert!(run.is_running(), "the run ended before {setting} was taken back; the log:\n{}", run.log());
         for (number, pid) in living(segment, role) {
             if victim(number) {
                 // It may have ended meanwhile.
                 let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.cast_signed()), Signal::SIGSEGV);
             }
         }
-        std::thread::sleep(std::time::Duration::from_micros(200));
+        watchdog.pause(Duration::from_micros(200), || run.log());
     }
 }
 

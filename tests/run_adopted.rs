@@ -1,16 +1,15 @@
-//! A run whose supervisor was killed stays in memory where that is wanted, until another supervisor has adopted it or it is wanted on the disk,
-//! and whoever dies meanwhile leaves it as it was. Driven as real binaries.
+//! A run whose supervisor was killed stays in memory where that is wanted, until another supervisor has adopted it or it is wanted on the
+//! disk, and whoever dies meanwhile leaves it as it was. Driven as real binaries.
 
 mod run_support;
 
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
 
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
-use run_support::{Supervised, WATCHDOG, number, segments_of, start, start_preset};
+use run_support::{Supervised, number, segments_of, start, start_preset, wait_until};
 use serde_json::Value;
 use shoal::algorithms::registry;
 use shoal::config::Config;
@@ -58,12 +57,11 @@ fn replay_of(segment: &Segment) -> (Vec<(Record, Vec<u64>)>, Counts) {
 }
 
 fn wait_until_offered(segment: &Segment, keeper: u32) {
-    let deadline = Instant::now() + WATCHDOG;
     let control = segment.control();
-    while control.keeping().wanted() != Wanted::Nothing || control.run_state() != RunState::Kept {
-        assert!(Instant::now() < deadline, "{keeper} does not offer the run: {:?}", control.keeping().wanted());
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let state = || format!("what is wanted: {:?}", control.keeping().wanted());
+    wait_until(&format!("{keeper} to offer the run"), state, || {
+        control.keeping().wanted() == Wanted::Nothing && control.run_state() == RunState::Kept
+    });
     assert_eq!(control.keeping().keeper().map(NamedProcess::pid), Some(keeper));
 }
 
@@ -78,15 +76,14 @@ fn an_adopted_run_goes_on_with_what_was_there_and_may_be_adopted_again() {
         let ([env_steps, updates, _], published) = state_of(&segment);
         assert!(updates > 500 && counts.inserted > before.unwrap_or(0), "life {life}: {counts:?}");
         before = Some(counts.inserted);
-        let listed = Command::new(env!("CARGO_BIN_EXE_inspect")).arg("--json").env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
-        let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+        let listed: Value = serde_json::from_str(&run.ask("inspect", &["--json"])).unwrap();
         assert_eq!(
             (&listed["runs"][0]["phase"], number(&listed["runs"][0], "pid")),
             (&Value::from("kept"), u64::from(supervisor)),
             "{listed}"
         );
-        let told = Command::new(env!("CARGO_BIN_EXE_inspect")).env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
-        assert!(String::from_utf8_lossy(&told.stdout).contains(&format!("shoal adopt {supervisor}")), "{told:?}");
+        let told = run.ask("inspect", &[]);
+        assert!(told.contains(&format!("shoal adopt {supervisor}")), "{told}");
         let lines = run.metrics().len();
         run.adopt(&["--set", "learner.learning_rate=0.0005"]);
         run.wait_for_log("goes on in the memory in which it was kept");
@@ -129,7 +126,7 @@ fn whoever_dies_while_it_adopts_a_run_leaves_it_to_the_next_as_it_was() {
     let mut tried = Vec::new();
     // Each goes a little further, from when it has claimed the run to when it answers for it.
     for calls in (0..).step_by(29) {
-        let adopter = Stepped::start(run.command_to_adopt(&["--set", "learner.learning_rate=0.0005"]));
+        let adopter = Stepped::start(run.command_to("adopt", &["--set", "learner.learning_rate=0.0005"]));
         adopter.step_until(|| segment.control().keeping().wanted() != Wanted::Nothing);
         let gone_on = (0..calls).take_while(|_| !adopted() && adopter.step()).count();
         let is_late = adopted();
@@ -146,11 +143,7 @@ fn whoever_dies_while_it_adopts_a_run_leaves_it_to_the_next_as_it_was() {
     }
     assert!(tried.len() > 10, "{tried:?}");
     // The last one had adopted it; its own sentinel keeps it now.
-    let deadline = Instant::now() + WATCHDOG;
-    while segment.control().run_state() != RunState::Kept {
-        assert!(Instant::now() < deadline, "nobody keeps it: {}", run.log());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("somebody to keep it", || run.log(), || segment.control().run_state() == RunState::Kept);
     let log = run.log().len();
     run.adopt(&[]);
     run.wait_for_log_after(log, "goes on in the memory in which it was kept");
@@ -266,12 +259,22 @@ fn a_kept_run_whose_folder_was_moved_is_written_to_where_it_is_now() {
 }
 
 #[test]
+fn a_run_whose_folder_was_moved_before_its_supervisor_was_killed_is_kept_there() {
+    let (mut run, _) = learning(&[]);
+    move_folder(&run, "archive");
+    run.kill_and_wait_for_keeper();
+    run.adopt(&[]);
+    run.wait_for_log("goes on in the memory in which it was kept");
+    run.end_by(Signal::SIGTERM);
+}
+
+#[test]
 fn a_moved_run_survives_whoever_dies_while_it_adopts_it() {
     let (mut run, segment) = learning(&[]);
     let keeper = run.kill_and_wait_for_keeper();
     move_folder(&run, "archive");
     let before = (replay_of(&segment), state_of(&segment));
-    let adopter = Stepped::start(run.command_to_adopt(&["--set", "learner.learning_rate=0.0005"]));
+    let adopter = Stepped::start(run.command_to("adopt", &["--set", "learner.learning_rate=0.0005"]));
     adopter.step_until(|| segment.control().keeping().wanted() != Wanted::Nothing);
     // Far enough to have changed the folder, and not as far as to answer for the run.
     assert_eq!((0..200).take_while(|_| adopter.step()).count(), 200);

@@ -3,13 +3,14 @@
 mod run_support;
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use nix::sys::signal::Signal;
-use run_support::{kill, segments_of, start};
+use run_support::{kill, program, segments_of, start};
 
-fn program(program: &str, folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(program).args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder).output().unwrap()
+/// What comes of a program that is started in `folder`, which has the runs.
+fn output_of(name: &str, folder: &Path, arguments: &[&str]) -> Output {
+    program(name, folder).args(arguments).current_dir(folder).output().unwrap()
 }
 
 fn text(output: &Output) -> String {
@@ -21,12 +22,11 @@ fn a_run_is_inspected_and_joined_by_its_folder_and_its_folder_tells_of_it_later(
     let mut run = start(&["evaluator.interval_ms=50"]);
     run.wait_for("a confirmation", |line| line["best_eval_return"].is_number());
     let folder = run.folder.path().to_owned();
-    let inspect = |arguments: &[&str]| program(env!("CARGO_BIN_EXE_inspect"), &folder, arguments);
+    let inspect = |arguments: &[&str]| output_of("inspect", &folder, arguments);
     let live = text(&inspect(&["runs/latest", "--interval-ms", "1"]));
     assert!(live.contains(&format!("pid {}", run.pid())) && live.contains("replay"), "{live}");
 
-    let mut attached = Command::new(env!("CARGO_BIN_EXE_attach"));
-    let attached = attached.arg("runs/latest").current_dir(&folder).env("XDG_RUNTIME_DIR", &folder).stderr(Stdio::piped()).spawn().unwrap();
+    let attached = run.program("attach").arg("runs/latest").current_dir(&folder).stderr(Stdio::piped()).spawn().unwrap();
     run.wait_for("the attached actor", |line| line["attached"].as_u64() == Some(1));
     run.signal(Signal::SIGTERM);
     run.wait();
@@ -44,7 +44,7 @@ fn a_run_is_inspected_and_joined_by_its_folder_and_its_folder_tells_of_it_later(
     );
     let refused = inspect(&["runs/latest", "--live"]);
     assert!(!refused.status.success() && text(&refused).contains("the run in runs/latest has ended (interrupted)"), "{}", text(&refused));
-    let refused = program(env!("CARGO_BIN_EXE_attach"), &folder, &["runs/latest"]);
+    let refused = output_of("attach", &folder, &["runs/latest"]);
     assert!(!refused.status.success() && text(&refused).contains("the run in runs/latest has ended (interrupted)"), "{}", text(&refused));
 }
 
@@ -54,7 +54,7 @@ fn a_run_that_was_moved_is_found_where_it_is_and_a_copy_of_it_is_no_run_under_wa
     run.wait_for_log("checkpoint 000001");
     run.end_by(Signal::SIGTERM);
     let (folder, runs) = (run.folder.path().to_owned(), run.folder.path().join("runs"));
-    let inspected = |name: &str| text(&program(env!("CARGO_BIN_EXE_inspect"), &folder, &[name, "--interval-ms", "1"]));
+    let inspected = |name: &str| text(&output_of("inspect", &folder, &[name, "--interval-ms", "1"]));
     std::fs::rename(run.run_folder().canonicalize().unwrap(), runs.join("moved")).unwrap();
     std::fs::remove_file(runs.join("latest")).unwrap();
     std::os::unix::fs::symlink("moved", runs.join("latest")).unwrap();
@@ -83,12 +83,12 @@ fn a_run_whose_memory_is_gone_and_whose_record_is_not_is_told_of_by_its_folder()
     for segment in segments_of(supervisor) {
         std::fs::remove_file(format!("/dev/shm{segment}")).unwrap();
     }
-    let inspected = program(env!("CARGO_BIN_EXE_inspect"), &folder, &["runs/latest"]);
+    let inspected = output_of("inspect", &folder, &["runs/latest"]);
     let report = text(&inspected);
     assert!(inspected.status.success() && report.contains("its supervisor noted no end"), "{report}");
-    let refused = text(&program(env!("CARGO_BIN_EXE_attach"), &folder, &["runs/latest"]));
+    let refused = text(&output_of("attach", &folder, &["runs/latest"]));
     assert!(refused.contains("is dead") && refused.contains("`shoal resume "), "{refused}");
-    let cleaned = program(env!("CARGO_BIN_EXE_inspect"), &folder, &["--clean"]);
+    let cleaned = output_of("inspect", &folder, &["--clean"]);
     assert!(cleaned.status.success(), "{}", text(&cleaned));
 }
 
@@ -100,10 +100,10 @@ fn a_run_whose_supervisor_was_killed_is_told_from_one_that_ended() {
     run.wait();
     run.assert_nothing_left();
     let folder = run.folder.path().to_owned();
-    let report = text(&program(env!("CARGO_BIN_EXE_inspect"), &folder, &["runs/latest"]));
+    let report = text(&output_of("inspect", &folder, &["runs/latest"]));
     assert!(report.contains("its supervisor noted no end") && report.contains("env steps"), "{report}");
-    let refused = text(&program(env!("CARGO_BIN_EXE_attach"), &folder, &["runs/latest"]));
+    let refused = text(&output_of("attach", &folder, &["runs/latest"]));
     assert!(refused.contains("was killed before it could note an end"), "{refused}");
-    let refused = text(&program(env!("CARGO_BIN_EXE_inspect"), &folder, &["elsewhere"]));
+    let refused = text(&output_of("inspect", &folder, &["elsewhere"]));
     assert!(refused.contains("cannot open the run folder elsewhere"), "{refused}");
 }

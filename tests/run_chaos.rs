@@ -8,13 +8,13 @@ mod run_support;
 
 use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use counts::count_from_environment;
 use nix::sys::signal::Signal;
 use rand::{RngExt, SeedableRng};
-use run_support::{Supervised, WATCHDOG, kill, start};
+use run_support::{Supervised, Watchdog, kill, start};
 use serde_json::Value;
 use shoal::experience::Random;
 
@@ -53,9 +53,7 @@ fn quantiles(times: &mut [f64]) -> String {
 }
 
 fn attach(run: &Supervised) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_attach"));
-    command.arg(run.pid().to_string()).env("XDG_RUNTIME_DIR", run.folder.path());
-    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    run.program("attach").arg(run.pid().to_string()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 fn env_steps(run: &Supervised) -> u64 {
@@ -67,10 +65,9 @@ fn env_steps(run: &Supervised) -> u64 {
 
 /// Wait until `condition` holds, as long as a watchdog waits, and return the milliseconds.
 fn until(what: &str, run: &Supervised, mut condition: impl FnMut() -> bool) -> f64 {
-    let began = Instant::now();
+    let (watchdog, began) = (Watchdog::new(what), Instant::now());
     while !condition() {
-        assert!(began.elapsed() < WATCHDOG, "gave up waiting for {what}; the log:\n{}", run.log());
-        std::thread::sleep(Duration::from_micros(500));
+        watchdog.pause(Duration::from_micros(500), || run.log());
     }
     began.elapsed().as_secs_f64() * 1e3
 }

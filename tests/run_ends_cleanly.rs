@@ -3,7 +3,7 @@
 mod run_support;
 
 use nix::sys::signal::Signal;
-use run_support::{kill, start};
+use run_support::{kill, program, said, start, told};
 use serde_json::Value;
 use shoal::checkpoint::PolicyWeights;
 use shoal::config::Config;
@@ -70,14 +70,8 @@ fn the_resolved_configuration_can_be_run_again() {
     assert!(first.wait().success());
     let config = first.run_folder().join("config.toml");
     let folder = tempfile::tempdir().unwrap();
-    let status = std::process::Command::new(env!("CARGO_BIN_EXE_supervisor"))
-        .arg(&config)
-        .args(["--set", &format!("run.folder={:?}", folder.path().display().to_string())])
-        .env("XDG_RUNTIME_DIR", folder.path())
-        .stderr(std::process::Stdio::null())
-        .status()
-        .unwrap();
-    assert!(status.success());
+    let place = format!("run.folder={:?}", folder.path().display().to_string());
+    told(&program("supervisor", folder.path()).arg(&config).args(["--set", &place]).output().unwrap());
     let [first, again] = [config, folder.path().join("latest/config.toml")].map(|path| std::fs::read_to_string(path).unwrap());
     let without_folder = |text: &str| text.lines().filter(|line| !line.starts_with("folder")).map(String::from).collect::<Vec<_>>();
     assert_eq!(without_folder(&first), without_folder(&again));
@@ -115,7 +109,7 @@ fn a_run_under_nohup_outlives_its_terminal() {
 fn planning_starts_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let output = run_support::command(folder.path(), &[]).arg("--check").output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
+    let text = said(&output);
     assert!(output.status.success(), "{text}");
     for part in ["dqn on CartPole-v1", "segment", "learner 0", "actor 0"] {
         assert!(text.contains(part), "`{part}` is missing in:\n{text}");
@@ -129,34 +123,45 @@ fn a_segment_that_does_not_fit_is_refused_before_anything_starts() {
     // The gradients of this network take 64 GiB.
     let huge = ["network.hidden=[16000, 16000]", "learner.count=32", "learner.batch_size=64"];
     let output = run_support::command(folder.path(), &huge).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
+    let text = said(&output);
     assert!(!output.status.success());
     assert!(text.contains("do not fit") && text.contains("smaller"), "{text}");
     assert!(!folder.path().join("runs").exists());
 }
 
-/// Run `command` where files may have so many KiB.
-fn with_files_up_to(kibibytes: u32, command: &std::process::Command) -> std::process::Output {
+/// Run `command` after this `limit` was set.
+fn under(limit: &str, command: &std::process::Command) -> std::process::Output {
     let mut limited = std::process::Command::new("bash");
-    limited.args(["-c", &format!("ulimit -f {kibibytes}; exec \"$0\" \"$@\"")]).arg(command.get_program()).args(command.get_args());
+    limited.args(["-c", &format!("{limit}; exec \"$0\" \"$@\"")]).arg(command.get_program()).args(command.get_args());
     limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?)))).output().unwrap()
+}
+
+#[test]
+fn a_supervisor_allows_itself_the_files_that_its_processes_take_and_refuses_more_processes_than_it_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = run_support::command(folder.path(), &[run_support::SMALL, &["actor.count=24", "run.stop_env_steps=3000"]].concat());
+    let refused = said(&under("ulimit -n 90", &command));
+    assert!(refused.contains("open files") && refused.contains("no more than 90 are allowed; lower actor.count"), "{refused}");
+    assert!(!folder.path().join("runs").exists());
+    let accepted = under("ulimit -Sn 40", &command);
+    assert!(accepted.status.success(), "{}", said(&accepted));
 }
 
 #[test]
 fn a_limit_on_the_size_of_files_is_an_error_with_words_and_kills_nobody() {
     let folder = tempfile::tempdir().unwrap();
-    let output = with_files_up_to(64, &run_support::command(folder.path(), run_support::SMALL));
-    let text = String::from_utf8_lossy(&output.stderr);
+    let output = under("ulimit -f 64", &run_support::command(folder.path(), run_support::SMALL));
+    let text = said(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("the limit on the size of files allows 64.00 KiB") && text.contains("ulimit -f"), "{text}");
     assert!(!folder.path().join("runs").exists(), "nothing has begun");
 
     let mut run = start(&["run.stop_env_steps=1000"]);
     assert!(run.wait().success());
-    let mut evaluate = std::process::Command::new(env!("CARGO_BIN_EXE_evaluate"));
+    let mut evaluate = run.program("evaluate");
     evaluate.arg(run.run_folder()).args(["--episodes", "1", "--video"]).arg(folder.path().join("video.gif"));
-    let output = with_files_up_to(2, &evaluate);
-    let text = String::from_utf8_lossy(&output.stderr);
+    let output = under("ulimit -f 2", &evaluate);
+    let text = said(&output);
     assert_eq!(output.status.code(), Some(1), "{}: {text}", output.status);
     assert!(text.starts_with("error: ") && text.to_lowercase().contains("file too large"), "{text}");
 }

@@ -2,7 +2,7 @@
 
 mod run_support;
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -33,12 +33,9 @@ const LEARNER_BOUND: &[&str] = &[
 fn no_actor_gets_less_than_half_of_its_share() {
     let mut run = start(LEARNER_BOUND);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
-    let mut attached = Command::new(env!("CARGO_BIN_EXE_attach"))
-        .args([&run.pid().to_string(), "--actors", &ATTACHED.to_string()])
-        .env("XDG_RUNTIME_DIR", run.folder.path())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut attach = run.program("attach");
+    attach.args([&run.pid().to_string(), "--actors", &ATTACHED.to_string()]).stderr(Stdio::null());
+    let mut attached = attach.spawn().unwrap();
     let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
     let look =
         || -> Vec<u64> { (0..OWN + ATTACHED).map(|slot| segment.processes().slot(slot).counters().get(Counter::Inserted)).collect() };
@@ -63,8 +60,7 @@ fn no_actor_gets_less_than_half_of_its_share() {
     }
     kill(attached.id(), Signal::SIGINT);
     assert!(attached.wait().unwrap().success());
-    run.signal(Signal::SIGTERM);
-    assert_eq!(run.wait().code(), Some(143));
+    run.end_by(Signal::SIGTERM);
     let report = run.output();
     assert!(report.contains("rows: actor 0 ") && report.contains("attached actor 3 "), "{report}");
     run.assert_nothing_left();

@@ -1,8 +1,10 @@
 //! Agents learn: short, real runs on Pendulum-v1 by the presets that are shipped, through the real supervisor.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+mod run_support;
 
+use std::path::Path;
+
+use run_support::{program, told};
 use serde_json::Value;
 
 /// A policy that swings the pendulum up and holds it there returns -145 on average, one that never does about -1,200.
@@ -12,14 +14,13 @@ const GOAL: f64 = -250.0;
 fn train(preset: &str, overrides: &[&str]) -> Vec<f64> {
     let folder = tempfile::tempdir().unwrap();
     let runs = folder.path().join("runs");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    let mut command = program("supervisor", folder.path());
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs").join(preset));
     let (folder_key, goal) = (format!("run.folder={:?}", runs.display().to_string()), format!("run.stop_eval_return={GOAL:?}"));
     for change in [folder_key.as_str(), &goal, "machine.affinity=false", "run.stop_wall_s=300"].iter().chain(overrides) {
         command.args(["--set", change]);
     }
-    let output = command.env("XDG_RUNTIME_DIR", folder.path()).stdout(Stdio::null()).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    told(&command.output().unwrap());
     let evaluations = std::fs::read_to_string(runs.join("latest/evaluations.jsonl")).unwrap();
     let mean = |line: &str| serde_json::from_str::<Value>(line).unwrap()["return_mean"].as_f64().unwrap();
     evaluations.lines().map(mean).collect()

@@ -3,10 +3,8 @@
 
 mod run_support;
 
-use std::process::Command;
-
 use nix::sys::signal::Signal;
-use run_support::{Supervised, kill, number, start_preset};
+use run_support::{kill, number, start_preset};
 use serde_json::Value;
 use shoal::checkpoint::PolicyWeights;
 
@@ -14,15 +12,8 @@ use shoal::checkpoint::PolicyWeights;
 const SYNCHRONOUS: &[&str] = &["actor.count=0", "evaluator.synchronous_interval_steps=2500"];
 const ENDLESS: &[&str] = &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\""];
 
-fn output_of(run: &Supervised, program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
 fn solves(preset: &str, overrides: &[&str]) {
-    let all: Vec<&str> = SYNCHRONOUS.iter().chain(overrides).copied().collect();
-    let mut run = start_preset(preset, &all);
+    let mut run = start_preset(preset, &[SYNCHRONOUS, overrides].concat());
     assert!(run.wait().success(), "{}", run.output());
     assert!(run.output().contains("fresh episodes, confirmed with the same weights"), "{}", run.output());
     run.assert_nothing_left();
@@ -74,7 +65,7 @@ fn an_auto_encoder_learns_to_draw_what_a_policy_sees_and_acts_without_its_decode
     assert_eq!(policy.parameters.len(), policy.spec.parameter_count(), "there is more than what acts");
     // By its file alone, which says nothing of coefficients.
     let file = run.run_folder().join("weights/last.safetensors").display().to_string();
-    let played = output_of(&run, env!("CARGO_BIN_EXE_evaluate"), &[&file, "--episodes", "1"]);
+    let played = run.ask("evaluate", &[&file, "--episodes", "1"]);
     assert!(played.contains("Rally-v0"), "{played}");
     run.assert_nothing_left();
 }
@@ -83,8 +74,7 @@ fn an_auto_encoder_learns_to_draw_what_a_policy_sees_and_acts_without_its_decode
 fn synchronous_runs_from_fragments_are_reproduced_bit_for_bit() {
     let train = |preset: &str, seed: &str| {
         let fixed = ["run.stop_env_steps=6000", "run.stop_eval_return=\"none\"", seed];
-        let all: Vec<&str> = SYNCHRONOUS.iter().chain(&fixed).copied().collect();
-        let mut run = start_preset(preset, &all);
+        let mut run = start_preset(preset, &[SYNCHRONOUS, &fixed].concat());
         assert!(run.wait().success(), "{}", run.output());
         let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
         assert!(policy.metadata.updates > 50, "{:?}", policy.metadata);
@@ -163,8 +153,7 @@ fn two_learners_learn_as_one_does_where_everything_is_normalised() {
 #[test]
 fn fragments_are_not_taken_for_old_because_the_only_learner_was_killed() {
     // A killed learner's updates since its last state are gone: what acts then is behind the count of before.
-    let all: Vec<&str> = ENDLESS.iter().chain(&["fragments.max_policy_lag_updates=5"]).copied().collect();
-    let mut run = start_preset("cartpole_appo", &all);
+    let mut run = start_preset("cartpole_appo", &[ENDLESS, &["fragments.max_policy_lag_updates=5"]].concat());
     run.wait_for("the first updates", |line| number(line, "updates") > 100);
     for restarts in 1..=4 {
         kill(run.wait_for_process("learner"), Signal::SIGKILL);
@@ -178,8 +167,7 @@ fn fragments_are_not_taken_for_old_because_the_only_learner_was_killed() {
 
 #[test]
 fn actors_that_do_not_wait_overwrite_fragments_and_those_are_counted() {
-    let all: Vec<&str> = ENDLESS.iter().chain(&["fragments.on_full=\"drop_oldest\"", "fragments.uses=64"]).copied().collect();
-    let mut run = start_preset("cartpole_appo", &all);
+    let mut run = start_preset("cartpole_appo", &[ENDLESS, &["fragments.on_full=\"drop_oldest\"", "fragments.uses=64"]].concat());
     run.wait_for("dropped fragments", |line| number(line, "dropped_fragments") > 50 && number(line, "updates") > 100);
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
@@ -189,10 +177,9 @@ fn actors_that_do_not_wait_overwrite_fragments_and_those_are_counted() {
 fn a_fragment_is_shown_step_by_step_with_its_newest_frame() {
     let bytes = ["algorithm.normalise_observations=false"];
     let small = ["network.convolutions=[[4, 6, 4]]", "network.hidden=[16]", "actor.environments=4", "learner.batch_size=400"];
-    let all: Vec<&str> = ENDLESS.iter().chain(&bytes).chain(&small).copied().collect();
-    let mut run = start_preset("rally_appo", &all);
+    let mut run = start_preset("rally_appo", &[ENDLESS, &bytes, &small].concat());
     run.wait_for("the first fragments", |line| number(line, "updates") > 2);
-    let shown = output_of(&run, env!("CARGO_BIN_EXE_inspect"), &[&run.pid().to_string(), "--transition", "0"]);
+    let shown = run.ask("inspect", &[&run.pid().to_string(), "--transition", "0"]);
     let (fields, steps) = shown.split_once("step  age  action").unwrap_or_else(|| panic!("{shown}"));
     assert!(fields.contains("52 x 1 x 42 x 42, the newest below"), "{shown}");
     let (steps, picture) = steps.split_once("\n\n").unwrap_or_else(|| panic!("{shown}"));
@@ -200,7 +187,7 @@ fn a_fragment_is_shown_step_by_step_with_its_newest_frame() {
     // The paddles and the ball, two rows of pixels in a line; what is empty below them is left out.
     assert!((1..=21).contains(&picture.lines().count()), "{shown}");
     assert!(picture.contains('@') && !picture.contains('['), "{shown}");
-    let values = output_of(&run, env!("CARGO_BIN_EXE_inspect"), &[&run.pid().to_string(), "--transition", "0", "--json"]);
+    let values = run.ask("inspect", &[&run.pid().to_string(), "--transition", "0", "--json"]);
     let values: Value = serde_json::from_str(&values).unwrap();
     assert_eq!(values["fields"][0]["shape"], serde_json::json!([52, 1, 42, 42]));
     run.end_by(Signal::SIGTERM);
@@ -209,12 +196,8 @@ fn a_fragment_is_shown_step_by_step_with_its_newest_frame() {
 
 #[test]
 fn a_share_of_each_batch_is_replayed_whoever_is_killed() {
-    let all: Vec<&str> = ENDLESS
-        .iter()
-        .chain(&["fragments.replay_share=0.5", "fragments.max_policy_lag_updates=1000000", "learner.count=2"])
-        .copied()
-        .collect();
-    let mut run = start_preset("cartpole_appo", &all);
+    let replayed = ["fragments.replay_share=0.5", "fragments.max_policy_lag_updates=1000000", "learner.count=2"];
+    let mut run = start_preset("cartpole_appo", &[ENDLESS, &replayed].concat());
     for restarts in 1..=2 {
         run.wait_for("replayed fragments", |line| {
             let (replayed, taken) = (number(line, "replayed_fragments"), number(line, "sampled"));
@@ -237,11 +220,10 @@ fn a_run_with_frames_is_joined_looked_into_and_survives_kills() {
         "replay.min_size=200",
         "actor.random_steps=200",
     ];
-    let all: Vec<&str> = ENDLESS.iter().chain(&small).copied().collect();
-    let mut run = start_preset("rally_dqn", &all);
+    let mut run = start_preset("rally_dqn", &[ENDLESS, &small].concat());
     run.wait_for("the first updates", |line| number(line, "updates") > 20);
     let pid = run.pid().to_string();
-    let mut attached = Command::new(env!("CARGO_BIN_EXE_attach")).arg(&pid).env("XDG_RUNTIME_DIR", run.folder.path()).spawn().unwrap();
+    let mut attached = run.program("attach").arg(&pid).spawn().unwrap();
     run.wait_for("an attached actor", |line| number(line, "attached") == 1);
     for (restarts, role) in (1..).zip(["actor", "learner", "actor"]) {
         kill(run.wait_for_process(role), Signal::SIGKILL);
@@ -250,7 +232,7 @@ fn a_run_with_frames_is_joined_looked_into_and_survives_kills() {
     }
     // Beyond a lap of the store and of the frames.
     run.wait_for("the ring of frames to come round", |line| number(line, "inserted") > 4_000);
-    let shown = output_of(&run, env!("CARGO_BIN_EXE_inspect"), &[&pid, "--json", "--transition", "7"]);
+    let shown = run.ask("inspect", &[&pid, "--json", "--transition", "7"]);
     let shown: Value = serde_json::from_str(&shown).unwrap();
     let field = |name: &str| {
         let fields = shown["transition"]["fields"].as_array().or(shown["fields"].as_array()).expect("fields");

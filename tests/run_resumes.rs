@@ -5,7 +5,7 @@ mod run_support;
 use std::path::Path;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, checkpoints_in, number, segments_of, start, start_preset};
+use run_support::{Supervised, checkpoints_in, number, program, said, segments_of, start, start_preset, told};
 use serde_json::Value;
 use shoal::algorithms::registry;
 use shoal::checkpoint::{PolicyWeights, RowsIn, RunCheckpoint};
@@ -137,8 +137,7 @@ fn a_killed_supervisor_loses_nothing_that_was_there() {
     let [checkpoint] = <[_; 1]>::try_from(run.checkpoints()).expect("the sentinel has written one");
     let lock = std::fs::metadata(run.run_folder().join(".lock")).unwrap();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&lock.permissions()) & 0o777, 0o600, "nobody else may hold up `resume`");
-    let inspected = std::process::Command::new(env!("CARGO_BIN_EXE_inspect")).arg(run.run_folder()).output().unwrap();
-    let inspected = String::from_utf8(inspected.stdout).unwrap();
+    let inspected = run.ask("inspect", &[run.run_folder().to_str().unwrap()]);
     assert!(inspected.contains(checkpoint.file_name().unwrap().to_str().unwrap()) && inspected.contains("resume"), "{inspected}");
     assert!(run.log().contains("has all that was there"), "{}", run.log());
     let checkpoint = RunCheckpoint::open(&checkpoint).unwrap();
@@ -234,16 +233,14 @@ fn a_run_that_has_its_name_from_a_file_with_a_long_one_goes_on_and_is_evaluated(
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(format!("{}.toml", "a_name_of_forty_characters_that_goes_on_".repeat(4)));
     std::fs::copy(run_support::preset(), &file).unwrap();
-    let overrides: Vec<&str> = run_support::SMALL.iter().copied().chain(["checkpoint.interval_s=0.3"]).collect();
+    let overrides = [run_support::SMALL, &["checkpoint.interval_s=0.3"]].concat();
     let mut run = Supervised::spawn(run_support::command_of(&file, folder.path(), &overrides), folder);
     run.wait_for_log("checkpoint 000001");
     run.kill();
     run.resume(&[]);
     run.wait_for_log("goes on from checkpoint");
     run.end_by(Signal::SIGTERM);
-    let mut evaluate = std::process::Command::new(env!("CARGO_BIN_EXE_evaluate"));
-    let played = evaluate.arg(run.run_folder()).args(["--weights", "last", "--episodes", "2"]).output().unwrap();
-    assert!(played.status.success(), "{}", String::from_utf8_lossy(&played.stderr));
+    run.ask("evaluate", &[run.run_folder().to_str().unwrap(), "--weights", "last", "--episodes", "2"]);
     let name = run.run_folder().canonicalize().unwrap();
     assert!(name.file_name().unwrap().to_str().unwrap().contains("-seed1-"), "{}", name.display());
 }
@@ -302,9 +299,7 @@ fn a_run_is_known_to_be_under_way_whatever_the_registry_says_and_whatever_its_fo
     let (elsewhere, runs) = (tempfile::tempdir().unwrap(), run.folder.path().join("runs"));
     let folder = run.run_folder().canonicalize().unwrap();
     std::fs::rename(&folder, runs.join("renamed")).unwrap();
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_supervisor"));
-    command.arg("resume").arg(runs.join("renamed")).env("XDG_RUNTIME_DIR", elsewhere.path());
-    let refused = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    let refused = said(&program("supervisor", elsewhere.path()).arg("resume").arg(runs.join("renamed")).output().unwrap());
     std::fs::rename(runs.join("renamed"), &folder).unwrap();
     assert!(refused.contains("is under way"), "{refused}");
     run.end_by(Signal::SIGTERM);
@@ -449,12 +444,10 @@ fn a_run_goes_on_in_its_own_folder_wherever_the_command_is_given() {
     let steps = steps_of(run.checkpoints().last().unwrap());
     let longer = format!("run.stop_env_steps={}", steps + 1_000);
     for option in [Some("--check"), None] {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_supervisor"));
+        let mut command = run.program("supervisor");
         // Nobody, root neither, can make a folder there, and `runs` would be one.
         command.arg("resume").arg(run.run_folder().canonicalize().unwrap()).current_dir("/proc/self");
-        command.args(["--set", &longer]).args(option);
-        let output = command.env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        told(&command.args(["--set", &longer]).args(option).output().unwrap());
     }
     assert_eq!(run.record()["finished"]["reason"], "step limit");
 }
@@ -561,10 +554,9 @@ fn a_run_that_cannot_go_on_here_stays_as_it_was() {
     let before = read();
     let long = run.folder.path().join("x".repeat(110));
     std::fs::create_dir(&long).unwrap();
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_supervisor"));
-    command.arg("resume").arg(run.run_folder()).args(["--set", "run.stop_env_steps=900000000"]).env("XDG_RUNTIME_DIR", &long);
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let mut command = run.command_to("resume", &["--set", "run.stop_env_steps=900000000"]);
+    let output = command.env("XDG_RUNTIME_DIR", &long).output().unwrap();
+    let said = said(&output);
     assert!(!output.status.success() && said.contains("XDG_RUNTIME_DIR") && said.contains("the system allows 107"), "{said}");
     assert_eq!(read(), before);
 }

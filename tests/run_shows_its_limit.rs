@@ -3,8 +3,6 @@
 
 mod run_support;
 
-use std::process::Command;
-
 use nix::sys::signal::Signal;
 use run_support::start;
 use serde_json::Value;
@@ -54,8 +52,8 @@ fn the_share_of_what_the_cores_could_compute_is_shown_everywhere() {
     let limit_per_s = segment.control().products_limit_per_s().load(Ordering::Relaxed) as f64;
     let [share, products_per_s] = ["limit_share", "products_per_s"].map(|key| line[key].as_f64().unwrap());
     assert!((share * limit_per_s / products_per_s - 1.0).abs() < 1e-6, "{share} of {limit_per_s} is not {products_per_s}");
-    // An update of double DQN: three forward passes, and a backward pass without the gradient of the input; actors compute, too. Products are
-    // counted before the update is.
+    // An update of double DQN: three forward passes, and a backward pass without the gradient of the input; actors compute, too. Products
+    // are counted before the update is.
     let weights = [4 * 256, 256 * 256, 256 * 2];
     let update = 256.0 * f64::from(5 * weights.iter().sum::<i32>() - weights[0]);
     let updates = segment.control().updates().load(Ordering::Relaxed) as f64;
@@ -63,11 +61,8 @@ fn the_share_of_what_the_cores_could_compute_is_shown_everywhere() {
     assert!(products as f64 >= updates * update, "{products} products in {updates} updates of {update}");
     drop(segment);
 
-    let inspect = |arguments: &[&str]| {
-        let mut inspect = Command::new(env!("CARGO_BIN_EXE_inspect"));
-        inspect.arg(run.pid().to_string()).args(arguments).env("XDG_RUNTIME_DIR", run.folder.path());
-        String::from_utf8(inspect.output().unwrap().stdout).unwrap()
-    };
+    let pid = run.pid().to_string();
+    let inspect = |arguments: &[&str]| run.ask("inspect", &[&[&*pid][..], arguments].concat());
     let report: Value = serde_json::from_str(&inspect(&["--json", "--interval-ms", "2000"])).unwrap();
     assert!(is_share(&report["run"]["limit_share"]), "{}", report["run"]);
     assert!(is_busy(&report["run"]["machine_busy_share"]), "{}", report["run"]);

@@ -3,10 +3,10 @@
 mod run_support;
 
 use std::path::Path;
-use std::process::Command;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, WATCHDOG, kill, start};
+use run_support::{Supervised, Watchdog, kill, program, start, told};
 use serde_json::Value;
 use shoal::checkpoint::{PolicyWeights, WeightsEvaluation};
 
@@ -15,16 +15,13 @@ const SYNCHRONOUS: &[&str] = &["actor.count=0", "evaluator.synchronous_interval_
 const FROZEN: &str = "learner.learning_rate=1e-12";
 
 fn started(mode: &[&str], overrides: &[&str]) -> Supervised {
-    let all: Vec<&str> = mode.iter().chain(overrides).copied().collect();
-    start(&all)
+    start(&[mode, overrides].concat())
 }
 
 /// What `evaluate` says of saved weights, in 200 episodes that nobody has seen.
 fn evaluate(weights: &Path) -> Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_evaluate"));
-    let output = command.arg(weights).args(["--episodes", "200", "--seed", "77", "--json"]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let mut command = program("evaluate", weights.parent().unwrap());
+    serde_json::from_str(&told(&command.arg(weights).args(["--episodes", "200", "--seed", "77", "--json"]).output().unwrap())).unwrap()
 }
 
 fn number(of: &Value, key: &str) -> f64 {
@@ -68,8 +65,7 @@ fn a_lucky_evaluation_does_not_end_a_run() {
         let times = |lines: &[Value], reached: fn(&Value) -> bool| lines.iter().filter(|line| reached(line)).count();
         run.wait_for_evaluations("three confirmations", |lines| times(lines, is_confirmation) >= 3);
         run.wait_for_log("not solved yet: an evaluation reached");
-        run.signal(Signal::SIGTERM);
-        assert_eq!(run.wait().code(), Some(143), "{}", run.output());
+        run.end_by(Signal::SIGTERM);
         let output = run.output();
         assert!(output.contains("interrupted, after") && !output.contains("solved:"), "{output}");
         assert!(output.contains("that fresh episodes did not confirm"), "{output}");
@@ -117,9 +113,9 @@ fn an_evaluator_killed_in_the_middle_of_a_confirmation_costs_a_delay_and_nothing
         "learner.learning_rate=2e-3",
     ]);
     let awaits = |lines: &[Value]| lines.last().is_some_and(|line| !is_confirmation(line));
-    let deadline = std::time::Instant::now() + WATCHDOG;
+    let watchdog = Watchdog::new("a confirmation that can be met");
     let killed_after = loop {
-        assert!(std::time::Instant::now() < deadline, "no confirmation could be met; its log:\n{}", run.log());
+        watchdog.pause(Duration::ZERO, || run.log());
         run.wait_for_evaluations("a confirmation under way", awaits);
         let lines = run.evaluations().len();
         let Some(&evaluator) = run.processes("evaluator").first() else { continue };

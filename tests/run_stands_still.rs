@@ -4,7 +4,7 @@
 mod run_support;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, kill, start};
+use run_support::{kill, start};
 use shoal::segment::Segment;
 use shoal::segment::membership::View;
 use shoal::sync::Ordering;
@@ -13,15 +13,11 @@ fn updates(segment: &Segment) -> u64 {
     segment.control().updates().load(Ordering::Relaxed)
 }
 
-fn workers(run: &Supervised) -> Vec<u32> {
-    ["learner", "actor", "evaluator"].iter().flat_map(|role| run.processes(role)).collect()
-}
-
 #[test]
 fn a_standstill_is_said_once_with_what_each_process_waits_for_and_so_is_its_end() {
     let mut run = start(&["machine.hang_timeout_s=3.0"]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(50));
-    let before = workers(&run);
+    let before = run.workers();
     let segment = run.segment();
     let view = View::load(segment.control().membership());
     // A leader that is not there: the learner waits for its state, and the actor soon for the learner.
@@ -41,10 +37,9 @@ fn a_standstill_is_said_once_with_what_each_process_waits_for_and_so_is_its_end(
     run.wait_for_log("the run goes on; it stood still for");
     run.wait_until("more updates", || updates(&segment) > reached + 100);
     assert_eq!(run.log().matches("nothing has advanced for").count(), 1, "{}", run.log());
-    assert_eq!(workers(&run), before, "nobody is killed for a standstill");
+    assert_eq!(run.workers(), before, "nobody is killed for a standstill");
     drop(segment);
-    run.signal(Signal::SIGTERM);
-    assert_eq!(run.wait().code(), Some(143), "128 and the signal's number");
+    run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }
 
@@ -53,7 +48,7 @@ fn a_run_that_is_stopped_as_a_whole_goes_on_with_all_its_processes() {
     // Longer than a busy machine keeps a process from running.
     let mut run = start(&["machine.hang_timeout_s=4.0"]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(50));
-    let before = workers(&run);
+    let before = run.workers();
     let segment = run.segment();
     // The supervisor first and last, as one that is stopped by Ctrl+Z may be.
     run.signal(Signal::SIGSTOP);
@@ -65,10 +60,9 @@ fn a_run_that_is_stopped_as_a_whole_goes_on_with_all_its_processes() {
     let reached = updates(&segment);
     run.wait_until("more updates", || updates(&segment) > reached + 100);
     let log = run.log();
-    assert_eq!(workers(&run), before, "{log}");
+    assert_eq!(run.workers(), before, "{log}");
     assert!(!log.contains("has been silent") && !log.contains("nothing has advanced"), "{log}");
     drop(segment);
-    run.signal(Signal::SIGTERM);
-    assert_eq!(run.wait().code(), Some(143), "128 and the signal's number");
+    run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }

@@ -5,7 +5,7 @@ mod run_support;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{kill, number, start, start_preset};
+use run_support::{kill, number, start, start_preset, stop};
 use shoal::segment::Segment;
 use shoal::segment::membership::View;
 use shoal::segment::processes::{Phase, ProcessSlot, Role, SlotState};
@@ -120,10 +120,7 @@ fn stop_before_it_publishes(segment: &Segment, publisher: u32, given_up: impl Fn
         if (1..98).contains(&(updates(segment) % 100)) {
             continue;
         }
-        kill(publisher, Signal::SIGSTOP);
-        while !is_stopped(publisher) {
-            std::thread::yield_now();
-        }
+        stop(publisher);
         if updates(segment).is_multiple_of(100) && !has_published(updates(segment)) {
             return true;
         }
@@ -138,11 +135,6 @@ fn stop_before_it_publishes(segment: &Segment, publisher: u32, given_up: impl Fn
 fn running_time_ns(pid: u32) -> u64 {
     let statistics = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
     statistics.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or(0)
-}
-
-fn is_stopped(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    stat[stat.rfind(')').unwrap()..].starts_with(") T")
 }
 
 #[test]
@@ -171,8 +163,7 @@ fn a_learner_stopped_while_it_publishes_leads_on_when_it_wakes_up_beside_a_repla
     assert!(!log.contains("learner 1 "), "learner 1 lives on:\n{log}");
     assert!(log.contains("its replacement goes on from the state of learner 1, which leads"), "{log}");
     drop(segment);
-    run.signal(Signal::SIGTERM);
-    assert_eq!(run.wait().code(), Some(143), "128 and the signal's number");
+    run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }
 

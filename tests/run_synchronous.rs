@@ -6,12 +6,8 @@ use run_support::start;
 use shoal::checkpoint::PolicyWeights;
 
 fn train(overrides: &[&str]) -> (PolicyWeights, Vec<serde_json::Value>) {
-    let all: Vec<&str> = ["actor.count=0", "run.stop_env_steps=4000", "evaluator.synchronous_interval_steps=1000"]
-        .iter()
-        .chain(overrides)
-        .copied()
-        .collect();
-    let mut run = start(&all);
+    let fixed = ["actor.count=0", "run.stop_env_steps=4000", "evaluator.synchronous_interval_steps=1000"];
+    let mut run = start(&[&fixed[..], overrides].concat());
     assert!(run.wait().success(), "{}", run.output());
     let evaluations = std::fs::read_to_string(run.run_folder().join("evaluations.jsonl")).unwrap();
     let evaluations = evaluations.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

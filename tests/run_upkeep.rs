@@ -3,7 +3,6 @@
 mod run_support;
 
 use std::os::unix::net::UnixStream;
-use std::process::Command;
 
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getsid};
@@ -26,12 +25,8 @@ fn a_killed_sentinel_is_replaced_by_one_that_does_as_much() {
     let [first] = sentinels(&run)[..] else { panic!("one sentinel") };
     kill(first, Signal::SIGKILL);
     run.wait_for_log("was killed: another takes its place");
-    let others = || sentinels(&run).into_iter().filter(|&pid| pid != first).count();
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
-    while others() != 1 {
-        assert!(std::time::Instant::now() < deadline, "no other sentinel came:\n{}", run.log());
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    let is_replaced = |run: &Supervised| sentinels(run).into_iter().filter(|&pid| pid != first).count() == 1;
+    run.look_for("another sentinel", |run| is_replaced(run).then_some(()));
     run.kill();
     assert!(run.log().contains("the supervisor is gone; checkpoint"), "{}", run.log());
     assert_eq!(run.checkpoints().len(), 1);
@@ -52,9 +47,7 @@ fn a_run_that_somebody_has_removed_from_the_registry_is_announced_again() {
         }
         run.wait_until("its record", || record.is_file());
         UnixStream::connect(&socket).expect("somebody listens there");
-        let mut inspect = Command::new(env!("CARGO_BIN_EXE_inspect"));
-        let output = inspect.arg(run.run_folder()).arg("--json").env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        run.ask("inspect", &[run.run_folder().to_str().unwrap(), "--json"]);
     }
     run.end_by(Signal::SIGINT);
 }

@@ -4,9 +4,7 @@ mod skipped;
 mod support;
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::path::PathBuf;
 
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -14,6 +12,7 @@ use proptest::prelude::*;
 use shoal::segment::control::RunState;
 use shoal::segment::layout::REGIONS;
 use shoal::segment::{Layout, Segment, SegmentError, system};
+use support::object::{Object, path_of};
 use support::{Run, Sizes, run};
 
 const PAGE_BYTES: usize = 4096;
@@ -25,37 +24,14 @@ const CHECKSUM_WORD: usize = 32 + 3 * REGIONS.len();
 /// Bytes of the header that the checksum speaks for, and the checksum itself.
 const CHECKED_BYTES: usize = 8 * (CHECKSUM_WORD + 1);
 
-/// An object in the shared-memory file system with bytes of the test's choice; gone when dropped.
-struct Object {
-    name: String,
-}
-
-impl Object {
-    fn new(bytes: &[u8]) -> Self {
-        let name = format!("/shoal-test-{}-{:032x}", std::process::id(), uuid::Uuid::new_v4().as_u128());
-        let mut file = OpenOptions::new().write(true).create_new(true).open(path_of(&name)).expect("a new object");
-        file.write_all(bytes).expect("room for a small object");
-        Self { name }
-    }
-
-    /// What opening it says, both ways of opening it agreeing.
-    fn error(&self) -> SegmentError {
-        let writable = Segment::attach(&self.name).err().expect("a damaged segment was accepted");
-        let read_only = Segment::attach_read_only(&self.name).err().expect("a damaged segment was accepted read-only");
-        assert_eq!(std::mem::discriminant(&writable), std::mem::discriminant(&read_only), "{writable} / {read_only}");
-        assert!(!writable.to_string().is_empty());
-        read_only
-    }
-}
-
-impl Drop for Object {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(path_of(&self.name));
-    }
-}
-
-fn path_of(name: &str) -> PathBuf {
-    PathBuf::from("/dev/shm").join(name.trim_start_matches('/'))
+/// What opening a segment of these bytes says, both ways of opening it agreeing.
+fn error_of(bytes: &[u8]) -> SegmentError {
+    let object = Object::new(bytes);
+    let writable = Segment::attach(&object.name).err().expect("a damaged segment was accepted");
+    let read_only = Segment::attach_read_only(&object.name).err().expect("a damaged segment was accepted read-only");
+    assert_eq!(std::mem::discriminant(&writable), std::mem::discriminant(&read_only), "{writable} / {read_only}");
+    assert!(!writable.to_string().is_empty());
+    read_only
 }
 
 fn bytes_of(run: &Run) -> Vec<u8> {
@@ -76,13 +52,13 @@ fn whatever_is_flipped_in_the_first_page_is_an_error_or_means_nothing() {
         for &(position, flip) in &flips {
             bytes[position] ^= flip;
         }
-        let object = Object::new(&bytes);
         if bytes[..CHECKED_BYTES] == good[..CHECKED_BYTES] {
+            let object = Object::new(&bytes);
             let segment = Segment::attach_read_only(&object.name).expect("nothing behind the checksum means anything");
             prop_assert_eq!(segment.layout(), run.segment.layout());
             prop_assert_eq!(segment.identity(), run.segment.identity());
         } else {
-            object.error();
+            error_of(&bytes);
         }
     });
 }
@@ -94,7 +70,7 @@ fn any_single_bit_of_the_header_is_guarded() {
     for bit in 0..8 * CHECKED_BYTES {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
-        let error = Object::new(&bytes).error();
+        let error = error_of(&bytes);
         let expected = match bit / 64 {
             1 => matches!(error, SegmentError::NotASegment { .. }),
             2 => matches!(error, SegmentError::Version { .. }),
@@ -108,7 +84,7 @@ fn any_single_bit_of_the_header_is_guarded() {
 fn random_pages_are_not_segments() {
     let config = ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() };
     proptest!(config, |(bytes in prop::collection::vec(any::<u8>(), 1..3 * PAGE_BYTES))| {
-        let error = Object::new(&bytes).error();
+        let error = error_of(&bytes);
         let expected = matches!(error, SegmentError::NotASegment { .. } | SegmentError::Damaged { .. });
         prop_assert!(expected, "{}", error);
     });
@@ -144,23 +120,23 @@ fn a_segment_cut_or_lengthened_anywhere_is_refused() {
     let good = bytes_of(&run);
     let lengths = (1..good.len()).step_by(997).chain([PAGE_BYTES - 1, PAGE_BYTES, PAGE_BYTES + 1, good.len() - 1]);
     for length in lengths {
-        let error = Object::new(&good[..length]).error();
+        let error = error_of(&good[..length]);
         assert!(matches!(error, SegmentError::Damaged { .. }), "cut to {length} bytes: {error}");
     }
     let longer = [&good[..], &[0]].concat();
-    assert!(matches!(Object::new(&longer).error(), SegmentError::Damaged { what: "the length of the object", .. }));
+    assert!(matches!(error_of(&longer), SegmentError::Damaged { what: "the length of the object", .. }));
 }
 
 #[test]
 fn empty_unpublished_missing_and_foreign_objects_are_told_apart() {
     let run = Run::new(small());
-    assert!(matches!(Object::new(&[]).error(), SegmentError::Open { .. }));
-    assert!(matches!(Object::new(&vec![0; 2 * PAGE_BYTES]).error(), SegmentError::NotReady));
+    assert!(matches!(error_of(&[]), SegmentError::Open { .. }));
+    assert!(matches!(error_of(&vec![0; 2 * PAGE_BYTES]), SegmentError::NotReady));
     let mut unpublished = bytes_of(&run);
     unpublished[..8].fill(0);
-    assert!(matches!(Object::new(&unpublished).error(), SegmentError::NotReady));
+    assert!(matches!(error_of(&unpublished), SegmentError::NotReady));
     let foreign = b"SQLite format 3\0".repeat(PAGE_BYTES / 16);
-    assert!(matches!(Object::new(&foreign).error(), SegmentError::NotASegment { .. }));
+    assert!(matches!(error_of(&foreign), SegmentError::NotASegment { .. }));
     for open in [Segment::attach, Segment::attach_read_only] {
         assert!(matches!(open("/shoal-test-no-such-object"), Err(SegmentError::Open { .. })));
     }

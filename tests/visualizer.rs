@@ -4,16 +4,17 @@ mod run_support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, WATCHDOG, kill, start};
+use run_support::{Supervised, Watchdog, kill, start, wait_for};
 use shoal::checkpoint::PolicyWeights;
 use shoal::segment::pictures::{Caption, DRAWN_AS_BARS};
 
 const SHOWING: [&str; 2] = ["visualizer.enabled=true", "visualizer.pictures_per_s=100"];
 
-/// A run that learns nothing, so its episodes are short, and its videos: at the lowest priority long ones take their time on a busy machine.
+/// A run that learns nothing, so its episodes are short, and its videos: at the lowest priority long ones take their time on a busy
+/// machine.
 fn showing(overrides: &[&str]) -> Supervised {
     start(&[&SHOWING[..], &["learner.learning_rate=1e-9"], overrides].concat())
 }
@@ -23,14 +24,7 @@ fn picture(run: &Supervised, condition: impl Fn(&Caption, &[u8]) -> bool) -> (Ca
     run.wait_for_process("visualizer");
     let segment = run.segment();
     let board = segment.picture_board().expect("the run has a board of pictures");
-    let deadline = Instant::now() + WATCHDOG;
-    loop {
-        if let Some((caption, bytes)) = board.read().filter(|(caption, bytes)| condition(caption, bytes)) {
-            return (caption, bytes);
-        }
-        assert!(Instant::now() < deadline, "gave up waiting for a picture; the log:\n{}", run.log());
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_for("a picture", || run.log(), || board.read().filter(|(caption, bytes)| condition(caption, bytes)))
 }
 
 /// The videos below `folder`, the oldest first.
@@ -126,19 +120,16 @@ fn videos_that_cannot_be_written_cost_no_picture() {
     let videos = run.run_folder().join("videos");
     run.wait_until("a video", || videos.exists());
     // Where its videos should go there is a file now.
-    let deadline = Instant::now() + WATCHDOG;
+    let watchdog = Watchdog::new("the folder not to come back at once");
     while fs::remove_dir_all(&videos).is_err() || fs::write(&videos, "").is_err() {
-        assert!(Instant::now() < deadline, "the folder comes back all the time");
+        watchdog.pause(Duration::ZERO, || run.log());
     }
     let words = |run: &Supervised| {
         let segment = run.segment();
         let slots = segment.processes().iter().map(|slot| slot.last_words()).collect::<Vec<_>>();
         slots.join("\n")
     };
-    while !words(&run).contains("a video is missing") {
-        assert!(Instant::now() < deadline, "nothing is said: {}", words(&run));
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    run.look_for("a word about it", |run| words(run).contains("a video is missing").then_some(()));
     let (before, _) = picture(&run, |_, _| true);
     picture(&run, |caption, _| caption.version > before.version + 20);
     run.wait_for_log("visualizer 0: a video is missing");
@@ -155,7 +146,7 @@ fn a_video_that_is_half_made_when_the_run_ends_goes_with_its_visualizer() {
         entries.filter(|path| path.extension().is_none_or(|end| end != "gif")).count()
     };
     let pid = run.wait_for_process("visualizer");
-    let deadline = Instant::now() + WATCHDOG;
+    let watchdog = Watchdog::new("a video that is half made");
     loop {
         kill(pid, Signal::SIGSTOP);
         // The signal takes a moment.
@@ -164,8 +155,7 @@ fn a_video_that_is_half_made_when_the_run_ends_goes_with_its_visualizer() {
             break;
         }
         kill(pid, Signal::SIGCONT);
-        assert!(Instant::now() < deadline, "no video is ever half made; the log:\n{}", run.log());
-        std::thread::sleep(Duration::from_millis(7));
+        watchdog.pause(Duration::from_millis(7), || run.log());
     }
     run.end_by(Signal::SIGINT);
     assert_eq!(half_made(), 0);
@@ -193,11 +183,7 @@ fn a_visualizer_that_keeps_failing_is_given_up_and_training_goes_on() {
         let (before, _) = picture(&run, |_, _| true);
         picture(&run, |caption, _| caption.version > before.version);
         kill(run.wait_for_process("visualizer"), Signal::SIGABRT);
-        let deadline = Instant::now() + WATCHDOG;
-        while run.log().matches("was killed by SIGABRT").count() < crash {
-            assert!(Instant::now() < deadline, "its death is not noticed:\n{}", run.log());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        run.look_for("its death to be noticed", |run| (run.log().matches("was killed by SIGABRT").count() >= crash).then_some(()));
     }
     run.wait_for_log("nothing is shown any more, and training goes on");
     let steps_before = steps(&run);
@@ -232,12 +218,7 @@ fn an_environment_in_python_renders_or_shows_what_it_observes() {
     let mut run = showing(&["environment.id=python:blind:Blind", &path]);
     let (caption, _) = picture(&run, |caption, _| caption.notes[3] & !DRAWN_AS_BARS > 3);
     assert_eq!((caption.width, caption.height, caption.notes[3] & DRAWN_AS_BARS), (400, 240, DRAWN_AS_BARS), "bars of what is observed");
-    let report = std::process::Command::new(env!("CARGO_BIN_EXE_inspect"))
-        .args(["--json", &run.pid().to_string()])
-        .env("XDG_RUNTIME_DIR", run.folder.path())
-        .output()
-        .unwrap();
-    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&run.ask("inspect", &["--json", &run.pid().to_string()])).unwrap();
     assert_eq!(report["picture"]["drawn_as_bars"], true);
     assert!(report["processes"].to_string().contains("bars of what is observed are shown"), "{}", report["processes"]);
     run.wait_for_log("visualizer 0: bars of what is observed are shown instead of a picture");
@@ -249,13 +230,10 @@ fn an_environment_in_python_renders_or_shows_what_it_observes() {
 fn video_of(mut run: Supervised, check: impl FnOnce(Result<Vec<u8>, String>)) {
     run.end_by(Signal::SIGINT);
     let path = run.folder.path().join("video.gif");
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_evaluate"))
-        .args(["--episodes", "1", "--weights", "last", "--video", path.to_str().unwrap()])
-        .arg(run.run_folder())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    check(if output.status.success() { Ok(fs::read(path).unwrap()) } else { Err(said) });
+    let mut evaluate = run.program("evaluate");
+    evaluate.args(["--episodes", "1", "--weights", "last", "--video", path.to_str().unwrap()]).arg(run.run_folder());
+    let output = evaluate.output().unwrap();
+    check(if output.status.success() { Ok(fs::read(path).unwrap()) } else { Err(run_support::said(&output)) });
 }
 
 #[cfg(feature = "python")]

@@ -1,9 +1,9 @@
 //! A machine on paper: how fast a run would be on it with any setting, without noise.
 //!
-//! An actor's step costs the environment, a row of inference, and its part of what a batched inference costs whatever its size. Actors write to
-//! one replay, so each slows the others a little. A learner's row costs its computation and its part of what an update costs whatever its
-//! size. Beyond a knee, a row costs more: the batch no longer fits the caches. Processes share the cores evenly; one that waits leaves its
-//! share to the others. The rate limiter makes the faster side wait.
+//! An actor's step costs the environment, a row of inference, and its part of what a batched inference costs whatever its size. Actors
+//! write to one replay, so each slows the others a little. A learner's row costs its computation and its part of what an update costs
+//! whatever its size. Beyond a knee, a row costs more: the batch no longer fits the caches. Processes share the cores evenly; one that
+//! waits leaves its share to the others. The rate limiter makes the faster side wait.
 
 use shoal::adaptation::{Hold, Setting, Window};
 

@@ -1,9 +1,6 @@
 //! A run whose every number is known, made by the test itself, and the binary to look at it with.
 #![allow(unreachable_pub, reason = "the module is this test's own")]
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
@@ -19,6 +16,9 @@ use shoal::segment::scores::{EvaluationScore, Scores, TrainingScore};
 use shoal::segment::{Description, Identity, Layout, Region, Segment, SegmentSizes};
 use shoal::sync::Ordering;
 use tempfile::TempDir;
+
+use super::object::path_of;
+use super::run_support::program;
 
 /// Priorities of the ten transitions that are inserted, by slot.
 pub const PRIORITIES: [f32; 10] = [0.25, 0.3, 0.5, 1.0, 1.5, 1.9, 4.0, 7.0, 1000.0, 0.001];
@@ -88,8 +88,8 @@ impl World {
 
     /// The binary with `arguments`.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_inspect"));
-        command.args(arguments).env("XDG_RUNTIME_DIR", self.folder.path());
+        let mut command = program("inspect", self.folder.path());
+        command.args(arguments);
         command
     }
 
@@ -174,7 +174,7 @@ impl Known {
 
     /// Every byte of its segment.
     pub fn bytes(&self) -> Vec<u8> {
-        fs::read(object_path(self.segment.name())).unwrap()
+        std::fs::read(path_of(self.segment.name())).unwrap()
     }
 }
 
@@ -263,37 +263,6 @@ pub fn ended_process() -> u32 {
     let pid = child.id();
     child.wait().unwrap();
     pid
-}
-
-/// A shared-memory object with given bytes; removed when dropped.
-pub struct Object {
-    pub name: String,
-}
-
-impl Object {
-    pub fn new(bytes: &[u8]) -> Self {
-        Self::named(format!("/shoal-inspected-{}-{:032x}", std::process::id(), uuid::Uuid::new_v4().as_u128()), bytes)
-    }
-
-    /// An object with the name that a run's segment has: only such are ever removed as leftovers.
-    pub fn named(name: String, bytes: &[u8]) -> Self {
-        File::options().write(true).create_new(true).open(object_path(&name)).unwrap().write_all(bytes).unwrap();
-        Self { name }
-    }
-
-    pub fn exists(&self) -> bool {
-        object_path(&self.name).exists()
-    }
-}
-
-impl Drop for Object {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(object_path(&self.name));
-    }
-}
-
-pub fn object_path(name: &str) -> PathBuf {
-    PathBuf::from("/dev/shm").join(name.trim_start_matches('/'))
 }
 
 /// Make a segment's bytes those of a run whose supervisor has ended, and return its identity.

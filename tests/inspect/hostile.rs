@@ -4,7 +4,8 @@ use rand::{Rng, RngExt, SeedableRng};
 use ratatui::{Terminal, backend::TestBackend};
 use std::time::Duration;
 
-use super::fixture::{CAPACITY, CHECKSUM_WORD, Known, Object, World, put_word, seal};
+use super::fixture::{CAPACITY, CHECKSUM_WORD, Known, World, put_word, seal};
+use super::object::Object;
 use shoal::inspector::{History, Inspection, Look, RunList, draw};
 use shoal::segment::description::FieldDescription;
 use shoal::segment::layout::REGIONS;

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{LocalFlags, tcgetattr};
@@ -13,7 +13,7 @@ use ratatui::{Terminal, backend::TestBackend};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::fixture::{Known, World};
-use super::run_support::WATCHDOG;
+use super::run_support::{Watchdog, wait_for};
 use shoal::inspector::{History, Inspection, Look, draw};
 use shoal::segment::processes::Phase;
 use shoal::sync::Ordering;
@@ -133,9 +133,9 @@ impl Watched {
 
     /// Take in what was drawn until the screen satisfies `ready`.
     fn wait_for(&mut self, what: &str, ready: impl Fn(&vt100::Screen) -> bool) {
-        let deadline = Instant::now() + WATCHDOG;
+        let watchdog = Watchdog::new(what);
         while !ready(self.screen.screen()) {
-            assert!(Instant::now() < deadline, "gave up waiting for {what}:\n{}", self.screen.screen().contents());
+            watchdog.pause(Duration::ZERO, || self.screen.screen().contents());
             let mut descriptors = [PollFd::new(&self.terminal, PollFlags::IN)];
             if poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 })).unwrap() > 0 {
                 let mut bytes = [0; 4096];
@@ -151,14 +151,7 @@ impl Watched {
 
     /// Assert that the view ended well and left the terminal as it was.
     fn assert_ended(&mut self) {
-        let deadline = Instant::now() + WATCHDOG;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < deadline, "the live view did not end");
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let status = wait_for("the end of the live view", String::new, || self.child.try_wait().unwrap());
         assert!(status.success(), "{status}");
         assert!(!self.is_raw(), "the terminal is still in raw mode");
         self.wait_for("the main screen", |screen| !screen.alternate_screen() && !screen.hide_cursor());
@@ -201,13 +194,29 @@ fn the_live_view_ends_with_the_run() {
 }
 
 #[test]
-fn without_a_terminal_the_live_view_is_refused() {
+fn a_live_view_whose_terminal_is_closed_ends() {
     let (world, known) = (World::new(), Known::new());
     let _announcement = world.announce(known.segment.identity(), known.segment.name());
-    let mut command = world.command(&[&known.pid(), "--live"]);
-    // Without a controlling terminal either, wherever the tests run.
-    let output = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.contains("the live view needs a terminal") && !output.stdout.contains(&0x1b), "{error}");
+    let mut watched = Watched::start(&world, &known.pid());
+    watched.wait_for("the first frame", |screen| screen.contents().contains("learner 0"));
+    // It is nobody's controlling terminal, so that no signal tells of it.
+    drop(std::mem::replace(&mut watched.terminal, File::open("/dev/null").unwrap()));
+    wait_for("the end of the live view", String::new, || watched.child.try_wait().unwrap());
+}
+
+#[test]
+fn where_nothing_can_be_shown_the_live_view_is_refused() {
+    let (world, known) = (World::new(), Known::new());
+    let _announcement = world.announce(known.segment.identity(), known.segment.name());
+    let terminal = openpty(None, None).unwrap();
+    let side = || Stdio::from(terminal.slave.try_clone().unwrap());
+    for (input, output, kind) in [(Stdio::null(), Stdio::piped(), "xterm"), (side(), Stdio::piped(), "xterm"), (side(), side(), "dumb")] {
+        let mut command = world.command(&[&known.pid(), "--live"]);
+        let output =
+            command.env("TERM", kind).stdin(input).stdout(output).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains("the live view needs a terminal") && !output.stdout.contains(&0x1b), "{error}");
+        assert!(tcgetattr(terminal.slave.as_fd()).unwrap().local_flags.contains(LocalFlags::ICANON));
+    }
 }

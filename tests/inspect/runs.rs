@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::fixture::{Known, Object, World, kill_supervisor, object_path};
+use super::fixture::{Known, World, kill_supervisor};
+use super::object::{Object, path_of};
 
 #[test]
 fn running_and_dead_runs_are_listed() {
@@ -61,7 +62,7 @@ fn cleaning_removes_the_dead_and_leaves_the_living() {
         let dead = Object::named(identity.segment_name(), &bytes);
         let _dead_announcement = world.announce(&identity, &dead.name);
         let text = world.inspect(&["--clean"]).unwrap();
-        assert!(!dead.exists() && object_path(known.segment.name()).exists(), "{text}");
+        assert!(!dead.exists() && path_of(known.segment.name()).exists(), "{text}");
         text.contains(&format!("removed {}\n", dead.name))
     });
     assert!(removed_here, "somebody else removed it, twenty times");

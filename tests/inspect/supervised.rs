@@ -1,6 +1,6 @@
 //! A real run under a real supervisor, looked at from outside, and many inspectors at once.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use nix::sys::signal::Signal;
 use rand::SeedableRng;
@@ -12,8 +12,7 @@ use super::fixture::{Known, World, schema};
 use super::run_support::{Supervised, start};
 
 fn inspect(run: &Supervised, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_inspect"));
-    let output = command.args(arguments).env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
+    let output = run.program("inspect").args(arguments).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::fixture::{CAPACITY, Known, LAST_WORDS, PENDING, PRIORITIES, World, object_path, sizes};
+use super::fixture::{CAPACITY, Known, LAST_WORDS, PENDING, PRIORITIES, World, sizes};
+use super::object::{Object, path_of};
 use shoal::inspector::{Inspection, Look};
 use shoal::replay::Priority;
 use shoal::segment::SegmentSizes;
@@ -149,7 +150,7 @@ fn a_quiet_tree_is_exact_and_a_damaged_one_is_not() {
     let region = known.segment.layout().section(shoal::segment::Region::Tree);
     // The first inner node lies behind the leaves.
     bytes[region.offset_bytes + 8 * CAPACITY] ^= 1;
-    let damaged = super::fixture::Object::new(&bytes);
+    let damaged = Object::new(&bytes);
     let _announcement = world.announce(known.segment.identity(), &damaged.name);
     let report = world.json(&[&known.pid()]);
     // The node itself, and its parent, which no longer is the sum of its children.
@@ -203,7 +204,7 @@ fn a_slot_that_is_being_written_is_torn_rather_than_guessed() {
     let words = sizes().slot_words();
     // State WRITING, generation 2, owner 1: what a process leaves that is killed in the middle of a row.
     super::fixture::put_word(&mut bytes, region.offset_bytes / 8 + 4 * words, 2 << 24 | 1 << 20 | 1);
-    let object = super::fixture::Object::new(&bytes);
+    let object = Object::new(&bytes);
     let _other = world.announce(known.segment.identity(), &object.name);
     let error = world.inspect(&[&known.pid(), "--transition", "4"]).unwrap_err();
     assert!(error.contains("the transition in slot 4 is torn"), "{error}");
@@ -300,7 +301,7 @@ fn looking_changes_no_byte() {
         world.inspect(&arguments).unwrap();
         assert!(known.bytes() == before, "{arguments:?} changed the segment");
     }
-    assert!(object_path(known.segment.name()).exists());
+    assert!(path_of(known.segment.name()).exists());
 }
 
 fn array(value: &Value) -> &Vec<Value> {

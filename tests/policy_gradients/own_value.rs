@@ -9,7 +9,8 @@ use crate::case::{Case, kinds, metric};
 
 const ALGORITHMS: [&str; 2] = ["appo", "ppo"];
 
-/// Six fragments of which each step ends an episode and has the largest importance weight: a step's target is its reward, whatever the values.
+/// Six fragments of which each step ends an episode and has the largest importance weight: a step's target is its reward,
+/// whatever the values.
 fn batch(case: &mut Case) -> Batch {
     let mut batch = case.batch(6, |_| (true, false));
     batch.column_mut(LOG_PROBABILITIES).as_f32_mut().fill(-30.0);
@@ -25,7 +26,8 @@ fn separate(algorithm: &str, actions: ActionSpace, value_coefficient: f64) -> Ca
     })
 }
 
-/// Where a parameter of the second network lies in the state: before it come parameters and moments of the first, and the count of its steps.
+/// Where a parameter of the second network lies in the state: before it come parameters and moments of the first,
+/// and the count of its steps.
 fn place(case: &Case, index: usize) -> usize {
     let (copies, published) = (if case.settings.name == "appo" { 4 } else { 3 }, case.algorithm.sizes().published);
     (copies - 1) * published + 2 + index

@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Seek, Write};
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use nix::fcntl::AT_FDCWD;
@@ -20,34 +20,14 @@ use shoal::segment::{Segment, system};
 use shoal::standalone::{FieldOptions, Options, Schedule, Standalone};
 use shoal::sync::{AtomicU64, Ordering};
 
+use super::support::object::{Object, name_of, path_of};
 use super::{Child, Place, sleep_for_ever, support};
 
-/// A file of the test; removed when dropped, if it still exists.
-struct Object(PathBuf);
-
-impl Object {
-    /// An object in the shared-memory file system, as if made by process `pid` this many seconds ago.
-    fn new(prefix: &str, pid: u32, bytes: &[u8], age_s: u64) -> Self {
-        let path = PathBuf::from(format!("/dev/shm/{prefix}-{pid}-{:032x}", uuid::Uuid::new_v4().as_u128()));
-        let mut file = File::options().write(true).create_new(true).open(&path).unwrap();
-        file.write_all(bytes).unwrap();
-        age(&path, age_s);
-        Self(path)
-    }
-
-    fn name(&self) -> String {
-        format!("/{}", self.0.file_name().unwrap().to_str().unwrap())
-    }
-
-    fn exists(&self) -> bool {
-        self.0.exists()
-    }
-}
-
-impl Drop for Object {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+/// An object in the shared-memory file system, as if made by process `pid` this many seconds ago.
+fn aged(prefix: &str, pid: u32, bytes: &[u8], age_s: u64) -> Object {
+    let object = Object::named(name_of(prefix, pid), bytes);
+    age(&object.path(), age_s);
+    object
 }
 
 fn age(path: &Path, age_s: u64) {
@@ -57,10 +37,6 @@ fn age(path: &Path, age_s: u64) {
 
 fn own_prefix() -> String {
     format!("shoal-{}", nix::unistd::getuid())
-}
-
-fn path_of(segment: &str) -> PathBuf {
-    Path::new("/dev/shm").join(segment.trim_start_matches('/'))
 }
 
 /// A process id that was somebody's and is nobody's.
@@ -182,10 +158,10 @@ fn orphaned_segments_are_removed_whatever_they_hold() {
     child.reap();
     fs::remove_file(place.registry.folder().join(format!("{pid}.json"))).unwrap();
     // Killed while the pages were being reserved, killed before that, and left by a version with another header.
-    let unpublished = Object::new(&own_prefix(), dead_pid(), &[0; 8192], 10);
-    let empty = Object::new(&own_prefix(), dead_pid(), b"", 10);
-    let foreign = Object::new(&own_prefix(), dead_pid(), &[7; 8192], 10);
-    let names = [&whole, &unpublished.name(), &empty.name(), &foreign.name()];
+    let unpublished = aged(&own_prefix(), dead_pid(), &[0; 8192], 10);
+    let empty = aged(&own_prefix(), dead_pid(), b"", 10);
+    let foreign = aged(&own_prefix(), dead_pid(), &[7; 8192], 10);
+    let names = [&whole, &unpublished.name, &empty.name, &foreign.name];
     support::wait_until(|| {
         place.registry.sweep();
         !names.iter().any(|name| path_of(name).exists())
@@ -196,26 +172,26 @@ fn orphaned_segments_are_removed_whatever_they_hold() {
 #[test]
 fn what_may_belong_to_a_living_process_is_no_orphan() {
     let place = Place::new();
-    let young = Object::new(&own_prefix(), dead_pid(), &[0; 8192], 0);
-    let of_the_living = Object::new(&own_prefix(), std::process::id(), &[0; 8192], 3_600);
-    let of_another_user = Object::new("shoal-4000000", dead_pid(), &[0; 8192], 3_600);
-    let of_another_program = Object::new("sheep-0", dead_pid(), &[0; 8192], 3_600);
-    let nameless = Object::new(&format!("{}-x", own_prefix()), dead_pid(), &[0; 8192], 3_600);
+    let young = aged(&own_prefix(), dead_pid(), &[0; 8192], 0);
+    let of_the_living = aged(&own_prefix(), std::process::id(), &[0; 8192], 3_600);
+    let of_another_user = aged("shoal-4000000", dead_pid(), &[0; 8192], 3_600);
+    let of_another_program = aged("sheep-0", dead_pid(), &[0; 8192], 3_600);
+    let nameless = aged(&format!("{}-x", own_prefix()), dead_pid(), &[0; 8192], 3_600);
     age(&path_of(place.run.segment.name()), 3_600);
     place.registry.sweep();
     assert!(path_of(place.run.segment.name()).exists(), "the segment of this process, which no record names");
     for kept in [young, of_the_living, of_another_user, of_another_program, nameless] {
-        assert!(kept.exists(), "{}", kept.name());
+        assert!(kept.exists(), "{}", kept.name);
     }
 }
 
 #[test]
 fn a_record_cannot_have_objects_of_others_removed() {
     let place = Place::new();
-    let foreign = Object::new("sheep-0", dead_pid(), b"wool", 3_600);
+    let foreign = aged("sheep-0", dead_pid(), b"wool", 3_600);
     let mut record = place.record();
     record.identity.supervisor_pid = dead_pid();
-    record.segment = foreign.name();
+    record.segment.clone_from(&foreign.name);
     record.socket = place.folder.path().join("not-a-socket-of-the-registry");
     fs::write(&record.socket, "").unwrap();
     std::mem::forget(place.announce(&record).unwrap());
@@ -267,12 +243,12 @@ fn stray_files_of_the_dead_disappear_and_others_stay() {
 
 /// A name of a dead process's, under which somebody has put something that is no segment.
 fn stranger(prefix: &str, put: impl FnOnce(&Path)) -> Object {
-    let path = PathBuf::from(format!("/dev/shm/{prefix}-{}-{:032x}", dead_pid(), uuid::Uuid::new_v4().as_u128()));
-    put(&path);
+    let stranger = Object { name: name_of(prefix, dead_pid()) };
+    put(&stranger.path());
     // So old that nobody can be about to lock it.
     let (old, follow) = (TimeSpec::new(1, 0), UtimensatFlags::NoFollowSymlink);
-    utimensat(AT_FDCWD, &path, &old, &old, follow).unwrap();
-    Object(path)
+    utimensat(AT_FDCWD, &stranger.path(), &old, &old, follow).unwrap();
+    stranger
 }
 
 #[test]
@@ -296,14 +272,14 @@ fn whatever_others_put_under_our_names_holds_up_nobody_and_stays() {
             if opened == "user 65534" && !nix::unistd::geteuid().is_root() {
                 continue;
             }
-            assert!(stranger.0.symlink_metadata().is_ok(), "{opened} was removed");
+            assert!(stranger.path().symlink_metadata().is_ok(), "{opened} was removed");
             for open in [Segment::attach, Segment::attach_read_only] {
-                let error = open(&stranger.name()).err().expect("it is no segment").to_string();
+                let error = open(&stranger.name).err().expect("it is no segment").to_string();
                 assert!(error.contains(opened), "{opened}: {error}");
             }
         }
         let [.., folder, _] = strangers;
-        fs::remove_dir(&folder.0).unwrap();
+        fs::remove_dir(folder.path()).unwrap();
     }
     assert_eq!(fs::read_to_string(&outside).unwrap(), "not to be touched");
 }
@@ -312,9 +288,9 @@ fn whatever_others_put_under_our_names_holds_up_nobody_and_stays() {
 fn an_object_that_is_cut_while_it_is_looked_at_ends_nobody() {
     let place = Place::new();
     let bytes = fs::read(path_of(place.run.segment.name())).unwrap();
-    let object = Object::new(&own_prefix(), std::process::id(), &bytes, 0);
+    let object = aged(&own_prefix(), std::process::id(), &bytes, 0);
     let cutter = Child::fork(|| {
-        let mut file = File::options().write(true).open(&object.0).unwrap();
+        let mut file = File::options().write(true).open(object.path()).unwrap();
         loop {
             file.set_len(0).unwrap();
             file.rewind().unwrap();
@@ -323,9 +299,9 @@ fn an_object_that_is_cut_while_it_is_looked_at_ends_nobody() {
     });
     let looker = system::fork_child(|| {
         for _ in 0..20_000 {
-            let _ = Segment::attach_read_only(&object.name());
-            let _ = Segment::attach(&object.name());
-            let _ = Segment::identity_of(&object.name());
+            let _ = Segment::attach_read_only(&object.name);
+            let _ = Segment::attach(&object.name);
+            let _ = Segment::identity_of(&object.name);
         }
         0
     });

@@ -3,13 +3,54 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 /// Longest that any wait of a test may take: a watchdog, not an expectation.
 pub const WATCHDOG: Duration = Duration::from_secs(120);
+
+/// Between two looks at what a test waits for.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Bounds one wait of a test.
+pub struct Watchdog {
+    awaited: String,
+    deadline: Instant,
+}
+
+impl Watchdog {
+    /// For a wait for what `awaited` names.
+    pub fn new(awaited: impl Into<String>) -> Self {
+        Self { awaited: awaited.into(), deadline: Instant::now() + WATCHDOG }
+    }
+
+    /// A pause between two looks. After too many the test fails, with what it waited for and how things stand.
+    #[track_caller]
+    pub fn pause(&self, length: Duration, state: impl FnOnce() -> String) {
+        assert!(Instant::now() < self.deadline, "gave up waiting for {} after {WATCHDOG:?}; {}", self.awaited, state());
+        std::thread::sleep(length);
+    }
+}
+
+/// Wait until `look` finds something; `state` says how things stand should it find nothing.
+#[track_caller]
+pub fn wait_for<T>(awaited: &str, state: impl Fn() -> String, mut look: impl FnMut() -> Option<T>) -> T {
+    let watchdog = Watchdog::new(awaited);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        watchdog.pause(PAUSE, &state);
+    }
+}
+
+/// Wait until `condition` holds; `state` says how things stand should it never hold.
+#[track_caller]
+pub fn wait_until(awaited: &str, state: impl Fn() -> String, mut condition: impl FnMut() -> bool) {
+    wait_for(awaited, state, || condition().then_some(()));
+}
 
 /// A supervisor under way. Dropping it kills its whole run.
 pub struct Supervised {
@@ -40,6 +81,26 @@ pub fn preset() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/cartpole_dqn.toml")
 }
 
+/// One of the binaries, whose runs and registry are in `folder`.
+pub fn program(name: &str, folder: &Path) -> Command {
+    // All of them lie side by side.
+    let mut command = Command::new(Path::new(env!("CARGO_BIN_EXE_supervisor")).with_file_name(name));
+    command.env("XDG_RUNTIME_DIR", folder);
+    command
+}
+
+/// What a command wrote to standard error.
+pub fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What a command wrote to standard output, which must have succeeded.
+#[track_caller]
+pub fn told(output: &Output) -> String {
+    assert!(output.status.success(), "{}", said(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 /// A supervisor command in `folder` with `overrides`.
 pub fn command(folder: &Path, overrides: &[&str]) -> Command {
     command_of(&preset(), folder, overrides)
@@ -47,36 +108,33 @@ pub fn command(folder: &Path, overrides: &[&str]) -> Command {
 
 /// A supervisor command in `folder` with the file `preset` and `overrides`.
 pub fn command_of(preset: &Path, folder: &Path, overrides: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    let mut command = program("supervisor", folder);
     command.arg(preset).args(["--set", &format!("run.folder={:?}", folder.join("runs").display().to_string())]);
     for change in overrides {
         command.args(["--set", change]);
     }
-    command.env("XDG_RUNTIME_DIR", folder).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
 
 /// Start a supervisor with the small configuration and `overrides`.
 pub fn start(overrides: &[&str]) -> Supervised {
     let folder = tempfile::tempdir().unwrap();
-    let all: Vec<&str> = SMALL.iter().chain(overrides).copied().collect();
-    Supervised::spawn(command(folder.path(), &all), folder)
+    Supervised::spawn(command(folder.path(), &[SMALL, overrides].concat()), folder)
 }
 
 /// Start a supervisor with the shipped preset called `name` and `overrides`.
 pub fn start_preset(name: &str, overrides: &[&str]) -> Supervised {
     let folder = tempfile::tempdir().unwrap();
     let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("configs/{name}.toml"));
-    let all: Vec<&str> = ["run.metrics_interval_s=0.1", "machine.affinity=false"].iter().chain(overrides).copied().collect();
-    let command = command_of(&preset, folder.path(), &all);
-    Supervised::spawn(command, folder)
+    let all = [&["run.metrics_interval_s=0.1", "machine.affinity=false"][..], overrides].concat();
+    Supervised::spawn(command_of(&preset, folder.path(), &all), folder)
 }
 
 /// As [`start`], in the registry of another run, so that they know of each other. To be dropped before the other.
 pub fn start_beside(other: &Supervised, overrides: &[&str]) -> Supervised {
     let folder = tempfile::tempdir().unwrap();
-    let all: Vec<&str> = SMALL.iter().chain(overrides).copied().collect();
-    let child = command(folder.path(), &all).env("XDG_RUNTIME_DIR", other.folder.path()).spawn().unwrap();
+    let child = command(folder.path(), &[SMALL, overrides].concat()).env("XDG_RUNTIME_DIR", other.folder.path()).spawn().unwrap();
     Supervised { child, folder }
 }
 
@@ -98,32 +156,39 @@ impl Supervised {
         Self { child: command.spawn().unwrap(), folder }
     }
 
+    /// One of the binaries, which finds the run.
+    pub fn program(&self, name: &str) -> Command {
+        program(name, self.folder.path())
+    }
+
+    /// What one of the binaries tells that finds the run.
+    #[track_caller]
+    pub fn ask(&self, name: &str, arguments: &[&str]) -> String {
+        told(&self.program(name).args(arguments).output().unwrap())
+    }
+
+    /// A supervisor that does `action`, which is `resume` or `adopt`, to the run, with these arguments after its folder.
+    pub fn command_to(&self, action: &str, arguments: &[&str]) -> Command {
+        let mut command = self.program("supervisor");
+        command.arg(action).arg(self.run_folder()).args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
     /// Once the run has ended: go on with it, with these arguments after its folder.
     pub fn resume(&mut self, arguments: &[&str]) {
         assert!(!self.is_running(), "the run has not ended");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-        command.arg("resume").arg(self.run_folder()).args(arguments);
-        command.env("XDG_RUNTIME_DIR", self.folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
-        self.child = command.spawn().unwrap();
+        self.child = self.command_to("resume", arguments).spawn().unwrap();
     }
 
     /// Once the supervisor was killed: go on with its run in the memory in which it was kept, with these arguments after its folder.
     pub fn adopt(&mut self, arguments: &[&str]) {
         assert!(!self.is_running(), "the run has not ended");
-        self.child = self.command_to_adopt(arguments).spawn().unwrap();
+        self.child = self.command_to("adopt", arguments).spawn().unwrap();
     }
 
     /// What is said to somebody else who wants to adopt the run.
     pub fn adopt_elsewhere(&self, arguments: &[&str]) -> String {
-        String::from_utf8(self.command_to_adopt(arguments).output().unwrap().stderr).unwrap()
-    }
-
-    /// The command that adopts the run.
-    pub fn command_to_adopt(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-        command.arg("adopt").arg(self.run_folder()).args(arguments);
-        command.env("XDG_RUNTIME_DIR", self.folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
-        command
+        said(&self.command_to("adopt", arguments).output().unwrap())
     }
 
     /// Kill the supervisor of a run that is then kept, and return the process that keeps it.
@@ -146,20 +211,12 @@ impl Supervised {
 
     /// Wait until the processes that train have left a run that was told to end.
     pub fn wait_until_left(&self) {
-        let deadline = Instant::now() + WATCHDOG;
-        while ["actor", "learner", "evaluator"].iter().any(|role| !self.processes(role).is_empty()) {
-            assert!(Instant::now() < deadline, "a process does not leave:\n{}", self.log());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("all who train to leave", || self.state(), || self.workers().is_empty());
     }
 
     /// Wait until all that the supervisor had forked is gone.
     pub fn wait_for_end_of_all(&self) {
-        let deadline = Instant::now() + WATCHDOG;
-        while !self.all_processes().is_empty() {
-            assert!(Instant::now() < deadline, "a process has outlived its killed supervisor");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("the end of all that a killed supervisor had forked", || self.state(), || self.all_processes().is_empty());
     }
 
     /// The complete checkpoints, the oldest first.
@@ -169,23 +226,18 @@ impl Supervised {
 
     /// What is said to somebody else who wants to go on with the run.
     pub fn resume_elsewhere(&self) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-        command.arg("resume").arg(self.run_folder()).env("XDG_RUNTIME_DIR", self.folder.path());
-        String::from_utf8(command.output().unwrap().stderr).unwrap()
+        said(&self.command_to("resume", &[]).output().unwrap())
     }
 
     /// How the run would go on, as `--check` has it.
     pub fn plan_to_resume(&self) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-        command.arg("resume").arg(self.run_folder()).arg("--check").env("XDG_RUNTIME_DIR", self.folder.path());
-        String::from_utf8(command.output().unwrap().stderr).unwrap()
+        said(&self.command_to("resume", &["--check"]).output().unwrap())
     }
 
     /// Once the run has ended: start another with the small configuration and `overrides` in its folder.
     pub fn start_again(&mut self, overrides: &[&str]) {
         assert!(!self.is_running(), "the run has not ended");
-        let all: Vec<&str> = SMALL.iter().chain(overrides).copied().collect();
-        self.child = command(self.folder.path(), &all).spawn().unwrap();
+        self.child = command(self.folder.path(), &[SMALL, overrides].concat()).spawn().unwrap();
     }
 
     /// Whether the supervisor has not ended yet.
@@ -203,29 +255,47 @@ impl Supervised {
         self.folder.path().join("runs/latest")
     }
 
-    /// Wait until the run's metrics satisfy `condition`, and return the line that does.
-    pub fn wait_for(&mut self, what: &str, condition: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + WATCHDOG;
+    /// What is known of the run, for whoever waited in vain.
+    fn state(&self) -> String {
+        let [metrics, evaluation] = [self.metrics(), self.evaluations()].map(|mut lines| lines.pop().unwrap_or_default());
+        format!("the newest metrics: {metrics}, the newest evaluation: {evaluation}, the log:\n{}", self.log())
+    }
+
+    #[track_caller]
+    fn look_every<T>(&mut self, pause: Duration, awaited: &str, mut look: impl FnMut(&Self) -> Option<T>) -> T {
+        let watchdog = Watchdog::new(awaited);
         loop {
-            if let Some(found) = self.metrics().into_iter().rev().find(&condition) {
+            if let Some(found) = look(self) {
                 return found;
             }
-            let running = self.child.try_wait().unwrap().is_none();
-            assert!(running, "the run ended before {what}: {}", self.output());
-            assert!(Instant::now() < deadline, "gave up waiting for {what}; last metrics: {:?}", self.metrics().pop());
-            std::thread::sleep(Duration::from_millis(20));
+            assert!(self.is_running(), "the run ended before {awaited}: {}", self.output());
+            watchdog.pause(pause, || self.state());
         }
     }
 
+    /// Wait until `look` finds something, while the run goes on.
+    #[track_caller]
+    pub fn look_for<T>(&mut self, awaited: &str, look: impl FnMut(&Self) -> Option<T>) -> T {
+        self.look_every(PAUSE, awaited, look)
+    }
+
+    /// Wait until `condition` holds, while the run goes on.
+    #[track_caller]
+    pub fn wait_until(&mut self, awaited: &str, mut condition: impl FnMut() -> bool) {
+        self.look_for(awaited, |_| condition().then_some(()));
+    }
+
+    /// Wait until the run's metrics satisfy `condition`, and return the line that does.
+    #[track_caller]
+    pub fn wait_for(&mut self, awaited: &str, condition: impl Fn(&Value) -> bool) -> Value {
+        // There are many lines to look at.
+        self.look_every(4 * PAUSE, awaited, |run| run.metrics().into_iter().rev().find(&condition))
+    }
+
     /// Wait until the run's evaluations satisfy `condition`.
-    pub fn wait_for_evaluations(&mut self, what: &str, condition: impl Fn(&[Value]) -> bool) {
-        let deadline = Instant::now() + WATCHDOG;
-        while !condition(&self.evaluations()) {
-            let running = self.child.try_wait().unwrap().is_none();
-            assert!(running, "the run ended before {what}: {}", self.output());
-            assert!(Instant::now() < deadline, "gave up waiting for {what}; evaluations: {:#?}", self.evaluations());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+    #[track_caller]
+    pub fn wait_for_evaluations(&mut self, awaited: &str, condition: impl Fn(&[Value]) -> bool) {
+        self.look_for(awaited, |run| condition(&run.evaluations()).then_some(()));
     }
 
     /// All lines of `metrics.jsonl` so far.
@@ -245,25 +315,18 @@ impl Supervised {
 
     /// What an audit from outside says of the tree.
     pub fn tree_verdict(&self) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_inspect"));
-        command.args([&self.pid().to_string(), "--json", "--interval-ms", "1"]).env("XDG_RUNTIME_DIR", self.folder.path());
-        let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap_or_default();
+        let output = self.program("inspect").args([&self.pid().to_string(), "--json", "--interval-ms", "1"]).output();
+        let report: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap_or_default();
         report["tree"]["verdict"].as_str().unwrap_or("none").to_owned()
     }
 
     /// Assert that the tree is exact. As long as others change it no look can tell, so it is looked at until one does.
     pub fn assert_tree_is_exact(&mut self) {
-        let deadline = Instant::now() + WATCHDOG;
-        loop {
-            let verdict = self.tree_verdict();
-            if verdict == "exact" {
-                return;
-            }
-            assert!(verdict != "inconsistent", "the sums of the tree are wrong; the log:\n{}", self.log());
-            assert!(self.is_running(), "the run ended before its tree was looked at: {}", self.output());
-            assert!(Instant::now() < deadline, "no look at the tree finds it exact: {verdict}; the log:\n{}", self.log());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        self.look_for("a look that finds the tree exact", |run| {
+            let verdict = run.tree_verdict();
+            assert!(verdict != "inconsistent", "the sums of the tree are wrong; the log:\n{}", run.log());
+            (verdict == "exact").then_some(())
+        });
     }
 
     /// All lines of a file of JSON objects so far.
@@ -284,22 +347,8 @@ impl Supervised {
 
     /// Wait until the log contains `text` behind its first `bytes`.
     pub fn wait_for_log_after(&mut self, bytes: usize, text: &str) {
-        let deadline = Instant::now() + WATCHDOG;
-        while !self.log().get(bytes..).is_some_and(|log| log.contains(text)) {
-            assert!(Instant::now() < deadline, "gave up waiting for `{text}` in the log:\n{}", self.log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Wait until `condition` holds.
-    pub fn wait_until(&mut self, what: &str, condition: impl Fn() -> bool) {
-        let deadline = Instant::now() + WATCHDOG;
-        while !condition() {
-            let running = self.child.try_wait().unwrap().is_none();
-            assert!(running, "the run ended before {what}: {}", self.output());
-            assert!(Instant::now() < deadline, "gave up waiting for {what}; the log:\n{}", self.log());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let is_there = || self.log().get(bytes..).is_some_and(|log| log.contains(text));
+        wait_until(&format!("`{text}` in the log"), || self.state(), is_there);
     }
 
     /// The run's segment, with the right to change it.
@@ -327,16 +376,14 @@ impl Supervised {
         living(&segment, role).into_iter().map(|(_, pid)| pid).collect()
     }
 
+    /// Everybody who trains.
+    pub fn workers(&self) -> Vec<u32> {
+        ["learner", "actor", "evaluator"].into_iter().flat_map(|role| self.processes(role)).collect()
+    }
+
     /// Wait until a process plays `role`, and return its id.
     pub fn wait_for_process(&self, role: &str) -> u32 {
-        let deadline = Instant::now() + WATCHDOG;
-        loop {
-            if let Some(&pid) = self.processes(role).first() {
-                return pid;
-            }
-            assert!(Instant::now() < deadline, "gave up waiting for a process that is {role}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_for(&format!("a process that is {role}"), || self.state(), || self.processes(role).first().copied())
     }
 
     /// Send a signal to the supervisor.
@@ -346,13 +393,12 @@ impl Supervised {
 
     /// Wait for the supervisor to end by itself.
     pub fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + WATCHDOG;
+        let watchdog = Watchdog::new("the end of the supervisor");
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < deadline, "the supervisor did not end; its log:\n{}", self.log());
-            std::thread::sleep(Duration::from_millis(10));
+            watchdog.pause(PAUSE, || self.state());
         }
     }
 
@@ -365,14 +411,14 @@ impl Supervised {
 
     /// Wait without a pause until the supervisor has noted its end in `run.json`: it then removes what it made.
     pub fn spin_until_finished(&self) {
-        let deadline = Instant::now() + WATCHDOG;
+        let watchdog = Watchdog::new("the end that the supervisor notes");
         let record = self.run_folder().join("run.json");
         let finished = || {
             let record = std::fs::read(&record).unwrap_or_default();
             serde_json::from_slice::<Value>(&record).is_ok_and(|record| record["finished"].is_object())
         };
         while !finished() {
-            assert!(Instant::now() < deadline, "the supervisor noted no end; its log:\n{}", self.log());
+            watchdog.pause(Duration::ZERO, || self.state());
         }
     }
 
@@ -387,16 +433,12 @@ impl Supervised {
 
     /// Assert that nothing of the run is left: no process, no shared memory, no socket.
     pub fn assert_nothing_left(&self) {
-        let pid = self.pid();
-        let deadline = Instant::now() + WATCHDOG;
-        loop {
-            let (segments, processes, sockets) = (segments_of(pid), processes_of(&self.folder), sockets_in(self.folder.path()));
-            if segments.is_empty() && processes.is_empty() && sockets.is_empty() {
-                return;
-            }
-            assert!(Instant::now() < deadline, "left behind: {segments:?}, processes {processes:?}, {sockets:?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let left = || (segments_of(self.pid()), self.all_processes(), sockets_in(self.folder.path()));
+        let is_nothing = || {
+            let (segments, processes, sockets) = left();
+            segments.is_empty() && processes.is_empty() && sockets.is_empty()
+        };
+        wait_until("nothing to be left of the run", || format!("left are {:?}", left()), is_nothing);
     }
 }
 
@@ -429,6 +471,18 @@ fn pid_of(pid: u32) -> nix::unistd::Pid {
 /// Send a signal to a process.
 pub fn kill(pid: u32, signal: nix::sys::signal::Signal) {
     nix::sys::signal::kill(pid_of(pid), signal).unwrap();
+}
+
+/// Stop a process, and wait until it stands still.
+pub fn stop(pid: u32) {
+    kill(pid, nix::sys::signal::Signal::SIGSTOP);
+    let is_stopped = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat[stat.rfind(')').unwrap()..].starts_with(") T")
+    };
+    while !is_stopped() {
+        std::thread::yield_now();
+    }
 }
 
 /// Shared-memory objects of the supervisor with this process id.

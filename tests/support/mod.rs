@@ -5,6 +5,7 @@
 #[path = "../counts/mod.rs"]
 mod counts;
 pub mod family;
+pub mod object;
 pub mod operations;
 pub mod payload;
 pub mod recorded;

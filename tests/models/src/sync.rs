@@ -1,15 +1,16 @@
 //! What `sync` of the product names, for models.
 //!
-//! A word that takes part in a model is loom's; the others are ordinary ones, whose every access is seen by all at once and decides nothing.
+//! A word that takes part in a model is loom's; the others are ordinary ones, whose every access is seen by all at once and decides
+//! nothing.
 //!
-//! loom remembers one access to a word, the last, to find out which orders matter. A load that comes between hides the one before: of a load
-//! here, and a load and a store there, it does not try the store before the load. So every access has a turn of its own first, which is a change
-//! of a second word, and changes hide nothing: the orders of turns are those of accesses. Turns are relaxed: they order nothing else, but that a turn behind
-//! a release fence, like any store there, is seen by the next acquire fence of who has a turn after it.
+//! loom remembers one access to a word, the last, to find out which orders matter. A load that comes between hides the one before: of a
+//! load here, and a load and a store there, it does not try the store before the load. So every access has a turn of its own first, which
+//! is a change of a second word, and changes hide nothing: the orders of turns are those of accesses. Turns are relaxed: they order nothing
+//! else, but that a turn behind a release fence, like any store there, is seen by the next acquire fence of who has a turn after it.
 //!
-//! loom knows no accesses with SeqCst, only fences. What the product wants of such accesses is that a process which writes one word and then
-//! looks at another cannot miss one that does it the other way round: here a load with SeqCst is preceded by a fence if its thread has stored
-//! with SeqCst since the last. So each of the two has to have it, as in C11, or there is none.
+//! loom knows no accesses with SeqCst, only fences. What the product wants of such accesses is that a process which writes one word and
+//! then looks at another cannot miss one that does it the other way round: here a load with SeqCst is preceded by a fence if its thread has
+//! stored with SeqCst since the last. So each of the two has to have it, as in C11, or there is none.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -104,8 +105,8 @@ macro_rules! atomic {
                 }
             }
 
-            /// Read and write at once. `new` says what is written, if anything, where some value was there; `whole` is loom's way to do that.
-            /// The value that was there is an error where nothing was written.
+            /// Read and write at once. `new` says what is written, if anything, where some value was there; `whole` is loom's way to do
+            /// that. The value that was there is an error where nothing was written.
             fn change(
                 &self,
                 ordering: Ordering,
@@ -200,7 +201,8 @@ impl Sleepers {
 atomic!(AtomicU32, u32, Some(Sleepers::default()));
 atomic!(AtomicU64, u64, None);
 
-/// Sleep until `word` differs from `seen` or somebody calls. There is no timeout here: who is never called waits for ever, and that is told.
+/// Sleep until `word` differs from `seen` or somebody calls. There is no timeout here: who is never called waits for ever,
+/// and that is told.
 pub fn wait_while_equal(word: &AtomicU32, seen: u32, _: Duration) {
     let Word::Explored { word, turns, sleepers: Some(sleepers) } = &word.0 else { return loom::thread::yield_now() };
     let calls = sleepers.calls();

@@ -2,8 +2,8 @@
 
 use shoal_models::explore::Fault;
 
-/// The kernel says that a process is gone, or that a message has come: whoever acts on that sees all that was done before. A model's threads
-/// do not die, and what the ordering adds is then for readers who act on less.
+/// The kernel says that a process is gone, or that a message has come: whoever acts on that sees all that was done before. A model's
+/// threads do not die, and what the ordering adds is then for readers who act on less.
 const KERNEL: &str = "who acts on it was told by the kernel, which orders more";
 /// Another ordering in the same place gives the same.
 const TWICE: &str = "another access of the same step orders it too; either may go, not both";

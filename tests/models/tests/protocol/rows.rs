@@ -32,7 +32,8 @@ pub fn overwritten_while_it_is_read() {
     assert_eq!(rows(&segment), [11, 12]);
 }
 
-/// Two writers of which one comes round to the slot that the other has claimed: nothing is torn, and every row has the leaf of its generation.
+/// Two writers of which one comes round to the slot that the other has claimed: nothing is torn,
+/// and every row has the leaf of its generation.
 pub fn claimed_by_two_writers() {
     let takes_part = |region, word: usize| match region {
         Region::Store => word / STRIDE < 3 && word % STRIDE < 2,
