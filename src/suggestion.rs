@@ -1,7 +1,7 @@
 //! "Did you mean": the known name nearest to what was typed.
 
-/// The candidate nearest to `typed`, in letters of any size, of those that it can be a slip of the fingers for, one edit for every three letters or so,
-/// or the beginning of.
+/// The candidate nearest to `typed`, in letters of any size, of those that it can be a slip of the fingers for, one edit for every three
+/// letters or so, or the beginning of.
 pub(crate) fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_form(typed, candidates.into_iter().map(|candidate| (candidate, candidate)))
 }

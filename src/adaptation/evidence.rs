@@ -1,11 +1,11 @@
 //! Whether a setting is better than home, from the rounds of a probe.
 //!
-//! A round is A-B-A: windows at home, at the setting that is tried, and at home again. The setting has to exceed the windows before as well as
-//! those after, so that a machine that becomes faster meanwhile is not taken for a better setting.
+//! A round is A-B-A: windows at home, at the setting that is tried, and at home again. The setting has to exceed the windows before as well
+//! as those after, so that a machine that becomes faster meanwhile is not taken for a better setting.
 //!
 //! Windows scatter, and a gain that has to be three median absolute deviations is often too small to be seen in five of them; so one round
-//! decides what is clear, and what is not gets another. With all rounds put together, a gain is uncertain by about the deviation divided by the
-//! root of their number, the *doubt*. A setting is
+//! decides what is clear, and what is not gets another. With all rounds put together, a gain is uncertain by about the deviation divided by
+//! the root of their number, the *doubt*. A setting is
 //!
 //! - accepted when its gain is at least 5 % and three doubts: with one round, three deviations;
 //! - rejected when even a gain of one doubt more would be less than 5 %;

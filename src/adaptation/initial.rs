@@ -22,8 +22,8 @@ const SLEEPING_ACTORS_PER_CORE: usize = 4;
 
 /// Actors to begin with: every core that no learner has, since a second process on a core only takes turns with the first.
 ///
-/// An environment of which nothing is known is taken to compute. If it sleeps, learners wait, which is seen after a few windows; the other way
-/// round, too many actors would slow learners down and look busy.
+/// An environment of which nothing is known is taken to compute. If it sleeps, learners wait, which is seen after a few windows; the other
+/// way round, too many actors would slow learners down and look busy.
 pub fn actors(usable_cores: usize, learners: usize, environments_sleep: bool) -> usize {
     if environments_sleep {
         return usable_cores.max(1) * SLEEPING_ACTORS_PER_CORE;

@@ -19,8 +19,8 @@ pub enum Objective {
 impl Objective {
     /// What suits a run that holds `samples_per_insert` transitions sampled per transition inserted, or runs free without.
     ///
-    /// Where the updates per step stay while the batch grows, more transitions are trained with every doubling, and the run becomes slower all
-    /// the same: then both rates count.
+    /// Where the updates per step stay while the batch grows, more transitions are trained with every doubling, and the run becomes slower
+    /// all the same: then both rates count.
     pub fn of_run(samples_per_insert: Option<f64>, hold: Hold) -> Self {
         match (samples_per_insert, hold) {
             (Some(_), Hold::SamplesPerInsert) => Self::LearnedPerSecond,

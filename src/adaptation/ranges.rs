@@ -116,8 +116,8 @@ impl Ranges {
 
     /// Where `turn` leads from `setting`; `None` at the end of the knob's range.
     ///
-    /// Environments and batches are multiplied: what they cost grows by what is done at once, so that equal steps would be large at first and
-    /// then too small to measure. Small numbers of actors are counted, since twice as many may be far beyond the cores.
+    /// Environments and batches are multiplied: what they cost grows by what is done at once, so that equal steps would be large at first
+    /// and then too small to measure. Small numbers of actors are counted, since twice as many may be far beyond the cores.
     pub fn turned(&self, setting: Setting, turn: Turn) -> Option<Setting> {
         use Direction::{Down, Up};
         use Stride::{Far, Near};

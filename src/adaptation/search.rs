@@ -1,5 +1,5 @@
-//! Which setting is tried next: what was accepted is repeated with a far stride as long as that helps, and otherwise the search goes through its
-//! stages. What was rejected is barred, what was left for something better too, and a knob rests before it returns to a value.
+//! Which setting is tried next: what was accepted is repeated with a far stride as long as that helps, and otherwise the search goes
+//! through its stages. What was rejected is barred, what was left for something better too, and a knob rests before it returns to a value.
 
 use std::collections::BTreeMap;
 
@@ -44,8 +44,8 @@ pub(super) struct Search {
     ranges: Ranges,
     objective: Objective,
     stage: Stage,
-    /// Settings that are not tried again, with what was seen of those that were rejected. What was left for a better one is never home again,
-    /// so that no search goes in circles.
+    /// Settings that are not tried again, with what was seen of those that were rejected. What was left for a better one is never home
+    /// again, so that no search goes in circles.
     barred: BTreeMap<Setting, Option<Seen>>,
     resting: Vec<Rest>,
     /// The knob that was turned last.

@@ -1,14 +1,14 @@
 //! The stages of a search. The next one begins when nothing is left to try in the one before.
 //!
-//! 1. *Far*: strides whose gain is large enough to be seen at once. Actors are counted first: twice as many may be beyond the cores where one
-//!    more would be right.
+//! 1. *Far*: strides whose gain is large enough to be seen at once. Actors are counted first: twice as many may be beyond the cores where
+//!    one more would be right.
 //! 2. *Far pairs*: two of those at once that were rejected one by one, but may help together.
 //! 3. *Near*: the neighbours.
 //! 4. *Near pairs*.
 //!
 //! Two turns may help together where each frees one side. When actors and learners are just as fast as each other, the rate limiter makes
-//! another actor useless without a batch that learners are faster with, and that batch without the actor. And two turns may help together where
-//! their gains, each too small to be told, add up to more than nothing.
+//! another actor useless without a batch that learners are faster with, and that batch without the actor. And two turns may help together
+//! where their gains, each too small to be told, add up to more than nothing.
 
 use super::ranges::Stride;
 use super::setting::Knob;

@@ -296,8 +296,8 @@ impl Tuner {
         }
     }
 
-    /// Ends a trial that cannot be judged, or takes back what cannot be kept: the setting is barred and home restored. Without a trial, only
-    /// home is measured anew.
+    /// Ends a trial that cannot be judged, or takes back what cannot be kept: the setting is barred and home restored. Without a trial,
+    /// only home is measured anew.
     fn abandon(&mut self, status: &Status, reason: Reason) -> Step {
         let trial = match std::mem::replace(&mut self.phase, Phase::Searching(None)) {
             Phase::Trying(trial) | Phase::Adopting(trial) | Phase::Searching(Some(trial)) => trial,

@@ -101,11 +101,6 @@ impl ActorCritic {
         if self.device == Device::Cpu { Box::new(Blockwise::new(learning)) } else { learning }
     }
 
-    /// Weight of the learned networks in each change of the target networks.
-    pub(super) fn target_tau(&self) -> f32 {
-        self.config.algorithm.target_tau.unwrap_or(0.005) as f32
-    }
-
     /// The policy's step size as a multiple of the critics'.
     pub(super) fn policy_rate_ratio(&self) -> f32 {
         let critics = self.config.learner.learning_rate;

@@ -1,6 +1,6 @@
 //! APPO: asynchronous proximal policy optimization. Actors and learners as in IMPALA (Espeholt et al. 2018), whose V-trace corrects for
-//! policies that lag behind; the clipped surrogate of PPO (Schulman et al. 2017) against a target network; and batches that are used several
-//! times, as in IMPACT (Luo et al. 2020, "IMPACT: Importance Weighted Asynchronous Architectures with Clipped Target Networks").
+//! policies that lag behind; the clipped surrogate of PPO (Schulman et al. 2017) against a target network; and batches that are used
+//! several times, as in IMPACT (Luo et al. 2020, "IMPACT: Importance Weighted Asynchronous Architectures with Clipped Target Networks").
 //!
 //! Per step, with the policy mu that acted, that of the target network, and the value V:
 //! - V-trace from mu to the target network's policy gives the value's target v and the advantage A;
@@ -79,8 +79,8 @@ struct AppoLearning {
     penalty: f32,
     /// Batches that were prepared.
     prepared: u64,
-    /// The target network's policy for each row of a part of a prepared batch, by the number of the batch and the part's first fragment: it may
-    /// be learned from again. Until it is another network.
+    /// The target network's policy for each row of a part of a prepared batch, by the number of the batch and the part's first fragment: it
+    /// may be learned from again. Until it is another network.
     said_by_target: HashMap<(u64, usize), Vec<f32>>,
     block: Block,
 }
@@ -113,7 +113,7 @@ impl AppoLearning {
             shape: shape.clone(),
             distribution,
             policy,
-            target_interval_updates: settings.target_interval_updates.unwrap_or(16),
+            target_interval_updates: settings.target_networks("appo").interval_updates,
             clip_ratio: settings.clip_ratio.unwrap_or(0.3) as f32,
             value_coefficient: settings.value_coefficient.unwrap_or(1.0) as f32,
             normalise_advantages: settings.normalise_advantages.unwrap_or(false),

@@ -1,8 +1,9 @@
-//! The auto-encoder in a policy's network: the network gives a latent vector beside policy and value, and a decoder of transposed convolutions
-//! learns to draw from it what was seen. So the layers that both share learn from every pixel, also where there is no reward yet.
+//! The auto-encoder in a policy's network: the network gives a latent vector beside policy and value, and a decoder of transposed
+//! convolutions learns to draw from it what was seen. So the layers that both share learn from every pixel,
+//! also where there is no reward yet.
 //!
-//! The decoder of frames of 42 x 42 is that of RLlib's first APPO (2018): two channels of a kernel of 21, then one of 22 for each channel of
-//! the observation. Other sizes are halved alike. It is trained by learners alone; nobody publishes it, and actors do not build it.
+//! The decoder of frames of 42 x 42 is that of RLlib's first APPO (2018): two channels of a kernel of 21, then one of 22 for each channel
+//! of the observation. Other sizes are halved alike. It is trained by learners alone; nobody publishes it, and actors do not build it.
 
 use std::ops::Range;
 

@@ -19,6 +19,6 @@ pub(super) fn settings(config: &Config) -> Settings {
         critics: 1,
         target_noise: None,
         policy_delay_updates: 1,
-        target_interval_updates: config.algorithm.target_interval_updates.unwrap_or(1),
+        target_networks: config.algorithm.target_networks("ddpg"),
     }
 }

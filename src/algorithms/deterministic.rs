@@ -13,6 +13,7 @@ use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, boots
 use super::trained::Trained;
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
 use crate::config::Config;
+use crate::config::schema::TargetNetworks;
 use crate::environments::EnvironmentSpec;
 use crate::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
 use crate::experience::{Choice, Experience};
@@ -34,8 +35,8 @@ pub(super) struct Settings {
     pub(super) target_noise: Option<(f32, f32)>,
     /// Updates of the critics per update of the policy.
     pub(super) policy_delay_updates: u64,
-    /// Updates between two changes of the target networks.
-    pub(super) target_interval_updates: u64,
+    /// How the target networks follow.
+    pub(super) target_networks: TargetNetworks,
 }
 
 /// One of the two in one environment.
@@ -154,8 +155,8 @@ impl DeterministicLearning {
             followed: None,
             policy: shared.trained_policy(seed, true)?,
             critics: shared.trained_critics(seed)?,
+            target_tau: settings.target_networks.tau as f32,
             settings,
-            target_tau: shared.target_tau(),
             policy_rate_ratio: shared.policy_rate_ratio(),
             actions: Vec::new(),
             action_gradient: Vec::new(),
@@ -248,7 +249,7 @@ impl Learning for DeterministicLearning {
             norm = finite_or(self.policy.step(of_policy, learning_rate * self.policy_rate_ratio), norm);
         }
         if self.part.learns(Half::Critics) {
-            if self.critics.steps().is_multiple_of(self.settings.target_interval_updates) {
+            if self.critics.steps().is_multiple_of(self.settings.target_networks.interval_updates) {
                 self.critics.follow(self.target_tau);
                 // One that is learned elsewhere is followed when it is heard of.
                 if self.part.is_whole() {
@@ -296,7 +297,7 @@ impl Halved for DeterministicLearning {
             self.policy.online.set_parameters(&values[..self.policy.len()]);
             // Of a state that is gone on from, the target policy has followed about as far as its critics have come.
             let before = self.followed.unwrap_or(self.critics.steps());
-            let interval = self.settings.target_interval_updates;
+            let interval = self.settings.target_networks.interval_updates;
             self.policy.follow(weight_of((updates / interval).saturating_sub(before / interval), self.target_tau));
             // A policy whose learner was killed makes some updates again.
             self.followed = Some(before.max(updates));

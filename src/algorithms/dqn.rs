@@ -150,14 +150,13 @@ struct Buffers {
 impl DqnLearning {
     /// Learn with `online`, starting from `parameters`; `target` is a second network of the same shape.
     fn new(config: &Config, online: Box<dyn Network>, target: Box<dyn Network>, parameters: &[f32]) -> Self {
-        let target_tau = config.algorithm.target_tau.unwrap_or(1.0);
+        let follow = config.algorithm.target_networks("dqn");
         Self {
             network: Trained::new(&config.learner, online, Some(target), parameters),
             double: config.algorithm.double,
             loss: config.algorithm.loss.unwrap_or(Loss::Huber),
-            // Networks that are averaged, and not copied, follow after each update.
-            target_interval_updates: config.algorithm.target_interval_updates.unwrap_or(if target_tau < 1.0 { 1 } else { 100 }),
-            target_tau: target_tau as f32,
+            target_interval_updates: follow.interval_updates,
+            target_tau: follow.tau as f32,
             buffers: Buffers::default(),
         }
     }

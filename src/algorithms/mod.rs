@@ -137,8 +137,8 @@ pub trait Learning {
     /// The run has taken so many environment steps: for what changes with them. Before each gradient.
     fn schedule(&mut self, _env_steps: u64) {}
 
-    /// Write the gradient of the summed, unnormalised losses of `batch` into `gradient`: all its [`Sizes::learned`] values, which are whatever
-    /// was there before.
+    /// Write the gradient of the summed, unnormalised losses of `batch` into `gradient`: all its [`Sizes::learned`] values, which are
+    /// whatever was there before.
     fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share;
 
     /// Absolute temporal-difference errors of the last batch, in its order; empty where nobody asks for them.
@@ -147,8 +147,8 @@ pub trait Learning {
     }
 
     /// Apply the gradient that all learners' parts sum to, and complete the metrics in `total`. `gradient` is scaled and clipped
-    /// in place: it has [`Sizes::learned`] values. Returns its norm before clipping; not finite when any part of the gradient is not, which ends
-    /// the run: it has diverged.
+    /// in place: it has [`Sizes::learned`] values. Returns its norm before clipping; not finite when any part of the gradient is not, which
+    /// ends the run: it has diverged.
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32;
 
     /// Write everything needed to go on later into `state`, which has [`Sizes::state`] values.

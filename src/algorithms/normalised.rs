@@ -120,8 +120,8 @@ impl Policy for ScaledPolicy {
     }
 }
 
-/// Largest reward after scaling, as in Stable-Baselines3's `VecNormalize`: one that comes before the statistics know its like would outweigh
-/// all others. Sums of several steps' rewards are limited to the same.
+/// Largest reward after scaling, as in Stable-Baselines3's `VecNormalize`: one that comes before the statistics know its like would
+/// outweigh all others. Sums of several steps' rewards are limited to the same.
 const LARGEST_REWARD: f32 = 10.0;
 
 fn scaled(reward: f32, scale: f32) -> f32 {

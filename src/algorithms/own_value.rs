@@ -1,5 +1,5 @@
-//! The value's own network, where policy and value do not share one. Its output stands between those of the policy and the rest, so that a row
-//! of outputs looks the same as from a network that both share.
+//! The value's own network, where policy and value do not share one. Its output stands between those of the policy and the rest, so that a
+//! row of outputs looks the same as from a network that both share.
 
 use super::state::{StateReader, StateWriter};
 use super::trained::Trained;

@@ -27,8 +27,8 @@ pub(super) const DIVERGENCE: Metric = Metric::mean("kl");
 pub(super) const CLIPPED: Metric = Metric::mean("clipped_share");
 
 /// Heads of the network, in the order of its outputs: those of the policy come first. The policy is one head of logits, or two of means
-/// and of logarithms of standard deviations. The value has a head where it has no network of its own. The last is there with an auto-encoder
-/// only.
+/// and of logarithms of standard deviations. The value has a head where it has no network of its own. The last is there with an
+/// auto-encoder only.
 const POLICY: &str = "policy";
 const MEAN: &str = "mean";
 const LOG_DEVIATION: &str = "log_deviation";

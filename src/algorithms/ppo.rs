@@ -1,8 +1,8 @@
 //! PPO: proximal policy optimization (Schulman et al. 2017, algorithm 1), the synchronous original of which APPO is the asynchronous heir.
 //!
-//! A batch of fragments is learned from in several passes, each in another order and in parts that are an update each. Before the first pass
-//! values and advantages are estimated once, by generalized advantage estimation (Schulman et al. 2016, equation 16). Per step, with the
-//! policy mu that acted, the advantage A and the return v, the loss is
+//! A batch of fragments is learned from in several passes, each in another order and in parts that are an update each. Before the first
+//! pass values and advantages are estimated once, by generalized advantage estimation (Schulman et al. 2016, equation 16). Per step, with
+//! the policy mu that acted, the advantage A and the return v, the loss is
 //! `-min(A R, A clip(R, 1 - eps, 1 + eps)) + c_v (V - v)^2 / 2 - c_e entropy` with `R = pi(a) / mu(a)`.
 //!
 //! Choices, beside what the configuration offers, are those of APPO about network, first policy and continuous actions; and:

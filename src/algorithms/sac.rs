@@ -186,13 +186,14 @@ struct SacLearning {
 
 impl SacLearning {
     fn new(shared: &ActorCritic, seed: u64) -> Result<Self, AlgorithmError> {
+        let follow = shared.config.algorithm.target_networks("sac");
         Ok(Self {
             part: Part::default(),
             policy: shared.trained_policy(seed, false)?,
             critics: shared.trained_critics(seed)?,
             temperature: Temperature::new(&shared.config, shared.action_elements),
-            target_interval_updates: shared.config.algorithm.target_interval_updates.unwrap_or(1),
-            target_tau: shared.target_tau(),
+            target_interval_updates: follow.interval_updates,
+            target_tau: follow.tau as f32,
             policy_rate_ratio: shared.policy_rate_ratio(),
             action_elements: shared.action_elements,
             outputs: Vec::new(),

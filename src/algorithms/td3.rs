@@ -20,6 +20,6 @@ pub(super) fn settings(config: &Config) -> Settings {
         critics: 2,
         target_noise: Some((config.target_noise_std as f32, config.target_noise_clip as f32)),
         policy_delay_updates: config.policy_delay_updates,
-        target_interval_updates: config.target_interval_updates.unwrap_or(config.policy_delay_updates),
+        target_networks: config.target_networks("td3"),
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Seconds of rest for each second on the processor: up to its longest rest the writer takes a sixteenth of one core (docs/resume.md has what
-/// that gives).
+/// Seconds of rest for each second on the processor: up to its longest rest the writer takes a sixteenth of one core (docs/resume.md has
+/// what that gives).
 const REST: f64 = 15.0;
 
 /// A writer that rests after each piece, so long as it worked for it.

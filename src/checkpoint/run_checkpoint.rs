@@ -130,8 +130,8 @@ impl Content<'_> {
             counted = Some((SegmentState::of(self.segment, self.schema.clone(), self.incarnation)?, memory));
             Ok(())
         };
-        // Everything else is read behind the rows, so that none of them is one that was never counted, and before the frames, so that little
-        // has changed meanwhile.
+        // Everything else is read behind the rows, so that none of them is one that was never counted, and before the frames, so that
+        // little has changed meanwhile.
         if self.with_replay {
             let file = File::create(folder.join(REPLAY))?;
             let view = ReplayView::new(self.segment, self.schema.clone());
@@ -276,9 +276,9 @@ impl RunCheckpoint {
         self.path.join(CONFIG)
     }
 
-    /// Put everything into `segment`, which nobody uses yet; the rows if they are in the checkpoint. `planned` tells the slot of who plays a
-    /// role with a number, which had the slot it is given last; what those have counted who will not be there again is counted to the first
-    /// slot.
+    /// Put everything into `segment`, which nobody uses yet; the rows if they are in the checkpoint. `planned` tells the slot of who plays
+    /// a role with a number, which had the slot it is given last; what those have counted who will not be there again is counted to the
+    /// first slot.
     ///
     /// # Errors
     /// A file is damaged, or of another shape than the segment.

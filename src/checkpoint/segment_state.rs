@@ -102,8 +102,8 @@ impl SegmentState {
     /// Put it into `segment`, which nobody uses yet, which it fits, and whose replay has its rows; `planned` tells the slot of who
     /// plays the role with the number, which had the slot it is given last.
     ///
-    /// What a process has counted that will not be there again, and how often it was replaced, is counted to the first of its role, or else to
-    /// the first that stages; what such a process has seen is seen no more.
+    /// What a process has counted that will not be there again, and how often it was replaced, is counted to the first of its role, or else
+    /// to the first that stages; what such a process has seen is seen no more.
     pub(super) fn restore(&self, segment: &Segment, schema: Schema, planned: impl Fn(Role, usize, usize) -> Option<usize>) {
         let control = segment.control();
         Restoring::new(segment, schema).put_counts(&self.counts);

@@ -65,6 +65,14 @@ pub enum Problem {
         /// The algorithms that know the key.
         known_to: &'static [&'static str],
     },
+    /// Another key leaves it without effect.
+    #[error("it has no effect while {state}; leave it out, or set {remedy}")]
+    Idle {
+        /// The state of the other key.
+        state: &'static str,
+        /// What to set for it to have an effect.
+        remedy: &'static str,
+    },
     /// Two keys contradict each other; the text names both with their values.
     #[error("{0}")]
     Contradiction(String),

@@ -11,6 +11,7 @@ use super::automatic;
 use super::check::check;
 use super::document::{self, Document, Entry};
 use super::error::{ConfigError, ConfigErrors, Problem};
+use super::idle;
 use super::key::Key;
 use super::overrides;
 use super::own::OWN;
@@ -98,10 +99,13 @@ impl Config {
                 errors.extend(without_effect(&config.algorithm.name, &accepted));
             }
         }
+        let differences = differences(&config, &places);
+        if errors.is_empty() {
+            errors.extend(changed_in_vain(&config, &differences));
+        }
         if !errors.is_empty() {
             return Err(ConfigErrors::sorted(errors));
         }
-        let differences = differences(&config, &places);
         Ok(Loaded { config, source: PathBuf::from(file_name), differences, places, environment_in_file })
     }
 
@@ -160,6 +164,19 @@ fn without_effect(algorithm: &str, accepted: &BTreeMap<String, Entry>) -> Vec<Co
             problem: Box::new(Problem::WithoutEffect { algorithm: algorithm.to_owned(), known_to: key.algorithms }),
         })
         .collect()
+}
+
+/// The overrides that change a key which another one leaves without effect.
+fn changed_in_vain(config: &Config, differences: &[Difference]) -> Vec<ConfigError> {
+    let overrides = differences.iter().filter(|difference| difference.place.is_override());
+    let idle = overrides.filter_map(|difference| Some((difference, idle::reason(&difference.key, config)?)));
+    idle.map(|(difference, idle)| ConfigError {
+        place: difference.place.clone(),
+        key: difference.key.clone(),
+        value: None,
+        problem: Box::new(Problem::Idle { state: idle.state, remedy: idle.remedy }),
+    })
+    .collect()
 }
 
 /// The rules that do not hold, save those about keys whose own error may be the cause.
@@ -223,10 +240,11 @@ impl Loaded {
     /// It does.
     pub fn check_folder_has_no_home(&self) -> Result<(), ConfigError> {
         let folder = &self.config.run.folder;
-        if folder != "~" && !folder.starts_with("~/") {
+        if !folder.starts_with('~') {
             return Ok(());
         }
-        let message = "no shell has expanded this \"~\", and a folder of that name would be made here; write the path of your home";
+        let message = "no shell has expanded this \"~\", and a folder of that name would be made here; write the path of that home, or \
+                       ./~ where you mean it";
         Err(self.error_at("run.folder", message.into()))
     }
 

@@ -11,6 +11,7 @@ mod document;
 mod error;
 pub(crate) mod fitted;
 mod flow;
+mod idle;
 mod key;
 mod key_type;
 mod limits;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::idle::IDLE;
 use super::key::{Key, Table};
 use super::key_type::Kind;
 use super::rules::RULES;
@@ -13,7 +14,7 @@ const INTRODUCTION: &str = "\
 A run is described by a TOML file; `--set TABLE.KEY=VALUE` changes a key of it and wins.
 A key that neither sets has its default. `\"none\"` stands for an absent value, and `\"auto\"` for a number that is chosen for the machine when the run begins.
 Unknown keys, keys that have no effect on the chosen algorithm, values of another type and values outside their limits
-are refused, all at once, each with its place.
+are refused, all at once, each with its place; so is a `--set` of a key that another one leaves without effect.
 
 This page is made from the declarations in `src/config/schema`.
 After a change there, run `SHOAL_REWRITE=1 cargo test --lib configuration_page`.
@@ -26,7 +27,14 @@ The keys of an algorithm of your own ([own.md](own.md)), which declares their na
 They are refused on every other algorithm.
 ";
 
-/// All keys with default, allowed values, unit and meaning, and the conditions between keys, as Markdown.
+const IDLE_KEYS: &str = "
+## Keys that rest while another says so
+
+A file may have them; to change one with `--set` is refused.
+
+";
+
+/// All keys with default, allowed values, unit and meaning, the conditions between keys, and which rest when, as Markdown.
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
     for table in TABLES {
@@ -36,6 +44,11 @@ pub fn reference() -> String {
     page.push_str("\n## Conditions between keys\n\n");
     for rule in RULES {
         line(&mut page, format_args!("- {}", rule.doc));
+    }
+    page.push_str(IDLE_KEYS);
+    for idle in IDLE {
+        let keys: Vec<String> = idle.keys.iter().map(|key| format!("`{key}`")).collect();
+        line(&mut page, format_args!("- while {}: {}", idle.state, keys.join(", ")));
     }
     page
 }

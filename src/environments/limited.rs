@@ -1,5 +1,5 @@
-//! An environment that is cut off after so many steps: where it has no limit of its own, a policy that goes round in circles would never come
-//! to the end of an episode, and whoever waits for that would wait for ever.
+//! An environment that is cut off after so many steps: where it has no limit of its own, a policy that goes round in circles would never
+//! come to the end of an episode, and whoever waits for that would wait for ever.
 
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Picture, Step};
 use crate::values::ValuesMut;

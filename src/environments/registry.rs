@@ -83,8 +83,8 @@ impl EnvironmentRequest {
     ///
     /// # Errors
     /// [`EnvironmentError::Unknown`], with the nearest name if one is near; for a MuJoCo environment
-    /// [`EnvironmentError::NotBuilt`], [`EnvironmentError::Model`] or [`EnvironmentError::LibraryVersion`]; for an environment in Python whatever its
-    /// constructor raises, and [`EnvironmentError::NotPrepared`] in a process that was not prepared for Python.
+    /// [`EnvironmentError::NotBuilt`], [`EnvironmentError::Model`] or [`EnvironmentError::LibraryVersion`]; for an environment in Python
+    /// whatever its constructor raises, and [`EnvironmentError::NotPrepared`] in a process that was not prepared for Python.
     pub fn make(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
         Environments::default().make(self)
     }

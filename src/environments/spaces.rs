@@ -15,8 +15,8 @@ pub struct ObservationSpace {
     /// Frames of equal size that lie one after another along the first dimension. A replay stores each of them once, however many
     /// observations show it. 1 where there is nothing to share.
     pub stack: usize,
-    /// Whether each observation drops the oldest frame of the one before and appends one, and the first of an episode is copies of its first
-    /// frame. What Shoal stacks does so; an environment that stacks frames itself may do otherwise.
+    /// Whether each observation drops the oldest frame of the one before and appends one, and the first of an episode is copies of its
+    /// first frame. What Shoal stacks does so; an environment that stacks frames itself may do otherwise.
     pub is_sliding: bool,
     /// Smallest values, flattened.
     pub low: Vec<f32>,

@@ -135,8 +135,8 @@ impl VectorEnvironment {
         self.step_each(actions, || (), || ())
     }
 
-    /// As [`Self::step`], with a call of `before_step` before each of their steps and of `before_reset` before each of their resets: some take
-    /// seconds.
+    /// As [`Self::step`], with a call of `before_step` before each of their steps and of `before_reset` before each of their resets: some
+    /// take seconds.
     ///
     /// # Errors
     /// Those of [`Self::step`].

@@ -79,8 +79,8 @@ pub struct Storage {
 pub trait Recorder {
     /// Take in one step of every environment, and stage the rows that it completes. The area has room for as many as one
     /// step can complete. Frames that the rows name are written into `replay` first. For each staged row one number of
-    /// updates is added to `chosen_by`: those in the parameters that chose the first action of a fragment, or the last of a transition of several
-    /// steps.
+    /// updates is added to `chosen_by`: those in the parameters that chose the first action of a fragment, or the last of a transition of
+    /// several steps.
     fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>, replay: &Replay<'_>, chosen_by: &mut Vec<u64>);
 }
 
@@ -141,8 +141,8 @@ pub trait Source {
     /// This learner takes part from now on, or others do: hand out a new batch next, if all are to learn from theirs in step.
     fn begin_anew(&mut self) {}
 
-    /// Batches have so many rows from now on, where rows are what the configured size of a batch counts, and the rate limiter counts so many of
-    /// each. Asked for between two batches.
+    /// Batches have so many rows from now on, where rows are what the configured size of a batch counts, and the rate limiter counts so
+    /// many of each. Asked for between two batches.
     fn resize(&mut self, _rows: usize, _counted: usize) {}
 }
 

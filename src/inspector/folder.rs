@@ -29,8 +29,8 @@ pub struct FolderReport {
     pub metrics: Option<Value>,
     /// Last line of `evaluations.jsonl`.
     pub last_evaluation: Option<Value>,
-    /// The line of `evaluations.jsonl` in which fresh episodes confirmed the best weights. The highest mean of many routine evaluations would
-    /// be a lucky one.
+    /// The line of `evaluations.jsonl` in which fresh episodes confirmed the best weights. The highest mean of many routine evaluations
+    /// would be a lucky one.
     pub best_confirmed: Option<Value>,
     /// Number of evaluations.
     pub evaluations: usize,

@@ -1,15 +1,20 @@
 //! The live view: the terminal, the clock and the keys around `live_view`.
 
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::live_view::{History, draw};
 use super::rates::Look;
 use super::{InspectError, Inspection};
 use crate::rendezvous::Liveliness;
 use crate::segment::system;
+use crate::telemetry::is_capable;
 
 /// Time between two frames.
 const REFRESH: Duration = Duration::from_millis(500);
@@ -34,15 +39,30 @@ pub fn watch(inspection: &Inspection) -> Result<Ending, InspectError> {
     if inspection.state() == Liveliness::Dead {
         return Err(InspectError::NothingLives { pid: inspection.segment().identity().supervisor_pid });
     }
+    if !is_capable(&io::stdout()) {
+        return Err(io::Error::other("the standard output is none, or TERM says that it understands no escape codes").into());
+    }
+    let keyboard = keyboard()?;
     system::handle_stop_signals()?;
     // Its panic hook restores the terminal before the message is printed.
-    let mut terminal = ratatui::try_init()?;
-    let ending = frames(inspection, &mut terminal);
-    ratatui::try_restore()?;
-    ending
+    let ending = match ratatui::try_init() {
+        Ok(mut terminal) => frames(inspection, &mut terminal, &keyboard),
+        Err(error) => Err(error.into()),
+    };
+    let restored = ratatui::try_restore();
+    let ending = ending?;
+    restored?;
+    Ok(ending)
 }
 
-fn frames(inspection: &Inspection, terminal: &mut DefaultTerminal) -> Result<Ending, InspectError> {
+/// Where keys come from: as the library that reads them has it, so that whether that is gone is known before it is asked, for it would look
+/// for ever.
+fn keyboard() -> io::Result<OwnedFd> {
+    let input = io::stdin();
+    if input.is_terminal() { input.as_fd().try_clone_to_owned() } else { Ok(File::open("/dev/tty")?.into()) }
+}
+
+fn frames(inspection: &Inspection, terminal: &mut DefaultTerminal, keyboard: &OwnedFd) -> Result<Ending, InspectError> {
     let mut history = History::default();
     let mut earlier = Look::at(inspection.segment());
     let mut next = Instant::now() + PAUSE;
@@ -58,10 +78,23 @@ fn frames(inspection: &Inspection, terminal: &mut DefaultTerminal) -> Result<End
             terminal.draw(|frame| draw(frame, &report, &history))?;
         }
         let wait = next.saturating_duration_since(Instant::now()).min(PAUSE);
-        if system::stop_requested() || event::poll(wait)? && wants_to_leave(&event::read()?) {
+        if is_gone(keyboard, wait) || system::stop_requested() {
             return Ok(Ending::Left);
         }
+        while event::poll(Duration::ZERO)? {
+            if wants_to_leave(&event::read()?) {
+                return Ok(Ending::Left);
+            }
+        }
     }
+}
+
+/// Wait for a key, and no longer than `patience`. Whether none can come any more, since the terminal was closed.
+fn is_gone(keyboard: &OwnedFd, patience: Duration) -> bool {
+    let mut keys = [PollFd::new(keyboard, PollFlags::IN)];
+    // A signal is looked for next.
+    let _ = poll(&mut keys, Timespec::try_from(patience).ok().as_ref());
+    keys[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
 }
 
 fn wants_to_leave(event: &Event) -> bool {

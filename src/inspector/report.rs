@@ -192,7 +192,8 @@ impl PictureReport {
 }
 
 impl Report {
-    /// Collect it from `segment`; rates are since `earlier`, and the tree is audited up to `most_looks` times: not looked at with 0 of them.
+    /// Collect it from `segment`; rates are since `earlier`, and the tree is audited up to `most_looks` times:
+    /// not looked at with 0 of them.
     pub(super) fn collect(segment: &Segment, state: Liveliness, earlier: Option<&Look>, most_looks: u32) -> Self {
         let now = Look::at(segment);
         let of_this_boot = segment.identity().is_of_this_boot();

@@ -1,8 +1,8 @@
 //! Which process runs on which cores.
 //!
-//! A learner computes all the time, so whoever shares its core takes half of it, and all learners wait for the slowest. Binding helps where it
-//! keeps one core free for each learner and leaves one for the others. Where there are too few cores for that, or other programs have them, the
-//! kernel shares them out better than any plan: it sees who waits for the rate limiter and whose core is idle.
+//! A learner computes all the time, so whoever shares its core takes half of it, and all learners wait for the slowest. Binding helps where
+//! it keeps one core free for each learner and leaves one for the others. Where there are too few cores for that, or other programs have
+//! them, the kernel shares them out better than any plan: it sees who waits for the rate limiter and whose core is idle.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -37,9 +37,9 @@ pub struct Placement {
 
 /// Divides the `usable` cores, which are listed in the order of preference, except those that are `taken`.
 ///
-/// Each learner gets a core of its own. Of the rest, actors and evaluator share as many as they are: the kernel spreads them. Actors that are
-/// more than the rest and wait for learners may run on every core that is not taken: when they are the slower side, learners wait and their
-/// cores are idle. `None` when no core would be left beside those of the learners: then nothing should be bound.
+/// Each learner gets a core of its own. Of the rest, actors and evaluator share as many as they are: the kernel spreads them. Actors that
+/// are more than the rest and wait for learners may run on every core that is not taken: when they are the slower side, learners wait and
+/// their cores are idle. `None` when no core would be left beside those of the learners: then nothing should be bound.
 pub fn plan(usable: &[usize], taken: &BTreeSet<usize>, demand: Demand) -> Option<Placement> {
     let free: Vec<usize> = usable.iter().copied().filter(|core| !taken.contains(core)).collect();
     if free.len() <= demand.learners {

@@ -1,7 +1,7 @@
 //! The memory limits that control groups put on this process: those of a container, a job scheduler or systemd.
 //!
-//! A group's limit binds all groups below it, so the walk goes from this process's own group up to the mount point and keeps the level with the
-//! least headroom. Version 2 (`memory.max`) and version 1 (`memory.limit_in_bytes`) are read alike; a machine may mount both.
+//! A group's limit binds all groups below it, so the walk goes from this process's own group up to the mount point and keeps the level with
+//! the least headroom. Version 2 (`memory.max`) and version 1 (`memory.limit_in_bytes`) are read alike; a machine may mount both.
 
 use std::path::{Path, PathBuf};
 

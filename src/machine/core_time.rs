@@ -21,8 +21,8 @@ pub struct CoreTime {
 }
 
 impl CoreTime {
-    /// What the kernel has counted for the process `pid` up to now; `None` when there is no such process. The kernel counts what is going on
-    /// when the process is next taken off its core, some milliseconds later at most.
+    /// What the kernel has counted for the process `pid` up to now; `None` when there is no such process. The kernel counts what is going
+    /// on when the process is next taken off its core, some milliseconds later at most.
     pub fn of_process(pid: u32) -> Option<Self> {
         let id = Pid::from_raw(i32::try_from(pid).ok()?);
         let running = clock_getcpuclockid(id).and_then(nix::time::ClockId::now).ok()?;

@@ -41,7 +41,7 @@ const TOO_FEW_BYTES: u64 = 32 << 20;
 const ENLARGED_BYTES: u64 = 8 << 30;
 /// Since Linux 5.4 a process can be waited for by its descriptor (`waitid` with `P_PIDFD`).
 const OLDEST_KERNEL: (u32, u32) = (5, 4);
-/// A run opens a few files for each of its processes.
+/// A supervisor has two files open for each process of its run, and allows itself as many as the system does.
 const ENOUGH_OPEN_FILES: u64 = 1_024;
 
 /// All findings about `machine` and its Python.
@@ -215,12 +215,12 @@ fn libtorch(machine: &Machine) -> Finding {
 }
 
 fn open_files(machine: &Machine) -> Finding {
-    let (soft, hard) = (machine.software.open_files, machine.software.open_files_hard);
-    let fact = format!("this process may open {soft} files");
-    if soft >= ENOUGH_OPEN_FILES {
+    let most = machine.software.most_open_files;
+    let fact = format!("a run may open {most} files");
+    if most >= ENOUGH_OPEN_FILES {
         return Finding::ok("open files", fact);
     }
-    Finding::warning("open files", fact, format!("ulimit -n {}", ENOUGH_OPEN_FILES.min(hard.max(soft))))
+    Finding::warning("open files", fact, format!("as root: prlimit --nofile={ENOUGH_OPEN_FILES}:{ENOUGH_OPEN_FILES} --pid $$"))
 }
 
 impl fmt::Display for Severity {
@@ -263,7 +263,7 @@ mod tests {
         machine.shared_memory = Some(SharedMemory { total_bytes: 8 << 30, free_bytes: 8 << 30 });
         machine.software.libtorch =
             super::super::Libtorch { is_linked: true, folder: Some("/torch".into()), version: Some("2.13.0".into()), has_cuda: false };
-        (machine.software.open_files, machine.software.open_files_hard) = (1_024, 4_096);
+        machine.software.most_open_files = 4_096;
         machine
     }
 
@@ -296,7 +296,7 @@ mod tests {
             ("huge pages", Severity::Warning, |machine| machine.huge_pages = HugePages::Never),
             ("gpu", Severity::Warning, |machine| machine.gpus.names = vec!["NVIDIA H200".into()]),
             ("libtorch", Severity::Warning, |machine| machine.software.libtorch.is_linked = false),
-            ("open files", Severity::Warning, |machine| machine.software.open_files = 256),
+            ("open files", Severity::Warning, |machine| machine.software.most_open_files = 256),
         ];
         for (topic, verdict, damage) in defects {
             let finding = finding_after(damage);
@@ -335,14 +335,14 @@ mod tests {
 
     #[test]
     fn a_finding_is_one_line_and_its_fix_another() {
-        let finding = finding_after(|machine| machine.software.open_files = 256);
+        let finding = finding_after(|machine| machine.software.most_open_files = 256);
         assert_eq!(
             finding.to_string(),
-            "warning  open files       this process may open 256 files\n                          -> ulimit -n 1024"
+            "warning  open files       a run may open 256 files\n                          -> as root: prlimit --nofile=1024:1024 --pid $$"
         );
         assert_eq!(
             serde_json::to_string(&finding).unwrap(),
-            r#"{"topic":"open files","verdict":"warning","fact":"this process may open 256 files","fix":"ulimit -n 1024"}"#
+            r#"{"topic":"open files","verdict":"warning","fact":"a run may open 256 files","fix":"as root: prlimit --nofile=1024:1024 --pid $$"}"#
         );
     }
 }

@@ -29,9 +29,12 @@ impl Host {
         let _ = HOST.set(self);
     }
 
-    /// What starts the program of this process anew: an executable, and its first arguments.
+    /// What starts the program of this process anew: an executable, and its first arguments. Of an interpreter that does not look for
+    /// modules where its user happens to stand, as the command `shoal` does not.
     pub fn program() -> std::io::Result<(PathBuf, &'static [&'static str])> {
-        Self::of_this_process()
-            .map_or_else(|| Ok((std::env::current_exe()?, [].as_slice())), |host| Ok((host.executable.clone(), ["-m", "shoal"].as_slice())))
+        Self::of_this_process().map_or_else(
+            || Ok((std::env::current_exe()?, [].as_slice())),
+            |host| Ok((host.executable.clone(), ["-P", "-m", "shoal"].as_slice())),
+        )
     }
 }

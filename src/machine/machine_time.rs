@@ -1,4 +1,5 @@
-//! How much of the machine's processor time anybody computes, whoever started it: a run that has few cores to itself is slow for that reason.
+//! How much of the machine's processor time anybody computes, whoever started it:
+//! a run that has few cores to itself is slow for that reason.
 
 use std::ops::Sub;
 use std::path::Path;
@@ -20,8 +21,8 @@ impl MachineTime {
         Self::parse(&text_of(Path::new("/"), "proc/stat")).unwrap_or_default()
     }
 
-    /// The first line of `/proc/stat`: user, nice, system, idle, waiting for a disk, interrupts of two kinds, stolen. What guests computed is
-    /// among the first two already.
+    /// The first line of `/proc/stat`: user, nice, system, idle, waiting for a disk, interrupts of two kinds, stolen. What guests computed
+    /// is among the first two already.
     fn parse(stat: &str) -> Option<Self> {
         let times = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().take(8);
         let times: Vec<u64> = times.map(str::parse).collect::<Result<_, _>>().ok()?;

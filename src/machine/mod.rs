@@ -1,8 +1,8 @@
 //! What this machine offers a run: cores, memory and its limits, shared memory, huge pages, GPUs, libraries.
 //!
-//! What [`Machine`] holds is read from files of the kernel below a root folder, so that tests can put a made-up machine there. Nothing of that
-//! starts a thread, allocates what it measures, or asks CUDA anything: a process that is about to fork must not. Two files ask others: `python`
-//! starts the interpreter that it is asked about, and `gpu_meter` opens the driver's library, in learners alone.
+//! What [`Machine`] holds is read from files of the kernel below a root folder, so that tests can put a made-up machine there. Nothing of
+//! that starts a thread, allocates what it measures, or asks CUDA anything: a process that is about to fork must not. Two files ask others:
+//! `python` starts the interpreter that it is asked about, and `gpu_meter` opens the driver's library, in learners alone.
 
 pub mod affinity;
 pub mod cgroup;
@@ -16,6 +16,7 @@ mod host;
 pub mod machine_time;
 pub mod memory;
 pub mod neighbours;
+pub mod open_files;
 pub mod python;
 mod python_survey;
 pub mod shared_memory;

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::cores::parse_core_list;
 use super::text_of;
 
-/// The cores to which children of the process `parent` are bound, with the files of the kernel below `root`. A child that may run wherever its
-/// parent may is bound to nothing. Empty when there is no such process.
+/// The cores to which children of the process `parent` are bound, with the files of the kernel below `root`. A child that may run wherever
+/// its parent may is bound to nothing. Empty when there is no such process.
 pub fn cores_bound_by(root: &Path, parent: u32) -> BTreeSet<usize> {
     let Some(of_parent) = allowed(root, parent) else { return BTreeSet::new() };
     let children = text_of(root, &format!("proc/{parent}/task/{parent}/children"));

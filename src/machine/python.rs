@@ -257,8 +257,8 @@ impl Python {
     }
 }
 
-/// Whether both are names of one interpreter in one environment, such as `bin/python` and `bin/python3`. Those of two environments may be links
-/// to one program.
+/// Whether both are names of one interpreter in one environment, such as `bin/python` and `bin/python3`. Those of two environments may be
+/// links to one program.
 fn is_the_same(one: &Path, other: &Path) -> bool {
     one == other
         || one.parent() == other.parent() && one.canonicalize().is_ok_and(|program| other.canonicalize().is_ok_and(|it| it == program))

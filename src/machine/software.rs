@@ -14,10 +14,8 @@ pub struct Software {
     pub kernel: String,
     /// libtorch.
     pub libtorch: Libtorch,
-    /// Files that this process may have open.
-    pub open_files: u64,
-    /// Files that it may allow itself without root.
-    pub open_files_hard: u64,
+    /// Files that a process may have open, once it has allowed itself as many as it may.
+    pub most_open_files: u64,
     /// The largest file that it may write (`ulimit -f`), which a block of shared memory is, too.
     pub largest_file_bytes: u64,
 }
@@ -38,13 +36,12 @@ pub struct Libtorch {
 impl Software {
     /// Asks the kernel, and reads the files below `root`.
     pub fn detect_under(root: &Path) -> Self {
-        let (open_files, open_files_hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((0, 0));
+        let (_, most_open_files) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((0, 0));
         let (largest_file_bytes, _) = getrlimit(Resource::RLIMIT_FSIZE).unwrap_or((u64::MAX, u64::MAX));
         Self {
             kernel: text_of(root, "proc/sys/kernel/osrelease").trim().to_owned(),
             libtorch: Libtorch::detect(&text_of(root, "proc/self/maps")),
-            open_files,
-            open_files_hard,
+            most_open_files,
             largest_file_bytes,
         }
     }
@@ -57,7 +54,8 @@ impl Software {
 }
 
 impl Libtorch {
-    /// The library that is mapped into this process, going by its `maps`; otherwise the folder in the variable LIBTORCH, now or at build time.
+    /// The library that is mapped into this process, going by its `maps`; otherwise the folder in the variable LIBTORCH,
+    /// now or at build time.
     fn detect(maps: &str) -> Self {
         let named = || std::env::var("LIBTORCH").ok().or_else(|| option_env!("LIBTORCH").map(str::to_owned)).map(PathBuf::from);
         let mapped = mapped_folder(maps);

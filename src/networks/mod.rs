@@ -34,8 +34,8 @@ use crate::values::Values;
 /// buffers grow to the largest seen and are then reused.
 ///
 /// # Panics
-/// Every method panics on a slice of the wrong length or type. The libtorch engine also panics when its device fails after it was built (out of
-/// memory, for instance): a process whose device failed can only be replaced.
+/// Every method panics on a slice of the wrong length or type. The libtorch engine also panics when its device fails after it was built
+/// (out of memory, for instance): a process whose device failed can only be replaced.
 pub trait Network: Send {
     /// Shape of the network.
     fn spec(&self) -> &NetworkSpec;
@@ -59,8 +59,8 @@ pub trait Network: Send {
 
     /// Gradients of the last [`Self::forward`], given the gradient of a loss with respect to its output (`rows × outputs`).
     ///
-    /// Overwrites, as far as wanted, `parameter_gradient` (all parameters) and `input_gradient` (`rows × inputs`); what is not wanted is not
-    /// computed. Each `forward` may be followed by one `backward`, before the parameters change.
+    /// Overwrites, as far as wanted, `parameter_gradient` (all parameters) and `input_gradient` (`rows × inputs`); what is not wanted is
+    /// not computed. Each `forward` may be followed by one `backward`, before the parameters change.
     ///
     /// # Panics
     /// Without a `forward` since the last `backward` or the last change of the parameters, and when the gradient of bytes is wanted.

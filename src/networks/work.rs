@@ -1,5 +1,6 @@
-//! How much the networks of a thread compute, in products: a product is one multiplication and the addition of its result, two floating-point
-//! operations. Of all that training computes, the products of matrices are the part that a machine has a limit for which can be measured.
+//! How much the networks of a thread compute, in products: a product is one multiplication and the addition of its result, two
+//! floating-point operations. Of all that training computes, the products of matrices are the part that a machine has a limit for which can
+//! be measured.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -10,7 +11,8 @@ use super::specification::Stage;
 use super::{CpuNetwork, Head, Network, NetworkSpec};
 use crate::values::Values;
 
-/// Rows, inputs and outputs of the products that the limit is measured with: large enough that nothing else counts, small enough for the cache.
+/// Rows, inputs and outputs of the products that the limit is measured with: large enough that nothing else counts,
+/// small enough for the cache.
 const SIDE: usize = 256;
 
 thread_local! {
@@ -43,8 +45,8 @@ impl Work {
         count(self.forward, rows);
     }
 
-    /// Count a backward pass: for each layer as many products for the gradient of its weights as it made forward, and as many for that of what
-    /// entered it, as far as they are wanted. Rows through which no gradient passes count too, although an engine may leave them out.
+    /// Count a backward pass: for each layer as many products for the gradient of its weights as it made forward, and as many for that of
+    /// what entered it, as far as they are wanted. Rows through which no gradient passes count too, although an engine may leave them out.
     pub(super) fn count_backward(self, rows: usize, of_parameters: bool, of_input: bool) {
         let weights = if of_parameters { self.forward } else { 0 };
         count(weights + self.forward - if of_input { 0 } else { self.first }, rows);

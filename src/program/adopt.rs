@@ -15,7 +15,8 @@ pub(crate) struct Adopt {
     /// The run: the process id that its supervisor had, or its folder.
     #[arg(default_value = "runs/latest", value_name = "PID or FOLDER")]
     run: RunName,
-    /// Change a key that has no part in the layout of the memory, for instance `--set learner.learning_rate=1e-4`; may be given several times.
+    /// Change a key that has no part in the layout of the memory, for instance `--set learner.learning_rate=1e-4`;
+    /// may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Plan only: check everything, print the plan, start nothing.

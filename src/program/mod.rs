@@ -93,9 +93,9 @@ pub fn main(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> E
     .into()
 }
 
-/// The program `shoal` in an interpreter that has loaded this library and [said so](crate::machine::Host::settle), from the arguments `typed`,
-/// its name first, to its exit code. `None` if it asks for libtorch and this build has none: then nothing has been done, and a build that
-/// has it may do it.
+/// The program `shoal` in an interpreter that has loaded this library and [said so](crate::machine::Host::settle), from the arguments
+/// `typed`, its name first, to its exit code. `None` if it asks for libtorch and this build has none: then nothing has been done, and a
+/// build that has it may do it.
 ///
 /// To be called once, before threads are started, without the interpreter's lock; afterwards the process should end.
 pub fn main_in_interpreter(typed: &[OsString]) -> Option<u8> {

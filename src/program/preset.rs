@@ -1,5 +1,5 @@
-//! Training as `shoal train` does: a file, a preset by its name or its environment, or any environment with an algorithm; once or with several
-//! seeds.
+//! Training as `shoal train` does: a file, a preset by its name or its environment, or any environment with an algorithm; once or with
+//! several seeds.
 
 use anyhow::anyhow;
 use clap::Args;

@@ -17,13 +17,14 @@ fn write(output: &mut impl Write, value: &(impl std::fmt::Display + serde::Seria
     }
 }
 
-/// The standard output, for one answer. What else this process prints meanwhile, as environments and what they import do at any time, goes to
-/// the standard error: a program that reads the answer would stumble over it.
+/// The standard output, for one answer. What else this process prints meanwhile, as environments and what they import do at any time, goes
+/// to the standard error: a program that reads the answer would stumble over it.
 pub(crate) struct KeptOutput(File);
 
 impl KeptOutput {
     pub(crate) fn keep() -> io::Result<Self> {
-        let output = rustix::io::dup(rustix::stdio::stdout())?;
+        // What environments start does not inherit it: whoever reads the answer would wait for the end of that, too.
+        let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
         Ok(Self(File::from(output)))
     }

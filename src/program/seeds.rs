@@ -50,12 +50,16 @@ impl Seeds {
         let launch = Launch {
             program,
             arguments: first.iter().map(OsString::from).chain(self.arguments(train, loaded)).collect(),
-            folder: Launch::free_folder(&root, &name),
+            folder: Launch::make_folder(&root, &name)?,
             jobs: self.jobs.into(),
         };
         say(&format!("{} seeds of {name}, {} at a time, in {}", seeds.len(), self.jobs, launch.folder.display()));
         let ended = launch.run(seeds, |seed| {
-            let how = if seed.succeeded { "has ended".to_owned() } else { format!("has failed, see {}", launch.log(seed.seed).display()) };
+            let how = match &seed.pid {
+                Ok(_) if seed.succeeded => "has ended".to_owned(),
+                Ok(_) => format!("has failed, see {}", launch.log(seed.seed).display()),
+                Err(reason) => format!("was not started: {reason}"),
+            };
             say(&format!("seed {} {how}", seed.seed));
         })?;
         let report = Report::read(&launch.folder, &ended);

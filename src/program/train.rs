@@ -64,8 +64,8 @@ impl Train {
     }
 }
 
-/// Refuse an engine that this build lacks in an interpreter: the Python package has libtorch in a build of its own, which may have it from the
-/// beginning.
+/// Refuse an engine that this build lacks in an interpreter: the Python package has libtorch in a build of its own, which may have it from
+/// the beginning.
 pub(super) fn check_is_built(loaded: &Loaded) -> Result<(), NetworkError> {
     if Host::of_this_process().is_none() {
         return Ok(());

@@ -16,6 +16,8 @@ use crate::segment::pidfd::Pidfd;
 
 /// How long a connection may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long nobody is let in after the system had no room for a connection.
+const REST: Duration = Duration::from_secs(1);
 /// Connections that may be silent at once.
 const MOST_SILENT: usize = 64;
 
@@ -24,6 +26,8 @@ const MOST_SILENT: usize = 64;
 pub struct Listener {
     socket: UnixListener,
     silent: Vec<Silent>,
+    /// Until when nobody is listened to, since the system had no room for a connection.
+    rests_until: Option<Instant>,
 }
 
 /// A connection that has not said everything yet.
@@ -59,12 +63,13 @@ impl Listener {
             socket.set_nonblocking(true)?;
             Ok(socket)
         };
-        Ok(Self { socket: bind().map_err(RendezvousError::file("listen at", path))?, silent: Vec::new() })
+        Ok(Self { socket: bind().map_err(RendezvousError::file("listen at", path))?, silent: Vec::new(), rests_until: None })
     }
 
-    /// To be polled for reading.
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    /// To be polled for reading; nothing while it rests.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        let rests = self.rests_until.is_some_and(|until| Instant::now() < until);
+        (!rests).then(|| self.socket.as_fd())
     }
 
     /// Whether somebody has connected and not yet spoken.
@@ -78,12 +83,19 @@ impl Listener {
         for visitor in std::mem::take(&mut self.silent) {
             joined.extend(self.hear(visitor, &mut decide));
         }
-        while let Ok((connection, _)) = self.socket.accept() {
-            if connection.set_nonblocking(true).is_ok() {
-                joined.extend(self.hear(Silent { connection, received: Vec::new(), since: Instant::now() }, &mut decide));
+        loop {
+            match self.socket.accept() {
+                Ok((connection, _)) if connection.set_nonblocking(true).is_ok() => {
+                    joined.extend(self.hear(Silent { connection, received: Vec::new(), since: Instant::now() }, &mut decide));
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    // Whoever knocks while this process has no descriptor for it goes on knocking, and would keep the supervisor awake.
+                    self.rests_until = (error.kind() != ErrorKind::WouldBlock).then(|| Instant::now() + REST);
+                    return joined;
+                }
             }
         }
-        joined
     }
 
     /// Listen to a visitor, who may stay if there is nothing to be heard yet.

@@ -105,8 +105,8 @@ impl Registry {
         self.folder.join(format!("{pid}.json"))
     }
 
-    /// Whether there is a place for a run of the process `pid`: in another PID namespace a living supervisor may have its id, and its socket
-    /// may not have a path as long as it would be here.
+    /// Whether there is a place for a run of the process `pid`: in another PID namespace a living supervisor may have its id, and its
+    /// socket may not have a path as long as it would be here.
     ///
     /// # Errors
     /// [`RendezvousError::Taken`] and [`RendezvousError::LongPath`].

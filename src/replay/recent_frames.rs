@@ -48,8 +48,8 @@ impl Default for RecentFrames {
 }
 
 impl RecentFrames {
-    /// A frame may be shown again while it is within the newest one part in so many of the frame store's ring: one found near the ring's end
-    /// would soon be lost, and the transition with it.
+    /// A frame may be shown again while it is within the newest one part in so many of the frame store's ring: one found near the ring's
+    /// end would soon be lost, and the transition with it.
     const YOUNG_PART: usize = 16;
 
     /// The name of a frame with this content: of one written lately, or of a new one.

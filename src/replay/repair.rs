@@ -147,7 +147,8 @@ impl<'a> Repairing<'a> {
             store.publish(slot, generation, self.owner);
         }
         if let Some(tree) = self.view.tree() {
-            // The leaf was handed over before the row was published. It refuses if it is another's by now: the row was taken or overwritten.
+            // The leaf was handed over before the row was published. It refuses if it is another's by now:
+            // the row was taken or overwritten.
             let priority = area.priority(index).unwrap_or_else(|| self.view.largest_priority());
             tree.update(std::iter::once((slot, generation, priority)), differences);
             self.view.raise_largest_priority(priority);

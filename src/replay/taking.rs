@@ -1,11 +1,11 @@
 //! Taking rows in order, each once: for who learns from trajectories.
 //!
-//! The sum tree tells what is fresh: a row is inserted with a priority, and whoever takes it hands the leaf to nobody, by a compare-and-swap
-//! that one process alone succeeds in. So there is no cursor that a death could leave astray: the oldest fresh row is the first with a
-//! priority behind the place where the next one will be written, and the root says how many there are. What repairs a flush and makes the
-//! tree exact again serves these rows as it serves all others; it finds a leaf that belongs to nobody under a published row, and leaves
-//! what was taken alone. (A row may be learned from twice all the same, one for each actor that dies: when it was inserted, taken and
-//! overwritten while its actor stood still before noting the insertion, and that actor is then killed.)
+//! The sum tree tells what is fresh: a row is inserted with a priority, and whoever takes it hands the leaf to nobody, by a
+//! compare-and-swap that one process alone succeeds in. So there is no cursor that a death could leave astray: the oldest fresh row is the
+//! first with a priority behind the place where the next one will be written, and the root says how many there are. What repairs a flush
+//! and makes the tree exact again serves these rows as it serves all others; it finds a leaf that belongs to nobody under a published row,
+//! and leaves what was taken alone. (A row may be learned from twice all the same, one for each actor that dies: when it was inserted,
+//! taken and overwritten while its actor stood still before noting the insertion, and that actor is then killed.)
 
 use rand::{Rng, RngExt};
 
@@ -39,8 +39,8 @@ impl ReplayView<'_> {
         (next..capacity).chain(0..next)
     }
 
-    /// Wait until so many rows are there that nobody has taken. `false` when the run ends first, or when `idle`, which is called before every
-    /// sleep, says so.
+    /// Wait until so many rows are there that nobody has taken. `false` when the run ends first, or when `idle`, which is called before
+    /// every sleep, says so.
     pub fn wait_for_fresh(&self, count: u64, idle: &mut dyn FnMut() -> bool) -> bool {
         let ended = || matches!(self.control.run_state(), RunState::Stopping | RunState::Poisoned);
         while self.fresh() < count {

@@ -65,8 +65,8 @@ impl<'a> Turn<'a> {
         let Some(surplus) = self.surplus().filter(|&surplus| surplus > 0.0) else { return true };
         self.stand_in_line(false);
         let insert = self.limiter.samples_for(transitions);
-        // Whoever takes rows once takes none while there are less than it wants. So nobody may wait for those in front before it has made what
-        // it inserts: they may stand still, and who is ready passes over them.
+        // Whoever takes rows once takes none while there are less than it wants. So nobody may wait for those in front before it has made
+        // what it inserts: they may stand still, and who is ready passes over them.
         let in_front = if self.taken_from.is_some() { 0 } else { self.in_front().count() };
         // And it takes many at once, after which many are made: what was taken meanwhile last time says nothing of this one.
         let samples = if self.taken_from.is_some() { 0 } else { samples };

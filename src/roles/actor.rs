@@ -158,8 +158,8 @@ impl<'a> Actor<'a> {
         Ok(alive)
     }
 
-    /// Wait until there are any: where the probabilities of actions are learned from, no others than the policy's are taken. `false` when the
-    /// run ended first.
+    /// Wait until there are any: where the probabilities of actions are learned from, no others than the policy's are taken. `false` when
+    /// the run ended first.
     fn wait_for_parameters(&mut self) -> bool {
         while self.run.segment.parameter_board().version() == 0 {
             if !idle(self.run) {

@@ -155,8 +155,8 @@ pub(super) fn spaces(spec: &EnvironmentSpec) -> String {
     format!("{}... ({:032x})", &words[..MOST_WORDS], XxHash3_128::oneshot(words.as_bytes()))
 }
 
-/// Refuse an environment with other observations or actions than the `planned` ones, which the run was made for: a file in Python may have been
-/// edited since.
+/// Refuse an environment with other observations or actions than the `planned` ones, which the run was made for: a file in Python may have
+/// been edited since.
 pub(super) fn check_unchanged(found: &EnvironmentSpec, planned: &str) -> Result<(), EnvironmentError> {
     let found_spaces = spaces(found);
     if found_spaces == planned {

@@ -74,8 +74,8 @@ pub fn exploration(config: &Config) -> f32 {
     if config.evaluator.greedy { 0.0 } else { 1.0 }
 }
 
-/// Play `episodes` episodes, greedily with an `exploration` of 0, in `environments`, which are reset first; `go_on` is asked before every step and may
-/// end it early with fewer episodes.
+/// Play `episodes` episodes, greedily with an `exploration` of 0, in `environments`, which are reset first; `go_on` is asked before every
+/// step and may end it early with fewer episodes.
 ///
 /// Episodes are dealt out to environments beforehand, so that long episodes count as often as short ones.
 pub fn play(

@@ -1,5 +1,5 @@
-//! What each process of a run does. No role uses another, except that the supervisor starts them all, that an attached actor is an actor, that
-//! the synchronous trainer is made of the actor, the learner and the evaluator, and that whoever plays does so as the evaluator does.
+//! What each process of a run does. No role uses another, except that the supervisor starts them all, that an attached actor is an actor,
+//! that the synchronous trainer is made of the actor, the learner and the evaluator, and that whoever plays does so as the evaluator does.
 
 pub mod actor;
 pub mod attached;

@@ -21,8 +21,8 @@ use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::segment::{Region, Segment, system};
 use crate::sync::{Ordering, monotonic_ns};
 
-/// Where the last step of all its environments took longer, a process gives a sign of life before each of their steps. Where they are faster,
-/// one for all is enough, and more would cost a tenth of such steps. Resets are rare, and may take long where steps do not.
+/// Where the last step of all its environments took longer, a process gives a sign of life before each of their steps. Where they are
+/// faster, one for all is enough, and more would cost a tenth of such steps. Resets are rare, and may take long where steps do not.
 pub(super) const LONG_FOR_ALL: Duration = Duration::from_millis(200);
 
 /// How long a process may take to leave, once it was asked to or the run ends, before it is killed.

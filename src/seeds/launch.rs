@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -36,19 +37,32 @@ pub struct Launch {
 pub struct Ended {
     /// Its seed.
     pub seed: u64,
-    /// Process id that it had, by which its run folder is found.
-    pub pid: u32,
+    /// Process id that it had, by which its run folder is found; or why it could not be started.
+    pub pid: Result<u32, String>,
     /// Whether it ended well.
     pub succeeded: bool,
 }
 
 impl Launch {
-    /// A folder below `root` for all seeds of a run of that name: the time (UTC) and the name, and a number if that is taken.
-    pub fn free_folder(root: &Path, name: &str) -> PathBuf {
+    /// Make a folder below `root` for all seeds of a run of that name: the time (UTC) and the name, and a number if that is taken.
+    ///
+    /// # Errors
+    /// It cannot be made, or no configuration can hold its name.
+    pub fn make_folder(root: &Path, name: &str) -> Result<PathBuf, SeedsError> {
+        fs::create_dir_all(root).map_err(SeedsError::file("create", root))?;
         let plain = plain_name(name);
         let base = format!("{}-{plain}-seeds", jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S"));
         let names = std::iter::once(base.clone()).chain((2..).map(|number| format!("{base}-{number}")));
-        names.map(|name| root.join(name)).find(|path| !path.exists()).expect("there is always another number")
+        for path in names.map(|name| root.join(name)) {
+            if path.to_str().is_none() {
+                return Err(SeedsError::FolderName { path });
+            }
+            match fs::create_dir(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                made => return made.map(|()| path.clone()).map_err(SeedsError::file("create", &path)),
+            }
+        }
+        unreachable!("there is always another number")
     }
 
     /// Where the supervisor of `seed` writes what it would write on a terminal.
@@ -60,18 +74,21 @@ impl Launch {
     /// saves what they learned, and no other is started.
     ///
     /// # Errors
-    /// A supervisor cannot be started; those that run are waited for first.
+    /// Signals cannot be handled. A supervisor that cannot be started has ended.
     pub fn run(&self, seeds: &[u64], mut ended: impl FnMut(&Ended)) -> Result<Vec<Ended>, SeedsError> {
         system::handle_stop_signals()?;
-        fs::create_dir_all(&self.folder).map_err(SeedsError::file("create", &self.folder))?;
         let mut waiting: VecDeque<u64> = seeds.iter().copied().collect();
         let mut running: Vec<(u64, Child)> = Vec::new();
-        let (mut all, mut failure, mut told) = (Vec::new(), None, 0);
+        let (mut all, mut told) = (Vec::new(), 0);
+        let mut note = |found: Ended| {
+            ended(&found);
+            all.push(found);
+        };
         while !running.is_empty() || !waiting.is_empty() {
-            if system::stop_requested() || failure.is_some() {
+            if system::stop_requested() {
                 waiting.clear();
                 // Each once for each signal: another one gives up what the first still waits for.
-                let asked = system::stops().max(1);
+                let asked = system::stops();
                 if told < asked {
                     running.iter().for_each(|(_, child)| ask_to_end(child));
                     told = asked;
@@ -82,20 +99,18 @@ impl Launch {
             {
                 match self.start(seed) {
                     Ok(child) => running.push((seed, child)),
-                    Err(error) => failure = Some(error),
+                    Err(error) => note(Ended { seed, pid: Err(error.to_string()), succeeded: false }),
                 }
             }
             running.retain_mut(|(seed, child)| {
                 let Ok(Some(status)) = child.try_wait() else { return true };
-                let found = Ended { seed: *seed, pid: child.id(), succeeded: status.success() };
-                ended(&found);
-                all.push(found);
+                note(Ended { seed: *seed, pid: Ok(child.id()), succeeded: status.success() });
                 false
             });
             std::thread::sleep(LOOK);
         }
         all.sort_by_key(|ended| ended.seed);
-        failure.map_or(Ok(all), Err)
+        Ok(all)
     }
 
     fn start(&self, seed: u64) -> Result<Child, SeedsError> {

@@ -40,7 +40,8 @@ impl FromStr for SeedList {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let number = |text: &str| text.trim().parse::<u64>().map_err(|_| malformed());
             let (first, last) = (number(first)?, number(last)?);
-            if first > last || last - first >= MOST_SEEDS as u64 {
+            // `run.seed` is an integer of TOML.
+            if first > last || last - first >= MOST_SEEDS as u64 || i64::try_from(last).is_err() {
                 return Err(malformed());
             }
             seeds.extend(first..=last);
@@ -58,7 +59,7 @@ mod tests {
         let seeds = |text: &str| text.parse::<SeedList>().map(|list| list.seeds().to_vec());
         assert_eq!(seeds("1-5").unwrap(), [1, 2, 3, 4, 5]);
         assert_eq!(seeds("8, 1,3-4,3").unwrap(), [1, 3, 4, 8]);
-        for wrong in ["", "a", "5-1", "1-", "-3", "1-1001", "0-500,600-1200"] {
+        for wrong in ["", "a", "5-1", "1-", "-3", "1-1001", "0-500,600-1200", "9223372036854775808"] {
             let error = seeds(wrong).unwrap_err().to_string();
             assert!(error.contains("1-5"), "{error}");
         }

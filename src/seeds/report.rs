@@ -55,7 +55,7 @@ impl Report {
             })
             .collect();
         // Of many seeds, two may have had the same process id, one after the other.
-        let is_of = |ended: &Ended, pid: u32, seed: Option<u64>| pid == ended.pid && seed.is_none_or(|seed| seed == ended.seed);
+        let is_of = |ended: &Ended, pid: u32, seed: Option<u64>| ended.pid == Ok(pid) && seed.is_none_or(|seed| seed == ended.seed);
         let run_of = |ended: &Ended| runs.iter().find(|(pid, seed, _)| is_of(ended, *pid, *seed)).map(|(.., run)| run);
         let curve_of = |ended: &Ended| run_of(ended).map(|run| curves::read(&run.evaluations())).unwrap_or_default();
         let curves: Vec<Vec<Point>> = ended.iter().map(curve_of).collect();

@@ -119,15 +119,16 @@ impl<'a> Control<'a> {
         self.word(3)
     }
 
-    /// Of [`Self::sampled`], what the rate limiter does not count: transitions beyond those that the same updates draw from the configured batch,
-    /// where updates are held in step with inserts and another batch is in force; less than 0, in two's complement, where that is smaller.
+    /// Of [`Self::sampled`], what the rate limiter does not count: transitions beyond those that the same updates draw from the configured
+    /// batch, where updates are held in step with inserts and another batch is in force; less than 0, in two's complement,
+    /// where that is smaller.
     pub fn samples_beyond(self) -> &'a AtomicU64 {
         self.word(19)
     }
 
     /// Transitions drawn, as the rate limiter counts them.
-    // Relaxed: a look between the two words of a batch is off by what does not count of it, and by the batches that are drawn while it looks
-    // twice. Never below 0, which a death between the two would make of a replay's first batch.
+    // Relaxed: a look between the two words of a batch is off by what does not count of it, and by the batches that are drawn while it
+    // looks twice. Never below 0, which a death between the two would make of a replay's first batch.
     pub fn counted_samples(self) -> u64 {
         let sampled = self.sampled().load(Ordering::Relaxed);
         let counted = sampled.wrapping_sub(self.samples_beyond().load(Ordering::Relaxed));

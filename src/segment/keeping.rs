@@ -1,11 +1,11 @@
 //! Who answers for a run in memory whose supervisor was killed, and who takes it over.
 //!
-//! The sentinel becomes the keeper of the run. From then on nobody changes the segment but a new supervisor that adopts it. One word decides who
-//! may: whoever wants to adopt the run, and whoever wants it on the disk instead, brings it from nobody to a name by compare-and-swap, and all
-//! others find that they came late. The keeper stays until the adopter lets it go and watches it meanwhile: one that dies has left the rows of
-//! the replay as they were, everything else is on the disk, and the keeper offers the run anew. A word that names a dead adopter is changed by
-//! the keeper alone, so that at each moment one process answers for the segment: the keeper for as long as its own word names it, then the
-//! adopter, or the adopter's sentinel.
+//! The sentinel becomes the keeper of the run. From then on nobody changes the segment but a new supervisor that adopts it. One word
+//! decides who may: whoever wants to adopt the run, and whoever wants it on the disk instead, brings it from nobody to a name by
+//! compare-and-swap, and all others find that they came late. The keeper stays until the adopter lets it go and watches it meanwhile: one
+//! that dies has left the rows of the replay as they were, everything else is on the disk, and the keeper offers the run anew. A word that
+//! names a dead adopter is changed by the keeper alone, so that at each moment one process answers for the segment: the keeper for as long
+//! as its own word names it, then the adopter, or the adopter's sentinel.
 
 use super::named::NamedProcess;
 use crate::sync::{AtomicU64, Ordering};
@@ -61,8 +61,8 @@ impl<'a> Keeping<'a> {
         }
     }
 
-    /// Adopt the run, by the process with this name. It may be another life of the run by now, and nobody keep it: who has adopted it looks at
-    /// [`Self::keeper`] before it does anything.
+    /// Adopt the run, by the process with this name. It may be another life of the run by now, and nobody keep it: who has adopted it looks
+    /// at [`Self::keeper`] before it does anything.
     ///
     /// # Errors
     /// Somebody came before.
@@ -91,8 +91,8 @@ impl<'a> Keeping<'a> {
 
     /// Answer for the run from here on. By its adopter.
     pub fn let_keeper_go(self) {
-        // Release, and first: a keeper that finds itself let go, and a sentinel that finds no keeper, find a run that is whole. Who dies between
-        // the two leaves a name that `begin` takes away.
+        // Release, and first: a keeper that finds itself let go, and a sentinel that finds no keeper, find a run that is whole. Who dies
+        // between the two leaves a name that `begin` takes away.
         self.keeper.store(0, Ordering::Release);
         // Release: whoever wants something from here on finds that nobody keeps the run, and so does the keeper that finds the wish.
         self.adopter.store(0, Ordering::Release);

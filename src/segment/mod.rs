@@ -1,8 +1,9 @@
 //! The shared-memory segment of a run: the only thing that processes share, and the only folder with unsafe code.
 //!
-//! A segment is created by the supervisor of a run, or by whoever makes a replay that belongs to none. What the supervisor forks inherits it;
-//! attached actors, guests, other participants and a supervisor that adopts the run open it by name, the inspector read-only. It holds offsets and no pointers, and describes itself: the header lists the sections,
-//! and the description names the fields of a transition and the configuration of the run.
+//! A segment is created by the supervisor of a run, or by whoever makes a replay that belongs to none. What the supervisor forks inherits
+//! it; attached actors, guests, other participants and a supervisor that adopts the run open it by name, the inspector read-only. It holds
+//! offsets and no pointers, and describes itself: the header lists the sections, and the description names the fields of a transition and
+//! the configuration of the run.
 
 mod board;
 pub mod control;
@@ -148,8 +149,8 @@ impl Segment {
         self.mapping.forget_lock();
     }
 
-    /// Take over the run that is kept in this segment: all regions but those of `kept` become as in a new segment, described by `description`,
-    /// whose supervisor is this process. It goes by the name it had, and [`Self::own`] has yet to be said.
+    /// Take over the run that is kept in this segment: all regions but those of `kept` become as in a new segment, described by
+    /// `description`, whose supervisor is this process. It goes by the name it had, and [`Self::own`] has yet to be said.
     ///
     /// # Errors
     /// The description is longer than the room for it. Then nothing was changed.
@@ -164,8 +165,8 @@ impl Segment {
         Ok(self)
     }
 
-    /// Begin anew as [`Self::begin_anew`] does, after a process that was about to take the run over died, and say whose it was before. By its
-    /// keeper.
+    /// Begin anew as [`Self::begin_anew`] does, after a process that was about to take the run over died, and say whose it was before. By
+    /// its keeper.
     ///
     /// # Errors
     /// The description is longer than the room for it. Then nothing was changed.

@@ -86,8 +86,8 @@ impl<'a> PictureBoard<'a> {
         self.look(|_, _| {})
     }
 
-    /// The newest picture: `height` x `width` x 3 bytes, rows from the top, red, green and blue. `None` as for [`Self::caption`]: whatever the
-    /// words hold, what comes back is a picture.
+    /// The newest picture: `height` x `width` x 3 bytes, rows from the top, red, green and blue. `None` as for [`Self::caption`]: whatever
+    /// the words hold, what comes back is a picture.
     pub fn read(self) -> Option<(Caption, Vec<u8>)> {
         let mut bytes = Vec::new();
         let caption = self.look(|words, length_bytes| {

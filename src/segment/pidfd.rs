@@ -15,7 +15,8 @@ impl Pidfd {
     /// That of the process which has this id now.
     ///
     /// # Errors
-    /// `SRCH` where nobody has it, `INVAL` or, since Linux 6.16, `NOENT` where it is the id of a mere thread, and what else the kernel says.
+    /// `SRCH` where nobody has it, `INVAL` or, since Linux 6.16, `NOENT` where it is the id of a mere thread,
+    /// and what else the kernel says.
     pub fn open(pid: u32) -> Result<Self, Errno> {
         let id = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
         pidfd_open(id, PidfdFlags::empty()).map(Self)

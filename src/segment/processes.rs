@@ -132,8 +132,8 @@ impl<'a> ProcessTable<'a> {
         (0..self.slots).map(move |index| self.slot(index))
     }
 
-    /// Updates by which the parameters that acted were older than the newest when their rows were inserted, in the mean; `None` before the first
-    /// such row.
+    /// Updates by which the parameters that acted were older than the newest when their rows were inserted, in the mean; `None` before the
+    /// first such row.
     pub fn mean_policy_lag(self) -> Option<f64> {
         let rows = self.total(Counter::LaggedRows);
         (rows > 0).then(|| self.total(Counter::PolicyLagSum) as f64 / rows as f64)

@@ -40,6 +40,11 @@ struct State {
     skipped_lines: usize,
 }
 
+/// Whether `file` is a terminal that understands escape codes.
+pub(crate) fn is_capable(file: &impl IsTerminal) -> bool {
+    file.is_terminal() && std::env::var("TERM").is_ok_and(|kind| !matches!(kind.as_str(), "" | "dumb"))
+}
+
 impl Console {
     /// A console on standard error. The live line needs a terminal that understands escape codes (`TERM` set and not `dumb`); colours are
     /// left out where `NO_COLOR` is set, and signs beyond ASCII where the locale is not UTF-8.
@@ -49,10 +54,9 @@ impl Console {
     pub fn stderr() -> io::Result<Self> {
         let variable = |name| std::env::var(name).unwrap_or_default();
         let file = File::from(io::stderr().as_fd().try_clone_to_owned()?);
-        let capable = !matches!(variable("TERM").as_str(), "" | "dumb");
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable).into_iter().find(|value| !value.is_empty()).unwrap_or_default();
         let unicode = locale.to_ascii_uppercase().replace('-', "").contains("UTF8");
-        let terminal = capable && file.is_terminal();
+        let terminal = is_capable(&file);
         Self::on(file, terminal, terminal && variable("NO_COLOR").is_empty(), unicode)
     }
 
@@ -78,7 +82,8 @@ impl Console {
         Look { width: usize::from(columns(&self.shared.file)) - 1, colour, unicode }
     }
 
-    /// Prints text above the live line. Each line is whole; nothing waits, and what a stuck reader leaves no room for is dropped and counted.
+    /// Prints text above the live line. Each line is whole; nothing waits, and what a stuck reader leaves no room for is dropped and
+    /// counted.
     pub fn print(&self, text: &str) {
         if !self.is_owner() {
             return self.print_from_child(text);

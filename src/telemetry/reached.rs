@@ -36,8 +36,8 @@ impl Reached {
         self.confirmed_goal.filter(|_| self.confirmed_goal == run.stop_eval_return)
     }
 
-    /// What has to be changed in `run`, as `shoal resume` takes it: no goal where that is confirmed, and twice of each limit that it came to, or
-    /// of what it made beyond. `None` where it goes on as it is.
+    /// What has to be changed in `run`, as `shoal resume` takes it: no goal where that is confirmed, and twice of each limit that it came
+    /// to, or of what it made beyond. `None` where it goes on as it is.
     pub fn change_to_go_on(&self, run: &RunConfig) -> Option<String> {
         let goal = self.goal_of(run).map(|_| "--set run.stop_eval_return=none".to_owned());
         let steps = (self.env_steps >= run.stop_env_steps)

@@ -195,8 +195,8 @@ impl RunFolder {
         &self.path
     }
 
-    /// The name that the folder was given when it was made, or, if it is a copy of another run's beside it, when the copy first went on. The
-    /// folder may have been moved since.
+    /// The name that the folder was given when it was made, or, if it is a copy of another run's beside it, when the copy first went on.
+    /// The folder may have been moved since.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -342,8 +342,8 @@ fn claim_id(root: &Path, name: &str, started: Timestamp) -> Result<String, Telem
     Err(TelemetryError::NoFreeName { root: root.to_path_buf(), attempts: ATTEMPTS })
 }
 
-/// Keeps what is harmless in file names and shells; everything else becomes an underscore. It is short enough for a file's name with a time before
-/// it and an ending behind.
+/// Keeps what is harmless in file names and shells; everything else becomes an underscore. It is short enough for a file's name with a time
+/// before it and an ending behind.
 pub fn plain_name(name: &str) -> String {
     let plain: String = name.chars().take(128).map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
     if plain.is_empty() { "run".into() } else { plain }

@@ -231,7 +231,8 @@ impl Sinks {
         self.lost.push(what);
     }
 
-    /// Takes note of what the run was fitted to, for the report: in words, and as the configuration that it comes to, which advice is about.
+    /// Takes note of what the run was fitted to, for the report: in words, and as the configuration that it comes to,
+    /// which advice is about.
     pub fn fitted_to(&mut self, setting: String, config: Config) {
         self.fitted = Some(setting);
         self.context.config = config;

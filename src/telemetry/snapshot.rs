@@ -1,7 +1,7 @@
 //! What the supervisor knows of a run at one moment: the input of every sink.
 //!
-//! Serialized, it is one line of `metrics.jsonl`: the time splits become flat keys (`actor_environment_s`, `learner_compute_s`), and what is
-//! not known yet is left out.
+//! Serialized, it is one line of `metrics.jsonl`: the time splits become flat keys (`actor_environment_s`, `learner_compute_s`), and what
+//! is not known yet is left out.
 
 use std::ops::Sub;
 
@@ -63,7 +63,8 @@ pub struct Snapshot {
     /// Share of the time of all the machine's cores that anybody computed since the last snapshot; absent where the kernel does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
-    /// Share of the newest moment in which the learners' GPUs computed, the mean over them; absent where none is used, or its driver says nothing.
+    /// Share of the newest moment in which the learners' GPUs computed, the mean over them; absent where none is used,
+    /// or its driver says nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_busy_share: Option<f64>,
     /// Bytes that are taken of the memory of the learners' GPUs, all together.
@@ -72,8 +73,8 @@ pub struct Snapshot {
     /// Products that the networks of actors and learners computed per second since the last snapshot: multiplications with a weight, and of
     /// gradients likewise.
     pub products_per_s: f64,
-    /// The same as a share of what the cores that the run may use could compute if they did nothing else: how near the run is to the limit. Absent
-    /// before that is measured, and where learners compute on a GPU.
+    /// The same as a share of what the cores that the run may use could compute if they did nothing else: how near the run is to the limit.
+    /// Absent before that is measured, and where learners compute on a GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_share: Option<f64>,
     /// Mean return of the last training episodes (up to 100), with exploration; absent before the first.

@@ -3,7 +3,6 @@
 //! Each check names what it found, or what is missing together with the command that installs it, so that nobody has to
 //! read a compiler's error message to learn it.
 
-use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
@@ -81,17 +80,21 @@ pub(crate) fn for_download(devices: Devices) -> [Check; 2] {
 
 /// A C++ compiler that finds its standard library: torch-sys compiles C++ with `$CXX`, else with `c++`.
 pub(crate) fn cpp_compiler() -> Check {
-    let compiler = std::env::var_os("CXX").filter(|name| !name.is_empty()).unwrap_or_else(|| OsString::from("c++"));
+    let compiler = std::env::var("CXX").ok().filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "c++".to_owned());
     let outcome = if compiles_cpp(&compiler) {
-        Ok(format!("{} compiles C++17", compiler.display()))
+        Ok(format!("{compiler} compiles C++17"))
     } else {
-        Err(format!("`{}` compiles no C++17. Install g++:  {}", compiler.display(), install_command(Tool::CppCompiler)))
+        Err(format!("`{compiler}` compiles no C++17. Install g++:  {}", install_command(Tool::CppCompiler)))
     };
     Check { subject: "C++ compiler", outcome }
 }
 
-fn compiles_cpp(compiler: &OsString) -> bool {
-    let child = Command::new(compiler)
+fn compiles_cpp(compiler: &str) -> bool {
+    // As the build takes it: a program, or one with what goes before its other arguments, such as `ccache g++`.
+    let words = if Path::new(compiler).exists() { vec![compiler] } else { compiler.split_whitespace().collect() };
+    let Some((program, first)) = words.split_first() else { return false };
+    let child = Command::new(program)
+        .args(first)
         .args(["-std=c++17", "-fsyntax-only", "-x", "c++", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -119,7 +122,7 @@ fn python_for_environments() -> Check {
 fn python_with_pip() -> Check {
     let outcome = match libtorch::python_with_pip() {
         Some(python) => Ok(format!("{python} has pip")),
-        None => Err(format!("no Python with pip was found. Install it:  {}", install_command(Tool::PythonWithPip))),
+        None => Err(format!("no Python with pip 20.3 or later was found. Install it:  {}", install_command(Tool::PythonWithPip))),
     };
     Check { subject: "Python with pip", outcome }
 }
@@ -164,7 +167,9 @@ mod tests {
 
     #[test]
     fn a_program_that_is_no_compiler_is_refused() {
-        assert!(!compiles_cpp(&OsString::from("false")));
-        assert!(!compiles_cpp(&OsString::from("no-such-compiler")));
+        for compiler in ["false", "no-such-compiler", "env no-such-compiler", ""] {
+            assert!(!compiles_cpp(compiler), "{compiler}");
+        }
+        assert_eq!(compiles_cpp("env c++"), compiles_cpp("c++"), "a program may start the compiler");
     }
 }

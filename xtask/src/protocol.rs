@@ -51,8 +51,8 @@ pub(crate) fn emulated() -> Result<()> {
     Ok(())
 }
 
-/// Test it in Miri, once for each of so many seeds: it looks for what the language leaves undefined and for races, changes threads anywhere, and lets
-/// loads return what a weaker machine may still have.
+/// Test it in Miri, once for each of so many seeds: it looks for what the language leaves undefined and for races, changes threads
+/// anywhere, and lets loads return what a weaker machine may still have.
 pub(crate) fn interpreted(seeds: u32) -> Result<()> {
     let found = Command::new("cargo").args(["+nightly", "miri", "--version"]).output().is_ok_and(|output| output.status.success());
     let outcome =

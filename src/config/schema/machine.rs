@@ -14,7 +14,7 @@ table! {
         /// Ask the kernel for huge pages under the segment.
         huge_pages: bool = true, Limits::Any, "";
         /// Restarts granted to one process before the run is given up, or goes on without its visualizer; those of actors and learners while a
-        /// setting is on trial are not counted.
+        /// setting is on trial are not counted. With the trainer of a run with `actor.count = 0` the run ends.
         max_restarts: u32 = 10, whole(0, 1_000_000), "restarts";
         /// Time without a heartbeat after which a process counts as hung and is replaced; a run in which nothing advances for as long
         /// although all have heartbeats is reported.

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use actor::ActorConfig;
 pub use adaptation::{AdaptationConfig, StepSize};
-pub use algorithm::{AlgorithmConfig, Exploration, Loss, Surrogate};
+pub use algorithm::{AlgorithmConfig, Exploration, Loss, Surrogate, TargetNetworks};
 pub use auto_encoder::AutoEncoderConfig;
 pub use checkpoint::{CheckpointConfig, KeepReplay};
 pub use environment::EnvironmentConfig;

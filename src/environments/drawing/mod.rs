@@ -1,8 +1,8 @@
 //! Pictures of environments, for people to look at: what an agent does is told faster by a video than by a return.
 //!
 //! Each native environment, and each game of the Atari 2600, draws its state when asked
-//! ([`Environment::picture`](super::Environment::picture)), and stepping costs nothing for it. A file here draws one kind of task from the part of its state that can be seen; [`canvas`] knows the library
-//! that turns shapes into pixels.
+//! ([`Environment::picture`](super::Environment::picture)), and stepping costs nothing for it. A file here draws one kind of task from the
+//! part of its state that can be seen; [`canvas`] knows the library that turns shapes into pixels.
 
 mod acrobot;
 mod bars;

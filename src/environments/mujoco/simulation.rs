@@ -41,8 +41,8 @@ impl Simulation {
         Self { data: MjData::new(model), frame_skip, step_seconds }
     }
 
-    /// Forget the last episode, draw another start around the model's, and compute the forces and places that belong to it. As in Gymnasium,
-    /// positions are drawn first.
+    /// Forget the last episode, draw another start around the model's, and compute the forces and places that belong to it. As in
+    /// Gymnasium, positions are drawn first.
     pub(super) fn restart(&mut self, random: &mut Generator, scale: f64, velocity_noise: Noise) {
         self.data.reset();
         Noise::Uniform.add(random, self.data.qpos_mut(), scale);

@@ -79,7 +79,8 @@ mod tests {
 
     use super::*;
 
-    /// A library with NVML's names for three GPUs, of which number 2 runs the process of that id: what it says of each tells it from the others.
+    /// A library with NVML's names for three GPUs, of which number 2 runs the process of that id:
+    /// what it says of each tells it from the others.
     const STAND_IN: &str = r#"
         #include <string.h>
         typedef struct { unsigned gpu, memory; } rates;

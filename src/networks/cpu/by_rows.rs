@@ -1,9 +1,9 @@
-//! A window whose kernel is nearly as wide as its image, and whose places have few channels: a whole row of the image is taken as one pixel,
-//! a row of places as one place, and the window moves down alone.
+//! A window whose kernel is nearly as wide as its image, and whose places have few channels: a whole row of the image is taken as one
+//! pixel, a row of places as one place, and the window moves down alone.
 //!
-//! The matrix between such rows has each weight once for every place across, shifted with it, and zeros elsewhere. With a kernel of half the
-//! image's width every other product is with a zero; but vectors are full, or nearly, and no patch reaches over the edge. The decoder of an
-//! auto-encoder is made of such kernels.
+//! The matrix between such rows has each weight once for every place across, shifted with it, and zeros elsewhere. With a kernel of half
+//! the image's width every other product is with a zero; but vectors are full, or nearly, and no patch reaches over the edge. The decoder
+//! of an auto-encoder is made of such kernels.
 
 use pulp::Arch;
 
@@ -48,7 +48,8 @@ impl ByRows {
         [patches.operations(lanes), spread.operations(lanes) + added]
     }
 
-    /// Calls `visit` with the index of each weight as PyTorch stores it, and each value of a patch and of a row of places that it is between.
+    /// Calls `visit` with the index of each weight as PyTorch stores it, and each value of a patch and of a row of places that it is
+    /// between.
     fn each_weight(&self, mut visit: impl FnMut(usize, usize, usize)) {
         let Window { image: [channels, ..], places: [depth, _, across], kernel, stride } = self.window;
         let mut index = 0;

@@ -1,6 +1,7 @@
 //! One layer forward and backward, each by the product that suits its shape.
 //!
-//! Wide layers go to `faer`, which reaches about nine tenths of the machine's arithmetic limit at 64 rows; narrow ones to [`super::narrow`].
+//! Wide layers go to `faer`, which reaches about nine tenths of the machine's arithmetic limit at 64 rows;
+//! narrow ones to [`super::narrow`].
 
 use faer::{Accum, MatMut, MatRef, Par, linalg::matmul::matmul};
 use pulp::Arch;

@@ -168,8 +168,8 @@ impl WithSimd for Product<'_> {
     }
 }
 
-/// Adds `patchᵀ · row` to the gradient of a matrix, packed like it, for every patch and the row of a gradient that belongs to it; these rows
-/// lie in the order of the patches. `whole_rows` is a buffer.
+/// Adds `patchᵀ · row` to the gradient of a matrix, packed like it, for every patch and the row of a gradient that belongs to it; these
+/// rows lie in the order of the patches. `whole_rows` is a buffer.
 pub(super) fn accumulate(arch: Arch, patches: &Patches, image: &[f32], rows: &[f32], whole_rows: &mut Vec<f32>, gradient: &mut [f32]) {
     let whole = patches.columns.next_multiple_of(arch.dispatch(Lanes));
     let rows = if whole == patches.columns {

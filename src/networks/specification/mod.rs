@@ -169,8 +169,8 @@ impl NetworkSpec {
         Self { input, layers, head }
     }
 
-    /// From rows of `latent` values to images of `channels` x `side` x `side`: a transposed convolution of two channels with a kernel of half
-    /// the side, ReLU, and one of `channels` whose kernel gives the rest.
+    /// From rows of `latent` values to images of `channels` x `side` x `side`: a transposed convolution of two channels with a kernel of
+    /// half the side, ReLU, and one of `channels` whose kernel gives the rest.
     pub fn decoder(latent: usize, channels: usize, side: usize) -> Self {
         let transposed = |channels, kernel| Layer::TransposedConvolution { channels, kernel, stride: 1 };
         let first = side / 2;

@@ -53,8 +53,8 @@ impl Convolutions {
         })
     }
 
-    /// Writes the gradients of the parameters, if `of_parameters`, and returns that of what came in, if `of_below`; `above` is the gradient of
-    /// what went out.
+    /// Writes the gradients of the parameters, if `of_parameters`, and returns that of what came in, if `of_below`; `above` is the gradient
+    /// of what went out.
     pub(super) fn backward(
         &self,
         passed: &Passed,

@@ -77,8 +77,8 @@ impl TorchStage {
         Ok(Passed { below, above, recorded: None })
     }
 
-    /// Writes the gradients of the parameters, if `of_parameters`, and returns that of what came in, if `of_below`; `above` is the gradient of
-    /// what went out.
+    /// Writes the gradients of the parameters, if `of_parameters`, and returns that of what came in, if `of_below`; `above` is the gradient
+    /// of what went out.
     pub(super) fn backward(&self, passed: Passed, above: Tensor, of_parameters: bool, of_below: bool) -> Result<Option<Tensor>, TchError> {
         match self.stage.activation {
             Activation::None => {}

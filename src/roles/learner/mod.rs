@@ -197,13 +197,18 @@ impl<'a> Learner<'a> {
             }
             self.count(Counter::PublishNs);
         }
+        self.report_gpu_use();
+        Ok(UpdateResult::Updated)
+    }
+
+    /// Say now and then how much this learner's GPU does.
+    fn report_gpu_use(&mut self) {
         // Those who look into the rings find it among the newest reports; who updates seldom does not make them wait.
         if (self.updates.is_multiple_of(REPORT_INTERVAL_UPDATES) || self.gpu.as_ref().is_some_and(GpuMeter::is_due))
             && let Some(GpuUse { index, busy_share, memory_bytes }) = self.gpu.as_mut().and_then(GpuMeter::look)
         {
             self.ring.push(Report::Gpu { index, busy_share, memory_bytes });
         }
-        Ok(UpdateResult::Updated)
     }
 
     /// Why there was no update, where what was waited for did not come.

@@ -55,8 +55,8 @@ impl Learner<'_> {
         true
     }
 
-    /// A moment later, after so many looks at what others are to do, who are waited for in `phase`. They are seldom far behind. `false` when the
-    /// view changed or the run ended meanwhile.
+    /// A moment later, after so many looks at what others are to do, who are waited for in `phase`. They are seldom far behind. `false`
+    /// when the view changed or the run ended meanwhile.
     pub(super) fn look_again(&self, looks: u32, phase: Phase) -> bool {
         self.run.process.enter(phase);
         if self.newest_view() != self.view || self.run.is_over() {

@@ -12,7 +12,8 @@ const OBSERVE_INTERVAL_UPDATES: u64 = 16;
 
 impl Learner<'_> {
     /// Now and then, and first of all under each view, settle with the other learners what the next batches are normalised with. The leader
-    /// says it: parts of an update that were scaled differently would contradict each other. `false` when the view changed or the run ended meanwhile.
+    /// says it: parts of an update that were scaled differently would contradict each other.
+    /// `false` when the view changed or the run ended meanwhile.
     ///
     /// Nobody misses what the leader says. It says the next only updates later, and no update is complete before all members have gone on
     /// from here. Of two halves that of the critics says it, and the other one takes what was said last: their updates are not the same.

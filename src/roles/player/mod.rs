@@ -92,8 +92,8 @@ pub fn become_ready(path: &Path) -> Result<(), PlayError> {
     Ok(environments::become_ready(&saved::config_at(path)?)?)
 }
 
-/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. What it names is looked up in `catalogue`; a video of
-/// the first one changes none of them.
+/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. What it names is looked up in `catalogue`; a video
+/// of the first one changes none of them.
 pub fn play(
     catalogue: &Catalogue,
     path: &Path,

@@ -115,7 +115,8 @@ fn config_of(folder: &RunFolder) -> Result<Config, PlayError> {
     Ok(config)
 }
 
-/// The configuration of the run, also where a file of its weights is named; for weights that lie elsewhere the defaults of their environment.
+/// The configuration of the run, also where a file of its weights is named; for weights that lie elsewhere the defaults of their
+/// environment.
 pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
     if path.is_dir() {
         return config_of(&RunFolder::open(path)?);

@@ -44,7 +44,7 @@ impl Attachments {
 
     /// What to poll for.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = PollFd<'_>> {
-        let listener = self.listener.iter().map(|listener| PollFd::from_borrowed_fd(listener.descriptor(), PollFlags::IN));
+        let listener = self.listener.iter().filter_map(Listener::descriptor).map(|knock| PollFd::from_borrowed_fd(knock, PollFlags::IN));
         listener.chain(self.present.iter().map(|joined| joined.process.for_poll()))
     }
 

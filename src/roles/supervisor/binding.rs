@@ -1,6 +1,6 @@
-//! Binding pays while a learner has its core for itself, and the run the cores that it was planned for. Another program that starts later, or
-//! another run that planned at the same moment, may take such a core; cores may be given to the run or taken from it. Then every bound process is
-//! better left to the kernel.
+//! Binding pays while a learner has its core for itself, and the run the cores that it was planned for. Another program that starts later,
+//! or another run that planned at the same moment, may take such a core; cores may be given to the run or taken from it. Then every bound
+//! process is better left to the kernel.
 
 use super::watch::Watched;
 use crate::machine::affinity;

@@ -191,8 +191,8 @@ impl CheckpointWriter {
         }
     }
 
-    /// Wait for the end of the one under way, and `say` when that takes long. A stop signal that comes meanwhile ends the waiting, and the one
-    /// under way with it.
+    /// Wait for the end of the one under way, and `say` when that takes long. A stop signal that comes meanwhile ends the waiting, and the
+    /// one under way with it.
     pub(super) fn wait(&mut self, mut say: impl FnMut(&Late)) -> Option<Result<Written, Failed>> {
         let stops = system::stops();
         while self.writing.is_some() {

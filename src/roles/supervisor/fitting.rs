@@ -9,7 +9,8 @@ use crate::machine::cores;
 use crate::machine::memory::share_of_memory_used;
 use crate::telemetry::Snapshot;
 
-/// Length of a window: so many seconds, and longer where fewer updates are made in it, since one more or less would then count for too much.
+/// Length of a window: so many seconds, and longer where fewer updates are made in it,
+/// since one more or less would then count for too much.
 const WINDOW_S: f64 = 1.0;
 const LEAST_UPDATES: u64 = 20;
 const LONGEST_WINDOW_S: f64 = 10.0;

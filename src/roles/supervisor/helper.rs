@@ -16,8 +16,8 @@ use crate::segment::system;
 /// Steps on the scale of `nice` by which training goes first.
 const POLITENESS: i32 = 10;
 
-/// How long it may take to be gone once it is killed. Who waits for a disk in the kernel dies when the disk has answered, and the supervisor has
-/// others to look after meanwhile.
+/// How long it may take to be gone once it is killed. Who waits for a disk in the kernel dies when the disk has answered, and the
+/// supervisor has others to look after meanwhile.
 const DYING_PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// The child. Dropped, it is killed if it has not ended.
@@ -29,7 +29,8 @@ pub(super) struct Helper<T> {
 }
 
 impl<T: Serialize + for<'a> Deserialize<'a>> Helper<T> {
-    /// Fork one that does `work`, which has to say first what becomes of the segment in it. Where that cannot be, what could not be done and why.
+    /// Fork one that does `work`, which has to say first what becomes of the segment in it. Where that cannot be,
+    /// what could not be done and why.
     pub(super) fn start(work: impl FnOnce() -> T) -> Result<Self, String> {
         let (sender, answer) = ipc::channel().map_err(|error| format!("opening a channel failed: {error}"))?;
         let child = system::fork_child(|| {
@@ -79,8 +80,8 @@ impl<T> Helper<T> {
 }
 
 impl<T> Drop for Helper<T> {
-    /// Be rid of it, whether it has ended or not. One that does not die in time is left to die: nobody takes its id before somebody has waited for
-    /// it, and when the supervisor ends, others do.
+    /// Be rid of it, whether it has ended or not. One that does not die in time is left to die: nobody takes its id before somebody has
+    /// waited for it, and when the supervisor ends, others do.
     fn drop(&mut self) {
         if !self.is_killed {
             self.kill();

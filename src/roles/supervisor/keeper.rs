@@ -18,9 +18,10 @@ use crate::telemetry::{FolderSettings, RunFolder, note};
 
 /// The longest between two looks at what is wanted, and at whoever adopts the run.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Time between two attempts to put right what a dead adopter left, and how many there are.
+/// Time between two attempts to put right what a dead adopter left, how many there are, and how many once the run is wanted on the disk.
 const RETRY: Duration = Duration::from_secs(1);
 const ATTEMPTS: u32 = 60;
+const ATTEMPTS_AFTER_A_STOP: u32 = 5;
 
 /// Why a run is kept no longer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,27 @@ pub(super) enum Ended {
     OnDisk(String),
     /// Neither of both can be; why, for people.
     GivenUp(String),
+}
+
+/// What stands in the way of putting right what a dead adopter left, in words for people.
+enum Obstacle {
+    /// The disk may have room again at any time.
+    Disk(String),
+    /// If it is still there after many attempts, it stays.
+    Other(String),
+}
+
+impl From<String> for Obstacle {
+    fn from(reason: String) -> Self {
+        Self::Other(reason)
+    }
+}
+
+impl Obstacle {
+    fn reason(self) -> String {
+        let (Self::Disk(reason) | Self::Other(reason)) = self;
+        reason
+    }
 }
 
 /// A run that nobody uses, of which a checkpoint has all but the replay.
@@ -49,9 +71,11 @@ pub(super) struct Keeper<'a> {
 }
 
 impl Keeper<'_> {
-    /// Offer it, and wait until it is adopted, or wanted on the disk, to which `write` writes it. Where the disk does not take it, it stays.
+    /// Offer it, and wait until it is adopted, or wanted on the disk, to which `write` writes it. Where the disk does not take it,
+    /// it stays.
     pub(super) fn keep(self, write: impl Fn(&RunFolder) -> Result<String, CheckpointError>) -> Ended {
-        // Who ends this process politely, as a machine does that is switched off, wants the run on the disk. Without the handler it would be lost.
+        // Who ends this process politely, as a machine does that is switched off, wants the run on the disk.
+        // Without the handler it would be lost.
         let _ = system::handle_stop_signals_of_child();
         leave_the_terminal();
         let mut stops_heeded = if system::stop_requested() { 0 } else { system::stops() };
@@ -59,7 +83,7 @@ impl Keeper<'_> {
         control.set_run_state(RunState::Kept);
         let name = keeping.begin();
         self.say_where_it_is();
-        let (mut is_given_back, mut failures) = (false, 0);
+        let (mut is_given_back, mut failures) = (false, 0_u32);
         loop {
             // What is wanted is looked at first: whoever has let this process go has done so before anybody else could want anything.
             let wanted = keeping.wanted();
@@ -76,13 +100,8 @@ impl Keeper<'_> {
                 }
                 Wanted::Nothing => control.wait_for_progress(PAUSE, || false),
                 Wanted::OnDisk => {
-                    let Some(folder) = self.folder.found_again() else { return Ended::GivenUp("its folder was removed".into()) };
-                    match write(&folder) {
-                        Ok(said) => return Ended::OnDisk(said),
-                        Err(error) => {
-                            self.say(&format!("the run stays in memory, since the disk does not take it: {error}"));
-                            keeping.offer_again();
-                        }
+                    if let Some(ended) = self.have_written(&write) {
+                        return ended;
                     }
                 }
                 Wanted::By(adopter) if !adopter.has_ended() => {
@@ -99,16 +118,18 @@ impl Keeper<'_> {
                         failures = 0;
                         keeping.offer_again();
                     }
-                    Err(reason) if failures >= ATTEMPTS || failures > 0 && system::stops() != stops_heeded => {
-                        return Ended::GivenUp(reason);
-                    }
-                    // Others may have the folder for a moment, or the disk be busy.
-                    Err(reason) => {
-                        failures += 1;
-                        if failures == 2 {
-                            self.say(&format!("the run in memory is offered again as soon as that can be: {reason}"));
+                    Err(obstacle) => {
+                        failures = failures.saturating_add(1);
+                        let most = match &obstacle {
+                            _ if system::stops() != stops_heeded => ATTEMPTS_AFTER_A_STOP,
+                            Obstacle::Disk(_) => u32::MAX,
+                            Obstacle::Other(_) => ATTEMPTS,
+                        };
+                        let reason = obstacle.reason();
+                        if failures >= most {
+                            return Ended::GivenUp(reason);
                         }
-                        std::thread::sleep(if failures > 1 { RETRY } else { PAUSE });
+                        self.rest_after(failures, &reason);
                     }
                 },
             }
@@ -130,22 +151,46 @@ impl Keeper<'_> {
         let _ = self.folder.found_again().map(|folder| note(&folder, text));
     }
 
+    /// Have `write` write it to the disk. Where that does not take it, the run is offered again, and nothing has ended.
+    fn have_written(&self, write: impl Fn(&RunFolder) -> Result<String, CheckpointError>) -> Option<Ended> {
+        let Some(folder) = self.folder.found_again() else { return Some(Ended::GivenUp("its folder was removed".into())) };
+        match write(&folder) {
+            Ok(said) => Some(Ended::OnDisk(said)),
+            Err(error) => {
+                self.say(&format!("the run stays in memory, since the disk does not take it: {error}"));
+                self.segment.control().keeping().offer_again();
+                None
+            }
+        }
+    }
+
+    /// Rest before the next attempt to put back what a dead adopter left, after so many `failures` in a row, the last of them for `reason`.
+    fn rest_after(&self, failures: u32, reason: &str) {
+        if failures == 2 {
+            self.say(&format!("the run in memory is offered again as soon as that can be: {reason}"));
+        }
+        std::thread::sleep(if failures > 1 { RETRY } else { PAUSE });
+    }
+
     /// Make everything as it was before a process came that was about to adopt the run, and has died: it has left the rows alone.
     ///
     /// # Errors
     /// What stands in the way, for people. It may be tried again.
-    fn put_back(&self, is_given_back: &mut bool) -> Result<(), String> {
+    fn put_back(&self, is_given_back: &mut bool) -> Result<(), Obstacle> {
         // The sentinel of the dead one may still have it, for the moment that it takes to find that the run is not its own.
         if *is_given_back && !self.folder.take_again() {
-            return Err("others have its folder".into());
+            return Err(Obstacle::Other("others have its folder".into()));
         }
         *is_given_back = false;
-        let folder = self.folder.found_again().ok_or("its folder was removed")?;
-        folder.put_back(&self.settings).map_err(|error| error.to_string())?;
+        let folder = self.folder.found_again().ok_or_else(|| "its folder was removed".to_owned())?;
+        // A disk without room for these files may be what the adopter died of.
+        if folder.settings().ok().as_ref() != Some(&self.settings) {
+            folder.put_back(&self.settings).map_err(|error| Obstacle::Disk(error.to_string()))?;
+        }
         self.segment.take_back(&ROWS, &self.description).map_err(|error| error.to_string())?;
         let checkpoint = RunCheckpoint::open(&folder.kept().join(&self.checkpoint)).map_err(|error| error.to_string())?;
         let restored = checkpoint.restore(self.segment, &self.schema, RowsIn::Segment, |_, _, slot| Some(slot));
-        restored.map_err(|error| error.to_string())
+        Ok(restored.map_err(|error| error.to_string())?)
     }
 }
 

@@ -224,6 +224,7 @@ impl Prepared {
         let budget = Budget::of(&self.machine);
         let bytes = budget.bytes + resumption.map_or(0, Resumption::kept_bytes);
         plan.check(&Budget { bytes, ..budget })?;
+        plan.allow_open_files()?;
         Ok(plan)
     }
 

@@ -25,8 +25,8 @@ impl fmt::Display for Neighbour {
     }
 }
 
-/// The runs in `registry` that have bound processes to cores, but for the one of the supervisor `own`. The files of the kernel are those below
-/// `root`.
+/// The runs in `registry` that have bound processes to cores, but for the one of the supervisor `own`. The files of the kernel are those
+/// below `root`.
 pub(super) fn neighbours(registry: &Registry, root: &Path, own: u32) -> Vec<Neighbour> {
     let living = registry.list().into_iter().filter(|entry| entry.state == Liveliness::Running);
     let others = living.map(|entry| entry.record).filter(|record| record.identity.supervisor_pid != own);

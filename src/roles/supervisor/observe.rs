@@ -270,8 +270,8 @@ impl Observer {
     }
 }
 
-/// What each of several processes has reported since the last look, oldest first, in one order. Between processes the true one is not known:
-/// how many came after it from the same process stands for it, so that where only the last few are kept they are of all processes.
+/// What each of several processes has reported since the last look, oldest first, in one order. Between processes the true one is not
+/// known: how many came after it from the same process stands for it, so that where only the last few are kept they are of all processes.
 fn newest_last<T: Copy>(reported: &[Vec<T>]) -> impl Iterator<Item = T> {
     let most = reported.iter().map(Vec::len).max().unwrap_or(0);
     let with_after = |after: usize| reported.iter().filter_map(move |of_one| of_one.iter().rev().nth(after).copied());

@@ -17,6 +17,7 @@ use crate::config::{Config, Key, Rows};
 use crate::environments::{ObservationSpace, Picture};
 use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::memory::{Budget, OverBudget};
+use crate::machine::open_files;
 use crate::readable::counted;
 use crate::replay::{RateLimiter, frames_for};
 use crate::segment::processes::Role;
@@ -35,8 +36,8 @@ const LEAST_IMAGE_BYTES: usize = 256;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A size that no segment can have. The limits of the keys exclude all but those that the environment decides, alone or with the length of
-    /// fragments.
+    /// A size that no segment can have. The limits of the keys exclude all but those that the environment decides, alone or with the length
+    /// of fragments.
     #[error("no segment can hold this run: {0}; observations with fewer values need less")]
     Layout(#[from] LayoutError),
     /// The machine has less memory than the segment takes.
@@ -46,6 +47,17 @@ pub enum PlanError {
         over: OverBudget,
         /// The largest capacity that fits.
         advice: String,
+    },
+    /// The supervisor may not open as many files as there would be processes.
+    #[error(
+        "this run takes {needed} open files, two for each process, and no more than {limit} are allowed; lower actor.count or \
+         actor.attach_slots, or have the limit raised (as root: prlimit --nofile={needed}:{needed} --pid $$)"
+    )]
+    OpenFiles {
+        /// How many are needed.
+        needed: u64,
+        /// How many there may be.
+        limit: u64,
     },
 }
 
@@ -183,6 +195,12 @@ impl Plan {
             observation.len(),
             BinaryBytes(sections.iter().sum())
         ));
+    }
+
+    /// Refuse the plan if the supervisor may not open as many files as it needs: a few of its own, and two for each process.
+    pub fn allow_open_files(&self) -> Result<(), PlanError> {
+        let needed = 64 + 2 * self.layout.sizes().processes as u64;
+        open_files::allow(needed).map_err(|limit| PlanError::OpenFiles { needed, limit })
     }
 
     /// Refuse the plan if the segment does not fit, with the largest capacity that would.

@@ -1,5 +1,5 @@
-//! How much the machine could compute at most: a child of its own measures it while the run begins, since whoever measures computes on a core
-//! and the supervisor does not.
+//! How much the machine could compute at most: a child of its own measures it while the run begins, since whoever measures computes on a
+//! core and the supervisor does not.
 
 use std::time::Duration;
 

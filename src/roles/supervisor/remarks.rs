@@ -1,7 +1,7 @@
-//! What a plan says of a configuration that can run and is hardly meant so: more processes than pay, fragments that wait, targets that hardly
-//! follow, a run that ends before it learns.
+//! What a plan says of a configuration that can run and is hardly meant so: more processes than pay, fragments that wait, targets that
+//! hardly follow, a run that ends before it learns.
 
-use crate::config::schema::{Split, TRANSITION_ALGORITHMS};
+use crate::config::schema::{AlgorithmConfig, Split, TRANSITION_ALGORITHMS, TargetNetworks};
 use crate::config::{Config, Key, LEAST_TRANSITIONS_PER_LEARNER, Rows};
 use crate::readable::{counted, grouped};
 
@@ -54,8 +54,8 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
     remarks
 }
 
-/// Where fragments are taken once, those of more environments than a batch has fragments wait for later ones. `keys` say how many environments
-/// there are.
+/// Where fragments are taken once, those of more environments than a batch has fragments wait for later ones. `keys` say how many
+/// environments there are.
 pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &str) -> Option<String> {
     if config.rows() != Rows::Fragments || environments <= config.fragments_per_batch() {
         return None;
@@ -85,9 +85,9 @@ fn slow_target(config: &Config) -> Option<String> {
     if !TRANSITION_ALGORITHMS.contains(&algorithm) {
         return None;
     }
-    let tau = config.algorithm.target_tau.unwrap_or(if algorithm == "dqn" { 1.0 } else { 0.005 });
-    let usual = if algorithm == "td3" { config.algorithm.policy_delay_updates } else { 1 };
-    let interval = config.algorithm.target_interval_updates.unwrap_or(usual);
+    let TargetNetworks { tau, interval_updates: interval } = config.algorithm.target_networks(algorithm);
+    let as_usual = AlgorithmConfig { target_interval_updates: None, ..config.algorithm.clone() };
+    let usual = as_usual.target_networks(algorithm).interval_updates;
     let behind = interval as f64 / tau;
     (tau < 1.0 && behind > SLOW_TARGET_UPDATES).then(|| {
         let remedy = if interval > usual { format!("algorithm.target_interval_updates={usual}") } else { "algorithm.target_tau=0.005".to_owned() };

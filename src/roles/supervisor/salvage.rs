@@ -1,5 +1,5 @@
-//! What the sentinel does for a run with checkpoints whose supervisor was killed: one more checkpoint, of everything that was there, unless the
-//! run is to stay in memory and somebody adopts it.
+//! What the sentinel does for a run with checkpoints whose supervisor was killed: one more checkpoint, of everything that was there, unless
+//! the run is to stay in memory and somebody adopts it.
 //!
 //! The kernel has asked the processes of the run to leave. They insert what they had staged, and learners publish what they had
 //! learned; then nobody uses the segment any more.
@@ -43,9 +43,17 @@ pub(super) struct Salvage<'a> {
 }
 
 impl Salvage<'_> {
-    /// Wait until nobody uses the segment any more, repair after everybody, keep the run in memory where that is wanted, or write a checkpoint,
-    /// and note in `run.log` what became of it.
+    /// Wait until nobody uses the segment any more, repair after everybody, keep the run in memory where that is wanted, or write a
+    /// checkpoint, and note in `run.log` what became of it.
     pub(super) fn run(self, segment: &Segment) -> Left {
+        // Somebody may have moved it.
+        match self.folder.found_again() {
+            Some(folder) => Salvage { folder: &folder, ..self }.save(segment),
+            None => self.save(segment),
+        }
+    }
+
+    fn save(&self, segment: &Segment) -> Left {
         // What it is kept for is no time of the run.
         let lived = self.prepared.started.elapsed();
         let control = segment.control();

@@ -28,8 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Sentinel(Pid);
 
 impl Sentinel {
-    /// Fork the sentinel of this process, which begins with `let_go`. Once this process is gone it does what `salvage` says, if anything, and
-    /// removes the segment, the announcement and its hold on `folder`.
+    /// Fork the sentinel of this process, which begins with `let_go`. Once this process is gone it does what `salvage` says, if anything,
+    /// and removes the segment, the announcement and its hold on `folder`.
     pub(super) fn fork(
         segment: &Segment,
         announcement: &Announcement,

@@ -26,8 +26,8 @@ impl PlannedProcess {
     }
 }
 
-/// How many processes of each kind there are at most. Slots come in this order: actors, attached actors, learners, evaluator, visualizer; the
-/// first two have staging areas.
+/// How many processes of each kind there are at most. Slots come in this order: actors, attached actors, learners, evaluator, visualizer;
+/// the first two have staging areas.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slots {
     /// One process acts, learns and evaluates in turn, in the slot of an actor.

@@ -92,8 +92,8 @@ impl Standstill {
 }
 
 impl Watched {
-    /// Whether the run may well stand still because of this process: because it is silent or absent, which others see to, because it has work
-    /// that takes long, or because it evaluates on behalf of all. Nobody ever waits for an evaluator or a visualizer.
+    /// Whether the run may well stand still because of this process: because it is silent or absent, which others see to, because it has
+    /// work that takes long, or because it evaluates on behalf of all. Nobody ever waits for an evaluator or a visualizer.
     fn excuses_silence(&self, slot: ProcessSlot<'_>, patience: Duration) -> bool {
         match self.planned.role {
             Role::Evaluator | Role::Visualizer => false,

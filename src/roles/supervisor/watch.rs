@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::WaitOptions;
 
 use super::child::ERROR_EXIT_CODE;
 use super::hang::{Hang, StackFile};
@@ -105,8 +106,8 @@ impl Death {
 pub(super) enum Ending {
     /// It returned this code.
     Exit(i32),
-    /// A signal killed it.
-    Signal(Signal),
+    /// The signal with this number killed it, which may be one without a name: a real-time signal.
+    Signal(i32),
 }
 
 impl Ending {
@@ -120,15 +121,26 @@ impl Ending {
         use Signal::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
         match self {
             Self::Exit(code) => code != 0,
-            Self::Signal(signal) => matches!(signal, SIGABRT | SIGBUS | SIGFPE | SIGILL | SIGSEGV | SIGSYS | SIGTRAP),
+            Self::Signal(_) => matches!(self.signal(), Some(SIGABRT | SIGBUS | SIGFPE | SIGILL | SIGSEGV | SIGSYS | SIGTRAP)),
+        }
+    }
+
+    /// The signal that killed it, if one did that has a name.
+    pub(super) fn signal(self) -> Option<Signal> {
+        match self {
+            Self::Exit(_) => None,
+            Self::Signal(number) => Signal::try_from(number).ok(),
         }
     }
 
     /// For people, with the first line of what the process last said.
     pub(super) fn describe(self, headline: &str) -> String {
         match self {
-            Self::Signal(Signal::SIGKILL) => "was killed by SIGKILL (somebody's `kill -9`, or the kernel when memory ran out)".into(),
-            Self::Signal(signal) => format!("was killed by {signal}"),
+            Self::Signal(number) => match self.signal() {
+                Some(Signal::SIGKILL) => "was killed by SIGKILL (somebody's `kill -9`, or the kernel when memory ran out)".into(),
+                Some(signal) => format!("was killed by {signal}"),
+                None => format!("was killed by signal {number}"),
+            },
             Self::Exit(PANIC_EXIT_CODE | ERROR_EXIT_CODE) if !headline.is_empty() => format!("failed: {headline}"),
             Self::Exit(code) => format!("exited with code {code}"),
         }
@@ -173,10 +185,12 @@ impl Watched {
     /// How it ended, if it has; it is then no longer living.
     pub(super) fn reap(&mut self) -> Option<Death> {
         let living = self.living.as_ref()?;
-        let ending = match waitpid(living.pid, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(_, code)) => Ending::Exit(code),
-            Ok(WaitStatus::Signaled(_, signal, _)) => Ending::Signal(signal),
-            _ => return None,
+        let pid = rustix::process::Pid::from_raw(living.pid.as_raw());
+        let (_, status) = rustix::process::waitpid(pid, WaitOptions::NOHANG).ok().flatten()?;
+        let ending = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Ending::Exit(code),
+            (None, Some(signal)) => Ending::Signal(signal),
+            (None, None) => return None,
         };
         let living = self.living.take()?;
         // The time in which it hung does not speak for it.
@@ -292,7 +306,8 @@ mod tests {
     #[test]
     fn only_what_a_process_brought_about_itself_counts_as_its_failures_in_a_row() {
         let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
-        let endings = [Ending::Exit(1), Ending::Signal(Signal::SIGKILL), Ending::Exit(0), Ending::Signal(Signal::SIGSEGV), Ending::Exit(1)];
+        let [killed, crashed] = [Signal::SIGKILL, Signal::SIGSEGV].map(|signal| Ending::Signal(signal as i32));
+        let endings = [Ending::Exit(1), killed, Ending::Exit(0), crashed, Ending::Exit(1)];
         let failures = endings.map(|ending| {
             watched.schedule_restart(ending.is_own_fault());
             watched.failures_in_a_row()
@@ -304,6 +319,18 @@ mod tests {
     fn an_ending_names_its_cause() {
         assert_eq!(Ending::Exit(1).describe("the environment is gone"), "failed: the environment is gone");
         assert_eq!(Ending::Exit(7).describe("anything"), "exited with code 7");
-        assert_eq!(Ending::Signal(Signal::SIGSEGV).describe(""), "was killed by SIGSEGV");
+        assert_eq!(Ending::Signal(Signal::SIGSEGV as i32).describe(""), "was killed by SIGSEGV");
+    }
+
+    #[test]
+    fn a_death_by_a_real_time_signal_is_noticed() {
+        let mut child = std::process::Command::new("sh").args(["-c", "kill -34 $$"]).spawn().unwrap();
+        let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
+        watched.started(Pid::from_raw(child.id() as i32), None, Cast { actors: 1, environments: 1 }, 0).unwrap();
+        assert!(watched.living.as_ref().unwrap().process.ends_within(Duration::from_secs(60)));
+        let ending = watched.reap().expect("it has ended").ending;
+        assert_eq!((ending, ending.describe("")), (Ending::Signal(34), "was killed by signal 34".to_owned()));
+        assert!(watched.living.is_none() && !ending.is_own_fault());
+        child.wait().unwrap_err();
     }
 }

@@ -21,8 +21,8 @@ pub(super) struct Videos {
     keep: usize,
     format: VideoFormat,
     due: Instant,
-    /// Those of the folder, the oldest first: those of this process in the order in which they came, since the clock may be set back between two;
-    /// before them what it found, by the times of the files.
+    /// Those of the folder, the oldest first: those of this process in the order in which they came, since the clock may be set back
+    /// between two; before them what it found, by the times of the files.
     videos: Vec<Video>,
 }
 

@@ -108,8 +108,8 @@ fn fewer_learners(config: &Config, period: &Period) -> Advice {
     advice("learner.count", now, to, why)
 }
 
-/// The next number of learners that can share the batch and that the idle cores can carry. On a GPU the parts of a batch take as long as the
-/// whole.
+/// The next number of learners that can share the batch and that the idle cores can carry. On a GPU the parts of a batch take as long as
+/// the whole.
 fn more_learners(config: &Config, idle_cores: f64) -> Option<usize> {
     if config.learner.uses_gpu() {
         return None;

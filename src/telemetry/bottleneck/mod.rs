@@ -1,8 +1,8 @@
 //! What held a run back, from where its processes spent their time, and which key of the configuration to change.
 //!
-//! Wall time says who waited for whom. Processor time beside it says what kind of time that was: a process that steps environments for all of
-//! its time may compute, may sleep while a simulator elsewhere works, or may wait for a core. More processes help in the second case, whatever
-//! the number of cores, and harm in the third.
+//! Wall time says who waited for whom. Processor time beside it says what kind of time that was: a process that steps environments for all
+//! of its time may compute, may sleep while a simulator elsewhere works, or may wait for a core. More processes help in the second case,
+//! whatever the number of cores, and harm in the third.
 
 mod advice;
 mod period;
@@ -93,8 +93,8 @@ impl fmt::Display for Diagnosis {
     }
 }
 
-/// Judges the time from `started` to `now`. `started` is the first moment from which learning went on steadily: what happened before, such as
-/// filling the replay while learners wait, says nothing about learning. `None` when the run ended before that.
+/// Judges the time from `started` to `now`. `started` is the first moment from which learning went on steadily: what happened before, such
+/// as filling the replay while learners wait, says nothing about learning. `None` when the run ended before that.
 pub fn verdict_since(started: Option<&Snapshot>, now: &Snapshot, context: &Context) -> Diagnosis {
     let period = Period::between(started.unwrap_or(&Snapshot::default()), now);
     if let Some(verdict) = failures(&period, context) {

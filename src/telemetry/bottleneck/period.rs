@@ -85,7 +85,8 @@ impl Period {
         share(waited_s, waited_s + self.actor.processor_s + self.learner.processor_s)
     }
 
-    /// Of the time in which actors did not wait for the rate limiter, the share in which they needed no core either: environments that sleep.
+    /// Of the time in which actors did not wait for the rate limiter, the share in which they needed no core either:
+    /// environments that sleep.
     pub(super) fn actors_asleep(&self) -> f64 {
         let busy_s = self.actor.total_s() - self.actor.limiter_wait_s;
         share(busy_s - self.actor.processor_s - self.actor.core_wait_s, busy_s).max(0.0)
@@ -101,7 +102,8 @@ impl Period {
         longest(&self.actor_parts()).0
     }
 
-    /// For instance `actors: 80 % stepping environments, on a core 3 % of their time`; what takes long because the cores are taken is named.
+    /// For instance `actors: 80 % stepping environments, on a core 3 % of their time`;
+    /// what takes long because the cores are taken is named.
     pub(super) fn actor_work(&self) -> String {
         let work = work("actors", &self.actor_parts(), self.actor.total_s());
         if self.actor.processor_s <= 0.0 {

@@ -20,12 +20,21 @@ const PYTHONS: [&str; 3] = ["python3", "python", "/usr/bin/python3"];
 const PLATFORMS: [&str; 7] =
     ["manylinux_2_28", "manylinux_2_27", "manylinux_2_25", "manylinux_2_18", "manylinux_2_17", "manylinux2014", "manylinux2010"];
 
-/// The first Python that has pip.
+/// The oldest pip that heeds more than one `--platform`.
+const OLDEST_PIP: (u32, u32) = (20, 3);
+
+/// The first Python that has a pip which can do this.
 pub(crate) fn python_with_pip() -> Option<&'static str> {
     PYTHONS.into_iter().find(|python| {
-        let pip = Command::new(python).args(["-m", "pip", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-        pip.is_ok_and(|status| status.success())
+        let pip = Command::new(python).args(["-m", "pip", "--version"]).stdin(Stdio::null()).output();
+        pip.is_ok_and(|pip| pip.status.success() && version_of_pip(&String::from_utf8_lossy(&pip.stdout)) >= OLDEST_PIP)
     })
+}
+
+/// Major and minor version in what pip says of itself, `pip 23.0.1 from ...`; zeros where it says none.
+fn version_of_pip(said: &str) -> (u32, u32) {
+    let mut numbers = said.split_whitespace().nth(1).unwrap_or_default().split('.').map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// Where `download` puts a wheel.
@@ -43,7 +52,7 @@ fn downloads(partial: &Path) -> PathBuf {
 
 /// Downloads `wheels` into the folder `partial`, with pip's progress and pip's errors on the terminal.
 pub(super) fn download(wheels: &[Wheel], partial: &Path) -> Result<()> {
-    let python = python_with_pip().context("no Python with pip was found")?;
+    let python = python_with_pip().context("no Python with pip 20.3 or later was found")?;
     // Pip keeps a copy while it downloads; /tmp may be small, and lies in memory on many machines.
     let temporary = partial.join("pip");
     fs::create_dir(&temporary).with_context(|| format!("{} cannot be created", temporary.display()))?;
@@ -81,6 +90,13 @@ fn requirements_text(wheels: &[Wheel]) -> String {
 mod tests {
     use super::super::{Devices, wheels};
     use super::*;
+
+    #[test]
+    fn a_pip_says_its_version() {
+        assert_eq!(version_of_pip("pip 20.0.2 from /usr/lib/python3/dist-packages/pip (python 3.8)\n"), (20, 0));
+        assert_eq!(version_of_pip("pip 26.1 from here (python 3.13)"), (26, 1));
+        assert!(version_of_pip("pip 23.0.1 from there") >= OLDEST_PIP && version_of_pip("nothing") < OLDEST_PIP);
+    }
 
     #[test]
     fn every_requirement_is_pinned_and_has_a_checksum() {

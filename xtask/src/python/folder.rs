@@ -60,6 +60,13 @@ fn check_against(folder: &Path, requirements: &str) -> Result<()> {
     if !interpreter(folder).is_file() {
         bail!("its interpreter is gone");
     }
+    // The system's Python may have become another, which looks for its packages elsewhere.
+    if let Some(name) = interpreter(folder).canonicalize()?.file_name().and_then(|name| name.to_str())
+        && name.starts_with("python3.")
+        && !folder.join("lib").join(name).is_dir()
+    {
+        bail!("its interpreter is another Python, {name}, by now");
+    }
     if fs::read_to_string(folder.join(COMPLETE)).ok().as_deref() != Some(requirements) {
         bail!("its packages are not those that are needed");
     }

@@ -77,8 +77,8 @@ impl KeptRun {
         is_asked
     }
 
-    /// Claim it, and take its folder, for this process, which has to end if it does not go on with the run: that is how the keeper is told. All
-    /// that is known of it is `checkpoint`, its newest; a row has the fields of `schema`.
+    /// Claim it, and take its folder, for this process, which has to end if it does not go on with the run: that is how the keeper is told.
+    /// All that is known of it is `checkpoint`, its newest; a row has the fields of `schema`.
     ///
     /// # Errors
     /// Somebody came before, the folder is not given back, it has been another life of the run since that was looked at, or the sums of its
@@ -127,7 +127,8 @@ impl KeptRun {
         }
     }
 
-    /// The segment of the run that this process has claimed: its rows as they were, everything else as in a new one that `description` describes.
+    /// The segment of the run that this process has claimed: its rows as they were,
+    /// everything else as in a new one that `description` describes.
     ///
     /// # Errors
     /// The description is too long.

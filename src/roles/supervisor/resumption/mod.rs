@@ -6,14 +6,13 @@ mod error;
 mod memory;
 mod taking;
 
-pub(super) use adoption::ROWS;
+pub(super) use adoption::{KeptRun, ROWS};
 pub use error::ResumeError;
 pub(super) use memory::Memory;
 
 use std::path::Path;
 use std::time::Duration;
 
-use self::adoption::KeptRun;
 use self::earlier_settings::EarlierSettings;
 use super::{Plan, SupervisorError};
 use crate::algorithms::Algorithm;
@@ -60,8 +59,8 @@ impl Resumption {
         Self::of(folder, checkpoint, settings)
     }
 
-    /// The run that is kept in memory after the death of the supervisor `run` names, or of the one whose results went to the folder it names.
-    /// Nothing is claimed yet.
+    /// The run that is kept in memory after the death of the supervisor `run` names, or of the one whose results went to the folder it
+    /// names. Nothing is claimed yet.
     ///
     /// # Errors
     /// It is none or under way, or is not kept.
@@ -86,8 +85,8 @@ impl Resumption {
         Ok(Self { folder, checkpoint, memory, kept: None, rows: RowsIn::Checkpoint, settings })
     }
 
-    /// The newest run of the name and seed of `config`, if that asks for it, the run was killed or gave up, and it has a checkpoint. One that
-    /// gave up stays as it is where `config` differs from its own in what may not be changed: its user has mended something.
+    /// The newest run of the name and seed of `config`, if that asks for it, the run was killed or gave up, and it has a checkpoint. One
+    /// that gave up stays as it is where `config` differs from its own in what may not be changed: its user has mended something.
     ///
     /// # Errors
     /// Its newest checkpoint is damaged.
@@ -141,24 +140,8 @@ impl Resumption {
         if !keys.is_empty() {
             return Err(ResumeError::Fixed { keys });
         }
-        let record = self.folder.record()?;
-        if let Some(goal) = record.reached().and_then(|reached| reached.goal_of(&config.run))
-            && self.is_of_the_end()
-        {
-            return Err(ResumeError::Solved { folder: self.folder.path().into(), goal });
-        }
+        self.check_end(config)?;
         let manifest = self.checkpoint.manifest();
-        let ((env_steps, limit), wall_s) = ((manifest.env_steps, config.run.stop_env_steps), self.memory.wall_s);
-        // One that was killed at its very end still has weights to evaluate and a report to write.
-        if record.has_come_to_its_end() {
-            let folder = self.folder.path().into();
-            if env_steps >= limit {
-                return Err(ResumeError::Complete { folder, env_steps, limit });
-            }
-            if let Some(limit_s) = config.run.stop_wall_s.filter(|&limit_s| wall_s >= limit_s) {
-                return Err(ResumeError::OutOfTime { folder, wall_s, limit_s });
-            }
-        }
         let other =
             |what, found: String, expected: String| ResumeError::OtherShape { path: self.checkpoint.path().into(), what, found, expected };
         let saved = &manifest.layout;
@@ -195,6 +178,28 @@ impl Resumption {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuse a run that has reached its goal, or come to an end that `config` still asks for.
+    fn check_end(&self, config: &Config) -> Result<(), ResumeError> {
+        let record = self.folder.record()?;
+        if let Some(goal) = record.reached().and_then(|reached| reached.goal_of(&config.run))
+            && self.is_of_the_end()
+        {
+            return Err(ResumeError::Solved { folder: self.folder.path().into(), goal });
+        }
+        let ((env_steps, limit), wall_s) = ((self.checkpoint.manifest().env_steps, config.run.stop_env_steps), self.memory.wall_s);
+        // One that was killed at its very end still has weights to evaluate and a report to write.
+        if record.has_come_to_its_end() {
+            let folder = self.folder.path().into();
+            if env_steps >= limit {
+                return Err(ResumeError::Complete { folder, env_steps, limit });
+            }
+            if let Some(limit_s) = config.run.stop_wall_s.filter(|&limit_s| wall_s >= limit_s) {
+                return Err(ResumeError::OutOfTime { folder, wall_s, limit_s });
+            }
+        }
+        Ok(())
     }
 
     /// Read what is read when the run goes on: its replay, where the checkpoint has that.
@@ -234,8 +239,8 @@ impl Resumption {
         &self.memory
     }
 
-    /// Whether what came after the checkpoint is about to be repeated: it was a synchronous run, goes on as one with its replay, and nothing
-    /// was changed that it depends on.
+    /// Whether what came after the checkpoint is about to be repeated: it was a synchronous run, goes on as one with its replay, and
+    /// nothing was changed that it depends on.
     fn repeats(&self, config: &Config) -> bool {
         self.rows == RowsIn::Checkpoint && self.checkpoint.has_replay() && self.settings.come_again_with(config)
     }

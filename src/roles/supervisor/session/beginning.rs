@@ -11,7 +11,7 @@ use super::super::hang::Vigil;
 use super::super::observe::Observer;
 use super::super::plan::Plan;
 use super::super::products_limit::ProductsLimit;
-use super::super::resumption::{Resumption, run_name};
+use super::super::resumption::{KeptRun, Resumption, run_name};
 use super::super::salvage::Salvage;
 use super::super::sentinel::Sentinel;
 use super::super::standstill::Standstill;
@@ -59,14 +59,9 @@ impl Session {
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
         let description = describe(&prepared, folder.path());
-        let segment = match kept {
-            None => Segment::create(plan.layout.clone(), &description, config.machine.huge_pages)?,
-            Some(kept) => kept.take_over(&description, config.machine.huge_pages)?,
-        };
+        let segment = memory(&prepared, &plan, &description, kept)?;
         if let Some(resumption) = resumption {
-            resumption.restore(&segment, &*prepared.algorithm, &plan)?;
-            folder.go_on(&config.to_toml())?;
-            resumption.restore_best_weights(config)?;
+            put_back(resumption, &prepared, &plan, &segment, &mut folder)?;
         }
         let checkpoints = CheckpointWriter::new(config, &folder);
         let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: &prepared, folder: &folder });
@@ -103,7 +98,13 @@ impl Session {
             session.answer_for_memory();
         }
         session.take_batches_as_found();
-        session.begin_all()?;
+        if let Err(error) = session.begin_all() {
+            // What an adopted run has in memory is not lost with this process: its sentinel keeps it.
+            if is_adopted {
+                session.segment.disown();
+            }
+            return Err(error);
+        }
         Ok(session)
     }
 
@@ -157,6 +158,29 @@ fn describe(prepared: &Prepared, folder: &Path) -> Description {
         fields: prepared.algorithm.schema().describe(),
         metrics: prepared.algorithm.metrics().iter().map(Into::into).collect(),
     }
+}
+
+/// The memory of the run that `description` describes: a new segment, or the one in which it was `kept`.
+fn memory(prepared: &Prepared, plan: &Plan, description: &Description, kept: Option<KeptRun>) -> Result<Segment, SupervisorError> {
+    let huge_pages = prepared.loaded.config.machine.huge_pages;
+    match kept {
+        None => Ok(Segment::create(plan.layout.clone(), description, huge_pages)?),
+        Some(kept) => Ok(kept.take_over(description, huge_pages)?),
+    }
+}
+
+/// Put back into `segment` what `resumption` has, and let the run go on in its `folder`: that is not touched before.
+fn put_back(
+    resumption: &Resumption,
+    prepared: &Prepared,
+    plan: &Plan,
+    segment: &Segment,
+    folder: &mut RunFolder,
+) -> Result<(), SupervisorError> {
+    let config = &prepared.loaded.config;
+    resumption.restore(segment, &*prepared.algorithm, plan)?;
+    folder.go_on(&config.to_toml())?;
+    Ok(resumption.restore_best_weights(config)?)
 }
 
 /// Announce the run in `segment`. Whoever finds it can knock at once, and its sentinel knows what to withdraw.

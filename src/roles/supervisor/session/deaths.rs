@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::super::slots::PlannedProcess;
-use super::super::watch::{Death, Ending};
+use super::super::watch::Death;
 use super::words::{loss, with_details, work_done};
 use super::{Session, SupervisorError};
 use crate::replay::{Repair, make_sums_again, repair_beside};
@@ -40,8 +40,11 @@ impl Session {
     pub(super) fn handle_exit(&mut self, index: usize, death: &Death) -> Result<(), SupervisorError> {
         let exit = self.repair_after_exit(index, death);
         let is_orderly = death.ending.is_orderly();
-        if exit.planned.role == Role::Synchronous && is_orderly && !exit.is_own_fault {
+        if matches!(exit.planned.role, Role::Evaluator | Role::Synchronous) {
+            // What it had found before it ended may be that the goal is reached.
             self.receive_evaluations();
+        }
+        if exit.planned.role == Role::Synchronous && is_orderly && !exit.is_own_fault {
             // A signal may have come to it alone, or to it first.
             let is_complete = self.segment.control().env_steps().load(Ordering::Relaxed) >= self.config().run.stop_env_steps;
             self.reason.get_or_insert(if is_complete { StopReason::StepLimit } else { StopReason::Interrupted });
@@ -53,7 +56,7 @@ impl Session {
         if let Some(dismissed) = self.watched[index].take_dismissed() {
             if !is_orderly {
                 let Exit { who, work, .. } = &exit;
-                let was_killed = death.ending == Ending::Signal(Signal::SIGKILL) && dismissed.elapsed() >= LEAVING_PATIENCE;
+                let was_killed = death.ending.signal() == Some(Signal::SIGKILL) && dismissed.elapsed() >= LEAVING_PATIENCE;
                 let how = if was_killed { "did not leave in time and was killed" } else { &exit.how };
                 let saved = loss(&exit.repaired, exit.planned.role, None);
                 self.sinks.event(&with_details(format!("{who}, which was asked to leave, {how} (after {work}); {saved}"), &exit.details));
@@ -97,7 +100,8 @@ impl Session {
         exit
     }
 
-    /// Whether a death may be due to the setting that is tried: that of an actor which has not stepped, or of whoever fails again and again.
+    /// Whether a death may be due to the setting that is tried: that of an actor which has not stepped,
+    /// or of whoever fails again and again.
     fn is_answer_to_trial(&self, index: usize, exit: &Exit) -> bool {
         let fails_again = self.watched[index].failures_in_a_row() + 1 >= HOPELESS_FAILURES;
         exit.is_own_fault
@@ -140,7 +144,11 @@ impl Session {
             return;
         }
         if planned.role == Role::Synchronous || times > limit || is_hopeless {
-            let cause = format!("{who} {how} ({} times; machine.max_restarts is {limit})", watched.restarts);
+            let often = match planned.role {
+                Role::Synchronous => String::new(),
+                _ => format!(" ({} times; machine.max_restarts is {limit})", watched.restarts),
+            };
+            let cause = format!("{who} {how}{often}");
             // What a learner cannot go on from, nobody can.
             let is_of_learning = is_own_fault && matches!(planned.role, Role::Learner | Role::Synchronous);
             let reason = if is_of_learning { StopReason::Failed } else { StopReason::GaveUp };

@@ -21,28 +21,7 @@ impl Session {
         if self.segment.control().run_state() != RunState::Poisoned {
             self.segment.control().set_run_state(RunState::Stopping);
         }
-        let mut leaving = Leaving::new(&reason, Instant::now());
-        while self.watched.iter().any(|watched| watched.living.is_some()) || self.attachments.has_actors() {
-            let now = Instant::now();
-            if system::stop_requested() {
-                leaving.interrupt(now);
-            }
-            for watched in &self.watched {
-                if let Some(signal) = leaving.signal(watched.planned.role, now) {
-                    watched.signal(signal);
-                }
-            }
-            if leaving.is_late(now) {
-                self.attachments.kill_actors(&self.segment, None);
-            }
-            self.sleep();
-            self.reap_children()?;
-            self.serve_attachments();
-            self.receive_evaluations();
-            self.notice_checkpoint();
-            self.keep_up();
-            self.observe()?;
-        }
+        self.wait_until_all_have_left(Leaving::new(&reason, Instant::now()))?;
         // A death on the way out may have cost the tree.
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
         self.receive_evaluations();
@@ -71,5 +50,31 @@ impl Session {
         // Whoever goes on with the run need not wait for what environments may have started and left behind.
         folder.give_back();
         Ok(outcome)
+    }
+
+    /// Have processes leave as `leaving` says, and serve those that have not left.
+    fn wait_until_all_have_left(&mut self, mut leaving: Leaving) -> Result<(), SupervisorError> {
+        while self.watched.iter().any(|watched| watched.living.is_some()) || self.attachments.has_actors() {
+            let now = Instant::now();
+            if system::stop_requested() {
+                leaving.interrupt(now);
+            }
+            for watched in &self.watched {
+                if let Some(signal) = leaving.signal(watched.planned.role, now) {
+                    watched.signal(signal);
+                }
+            }
+            if leaving.is_late(now) {
+                self.attachments.kill_actors(&self.segment, None);
+            }
+            self.sleep();
+            self.reap_children()?;
+            self.serve_attachments();
+            self.receive_evaluations();
+            self.notice_checkpoint();
+            self.keep_up();
+            self.observe()?;
+        }
+        Ok(())
     }
 }

@@ -79,8 +79,8 @@ impl Session {
         Ok(())
     }
 
-    /// Start the process number `index` of the plan. A system that has no room for one more process now ends no run that is under way: whoever
-    /// had been there is tried again later, and where the run fits itself to the machine, what asked for an actor is taken back.
+    /// Start the process number `index` of the plan. A system that has no room for one more process now ends no run that is under way:
+    /// whoever had been there is tried again later, and where the run fits itself to the machine, what asked for an actor is taken back.
     pub(super) fn begin(&mut self, index: usize) -> Result<(), SupervisorError> {
         let watched = &self.watched[index];
         let (role, is_replacement) = (watched.planned.role, watched.restarts > 0);

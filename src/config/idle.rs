@@ -1,0 +1,188 @@
+//! Keys that have no effect while another key says so.
+//!
+//! A file may have them all the same, so that one line switches a part of the run off and on again. To change one with `--set` is refused: whoever does
+//! so expects an effect.
+
+use super::schema::{Config, Exploration, Split, Surrogate};
+
+/// Keys that rest, and why.
+pub(crate) struct Idle {
+    /// The keys.
+    pub(crate) keys: &'static [&'static str],
+    /// Whether they have no effect in this configuration.
+    pub(crate) holds: fn(&Config) -> bool,
+    /// The state of another key in which they have none.
+    pub(crate) state: &'static str,
+    /// What to set for them to have one.
+    pub(crate) remedy: &'static str,
+}
+
+/// The first reason why the key has no effect in `config`, if there is one.
+pub(crate) fn reason(key: &str, config: &Config) -> Option<&'static Idle> {
+    IDLE.iter().find(|idle| idle.keys.contains(&key) && (idle.holds)(config))
+}
+
+/// All of them.
+pub(crate) const IDLE: &[Idle] = &[
+    Idle {
+        keys: &[
+            "replay.fanout",
+            "replay.alpha",
+            "replay.beta_start",
+            "replay.beta_end",
+            "replay.beta_anneal_steps",
+            "replay.priority_epsilon",
+            "replay.initial_priority",
+        ],
+        holds: |config| !config.replay.prioritized,
+        state: "replay.prioritized is false",
+        remedy: "replay.prioritized=true",
+    },
+    Idle {
+        keys: &["replay.error_band"],
+        holds: |config| config.replay.samples_per_insert.is_none(),
+        state: "replay.samples_per_insert is \"none\"",
+        remedy: "replay.samples_per_insert to a number",
+    },
+    Idle {
+        keys: &["algorithm.epsilon_start", "algorithm.epsilon_anneal_steps"],
+        holds: |config| config.algorithm.exploration == Exploration::ApeX,
+        state: "algorithm.exploration is \"ape_x\"",
+        remedy: "algorithm.exploration=global",
+    },
+    Idle {
+        keys: &["algorithm.epsilon_alpha"],
+        holds: |config| config.algorithm.exploration == Exploration::Global,
+        state: "algorithm.exploration is \"global\"",
+        remedy: "algorithm.exploration=ape_x",
+    },
+    Idle {
+        keys: &["algorithm.initial_entropy_temperature", "algorithm.target_entropy"],
+        holds: |config| config.algorithm.entropy_temperature.is_some(),
+        state: "algorithm.entropy_temperature is a number",
+        remedy: "algorithm.entropy_temperature=none",
+    },
+    Idle {
+        keys: &["algorithm.clip_ratio"],
+        holds: |config| config.algorithm.surrogate == Surrogate::PolicyGradient,
+        state: "algorithm.surrogate is \"policy_gradient\"",
+        remedy: "algorithm.surrogate=clipped",
+    },
+    Idle {
+        keys: &["auto_encoder.latent"],
+        holds: |config| config.auto_encoder.coefficient == 0.0,
+        state: "auto_encoder.coefficient is 0",
+        remedy: "auto_encoder.coefficient to more",
+    },
+    Idle {
+        keys: &["learner.swap_interval_updates"],
+        holds: |config| config.learner.split == Split::None,
+        state: "learner.split is \"none\"",
+        remedy: "learner.split=actor_critic",
+    },
+    Idle {
+        keys: &["evaluator.episodes", "evaluator.confirm_episodes", "evaluator.interval_ms", "evaluator.synchronous_interval_steps"],
+        holds: |config| !config.evaluator.enabled,
+        state: "evaluator.enabled is false",
+        remedy: "evaluator.enabled=true",
+    },
+    Idle {
+        keys: &["evaluator.synchronous_interval_steps", "checkpoint.synchronous_interval_steps"],
+        holds: |config| config.actor.count > 0,
+        state: "actor.count is not 0",
+        remedy: "actor.count=0, or the interval in time",
+    },
+    Idle {
+        keys: &["evaluator.interval_ms"],
+        holds: |config| config.actor.count == 0,
+        state: "actor.count is 0",
+        remedy: "evaluator.synchronous_interval_steps",
+    },
+    Idle {
+        keys: &["visualizer.pictures_per_s", "visualizer.video_interval_s", "visualizer.video_format", "visualizer.keep_videos"],
+        holds: |config| !config.visualizer.enabled,
+        state: "visualizer.enabled is false",
+        remedy: "visualizer.enabled=true",
+    },
+    Idle {
+        keys: &["visualizer.video_format", "visualizer.keep_videos"],
+        holds: |config| config.visualizer.video_interval_s.is_none(),
+        state: "visualizer.video_interval_s is \"none\"",
+        remedy: "visualizer.video_interval_s to a number",
+    },
+    Idle {
+        keys: &[
+            "adaptation.fewest_actors",
+            "adaptation.most_actors",
+            "adaptation.fewest_environments",
+            "adaptation.most_environments",
+            "adaptation.smallest_batch",
+            "adaptation.largest_batch",
+            "adaptation.hold",
+            "adaptation.step_size",
+            "adaptation.freeze_after",
+        ],
+        holds: |config| !config.adaptation.enabled,
+        state: "adaptation.enabled is false",
+        remedy: "adaptation.enabled=true",
+    },
+    Idle {
+        keys: &["checkpoint.replay", "checkpoint.keep_last", "checkpoint.keep_best", "checkpoint.keep_every_steps"],
+        holds: |config| config.checkpoint.interval_s.is_none() && config.checkpoint.synchronous_interval_steps.is_none(),
+        state: "checkpoint.interval_s is \"none\"",
+        remedy: "checkpoint.interval_s to a number of seconds",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::key::Key;
+    use super::*;
+
+    fn refused(changes: &[&str]) -> Option<String> {
+        let changes: Vec<String> = changes.iter().map(|&change| change.to_owned()).collect();
+        let file = "[environment]\nid = \"CartPole-v1\"\n[replay]\nprioritized = false\nalpha = 0.5\n";
+        Config::parse(file, "preset.toml", &changes).err().map(|errors| errors.to_string())
+    }
+
+    #[test]
+    fn every_idle_key_is_one() {
+        let unknown: Vec<&str> = IDLE.iter().flat_map(|idle| idle.keys).copied().filter(|key| Key::find(key).is_none()).collect();
+        assert_eq!(unknown, [""; 0]);
+    }
+
+    #[test]
+    fn a_key_that_another_makes_idle_is_refused_where_it_is_changed_and_rests_in_a_file() {
+        assert_eq!(refused(&[]), None, "a file may have it");
+        assert_eq!(refused(&["replay.alpha=0.6"]), None, "as it is without anybody");
+        assert_eq!(refused(&["replay.alpha=0.7", "replay.prioritized=true"]), None);
+        let told = refused(&["replay.alpha=0.7"]).unwrap();
+        let expected =
+            "--set replay.alpha=0.7: it has no effect while replay.prioritized is false; leave it out, or set replay.prioritized=true";
+        assert!(told.contains(expected), "{told}");
+    }
+
+    #[test]
+    fn every_reason_refuses_its_keys_and_its_remedy_accepts_them() {
+        for (change, switch, told) in [
+            ("replay.error_band=900", "replay.samples_per_insert=none", "replay.samples_per_insert is \"none\""),
+            ("algorithm.epsilon_start=0.5", "algorithm.exploration=ape_x", "algorithm.exploration is \"ape_x\""),
+            ("visualizer.keep_videos=3", "visualizer.video_interval_s=none", "visualizer.enabled is false"),
+            ("evaluator.interval_ms=5", "actor.count=0", "evaluator.synchronous_interval_steps"),
+            ("evaluator.episodes=5", "evaluator.enabled=false", "evaluator.enabled is false"),
+            ("checkpoint.keep_best=true", "checkpoint.interval_s=none", "checkpoint.interval_s is \"none\""),
+        ] {
+            let refusal = refused(&[change, switch]).unwrap_or_default();
+            assert!(refusal.contains(told), "{change} {switch}: {refusal}");
+        }
+        for (change, switch) in [
+            ("evaluator.synchronous_interval_steps=500", "actor.count=0"),
+            ("adaptation.freeze_after=0.5", "adaptation.enabled=true"),
+            ("algorithm.epsilon_alpha=3.0", "algorithm.exploration=ape_x"),
+            ("visualizer.keep_videos=3", "visualizer.enabled=true"),
+        ] {
+            assert!(refused(&[change]).is_some(), "{change}");
+            assert_eq!(refused(&[change, switch]), None, "{change} {switch}");
+        }
+    }
+}
