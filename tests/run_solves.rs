@@ -61,7 +61,8 @@ fn assert_saved_with_their_confirmation(run: &Supervised) -> Value {
 fn a_lucky_evaluation_does_not_end_a_run() {
     let goal = format!("run.stop_eval_return={}", lucky_return());
     for mode in [&[][..], SYNCHRONOUS] {
-        let mut run = started(mode, &[FROZEN, &goal, "evaluator.episodes=1", "evaluator.interval_ms=0"]);
+        let at_once: &[&str] = if mode.is_empty() { &["evaluator.interval_ms=0"] } else { &[] };
+        let mut run = started(mode, &[&[FROZEN, &goal, "evaluator.episodes=1"], at_once].concat());
         let times = |lines: &[Value], reached: fn(&Value) -> bool| lines.iter().filter(|line| reached(line)).count();
         run.wait_for_evaluations("three confirmations", |lines| times(lines, is_confirmation) >= 3);
         run.wait_for_log("not solved yet: an evaluation reached");

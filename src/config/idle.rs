@@ -1,7 +1,7 @@
 //! Keys that have no effect while another key says so.
 //!
-//! A file may have them all the same, so that one line switches a part of the run off and on again. To change one with `--set` is refused: whoever does
-//! so expects an effect.
+//! A file may have them all the same, so that one line switches a part of the run off and on again. To change one with `--set` is refused:
+//! whoever does so expects an effect, unless they switch that part off with a later one.
 
 use super::schema::{Config, Exploration, Split, Surrogate};
 
@@ -11,7 +11,9 @@ pub(crate) struct Idle {
     pub(crate) keys: &'static [&'static str],
     /// Whether they have no effect in this configuration.
     pub(crate) holds: fn(&Config) -> bool,
-    /// The state of another key in which they have none.
+    /// The other key.
+    pub(crate) switch: &'static str,
+    /// Its state in which they have none.
     pub(crate) state: &'static str,
     /// What to set for them to have one.
     pub(crate) remedy: &'static str,
@@ -35,78 +37,91 @@ pub(crate) const IDLE: &[Idle] = &[
             "replay.initial_priority",
         ],
         holds: |config| !config.replay.prioritized,
+        switch: "replay.prioritized",
         state: "replay.prioritized is false",
         remedy: "replay.prioritized=true",
     },
     Idle {
         keys: &["replay.error_band"],
         holds: |config| config.replay.samples_per_insert.is_none(),
+        switch: "replay.samples_per_insert",
         state: "replay.samples_per_insert is \"none\"",
         remedy: "replay.samples_per_insert to a number",
     },
     Idle {
         keys: &["algorithm.epsilon_start", "algorithm.epsilon_anneal_steps"],
         holds: |config| config.algorithm.exploration == Exploration::ApeX,
+        switch: "algorithm.exploration",
         state: "algorithm.exploration is \"ape_x\"",
         remedy: "algorithm.exploration=global",
     },
     Idle {
         keys: &["algorithm.epsilon_alpha"],
         holds: |config| config.algorithm.exploration == Exploration::Global,
+        switch: "algorithm.exploration",
         state: "algorithm.exploration is \"global\"",
         remedy: "algorithm.exploration=ape_x",
     },
     Idle {
         keys: &["algorithm.initial_entropy_temperature", "algorithm.target_entropy"],
         holds: |config| config.algorithm.entropy_temperature.is_some(),
+        switch: "algorithm.entropy_temperature",
         state: "algorithm.entropy_temperature is a number",
         remedy: "algorithm.entropy_temperature=none",
     },
     Idle {
         keys: &["algorithm.clip_ratio"],
         holds: |config| config.algorithm.surrogate == Surrogate::PolicyGradient,
+        switch: "algorithm.surrogate",
         state: "algorithm.surrogate is \"policy_gradient\"",
         remedy: "algorithm.surrogate=clipped",
     },
     Idle {
         keys: &["auto_encoder.latent"],
         holds: |config| config.auto_encoder.coefficient == 0.0,
+        switch: "auto_encoder.coefficient",
         state: "auto_encoder.coefficient is 0",
         remedy: "auto_encoder.coefficient to more",
     },
     Idle {
         keys: &["learner.swap_interval_updates"],
         holds: |config| config.learner.split == Split::None,
+        switch: "learner.split",
         state: "learner.split is \"none\"",
         remedy: "learner.split=actor_critic",
     },
     Idle {
         keys: &["evaluator.episodes", "evaluator.confirm_episodes", "evaluator.interval_ms", "evaluator.synchronous_interval_steps"],
         holds: |config| !config.evaluator.enabled,
+        switch: "evaluator.enabled",
         state: "evaluator.enabled is false",
         remedy: "evaluator.enabled=true",
     },
     Idle {
         keys: &["evaluator.synchronous_interval_steps", "checkpoint.synchronous_interval_steps"],
         holds: |config| config.actor.count > 0,
+        switch: "actor.count",
         state: "actor.count is not 0",
         remedy: "actor.count=0, or the interval in time",
     },
     Idle {
         keys: &["evaluator.interval_ms"],
         holds: |config| config.actor.count == 0,
+        switch: "actor.count",
         state: "actor.count is 0",
         remedy: "evaluator.synchronous_interval_steps",
     },
     Idle {
         keys: &["visualizer.pictures_per_s", "visualizer.video_interval_s", "visualizer.video_format", "visualizer.keep_videos"],
         holds: |config| !config.visualizer.enabled,
+        switch: "visualizer.enabled",
         state: "visualizer.enabled is false",
         remedy: "visualizer.enabled=true",
     },
     Idle {
         keys: &["visualizer.video_format", "visualizer.keep_videos"],
         holds: |config| config.visualizer.video_interval_s.is_none(),
+        switch: "visualizer.video_interval_s",
         state: "visualizer.video_interval_s is \"none\"",
         remedy: "visualizer.video_interval_s to a number",
     },
@@ -123,16 +138,27 @@ pub(crate) const IDLE: &[Idle] = &[
             "adaptation.freeze_after",
         ],
         holds: |config| !config.adaptation.enabled,
+        switch: "adaptation.enabled",
         state: "adaptation.enabled is false",
         remedy: "adaptation.enabled=true",
     },
     Idle {
-        keys: &["checkpoint.replay", "checkpoint.keep_last", "checkpoint.keep_best", "checkpoint.keep_every_steps"],
-        holds: |config| config.checkpoint.interval_s.is_none() && config.checkpoint.synchronous_interval_steps.is_none(),
+        keys: CHECKPOINT_KEYS,
+        holds: |config| config.actor.count == 0 && config.checkpoint.synchronous_interval_steps.is_none(),
+        switch: "checkpoint.synchronous_interval_steps",
+        state: "checkpoint.synchronous_interval_steps is \"none\" and actor.count is 0",
+        remedy: "checkpoint.synchronous_interval_steps to a number",
+    },
+    Idle {
+        keys: CHECKPOINT_KEYS,
+        holds: |config| config.actor.count > 0 && config.checkpoint.interval_s.is_none(),
+        switch: "checkpoint.interval_s",
         state: "checkpoint.interval_s is \"none\"",
         remedy: "checkpoint.interval_s to a number of seconds",
     },
 ];
+
+const CHECKPOINT_KEYS: &[&str] = &["checkpoint.replay", "checkpoint.keep_last", "checkpoint.keep_best", "checkpoint.keep_every_steps"];
 
 #[cfg(test)]
 mod tests {
@@ -154,7 +180,8 @@ mod tests {
     #[test]
     fn a_key_that_another_makes_idle_is_refused_where_it_is_changed_and_rests_in_a_file() {
         assert_eq!(refused(&[]), None, "a file may have it");
-        assert_eq!(refused(&["replay.alpha=0.6"]), None, "as it is without anybody");
+        assert_eq!(refused(&["replay.alpha=0.5"]), None, "as the file has it");
+        assert_eq!(refused(&["replay.beta_end=1"]), None, "as it is without anybody");
         assert_eq!(refused(&["replay.alpha=0.7", "replay.prioritized=true"]), None);
         let told = refused(&["replay.alpha=0.7"]).unwrap();
         let expected =
@@ -167,14 +194,15 @@ mod tests {
         for (change, switch, told) in [
             ("replay.error_band=900", "replay.samples_per_insert=none", "replay.samples_per_insert is \"none\""),
             ("algorithm.epsilon_start=0.5", "algorithm.exploration=ape_x", "algorithm.exploration is \"ape_x\""),
-            ("visualizer.keep_videos=3", "visualizer.video_interval_s=none", "visualizer.enabled is false"),
+            ("visualizer.keep_videos=3", "visualizer.pictures_per_s=10.0", "visualizer.enabled is false"),
             ("evaluator.interval_ms=5", "actor.count=0", "evaluator.synchronous_interval_steps"),
             ("evaluator.episodes=5", "evaluator.enabled=false", "evaluator.enabled is false"),
             ("checkpoint.keep_best=true", "checkpoint.interval_s=none", "checkpoint.interval_s is \"none\""),
         ] {
-            let refusal = refused(&[change, switch]).unwrap_or_default();
-            assert!(refusal.contains(told), "{change} {switch}: {refusal}");
+            let refusal = refused(&[switch, change]).unwrap_or_default();
+            assert!(refusal.contains(told), "{switch} {change}: {refusal}");
         }
+        assert_eq!(refused(&["evaluator.episodes=5", "evaluator.enabled=false"]), None, "who switches it off last expects no effect");
         for (change, switch) in [
             ("evaluator.synchronous_interval_steps=500", "actor.count=0"),
             ("adaptation.freeze_after=0.5", "adaptation.enabled=true"),

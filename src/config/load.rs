@@ -11,7 +11,7 @@ use super::automatic;
 use super::check::check;
 use super::document::{self, Document, Entry};
 use super::error::{ConfigError, ConfigErrors, Problem};
-use super::idle;
+use super::idle::{self, Idle};
 use super::key::Key;
 use super::overrides;
 use super::own::OWN;
@@ -77,7 +77,7 @@ impl Config {
     pub fn parse(text: &str, file_name: &str, overrides: &[String]) -> Result<Loaded, ConfigErrors> {
         let mut errors = Vec::new();
         let Document { mut entries, tables, is_broken } = document::read(text, file_name, &mut errors);
-        let environment_in_file = entries.iter().find(|entry| entry.path == "environment.id").map(|entry| entry.value.clone());
+        let in_file: BTreeMap<String, Value> = entries.iter().map(|entry| (entry.path.clone(), entry.value.clone())).collect();
         entries.extend(overrides::read(overrides, &mut errors));
 
         let mut accepted: BTreeMap<String, Entry> = BTreeMap::new();
@@ -101,11 +101,12 @@ impl Config {
         }
         let differences = differences(&config, &places);
         if errors.is_empty() {
-            errors.extend(changed_in_vain(&config, &differences));
+            errors.extend(changed_in_vain(&config, &accepted, &in_file));
         }
         if !errors.is_empty() {
             return Err(ConfigErrors::sorted(errors));
         }
+        let environment_in_file = in_file.get("environment.id").cloned();
         Ok(Loaded { config, source: PathBuf::from(file_name), differences, places, environment_in_file })
     }
 
@@ -166,17 +167,25 @@ fn without_effect(algorithm: &str, accepted: &BTreeMap<String, Entry>) -> Vec<Co
         .collect()
 }
 
-/// The overrides that change a key which another one leaves without effect.
-fn changed_in_vain(config: &Config, differences: &[Difference]) -> Vec<ConfigError> {
-    let overrides = differences.iter().filter(|difference| difference.place.is_override());
-    let idle = overrides.filter_map(|difference| Some((difference, idle::reason(&difference.key, config)?)));
-    idle.map(|(difference, idle)| ConfigError {
-        place: difference.place.clone(),
-        key: difference.key.clone(),
-        value: None,
-        problem: Box::new(Problem::Idle { state: idle.state, remedy: idle.remedy }),
-    })
-    .collect()
+/// The overrides that change a key which another one leaves without effect, save where a later override says so.
+fn changed_in_vain(config: &Config, accepted: &BTreeMap<String, Entry>, in_file: &BTreeMap<String, Value>) -> Vec<ConfigError> {
+    let as_number = |value: &Value| value.as_float().or(value.as_integer().map(|whole| whole as f64));
+    let is_same = |one: &Value, other: &Value| one == other || as_number(one).is_some_and(|number| as_number(other) == Some(number));
+    let is_changed = |entry: &&Entry| {
+        let default = || Key::find(&entry.path).map(Key::default_value);
+        entry.value_place.is_override()
+            && !in_file.get(&entry.path).cloned().or_else(default).is_some_and(|old| is_same(&entry.value, &old))
+    };
+    let idle = accepted.values().filter(is_changed).filter_map(|entry| Some((entry, idle::reason(&entry.path, config)?)));
+    let is_expected = |entry: &Entry, idle: &Idle| accepted.get(idle.switch).is_some_and(|switch| switch.value_place > entry.value_place);
+    idle.filter(|(entry, idle)| !is_expected(entry, idle))
+        .map(|(entry, idle)| ConfigError {
+            place: entry.value_place.clone(),
+            key: entry.path.clone(),
+            value: None,
+            problem: Box::new(Problem::Idle { state: idle.state, remedy: idle.remedy }),
+        })
+        .collect()
 }
 
 /// The rules that do not hold, save those about keys whose own error may be the cause.

@@ -77,24 +77,30 @@ fn frames(inspection: &Inspection, terminal: &mut DefaultTerminal, keyboard: &Ow
             history.push(&report);
             terminal.draw(|frame| draw(frame, &report, &history))?;
         }
-        let wait = next.saturating_duration_since(Instant::now()).min(PAUSE);
-        if is_gone(keyboard, wait) || system::stop_requested() {
+        let heard = listen(keyboard, next.saturating_duration_since(Instant::now()).min(PAUSE));
+        if heard.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) || system::stop_requested() {
             return Ok(Ending::Left);
         }
+        let mut is_understood = false;
         while event::poll(Duration::ZERO)? {
+            is_understood = true;
             if wants_to_leave(&event::read()?) {
                 return Ok(Ending::Left);
             }
         }
+        if heard.contains(PollFlags::IN) && !is_understood {
+            // What is left there until more comes would be heard again at once.
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 
-/// Wait for a key, and no longer than `patience`. Whether none can come any more, since the terminal was closed.
-fn is_gone(keyboard: &OwnedFd, patience: Duration) -> bool {
+/// Wait for a key, and no longer than `patience`: whether there is one, and whether none can come any more, since the terminal was closed.
+fn listen(keyboard: &OwnedFd, patience: Duration) -> PollFlags {
     let mut keys = [PollFd::new(keyboard, PollFlags::IN)];
     // A signal is looked for next.
     let _ = poll(&mut keys, Timespec::try_from(patience).ok().as_ref());
-    keys[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
+    keys[0].revents()
 }
 
 fn wants_to_leave(event: &Event) -> bool {

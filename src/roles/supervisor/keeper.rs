@@ -55,6 +55,29 @@ impl Obstacle {
     }
 }
 
+/// How often it was tried in vain to put right what a dead adopter left.
+#[derive(Default)]
+struct Attempts {
+    failed: u32,
+    /// In a row, for what may stay for ever, since the newest of `stops`.
+    hopeless: u32,
+    stops: Option<u32>,
+}
+
+impl Attempts {
+    /// One more was, for `obstacle`, after so many `stops` of this process where one is not heeded yet. Whether to give up.
+    fn are_vain_after(&mut self, obstacle: &Obstacle, stops: Option<u32>) -> bool {
+        self.failed = self.failed.saturating_add(1);
+        let is_news = std::mem::replace(&mut self.stops, stops) != stops;
+        self.hopeless = match obstacle {
+            Obstacle::Disk(_) => 0,
+            Obstacle::Other(_) if is_news => 1,
+            Obstacle::Other(_) => self.hopeless + 1,
+        };
+        self.hopeless > if stops.is_some() { ATTEMPTS_AFTER_A_STOP } else { ATTEMPTS }
+    }
+}
+
 /// A run that nobody uses, of which a checkpoint has all but the replay.
 pub(super) struct Keeper<'a> {
     pub(super) segment: &'a Segment,
@@ -83,7 +106,7 @@ impl Keeper<'_> {
         control.set_run_state(RunState::Kept);
         let name = keeping.begin();
         self.say_where_it_is();
-        let (mut is_given_back, mut failures) = (false, 0_u32);
+        let (mut is_given_back, mut attempts) = (false, Attempts::default());
         loop {
             // What is wanted is looked at first: whoever has let this process go has done so before anybody else could want anything.
             let wanted = keeping.wanted();
@@ -115,21 +138,16 @@ impl Keeper<'_> {
                 Wanted::By(_) => match self.put_back(&mut is_given_back) {
                     Ok(()) => {
                         control.set_run_state(RunState::Kept);
-                        failures = 0;
+                        attempts = Attempts::default();
                         keeping.offer_again();
                     }
                     Err(obstacle) => {
-                        failures = failures.saturating_add(1);
-                        let most = match &obstacle {
-                            _ if system::stops() != stops_heeded => ATTEMPTS_AFTER_A_STOP,
-                            Obstacle::Disk(_) => u32::MAX,
-                            Obstacle::Other(_) => ATTEMPTS,
-                        };
+                        let are_vain = attempts.are_vain_after(&obstacle, (system::stops() != stops_heeded).then(system::stops));
                         let reason = obstacle.reason();
-                        if failures >= most {
+                        if are_vain {
                             return Ended::GivenUp(reason);
                         }
-                        self.rest_after(failures, &reason);
+                        self.rest_after(attempts.failed, &reason);
                     }
                 },
             }
@@ -198,5 +216,24 @@ impl Keeper<'_> {
 fn leave_the_terminal() {
     if let Ok(nothing) = File::options().read(true).write(true).open("/dev/null") {
         let _ = (dup2_stdin(&nothing), dup2_stdout(&nothing), dup2_stderr(&nothing));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_waited_for_and_other_obstacles_only_for_a_while() {
+        let (disk, other) = (Obstacle::Disk("full".into()), Obstacle::Other("busy".into()));
+        let mut attempts = Attempts::default();
+        assert!((0..1_000).all(|_| !attempts.are_vain_after(&disk, None)));
+        assert!((0..1_000).all(|_| !attempts.are_vain_after(&disk, Some(1))), "not after a stop either: it would be lost");
+        let tries = |attempts: &mut Attempts, stops| (1..).find(|_| attempts.are_vain_after(&other, stops)).unwrap();
+        assert_eq!(tries(&mut attempts, Some(1)), ATTEMPTS_AFTER_A_STOP + 1);
+        let mut attempts = Attempts::default();
+        assert!((0..ATTEMPTS).all(|_| !attempts.are_vain_after(&other, None)));
+        assert_eq!(tries(&mut attempts, Some(1)), ATTEMPTS_AFTER_A_STOP + 1, "counted from the stop");
+        assert_eq!(tries(&mut Attempts::default(), None), ATTEMPTS + 1);
     }
 }

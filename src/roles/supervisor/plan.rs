@@ -50,7 +50,7 @@ pub enum PlanError {
     },
     /// The supervisor may not open as many files as there would be processes.
     #[error(
-        "this run takes {needed} open files, two for each process, and no more than {limit} are allowed; lower actor.count or \
+        "this run takes {needed} open files, two for each process, and no more than {limit} are allowed; lower {keys} or \
          actor.attach_slots, or have the limit raised (as root: prlimit --nofile={needed}:{needed} --pid $$)"
     )]
     OpenFiles {
@@ -58,6 +58,8 @@ pub enum PlanError {
         needed: u64,
         /// How many there may be.
         limit: u64,
+        /// The keys that the number of actors follows from.
+        keys: &'static str,
     },
 }
 
@@ -200,7 +202,7 @@ impl Plan {
     /// Refuse the plan if the supervisor may not open as many files as it needs: a few of its own, and two for each process.
     pub fn allow_open_files(&self) -> Result<(), PlanError> {
         let needed = 64 + 2 * self.layout.sizes().processes as u64;
-        open_files::allow(needed).map_err(|limit| PlanError::OpenFiles { needed, limit })
+        open_files::allow(needed).map_err(|limit| PlanError::OpenFiles { needed, limit, keys: self.keys_of_actors() })
     }
 
     /// Refuse the plan if the segment does not fit, with the largest capacity that would.

@@ -99,9 +99,10 @@ impl Session {
         }
         session.take_batches_as_found();
         if let Err(error) = session.begin_all() {
-            // What an adopted run has in memory is not lost with this process: its sentinel keeps it.
             if is_adopted {
+                // What the run has in memory is not lost with this process: its sentinel keeps it, announced as it is.
                 session.segment.disown();
+                std::mem::forget(session.announcement);
             }
             return Err(error);
         }
