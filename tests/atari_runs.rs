@@ -4,7 +4,7 @@
 mod run_support;
 
 use nix::sys::signal::Signal;
-use run_support::{start, told};
+use run_support::start;
 
 /// More than the hits of a thousand frames, less than their points: an invader gives 5 to 30.
 const MORE_THAN_HITS: f64 = 20.0;
@@ -29,6 +29,6 @@ fn a_run_trains_from_screens_and_tells_the_points_of_whole_games() {
     assert!(run.log().contains("ale-py 0.12.1"), "the emulator must be on record: {}", run.log());
 
     let played = run.program("evaluate").args(["--episodes", "2"]).arg(run.run_folder()).output().unwrap();
-    let text = told(&played) + &run_support::said(&played);
+    let text = run_support::told(&played) + &run_support::said(&played);
     assert!(text.contains("on atari:SpaceInvaders"), "{text}");
 }

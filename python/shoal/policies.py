@@ -1,5 +1,6 @@
 """Saved policies: load one, act with it, evaluate it, take it to PyTorch or ONNX."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -196,7 +197,9 @@ def evaluate(
         try:
             return _summary(_returns_in(policy, made, episodes, seed))
         finally:
-            getattr(made, "close", bool)()
+            # What was played stands, whatever an environment does when it is closed.
+            with contextlib.suppress(Exception):
+                made.close()
     if environment is not None and not isinstance(environment, str):
         return _summary(_returns_in(policy, environment, episodes, seed))
     if environment not in (None, policy.environment):

@@ -1,6 +1,7 @@
 """A saved policy as a module of PyTorch. docs/weights.md says what the tensors mean."""
 
 import json
+import math
 import struct
 
 import numpy as np
@@ -37,7 +38,7 @@ class TorchPolicy(torch.nn.Module):
     def forward(self, observations):
         """Actions for rows of observations."""
         values = observations.to(torch.float32) / self.divisor
-        if values.dim() == 1:
+        if values.dim() == 1 and math.prod(self.shape) == 1:
             # A single number has no dimension behind that of the rows.
             values = values.unsqueeze(1)
         if len(self.shape) == 1:

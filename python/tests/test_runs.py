@@ -391,6 +391,25 @@ print(shoal.train(task.Corridor, algorithm="dqn", environment={"python_path": "l
     assert f'python_path = "{folder}/tasks:{folder}/lib"' in written
 
 
+def test_folders_of_modules_are_looked_into_for_a_class_of_a_script_too(folder):
+    (folder / "lib").mkdir()
+    (folder / "lib/lengths.py").write_text("LENGTH = 7\n")
+    task = ENVIRONMENT.replace("self.at = 0", "import lengths; self.at, self.length = 0, lengths.LENGTH")
+    (folder / "script.py").write_text(
+        task
+        + """
+if __name__ == "__main__":
+    import shoal
+    limit = {"stop_env_steps": 500}
+    print(shoal.train(Corridor, algorithm="dqn", environment={"python_path": "lib"}, run=limit, quiet=True).reason)
+"""
+    )
+    result = subprocess.run(
+        [sys.executable, "script.py"], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
+    )
+    assert result.stdout == "step limit\n", result.stderr
+
+
 def test_a_class_in_a_script_without_its_ending_is_refused_with_what_to_do(folder):
     (folder / "task").write_text(
         ENVIRONMENT + "\nif __name__ == '__main__':\n    import shoal\n    shoal.train(Corridor, algorithm='dqn')\n"

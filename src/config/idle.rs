@@ -105,6 +105,13 @@ pub(crate) const IDLE: &[Idle] = &[
         remedy: "actor.count=0, or the interval in time",
     },
     Idle {
+        keys: &["checkpoint.interval_s"],
+        holds: |config| config.actor.count == 0,
+        switch: "actor.count",
+        state: "actor.count is 0",
+        remedy: "checkpoint.synchronous_interval_steps",
+    },
+    Idle {
         keys: &["evaluator.interval_ms"],
         holds: |config| config.actor.count == 0,
         switch: "actor.count",
@@ -153,7 +160,7 @@ pub(crate) const IDLE: &[Idle] = &[
         keys: CHECKPOINT_KEYS,
         holds: |config| config.actor.count > 0 && config.checkpoint.interval_s.is_none(),
         switch: "checkpoint.interval_s",
-        state: "checkpoint.interval_s is \"none\"",
+        state: "checkpoint.interval_s is \"none\" and actor.count is not 0",
         remedy: "checkpoint.interval_s to a number of seconds",
     },
 ];
@@ -203,6 +210,7 @@ mod tests {
             assert!(refusal.contains(told), "{switch} {change}: {refusal}");
         }
         assert_eq!(refused(&["evaluator.episodes=5", "evaluator.enabled=false"]), None, "who switches it off last expects no effect");
+        assert!(refused(&["evaluator.synchronous_interval_steps=500", "actor.count=2"]).is_some(), "it had none before that either");
         for (change, switch) in [
             ("evaluator.synchronous_interval_steps=500", "actor.count=0"),
             ("adaptation.freeze_after=0.5", "adaptation.enabled=true"),

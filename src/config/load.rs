@@ -177,7 +177,16 @@ fn changed_in_vain(config: &Config, accepted: &BTreeMap<String, Entry>, in_file:
             && !in_file.get(&entry.path).cloned().or_else(default).is_some_and(|old| is_same(&entry.value, &old))
     };
     let idle = accepted.values().filter(is_changed).filter_map(|entry| Some((entry, idle::reason(&entry.path, config)?)));
-    let is_expected = |entry: &Entry, idle: &Idle| accepted.get(idle.switch).is_some_and(|switch| switch.value_place > entry.value_place);
+    // Whether it had an effect before a later override, which switches that off on purpose.
+    let is_expected = |entry: &Entry, idle: &Idle| {
+        let Some(switch) = accepted.get(idle.switch).filter(|switch| switch.value_place > entry.value_place) else { return false };
+        let mut before = accepted.clone();
+        match in_file.get(&switch.path) {
+            Some(value) => drop(before.insert(switch.path.clone(), Entry { value: value.clone(), ..switch.clone() })),
+            None => drop(before.remove(&switch.path)),
+        }
+        !(idle.holds)(&assemble(&before))
+    };
     idle.filter(|(entry, idle)| !is_expected(entry, idle))
         .map(|(entry, idle)| ConfigError {
             place: entry.value_place.clone(),

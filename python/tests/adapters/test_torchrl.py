@@ -142,6 +142,18 @@ def test_what_is_dumped_is_loaded(make, tmp_path):
     assert_transitions(again.sample(64))
 
 
+def test_what_is_loaded_is_shared_where_the_storage_is(tmp_path):
+    buffer = with_storage()
+    buffer.extend(transitions(range(12)))
+    buffer.dumps(tmp_path / "buffer")
+    again = with_storage(shared=True)
+    again.loads(tmp_path / "buffer")
+    name = again.storage.replay.name
+    assert name is not None and len(again) == 12
+    again.loads(tmp_path / "buffer")
+    assert again.storage.replay.name not in (None, name) and buffer.storage.replay.name is None
+
+
 def test_the_state_of_a_sampler_is_loaded_into_one_of_the_same_capacity():
     buffer, again = with_sampler(), with_sampler()
     buffer.extend(transitions(range(12)))

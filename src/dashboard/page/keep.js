@@ -7,7 +7,11 @@ const meaning = (node) => `${node.nodeName} ${node.key ?? ""}`;
 
 /** Make the children of `room` like `wanted`, elements or texts. What stands for the same stays, and changes where it differs. */
 export function update(room, wanted) {
-  const there = Map.groupBy(room.childNodes, meaning);
+  const there = new Map();
+  for (const node of room.childNodes) {
+    const alike = there.get(meaning(node)) ?? [];
+    there.set(meaning(node), [...alike, node]);
+  }
   const children = Array.from(wanted, (child) => {
     const made = typeof child === "string" ? new Text(child) : child;
     const kept = there.get(meaning(made))?.shift();

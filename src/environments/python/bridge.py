@@ -111,6 +111,8 @@ def load(name, search_folders):
         if path is None:
             raise Refused(f"there is no file {module_name} in {' or '.join(search_folders)}")
         sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+        # Last, since a file that was named needs no other folder, and what lies there may be called as what it imports.
+        sys.path += [folder for folder in search_folders if folder not in sys.path]
         module = load_file(os.path.abspath(path))
     else:
         sys.path[:0] = [folder for folder in search_folders if folder not in sys.path]

@@ -59,22 +59,22 @@ impl Obstacle {
 #[derive(Default)]
 struct Attempts {
     failed: u32,
-    /// In a row, for what may stay for ever, since the newest of `stops`.
+    /// In a row, for what may stay for ever, and since this process was asked to stop.
     hopeless: u32,
-    stops: Option<u32>,
+    is_stopped: bool,
 }
 
 impl Attempts {
-    /// One more was, for `obstacle`, after so many `stops` of this process where one is not heeded yet. Whether to give up.
-    fn are_vain_after(&mut self, obstacle: &Obstacle, stops: Option<u32>) -> bool {
+    /// One more was, for `obstacle`; this process may have been asked to stop meanwhile. Whether to give up.
+    fn are_vain_after(&mut self, obstacle: &Obstacle, is_stopped: bool) -> bool {
         self.failed = self.failed.saturating_add(1);
-        let is_news = std::mem::replace(&mut self.stops, stops) != stops;
+        let is_news = !std::mem::replace(&mut self.is_stopped, is_stopped) && is_stopped;
         self.hopeless = match obstacle {
             Obstacle::Disk(_) => 0,
             Obstacle::Other(_) if is_news => 1,
             Obstacle::Other(_) => self.hopeless + 1,
         };
-        self.hopeless > if stops.is_some() { ATTEMPTS_AFTER_A_STOP } else { ATTEMPTS }
+        self.hopeless > if is_stopped { ATTEMPTS_AFTER_A_STOP } else { ATTEMPTS }
     }
 }
 
@@ -142,7 +142,7 @@ impl Keeper<'_> {
                         keeping.offer_again();
                     }
                     Err(obstacle) => {
-                        let are_vain = attempts.are_vain_after(&obstacle, (system::stops() != stops_heeded).then(system::stops));
+                        let are_vain = attempts.are_vain_after(&obstacle, system::stops() != stops_heeded);
                         let reason = obstacle.reason();
                         if are_vain {
                             return Ended::GivenUp(reason);
@@ -227,13 +227,13 @@ mod tests {
     fn a_full_disk_is_waited_for_and_other_obstacles_only_for_a_while() {
         let (disk, other) = (Obstacle::Disk("full".into()), Obstacle::Other("busy".into()));
         let mut attempts = Attempts::default();
-        assert!((0..1_000).all(|_| !attempts.are_vain_after(&disk, None)));
-        assert!((0..1_000).all(|_| !attempts.are_vain_after(&disk, Some(1))), "not after a stop either: it would be lost");
-        let tries = |attempts: &mut Attempts, stops| (1..).find(|_| attempts.are_vain_after(&other, stops)).unwrap();
-        assert_eq!(tries(&mut attempts, Some(1)), ATTEMPTS_AFTER_A_STOP + 1);
+        assert!((0..1_000).all(|_| !attempts.are_vain_after(&disk, false)));
+        assert!((0..1_000).all(|_| !attempts.are_vain_after(&disk, true)), "not after a stop either: it would be lost");
+        let tries = |attempts: &mut Attempts, is_stopped| (1..).find(|_| attempts.are_vain_after(&other, is_stopped)).unwrap();
+        assert_eq!(tries(&mut attempts, true), ATTEMPTS_AFTER_A_STOP + 1);
         let mut attempts = Attempts::default();
-        assert!((0..ATTEMPTS).all(|_| !attempts.are_vain_after(&other, None)));
-        assert_eq!(tries(&mut attempts, Some(1)), ATTEMPTS_AFTER_A_STOP + 1, "counted from the stop");
-        assert_eq!(tries(&mut Attempts::default(), None), ATTEMPTS + 1);
+        assert!((0..ATTEMPTS).all(|_| !attempts.are_vain_after(&other, false)));
+        assert_eq!(tries(&mut attempts, true), ATTEMPTS_AFTER_A_STOP + 1, "counted from the stop");
+        assert_eq!(tries(&mut Attempts::default(), false), ATTEMPTS + 1);
     }
 }

@@ -35,8 +35,9 @@ class Prioritized(OffPolicyAlgorithm):
 
     def _setup_model(self) -> None:
         given = self.replay_buffer_kwargs
-        # Not for good: the arguments are saved with the model, which may be loaded with another gamma.
-        self.replay_buffer_kwargs = {"gamma": self.gamma, **given}
+        if given.get("n_steps", 1) > 1:
+            # Not for good: the arguments are saved with the model, which may be loaded with another gamma.
+            self.replay_buffer_kwargs = {"gamma": self.gamma, **given}
         try:
             super()._setup_model()
         finally:

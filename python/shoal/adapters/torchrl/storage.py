@@ -133,7 +133,11 @@ class ShoalStorage(Storage):
 
     def loads(self, path: str | Path) -> None:
         """Read what `dumps` wrote."""
-        self._replay = Replay.load(Path(path) / "replay")
+        if self._is_to_be_shared() and os.getpid() != self._maker:
+            raise RuntimeError(NOT_SHARED_YET)
+        is_shared = bool(self._options.get("shared")) if self._replay is None else self._replay.name is not None
+        options = {name: self._options[name] for name in ("participants", "seed") if name in self._options}
+        self._replay = Replay.load(Path(path) / "replay", shared=is_shared, **options)
         self.max_size = self._replay.capacity
 
     def _is_to_be_shared(self) -> bool:
