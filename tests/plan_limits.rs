@@ -72,6 +72,10 @@ fn every_key_at_both_of_its_limits_is_planned_or_refused_by_its_name_value_and_l
         for (value, algorithm) in ends(key).iter().flat_map(|value| algorithms.iter().map(move |algorithm| (value, algorithm))) {
             let path = key.path();
             let Err(refusal) = plan(algorithm, &[format!("{path}={value}")]) else { continue };
+            // No value of it would be taken there.
+            if refusal.contains("it has no effect while") {
+                continue;
+            }
             let rest = refusal.replace(&format!("--set {path}={value}"), "").replace("limits.toml", "");
             assert!(refusal.contains(&path) && refusal.contains(value), "{algorithm}, {path} = {value}: {refusal}");
             let is_word = matches!(key.kind, Kind::Choice(_));

@@ -30,7 +30,7 @@ They are refused on every other algorithm.
 const IDLE_KEYS: &str = "
 ## Keys that rest while another says so
 
-A file may have them; to change one with `--set` is refused.
+A file may have them; to change one with `--set` is refused, unless a later `--set` puts it to rest.
 
 ";
 

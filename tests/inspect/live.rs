@@ -124,6 +124,8 @@ impl Watched {
     fn start(world: &World, pid: &str) -> Self {
         let size = Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
         let pair = openpty(Some(&size), None).unwrap();
+        // Whoever has this end is the terminal; the view would outlive its own.
+        rustix::io::fcntl_setfd(&pair.master, rustix::io::FdFlags::CLOEXEC).unwrap();
         let side = || Stdio::from(pair.slave.try_clone().unwrap());
         let mut command = world.command(&[pid, "--live"]);
         let child = command.env("TERM", "xterm-256color").stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
