@@ -70,9 +70,9 @@ def _other_threads():
     first, names = os.readlink("/proc/self"), []
     for task in set(os.listdir("/proc/self/task")) - {first}:
         # One that has ended meanwhile is none.
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            with open(f"/proc/self/task/{task}/comm", errors="replace") as file:
-                names.append(known.get(int(task)) or file.read().strip())
+        gone = contextlib.suppress(FileNotFoundError, ProcessLookupError)
+        with gone, open(f"/proc/self/task/{task}/comm", errors="replace") as file:
+            names.append(known.get(int(task)) or file.read().strip())
     return sorted(names)
 
 
