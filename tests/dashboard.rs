@@ -109,7 +109,9 @@ fn a_run_is_shown_while_it_goes_on_and_when_it_has_ended() {
     run.end_by(Signal::SIGINT);
     let ended = events.wait_for("state", |state| state["card"]["state"] == "ended");
     assert_eq!(ended["card"]["reason"], "interrupted");
-    assert!(ended["card"]["bottleneck"]["evidence"].is_string(), "{ended}");
+    let verdict = ended["card"]["bottleneck"].as_str().unwrap();
+    assert!(run.log().contains(verdict), "the sentence of the report: {verdict}");
+    assert!(ended["card"]["cores_used"].as_f64() > Some(0.0), "{ended}");
     let after = dashboard.json(&format!("runs/{id}/history"));
     assert!(after["columns"]["env_steps"].as_array().unwrap().len() > rows && !after["events"].as_array().unwrap().is_empty());
     let returns = dashboard.json(&format!("runs/{id}/returns"));
@@ -172,7 +174,7 @@ fn what_the_visualizer_shows_and_its_videos_are_on_the_page() {
 }
 
 #[test]
-fn a_run_is_found_from_another_folder_than_the_one_it_was_started_in() {
+fn a_run_is_found_from_another_folder_than_the_one_it_was_started_in_and_stays_when_it_has_ended() {
     let folder = tempfile::tempdir().unwrap();
     let relative: Vec<&str> = run_support::SMALL.iter().copied().chain(["run.folder=\"runs\""]).collect();
     let mut command = run_support::command(folder.path(), &relative);
@@ -186,6 +188,11 @@ fn a_run_is_found_from_another_folder_than_the_one_it_was_started_in() {
         let dashboard = Dashboard::start_at(run.folder.path(), &elsewhere, &arguments);
         assert_eq!(dashboard.json("runs/")[0]["state"], "running", "{arguments:?}");
     }
+    let dashboard = Dashboard::start_at(run.folder.path(), &elsewhere, &[]);
+    let id = dashboard.json("runs/")[0]["id"].as_str().unwrap().to_owned();
+    run.end_by(Signal::SIGINT);
+    let (_, state) = dashboard.listen(&id).next();
+    assert_eq!(state["card"]["state"], "ended");
 }
 
 #[test]

@@ -132,6 +132,6 @@ fn a_run_that_may_use_other_cores_than_it_was_planned_for_follows_them() {
     let other =
         allowed(run.pid()).split([',', '-']).filter_map(|number| number.parse().ok()).find(|&number: &usize| number != core).unwrap();
     confine(run.pid(), other);
-    run.wait_for_log(&format!("the run may use the cores [{other}] now"));
+    run.wait_for_log(&format!("the run may use cores {other} now"));
     wait_until("all processes to be there", &run, || run.workers().into_iter().all(|pid| allowed(pid) == other.to_string()));
 }

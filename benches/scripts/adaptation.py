@@ -45,6 +45,14 @@ CASES = {
         "ranges": ["adaptation.most_actors=4", "adaptation.most_environments=4"],
         "grid": [(actors, environments) for actors in (1, 2, 4) for environments in (1, 2, 4)],
     },
+    # One learner wants more than one actor of this: for machines of many cores.
+    "HalfCheetah, every transition drawn once": {
+        "preset": "halfcheetah_sac",
+        "overrides": ["replay.min_size=1000", "actor.random_steps=1000", "replay.samples_per_insert=1"],
+        "begin": ["actor.count=1", "actor.environments=1"],
+        "ranges": ["adaptation.most_actors=15", "adaptation.most_environments=16"],
+        "grid": [(actors, environments) for actors in (1, 2, 4, 8, 15) for environments in (1, 4, 16)],
+    },
     "Pendulum, SAC, steps that sleep for 4 ms": {
         "preset": "pendulum_sac",
         "overrides": ["environment.step_delay_us=4000", "learner.batch_size=512", "replay.samples_per_insert=512", "replay.capacity=100000"],

@@ -80,6 +80,37 @@ EVENTS = """async () => {
   events(list, [...lines, '  explained', '2026-01-03 third']);
   return list.children[1] === second && list.children[2] === first && second.textContent.endsWith('explained');
 }"""
+# The moment of an event, and what is none, as they are shown.
+MOMENTS = """async () => {
+  const { events } = await import('./panels.js');
+  const list = document.createElement('ol');
+  events(list, ['2026-01-01T12:00:00.123Z began', '2026-99-99T12:00:00.123Z no moment']);
+  return [...list.children].map((event) => event.textContent);
+}"""
+# Lets a test change the list of runs before the page has it.
+LISTED = """const ask = window.fetch;
+window.fetch = async (address, ...others) => {
+  const answer = await ask(address, ...others);
+  if (address !== 'runs/' || !window.listed) return answer;
+  return new Response(JSON.stringify(window.listed(await answer.json())));
+};"""
+# The tiles of these names.
+TILES = """(names) => names.map((name) =>
+  [...document.querySelectorAll('.tile')].find((tile) => tile.lastChild.textContent === name).firstChild.textContent)"""
+# How much coloured words differ from what is behind them, by the rule of WCAG: on cards, and on the ground.
+CONTRASTS = """() => {
+  const style = getComputedStyle(document.documentElement);
+  const luminance = (name) => {
+    const colour = style.getPropertyValue(name).trim();
+    const parts = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255);
+    const linear = parts.map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  };
+  return ['--good', '--bad', '--faint', '--accent'].flatMap((words) => ['--card', '--ground'].map((behind) => {
+    const [low, high] = [luminance(words), luminance(behind)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  }));
+}"""
 # The row of the run that goes on, among all runs.
 GOES_ON = "[...document.querySelectorAll('#runs tbody tr')].find((row) => row.cells[2].textContent === 'running')"
 
@@ -191,6 +222,9 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     wait_for("a newer video", lambda: page.evaluate("document.querySelector('#videos figure') !== window.watched"))
     assert page.evaluate("window.watched.isConnected"), "a video that somebody watches stays as it is"
     wait_for("a verdict", lambda: "bound" in page.text_content("#bottleneck"))
+    assert min(page.evaluate(CONTRASTS)) >= 4.5, "words can be read"
+    split = page.get_by_role("img", name="gradients")
+    assert split.count() >= 1, "what is told by colours alone is told in words, too"
     picture(page, "dashboard-light")
 
     name, done = page.evaluate(HOLD)
@@ -203,6 +237,7 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
 
     page.click("#theme")
     wait_for("the charts in the other colours", lambda: min(page.evaluate(INK)) > 100)
+    assert min(page.evaluate(CONTRASTS)) >= 4.5, "words can be read"
     picture(page, "dashboard-dark")
     page.click("#by-time")
     wait_for("the charts by time", lambda: min(page.evaluate(INK)) > 100)
@@ -218,8 +253,13 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     assert page.evaluate(f"document.activeElement === {GOES_ON}.querySelector('input')"), "the focus stays"
     page.keyboard.press("Space")
     wait_for("one curve less", lambda: page.locator("#compared-charts .u-series").count() == 2)
-    page.locator("#runs tbody tr", has_text="seed1").locator("button").click()
+    ended = page.locator("#runs tbody tr", has_text="seed1")
+    averages = [ended.locator("td").nth(column).text_content() for column in (11, 12, 13)]
+    ended.locator("button").click()
     wait_for("the run that has ended", lambda: page.text_content("#state").startswith("ended"))
+    rates = ["environment steps/s", "updates/s", "samples/s"]
+    wait_for("the rates of all its training", lambda: page.evaluate(TILES, rates) == averages)
+    assert float(page.evaluate(TILES, ["cores used"])[0]) > 0.1, "its report has them"
 
     page.set_viewport_size({"width": 390, "height": 844})
     wait_for("no more than the width of a phone", lambda: page.evaluate("document.documentElement.scrollWidth <= 390"))
@@ -240,6 +280,37 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     assert page.evaluate(SHOWN) == [0, 150]
     assert problems == []
     assert all(url.startswith((link.split("#")[0], "data:")) for url in asked), "nothing comes from elsewhere"
+
+
+def test_a_page_stays_with_its_run_until_somebody_chooses_another(browser, link):
+    page = browser.new_page(timezone_id="Asia/Tokyo")
+    page.add_init_script(LISTED)
+    page.goto(link.split("#")[0])
+    wait_for("the newest run", lambda: page.text_content("#state") == "running")
+    shown = "[document.querySelector('#choice').value, document.querySelector('#state').textContent]"
+    before = page.evaluate(shown)
+    options = "document.querySelectorAll('#choice option')"
+    page.evaluate(f"window.held = [...{options}]")
+    page.evaluate("window.listed = (cards) => [{ ...cards[0], id: 'newer', name: 'newer' }, ...cards]")
+    wait_for("a newer run", lambda: page.evaluate(f"{options}.length") == 3)
+    assert page.evaluate(shown) == before, "the page shows what it has shown"
+    assert page.evaluate("window.held.every((option) => option.isConnected)"), "a list that is open stays"
+
+    page.focus("#choice")
+    page.keyboard.press("ArrowDown")
+    wait_for("the run below", lambda: page.text_content("#state").startswith("ended"))
+    assert page.evaluate("document.activeElement.id") == "choice", "the list is walked by the keyboard"
+    page.keyboard.press("ArrowUp")
+    wait_for("the run above", lambda: page.evaluate(shown) == before)
+
+    page.evaluate(f"window.listed = (cards) => cards.filter((card) => card.id !== {before[0]!r})")
+    wait_for("a list without the run", lambda: page.evaluate(f"{options}.length") == 1)
+    assert page.text_content("#state") == "running", "nor does it leave a run that is listed no more"
+
+    no_moment, began = page.evaluate(MOMENTS)
+    assert began.startswith("1/1/2026, 9:00:00"), "events are told by the reader's clock"
+    assert began.endswith(" began")
+    assert no_moment == "2026-99-99T12:00:00.123Z no moment"
 
 
 def test_a_page_without_its_dashboard_says_so(browser, tmp_path, monkeypatch):

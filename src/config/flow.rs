@@ -5,7 +5,7 @@
 //! `e >= max(b, samples_per_insert * f)` with the largest flush `f`: from a perfect balance either side can then make its whole move within the band, and
 //! an actor whose turn it is has the time of a whole flush to take it before others may pass.
 
-use super::schema::{Config, FRAGMENT_ALGORITHMS};
+use super::schema::{Config, FRAGMENT_ALGORITHMS, FragmentsConfig};
 use crate::adaptation::Hold;
 
 /// What an algorithm learns from.
@@ -94,13 +94,28 @@ impl Config {
         self.learner.batch_size / self.fragments.length_steps
     }
 
-    /// The most actors that complete no more fragments at once than a batch has, where what is learned from has to be new (PPO): of more, some
-    /// would wait for a later batch. At least one.
-    pub fn most_actors_that_age_nothing(&self) -> usize {
-        if self.algorithm.name != "ppo" {
-            return usize::MAX;
+    /// The most environments that each of so many actors may have where nobody says how many: what they insert at once finds room in the
+    /// replay; and fragments are learned from before they are too old (APPO), or with the next batch (PPO), although those of more
+    /// environments than a batch has fragments wait for later ones.
+    pub fn most_environments_of(&self, actors: usize) -> usize {
+        match self.rows() {
+            Rows::Transitions => {
+                let of_each = self.replay.capacity / (actors + self.places_to_attach());
+                (of_each + 1).saturating_sub(self.actor.flush_transitions) / self.algorithm.n_step
+            }
+            Rows::Fragments => {
+                let FragmentsConfig { max_policy_lag_updates, uses, .. } = self.fragments;
+                let later_batches =
+                    if self.algorithm.name == "ppo" { 0 } else { usize::try_from(max_policy_lag_updates).unwrap_or(usize::MAX) / uses };
+                later_batches.saturating_add(1).saturating_mul(self.fragments_per_batch()) / actors
+            }
         }
-        (self.fragments_per_batch() / self.actor.environments).max(1)
+    }
+
+    /// The most actors, at least one and at most those that are `wanted`, that may have so many environments each by
+    /// [`Self::most_environments_of`].
+    pub fn most_actors_with(&self, environments: usize, wanted: usize) -> usize {
+        (1..=wanted).rev().find(|&actors| self.most_environments_of(actors) >= environments).unwrap_or(1)
     }
 
     /// The fewest fragments with which neither side waits for ever: a batch, and what the actors complete at once.

@@ -244,7 +244,7 @@ impl History {
 fn configured(folder: &RunFolder) -> Option<Context> {
     let config = Config::load(&folder.config(), &[]).ok()?.config;
     let usable_cores = folder.record().ok().and_then(|record| record.usable_cores);
-    Some(Context { config, cores: usable_cores.unwrap_or_else(cores::usable_now) })
+    Some(Context::new(config, usable_cores.unwrap_or_else(cores::usable_now)))
 }
 
 /// The same with what the run has fitted itself to, as its report has it.
@@ -399,7 +399,7 @@ mod tests {
         fs::write(folder.adaptation(), [probe(1, 16, "accepted"), probe(16, 17, "rejected")].concat()).unwrap();
         let history = read(&folder);
         let context = fitted(history.configured.as_ref().unwrap(), &history.tried);
-        assert_eq!((context.config.actor.count, context.config.adaptation.enabled), (16, false));
+        assert_eq!((context.config.actor.count, context.config.adaptation.enabled, context.fits), (16, false, true));
         assert_eq!(Some(context.cores), folder.record().unwrap().usable_cores);
     }
 

@@ -73,7 +73,7 @@ impl Dashboard {
 
     /// What to open in a browser. Whoever knows it sees everything that the dashboard shows.
     pub fn link(&self) -> String {
-        let run = self.first.as_ref().map_or_else(String::new, |id| format!("#{id}"));
+        let run = self.first.as_ref().map_or_else(String::new, |id| format!("#{}", encoded(id)));
         format!("http://{}:{}/{}/{run}", Ipv4Addr::LOCALHOST, self.port, self.token.as_str())
     }
 
@@ -103,6 +103,12 @@ async fn stopped() {
     }
 }
 
+/// A name as it can stand in an address, whoever takes that up: terminals end a link at a blank.
+fn encoded(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    name.bytes().map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
 /// What is told has names and numbers alone, which can always be written.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".into())
@@ -111,4 +117,23 @@ fn json(value: &impl Serialize) -> String {
 /// Whoever panicked while holding one may have left a row or a message half added: a page that is a little wrong is better than none.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::RunFolder;
+
+    #[test]
+    fn a_link_leads_to_a_run_of_any_name() {
+        let place = tempfile::tempdir().unwrap();
+        for (name, end) in [("a run + b", "/#a%20run%20%2B%20b"), ("größer 100%", "/#gr%C3%B6%C3%9Fer%20100%25")] {
+            let made = RunFolder::create(place.path(), "first", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
+            let folder = place.path().join(name);
+            std::fs::rename(made.path(), &folder).unwrap();
+            let registry = Registry::open_at(place.path().join("shoal")).unwrap();
+            let link = Dashboard::open(registry, Some(&RunName::Folder(folder)), 0).unwrap().link();
+            assert!(link.ends_with(end), "{name}: {link}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::tail::Tail;
@@ -17,7 +17,7 @@ use crate::rendezvous::{Entry, Liveliness, Registry};
 use crate::run_name::{RunName, announced};
 use crate::segment::Segment;
 use crate::shell::word;
-use crate::telemetry::{RunFolder, RunRecord, Video, jsonl};
+use crate::telemetry::{Diagnosis, RunFolder, RunRecord, Video, jsonl};
 
 /// What becomes of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -66,8 +66,14 @@ pub(super) struct Card {
     metrics: Value,
     /// The evaluation that made its best weights the best.
     best: Option<Value>,
-    /// What held it back, once it has ended.
-    bottleneck: Option<Value>,
+    /// What held it back, in the sentence of its report, once it has ended.
+    bottleneck: Option<String>,
+    /// Cores that it computed on in training, on average, once it has ended.
+    cores_used: Option<f64>,
+    /// Share of the machine's time that anybody computed meanwhile, likewise.
+    machine_busy_share: Option<f64>,
+    /// Share of what its cores could compute that its networks did, likewise.
+    limit_share: Option<f64>,
     /// Its videos, the newest first.
     videos: Vec<Video>,
 }
@@ -77,11 +83,20 @@ pub(super) struct Card {
 pub(super) struct Runs {
     registry: Registry,
     roots: Vec<PathBuf>,
+    /// The folders of runs that were under way at some look, by id: what has ended stays, wherever it lies.
+    seen: Mutex<BTreeMap<String, PathBuf>>,
     /// The evaluations of every run, read as far as they went.
     best: Mutex<HashMap<PathBuf, Best>>,
-    /// The cards of runs that have ended, with the file that is their record: it is replaced when such a run goes on, and nothing else of
-    /// them changes.
-    ended: Mutex<HashMap<PathBuf, (Version, Card)>>,
+    /// The cards of runs that have ended, by folder.
+    ended: Mutex<HashMap<PathBuf, Ended>>,
+}
+
+/// The card of a run that has ended, and the file that is its record: it is replaced when such a run goes on, and nothing else changes.
+#[derive(Debug)]
+struct Ended {
+    record: PathBuf,
+    version: Version,
+    card: Card,
 }
 
 /// Which of the files that were put in one place it is: number, bytes, and when it was written.
@@ -101,7 +116,7 @@ struct Best {
 
 impl Runs {
     pub(super) fn new(registry: Registry) -> Self {
-        Self { registry, roots: Vec::new(), best: Mutex::default(), ended: Mutex::default() }
+        Self { registry, roots: Vec::new(), seen: Mutex::default(), best: Mutex::default(), ended: Mutex::default() }
     }
 
     pub(super) fn registry(&self) -> &Registry {
@@ -133,23 +148,32 @@ impl Runs {
     /// All runs, the newest first.
     pub(super) fn cards(&self) -> Vec<Card> {
         let folders = self.folders();
-        let mut cards: Vec<_> = folders.values().filter_map(|path| self.card(&RunFolder::open(path).ok()?)).collect();
+        // To open a folder reads its record, and most runs have ended.
+        let card = |path: &PathBuf| self.known(path).or_else(|| self.card(&RunFolder::open(path).ok()?));
+        let mut cards: Vec<_> = folders.values().filter_map(card).collect();
         cards.sort_by_key(|card| std::cmp::Reverse(card.started_unix_ms));
         cards
     }
 
     /// The facts about one run. Of one that has ended they are read once.
     pub(super) fn card(&self, folder: &RunFolder) -> Option<Card> {
-        let record = version_of(&folder.record_path())?;
-        let known = locked(&self.ended).get(folder.path()).filter(|(known, _)| *known == record).map(|(_, card)| card.clone());
-        if known.is_some() {
-            return known;
+        if let Some(card) = self.known(folder.path()) {
+            return Some(card);
         }
+        let record = folder.record_path();
+        let version = version_of(&record)?;
         let card = self.read_card(folder)?;
         if card.state == State::Ended {
-            locked(&self.ended).insert(folder.path().to_path_buf(), (record, card.clone()));
+            locked(&self.ended).insert(folder.path().to_path_buf(), Ended { record, version, card: card.clone() });
         }
         Some(card)
+    }
+
+    /// The card of the run in the folder `path`, if it has ended and was read since.
+    fn known(&self, path: &Path) -> Option<Card> {
+        let all = locked(&self.ended);
+        let ended = all.get(path)?;
+        (version_of(&ended.record)? == ended.version).then(|| ended.card.clone())
     }
 
     fn read_card(&self, folder: &RunFolder) -> Option<Card> {
@@ -158,6 +182,7 @@ impl Runs {
         let key = |table: &str, key: &str| config.get(table).and_then(|table| table.get(key));
         let text = |table: &str, name: &str| key(table, name).and_then(toml::Value::as_str).map(str::to_owned);
         let summary = record.finished.as_ref().map(|finished| &finished.summary);
+        let figure = |key: &str| summary.and_then(|summary| summary[key].as_f64());
         Some(Card {
             id: id_of(folder.path())?,
             folder: folder.path().display().to_string(),
@@ -173,7 +198,10 @@ impl Runs {
             goal: key("run", "stop_eval_return").and_then(|goal| goal.as_float().or(goal.as_integer().map(|goal| goal as f64))),
             metrics: jsonl::last(&folder.metrics()).unwrap_or_default(),
             best: self.best(folder),
-            bottleneck: summary.map(|summary| summary["bottleneck"].clone()),
+            bottleneck: summary.and_then(|summary| Diagnosis::deserialize(&summary["bottleneck"]).ok()).map(|verdict| verdict.to_string()),
+            cores_used: figure("cores_used"),
+            machine_busy_share: figure("machine_busy_share"),
+            limit_share: figure("limit_share"),
             videos: video::newest_first(folder),
             name: record.name,
         })
@@ -203,16 +231,20 @@ impl Runs {
         }
     }
 
-    /// The folders of all runs, by id: that of a run under way, and not a copy of it.
+    /// The folders of all runs, by id: that of a run that is or was under way, and not a copy of it.
     fn folders(&self) -> BTreeMap<String, PathBuf> {
-        // Not where it began and is no more: it may have been moved.
-        let announced = self.registry.list().into_iter().map(|entry| PathBuf::from(entry.record.run_folder)).filter(|path| path.is_dir());
+        let announced = self.registry.list().into_iter().filter_map(|entry| Path::new(&entry.record.run_folder).canonicalize().ok());
+        let mut seen = locked(&self.seen);
+        seen.extend(announced.filter_map(|path| Some((id_of(&path)?, path))));
+        // Not where it was and is no more: it may have been moved.
+        seen.retain(|_, path| path.is_dir());
         let beside = self.roots.iter().flat_map(|root| fs::read_dir(root).into_iter().flatten().flatten()).filter(|entry| {
             // `latest` and what else leads here would be second runs.
             entry.file_type().is_ok_and(|kind| kind.is_dir())
         });
-        // The last of a name counts.
-        beside.map(|entry| entry.path()).chain(announced).filter_map(|path| Some((id_of(&path)?, path))).collect()
+        let mut folders: BTreeMap<_, _> = beside.map(|entry| entry.path()).filter_map(|path| Some((id_of(&path)?, path))).collect();
+        folders.extend(seen.clone());
+        folders
     }
 }
 
@@ -234,22 +266,49 @@ fn id_of(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use serde_json::json;
 
     use super::*;
     use crate::telemetry::Finished;
 
+    const CONFIG: &str = "[environment]\nid = \"CartPole-v1\"\n";
+
+    fn registry_in(place: &Path) -> Registry {
+        Registry::open_at(place.join("shoal")).unwrap()
+    }
+
+    /// The record of a run in `folder`, as a supervisor leaves it that is killed.
+    fn announce(registry: &Registry, folder: &RunFolder) -> PathBuf {
+        let identity = json!({"run_id": 1, "boot_id": 1, "supervisor_pid": 7, "supervisor_start_time": 1, "created_unix_ms": 1});
+        let record = json!({
+            "identity": identity, "segment": "/shoal-7", "socket": "7", "run_folder": folder.path(),
+            "environment": "CartPole-v1", "algorithm": "dqn", "program_version": "0",
+        });
+        let path = registry.folder().join("7.json");
+        fs::write(&path, record.to_string()).unwrap();
+        assert_eq!(registry.list().len(), 1);
+        path
+    }
+
+    fn ids(runs: &Runs) -> Vec<String> {
+        runs.cards().into_iter().map(|card| card.id).collect()
+    }
+
     #[test]
     fn a_run_that_has_ended_is_read_once_until_it_goes_on() {
         let place = tempfile::tempdir().unwrap();
-        let config = "[environment]\nid = \"CartPole-v1\"\n[run]\nseed = 7\n";
-        let mut folder = RunFolder::create(place.path(), "first", config).unwrap();
-        let runs = Runs::new(Registry::open_at(place.path().join("shoal")).unwrap());
+        let config = format!("{CONFIG}[run]\nseed = 7\n");
+        let mut folder = RunFolder::create(place.path(), "first", &config).unwrap();
+        let mut runs = Runs::new(registry_in(place.path()));
+        runs.add_root(place.path());
         let found = |runs: &Runs, folder: &RunFolder| runs.card(folder).map(|card| (card.state, card.seed));
         assert_eq!(found(&runs, &folder), Some((State::Killed, Some(7))), "nobody noted an end yet");
         folder.write_finished(Finished { at: Timestamp::now(), reason: "solved".into(), summary: Value::Null }).unwrap();
         assert_eq!(found(&runs, &folder), Some((State::Ended, Some(7))));
+        assert_eq!(ids(&runs), [folder.id()]);
         fs::remove_file(folder.config()).unwrap();
         assert_eq!(found(&runs, &folder), Some((State::Ended, Some(7))), "it is not read again");
+        assert_eq!(ids(&runs), [folder.id()], "its folder is not opened again");
         folder.go_on(&config.replace('7', "8")).unwrap();
         assert_eq!(found(&runs, &folder), Some((State::Killed, Some(8))));
     }
@@ -258,25 +317,54 @@ mod tests {
     fn runs_are_shown_from_a_folder_that_was_not_there_yet() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().join("runs");
-        let mut runs = Runs::new(Registry::open_at(place.path().join("shoal")).unwrap());
+        let mut runs = Runs::new(registry_in(place.path()));
         runs.add_root(&root);
         assert!(runs.cards().is_empty());
-        let folder = RunFolder::create(&root, "first", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
-        assert_eq!(runs.cards().into_iter().map(|card| card.id).collect::<Vec<_>>(), [folder.id()]);
+        let folder = RunFolder::create(&root, "first", CONFIG).unwrap();
+        assert_eq!(ids(&runs), [folder.id()]);
+    }
+
+    #[test]
+    fn a_run_that_was_under_way_is_shown_for_as_long_as_its_folder_is_there() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(&place.path().join("elsewhere"), "first", CONFIG).unwrap();
+        let registry = registry_in(place.path());
+        let record = announce(&registry, &folder);
+        let runs = Runs::new(registry);
+        assert_eq!(ids(&runs), [folder.id()]);
+        fs::remove_file(record).unwrap();
+        assert_eq!(ids(&runs), [folder.id()], "nobody announces it any more");
+        fs::remove_dir_all(folder.path()).unwrap();
+        assert!(ids(&runs).is_empty());
+    }
+
+    #[test]
+    fn a_run_that_has_ended_tells_what_its_report_told() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(place.path(), "first", CONFIG).unwrap();
+        let runs = Runs::new(registry_in(place.path()));
+        let told = |summary: Value| {
+            folder.write_finished(Finished { at: Timestamp::now(), reason: "solved".into(), summary }).unwrap();
+            let card = runs.card(&folder).unwrap();
+            (card.bottleneck, card.cores_used, card.machine_busy_share, card.limit_share)
+        };
+        let advice = json!({"set": [{"key": "learner.count", "now": "1", "to": "2"}], "why": "cores were idle"});
+        let verdict = json!({"bottleneck": "learners", "evidence": "actors waited", "advice": [advice]});
+        let sentence = "learner-bound: actors waited; set learner.count=2 (now 1): cores were idle";
+        assert_eq!(
+            told(json!({"bottleneck": verdict, "cores_used": 1.5, "machine_busy_share": 0.25, "limit_share": null})),
+            (Some(sentence.to_owned()), Some(1.5), Some(0.25), None)
+        );
+        assert_eq!(told(json!({"bottleneck": {"bottleneck": "of another version"}})), (None, None, None, None));
     }
 
     #[test]
     fn a_run_whose_folder_was_moved_is_shown_from_where_it_is() {
         let place = tempfile::tempdir().unwrap();
         let [began, archive] = ["runs", "archive"].map(|name| place.path().join(name));
-        let folder = RunFolder::create(&began, "first", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
-        let registry = Registry::open_at(place.path().join("shoal")).unwrap();
-        let identity = "{\"run_id\": 1, \"boot_id\": 1, \"supervisor_pid\": 7, \"supervisor_start_time\": 1, \"created_unix_ms\": 1}";
-        let of_run = format!("\"run_folder\": {:?}, \"environment\": \"CartPole-v1\", \"algorithm\": \"dqn\"", folder.path());
-        let record =
-            format!("{{\"identity\": {identity}, \"segment\": \"/shoal-7\", \"socket\": \"7\", {of_run}, \"program_version\": \"0\"}}");
-        fs::write(registry.folder().join("7.json"), record).unwrap();
-        assert_eq!(registry.list().len(), 1, "a record that a killed supervisor left");
+        let folder = RunFolder::create(&began, "first", CONFIG).unwrap();
+        let registry = registry_in(place.path());
+        announce(&registry, &folder);
         fs::create_dir(&archive).unwrap();
         let moved = archive.join(folder.path().file_name().unwrap());
         fs::rename(folder.path(), &moved).unwrap();

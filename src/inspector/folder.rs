@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::printable::printable;
+use super::printable::{harmless, printable};
 use super::words::{line, per_second, significant};
 use crate::checkpoint::Checkpoints;
 use crate::config::Config;
@@ -52,7 +52,7 @@ impl FolderReport {
         let run = Config::load(&folder.config(), &[]).ok().map(|loaded| loaded.config.run);
         let change_to_go_on = record.reached().zip(run).and_then(|(reached, run)| reached.change_to_go_on(&run));
         Ok(Self {
-            folder: folder.path().display().to_string(),
+            folder: harmless(&folder.path().display().to_string()),
             name: printable(&record.name),
             started: record.started.to_string(),
             ended: record.finished.map(|end| (end.at.to_string(), printable(end.reason.lines().next().unwrap_or_default()))),

@@ -11,9 +11,12 @@ use ratatui::widgets::{Block, Cell, Gauge, Paragraph, Row, Sparkline, Table};
 
 use super::report::Report;
 use super::words::{PROCESS_COLUMNS, age, bar, describe_tree, evaluation, process_cells, significant, speed, training};
+use crate::segment::processes::Role;
 
 /// Moments that the sparklines remember.
 const MOMENTS: usize = 240;
+/// Rows of the table of processes that are no process.
+const FRAME_AND_HEADER: u16 = 3;
 
 /// Rates of the run over the last moments, the newest last.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +58,7 @@ fn areas(area: Rect, report: &Report) -> [Rect; 6] {
     const RATES: u16 = 6;
     const HELP: u16 = 1;
     let rows = |count: usize, frame: u16| u16::try_from(count).unwrap_or(u16::MAX).saturating_add(frame);
-    let processes = rows(report.processes.iter().filter(|process| process.is_of_interest()).count(), 3).min(area.height / 2);
+    let processes = rows(report.processes.iter().filter(|process| process.is_of_interest()).count(), FRAME_AND_HEADER).min(area.height / 2);
     let left = area.height.saturating_sub(HEADER + processes + REPLAY + HELP);
     let rates = if left < RATES { 0 } else { RATES };
     let bins = report.priorities.as_ref().map_or(0, |priorities| priorities.bins.len());
@@ -91,7 +94,12 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, report: &Report) {
 }
 
 fn draw_processes(frame: &mut Frame<'_>, area: Rect, report: &Report) {
-    let processes: Vec<_> = report.processes.iter().filter(|process| process.is_of_interest()).map(process_cells).collect();
+    let mut processes: Vec<_> = report.processes.iter().filter(|process| process.is_of_interest()).collect();
+    // Of many actors those go without a row that find no room: the others are few, and each says something else.
+    processes.sort_by_key(|process| matches!(process.role, Some(Role::Actor | Role::Guest)));
+    let (count, room) = (processes.len(), usize::from(area.height.saturating_sub(FRAME_AND_HEADER)));
+    let title = if count > room { format!(" processes, {room} of {count} ") } else { " processes ".to_owned() };
+    let processes: Vec<_> = processes.into_iter().take(room).map(process_cells).collect();
     // As wide as what is in them: a terminal has little room for so many.
     let widths: [usize; PROCESS_COLUMNS.len()] = std::array::from_fn(|column| {
         let cells = processes.iter().map(|cells| cells[column].as_str()).chain([PROCESS_COLUMNS[column]]);
@@ -114,7 +122,7 @@ fn draw_processes(frame: &mut Frame<'_>, area: Rect, report: &Report) {
         }))
     });
     let header = Row::new(PROCESS_COLUMNS).bold();
-    frame.render_widget(Table::new(rows, widths).header(header).block(Block::bordered().title(" processes ")), area);
+    frame.render_widget(Table::new(rows, widths).header(header).block(Block::bordered().title(title)), area);
 }
 
 fn draw_replay(frame: &mut Frame<'_>, area: Rect, report: &Report) {

@@ -1,26 +1,37 @@
-//! Strings from a segment, made harmless.
+//! Strings from a segment or a run's folder, made harmless.
 //!
-//! A hostile run could name itself with escape codes that rewrite the terminal; what reaches a report has none left.
+//! A hostile run could name itself with escape codes that rewrite the terminal; what reaches a report or an error has none left.
 
 /// Characters of a string that are kept.
 const LIMIT_CHARACTERS: usize = 400;
 
 /// The text with control and direction characters spelled out, cut to a sane length.
 pub(super) fn printable(text: &str) -> String {
+    let mut characters = text.chars();
     let mut kept = String::new();
-    for (index, character) in text.chars().enumerate() {
-        if index == LIMIT_CHARACTERS {
-            kept.push('…');
-            break;
-        }
-        let turns_direction = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if character.is_control() || turns_direction {
-            kept.extend(character.escape_default());
-        } else {
-            kept.push(character);
-        }
+    characters.by_ref().take(LIMIT_CHARACTERS).for_each(|character| spell_out(character, &mut kept));
+    if characters.next().is_some() {
+        kept.push('…');
     }
     kept
+}
+
+/// The lines of the text, whole, with all other control and direction characters spelled out.
+pub fn harmless(text: &str) -> String {
+    let mut kept = String::new();
+    for character in text.chars() {
+        if character == '\n' { kept.push(character) } else { spell_out(character, &mut kept) }
+    }
+    kept
+}
+
+fn spell_out(character: char, text: &mut String) {
+    let turns_direction = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if character.is_control() || turns_direction {
+        text.extend(character.escape_default());
+    } else {
+        text.push(character);
+    }
 }
 
 #[cfg(test)]
@@ -32,5 +43,9 @@ mod tests {
         assert_eq!(printable("CartPole-v1 ü"), "CartPole-v1 ü");
         assert_eq!(printable("a\x1b[2Jb\nc\u{9b}d\u{202e}"), "a\\u{1b}[2Jb\\nc\\u{9b}d\\u{202e}");
         assert_eq!(printable(&"x".repeat(10_000)).chars().count(), LIMIT_CHARACTERS + 1);
+        assert_eq!(
+            harmless(&format!("two\nlines\u{1b}[2J{}", "x".repeat(10_000))),
+            format!("two\nlines\\u{{1b}}[2J{}", "x".repeat(10_000))
+        );
     }
 }

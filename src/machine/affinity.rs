@@ -18,8 +18,6 @@ pub struct Demand {
     pub learners: usize,
     /// Actors.
     pub actors: usize,
-    /// Whether there is an evaluator.
-    pub has_evaluator: bool,
     /// Whether a rate limiter lets actors run only as fast as learners do: their cores are then idle for much of the time.
     pub actors_wait: bool,
 }
@@ -27,8 +25,8 @@ pub struct Demand {
 /// The cores of every process; no cores leave a process to the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// Cores of each learner.
-    pub learners: Vec<Vec<usize>>,
+    /// The core of each learner.
+    pub learners: Vec<usize>,
     /// The cores that all actors share.
     pub actors: Vec<usize>,
     /// Cores of the evaluator.
@@ -37,20 +35,18 @@ pub struct Placement {
 
 /// Divides the `usable` cores, which are listed in the order of preference, except those that are `taken`.
 ///
-/// Each learner gets a core of its own. Of the rest, actors and evaluator share as many as they are: the kernel spreads them. Actors that
-/// are more than the rest and wait for learners may run on every core that is not taken: when they are the slower side, learners wait and
-/// their cores are idle. `None` when no core would be left beside those of the learners: then nothing should be bound.
+/// Each learner gets a core of its own. All others share the rest, however few they are: an environment may start threads and processes of
+/// its own, which inherit its cores, and the kernel spreads them. Actors that are more than the rest and wait for learners may run on every
+/// core that is not taken: when they are the slower side, learners wait and their cores are idle. `None` when no core would be left beside
+/// those of the learners: then nothing should be bound.
 pub fn plan(usable: &[usize], taken: &BTreeSet<usize>, demand: Demand) -> Option<Placement> {
     let free: Vec<usize> = usable.iter().copied().filter(|core| !taken.contains(core)).collect();
     if free.len() <= demand.learners {
         return None;
     }
     let (for_learners, rest) = free.split_at(demand.learners);
-    let others = demand.actors + usize::from(demand.has_evaluator);
-    let shared = rest[..others.clamp(1, rest.len())].to_vec();
-    let evaluator = if demand.has_evaluator { shared.clone() } else { Vec::new() };
-    let actors = if demand.actors > rest.len() && demand.actors_wait { free.clone() } else { shared };
-    Some(Placement { learners: for_learners.iter().map(|&core| vec![core]).collect(), actors, evaluator })
+    let actors = if demand.actors > rest.len() && demand.actors_wait { &free } else { rest };
+    Some(Placement { learners: for_learners.to_vec(), actors: actors.to_vec(), evaluator: rest.to_vec() })
 }
 
 /// A process cannot be bound to the cores.
@@ -135,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    const USUAL: Demand = Demand { learners: 1, actors: 1, has_evaluator: true, actors_wait: true };
+    const USUAL: Demand = Demand { learners: 1, actors: 1, actors_wait: true };
 
     fn place(usable: &[usize], demand: Demand) -> Option<Placement> {
         plan(usable, &BTreeSet::new(), demand)
@@ -144,13 +140,13 @@ mod tests {
     #[test]
     fn on_two_cores_the_learner_has_one_and_actor_and_evaluator_share_the_other() {
         let placement = place(&[0, 1], USUAL).unwrap();
-        assert_eq!(placement, Placement { learners: vec![vec![0]], actors: vec![1], evaluator: vec![1] });
+        assert_eq!(placement, Placement { learners: vec![0], actors: vec![1], evaluator: vec![1] });
     }
 
     #[test]
-    fn with_cores_to_spare_others_share_as_many_as_they_are_and_leave_the_rest_to_other_runs() {
-        let placement = place(&[4, 5, 6, 7, 8, 9], Demand { actors: 2, ..USUAL }).unwrap();
-        assert_eq!(placement, Placement { learners: vec![vec![4]], actors: vec![5, 6, 7], evaluator: vec![5, 6, 7] });
+    fn a_single_actor_may_use_every_core_that_no_learner_has_because_its_environment_may_start_others() {
+        let placement = place(&[4, 5, 6, 7], USUAL).unwrap();
+        assert_eq!(placement, Placement { learners: vec![4], actors: vec![5, 6, 7], evaluator: vec![5, 6, 7] });
     }
 
     #[test]
@@ -173,7 +169,7 @@ mod tests {
     fn cores_of_others_are_left_alone_or_nothing_is_bound() {
         let taken = BTreeSet::from([0, 1]);
         let placement = plan(&[0, 1, 2, 3], &taken, USUAL).unwrap();
-        assert_eq!(placement, Placement { learners: vec![vec![2]], actors: vec![3], evaluator: vec![3] });
+        assert_eq!(placement, Placement { learners: vec![2], actors: vec![3], evaluator: vec![3] });
         assert_eq!(plan(&[0, 1, 2, 3], &taken, Demand { actors: 9, ..USUAL }).unwrap().actors, [2, 3]);
         assert_eq!(plan(&[0, 1], &taken, USUAL), None);
         assert_eq!(plan(&[0, 1, 2], &taken, USUAL), None);
@@ -183,24 +179,23 @@ mod tests {
         #[test]
         fn a_learner_shares_its_core_with_nobody_but_actors_that_wait_for_it(
             core_count in 1usize..40, taken in prop::collection::btree_set(100usize..140, 0..40), actors in 1usize..60, learners in 1usize..10,
-            has_evaluator: bool, actors_wait: bool,
+            actors_wait: bool,
         ) {
             let usable: Vec<usize> = (100..100 + core_count).collect();
             let free = usable.iter().filter(|core| !taken.contains(core)).count();
-            let demand = Demand { learners, actors, has_evaluator, actors_wait };
+            let demand = Demand { learners, actors, actors_wait };
             let Some(placement) = plan(&usable, &taken, demand) else {
                 prop_assert!(free <= learners);
                 return Ok(());
             };
             prop_assert!(free > learners);
-            let of_learners: BTreeSet<usize> = placement.learners.iter().flatten().copied().collect();
+            let of_learners: BTreeSet<usize> = placement.learners.iter().copied().collect();
             prop_assert_eq!(of_learners.len(), learners, "learners share cores: {:?}", placement);
-            prop_assert!(placement.learners.iter().all(|cores| cores.len() == 1));
             prop_assert!(placement.evaluator.iter().all(|core| !of_learners.contains(core)));
-            prop_assert_eq!(placement.evaluator.is_empty(), !has_evaluator);
+            prop_assert_eq!(placement.evaluator.len(), free - learners);
             let everywhere = placement.actors.iter().any(|core| of_learners.contains(core));
             prop_assert_eq!(everywhere, actors_wait && actors > free - learners, "{:?}", placement);
-            prop_assert!(!placement.actors.is_empty());
+            prop_assert!(placement.actors.len() >= free - learners);
             let all = of_learners.iter().chain(&placement.actors).chain(&placement.evaluator);
             prop_assert!(all.clone().all(|core| usable.contains(core) && !taken.contains(core)));
         }

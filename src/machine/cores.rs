@@ -92,6 +92,19 @@ pub(super) fn parse_core_list(list: &str) -> Vec<usize> {
     ranges.flatten().collect()
 }
 
+/// Numbers of cores for people, in ascending order, in the kernel's list format: `0-3,8`.
+pub fn core_list(cores: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for &core in &cores.iter().copied().collect::<BTreeSet<_>>() {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == core => *last = core,
+            _ => ranges.push((core, core)),
+        }
+    }
+    let written = ranges.iter().map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    written.collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fixture;
@@ -102,6 +115,8 @@ mod tests {
         assert_eq!(parse_core_list("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
         assert_eq!(parse_core_list(""), [0usize; 0]);
         assert_eq!(parse_core_list("x,2"), [2]);
+        assert_eq!(core_list(&[11, 0, 1, 10, 2, 3, 8]), "0-3,8,10-11");
+        assert_eq!(core_list(&[]), "");
     }
 
     #[test]

@@ -178,13 +178,30 @@ fn gpu(machine: &Machine) -> Finding {
     let gpus = &machine.gpus;
     match (gpus.has_driver, gpus.names.is_empty()) {
         (false, true) => Finding::ok("gpu", "none; learners compute on the CPU".to_owned()),
-        (true, false) => Finding::ok("gpu", gpus.names.join(", ")),
+        (true, false) => reachable_gpus(machine),
         (true, true) => Finding::warning("gpu", "the driver is loaded but lists no GPU".to_owned(), "nvidia-smi"),
         (false, false) => Finding::warning(
             "gpu",
             format!("{}, but /dev/nvidiactl is missing, so no program can reach it", gpus.names.join(", ")),
             "nvidia-modprobe (docker: --gpus all)",
         ),
+    }
+}
+
+/// Those that programs can reach, in the order in which they are listed, and whether their driver is new enough.
+fn reachable_gpus(machine: &Machine) -> Finding {
+    let gpus = &machine.gpus;
+    let are_of_one_kind = gpus.names.iter().all(|name| *name == gpus.names[0]);
+    let order = if are_of_one_kind { "" } else { " (by PCI address; CUDA numbers the fastest first, unless CUDA_DEVICE_ORDER=PCI_BUS_ID)" };
+    let driver = gpus.driver.as_ref().map_or_else(String::new, |version| format!("; driver {version}"));
+    let fact = format!("{}{order}{driver}", gpus.names.join(", "));
+    match (gpus.driver_branch(), machine.software.libtorch.oldest_driver()) {
+        (Some(branch), Some(oldest)) if branch < oldest => Finding::warning(
+            "gpu",
+            format!("{fact}, which is too old for the CUDA of this program's libtorch"),
+            format!("install an NVIDIA driver of {oldest} or newer, or let learner.device be cpu"),
+        ),
+        _ => Finding::ok("gpu", fact),
     }
 }
 
@@ -248,6 +265,7 @@ impl fmt::Display for Finding {
 mod tests {
     use super::super::SharedMemory;
     use super::super::fixture;
+    use super::super::gpu::Gpus;
     use super::*;
 
     /// A machine on which nothing is amiss, whatever this one is like.
@@ -265,6 +283,11 @@ mod tests {
             super::super::Libtorch { is_linked: true, folder: Some("/torch".into()), version: Some("2.13.0".into()), has_cuda: false };
         machine.software.most_open_files = 4_096;
         machine
+    }
+
+    /// GPUs that programs can reach.
+    fn gpus(driver: &str, names: &[&str]) -> Gpus {
+        Gpus { has_driver: true, driver: Some(driver.into()), names: names.iter().map(|&name| name.into()).collect() }
     }
 
     /// The one finding that is not ok after `damage`.
@@ -307,10 +330,34 @@ mod tests {
 
     #[test]
     fn a_gpu_that_libtorch_cannot_use_is_pointed_out() {
-        let finding =
-            finding_after(|machine| machine.gpus = super::super::gpu::Gpus { has_driver: true, names: vec!["NVIDIA H200".into()] });
+        let finding = finding_after(|machine| machine.gpus = gpus("580.95.05", &["NVIDIA H200"]));
         assert_eq!(finding.topic, "libtorch");
         assert!(finding.fact.contains("has not loaded"), "{finding}");
+    }
+
+    #[test]
+    fn a_driver_that_is_too_old_for_libtorch_is_pointed_out_with_the_oldest_that_is_not() {
+        let with_driver = |version: &'static str| {
+            move |machine: &mut Machine| {
+                machine.gpus = gpus(version, &["NVIDIA H200"]);
+                machine.software.libtorch.has_cuda = true;
+            }
+        };
+        let finding = finding_after(with_driver("535.129.03"));
+        assert_eq!((finding.topic, finding.verdict), ("gpu", Severity::Warning));
+        assert!(finding.to_string().contains("535.129.03") && finding.to_string().contains("580 or newer"), "{finding}");
+        let mut machine = sound_machine();
+        with_driver("580.159.04")(&mut machine);
+        assert_eq!(gpu(&machine), Finding::ok("gpu", "NVIDIA H200; driver 580.159.04".to_owned()));
+    }
+
+    #[test]
+    fn gpus_of_several_kinds_are_listed_with_how_cuda_numbers_them() {
+        let mut machine = sound_machine();
+        for (names, is_told) in [(["NVIDIA T4", "NVIDIA H200"], true), (["NVIDIA H200"; 2], false)] {
+            machine.gpus = gpus("580.95.05", &names);
+            assert_eq!(gpu(&machine).fact.contains("CUDA_DEVICE_ORDER"), is_told, "{names:?}");
+        }
     }
 
     #[test]

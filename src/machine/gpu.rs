@@ -20,6 +20,8 @@ pub struct GpuUse {
 pub struct Gpus {
     /// Whether `/dev/nvidiactl` exists, without which no program can reach a GPU.
     pub has_driver: bool,
+    /// The driver's version, such as `580.95.05`, if its file says one.
+    pub driver: Option<String>,
     /// The name of each GPU, in the order of their PCI addresses.
     pub names: Vec<String>,
 }
@@ -31,8 +33,21 @@ impl Gpus {
         let mut addresses: Vec<_> = folders.map(|folder| folder.path()).collect();
         addresses.sort();
         let names = addresses.iter().map(|folder| name(&super::text_of(folder, "information"))).collect();
-        Self { has_driver: root.join("dev/nvidiactl").exists(), names }
+        let driver = version(&super::text_of(root, "proc/driver/nvidia/version"));
+        Self { has_driver: root.join("dev/nvidiactl").exists(), driver, names }
     }
+
+    /// The first number of the driver's version, by which CUDA says what it needs.
+    pub fn driver_branch(&self) -> Option<u32> {
+        self.driver.as_deref()?.split('.').next()?.parse().ok()
+    }
+}
+
+/// The version in the first line of the driver's file: its first word of numbers with points, since what stands around that differs
+/// between its kinds.
+fn version(text: &str) -> Option<String> {
+    let is_version = |word: &&str| word.contains('.') && word.split('.').all(|number| number.parse::<u32>().is_ok());
+    text.lines().next()?.split_whitespace().find(is_version).map(str::to_owned)
 }
 
 /// The line `Model:` of a GPU's `information`.
@@ -54,6 +69,19 @@ mod tests {
             ("proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\t NVIDIA H200\nIRQ:   \t\t 119\n"),
         ]);
         let gpus = Gpus::detect_under(root.path());
-        assert_eq!(gpus, Gpus { has_driver: true, names: vec!["NVIDIA H200".into(), "NVIDIA GeForce RTX 4090".into()] });
+        assert_eq!(gpus, Gpus { has_driver: true, driver: None, names: vec!["NVIDIA H200".into(), "NVIDIA GeForce RTX 4090".into()] });
+    }
+
+    #[test]
+    fn a_driver_of_either_kind_tells_its_version() {
+        let files = [
+            ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023\nGCC version:  gcc 12.2.0\n", 535),
+            ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (builder@host)\n", 580),
+        ];
+        for (text, branch) in files {
+            let gpus = Gpus::detect_under(fixture::root(&[("proc/driver/nvidia/version", text)]).path());
+            assert_eq!(gpus.driver_branch(), Some(branch), "{gpus:?}");
+        }
+        assert_eq!(version("NVRM version: of another kind\nGCC version:  gcc 12.2.0\n"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! On which cores another supervisor's processes are bound, as the kernel tells it.
+//! Which cores processes of another supervisor have for themselves, as the kernel tells it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,13 +6,14 @@ use std::path::Path;
 use super::cores::parse_core_list;
 use super::text_of;
 
-/// The cores to which children of the process `parent` are bound, with the files of the kernel below `root`. A child that may run wherever
-/// its parent may is bound to nothing. Empty when there is no such process.
+/// The cores to which children of the process `parent` are bound, each to a single one, with the files of the kernel below `root`: those of
+/// its learners. Who may run on several cores makes room on them. A child that may run wherever its parent may is bound to nothing. Empty
+/// when there is no such process.
 pub fn cores_bound_by(root: &Path, parent: u32) -> BTreeSet<usize> {
     let Some(of_parent) = allowed(root, parent) else { return BTreeSet::new() };
     let children = text_of(root, &format!("proc/{parent}/task/{parent}/children"));
     let masks = children.split_ascii_whitespace().filter_map(|child| allowed(root, child.parse().ok()?));
-    masks.filter(|mask| *mask != of_parent).flatten().collect()
+    masks.filter(|mask| mask.len() == 1 && *mask != of_parent).flatten().collect()
 }
 
 /// The cores that the kernel lets a process run on.
@@ -31,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn only_children_that_may_run_on_less_than_their_parent_are_bound() {
+    fn only_children_with_a_single_core_of_those_of_their_parent_are_bound() {
         let statuses = ["0-7", "0-7", "2", "3-4"].map(status);
         let root = fixture::root(&[
             ("proc/50/task/50/children", "51 52 53 99 "),
@@ -40,7 +41,7 @@ mod tests {
             ("proc/52/status", &statuses[2]),
             ("proc/53/status", &statuses[3]),
         ]);
-        assert_eq!(cores_bound_by(root.path(), 50), BTreeSet::from([2, 3, 4]));
+        assert_eq!(cores_bound_by(root.path(), 50), BTreeSet::from([2]));
         assert_eq!(cores_bound_by(root.path(), 51), BTreeSet::new(), "it has no children");
         assert_eq!(cores_bound_by(root.path(), 60), BTreeSet::new(), "it is not there");
     }

@@ -69,6 +69,13 @@ impl Libtorch {
             folder,
         }
     }
+
+    /// The oldest driver for its CUDA half, by the first number of the version; nothing where this program has no such half.
+    pub fn oldest_driver(&self) -> Option<u32> {
+        // A Python package says in its version which CUDA it is of; what `cargo xtask setup --cuda` fetches is of CUDA 13.
+        let is_of_cuda_12 = self.version.as_deref().is_some_and(|version| version.contains("+cu12"));
+        (self.is_linked && self.has_cuda).then_some(if is_of_cuda_12 { 525 } else { 580 })
+    }
 }
 
 /// The folder above the `lib/libtorch_cpu.so` in `/proc/self/maps`.
@@ -118,6 +125,15 @@ mod tests {
         assert_eq!((found.version.as_deref(), found.has_cuda), (Some("2.13.0+cu130"), true));
         let found = Libtorch::detect(&maps_with(&[&cpu]));
         assert_eq!((found.version.as_deref(), found.has_cuda), (Some("2.13.0+cu130"), false), "the half for GPUs is there and not loaded");
+    }
+
+    #[test]
+    fn the_oldest_driver_follows_from_the_cuda_that_is_there() {
+        let with = |version: &str, has_cuda| Libtorch { is_linked: true, folder: None, version: Some(version.into()), has_cuda };
+        assert_eq!(with("2.13.0", true).oldest_driver(), Some(580));
+        assert_eq!(with("2.13.0+cu130", true).oldest_driver(), Some(580));
+        assert_eq!(with("2.13.0+cu126", true).oldest_driver(), Some(525));
+        assert_eq!(with("2.13.0", false).oldest_driver(), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub enum Device {
     /// The processor; written `cpu`.
     #[default]
     Cpu,
-    /// An NVIDIA GPU by its number; written `cuda:N`, or `cuda` for the first.
+    /// An NVIDIA GPU by its number; written `cuda:N`.
     Cuda(usize),
 }
 
@@ -44,7 +44,6 @@ impl FromStr for Device {
         let unknown = || NetworkError::UnknownDevice { name: name.into() };
         match name.split_once(':') {
             None if name == "cpu" => Ok(Self::Cpu),
-            None if name == "cuda" => Ok(Self::Cuda(0)),
             Some(("cuda", index)) if !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit()) => {
                 index.parse().map(Self::Cuda).map_err(|_| unknown())
             }
@@ -62,12 +61,11 @@ mod tests {
         for device in [Device::Cpu, Device::Cuda(0), Device::Cuda(7)] {
             assert_eq!(device.to_string().parse::<Device>().unwrap(), device);
         }
-        assert_eq!("cuda".parse::<Device>().unwrap(), Device::Cuda(0));
     }
 
     #[test]
     fn other_names_are_refused_with_the_name_that_was_written() {
-        for name in ["", "CPU", "gpu", "cpu:0", "cuda:", "cuda:+1", "cuda:-1", "cuda:99999999999999999999", "cuda:0 "] {
+        for name in ["", "CPU", "gpu", "cpu:0", "cuda", "cuda:", "cuda:+1", "cuda:-1", "cuda:99999999999999999999", "cuda:0 "] {
             let refused = name.parse::<Device>().unwrap_err().to_string();
             assert!(refused.contains(&format!("`{name}`")), "{refused}");
         }

@@ -109,14 +109,20 @@ pub enum NetworkError {
     },
     /// No usable GPU at all.
     #[error(
-        "device `{device}` needs CUDA, but libtorch reports none: either this libtorch is the CPU build (no libtorch_cuda.so in its lib folder; fetch one with `cargo xtask setup --cuda`, or point LIBTORCH to one, and build anew) or the NVIDIA driver does not answer (try `nvidia-smi`); `cpu` always works"
+        "device `{device}` needs CUDA, but libtorch reports none: either this libtorch is the CPU build (no libtorch_cuda.so in its lib \
+         folder: for the Python package, install a PyTorch with CUDA; otherwise fetch one with `cargo xtask setup --cuda`, or point \
+         LIBTORCH to one, and build anew), or CUDA_VISIBLE_DEVICES hides every GPU, or the NVIDIA driver does not answer (try \
+         `nvidia-smi`) or is too old for it (libtorch's warning above says so); `cpu` always works"
     )]
     NoCuda {
         /// What was asked for.
         device: Device,
     },
     /// Fewer GPUs than asked for.
-    #[error("device `{device}` does not exist: libtorch sees {count} CUDA device(s), numbered from 0")]
+    #[error(
+        "device `{device}` does not exist: libtorch sees {count} CUDA device(s), numbered from 0; choose one of them, or let \
+         CUDA_VISIBLE_DEVICES name more, if it is set"
+    )]
     NoSuchDevice {
         /// What was asked for.
         device: Device,

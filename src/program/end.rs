@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::inspector::harmless;
 use crate::segment::system;
 
 /// Exit code of a program.
@@ -20,7 +21,8 @@ pub(crate) fn end(work: impl FnOnce() -> Result<Code, anyhow::Error>) -> Code {
         .map_err(anyhow::Error::from)
         .and_then(|()| work())
         .unwrap_or_else(|error| {
-            say(&format!("error: {}", told(&error)));
+            // An error may quote what somebody else's run says of itself.
+            say(&format!("error: {}", harmless(&told(&error))));
             FAILURE
         })
 }

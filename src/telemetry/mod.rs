@@ -45,7 +45,7 @@ pub use remembered::Remembered;
 pub use run_folder::{FolderSettings, RunFolder, folders_of, plain_name};
 pub use run_record::{Finished, RunRecord};
 pub use sinks::{SinkSettings, Sinks, note};
-pub use snapshot::{ActorTime, Effort, LearnerTime, Metrics, Snapshot};
+pub use snapshot::{ActorTime, Effort, LearnerTime, Metrics, Snapshot, fault_of};
 pub use summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary};
 pub use table::Table;
 pub use videos::{Video, videos_in};

@@ -7,10 +7,11 @@ use std::ops::Sub;
 
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
 
 use super::InsertedByProcess;
 use crate::machine::machine_time::MachineTime;
-use crate::metrics::Tally;
+use crate::metrics::{MOST_METRICS, Metric, Tally};
 
 /// Totals and rates of a run; counters are summed over the processes, dead ones included.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -231,6 +232,20 @@ impl Metrics {
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.iter().find(|(known, _)| *known == name).map(|&(_, value)| value)
     }
+}
+
+/// What is wrong with the metrics that an algorithm declares, if they cannot be said beside what is said of every run.
+pub fn fault_of(metrics: &[Metric]) -> Option<String> {
+    if metrics.len() > MOST_METRICS {
+        return Some(format!("{} metrics, and {MOST_METRICS} have room", metrics.len()));
+    }
+    // No other key of a line has a text for its value.
+    let is_taken = |name: &str| serde_json::from_value::<Snapshot>(json!({ name: "" })).is_err();
+    metrics.iter().enumerate().find_map(|(index, metric)| match metric.name {
+        name if is_taken(name) => Some(format!("a metric \"{name}\", which every run has (docs/metrics.md)")),
+        name if metrics[..index].iter().any(|earlier| earlier.name == name) => Some(format!("two metrics \"{name}\"")),
+        _ => None,
+    })
 }
 
 impl From<Tally> for Metrics {

@@ -14,8 +14,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::fixture::{Known, World};
 use super::run_support::{Watchdog, wait_for};
-use shoal::inspector::{History, Inspection, Look, draw};
-use shoal::segment::processes::Phase;
+use shoal::inspector::{History, Inspection, Look, ProcessReport, draw};
+use shoal::segment::processes::{Phase, Role};
 use shoal::sync::Ordering;
 
 const ROWS: u16 = 45;
@@ -95,6 +95,23 @@ fn a_low_terminal_shows_every_process() {
         assert!(screen.contains(&name), "{name} is missing in:\n{screen}");
     }
     assert!(screen.contains("replay") && screen.contains("q quits"), "{screen}");
+}
+
+#[test]
+fn of_more_actors_than_a_terminal_has_rows_for_some_are_left_out_and_counted_and_nobody_else() {
+    let (world, known) = (World::new(), Known::new());
+    let _announcement = world.announce(known.segment.identity(), known.segment.name());
+    let inspection = Inspection::open(&world.registry, std::process::id()).unwrap();
+    let mut report = inspection.report(Duration::ZERO);
+    let actor = report.processes.iter().find(|process| process.role == Some(Role::Actor) && process.is_of_interest()).unwrap().clone();
+    let actors = (1..=40).map(|number| ProcessReport { number: Some(number), ..actor.clone() });
+    report.processes.splice(0..0, actors);
+    let count = report.processes.iter().filter(|process| process.is_of_interest()).count();
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| draw(frame, &report, &History::default())).unwrap();
+    let screen = terminal.backend().to_string();
+    assert!(screen.contains("learner 0") && screen.contains("actor 1 ") && !screen.contains("actor 40"), "{screen}");
+    assert!(screen.contains(&format!(" processes, 9 of {count} ")), "{screen}");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use shoal::config::Config;
-use shoal::telemetry::{ActorTime, Effort, LearnerTime, Metrics, Snapshot};
+use shoal::metrics::Metric;
+use shoal::telemetry::{ActorTime, Effort, LearnerTime, Metrics, Snapshot, fault_of};
 use shoal::{algorithms, environments};
 use tempfile::tempdir;
 
@@ -126,4 +127,16 @@ fn the_page_of_metrics_names_everything_that_is_written_and_nothing_else() {
     // The first two events are the file's version and the hyper-parameters.
     let events = read_events(&sinks.folder().events());
     assert_named("TensorBoard", events[2..].iter().flat_map(|event| scalars(event).into_keys().map(String::from).collect::<Vec<_>>()));
+}
+
+#[test]
+fn an_algorithm_may_declare_a_metric_that_no_run_has_yet_once() {
+    let line = serde_json::to_value(everything()).unwrap();
+    for key in line.as_object().unwrap().keys() {
+        let fault = fault_of(&[Metric::mean(key.clone().leak())]);
+        assert_eq!(fault.is_none(), declared().contains(key.as_str()), "{key}: {fault:?}");
+    }
+    assert_eq!(fault_of(&[Metric::mean("error"), Metric::max("error")]).unwrap(), "two metrics \"error\"");
+    assert!(fault_of(&[Metric::mean("error"), Metric::max("largest_error")]).is_none());
+    assert!(fault_of(&[Metric::sum("many"); 17]).unwrap().starts_with("17 metrics"));
 }

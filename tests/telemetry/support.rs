@@ -28,7 +28,7 @@ pub(crate) fn all_of(mut reader: PipeReader) -> String {
 pub(crate) fn settings() -> SinkSettings {
     let mut config = Config::for_environment("CartPole-v1");
     config.actor.count = 2;
-    let context = Context { config, cores: 4 };
+    let context = Context::new(config, 4);
     SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 10.0, context, goal: Some(475.0), adapts: false }
 }
 

@@ -38,7 +38,7 @@ table! {
         /// Updates of a half between two times that it hands its parameters over to the other.
         swap_interval_updates: u64 = 8, whole(1, 1_000_000), "updates", only ACTOR_CRITIC_ALGORITHMS;
         /// Where the gradients are computed: one device for all learners, or one for each, separated by commas. Of two halves the critics' comes
-        /// first.
+        /// first. CUDA numbers GPUs the fastest first, or as `doctor` lists them where `CUDA_DEVICE_ORDER=PCI_BUS_ID` is set.
         device: String = "cpu".into(), Limits::Text { form: "\"cpu\" or \"cuda:N\" with the number of a GPU, or several, as \"cuda:0,cuda:1\"", accepts: are_devices }, "";
     }
 }

@@ -6,8 +6,8 @@ use crate::config::limits::{Limits, between, whole};
 table! {
     /// How the machine is used.
     [machine] MachineConfig {
-        /// Bind processes to cores where that gives each learner a core of its own and leaves one for the others; nothing is bound where
-        /// there are too few cores for that, or other programs and runs have them.
+        /// Bind each learner to a core of its own, where one is left for the others, which share the rest. Where other programs or runs
+        /// take such a core, all are let go.
         affinity: bool = true, Limits::Any, "";
         /// Threads of libtorch inside each learner.
         torch_threads: usize = 1, whole(1, 256), "threads";

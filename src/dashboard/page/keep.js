@@ -27,7 +27,7 @@ function liken(kept, made) {
     if (kept.data !== made.data) kept.data = made.data;
     return;
   }
-  for (const name of ["className", "title"]) {
+  for (const name of ["className", "title", "ariaLabel"]) {
     if (kept[name] !== made[name]) kept[name] = made[name];
   }
   // The content policy lets a style be set as a property, and not as an attribute.

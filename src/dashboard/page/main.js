@@ -1,6 +1,7 @@
 // The page: which run is shown, which view, which colours.
 
 import { Compare, REFRESH } from "./compare.js";
+import { update } from "./keep.js";
 import { Run } from "./run.js";
 import { $, element, when } from "./words.js";
 
@@ -51,11 +52,21 @@ function setView(view) {
   if (view === "compare") compare.show(page.cards);
 }
 
-/** Show the run that the address names, or the newest. */
+/** The run that the address names. */
+function named() {
+  const name = location.hash.slice(1);
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name; // Somebody typed it.
+  }
+}
+
+/** Show the run that the address names, or else stay with the one on view, or else show the newest. */
 function follow() {
-  const named = location.hash.slice(1);
-  const id = page.cards.find((card) => encodeURIComponent(card.id) === named || card.id === named)?.id ?? page.cards[0]?.id;
-  $("choice").value = id ?? "";
+  const wanted = named();
+  const id = page.cards.find((card) => card.id === wanted)?.id ?? page.run?.id ?? page.cards[0]?.id;
+  if ($("choice").value !== id) $("choice").value = id ?? "";
   if (id === undefined || id === page.run?.id) return;
   page.run?.leave();
   page.run = new Run(id, page.byTime);
@@ -70,10 +81,9 @@ async function list() {
   }
   const options = page.cards.map((card) => {
     const words = [card.state === "running" ? "●" : "", card.name, when(card.started_unix_ms)];
-    return element("option", { value: card.id }, words.filter((word) => word).join(" · "));
+    return element("option", { key: card.id, value: card.id }, words.filter((word) => word).join(" · "));
   });
-  // An open list would close under the reader's hand.
-  if (document.activeElement !== $("choice")) $("choice").replaceChildren(...options);
+  update($("choice"), options);
   follow();
   if (page.view === "compare") await compare.show(page.cards);
 }
@@ -83,10 +93,7 @@ $("by-steps").onclick = () => setAcross(false);
 $("by-time").onclick = () => setAcross(true);
 $("show-run").onclick = () => setView("run");
 $("show-compare").onclick = () => setView("compare");
-$("choice").onchange = () => {
-  location.hash = encodeURIComponent($("choice").value);
-  $("choice").blur();
-};
+$("choice").onchange = () => (location.hash = encodeURIComponent($("choice").value));
 window.addEventListener("hashchange", follow);
 
 // As the system is, until somebody chooses.

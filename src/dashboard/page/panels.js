@@ -1,7 +1,7 @@
 // What changes several times a second: tiles, the process table, the replay.
 
 import { fill, update } from "./keep.js";
-import { clock, element, grouped, percent, score, short } from "./words.js";
+import { clock, element, grouped, percent, score, short, when } from "./words.js";
 
 const KINDS = ["environment", "inference", "insert", "limiter_wait", "replay", "compute", "exchange", "publish"];
 const KIND_WORDS = { limiter_wait: "waiting for the rate limiter", insert: "inserting", compute: "gradients", exchange: "gradient exchange" };
@@ -11,7 +11,15 @@ export function tiles(room, facts) {
   update(room, facts.map(([words, value]) => element("div", { className: "tile" }, element("b", {}, value), element("span", {}, words))));
 }
 
-/** The tiles of a run from its last line of metrics and, while it goes on, from its segment. */
+/** The rates of a run that does not go on, over all its training: its last line tells of the moment in which it left. */
+export function averages(metrics, card) {
+  const perSecond = (key) => metrics[key] / metrics.training_s;
+  const { cores_used, machine_busy_share, limit_share } = card ?? {};
+  const rates = { env_steps_per_s: perSecond("env_steps"), updates_per_s: perSecond("updates"), learned_per_s: perSecond("learned") };
+  return { ...rates, cores_used, machine_busy_share, limit_share };
+}
+
+/** The tiles of a run from its last line of metrics, its rates and, while it goes on, its segment. */
 export function facts(metrics, report, rates) {
   const scores = report?.scores ?? {};
   const training = scores.training?.return_mean ?? metrics.train_return_mean;
@@ -36,13 +44,14 @@ export function facts(metrics, report, rates) {
 }
 
 function split(time) {
-  const bar = element("div", { className: "split" });
+  const bar = element("div", { className: "split", role: "img" });
   KINDS.forEach((kind, index) => {
     if (!(time[kind] > 0)) return;
     const part = element("i", { key: kind, className: `k${index}`, title: `${KIND_WORDS[kind] ?? kind} ${percent(time[kind])}` });
     part.style.width = `${100 * time[kind]}%`;
     bar.append(part);
   });
+  bar.ariaLabel = Array.from(bar.children, (part) => part.title).join(", ") || "none yet";
   return bar;
 }
 
@@ -96,7 +105,8 @@ export function replay(room, report, spread) {
 }
 
 function histogram(priorities) {
-  const room = element("div", { className: "bins", ariaLabel: "priorities by powers of two" });
+  // A group and no picture: its numbers are there to be read.
+  const room = element("div", { className: "bins", role: "group", ariaLabel: "priorities by powers of two" });
   const highest = Math.max(1, ...priorities.bins.map((bin) => bin.count));
   for (const bin of [...priorities.bins].reverse()) {
     const key = bin.at_least;
@@ -108,6 +118,13 @@ function histogram(priorities) {
   return room;
 }
 
+const MOMENT = /^\d{4}-\d\d-\d\dT[\d:.]+Z/;
+
+/** An event with its moment, which the log has in UTC, as the reader's clock had it. */
+function local(event) {
+  return event.replace(MOMENT, (moment) => (Number.isNaN(Date.parse(moment)) ? moment : when(Date.parse(moment))));
+}
+
 /** Events of the log, the newest first. A line that does not begin with a time explains the one before it. */
 export function events(list, lines) {
   const whole = [];
@@ -117,5 +134,5 @@ export function events(list, lines) {
   }
   const told = whole.length > 0 ? whole.reverse() : ["none yet"];
   // It is the same event when an explanation comes after it.
-  update(list, told.map((line) => element("li", { key: line.split("\n")[0] }, line)));
+  update(list, told.map((line) => element("li", { key: line.split("\n")[0] }, local(line))));
 }

@@ -195,7 +195,7 @@ export class Run {
     this.notice({ killed, kept }[card.state] ?? failed, "state");
     this.watch.showVideos(card.videos);
     if (card.state !== "running") {
-      if (card.bottleneck !== null) this.showBottleneck(sentence(card.bottleneck));
+      this.showBottleneck(card.bottleneck);
       this.showPast();
     } else {
       this.showTiles();
@@ -265,7 +265,9 @@ export class Run {
   showTiles() {
     const metrics = Object.fromEntries(this.columns.keys().map((key) => [key, this.columns.last(key)]));
     const report = this.report;
-    panels.tiles($("tiles"), panels.facts(metrics, report, report ? this.rates() : null));
+    const isOver = this.card?.state !== "running";
+    const rates = isOver ? panels.averages(metrics, this.card) : report ? this.rates() : null;
+    panels.tiles($("tiles"), panels.facts(metrics, report, rates));
     const limit = this.card?.stop_env_steps;
     const done = report?.run.env_steps ?? metrics.env_steps;
     $("progress").hidden = !limit;
@@ -274,12 +276,6 @@ export class Run {
       $("progress").title = `${done} of ${limit} environment steps, ${clock(metrics.wall_s)}`;
     }
   }
-}
-
-/** The verdict of a run that has ended, as its report told it. */
-function sentence({ bottleneck, evidence, advice }) {
-  const set = (advice ?? []).map((one) => (one.set ?? []).map(({ key, to }) => `set ${key}=${to}`).join(" and ")).filter((text) => text);
-  return [`${bottleneck.replaceAll("_", " ")}: ${evidence}`, ...set].join("; ");
 }
 
 /** The table without rows that do not lie to the right of the last that is kept. */

@@ -67,6 +67,8 @@ fn index_of(nvml: &Nvml, cuda_index: usize, visible: Option<&str>) -> Result<u32
     let named = visible.and_then(|visible| visible.split(',').nth(cuda_index)).map(str::trim);
     match named.map(|name| (name, name.parse())) {
         Some((_, Ok(index))) => Ok(index),
+        // The index of a part of a GPU is its place among the parts, and not that of a GPU.
+        Some((uuid, Err(_))) if uuid.starts_with("MIG-") => Err(NvmlError::NotSupported),
         Some((uuid, Err(_))) => nvml.device_by_uuid(uuid)?.index(),
         None => Ok(u32::try_from(cuda_index).unwrap_or(u32::MAX)),
     }
@@ -91,7 +93,7 @@ mod tests {
         int nvmlShutdown(void) { return 0; }
         int nvmlDeviceGetCount_v2(unsigned *count) { *count = 3; return 0; }
         int nvmlDeviceGetHandleByIndex_v2(unsigned index, int **gpu) { if (index > 2) return 2; *gpu = gpus + index; return 0; }
-        int nvmlDeviceGetHandleByUUID(const char *uuid, int **gpu) { if (strcmp(uuid, "GPU-one")) return 6; *gpu = gpus + 1; return 0; }
+        int nvmlDeviceGetHandleByUUID(const char *uuid, int **gpu) { if (strcmp(uuid + 4, "one")) return 6; *gpu = gpus + 1; return 0; }
         int nvmlDeviceGetIndex(int *gpu, unsigned *index) { *index = *gpu; return 0; }
         int nvmlDeviceGetUtilizationRates(int *gpu, rates *rates) { rates->gpu = 10 * *gpu + 5; rates->memory = 0; return 0; }
         int nvmlDeviceGetMemoryInfo_v2(int *gpu, bytes *bytes) { bytes->used = (*gpu + 1) * 1000ull; return 0; }
@@ -131,5 +133,13 @@ mod tests {
         }
         assert!(GpuMeter::with_library(library.as_os_str(), 0, Some("GPU-two")).is_err());
         assert!(GpuMeter::with_library("/nowhere/libnvidia-ml.so".as_ref(), 0, None).is_err());
+    }
+
+    #[test]
+    fn of_a_part_of_a_gpu_nothing_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = stand_in(folder.path(), 0);
+        let refused = GpuMeter::with_library(library.as_os_str(), 0, Some("MIG-one"));
+        assert!(matches!(refused, Err(NvmlError::NotSupported)), "the library knows the part, and its index among the parts");
     }
 }

@@ -19,6 +19,19 @@ use crate::values::{BYTE_SCALE, ValueType, Values};
 /// Most threads that libtorch is asked to use.
 const MAXIMUM_THREADS: usize = 1024;
 
+/// What libtorch says of some failures, and what helps then.
+const REMEDIES: [(&str, &str); 3] = [
+    (
+        "out of memory",
+        "What helps: fewer learners on this GPU (learner.count, learner.device), a smaller learner.batch_size, ending what else uses it.",
+    ),
+    (
+        "no kernel image is available",
+        "This libtorch was not built for this GPU: of CUDA 13 it needs Turing (compute capability 7.5) or newer. Set learner.device=cpu.",
+    ),
+    ("SUBLIBRARY_VERSION_MISMATCH", "Another cuDNN of this machine is loaded beside libtorch's own: take its folder off LD_LIBRARY_PATH."),
+];
+
 /// A network of the libtorch engine.
 pub struct TorchNetwork {
     spec: NetworkSpec,
@@ -85,7 +98,7 @@ impl TorchNetwork {
             let blocks = blocks(stages, &flat, &gradient)?;
             Ok(Self { spec, blocks, work, device: torch_device, row, parameters, flat, gradient, kept: None })
         });
-        let refused = |error: tch::TchError| NetworkError::Torch { device, message: error.to_string() };
+        let refused = |error: tch::TchError| NetworkError::Torch { device, message: explained(&error.to_string()) };
         let mut network = built.map_err(refused)?;
         network.rehearse().map_err(refused)?;
         Ok(network)
@@ -244,7 +257,14 @@ fn find_device(device: Device) -> Result<tch::Device, NetworkError> {
 
 /// A device that worked when the network was built and fails now leaves nothing to go on with: the process ends and is replaced.
 fn expect_device<T>(result: Result<T, tch::TchError>) -> T {
-    result.unwrap_or_else(|error| panic!("libtorch's device failed: {error}"))
+    result.unwrap_or_else(|error| panic!("libtorch's device failed: {}", explained(&error.to_string())))
+}
+
+/// libtorch's words without the frames of its stack and, in a line of its own, what helps, where that is known.
+fn explained(words: &str) -> String {
+    let said = words.split("\nException raised from").next().unwrap_or(words).trim_end();
+    let remedy = REMEDIES.iter().find(|(reason, _)| said.contains(*reason));
+    remedy.map_or_else(|| said.to_owned(), |(_, remedy)| format!("{said}\n{remedy}"))
 }
 
 #[cfg(test)]
@@ -260,5 +280,22 @@ mod tests {
         assert!(refused.to_string().contains("cuda:4096"), "{refused}");
         let refused = TorchNetwork::new(spec, Device::Cpu, 0).err().expect("no operator runs on 0 threads");
         assert!(matches!(refused, NetworkError::Threads { threads: 0, .. }), "{refused}");
+    }
+
+    #[test]
+    fn what_libtorch_says_loses_its_stack_and_gains_what_helps() {
+        let stack = "Exception raised from malloc at CUDACachingAllocator.cpp:1 (most recent call first):\nframe #0: c10::Error::Error\n";
+        let said = |words: &str| explained(&format!("Internal torch error: {words}\n{stack}"));
+        assert_eq!(said("another failure\nin two lines"), "Internal torch error: another failure\nin two lines");
+        for (words, helps) in [
+            ("CUDA out of memory. Tried to allocate 2.00 GiB.", "learner.batch_size"),
+            ("CUDA error: out of memory\nCompile with `TORCH_USE_CUDA_DSA`.\n", "learner.count"),
+            ("CUDA error: no kernel image is available for execution on the device", "Turing"),
+            ("cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH", "LD_LIBRARY_PATH"),
+        ] {
+            let said = said(words);
+            let (kept, remedy) = said.rsplit_once('\n').expect("what helps has a line of its own");
+            assert!(kept.ends_with(words.trim_end()) && remedy.contains(helps), "{said}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 use super::watch::Watched;
 use crate::machine::affinity;
+use crate::machine::cores::core_list;
 use crate::segment::processes::Role;
 
 /// A bound learner that waits for its core for more of the time than this shares it.
@@ -66,7 +67,8 @@ impl Binding {
 
     /// How the `usable` cores are others than before.
     fn others(&self, usable: &[usize]) -> Option<String> {
-        (usable != self.usable).then(|| format!("the run may use the cores {usable:?} now instead of {:?}", self.usable))
+        let [now, before] = [usable, &self.usable].map(core_list);
+        (usable != self.usable).then(|| format!("the run may use cores {now} now instead of {before}"))
     }
 
     /// How a learner has been sharing its core.
@@ -123,7 +125,7 @@ mod tests {
     fn cores_that_are_taken_or_given_set_all_free_at_once_even_during_a_trial() {
         let (mut binding, mut watched) = (Binding::planned_for(vec![0, 1]), bound());
         let said = binding.look(&mut watched, |_| 0.0, vec![1], true).unwrap();
-        assert!(said.contains("the cores [1] now instead of [0, 1]"), "{said}");
+        assert!(said.contains("cores 1 now instead of 0-1"), "{said}");
         assert!(watched.iter().all(|process| process.planned.cores.is_empty()));
         let mut unbound = vec![Watched::new(PlannedProcess { slot: 0, role: Role::Learner, number: 0, cores: Vec::new() })];
         assert_eq!(Binding::planned_for(vec![0, 1]).look(&mut unbound, |_| 0.0, vec![1], false), None, "nobody was bound");

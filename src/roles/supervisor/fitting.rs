@@ -23,11 +23,9 @@ pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
     let (table, start) = (&config.adaptation, start(config));
     table.enabled.then(|| {
         let within = |key: &str, chosen: usize| Key::find(key).map_or(chosen, |key| key.most().min(chosen));
-        // Where actors alone are added, what is learned from stays as new as it was.
-        let most_actors = config.most_actors_that_age_nothing();
-        let actors = (ACTORS_PER_CORE * usable_cores).min(most_actors).max(start.actors);
+        let actors = config.most_actors_with(start.environments, ACTORS_PER_CORE * usable_cores).max(start.actors);
         let actors = table.most_actors.unwrap_or_else(|| within("actor.count", actors));
-        let environments = if most_actors == usize::MAX { TIMES_THE_ENVIRONMENTS * start.environments } else { start.environments };
+        let environments = (TIMES_THE_ENVIRONMENTS * start.environments).min(config.most_environments_of(actors)).max(start.environments);
         let environments = table.most_environments.unwrap_or_else(|| within("actor.environments", environments));
         Ranges {
             actors: Range { low: table.fewest_actors, high: actors },

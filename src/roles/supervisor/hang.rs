@@ -4,7 +4,8 @@
 //! of native code, by writing its stack to a file in memory that it inherited. All others ignore the signal.
 //!
 //! Nobody is blamed for a time in which the supervisor itself did not run: whoever stops a whole run and lets it go on
-//! finds all of it alive ([`Vigil`]).
+//! finds all of it alive ([`Vigil`]). Such times are left out and end nothing, so that a supervisor that a slow disk holds
+//! up again and again still finds who hangs.
 
 use std::fs::File;
 use std::io;
@@ -30,25 +31,41 @@ const NOISE: [&str; 2] = ["File \"<shoal", "Extension modules: "];
 /// The longest time between two looks of a supervisor that runs; its loop takes milliseconds.
 const LONGEST_BLINK: Duration = Duration::from_secs(1);
 
-/// Since when the supervisor has looked at the run without a pause.
+/// How the supervisor looks at the run: in every turn of its loop, unless something holds it up.
 pub(super) struct Vigil {
-    since: Instant,
     last_look: Instant,
 }
 
 impl Vigil {
     /// It begins `now`.
     pub(super) fn new(now: Instant) -> Self {
-        Self { since: now, last_look: now }
+        Self { last_look: now }
     }
 
-    /// Look `now`, and return since when there was no pause.
-    pub(super) fn look(&mut self, now: Instant) -> Instant {
-        if now.saturating_duration_since(self.last_look) > LONGEST_BLINK {
-            self.since = now;
-        }
+    /// Look `now`, and return the pause before it, in which nobody looked; zero if it was a blink.
+    pub(super) fn look(&mut self, now: Instant) -> Duration {
+        let since = now.saturating_duration_since(self.last_look);
         self.last_look = now;
-        self.since
+        if since > LONGEST_BLINK { since } else { Duration::ZERO }
+    }
+}
+
+/// How long nobody looked since a process last gave a sign of life.
+#[derive(Default)]
+pub(super) struct Unwatched {
+    heartbeat_ns: u64,
+    time: Duration,
+}
+
+impl Unwatched {
+    /// Take in a look at the process after a `pause`. A sign of life that was not there before may be of a moment before the pause,
+    /// which therefore counts for it, too.
+    fn look(&mut self, heartbeat_ns: u64, pause: Duration) -> Duration {
+        if heartbeat_ns != self.heartbeat_ns {
+            *self = Self { heartbeat_ns, time: Duration::ZERO };
+        }
+        self.time += pause;
+        self.time
     }
 }
 
@@ -96,11 +113,12 @@ impl Hang {
 
 impl Watched {
     /// Kill the process if it has been silent for longer than `limit`, or than a minute while it starts, after a moment
-    /// to write its stack if it can. Only the time since `vigil`, from when on the supervisor has looked without a
-    /// pause, counts as silence. Returns what is to be said of it, when it is killed.
-    pub(super) fn kill_if_hung(&mut self, slot: ProcessSlot<'_>, limit: Duration, vigil: Instant) -> Option<String> {
+    /// to write its stack if it can. A `pause` before this look, in which nobody looked, is not counted as silence. Returns
+    /// what is to be said of it, when it is killed.
+    pub(super) fn kill_if_hung(&mut self, slot: ProcessSlot<'_>, limit: Duration, pause: Duration) -> Option<String> {
         let living = self.living.as_ref()?;
-        let silent = silence(slot).min(vigil.elapsed());
+        let unwatched = self.unwatched.look(slot.heartbeat_ns(), pause);
+        let silent = silence(slot).saturating_sub(unwatched);
         let limit = if slot.phase() == Some(Phase::Starting) { limit.max(STARTING_PATIENCE) } else { limit };
         if silent <= limit {
             // It has woken up, if it was suspected at all.
@@ -155,13 +173,16 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_the_supervisor_begins_its_vigil_anew() {
+    fn a_time_in_which_the_supervisor_did_not_look_is_no_silence_and_ends_none() {
         let start = Instant::now();
         let after_ms = |milliseconds| start + Duration::from_millis(milliseconds);
-        let mut vigil = Vigil::new(start);
-        assert_eq!(vigil.look(after_ms(50)), start);
-        assert_eq!(vigil.look(after_ms(1_050)), start);
-        assert_eq!(vigil.look(after_ms(9_000)), after_ms(9_000));
-        assert_eq!(vigil.look(after_ms(9_050)), after_ms(9_000));
+        let (mut vigil, mut unwatched) = (Vigil::new(start), Unwatched::default());
+        let mut look = |milliseconds, heartbeat_ns| unwatched.look(heartbeat_ns, vigil.look(after_ms(milliseconds))).as_millis();
+        assert_eq!(look(50, 1), 0);
+        assert_eq!(look(1_050, 1), 0, "a blink");
+        assert_eq!(look(9_050, 2), 8_000, "it may have beaten just before the pause");
+        assert_eq!(look(9_100, 2), 8_000);
+        assert_eq!(look(12_100, 2), 11_000, "of a supervisor that is held up again and again all but the pauses counts");
+        assert_eq!(look(12_150, 3), 0);
     }
 }

@@ -53,7 +53,7 @@ use crate::rendezvous::Registry;
 use crate::roles::environments;
 use crate::segment::SegmentError;
 use crate::segment::layout::MAX_TRANSITION_WORDS;
-use crate::telemetry::{self, Console, TelemetryError};
+use crate::telemetry::{self, Console, TelemetryError, fault_of};
 
 /// Why a run could not start or go on.
 #[derive(Debug, Error)]
@@ -167,6 +167,10 @@ impl Prepared {
         if planned.learner.split != Split::None && algorithm.handed_over() == 0 {
             let message = format!("the algorithm \"{}\" has no halves; set learner.split to \"none\"", algorithm.name());
             return Err(refuse(loaded.error_at("learner.split", message)));
+        }
+        if let Some(fault) = fault_of(algorithm.metrics()) {
+            let message = format!("the algorithm \"{}\" declares {fault}; declare others", algorithm.name());
+            return Err(refuse(loaded.error_at("algorithm.name", message)));
         }
         let catalogue = catalogue.clone();
         Ok(Self { loaded, catalogue, environment, software, algorithm, on_devices, planned, ranges, machine, started })

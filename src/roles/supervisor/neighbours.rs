@@ -1,9 +1,10 @@
-//! Which cores the other runs of this user have bound processes to.
+//! Which cores the other runs of this user have bound single processes to.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use crate::machine::cores::core_list;
 use crate::machine::neighbours::cores_bound_by;
 use crate::rendezvous::{Liveliness, Registry};
 
@@ -20,8 +21,8 @@ pub struct Neighbour {
 
 impl fmt::Display for Neighbour {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cores: Vec<String> = self.cores.iter().map(ToString::to_string).collect();
-        write!(formatter, "the run of {} ({}) is bound to {}", self.pid, self.environment, cores.join(", "))
+        let cores: Vec<usize> = self.cores.iter().copied().collect();
+        write!(formatter, "the run of {} ({}) is bound to {}", self.pid, self.environment, core_list(&cores))
     }
 }
 
@@ -113,11 +114,11 @@ mod tests {
             let ended = Living::start();
             ended.0.id()
         };
-        for (pid, list) in [(bound.0.id(), "1-2"), (unbound.0.id(), "0-3"), (own.0.id(), "3"), (ended, "0")] {
+        for (pid, list) in [(bound.0.id(), "2"), (unbound.0.id(), "0-3"), (own.0.id(), "3"), (ended, "0")] {
             announce(&registry, identity.clone(), pid);
             bind(folder.path(), pid, pid + 4_000_000, list);
         }
         let found = neighbours(&registry, folder.path(), own.0.id());
-        assert_eq!(found, [Neighbour { pid: bound.0.id(), environment: "CartPole-v1".into(), cores: BTreeSet::from([1, 2]) }]);
+        assert_eq!(found, [Neighbour { pid: bound.0.id(), environment: "CartPole-v1".into(), cores: BTreeSet::from([2]) }]);
     }
 }

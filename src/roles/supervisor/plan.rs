@@ -12,10 +12,11 @@ use super::remarks::{fragments_that_wait, remarks};
 use super::slots::{PlannedProcess, Slots};
 use crate::adaptation::Ranges;
 use crate::algorithms::{Algorithm, Half};
-use crate::config::schema::Split;
+use crate::config::schema::{Engine, Split};
 use crate::config::{Config, Key, Rows};
 use crate::environments::{ObservationSpace, Picture};
 use crate::machine::affinity::{self, Demand, Placement};
+use crate::machine::cores::core_list;
 use crate::machine::memory::{Budget, OverBudget};
 use crate::machine::open_files;
 use crate::readable::counted;
@@ -224,12 +225,8 @@ impl Plan {
 
 /// Divides the cores, and says how for the plan.
 fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[Neighbour]) -> (Option<Placement>, String) {
-    let demand = Demand {
-        learners: config.learner.processes(),
-        actors: config.actor.count,
-        has_evaluator: config.evaluator.enabled,
-        actors_wait: limiter.samples_per_insert.is_some(),
-    };
+    let demand =
+        Demand { learners: config.learner.processes(), actors: config.actor.count, actors_wait: limiter.samples_per_insert.is_some() };
     let to_the_kernel = |why: String| (None, format!("every process on any core: {why}"));
     if config.actor.count == 0 {
         return to_the_kernel("there is only one".into());
@@ -240,11 +237,14 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
     if config.learner.prefetch {
         return to_the_kernel("a learner that gets its batches ready ahead (learner.prefetch) is two threads".into());
     }
+    if config.network.engine == Engine::Torch && config.machine.torch_threads > 1 {
+        return to_the_kernel(format!("libtorch computes with {} threads (machine.torch_threads)", config.machine.torch_threads));
+    }
     let taken: BTreeSet<usize> = neighbours.iter().flat_map(|neighbour| &neighbour.cores).copied().collect();
     let others: Vec<String> = neighbours.iter().map(ToString::to_string).collect();
     match affinity::plan(cores, &taken, demand) {
-        Some(placement) if others.is_empty() => (Some(placement), "one for each learner, the others beside them".into()),
-        Some(placement) => (Some(placement), format!("one for each learner, the others beside them; {}", others.join(", "))),
+        Some(placement) if others.is_empty() => (Some(placement), "one for each learner, the others share the rest".into()),
+        Some(placement) => (Some(placement), format!("one for each learner, the others share the rest; {}", others.join(", "))),
         None if others.is_empty() || cores.len() <= demand.learners => {
             let (cores, learners) = (counted(cores.len(), "core"), counted(demand.learners, "learner"));
             to_the_kernel(format!("{cores} are too few for {learners} alone on theirs and the others beside them"))
@@ -261,6 +261,20 @@ impl Plan {
         } else {
             "actor.count, actor.environments"
         }
+    }
+
+    /// Processes of one role with the same cores, for people.
+    fn name(&self, alike: &[&PlannedProcess]) -> String {
+        let (first, last) = (alike[0], alike[alike.len() - 1]);
+        let name = if alike.len() == 1 { first.name() } else { format!("{}s {} to {}", first.role.name(), first.number, last.number) };
+        let cores = match first.cores.as_slice() {
+            [] => "any core".into(),
+            [core] => format!("core {core}"),
+            cores => format!("cores {}", core_list(cores)),
+        };
+        let is_half = first.role == Role::Learner && self.layout.sizes().halves() > 0;
+        let half = if is_half { format!("{}, ", Half::of(first.number).name()) } else { String::new() };
+        format!("{name} ({half}{cores})")
     }
 
     /// What to lower where no replay is small enough: the largest of the other regions, and the keys that it follows from.
@@ -289,19 +303,10 @@ impl fmt::Display for Plan {
         let parts: Vec<String> =
             largest.map(|section| format!("{} {}", region_name(section.region), BinaryBytes(section.length_bytes as u64))).collect();
         line("segment", format!("{} ({})", BinaryBytes(self.layout.total_bytes() as u64), parts.join(", ")))?;
-        let mut processes = Vec::new();
         let begins = |process: &&PlannedProcess| process.role != Role::Actor || process.number < self.first_actors;
-        for process in self.processes.iter().filter(begins) {
-            let cores = match process.cores.as_slice() {
-                [] => "any core".into(),
-                [core] => format!("core {core}"),
-                cores => format!("cores {cores:?}"),
-            };
-            let is_half = process.role == Role::Learner && self.layout.sizes().halves() > 0;
-            let half = if is_half { format!("{}, ", Half::of(process.number).name()) } else { String::new() };
-            processes.push(format!("{} ({half}{cores})", process.name()));
-        }
-        line("processes", format!("{} on {}: {}", processes.len(), counted(self.cores, "core"), processes.join(", ")))?;
+        let processes: Vec<&PlannedProcess> = self.processes.iter().filter(begins).collect();
+        let named: Vec<String> = processes.chunk_by(|one, next| one.is_like(next)).map(|alike| self.name(alike)).collect();
+        line("processes", format!("{} on {}: {}", processes.len(), counted(self.cores, "core"), named.join(", ")))?;
         line("cores", self.placed.clone())?;
         if let Some(ranges) = &self.ranges {
             line("fits itself", ranges.to_string())?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use indicatif::BinaryBytes;
 
 use super::{Prepared, Resumption, SupervisorError, refuse};
+use crate::config::Config;
 use crate::environments::{ActionSpace, Actions, EnvironmentError, VectorEnvironment, video};
 use crate::networks::{self, Device};
 use crate::rendezvous::Registry;
@@ -30,26 +31,12 @@ impl Prepared {
         self.check_learner()
     }
 
-    /// What is tried whenever a run starts, because it costs nothing. One that goes on does so in the folder `existing`.
+    /// What is tried whenever a run starts, because it costs nothing, or because only an attempt is certain. A run that goes on does so in
+    /// the folder `existing`.
     pub(super) fn check_briefly(&self, existing: Option<&Path>) -> Result<(), SupervisorError> {
         self.check_run_folder(existing)?;
         self.check_videos()?;
-        if self.lacks_device() { self.check_learner() } else { Ok(()) }
-    }
-
-    /// Whether this program has no libtorch that the learner needs, or the driver's files show no GPU of its number, or a variable none.
-    /// Files may be hidden in a container, so that only an attempt is certain.
-    fn lacks_device(&self) -> bool {
-        let config = &self.loaded.config;
-        let chosen = std::env::var("CUDA_VISIBLE_DEVICES").ok().map(|list| list.split(',').filter(|name| !name.trim().is_empty()).count());
-        let count = self.machine.gpus.names.len().min(chosen.unwrap_or(usize::MAX));
-        config.learner.devices().into_iter().filter_map(|device| device.parse().ok()).any(|device| {
-            let is_hidden = match device {
-                Device::Cuda(index) => !self.machine.gpus.has_driver || index >= count,
-                Device::Cpu => false,
-            };
-            is_hidden || networks::check_is_built(config.network.engine, device).is_err()
-        })
+        if needs_an_attempt(&self.loaded.config) { self.check_learner() } else { Ok(()) }
     }
 
     /// Whether something can be made where the run's files will be: in its folder, if it has one and goes on.
@@ -135,6 +122,13 @@ impl Prepared {
     }
 }
 
+/// Whether learners may not find what they compute with: a GPU, or a libtorch that this program has not. The driver's files may be hidden
+/// in a container, and show GPUs that nobody can use: the driver is too old, libtorch not built for them, or another process has them for
+/// itself. An attempt takes as long as CUDA takes to start, so on CPUs there is none.
+fn needs_an_attempt(config: &Config) -> bool {
+    config.learner.uses_gpu() || networks::check_is_built(config.network.engine, Device::Cpu).is_err()
+}
+
 /// Run `attempt` in a process of its own: the supervisor itself computes nothing, so that it can fork at any time.
 fn in_a_child(attempt: impl Fn() -> Result<(), String>) -> Result<Result<(), String>, SupervisorError> {
     let (mut reader, mut writer) = pipe().map_err(|source| SupervisorError::System { action: "opening a pipe", source })?;
@@ -152,4 +146,23 @@ fn in_a_child(attempt: impl Fn() -> Result<(), String>) -> Result<Result<(), Str
         return Ok(Ok(()));
     }
     Ok(Err(if message.is_empty() { "the process that tried it died; what it wrote is above".to_owned() } else { message }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::schema::Engine;
+
+    #[test]
+    fn only_learners_on_gpus_and_without_their_engine_are_tried_before_a_run() {
+        let mut config = Config::for_environment("CartPole-v1");
+        assert!(!needs_an_attempt(&config), "on a CPU nothing slows a start");
+        config.network.engine = Engine::Torch;
+        assert_eq!(needs_an_attempt(&config), !cfg!(feature = "torch"));
+        config.network.engine = Engine::Auto;
+        for device in ["cuda:0", "cpu,cuda:0"] {
+            config.learner.device = device.into();
+            assert!(needs_an_attempt(&config), "{device}");
+        }
+    }
 }

@@ -24,6 +24,11 @@ impl PlannedProcess {
     pub fn name(&self) -> String {
         format!("{} {}", self.role.name(), self.number)
     }
+
+    /// Whether a plan names the two together: learners, of which each has a core or a half of its own, are named one by one.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.role != Role::Learner && (self.role, &self.cores) == (other.role, &other.cores)
+    }
 }
 
 /// How many processes of each kind there are at most. Slots come in this order: actors, attached actors, learners, evaluator, visualizer;
@@ -84,7 +89,7 @@ impl Slots {
         // The learners first: they take longest to set up, and the actors can begin without parameters.
         let mut cores_of_learners = learners.into_iter();
         let learners = of_role(Role::Learner, self.stagers(), self.learners)
-            .map(|process| PlannedProcess { cores: cores_of_learners.next().unwrap_or_default(), ..process });
+            .map(|process| PlannedProcess { cores: cores_of_learners.next().into_iter().collect(), ..process });
         let actors = of_role(Role::Actor, 0, self.actors).map(|process| PlannedProcess { cores: actors.clone(), ..process });
         let evaluator =
             of_role(Role::Evaluator, evaluator_slot, self.evaluators).map(|process| PlannedProcess { cores: evaluator.clone(), ..process });

@@ -2,13 +2,13 @@
 //!
 //! Who waits beats while it waits. A wait that nobody ends, such as that of learners for each other, therefore looks
 //! healthy to the watch over heartbeats (`hang`); what gives it away is that no count of the run changes. It is given
-//! as long as a single process may be silent, `machine.hang_timeout_s`. Silences with a cause start the time anew:
+//! as long as a single process may be silent, `machine.hang_timeout_s`, pauses of the supervisor itself not counted.
+//! Silences with a cause start the time anew:
 //!
 //! * a process that is silent itself, as one that was stopped: it moves on or counts as hung;
 //! * a process that starts, or is at work in its environments: however long they take one after the other, nobody holds it up;
 //! * a process that has died and whose replacement waits for its turn;
-//! * an evaluation in the synchronous trainer, during which nothing else is to happen;
-//! * a pause of the supervisor itself: somebody stopped the whole run and let it go on.
+//! * an evaluation in the synchronous trainer, during which nothing else is to happen.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -51,9 +51,9 @@ impl Standstill {
         Self { limit: hang_timeout.max(LEAST_LIMIT), counts: [0; 4], since: now, is_said: false }
     }
 
-    /// Look at the run, and return what is to be said of it: a line, and below it what explains it. The supervisor has
-    /// looked without a pause since `vigil`.
-    pub(super) fn look(&mut self, segment: &Segment, watched: &[Watched], vigil: Instant) -> Option<(String, String)> {
+    /// Look at the run after a `pause` in which nobody looked, and return what is to be said of it: a line, and below it what
+    /// explains it.
+    pub(super) fn look(&mut self, segment: &Segment, watched: &[Watched], pause: Duration) -> Option<(String, String)> {
         let control = segment.control();
         let words = [control.env_steps(), control.inserted(), control.sampled(), control.updates()];
         let counts = words.map(|word| word.load(Ordering::Relaxed));
@@ -63,7 +63,7 @@ impl Standstill {
         let waits_for_checkpoint = control.checkpoint_wanted().load(Ordering::Relaxed) != 0;
         let is_excused = waits_for_checkpoint
             || watched.iter().any(|watched| watched.excuses_silence(segment.processes().slot(watched.planned.slot), patience));
-        Some(match self.take_note(Instant::now(), counts, is_excused, vigil)? {
+        Some(match self.take_note(Instant::now(), counts, is_excused, pause)? {
             News::StandsStill(silent) => (
                 format!(
                     "nothing has advanced for {:.0} s, no environment step, insert, sample or update, although every process gives signs of life",
@@ -75,7 +75,7 @@ impl Standstill {
         })
     }
 
-    fn take_note(&mut self, now: Instant, counts: Counts, is_excused: bool, vigil: Instant) -> Option<News> {
+    fn take_note(&mut self, now: Instant, counts: Counts, is_excused: bool, pause: Duration) -> Option<News> {
         if counts != self.counts {
             let silent = now.saturating_duration_since(self.since);
             (self.counts, self.since) = (counts, now);
@@ -84,7 +84,7 @@ impl Standstill {
         if self.is_said {
             return None;
         }
-        self.since = if is_excused { now } else { self.since.max(vigil) };
+        self.since = if is_excused { now } else { self.since + pause };
         let silent = now.saturating_duration_since(self.since);
         self.is_said = silent >= self.limit;
         self.is_said.then_some(News::StandsStill(silent))
@@ -143,15 +143,15 @@ mod tests {
     const TICK: Duration = Duration::from_millis(50);
     const STILL: Counts = [4, 3, 2, 1];
 
-    /// A watch with a limit of a minute, its clock, and since when the supervisor has looked without a pause.
-    struct Clocked(Standstill, Instant, Instant);
+    /// A watch with a limit of a minute, and its clock.
+    struct Clocked(Standstill, Instant);
 
     impl Clocked {
         fn new() -> Self {
             let now = Instant::now();
             let mut watch = Standstill::new(Duration::from_mins(1), now);
-            assert_eq!(watch.take_note(now, STILL, false, now), None);
-            Self(watch, now, now)
+            assert_eq!(watch.take_note(now, STILL, false, Duration::ZERO), None);
+            Self(watch, now)
         }
 
         /// Look in every tick for `seconds`, and return what is said and after how many of them.
@@ -161,7 +161,7 @@ mod tests {
             let mut said = Vec::new();
             for _ in 0..ticks {
                 self.1 += TICK;
-                let news = self.0.take_note(self.1, counts, is_excused, self.2);
+                let news = self.0.take_note(self.1, counts, is_excused, Duration::ZERO);
                 said.extend(news.map(|news| ((self.1 - start).as_secs(), news)));
             }
             said
@@ -201,8 +201,11 @@ mod tests {
     #[test]
     fn a_run_that_was_stopped_as_a_whole_did_not_stand_still() {
         let mut run = Clocked::new();
-        run.1 += Duration::from_hours(1);
-        run.2 = run.1;
+        for _ in 0..3 {
+            let pause = Duration::from_hours(1);
+            run.1 += pause;
+            assert_eq!(run.0.take_note(run.1, STILL, false, pause), None);
+        }
         assert_eq!(run.look_for(59, STILL, false), []);
         assert_eq!(run.look_for(2, STILL, false).len(), 1);
     }

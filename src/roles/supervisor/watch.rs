@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::WaitOptions;
 
 use super::child::ERROR_EXIT_CODE;
-use super::hang::{Hang, StackFile};
+use super::hang::{Hang, StackFile, Unwatched};
 use super::slots::PlannedProcess;
 use crate::roles::run::LEAVING_PATIENCE;
 use crate::segment::pidfd::Pidfd;
@@ -36,6 +36,8 @@ pub(super) struct Watched {
     pub(super) excused: u32,
     /// The suspicion that it hangs.
     pub(super) hang: Option<Hang>,
+    /// What does not count as its silence.
+    pub(super) unwatched: Unwatched,
     /// When it was asked to leave, because others are to act.
     dismissed: Option<Instant>,
     /// What explained its last death, as it was told.
@@ -165,6 +167,7 @@ impl Watched {
             restarts: 0,
             excused: 0,
             hang: None,
+            unwatched: Unwatched::default(),
             dismissed: None,
             told: String::new(),
             consecutive: 0,

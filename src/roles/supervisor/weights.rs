@@ -82,7 +82,7 @@ mod tests {
         let segment = Segment::create_private(layout, &Description::default()).unwrap();
         let folder = RunFolder::create(root.path(), "test", text).unwrap();
         let console = Console::on(File::create(root.path().join("printed")).unwrap(), false, false, false).unwrap();
-        let context = Context { config, cores: 1 };
+        let context = Context::new(config, 1);
         let settings = SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 1.0, context, goal: None, adapts: false };
         let mut sinks = Sinks::create(folder, console, settings).unwrap();
         assert!(save_last(&prepared, &segment, &mut sinks), "nothing was published");

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::period::{ENVIRONMENT, INFERENCE, INSERT, Period};
 use super::{Context, WAITING_FROM, share};
@@ -27,7 +27,7 @@ const LARGEST_BATCH_ON_GPU: usize = 4_096;
 const FACTOR: usize = 4;
 
 /// Something to try: all its settings together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
     /// The keys to change.
     pub set: Vec<KeyChange>,
@@ -36,10 +36,10 @@ pub struct Advice {
 }
 
 /// A key of the configuration with a new value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyChange {
     /// The key.
-    pub key: &'static str,
+    pub key: String,
     /// Its value in this run.
     pub now: String,
     /// The value to try.
@@ -54,7 +54,7 @@ impl fmt::Display for Advice {
 }
 
 fn advice(key: &'static str, now: impl fmt::Display, to: impl fmt::Display, why: impl Into<String>) -> Advice {
-    Advice { set: vec![KeyChange { key, now: now.to_string(), to: to.to_string() }], why: why.into() }
+    Advice { set: vec![KeyChange { key: key.into(), now: now.to_string(), to: to.to_string() }], why: why.into() }
 }
 
 /// As many as wanted, or as the key allows, if that is more than now.

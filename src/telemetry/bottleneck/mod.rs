@@ -9,7 +9,7 @@ mod period;
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use advice::{Advice, KeyChange};
 
@@ -29,6 +29,8 @@ const TOO_FEW_SAMPLES: f64 = 1.0;
 const MANY_SAMPLES: f64 = 32.0;
 /// Process time without which shares mean nothing.
 const LEAST_TIME_S: f64 = 1.0;
+/// Fragments that nobody learned from are told of from this share on.
+const DROPPED_FROM: f64 = 0.05;
 /// A kind of process that worked for less of the time than this, while processes were replaced, was mostly not there.
 const PRESENT_FROM: f64 = 0.7;
 
@@ -39,10 +41,19 @@ pub struct Context {
     pub config: Config,
     /// Cores that the run may use.
     pub cores: usize,
+    /// Whether the run fits itself to the machine, and so has had other numbers of actors, too, than `config` may say by now.
+    pub fits: bool,
+}
+
+impl Context {
+    /// Of a run that begins as `config` says, on so many cores.
+    pub fn new(config: Config, cores: usize) -> Self {
+        Self { fits: config.adaptation.enabled, config, cores }
+    }
 }
 
 /// What limited the throughput.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Bottleneck {
@@ -63,7 +74,7 @@ pub enum Bottleneck {
 }
 
 /// The bottleneck with its evidence; `Display` makes one sentence of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// What it was.
     pub bottleneck: Bottleneck,
@@ -110,6 +121,13 @@ pub fn verdict_since(started: Option<&Snapshot>, now: &Snapshot, context: &Conte
         (_, None) if context.config.rows() == Rows::Fragments => overwriting(&period, context),
         (_, None) => free_running(&period, context),
     };
+    let dropped = share(period.dropped as f64, period.inserted as f64).min(1.0);
+    // Where actors do not wait, what was dropped is told already.
+    if context.config.fragments.on_full == OnFull::Wait && dropped >= DROPPED_FROM {
+        let most = context.config.fragments.max_policy_lag_updates;
+        let told = format!("; {} of the fragments were dropped as older than fragments.max_policy_lag_updates = {most}", percent(dropped));
+        verdict.evidence.push_str(&told);
+    }
     // What the algorithm does not know, or contradicts other keys, helps nobody, and neither does what is at its limit already.
     let written = context.config.to_toml();
     let override_of = |setting: &KeyChange| format!("{}={}", setting.key, setting.to);
@@ -134,9 +152,7 @@ fn failures(period: &Period, context: &Context) -> Option<Diagnosis> {
         return None;
     }
     let presence = |worked_s: f64, count: usize| share(worked_s, period.wall_s * count.max(1) as f64);
-    // A run that fits itself has had other numbers of actors, too.
-    let has_fixed_actors = !context.config.adaptation.enabled;
-    let actors = if has_fixed_actors { presence(period.actor.total_s(), context.config.actor.count) } else { 1.0 };
+    let actors = if context.fits { 1.0 } else { presence(period.actor.total_s(), context.config.actor.count) };
     let learners = presence(period.learner.total_s(), context.config.learner.processes());
     if period.restarts == 0 || actors.min(learners) >= PRESENT_FROM {
         return None;

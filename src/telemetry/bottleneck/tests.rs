@@ -9,7 +9,7 @@ fn context() -> Context {
     let mut config = Config::for_environment("CartPole-v1");
     (config.actor.count, config.learner.count, config.learner.batch_size) = (4, 1, 256);
     config.replay.samples_per_insert = Some(32.0);
-    Context { config, cores: 7 }
+    Context::new(config, 7)
 }
 
 fn with(change: impl FnOnce(&mut Config)) -> Context {
@@ -216,8 +216,8 @@ fn processes_that_keep_failing_are_what_holds_a_run_back() {
     let one_death = Snapshot { restarts: 1, ..super::tests::run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]) };
     assert_eq!(judge(&one_death, &context()).bottleneck, Bottleneck::Learners, "everybody worked all the time");
     // It had one actor for most of the time, and has sixteen now.
-    let fitted = |config: &mut Config| (config.actor.count, config.adaptation.enabled) = (16, true);
-    assert_eq!(judge(&one_death, &with(fitted)).bottleneck, Bottleneck::Learners, "of those that there were everybody worked");
+    let fitted = Context { fits: true, ..with(|config| config.actor.count = 16) };
+    assert_eq!(judge(&one_death, &fitted).bottleneck, Bottleneck::Learners, "of those that there were everybody worked");
 }
 
 #[test]
@@ -287,4 +287,16 @@ fn fragments_that_are_overwritten_are_judged_by_what_was_dropped_and_not_by_samp
     assert!(settings(&behind).iter().any(|setting| setting == "fragments.on_full=wait"), "{behind}");
     assert!(!behind.to_string().contains("samples_per_insert"), "{behind}");
     assert_eq!(judged(500, [3.0, 20.0, 0.0, 1.0, 1.0]).bottleneck, Bottleneck::Cores);
+}
+
+#[test]
+fn fragments_that_were_too_old_are_told_of_where_actors_wait_too() {
+    let appo = with(|config| config.algorithm.name = "appo".into());
+    let judged = |dropped_fragments: u64| {
+        let snapshot = Snapshot { inserted: 10_000, dropped_fragments, ..run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]) };
+        judge(&snapshot, &appo).to_string()
+    };
+    let told = "; 12 % of the fragments were dropped as older than fragments.max_policy_lag_updates = 100";
+    assert!(judged(1_200).contains(told), "{}", judged(1_200));
+    assert!(!judged(100).contains("dropped"), "{}", judged(100));
 }

@@ -24,6 +24,9 @@ pub(crate) use download::python_with_pip;
 
 /// The only version that torch-sys, and with it this workspace, accepts.
 pub(crate) const VERSION: &str = "2.13.0";
+/// What its CUDA half, of CUDA 13, runs on.
+const NEEDS_OF_CUDA: &str = "It computes on NVIDIA GPUs of Turing (compute capability 7.5) or newer, with a driver of 580 or newer; \
+                             `nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv` says what there is.";
 const FOLDER: &str = ".libtorch";
 /// The path of `.cargo/config.toml` as long as there is no `.libtorch`.
 const PLACEHOLDER: &str = "xtask/libtorch-missing";
@@ -138,6 +141,9 @@ fn fetch(devices: Devices, root: &Path, lock: &SetupLock) -> Result<()> {
         Devices::CpuAndCuda => ("CPU and CUDA", "2.5 GB", "3.4 GB (6 while it is unpacked)"),
     };
     say(format!("Fetching libtorch {VERSION} for {what}: about {download} to download, {disk} on disk in {}.", destination.display()));
+    if devices == Devices::CpuAndCuda {
+        say(NEEDS_OF_CUDA);
+    }
     let partial = lock.partial_folder()?;
     download::download(wheels, partial.path())?;
     assemble::assemble(wheels, partial.path())?;

@@ -215,7 +215,7 @@ fn records(
         metrics_interval_s: config.run.metrics_interval_s,
         plain_interval_s: 10.0,
         adapts,
-        context: Context { config: config.clone(), cores: prepared.machine.cores.usable.len().min(usable_now()) },
+        context: Context::new(config.clone(), prepared.machine.cores.usable.len().min(usable_now())),
         goal: config.run.stop_eval_return,
     };
     let mut observer = Observer::new(prepared.started, plan.layout.sizes().processes, prepared.algorithm.metrics());

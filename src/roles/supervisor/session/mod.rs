@@ -138,15 +138,15 @@ impl Session {
     /// A process without a heartbeat for too long is suspected, said so, and killed; only then is it dead. A run in which
     /// nothing advances although all have heartbeats is said to stand still.
     fn watch_for_silence(&mut self) {
-        let vigil = self.vigil.look(Instant::now());
+        let pause = self.vigil.look(Instant::now());
         let limit = Duration::from_secs_f64(self.config().machine.hang_timeout_s);
         for watched in &mut self.watched {
             let slot = self.segment.processes().slot(watched.planned.slot);
-            if let Some(event) = watched.kill_if_hung(slot, limit, vigil) {
+            if let Some(event) = watched.kill_if_hung(slot, limit, pause) {
                 self.sinks.event(&event);
             }
         }
-        if let Some((event, details)) = self.standstill.look(&self.segment, &self.watched, vigil) {
+        if let Some((event, details)) = self.standstill.look(&self.segment, &self.watched, pause) {
             self.sinks.event(&with_details(event, &details));
         }
     }
