@@ -88,6 +88,11 @@ impl Preset {
         self.config().algorithm.name
     }
 
+    /// The id of the environment that it is for.
+    pub fn environment(&self) -> String {
+        self.config().environment.id
+    }
+
     /// The configuration with `overrides`.
     ///
     /// # Errors

@@ -94,6 +94,16 @@ fn a_run_folder_that_is_a_file_is_refused_by_its_key() {
 }
 
 #[test]
+fn a_run_folder_that_nobody_chose_is_refused_as_the_default_with_the_change_to_make() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("runs"), "").unwrap();
+    let output = supervisor(folder.path(), &["--check"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.starts_with("error: run.folder = \"runs\" (the default): runs is no folder"), "{said}");
+    assert!(said.contains("--set run.folder=PATH"), "{said}");
+}
+
+#[test]
 fn a_run_folder_in_which_nothing_can_be_made_is_refused_by_its_key() {
     // Nobody makes folders in /proc, not even root.
     let folder = tempfile::tempdir().unwrap();

@@ -100,7 +100,7 @@ tests/data/config/contradictions.toml:9:15: an algorithm.epsilon_end of 0 makes 
 tests/data/config/contradictions.toml:12:10: network.engine "cpu" cannot compute on learner.device "cuda:0"; set network.engine to "torch" or learner.device to "cpu"
 tests/data/config/contradictions.toml:19:9: a learner.count of 3 contradicts actor.count 0, which runs everything in one process; set learner.count to 1 or actor.count to at least 1
 tests/data/config/contradictions.toml:20:14: a learner.batch_size of 64 cannot be shared equally by 3 learners (learner.count); use 66
-tests/data/config/contradictions.toml:24:12: a replay.capacity of 1000 is less than the 1063 transitions that can be written at once, by 1 actors (actor.count) and 0 attach slots (actor.attach_slots), each up to 1063 for actor.flush_transitions 64, actor.environments 1000 and algorithm.n_step 1; raise replay.capacity or lower one of these
+tests/data/config/contradictions.toml:24:12: a replay.capacity of 1000 is less than the 1063 transitions that can be written at once, up to 1063 by each of actor.count 1 and actor.attach_slots 0, for actor.flush_transitions 64, actor.environments 1000 and algorithm.n_step 1; raise replay.capacity or lower one of these
 tests/data/config/contradictions.toml:25:12: replay.min_size 2000 exceeds replay.capacity 1000, so sampling would never begin; lower replay.min_size or raise replay.capacity
 tests/data/config/contradictions.toml:26:14: replay.beta_start 0.9 exceeds replay.beta_end 0.5, but beta only grows; lower replay.beta_start or raise replay.beta_end
 tests/data/config/contradictions.toml:28:14: a replay.error_band of 100 samples is too narrow for batches of 64 and flushes of up to 1063 transitions: one alone would leave it; use at least 34016, or "none"

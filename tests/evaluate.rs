@@ -113,6 +113,7 @@ fn a_video_shows_the_first_episode_and_changes_no_return() {
     let nowhere = videos.path().join("missing/first.gif");
     let (success, _, error) = evaluate(&[folder.to_str().unwrap(), "--video", nowhere.to_str().unwrap()]);
     assert!(!success && error.contains("cannot write the video") && error.contains("missing/first.gif"), "{error}");
+    assert!(error.contains("there is no folder") && !error.contains(".video."), "{error}");
     let (success, _, error) = evaluate(&[folder.to_str().unwrap(), "--video", path.to_str().unwrap(), "--video-speed", "0"]);
     assert!(!success && error.contains("--video-speed"), "{error}");
     let other = videos.path().join("first.webm");
@@ -122,6 +123,16 @@ fn a_video_shows_the_first_episode_and_changes_no_return() {
     let (success, _, error) = evaluate(&[folder.to_str().unwrap(), "--video", other.to_str().unwrap(), "--episodes", "1"]);
     assert_eq!(success, cfg!(feature = "mp4"), "{error}");
     assert!(if success { other.exists() } else { error.contains("--features mp4") }, "{error}");
+
+    let mut endless = run.program("evaluate");
+    endless.arg(&folder).args(["--episodes", "1000000000", "--video"]).arg(videos.path().join("endless.gif"));
+    let mut playing = endless.spawn().unwrap();
+    let names = || std::fs::read_dir(videos.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let unfinished = || names().filter(|name| name.to_string_lossy().starts_with(".video.")).count();
+    run_support::wait_until("a video in the making", String::new, || unfinished() > 0);
+    run_support::kill(playing.id(), nix::sys::signal::Signal::SIGINT);
+    assert_eq!(playing.wait().unwrap().code(), Some(130));
+    assert_eq!(unfinished(), 0, "Ctrl+C leaves nothing of a video");
 }
 
 #[test]

@@ -101,6 +101,9 @@ fn a_command_that_changes_no_key_is_not_told_how_to() {
         let refused = shoal(folder.path(), arguments);
         assert!(!refused.status.success() && !said(&refused).contains("write:"), "{}", said(&refused));
     }
+    // A run that goes on keeps its name and its algorithm.
+    let refused = said(&shoal(folder.path(), &["resume", "runs/latest", "--name", "x"]));
+    assert!(!refused.contains("run.name") && !refused.contains("algorithm.name"), "{refused}");
     for (arguments, hint) in [
         (&["resume", "runs/latest", "evaluator.greedy=false"][..], "--set evaluator.greedy=false"),
         (&["--resume", "runs/latest"], "resume RUN"),
@@ -238,7 +241,71 @@ fn a_name_that_means_nothing_is_told_what_may_have_been_meant() {
 fn what_is_wrong_with_an_environment_without_a_file_points_into_none() {
     let folder = tempfile::tempdir().unwrap();
     let output = shoal(folder.path(), &["train", "CartPole-v1", "--check", "--set", "algorithm.name=sac"]);
-    assert!(!output.status.success() && said(&output).starts_with("error: --set environment.id="), "{}", said(&output));
+    // Of the two that do not fit, what was set is named.
+    assert!(!output.status.success() && said(&output).starts_with("error: --set algorithm.name=sac: "), "{}", said(&output));
+    let output = shoal(folder.path(), &["train", "mujoco:Absent-v1", "--check", "--set", "algorithm.name=ppo"]);
+    assert!(!output.status.success() && said(&output).matches("mujoco:Absent-v1").count() == 1, "{}", said(&output));
+    let output = shoal(folder.path(), &["train", "CartPole-v1", "--check", "--set", "algorithm.name=SAC"]);
+    assert!(said(&output).contains("unknown algorithm `SAC` (did you mean `sac`?)"), "{}", said(&output));
+}
+
+#[test]
+fn a_preset_of_another_algorithm_than_was_asked_for_is_told_what_to_train_instead() {
+    let folder = tempfile::tempdir().unwrap();
+    for (preset, instead) in
+        [("cartpole_dqn", "shoal train cartpole_ppo\n"), ("acrobot_dqn", "shoal train Acrobot-v1 --set algorithm.name=ppo\n")]
+    {
+        let refused = shoal(folder.path(), &["train", preset, "--set", "algorithm.name=ppo"]);
+        let said = said(&refused);
+        assert!(!refused.status.success() && said.ends_with(instead) && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn what_is_said_twice_or_of_several_seeds_and_cannot_be_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["--seed", "1", "--set", "run.seed=2"][..],
+        &["--seeds", "1-2", "--set", "run.seed=3"],
+        &["--name", "one", "--set", "run.name=other"],
+        &["--jobs", "2", "--check"],
+        &["--jobs", "2", "--seed", "1"],
+    ] {
+        let refused = shoal(folder.path(), &[&["train", "cartpole_dqn"][..], arguments].concat());
+        assert!(!refused.status.success(), "{arguments:?}: {}", said(&refused));
+    }
+    let mut piped = program("shoal", folder.path());
+    piped.args(["train", "/dev/stdin", "--seeds", "1-2"]).current_dir(folder.path());
+    let refused = piped.stdin(std::fs::File::open(preset_file("cartpole_dqn")).unwrap()).output().unwrap();
+    assert!(!refused.status.success() && said(&refused).contains("/dev/stdin can be read once"), "{}", said(&refused));
+    assert!(!folder.path().join("runs").exists());
+}
+
+#[test]
+fn the_plan_of_several_seeds_is_checked_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let checked = shoal(folder.path(), &["train", "cartpole_dqn", "--seeds", "7-9", "--jobs", "2", "--check"]);
+    let plan = said(&checked);
+    assert!(checked.status.success() && plan.contains("seeds       3, 2 at a time") && plan.contains("seed 7,"), "{plan}");
+    assert!(plan.contains("machine.affinity is false"), "{plan}");
+    assert!(!folder.path().join("runs").exists());
+}
+
+#[test]
+fn a_run_that_is_over_is_told_where_it_would_go_on_and_what_it_cannot_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let shoal = |arguments: &[&str]| said(&shoal(folder.path(), arguments));
+    shoal(&with_changes(&["train", "CartPole-v1"], SHORT));
+    let own = std::fs::read_link(folder.path().join("runs/latest")).unwrap();
+    let plan = shoal(&["resume", "--check", "--set", "run.stop_env_steps=5000"]);
+    assert!(plan.contains("goes on from checkpoint ") && plan.contains(&format!("runs/{}\n", own.display())), "{plan}");
+    let anew = shoal(&with_changes(&["train", "CartPole-v1", "--check"], &[SHORT, &["run.resume=auto"]].concat()));
+    assert!(anew.contains("no run called cartpole_dqn-seed1 waits to go on: a new one begins"), "{anew}");
+    let refused = shoal(&["resume", "--set", "algorithm.name=ppo"]);
+    assert!(refused.contains("cannot go on with another algorithm.name: ") && refused.lines().count() == 1, "{refused}");
+    let typed = shoal(&["train", "runs/latest"]);
+    assert!(typed.contains("shoal resume runs/latest") && typed.contains("shoal train runs/latest/config.toml"), "{typed}");
+    assert!(shoal(&["train", "."]).contains(". is a folder; name a file"), "{}", shoal(&["train", "."]));
 }
 
 #[test]
@@ -269,6 +336,12 @@ fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
     let kept: Value = serde_json::from_slice(&std::fs::read(group.join("seeds.json")).unwrap()).unwrap();
     let seeds = kept["seeds"].as_array().unwrap();
     assert!(seeds.iter().all(|seed| seed["env_steps"].as_u64() >= Some(2000) && seed["last_evaluation"].is_f64()), "{kept}");
+    // There is no other run: those who look for the newest are told where one of these is.
+    let newest = format!("runs/{}/latest", group.file_name().unwrap().to_str().unwrap());
+    for arguments in [&["evaluate"][..], &["resume"], &["inspect", "--live"], &["inspect", group.to_str().unwrap()]] {
+        let refused = shoal(folder.path(), arguments);
+        assert!(!refused.status.success() && said(&refused).contains(&newest), "{arguments:?}: {}", said(&refused));
+    }
     let plot = std::fs::read_to_string(group.join("curves.svg")).unwrap();
     assert!(plot.starts_with("<svg") && plot.contains("trio, 3 seeds") && plot.matches("<polyline").count() >= 4, "{plot}");
 }
@@ -279,7 +352,7 @@ fn a_signal_ends_the_seeds_that_run_starts_no_other_and_still_gives_a_table() {
     let changes = [SHORT, &["run.stop_env_steps=1000000000", "run.stop_eval_return=none"]].concat();
     let arguments = with_changes(&["train", "CartPole-v1", "--seeds", "1-3", "--jobs", "2"], &changes);
     let mut command = program("shoal", folder.path());
-    command.args(arguments).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.args(arguments).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let endless = Endless::start(&mut command);
     let started = || {
         let group = std::fs::read_dir(folder.path().join("runs")).ok()?.next()?.ok()?.path();
@@ -297,6 +370,12 @@ fn a_signal_ends_the_seeds_that_run_starts_no_other_and_still_gives_a_table() {
     assert_eq!(output.status.code(), Some(130));
     let table = String::from_utf8_lossy(&output.stdout);
     assert_eq!(table.matches("interrupted").count(), 2, "{table}");
+    let said = said(&output);
+    assert!(
+        said.contains("seed 1 was interrupted") && said.contains("seeds that did not begin: 3") && !said.contains("has failed"),
+        "{said}"
+    );
+    assert_eq!(said.matches("goes on with: shoal resume ").count(), 2, "{said}");
     for path in folders {
         let record: Value = serde_json::from_slice(&std::fs::read(path.join("run.json")).unwrap()).unwrap();
         assert_eq!(record["finished"]["reason"], "interrupted");

@@ -166,11 +166,49 @@ fn arguments_reach_the_constructor_and_functions_serve_as_well_as_classes() {
 }
 
 #[test]
+fn an_environment_that_a_module_of_one_s_own_registers_is_found_by_that_module() {
+    in_prepared_process("an_environment_that_a_module_of_one_s_own_registers_is_found_by_that_module", || {
+        for id in ["gymnasium:registering:Registered-v0", "gymnasium:registering.py:Registered-v0"] {
+            let request = request(id, "{}");
+            assert_eq!(request.examine().unwrap().spec.time_limit_steps, Some(9));
+            observe(&mut *request.make().unwrap());
+        }
+    });
+}
+
+#[test]
+fn what_render_returns_and_is_no_picture_is_told() {
+    in_prepared_process("what_render_returns_and_is_no_picture_is_told", || {
+        let rendered = |picture: &str| {
+            let request = request("python:shapes:Drawn", &format!(r#"{{"picture": "{picture}"}}"#));
+            let mut environment = EnvironmentRequest { drawn: true, ..request }.make().unwrap();
+            observe(&mut *environment);
+            environment.picture().map(|picture| (picture.width, picture.height)).map_err(|error| error.to_string())
+        };
+        assert_eq!(rendered("numpy.zeros((4, 6, 3), numpy.uint8)").unwrap(), (6, 4));
+        for (picture, returned) in [
+            ("numpy.zeros((64, 64), numpy.float32)", "float32 of the shape (64, 64)"),
+            ("numpy.zeros((0, 6, 3), numpy.uint8)", "uint8 of the shape (0, 6, 3)"),
+            ("None", "None"),
+            ("[1, 2]", "[1, 2]"),
+        ] {
+            let message = rendered(picture).unwrap_err();
+            let told =
+                format!("in render: TypeError: render() returned {returned}, not a picture: bytes (uint8) of the shape (height, width, 3)");
+            assert!(message.ends_with(&told), "{message}");
+        }
+    });
+}
+
+#[test]
 fn what_cannot_be_used_is_refused_by_name() {
     in_prepared_process("what_cannot_be_used_is_refused_by_name", || {
         for (id, parts) in [
             ("gymnasium:CartPoel-v1", &["CartPole-v1"][..]),
             ("gymnasium:HalfCheetah-v99", &["v99", "HalfCheetah-v5"]),
+            ("gymnasium:Registered-v0", &["write gymnasium:MODULE:Registered-v0"]),
+            ("gymnasium:no_such_module:X-v0", &["there is no module no_such_module", "tests/data/python"]),
+            ("gymnasium:registering:Registred-v0", &["names like it: Registered-v0"]),
             ("python:shapes:ManyActions", &["MultiDiscrete([2 3])", "Discrete and Box"]),
             ("python:shapes:EndlessActions", &["no finite bounds"]),
             ("python:shapes:Imag", &["shapes has no Imag", "did you mean Image?"]),

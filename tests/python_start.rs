@@ -135,15 +135,32 @@ fn an_environment_of_the_old_interface_is_told_what_reset_returns() {
 }
 
 #[test]
-fn a_constructor_that_hangs_is_given_up_with_its_stack() {
-    let request = python_support::request("python:faulty:Faulty", r#"{"how": "hang in its constructor"}"#);
-    let request = EnvironmentRequest { patience: Duration::from_secs(3), ..request };
-    let hung = request.examine().unwrap_err().to_string();
-    assert!(
-        hung.contains("was not made, reset and stepped once within 3 s") && hung.contains("in hang\n") && hung.contains("in __init__"),
-        "{hung}"
-    );
-    assert!(!hung.contains("<shoal"), "{hung}");
+fn a_constructor_or_first_step_that_hangs_is_given_up_with_its_stack() {
+    for (how, calls) in [
+        ("hang in its constructor", &["in hang\n", "in __init__"][..]),
+        ("hang", &["in hang\n", "in step"]),
+        ("hang in native code", &["in step"]),
+    ] {
+        let request = python_support::request("python:faulty:Faulty", &format!(r#"{{"how": "{how}", "after": 0}}"#));
+        let request = EnvironmentRequest { patience: Duration::from_secs(3), ..request };
+        let hung = request.examine().unwrap_err().to_string();
+        assert!(hung.contains("was not made, reset and stepped once within 3 s"), "{hung}");
+        let (_, stack) = hung.split_once("innermost call first:\n").unwrap();
+        assert!(calls.iter().all(|call| stack.contains(call)), "{hung}");
+        assert!(stack.lines().all(|line| line.contains("faulty.py")), "calls of the environment alone: {hung}");
+    }
+}
+
+#[test]
+fn an_environment_that_takes_long_to_try_is_told_once_with_what_it_is_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let python_path = format!("environment.python_path={}", python_support::folder().display());
+    let arguments = r#"environment.keyword_arguments={"pause_s": 4, "steps": 1}"#;
+    let mut command = supervisor(folder.path(), &["environment.id=python:pausing:Pausing", &python_path, arguments]);
+    let output = command.arg("--check").output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let told = "trying the environment python:pausing:Pausing has taken 2 s, and its first step is not over; after 60 s it is given up\n";
+    assert_eq!(said(&output).matches(told).count(), 1, "{}", said(&output));
 }
 
 #[test]
@@ -169,6 +186,12 @@ fn a_python_without_gymnasium_is_told_which_command_installs_it() {
     let interpreter = bare.join("bin/python").display().to_string();
     let missing = refusal(&[&format!("environment.python={interpreter}")]);
     assert!(missing.contains(&format!("install it:  {interpreter} -m pip install \"gymnasium[")), "{missing}");
+}
+
+#[test]
+fn a_program_that_is_no_python_is_refused_without_the_script_that_it_was_given() {
+    let refused = refusal(&["environment.python=/bin/ls"]);
+    assert!(refused.contains("/bin/ls is no Python") && !refused.contains("import"), "{refused}");
 }
 
 #[test]

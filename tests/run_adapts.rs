@@ -220,7 +220,7 @@ fn a_run_that_goes_on_begins_with_what_it_had_found() {
     run.wait_for("two actors", |metrics| metrics["actors"] == 2);
     run.end_by(Signal::SIGINT);
     let plan = run.plan_to_resume();
-    assert!(plan.contains("actor 1"), "what is checked is what would be done: {plan}");
+    assert!(plan.contains("actors 0 to 1"), "what is checked is what would be done: {plan}");
     run.resume(&[]);
     run.wait_for_log("goes on from checkpoint");
     let segment = run.segment();

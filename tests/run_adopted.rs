@@ -9,7 +9,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
-use run_support::{Supervised, number, segments_of, start, start_preset, wait_until};
+use run_support::{Supervised, number, said, segments_of, start, start_preset, wait_until};
 use serde_json::Value;
 use shoal::algorithms::registry;
 use shoal::config::Config;
@@ -84,6 +84,8 @@ fn an_adopted_run_goes_on_with_what_was_there_and_may_be_adopted_again() {
         );
         let told = run.ask("inspect", &[]);
         assert!(told.contains(&format!("shoal adopt {supervisor}")), "{told}");
+        let refused = said(&run.program("attach").arg(supervisor.to_string()).output().unwrap());
+        assert!(refused.contains("is kept in memory") && refused.contains("shoal adopt") && !refused.contains("--clean"), "{refused}");
         let lines = run.metrics().len();
         run.adopt(&["--set", "learner.learning_rate=0.0005"]);
         run.wait_for_log("goes on in the memory in which it was kept");

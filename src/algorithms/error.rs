@@ -10,10 +10,12 @@ use crate::networks::NetworkError;
 #[non_exhaustive]
 pub enum AlgorithmError {
     /// No such name in the registry.
-    #[error("unknown algorithm `{name}`; known are {known}")]
+    #[error("unknown algorithm `{name}`{suggestion}; known are {known}")]
     Unknown {
         /// What was asked for.
         name: String,
+        /// What to write instead, where that is known; follows the name directly.
+        suggestion: String,
         /// All names.
         known: String,
     },

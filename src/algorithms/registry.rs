@@ -10,6 +10,7 @@ use super::sac::Sac;
 use super::{Algorithm, AlgorithmError, Normalisation, appo, ddpg, ppo, td3};
 use crate::config::{AlgorithmKey, Config};
 use crate::environments::EnvironmentSpec;
+use crate::suggestion::nearest;
 
 /// The names of this library's own.
 pub const NAMES: &[&str] = &["dqn", "ddpg", "td3", "sac", "appo", "ppo"];
@@ -71,8 +72,9 @@ impl Algorithms {
             Some(own) => own.declaration.keys,
             None if NAMES.contains(&name.as_str()) => &[],
             None => {
+                let suggestion = nearest(name, self.names()).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
                 let known = self.names().collect::<Vec<_>>().join(", ");
-                return Err(AlgorithmError::Unknown { name: name.clone(), known });
+                return Err(AlgorithmError::Unknown { name: name.clone(), suggestion, known });
             }
         };
         Ok(config.resolve_own(keys)?)

@@ -2,6 +2,7 @@
 
 use super::key::Key;
 use super::own::OWN;
+use super::resumption::is_fixed;
 use super::schema::TABLES;
 use crate::suggestion::nearest;
 
@@ -66,8 +67,9 @@ pub(crate) fn for_bare_key(typed: &str) -> String {
     belonging(typed).or_else(|| elsewhere(typed)).or_else(near).unwrap_or_else(|| for_table(typed))
 }
 
-/// How to change the key that was typed as an option of the command line, `--learning_rate 1e-3`, if there is one of nearly that name.
-pub fn for_option(option: &str, value: Option<&str>) -> Option<String> {
+/// How to change the key that was typed as an option of the command line, `--learning_rate 1e-3`, if there is one of nearly that name; where
+/// a run `goes_on`, one that it may change.
+pub fn for_option(option: &str, value: Option<&str>, goes_on: bool) -> Option<String> {
     let typed = option.trim_start_matches('-').replace('-', "_");
     let name = typed.rsplit('.').next().unwrap_or(&typed);
     let exact = || Key::all().filter(|key| key.path() == typed || key.name == name);
@@ -81,6 +83,7 @@ pub fn for_option(option: &str, value: Option<&str>) -> Option<String> {
     if keys.is_empty() {
         keys.extend(Key::all().filter(|key| near == Some(key.name)));
     }
+    keys.retain(|key| !goes_on || !is_fixed(key.table, &key.path()));
     let spelled = |key: &&Key| format!("--set {}={}", key.path(), value.unwrap_or("VALUE"));
     (!keys.is_empty()).then(|| keys.iter().map(spelled).collect::<Vec<_>>().join(" or "))
 }
@@ -139,13 +142,15 @@ mod tests {
 
     #[test]
     fn an_option_that_is_a_key_is_told_how_to_be_set() {
-        let told = |option: &str, value| for_option(option, value).unwrap_or_default();
+        let told = |option: &str, value| for_option(option, value, false).unwrap_or_default();
         assert_eq!(told("--learning_rate", Some("1e-3")), "--set learner.learning_rate=1e-3");
         assert_eq!(told("--learning-rate", None), "--set learner.learning_rate=VALUE");
         assert_eq!(told("--learner.batch_size", Some("64")), "--set learner.batch_size=64");
         assert_eq!(told("--batchsize", Some("64")), "--set learner.batch_size=64");
         assert_eq!(told("--total-timesteps", Some("9")), "--set run.stop_env_steps=9");
         assert_eq!(told("--count", Some("2")), "--set actor.count=2 or --set learner.count=2");
-        assert_eq!(for_option("--colour", None), None);
+        assert_eq!(for_option("--colour", None, false), None);
+        assert_eq!(for_option("--name", Some("x"), true), None, "a run that goes on keeps its name and its algorithm");
+        assert_eq!(for_option("--capacity", None, true).as_deref(), Some("--set fragments.capacity=VALUE"));
     }
 }

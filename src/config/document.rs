@@ -26,6 +26,12 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// A text that stands in no file and in no override.
+    pub(super) fn unwritten(path: &str, text: &str, place: Place) -> Self {
+        let (path, text, value) = (path.to_owned(), text.to_owned(), Value::String(text.to_owned()));
+        Self { path, value, text, key_place: place.clone(), value_place: place }
+    }
+
     /// Whether it is for the algorithm alone to check.
     pub(super) fn is_own(&self) -> bool {
         self.path.split('.').next() == Some(OWN)

@@ -84,6 +84,11 @@ pub enum Problem {
 impl fmt::Display for ConfigError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, key, value, problem } = self;
+        // What an argument says is no key, and most errors name it themselves.
+        if let Place::Argument { text } = place {
+            let told = problem.to_string();
+            return if told.contains(text.as_str()) { out.write_str(&told) } else { write!(out, "{text}: {told}") };
+        }
         // A contradiction names its keys itself, and what an override shows is not repeated, unless the text is another part's.
         let is_shown = match **problem {
             Problem::Contradiction(_) => true,
@@ -92,6 +97,7 @@ impl fmt::Display for ConfigError {
         };
         match value {
             _ if key.is_empty() || is_shown => write!(out, "{place}: {problem}"),
+            Some(value) if *place == Place::Default => write!(out, "{key} = {value} ({place}): {problem}"),
             Some(value) => write!(out, "{place}: {key} = {value}: {problem}"),
             None => write!(out, "{place}: {key}: {problem}"),
         }

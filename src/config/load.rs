@@ -17,7 +17,7 @@ use super::overrides;
 use super::own::OWN;
 use super::place::Place;
 use super::rules::RULES;
-use super::schema::Config;
+use super::schema::{Config, FRAGMENT_ALGORITHMS};
 
 /// A checked configuration and where it came from.
 #[derive(Debug, Clone)]
@@ -75,9 +75,23 @@ impl Config {
     /// # Errors
     /// Everything that is wrong with either, sorted by place.
     pub fn parse(text: &str, file_name: &str, overrides: &[String]) -> Result<Loaded, ConfigErrors> {
+        Self::parse_with(text, file_name, None, overrides)
+    }
+
+    /// The defaults for the environment whose `id` a command was given in place of a file, called `name`, with `overrides`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with either.
+    pub fn of_argument(id: &str, name: &str, overrides: &[String]) -> Result<Loaded, ConfigErrors> {
+        Self::parse_with("", name, Some(Entry::unwritten("environment.id", id, Place::Argument { text: id.to_owned() })), overrides)
+    }
+
+    fn parse_with(text: &str, file_name: &str, argument: Option<Entry>, overrides: &[String]) -> Result<Loaded, ConfigErrors> {
         let mut errors = Vec::new();
         let Document { mut entries, tables, is_broken } = document::read(text, file_name, &mut errors);
         let in_file: BTreeMap<String, Value> = entries.iter().map(|entry| (entry.path.clone(), entry.value.clone())).collect();
+        let is_argument = argument.is_some();
+        entries.extend(argument);
         entries.extend(overrides::read(overrides, &mut errors));
 
         let mut accepted: BTreeMap<String, Entry> = BTreeMap::new();
@@ -86,6 +100,9 @@ impl Config {
                 Ok(()) => drop(accepted.insert(entry.path.clone(), entry)),
                 Err(error) => errors.push(error),
             }
+        }
+        if is_argument {
+            choose_batch(&mut accepted);
         }
         let refused: BTreeSet<String> = errors.iter().map(|error| error.key.clone()).collect();
         let keys = accepted.iter().map(|(path, entry)| (path.clone(), entry.value_place.clone())).collect();
@@ -116,6 +133,16 @@ impl Config {
     /// Everything that is wrong with it; places are lines of [`Config::to_toml`].
     pub fn validate(&self) -> Result<(), ConfigErrors> {
         Self::parse(&self.to_toml(), "configuration", &[]).map(drop)
+    }
+}
+
+/// Where nobody wrote a configuration, leave the batch of algorithms that learn from fragments to the machine: its default is of transitions
+/// that are drawn again and again.
+fn choose_batch(accepted: &mut BTreeMap<String, Entry>) {
+    let learns_from_fragments = accepted.get("algorithm.name").and_then(|entry| entry.value.as_str());
+    if learns_from_fragments.is_some_and(|name| FRAGMENT_ALGORITHMS.contains(&name)) {
+        let path = automatic::BATCH_SIZE;
+        accepted.entry(path.to_owned()).or_insert_with(|| Entry::unwritten(path, automatic::AUTO, Place::Default));
     }
 }
 
@@ -167,10 +194,14 @@ fn without_effect(algorithm: &str, accepted: &BTreeMap<String, Entry>) -> Vec<Co
         .collect()
 }
 
+/// Whether two values mean the same: a whole number is a real one, too.
+pub(super) fn is_same(one: &Value, other: &Value) -> bool {
+    let as_number = |value: &Value| value.as_float().or(value.as_integer().map(|whole| whole as f64));
+    one == other || as_number(one).is_some_and(|number| as_number(other) == Some(number))
+}
+
 /// The overrides that change a key which another one leaves without effect, save where a later override says so.
 fn changed_in_vain(config: &Config, accepted: &BTreeMap<String, Entry>, in_file: &BTreeMap<String, Value>) -> Vec<ConfigError> {
-    let as_number = |value: &Value| value.as_float().or(value.as_integer().map(|whole| whole as f64));
-    let is_same = |one: &Value, other: &Value| one == other || as_number(one).is_some_and(|number| as_number(other) == Some(number));
     let is_changed = |entry: &&Entry| {
         let default = || Key::find(&entry.path).map(Key::default_value);
         entry.value_place.is_override()
@@ -270,7 +301,18 @@ impl Loaded {
     pub fn error_at(&self, key: &str, message: String) -> ConfigError {
         let values = toml::Table::try_from(&self.config).expect("every value has a spelling in TOML");
         let value = key.split_once('.').and_then(|(table, name)| values.get(table)?.get(name)).map(Value::to_string);
-        ConfigError { place: self.places.of(key), key: key.to_owned(), value, problem: Box::new(Problem::Refused(message)) }
+        let place = self.places.keys.get(key).cloned().unwrap_or(Place::Default);
+        ConfigError { place, key: key.to_owned(), value, problem: Box::new(Problem::Refused(message)) }
+    }
+
+    /// Which of two keys was set last: a file is read from its top, and what was typed comes after it.
+    pub fn set_last<'a>(&self, one: &'a str, other: &'a str) -> &'a str {
+        if self.places.keys.get(other) > self.places.keys.get(one) { other } else { one }
+    }
+
+    /// Whether `key` was set anywhere.
+    pub fn is_set(&self, key: &str) -> bool {
+        self.places.keys.contains_key(key)
     }
 }
 
@@ -329,8 +371,29 @@ mod tests {
         let refusal = |key: &str| loaded.error_at(key, "no such name".into()).to_string();
         assert_eq!(refusal("environment.id"), "preset.toml:2:6: environment.id = \"CartPole-v1\": no such name");
         assert_eq!(refusal("algorithm.name"), "--set algorithm.name=dqm: algorithm.name = \"dqm\": no such name");
-        assert_eq!(refusal("learner.device"), "preset.toml:4:2: learner.device = \"cpu\": no such name");
-        assert_eq!(refusal("network.hidden"), "preset.toml: network.hidden = [256, 256]: no such name");
+        assert_eq!(refusal("learner.device"), "learner.device = \"cpu\" (the default): no such name");
+        assert_eq!(loaded.set_last("environment.id", "algorithm.name"), "algorithm.name");
+        assert_eq!(loaded.set_last("learner.batch_size", "learner.device"), "learner.batch_size");
+    }
+
+    #[test]
+    fn an_argument_in_place_of_a_file_is_named_once() {
+        let loaded = Config::of_argument("python:bad:Bad", "Bad", &["algorithm.name=ppo".into()]).unwrap();
+        let refusal = |message: &str| loaded.error_at("environment.id", message.into()).to_string();
+        assert_eq!(refusal("`python:bad:Bad` is broken"), "`python:bad:Bad` is broken");
+        assert_eq!(refusal("its process died"), "python:bad:Bad: its process died");
+        assert_eq!(loaded.goal_of_another_environment(), None);
+    }
+
+    #[test]
+    fn without_a_file_a_batch_of_ppo_has_the_fragments_of_all_environments() {
+        let batch_size = |overrides: &[&str]| {
+            let overrides: Vec<String> = overrides.iter().map(|change| (*change).to_owned()).collect();
+            Config::of_argument("CartPole-v1", "CartPole", &overrides).unwrap().config.learner.batch_size
+        };
+        assert_eq!(batch_size(&["algorithm.name=ppo", "actor.environments=16", "fragments.length_steps=64"]), 1_024);
+        assert_eq!(batch_size(&["algorithm.name=ppo", "learner.batch_size=128"]), 128, "as it is set");
+        assert_eq!(batch_size(&["algorithm.name=sac"]), 64, "the default, where transitions are drawn again and again");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::fmt;
 /// Where a setting was written. Places sort as a reader meets them: the file from top to bottom, then the overrides.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
+    /// Nowhere.
+    Default,
     /// The file as a whole.
     File {
         /// Its name as given.
@@ -18,6 +20,11 @@ pub enum Place {
         line: usize,
         /// Column in characters, from 1.
         column: usize,
+    },
+    /// The argument of a command that stands for a configuration.
+    Argument {
+        /// What was typed.
+        text: String,
     },
     /// An override.
     Override {
@@ -44,8 +51,10 @@ impl Place {
 impl fmt::Display for Place {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Place::Default => out.write_str("the default"),
             Place::File { file } => write!(out, "{file}"),
             Place::Position { file, line, column } => write!(out, "{file}:{line}:{column}"),
+            Place::Argument { text } => out.write_str(text),
             Place::Override { text, .. } => write!(out, "--set {text}"),
         }
     }

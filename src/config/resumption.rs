@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Value;
 
+use super::load::is_same;
+use super::overrides;
 use super::schema::Config;
 
 /// The keys that decide what a checkpoint holds, or what it means: a table, or one key.
@@ -63,10 +65,24 @@ pub fn repeats(before: &Config, after: &Config) -> bool {
 
 /// The paths of the keys in which `after` differs from `before` and a run that goes on must not.
 pub fn changes_that_do_not_fit(before: &Config, after: &Config) -> Vec<String> {
-    let fixed = |config: &Config| keys(config, |table, path| FIXED.contains(&table) || FIXED.contains(&path));
-    let (before, after) = (fixed(before), fixed(after));
+    let (before, after) = (keys(before, is_fixed), keys(after, is_fixed));
     let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     paths.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
+}
+
+/// The paths of the keys of `before` that `overrides` change and a run that goes on must not, whatever else is wrong with those.
+pub fn overrides_that_do_not_fit(before: &Config, overrides: &[String]) -> Vec<String> {
+    let before = keys(before, is_fixed);
+    // The last one of a key wins.
+    let wanted: BTreeMap<String, Value> =
+        overrides::read(overrides, &mut Vec::new()).into_iter().map(|entry| (entry.path, entry.value)).collect();
+    let changes = |(path, value): &(String, Value)| before.get(path).is_some_and(|old| !is_same(old, value));
+    wanted.into_iter().filter(changes).map(|(path, _)| path).collect()
+}
+
+/// Whether a run that goes on has to keep the key with this path in this table.
+pub(super) fn is_fixed(table: &str, path: &str) -> bool {
+    FIXED.contains(&table) || FIXED.contains(&path)
 }
 
 /// The values of those keys of `config` that `wanted` says of their table and their path.
@@ -96,6 +112,16 @@ mod tests {
         after.replay.capacity += 1;
         after.auto_encoder.latent += 1;
         assert_eq!(changes_that_do_not_fit(&before, &after), ["auto_encoder.latent", "network.hidden", "replay.capacity"]);
+    }
+
+    #[test]
+    fn of_what_is_typed_only_another_value_of_what_a_checkpoint_holds_is_named() {
+        let before = Config::for_environment("CartPole-v1");
+        let named =
+            |overrides: &[&str]| overrides_that_do_not_fit(&before, &overrides.iter().map(|&text| text.to_owned()).collect::<Vec<_>>());
+        assert_eq!(named(&["algorithm.name=ppo", "learner.learning_rate=1", "algorithm.gamma=7"]), ["algorithm.gamma", "algorithm.name"]);
+        assert!(named(&["algorithm.name=ppo", "algorithm.name=dqn"]).is_empty(), "the last one wins");
+        assert!(named(&["replay.samples_per_insert=32", "auto_encoder.lattent=3", "nonsense"]).is_empty());
     }
 
     #[test]

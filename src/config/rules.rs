@@ -138,12 +138,12 @@ pub(crate) const RULES: &[Rule] = &[
             let actor = &config.actor;
             (capacity < flight).then(|| {
                 format!(
-                    "a replay.capacity of {capacity} is less than the {flight} transitions that can be written at once, by {} actors \
-                     (actor.count) and {} attach slots (actor.attach_slots), each up to {} for actor.flush_transitions {}, \
-                     actor.environments {} and algorithm.n_step {}; raise replay.capacity or lower one of these",
+                    "a replay.capacity of {capacity} is less than the {flight} transitions that can be written at once, up to {} by each \
+                     of actor.count {} and actor.attach_slots {}, for actor.flush_transitions {}, actor.environments {} and \
+                     algorithm.n_step {}; raise replay.capacity or lower one of these",
+                    config.largest_flush_transitions(),
                     config.most_actors(),
                     config.places_to_attach(),
-                    config.largest_flush_transitions(),
                     actor.flush_transitions,
                     config.most_environments(),
                     config.algorithm.n_step,

@@ -226,7 +226,7 @@ pub enum EnvironmentError {
     },
     /// The environment could not be described in time.
     #[error(
-        "`{id}` was not made, reset and stepped once within {patience_s} s; raise machine.hang_timeout_s if it needs longer. It was here, innermost call first:\n{stack}"
+        "`{id}` was not made, reset and stepped once within {patience_s} s; raise machine.hang_timeout_s above that if it needs longer. It was here, innermost call first:\n{stack}"
     )]
     Hung {
         /// Environment.

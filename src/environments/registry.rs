@@ -18,7 +18,7 @@ use super::rally::Rally;
 use super::request::{EnvironmentRequest, Examined};
 use super::{Environment, EnvironmentError, EnvironmentSpec};
 use crate::machine::Host;
-use crate::suggestion::nearest_id;
+use crate::suggestion::{nearest, nearest_id};
 
 /// Origins by the prefix of their ids.
 const PREFIXES: [(&str, &dyn Origin); 3] = [(atari::PREFIX, &AtariGames), ("gymnasium:", &InPython), ("python:", &InPython)];
@@ -163,7 +163,12 @@ impl Environments {
             );
             return EnvironmentError::NotBuilt { id: id.to_owned(), feature: "mujoco", remedy };
         }
-        let versioned = || id.rsplit_once("-v").is_some_and(|(_, version)| version.parse::<u32>().is_ok()) && !id.contains(':');
+        // What stands before a colon may be the module that registers it, unless it is nearly a prefix.
+        let is_module = |word: &str| nearest(word, ["atari", "gym", "gymnasium", "mujoco", "python"]).is_none();
+        let versioned = || {
+            id.rsplit_once("-v").is_some_and(|(_, version)| version.parse::<u32>().is_ok())
+                && id.split_once(':').is_none_or(|(module, _)| is_module(module))
+        };
         let suggestion = match nearest_id(id, self.names()) {
             Some(name) => format!(" (did you mean `{name}`?)"),
             None if versioned() => format!("; if it is one of Gymnasium's, write `gymnasium:{id}`"),
@@ -225,10 +230,12 @@ mod tests {
 
     #[test]
     fn a_name_with_a_version_that_is_not_native_is_taken_for_one_of_gymnasium() {
-        for asked in ["LunarLander-v3", "BipedalWalker-v3", "ALE/Pong-v5"] {
+        for asked in ["LunarLander-v3", "BipedalWalker-v3", "ALE/Pong-v5", "my_tasks:Mine-v0"] {
             let message = spec(asked).expect_err("it is not native").to_string();
             assert!(message.contains(&format!("write `gymnasium:{asked}`")), "{message}");
         }
+        let misspelt = spec("gymnasum:LunarLander-v3").expect_err("there is no such prefix").to_string();
+        assert!(!misspelt.contains("write `"), "{misspelt}");
     }
 
     #[cfg(feature = "mujoco")]

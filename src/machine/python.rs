@@ -84,6 +84,16 @@ pub enum PythonError {
         /// What happened.
         reason: String,
     },
+    /// The program is another one.
+    #[error(
+        "{path} is no Python: asked for its version it says {said:?}; set environment.python to the path of a Python, such as .venv/bin/python"
+    )]
+    NoPython {
+        /// The program.
+        path: PathBuf,
+        /// The first line of its answer.
+        said: String,
+    },
     /// The interpreter's packages do not fit the linked libpython.
     #[error(
         "this program is linked with Python {linked} and {path} is Python {found}; set environment.python to a Python {linked}, or build \
@@ -293,15 +303,26 @@ fn ask<T: for<'de> Deserialize<'de>>(executable: &Path, script: &str, arguments:
         .args(arguments)
         .output()
         .map_err(|error| broken(error.to_string()))?;
+    // What another program says of the script would quote it.
+    let failed = |reason: String| not_python(executable).unwrap_or_else(|| broken(reason));
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
         let last = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it says nothing").to_owned();
-        return Err(broken(format!("{last} ({})", output.status)));
+        return Err(failed(format!("{last} ({})", output.status)));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     // A start-up file of the user's may have printed before.
     let line = text.lines().next_back().unwrap_or_default();
-    serde_json::from_str(line).map_err(|error| broken(format!("it answered {line:?} ({error})")))
+    serde_json::from_str(line).map_err(|error| failed(format!("it answered {line:?} ({error})")))
+}
+
+/// That `executable` is no Python, if it is none by what it says of its version.
+fn not_python(executable: &Path) -> Option<PythonError> {
+    let output = command(executable).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let said = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    // PyPy and GraalPy are Pythons, too.
+    (!said.contains("Py")).then(|| PythonError::NoPython { path: executable.into(), said: said.to_owned() })
 }
 
 #[cfg(test)]
@@ -312,8 +333,15 @@ mod tests {
     fn a_requested_interpreter_that_does_not_work_is_named_with_its_fault() {
         let missing = Python::query(Path::new("/no/such/python")).unwrap_err().to_string();
         assert!(missing.contains("/no/such/python") && missing.contains("environment.python"), "{missing}");
-        let silent = Python::query(Path::new("/bin/true")).unwrap_err().to_string();
-        assert!(silent.contains("/bin/true"), "{silent}");
+    }
+
+    #[test]
+    fn a_program_that_is_no_python_is_told_so_without_the_script_that_it_was_given() {
+        for program in ["/bin/ls", "/bin/true"] {
+            let other = Python::query(Path::new(program)).unwrap_err().to_string();
+            assert!(other.starts_with(&format!("{program} is no Python: ")) && other.contains("environment.python"), "{other}");
+            assert!(!other.contains("import"), "{other}");
+        }
     }
 
     #[test]

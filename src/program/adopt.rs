@@ -29,6 +29,6 @@ impl Adopt {
         let console = Console::stderr()?;
         let resumption = Resumption::adopt(&self.run, &|text| console.print(text))?;
         let loaded = resumption.load(&self.overrides)?;
-        train::start(loaded, catalogue, console, self.check, Some(resumption))
+        train::start(loaded, &[], catalogue, console, self.check, Some(resumption))
     }
 }

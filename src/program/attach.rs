@@ -15,9 +15,9 @@ use crate::segment::system;
 /// Which run, and how many actors.
 #[derive(Args)]
 pub(crate) struct Attach {
-    /// The run: the process id of its supervisor, or its folder, such as runs/latest; `shoal inspect` lists those that run.
-    #[arg(required_unless_present = "config", value_name = "PID or FOLDER")]
-    run: Option<RunName>,
+    /// The run: the process id of its supervisor, or its folder; `shoal inspect` lists those that run.
+    #[arg(default_value = "runs/latest", value_name = "PID or FOLDER")]
+    run: RunName,
     /// The file that the supervisor wrote for its process id, instead of the id.
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     config: Option<PathBuf>,
@@ -29,9 +29,9 @@ pub(crate) struct Attach {
 impl Attach {
     pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<Code, anyhow::Error> {
         let registry = Registry::open()?;
-        let pid = match (&self.config, &self.run) {
-            (Some(path), _) => pid_in(path)?,
-            (None, run) => run.as_ref().expect("clap requires one of the two").supervisor(&registry)?,
+        let pid = match &self.config {
+            Some(path) => pid_in(path)?,
+            None => self.run.supervisor(&registry)?,
         };
         // What is certain to fail is refused once, and not once per actor.
         attached::become_ready(&registry, pid, self.actors.into())?;

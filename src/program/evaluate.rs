@@ -9,7 +9,9 @@ use clap::{Args, ValueEnum};
 use super::end::{Code, SUCCESS};
 use super::print::KeptOutput;
 use crate::catalogue::Catalogue;
-use crate::roles::player::{self, Which};
+use crate::roles::player::{self, PlayError, Which};
+use crate::roles::supervisor::RunOutcome;
+use crate::segment::system;
 
 /// What to play, and for how long.
 #[derive(Args)]
@@ -53,8 +55,17 @@ impl Evaluate {
         };
         player::become_ready(&self.path)?;
         let output = KeptOutput::keep()?;
+        if self.video.is_some() {
+            // Whoever is killed leaves the beginning of a video behind.
+            system::handle_stop_signals()?;
+        }
         let video = self.video.as_deref().map(|path| RecordVideo::prepare(path, self.video_speed)).transpose()?;
-        output.print(&player::play(catalogue, &self.path, which, self.episodes, self.seed, video)?, self.json)?;
-        Ok(SUCCESS)
+        match player::play(catalogue, &self.path, which, self.episodes, self.seed, video) {
+            Err(PlayError::Interrupted { signal }) => Ok(RunOutcome::Interrupted { signal }.exit_code()),
+            played => {
+                output.print(&played?, self.json)?;
+                Ok(SUCCESS)
+            }
+        }
     }
 }

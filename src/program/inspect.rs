@@ -16,20 +16,20 @@ use crate::run_name::{RunName, RunNameError};
 #[derive(Args)]
 pub(crate) struct Inspect {
     /// The run: the process id of its supervisor, as the list shows it, or its folder, such as runs/latest; without it, all runs are
-    /// listed.
+    /// listed, and `--live` and `--transition` look into runs/latest.
     #[arg(value_name = "PID or FOLDER")]
     run: Option<RunName>,
     /// As JSON.
     #[arg(long)]
     json: bool,
     /// Remove what dead runs and shared replays left: shared memory, sockets, records.
-    #[arg(long, conflicts_with = "run")]
+    #[arg(long, conflicts_with_all = ["run", "live", "transition"])]
     clean: bool,
     /// Show the transition in one slot of the replay.
-    #[arg(long, value_name = "SLOT", requires = "run")]
+    #[arg(long, value_name = "SLOT")]
     transition: Option<usize>,
     /// Show the run full-screen, twice a second, until `q` is pressed.
-    #[arg(long, requires = "run", conflicts_with_all = ["json", "transition"])]
+    #[arg(long, conflicts_with_all = ["json", "transition"])]
     live: bool,
     /// Milliseconds over which rates are measured.
     #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=60_000))]
@@ -39,7 +39,8 @@ pub(crate) struct Inspect {
 impl Inspect {
     pub(crate) fn run(&self) -> Result<Code, anyhow::Error> {
         let registry = Registry::open()?;
-        match &self.run {
+        let latest = RunName::Folder("runs/latest".into());
+        match self.run.as_ref().or(self.needs_segment().then_some(&latest)) {
             None if self.clean => print(&Cleaned::sweep(&registry), self.json)?,
             None => print(&RunList::of(&registry), self.json)?,
             Some(run) => match (run.supervisor(&registry), run) {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, Error, Parser};
+use clap::{Error, Parser};
 
 use crate::config::{Key, advice_for_option};
 
@@ -14,18 +14,16 @@ pub(crate) fn typed() -> Vec<OsString> {
 
 /// What `typed` means, or the end of the program with what is wrong with it.
 pub(crate) fn parse<T: Parser>(typed: &[OsString]) -> T {
-    let takes_changes = takes_changes(&T::command(), typed);
-    T::try_parse_from(typed).unwrap_or_else(|error| if takes_changes { with_hint(error, typed) } else { error }.exit())
-}
-
-/// Whether the command that is meant has `--set`, or may yet be one that has.
-fn takes_changes(program: &Command, typed: &[OsString]) -> bool {
+    let program = T::command();
     let command = typed.iter().skip(1).find_map(|word| program.find_subcommand(word));
-    command.is_none_or(|command| command.get_arguments().any(|argument| argument.get_long() == Some("set")))
+    // Or may yet be one that has.
+    let takes_changes = command.is_none_or(|command| command.get_arguments().any(|argument| argument.get_long() == Some("set")));
+    let goes_on = command.is_some_and(|command| ["resume", "adopt"].contains(&command.get_name()));
+    T::try_parse_from(typed).unwrap_or_else(|error| if takes_changes { with_hint(error, typed, goes_on) } else { error }.exit())
 }
 
-/// The error with a hint, where an option was typed that is a key of the configuration.
-fn with_hint(mut error: Error, typed: &[OsString]) -> Error {
+/// The error with a hint, where an option was typed that is a key of the configuration; where a run `goes_on`, one that it may change.
+fn with_hint(mut error: Error, typed: &[OsString], goes_on: bool) -> Error {
     if let Some(change) = change_without_set(typed) {
         error.remove(ContextKind::SuggestedArg);
         let hint = format!("to change a key of the configuration, write: --set {change}");
@@ -41,7 +39,7 @@ fn with_hint(mut error: Error, typed: &[OsString]) -> Error {
         Some("to go on with a run, write: resume RUN".to_owned())
     } else {
         let value = attached.or_else(|| value_after(name, typed));
-        advice_for_option(name, value.as_deref()).map(|change| format!("to change a key of the configuration, write: {change}"))
+        advice_for_option(name, value.as_deref(), goes_on).map(|change| format!("to change a key of the configuration, write: {change}"))
     };
     if let Some(hint) = hint {
         // Names of options that look alike would only distract.

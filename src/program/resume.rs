@@ -32,6 +32,6 @@ impl ResumeRun {
         let console = Console::stderr()?;
         let resumption = Resumption::find(&self.run, self.from.as_deref(), &|text| console.print(text)).map_err(SupervisorError::from)?;
         let loaded = resumption.load(&self.overrides)?;
-        train::start(loaded, catalogue, console, self.check, Some(resumption))
+        train::start(loaded, &[], catalogue, console, self.check, Some(resumption))
     }
 }

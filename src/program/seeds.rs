@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use anyhow::bail;
 use clap::Args;
 
 use super::end::{Code, FAILURE, SUCCESS, say};
@@ -12,17 +13,26 @@ use crate::config::schema::Resume;
 use crate::config::{ConfigErrors, Loaded};
 use crate::machine::Host;
 use crate::roles::supervisor::{RunOutcome, SupervisorError};
-use crate::seeds::{Launch, Report, SeedList};
+use crate::seeds::{Ended, Launch, Report, SeedList};
 use crate::segment::system;
+use crate::shell::word;
+use crate::telemetry::RunFolder;
 
 /// Which seeds, and how many at a time.
 #[derive(Args)]
 pub(crate) struct Seeds {
     /// Run once for each of these seeds, such as 1-5 or 1,3,8-10, and end in a table and a plot.
-    #[arg(long, conflicts_with_all = ["check", "seed"])]
+    #[arg(long, conflicts_with = "seed")]
     seeds: Option<SeedList>,
     /// How many of them run at a time.
-    #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "seeds", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 1,
+        requires = "seeds",
+        conflicts_with = "seed",
+        value_parser = clap::value_parser!(u16).range(1..=256)
+    )]
     jobs: u16,
 }
 
@@ -32,17 +42,37 @@ impl Seeds {
         self.seeds.is_some()
     }
 
-    /// Run all seeds, if any were asked for.
-    pub(crate) fn run(&self, train: &Train, loaded: &Loaded) -> Option<Result<Code, anyhow::Error>> {
-        self.seeds.as_ref().map(|seeds| self.run_all(seeds.seeds(), train, loaded))
+    fn seeds(&self) -> &[u64] {
+        self.seeds.as_ref().map_or(&[][..], SeedList::seeds)
     }
 
-    fn run_all(&self, seeds: &[u64], train: &Train, loaded: &Loaded) -> Result<Code, anyhow::Error> {
+    /// Refuse what only one run alone can do.
+    pub(crate) fn check(&self, train: &Train, loaded: &Loaded) -> Result<(), anyhow::Error> {
+        let asked = train.asked();
+        let lasts = asked.is_file() && !asked.starts_with("/dev") && !asked.starts_with("/proc");
+        if asked.exists() && !asked.is_dir() && !lasts {
+            bail!(
+                "{} can be read once, and each of several seeds reads its configuration itself; write it to a file, and name that",
+                asked.display()
+            );
+        }
         if loaded.config.run.resume == Resume::Auto {
             let message = "several seeds always begin anew; set it to \"never\", and go on with one of them by `shoal resume FOLDER`";
             return Err(SupervisorError::Config(ConfigErrors(vec![loaded.error_at("run.resume", message.into())])).into());
         }
-        loaded.check_folder_has_no_home().map_err(|error| SupervisorError::Config(ConfigErrors(vec![error])))?;
+        Ok(loaded.check_folder_has_no_home().map_err(|error| SupervisorError::Config(ConfigErrors(vec![error])))?)
+    }
+
+    /// Let `loaded` be the configuration of the first seed, to be looked at alone, and say so.
+    pub(crate) fn begin_with_the_first(&self, loaded: &mut Loaded) -> String {
+        loaded.config.run.seed = self.seeds()[0];
+        loaded.config.machine.affinity &= !self.are_unbound();
+        format!("{:<11} {}, {} at a time; this is the plan of the first", "seeds", self.seeds().len(), self.jobs)
+    }
+
+    /// Run all seeds.
+    pub(crate) fn run(&self, train: &Train, loaded: &Loaded) -> Result<Code, anyhow::Error> {
+        let seeds = self.seeds();
         let stem = loaded.source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let name = if loaded.config.run.name.is_empty() { stem } else { loaded.config.run.name.clone() };
         let root = std::path::absolute(&loaded.config.run.folder)?;
@@ -54,9 +84,12 @@ impl Seeds {
             jobs: self.jobs.into(),
         };
         say(&format!("{} seeds of {name}, {} at a time, in {}", seeds.len(), self.jobs, launch.folder.display()));
+        let newest = launch.folder.join("latest");
+        say(&format!("`shoal dashboard {}` shows them while they run, and `shoal inspect` lists them", word(&newest)));
         let ended = launch.run(seeds, |seed| {
             let how = match &seed.pid {
                 Ok(_) if seed.succeeded => "has ended".to_owned(),
+                Ok(_) if seed.interrupted => "was interrupted".to_owned(),
                 Ok(_) => format!("has failed, see {}", launch.log(seed.seed).display()),
                 Err(reason) => format!("was not started: {reason}"),
             };
@@ -67,18 +100,45 @@ impl Seeds {
         let written = report.write(&format!("{name}, {} seeds", ended.len()))?;
         say(&format!("written     {}: {}", launch.folder.display(), written.join(", ")));
         if let Some(signal) = system::stop_signal() {
+            ways_on(seeds, &ended, &report).iter().for_each(|line| say(line));
             return Ok(RunOutcome::Interrupted { signal }.exit_code());
         }
         let complete = report.all_succeeded() && ended.len() == seeds.len();
         Ok(if complete { SUCCESS } else { FAILURE })
     }
 
-    /// The arguments of one run. Runs that start at the same moment do not see each other and could take the same cores, so the kernel
-    /// places them.
+    /// Whether the kernel places them: runs that start at the same moment do not see each other and could take the same cores.
+    fn are_unbound(&self) -> bool {
+        self.jobs > 1
+    }
+
+    /// The arguments of one run.
     fn arguments(&self, train: &Train, loaded: &Loaded) -> Vec<OsString> {
-        let unbound = self.jobs > 1 && loaded.config.machine.affinity;
+        let unbound = self.are_unbound() && loaded.config.machine.affinity;
         let changes = unbound.then(|| "machine.affinity=false".to_owned()).into_iter().chain(train.changes());
         let set = changes.flat_map(|change| ["--set".into(), change.into()]);
         ["train".into(), Path::new(train.asked()).into()].into_iter().chain(set).collect()
     }
+}
+
+/// What there is to do about the seeds that a signal ended, and about those that it kept from beginning.
+fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report) -> Vec<String> {
+    let (mut lines, mut left) = (Vec::new(), Vec::new());
+    for &seed in seeds {
+        if ended.iter().any(|ended| ended.seed == seed && !ended.interrupted) {
+            continue;
+        }
+        let folder = report.seeds.iter().find(|result| result.seed == seed).and_then(|result| result.folder.as_ref());
+        match folder.map(|folder| (folder, RunFolder::open(folder))) {
+            Some((folder, Ok(run))) if run.has_checkpoint() => {
+                lines.push(format!("seed {seed} goes on with: shoal resume {}", word(folder)));
+            }
+            Some(_) => {}
+            None => left.push(seed.to_string()),
+        }
+    }
+    if !left.is_empty() {
+        lines.push(format!("seeds that did not begin: {}", left.join(",")));
+    }
+    lines
 }

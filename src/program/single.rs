@@ -37,7 +37,8 @@ impl SupervisorProgram {
             Some(SupervisorCommand::Adopt(adopt)) => adopt.run(&Catalogue::default()),
             None => {
                 let console = Console::stderr()?;
-                self.train.run(self.train.load_file()?, &Catalogue::default(), console)
+                self.train.check_said_once(false)?;
+                self.train.run(self.train.load_file()?, &[], &Catalogue::default(), console)
             }
         }
     }

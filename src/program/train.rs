@@ -48,6 +48,22 @@ impl Train {
         self.overrides.iter().cloned().chain(seed).chain(name).collect()
     }
 
+    /// Refuse a change of a key beside the option that says the same, one of which would be without effect.
+    ///
+    /// # Errors
+    /// There is one.
+    pub(crate) fn check_said_once(&self, has_seeds: bool) -> Result<(), anyhow::Error> {
+        let options =
+            [("--seed", self.seed.is_some(), "run.seed"), ("--seeds", has_seeds, "run.seed"), ("--name", self.name.is_some(), "run.name")];
+        for (option, _, key) in options.into_iter().filter(|(_, is_given, _)| *is_given) {
+            let is_about = |change: &&String| change.split('=').next().is_some_and(|path| path.trim() == key);
+            if let Some(change) = self.overrides.iter().find(is_about) {
+                bail!("{option} and --set {change} both set {key}; give one of them");
+            }
+        }
+        Ok(())
+    }
+
     /// The configuration in the file that was named.
     pub(crate) fn load_file(&self) -> Result<Loaded, anyhow::Error> {
         let path = self.asked();
@@ -58,9 +74,9 @@ impl Train {
         Ok(Config::load(path, &self.changes()).map_err(SupervisorError::Config)?)
     }
 
-    /// Train as `loaded` says, or say how that would go.
-    pub(crate) fn run(&self, loaded: Loaded, catalogue: &Catalogue, console: Console) -> Result<Code, anyhow::Error> {
-        start(loaded, catalogue, console, self.check, None)
+    /// Train as `loaded` says, or say how that would go, either after what is `told` of it.
+    pub(crate) fn run(&self, loaded: Loaded, told: &[String], catalogue: &Catalogue, console: Console) -> Result<Code, anyhow::Error> {
+        start(loaded, told, catalogue, console, self.check, None)
     }
 }
 
@@ -74,9 +90,11 @@ pub(super) fn check_is_built(loaded: &Loaded) -> Result<(), NetworkError> {
     devices.try_for_each(|device| networks::check_is_built(loaded.config.network.engine, device))
 }
 
-/// Train as `loaded` says, from the beginning or from where `resumption` goes on; or, if `only_check`, say how that would go.
+/// Train as `loaded` says, from the beginning or from where `resumption` goes on; or, if `only_check`, say how that would go. What is `told`
+/// of it comes first.
 pub(super) fn start(
     loaded: Loaded,
+    told: &[String],
     catalogue: &Catalogue,
     console: Console,
     only_check: bool,
@@ -84,15 +102,17 @@ pub(super) fn start(
 ) -> Result<Code, anyhow::Error> {
     check_is_built(&loaded)?;
     Prepared::become_ready(&loaded)?;
+    // Not before: the program may have started anew.
+    told.iter().for_each(|line| console.print(line));
     let prepared = Prepared::new(loaded, catalogue)?;
     let broken = || Resumption::of_a_broken_run(&prepared.loaded.config, &|text| console.print(text)).map_err(SupervisorError::from);
     let mut resumption = resumption.map_or_else(broken, |resumption| Ok(Some(resumption)))?;
-    let plan = prepared.plan(resumption.as_ref())?;
+    let mut plan = prepared.plan(resumption.as_ref())?;
     if let Some(resumption) = &mut resumption {
         prepared.check_resumption(&plan, resumption)?;
     }
     if only_check {
-        prepared.check(resumption.as_ref())?;
+        prepared.check(&mut plan, resumption.as_ref())?;
         console.print(plan.to_string().trim_end());
         return Ok(SUCCESS);
     }

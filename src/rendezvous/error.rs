@@ -60,10 +60,24 @@ pub enum RendezvousError {
         /// What is running, in words.
         running: String,
     },
+    /// The supervisor is gone, and the run waits in memory for another.
+    #[error(
+        "the run of supervisor {pid} ({environment}) has none any more and is kept in memory: `shoal adopt {0}` goes on with it there, and \
+         `shoal resume {0}` by way of the disk",
+        word(run_folder)
+    )]
+    Kept {
+        /// Process id that the supervisor had.
+        pid: u32,
+        /// Environment.
+        environment: String,
+        /// Where its results went.
+        run_folder: PathBuf,
+    },
     /// The supervisor is gone.
     #[error(
-        "the run of supervisor {pid} ({environment}) is dead: `shoal adopt {0}` goes on with it if it is kept in memory, `shoal resume {0}` from \
-         its last checkpoint, and `shoal inspect --clean` removes what it left there",
+        "the run of supervisor {pid} ({environment}) is dead: `shoal resume {0}` goes on with it from its last checkpoint, and `shoal inspect \
+         --clean` removes what it left in memory",
         word(run_folder)
     )]
     Dead {

@@ -213,7 +213,14 @@ pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachm
     let RegisteredRun { environment, run_folder, .. } = &entry.record;
     // It may have been moved since.
     let run_folder = Path::new(if Path::new(run_folder).is_dir() { run_folder.as_str() } else { "RUN" });
-    let dead = || RendezvousError::Dead { pid, environment: environment.clone(), run_folder: run_folder.into() };
+    let dead = || {
+        let (environment, run_folder) = (environment.clone(), run_folder.into());
+        if is_kept(&entry.record.segment) {
+            RendezvousError::Kept { pid, environment, run_folder }
+        } else {
+            RendezvousError::Dead { pid, environment, run_folder }
+        }
+    };
     let process = Pidfd::open(pid).map_err(|_| dead())?;
     // Asked after the descriptor was opened, so that it cannot be that of a later process with the same number.
     if state_of(&entry.record) == Liveliness::Dead {
@@ -247,6 +254,11 @@ pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachm
             Ok(Attachment { segment, slot, generation, number, run_id, supervisor: pid, process, _connection: connection })
         }
     }
+}
+
+/// Whether a run waits in the memory of that name for another supervisor.
+fn is_kept(segment: &str) -> bool {
+    Segment::attach_read_only(segment).is_ok_and(|segment| segment.control().keeping().keeper().is_some_and(|keeper| !keeper.has_ended()))
 }
 
 /// A connection to `path` on which neither connecting nor sending takes longer than `patience`: the queue of a stopped

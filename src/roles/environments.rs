@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::environments::video::RecordVideo;
 use crate::environments::{
     Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, Purpose, VectorEnvironment,
-    delayed, limited, python,
+    delayed, limited, names, python,
 };
 
 /// Characters, all of ASCII, in which the spaces of an environment are told; what is longer is told by a hash of it.
@@ -34,6 +34,12 @@ pub fn request(config: &Config) -> EnvironmentRequest {
         drawn: false,
         patience: Duration::from_secs_f64(config.machine.hang_timeout_s).max(STARTING_PATIENCE),
     }
+}
+
+/// The environment of this program that is the same task as Gymnasium's of this `id`, and is stepped without Python.
+pub fn without_python(id: &str) -> Option<&'static str> {
+    let task = id.strip_prefix("gymnasium:")?;
+    names().find(|name| name.rsplit(':').next() == Some(task))
 }
 
 /// How the agent that `config` describes observes the environment.

@@ -18,6 +18,14 @@ pub enum SeedsError {
         /// Most seeds.
         limit: usize,
     },
+    /// A range that goes down.
+    #[error("the range {first}-{last} has no seeds, since {first} is above {last}; write them like 1-5 or 1,3,8-10")]
+    Order {
+        /// Its first seed.
+        first: u64,
+        /// Its last seed.
+        last: u64,
+    },
     /// A file operation failed.
     #[error("cannot {action} {}: {source}", path.display())]
     File {

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -41,6 +41,8 @@ pub struct Ended {
     pub pid: Result<u32, String>,
     /// Whether it ended well.
     pub succeeded: bool,
+    /// Whether a signal ended it early, as it ends all that run when the command is to stop.
+    pub interrupted: bool,
 }
 
 impl Launch {
@@ -99,12 +101,13 @@ impl Launch {
             {
                 match self.start(seed) {
                     Ok(child) => running.push((seed, child)),
-                    Err(error) => note(Ended { seed, pid: Err(error.to_string()), succeeded: false }),
+                    Err(error) => note(Ended { seed, pid: Err(error.to_string()), succeeded: false, interrupted: false }),
                 }
             }
             running.retain_mut(|(seed, child)| {
                 let Ok(Some(status)) = child.try_wait() else { return true };
-                note(Ended { seed: *seed, pid: Ok(child.id()), succeeded: status.success() });
+                let (succeeded, interrupted) = (status.success(), was_interrupted(status));
+                note(Ended { seed: *seed, pid: Ok(child.id()), succeeded, interrupted });
                 false
             });
             std::thread::sleep(LOOK);
@@ -125,6 +128,12 @@ impl Launch {
         command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().map_err(SeedsError::file("start", Path::new(&self.program)))
     }
+}
+
+/// Whether a supervisor says that a signal ended its run, or was ended by one before it could.
+fn was_interrupted(status: ExitStatus) -> bool {
+    let is_by = |signal: Signal| status.code() == Some(128 + signal as i32) || status.signal() == Some(signal as i32);
+    [Signal::SIGINT, Signal::SIGTERM].into_iter().any(is_by)
 }
 
 /// As Ctrl+C does: the supervisor lets everybody leave and saves the weights.

@@ -40,8 +40,11 @@ impl FromStr for SeedList {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let number = |text: &str| text.trim().parse::<u64>().map_err(|_| malformed());
             let (first, last) = (number(first)?, number(last)?);
+            if first > last {
+                return Err(SeedsError::Order { first, last });
+            }
             // `run.seed` is an integer of TOML.
-            if first > last || last - first >= MOST_SEEDS as u64 || i64::try_from(last).is_err() {
+            if last - first >= MOST_SEEDS as u64 || i64::try_from(last).is_err() {
                 return Err(malformed());
             }
             seeds.extend(first..=last);
@@ -63,5 +66,7 @@ mod tests {
             let error = seeds(wrong).unwrap_err().to_string();
             assert!(error.contains("1-5"), "{error}");
         }
+        let downwards = seeds("3-1").unwrap_err().to_string();
+        assert!(downwards.contains("3 is above 1"), "{downwards}");
     }
 }

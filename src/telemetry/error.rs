@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::run_folder::{LATEST, RECORD};
+use crate::shell::word;
+
 /// A failure of a run folder or of one of its files.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -20,12 +23,20 @@ pub enum TelemetryError {
         source: io::Error,
     },
     /// A folder was named that no run has written.
-    #[error("{path} is not the folder of a run: it has no {missing}; name a folder such as runs/latest", path = path.display())]
+    #[error("{path} is not the folder of a run: it has no {missing}; name {}", run_below(path), path = path.display())]
     NotARunFolder {
         /// The folder that was named.
         path: PathBuf,
         /// The file that every run folder has.
         missing: &'static str,
+    },
+    /// There is no newest run, but one of several seeds.
+    #[error("there is no {}; the newest runs are those of several seeds, one of them {}", path.display(), word(seed))]
+    OnlySeeds {
+        /// Where the newest run would be.
+        path: PathBuf,
+        /// The folder of a seed.
+        seed: PathBuf,
     },
     /// Every name tried was taken.
     #[error("{attempts} names for a new run under {root} were all taken; choose another run.folder", root = root.display())]
@@ -56,6 +67,12 @@ impl TelemetryError {
         let path = path.to_path_buf();
         move |source| Self::File { action, path, source }
     }
+}
+
+/// A run to name instead of the folder at `path`, which may be that of several seeds, or of all runs.
+fn run_below(path: &Path) -> String {
+    let latest = path.join(LATEST);
+    if latest.join(RECORD).is_file() { format!("one in it, such as {}", word(&latest)) } else { "a folder such as runs/latest".to_owned() }
 }
 
 fn next_step(kind: io::ErrorKind) -> &'static str {

@@ -17,10 +17,10 @@ use super::run_record::{self, Finished, RunRecord};
 use super::tensorboard::event_file_path;
 
 const ATTEMPTS: usize = 64;
-const LATEST: &str = "latest";
+pub(super) const LATEST: &str = "latest";
 const CHARTS: &str = "tensorboard";
 const CONFIG: &str = "config.toml";
-const RECORD: &str = "run.json";
+pub(super) const RECORD: &str = "run.json";
 const LOCK: &str = ".lock";
 
 /// An existing run folder.
@@ -180,7 +180,10 @@ impl RunFolder {
     /// # Errors
     /// The path leads nowhere, or to something that no run has written.
     pub fn open(path: &Path) -> Result<Self, TelemetryError> {
-        let real = path.canonicalize().map_err(TelemetryError::file("open the run folder", path))?;
+        let real = path.canonicalize().map_err(|error| match newest_seed_beside(path) {
+            Some(seed) => TelemetryError::OnlySeeds { path: path.to_path_buf(), seed },
+            None => TelemetryError::file("open the run folder", path)(error),
+        })?;
         for missing in [RECORD, CONFIG] {
             if !real.join(missing).is_file() {
                 return Err(TelemetryError::NotARunFolder { path: path.to_path_buf(), missing });
@@ -319,6 +322,16 @@ pub fn folders_of(root: &Path, name: &str) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = entries.filter(|path| path.join(RECORD).is_file() && is_of_it(path)).collect();
     folders.sort();
     folders
+}
+
+/// The newest run of the newest several seeds in the folder of `latest`, if that leads to no run, as it does where there are no others.
+pub fn newest_seed_beside(latest: &Path) -> Option<PathBuf> {
+    if latest.exists() || latest.file_name()? != LATEST {
+        return None;
+    }
+    let entries = fs::read_dir(latest.parent()?).into_iter().flatten().flatten().map(|entry| entry.path().join(LATEST));
+    // Their names begin with the time.
+    entries.filter(|seed| seed.join(RECORD).is_file()).max()
 }
 
 /// Whether a lock was refused because the file system knows none: network file systems may be mounted so.

@@ -111,7 +111,7 @@ fn of_more_actors_than_a_terminal_has_rows_for_some_are_left_out_and_counted_and
     terminal.draw(|frame| draw(frame, &report, &History::default())).unwrap();
     let screen = terminal.backend().to_string();
     assert!(screen.contains("learner 0") && screen.contains("actor 1 ") && !screen.contains("actor 40"), "{screen}");
-    assert!(screen.contains(&format!(" processes, 9 of {count} ")), "{screen}");
+    assert!(screen.contains(&format!(" processes, 11 of {count} ")), "{screen}");
 }
 
 #[test]

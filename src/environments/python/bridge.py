@@ -46,6 +46,10 @@ def make(id, keyword_arguments, search_folders, drawn=False):
     if "shoal_probe" not in sys.modules:
         gymnasium.logger.min_level = gymnasium.logger.ERROR
     if kind == "gymnasium":
+        module_name, _, name = name.rpartition(":")
+        if module_name:
+            # Not left to Gymnasium, which knows no folders: who is imported registers the environment.
+            imported(module_name, search_folders)
         if name.startswith("ALE/"):
             gymnasium.register_envs(importlib.import_module("ale_py"))
         keywords.setdefault("disable_env_checker", True)
@@ -55,6 +59,8 @@ def make(id, keyword_arguments, search_folders, drawn=False):
         except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
             near = difflib.get_close_matches(name, gymnasium.registry, n=4)
             advice = f"names like it: {', '.join(sorted(near, reverse=True))}" if near else ""
+            if not near and not module_name:
+                advice = f"if a module of yours registers it, write gymnasium:MODULE:{name}"
             raise Refused(str(error), advice) from None
     else:
         environment = made(lambda **more: load(name, search_folders)(**more, **keywords), drawn and "render_mode" not in keywords)
@@ -105,6 +111,15 @@ def without_warnings_of_models(gymnasium, name):
 def load(name, search_folders):
     """The class or function that `module:Class` or `path/to/file.py:Class` names."""
     module_name, _, attribute = name.rpartition(":")
+    module = imported(module_name, search_folders)
+    if not hasattr(module, attribute):
+        near = difflib.get_close_matches(attribute, vars(module), n=1)
+        raise Refused(f"{module_name} has no {attribute}", f"did you mean {near[0]}?" if near else "")
+    return getattr(module, attribute)
+
+
+def imported(module_name, search_folders):
+    """The module of that name, or in the file `path/to/file.py`."""
     if module_name.endswith(".py"):
         paths = [os.path.join(folder, module_name) for folder in search_folders]
         path = next((path for path in paths if os.path.isfile(path)), None)
@@ -113,20 +128,15 @@ def load(name, search_folders):
         sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
         # Last, since a file that was named needs no other folder, and what lies there may be called as what it imports.
         sys.path += [folder for folder in search_folders if folder not in sys.path]
-        module = load_file(os.path.abspath(path))
-    else:
-        sys.path[:0] = [folder for folder in search_folders if folder not in sys.path]
-        try:
-            module = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            # A module that is missing inside of it is another matter.
-            if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-                raise
-            raise Refused(f"there is no module {error.name} in {', '.join(search_folders)} or among the packages of {sys.executable}") from None
-    if not hasattr(module, attribute):
-        near = difflib.get_close_matches(attribute, vars(module), n=1)
-        raise Refused(f"{module_name} has no {attribute}", f"did you mean {near[0]}?" if near else "")
-    return getattr(module, attribute)
+        return load_file(os.path.abspath(path))
+    sys.path[:0] = [folder for folder in search_folders if folder not in sys.path]
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        # A module that is missing inside of it is another matter.
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise Refused(f"there is no module {error.name} in {', '.join(search_folders)} or among the packages of {sys.executable}") from None
 
 
 def load_file(path):
@@ -361,12 +371,14 @@ class Bridge:
         return getattr(self.environment, "render_mode", None) == "rgb_array"
 
     def picture(self):
-        """Width, height and the bytes of its rows from the top; nothing from an environment that renders none."""
+        """Width, height and the bytes of its rows from the top; nothing from an environment that says of itself that it renders none."""
         if not self.draws():
             return None
         pixels = self.environment.render()
-        if not isinstance(pixels, self.numpy.ndarray) or pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != self.numpy.uint8:
-            return None
+        is_array = isinstance(pixels, self.numpy.ndarray)
+        if not is_array or pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != self.numpy.uint8 or pixels.size == 0:
+            returned = f"{pixels.dtype} of the shape {pixels.shape}" if is_array else reprlib.repr(pixels)
+            raise TypeError(f"render() returned {returned}, not a picture: bytes (uint8) of the shape (height, width, 3)")
         return pixels.shape[1], pixels.shape[0], pixels.tobytes()
 
     def close(self):

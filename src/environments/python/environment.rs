@@ -169,14 +169,14 @@ impl PythonEnvironment {
         EnvironmentError::NoPicture { id: self.spec.id.clone() }
     }
 
-    /// Width, height and bytes of what the environment renders; `None` where it renders nothing.
+    /// What the environment renders; `None` where it says that it renders nothing.
     fn rendered(&self, py: Python<'_>) -> PyResult<Option<Picture>> {
         let answer = self.bridge.bind(py).call_method0("picture")?;
         if answer.is_none() {
             return Ok(None);
         }
         let (width, height, bytes): (usize, usize, Vec<u8>) = answer.extract()?;
-        Ok((bytes.len() == width * height * 3 && !bytes.is_empty()).then_some(Picture { width, height, bytes }))
+        Ok(Some(Picture { width, height, bytes }))
     }
 }
 

@@ -1,5 +1,6 @@
-//! Environments in Python: Gymnasium's by their id (`gymnasium:HalfCheetah-v5`), a user's own by module or file and class
-//! (`python:my_task:MyTask`, `python:tasks/my_task.py:MyTask`).
+//! Environments in Python: Gymnasium's by their id (`gymnasium:HalfCheetah-v5`), with the module that registers them where that is
+//! another's (`gymnasium:my_tasks:MyTask-v0`), and a user's own by module or file and class (`python:my_task:MyTask`,
+//! `python:tasks/my_task.py:MyTask`).
 //!
 //! Each process that steps them embeds an interpreter of its own, so that no global interpreter lock is shared and a crash
 //! takes down one process. What is known of an environment before that comes from a Python started for the question
@@ -52,9 +53,13 @@ impl Origin for InPython {
 /// Refuse what Python would only stumble over.
 fn check(request: &EnvironmentRequest) -> Result<(), EnvironmentError> {
     request.arguments()?;
+    let lacks_a_part = |(module, name): (&str, &str)| module.is_empty() || name.is_empty();
     let reason = match request.id.split_once(':') {
-        Some(("gymnasium", "")) => "write the id of an environment after the colon, such as gymnasium:CartPole-v1",
-        Some(("python", rest)) if rest.rsplit_once(':').is_none_or(|(module, class)| module.is_empty() || class.is_empty()) => {
+        Some(("gymnasium", rest)) if rest.is_empty() || rest.rsplit_once(':').is_some_and(lacks_a_part) => {
+            "write the id of an environment after the colon, such as gymnasium:CartPole-v1, or the module that registers it and its id, such \
+             as gymnasium:my_tasks:MyTask-v0"
+        }
+        Some(("python", rest)) if rest.rsplit_once(':').is_none_or(lacks_a_part) => {
             "write a module or file and a class after the colon, such as python:my_task:MyTask or python:tasks/my_task.py:MyTask"
         }
         _ => return Ok(()),
@@ -68,7 +73,7 @@ mod tests {
 
     #[test]
     fn an_id_that_names_nothing_is_told_how_to_be_written() {
-        for id in ["gymnasium:", "python:", "python:my_task", "python::MyTask", "python:my_task:"] {
+        for id in ["gymnasium:", "gymnasium::", "gymnasium:my_tasks:", "python:", "python:my_task", "python::MyTask", "python:my_task:"] {
             let refusal = EnvironmentRequest::new(id).examine().unwrap_err().to_string();
             assert!(refusal.contains("such as"), "{refusal}");
         }

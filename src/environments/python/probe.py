@@ -4,7 +4,11 @@ import faulthandler
 import json
 import os
 import sys
+import threading
 import types
+
+# After so long people want to know what they are waiting for.
+SILENCE_S = 2
 
 # What the environment prints must not mix with the answer.
 answer = os.dup(1)
@@ -23,8 +27,20 @@ faulthandler.dump_traceback_later(request["patience_s"], exit=True, file=answer)
 bridge = types.ModuleType("shoal_bridge")
 bridge.__file__ = "<shoal>"
 sys.modules["shoal_probe"] = sys.modules["shoal_bridge"] = bridge
+
+
+def tell_what_takes_long():
+    """Past Python's buffers: what the environment forks must not find their lock taken."""
+    moment = {"reset": "first reset", "step": "first step"}.get(bridge.during, bridge.during)
+    until = f"after {request['patience_s']:g} s it is given up"
+    os.write(2, f"trying the environment {request['id']} has taken {SILENCE_S} s, and its {moment} is not over; {until}\n".encode())
+
+
+teller = threading.Timer(SILENCE_S, tell_what_takes_long)
+teller.daemon = True
 try:
     exec(compile(request["bridge"], "<shoal>", "exec"), vars(bridge))
+    teller.start()
     examiner = bridge
     if request["source"] is not None:
         examiner = types.ModuleType("shoal_examiner")
@@ -32,6 +48,7 @@ try:
     result = examiner.examine(*request["arguments"])
 except BaseException as error:
     result = {"fault": json.loads(bridge.report(error)), "during": bridge.during}
+teller.cancel()
 with os.fdopen(answer, "w") as file:
     json.dump(result, file)
 # The answer is given: an environment that closes slowly changes nothing of it, but for the time until this process gives up.

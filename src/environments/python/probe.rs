@@ -18,6 +18,8 @@ use crate::machine::PythonError;
 const PROBE: &str = include_str!("probe.py");
 /// How Python's fault handler begins when time is up.
 const TIMEOUT_MARK: &str = "Timeout (";
+/// What it writes before the stack of each thread; that of the main thread, which tries the environment, comes last.
+const THREAD_MARK: &str = " (most recent call first):\n";
 /// Lines of its stack that are not the environment's.
 const OWN_FRAMES: [&str; 2] = ["File \"<shoal", "File \"<string>\""];
 
@@ -65,7 +67,7 @@ pub(super) fn examine(request: &EnvironmentRequest) -> Result<Examined, Environm
 
 /// What the function `examine` of `source`, or else of `bridge.py`, answers to `arguments`.
 ///
-/// What it writes goes to this process's standard error, where warnings of Gymnasium are read once.
+/// What it writes goes to this process's standard error, where warnings of Gymnasium are read once, and what is taking long.
 pub(in crate::environments) fn ask<T: DeserializeOwned>(
     request: &EnvironmentRequest,
     source: Option<&str>,
@@ -79,6 +81,7 @@ pub(in crate::environments) fn ask<T: DeserializeOwned>(
     };
 
     let question = json!({
+        "id": id,
         "bridge": BRIDGE,
         "source": source,
         "arguments": arguments,
@@ -101,7 +104,8 @@ pub(in crate::environments) fn ask<T: DeserializeOwned>(
         Err(error) => match text.find(TIMEOUT_MARK) {
             Some(mark) => {
                 let of_the_user = |line: &&str| !OWN_FRAMES.iter().any(|own| line.contains(own));
-                let stack = text[mark..].lines().skip(2).filter(of_the_user).collect::<Vec<_>>().join("\n");
+                let of_the_main_thread = text[mark..].rsplit(THREAD_MARK).next().unwrap_or_default();
+                let stack = of_the_main_thread.lines().filter(of_the_user).collect::<Vec<_>>().join("\n");
                 Err(EnvironmentError::Hung { id: id.clone(), patience_s: request.patience.as_secs_f64(), stack })
             }
             None if status.success() && !text.is_empty() => {

@@ -30,6 +30,14 @@ pub enum VideoError {
         /// Why not.
         source: io::Error,
     },
+    /// It would be in a folder that is not there.
+    #[error("cannot write the video {path}: there is no folder {folder}; make it, or name another file")]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Its name asks for what this program does not make.
     #[error("cannot make the video {path}: {source}")]
     Format {
@@ -89,11 +97,14 @@ impl VideoWriter {
     /// hundredths of a second: a GIF is no more exact.
     ///
     /// # Errors
-    /// [`VideoError::Format`] if its name ends otherwise, [`VideoError::Write`] if no file can be made there.
+    /// [`VideoError::Format`] if its name ends otherwise, [`VideoError::NoFolder`] and [`VideoError::Write`] if no file can be made there.
     pub fn prepare(path: &Path, steps_per_second: u16) -> Result<Self, VideoError> {
         let format = Format::of(path).map_err(|source| VideoError::Format { path: path.to_owned(), source })?;
         let failed = |source: io::Error| VideoError::Write { path: path.to_owned(), source };
         let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            return Err(VideoError::NoFolder { path: path.to_owned(), folder: folder.to_owned() });
+        }
         // What any other file would get, less the umask; the default of a temporary file is for its owner only.
         let mut builder = tempfile::Builder::new();
         let file = builder.prefix(UNFINISHED).permissions(Permissions::from_mode(0o666)).tempfile_in(folder).map_err(failed)?;

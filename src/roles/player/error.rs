@@ -54,6 +54,12 @@ pub enum PlayError {
     /// Playing failed.
     #[error(transparent)]
     Role(#[from] RoleError),
+    /// A signal ended it early.
+    #[error("interrupted by signal {signal} before all episodes were played")]
+    Interrupted {
+        /// Its number.
+        signal: u32,
+    },
     /// The video cannot be made.
     #[error(transparent)]
     Video(#[from] VideoError),

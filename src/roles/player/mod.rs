@@ -18,6 +18,7 @@ use crate::catalogue::Catalogue;
 use crate::checkpoint::WeightsEvaluation;
 use crate::environments::Purpose;
 use crate::environments::video::{FinishedVideo, RecordVideo};
+use crate::segment::system;
 use crate::telemetry::ReturnStatistics;
 
 /// How well a policy did.
@@ -94,6 +95,9 @@ pub fn become_ready(path: &Path) -> Result<(), PlayError> {
 
 /// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. What it names is looked up in `catalogue`; a video
 /// of the first one changes none of them.
+///
+/// # Errors
+/// What cannot be played, and [`PlayError::Interrupted`] at a stop signal, where those are handled.
 pub fn play(
     catalogue: &Catalogue,
     path: &Path,
@@ -107,7 +111,12 @@ pub fn play(
     let most = episodes.min(MOST_ENVIRONMENTS);
     let mut environments = environments::make_recorded(catalogue, &saved.config, most, Purpose::Evaluation, video.as_ref())?;
     let mut policy = saved.policy_for(catalogue, environments.spec())?;
-    let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, evaluator::exploration(&saved.config), || true)?;
+    let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, evaluator::exploration(&saved.config), || {
+        !system::stop_requested()
+    })?;
+    if let Some(signal) = system::stop_signal() {
+        return Err(PlayError::Interrupted { signal });
+    }
     let metadata = saved.weights.metadata;
     Ok(PlayedPolicy {
         weights: saved.path,

@@ -10,7 +10,7 @@ use crate::checkpoint::PolicyWeights;
 use crate::config::schema::AutoEncoderConfig;
 use crate::config::{Config, Rows};
 use crate::environments::EnvironmentSpec;
-use crate::telemetry::RunFolder;
+use crate::telemetry::{RunFolder, newest_seed_beside};
 
 /// Folders of a run that a file of its weights lies in, the run's own among them.
 const MOST_FOLDERS: usize = 3;
@@ -88,12 +88,15 @@ impl SavedPolicy {
     }
 }
 
+/// The run's folder at `path`, unless that is a file, or nothing. Where there is no newest run, those of several seeds are named.
+fn folder_at(path: &Path) -> Result<Option<RunFolder>, PlayError> {
+    let is_meant = path.is_dir() || newest_seed_beside(path).is_some();
+    if is_meant { Ok(Some(RunFolder::open(path)?)) } else { Ok(None) }
+}
+
 /// The weights file, and whether it stands in for the best weights.
 fn weights_at(path: &Path, which: Which) -> Result<(PathBuf, bool), PlayError> {
-    if !path.is_dir() {
-        return Ok((path.to_owned(), false));
-    }
-    let folder = RunFolder::open(path)?;
+    let Some(folder) = folder_at(path)? else { return Ok((path.to_owned(), false)) };
     let (best, last) = (folder.best_weights(), folder.last_weights());
     if !best.exists() && !last.exists() {
         return Err(PlayError::NoWeights { folder: path.to_owned() });
@@ -118,8 +121,8 @@ fn config_of(folder: &RunFolder) -> Result<Config, PlayError> {
 /// The configuration of the run, also where a file of its weights is named; for weights that lie elsewhere the defaults of their
 /// environment.
 pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
-    if path.is_dir() {
-        return config_of(&RunFolder::open(path)?);
+    if let Some(folder) = folder_at(path)? {
+        return config_of(&folder);
     }
     let metadata = PolicyWeights::load(path)?.metadata;
     // In weights/, or in a checkpoint.

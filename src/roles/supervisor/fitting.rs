@@ -212,9 +212,14 @@ mod tests {
 
     #[test]
     fn upper_ends_for_which_the_replay_is_too_small_are_refused_before_anything_begins() {
-        let text = config(|config| config.replay.capacity = 1_000).to_toml();
-        let mut loaded = Config::parse(&text, "test.toml", &[]).unwrap();
-        let ranges = ranges(&loaded.config, 2).unwrap();
+        let text = |most| config(|config| (config.replay.capacity, config.adaptation.most_environments) = (1_000, most)).to_toml();
+        let ranges_of = |most| {
+            let loaded = Config::parse(&text(most), "test.toml", &[]).unwrap();
+            (ranges(&loaded.config, 2).unwrap(), loaded)
+        };
+        let (ranges, mut loaded) = ranges_of(None);
+        assert!(planned(&mut loaded, Some(&ranges)).is_ok(), "nobody asked for these");
+        let (ranges, mut loaded) = ranges_of(Some(32));
         let refused = planned(&mut loaded, Some(&ranges)).unwrap_err().to_string();
         assert!(refused.contains("adaptation.enabled") && refused.contains("--set actor.environments=32"), "{refused}");
         assert!(refused.contains("replay.capacity of 1000"), "{refused}");

@@ -224,7 +224,15 @@ impl Prepared {
                 "the goal of {goal} ({place}) was written for another environment; set run.stop_eval_return too, or to \"none\""
             ));
         }
+        let environment = &self.loaded.config.environment;
+        if let Some(id) = environments::without_python(&environment.id).filter(|_| environment.keyword_arguments == "{}") {
+            plan.remark(format!("environment.id = \"{id}\" is the same task without Python, and is stepped faster"));
+        }
         plan.warn_of_images(&self.loaded.config, &self.environment.observation);
+        let algorithm = &self.loaded.config.algorithm;
+        if self.catalogue.algorithms().learns_from_bytes(&algorithm.name) && !algorithm.normalise_observations {
+            plan.warn_of_float_images(&self.environment.observation);
+        }
         let budget = Budget::of(&self.machine);
         let bytes = budget.bytes + resumption.map_or(0, Resumption::kept_bytes);
         plan.check(&Budget { bytes, ..budget })?;
@@ -257,7 +265,12 @@ fn refuse(error: ConfigError) -> SupervisorError {
 
 /// An error of the algorithm, blamed on the key that it is about.
 fn about_algorithm(loaded: &Loaded, error: &AlgorithmError) -> SupervisorError {
-    refuse(loaded.error_at(error.key(), error.to_string()))
+    let key = match error {
+        // Either may be meant; what was said last does not fit the other.
+        AlgorithmError::ActionSpace { .. } | AlgorithmError::Unbounded { .. } => loaded.set_last("environment.id", "algorithm.name"),
+        _ => error.key(),
+    };
+    refuse(loaded.error_at(key, error.to_string()))
 }
 
 /// An error of the environment, blamed on the key that it is about.

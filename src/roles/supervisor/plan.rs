@@ -23,6 +23,7 @@ use crate::readable::counted;
 use crate::replay::{RateLimiter, frames_for};
 use crate::segment::processes::Role;
 use crate::segment::{Layout, LayoutError, Region, SegmentSizes};
+use crate::values::ValueType;
 
 /// Bytes for the configuration and the schema.
 const DESCRIPTION_BYTES: usize = 64 << 10;
@@ -181,8 +182,6 @@ impl Plan {
         if !observation.is_image() || !config.network.convolutions.is_empty() || observation.len() < LEAST_IMAGE_BYTES {
             return;
         }
-        let shape: Vec<String> = observation.shape.iter().map(usize::to_string).collect();
-        let sections = [Region::Store, Region::Frames].map(|region| self.layout.section(region).length_bytes as u64);
         let algorithm = &config.algorithm.name;
         let advice = match Key::find("network.convolutions") {
             Some(key) if !key.is_known_to(algorithm) => {
@@ -194,10 +193,28 @@ impl Plan {
         self.warning = Some(format!(
             "observations are images of {} bytes, and dense layers alone take them as {} separate numbers: the replay's transitions take {}, \
              and learning from pixels this way rarely works; {advice}",
-            shape.join(" x "),
+            lengths(observation),
             observation.len(),
-            BinaryBytes(sections.iter().sum())
+            self.size_of_rows()
         ));
+    }
+
+    /// Say what it costs that images come as floats, to an algorithm that would learn from bytes.
+    pub(super) fn warn_of_float_images(&mut self, observation: &ObservationSpace) {
+        let looks_like_one = observation.shape.len() == 3 && observation.len() >= LEAST_IMAGE_BYTES;
+        if self.warning.is_none() && observation.element == ValueType::F32 && looks_like_one {
+            self.warning = Some(format!(
+                "observations are {} floats: the replay's transitions take {}, and a quarter of that where an environment gives its images as \
+                 bytes (uint8, from 0 to 255)",
+                lengths(observation),
+                self.size_of_rows()
+            ));
+        }
+    }
+
+    /// What the content of the replay takes.
+    fn size_of_rows(&self) -> BinaryBytes {
+        BinaryBytes([Region::Store, Region::Frames].map(|region| self.layout.section(region).length_bytes as u64).iter().sum())
     }
 
     /// Refuse the plan if the supervisor may not open as many files as it needs: a few of its own, and two for each process.
@@ -324,6 +341,11 @@ impl fmt::Display for Plan {
     }
 }
 
+/// The lengths of the dimensions of an observation, for people.
+fn lengths(observation: &ObservationSpace) -> String {
+    observation.shape.iter().map(usize::to_string).collect::<Vec<_>>().join(" x ")
+}
+
 fn region_name(region: Region) -> String {
     region.name().replace('_', " ")
 }
@@ -436,6 +458,12 @@ mod tests {
         config.network.convolutions = vec![[32, 8, 4]];
         plan.warn_of_images(&config, &ObservationSpace::bytes(&[4, 84, 84]));
         assert_eq!(plan.warning, None, "convolutions are what images want");
+        plan.warn_of_float_images(&ObservationSpace::bytes(&[4, 84, 84]));
+        plan.warn_of_float_images(&floats(&[28_224], 1.0));
+        assert_eq!(plan.warning, None, "bytes and vectors are as small as they can be");
+        plan.warn_of_float_images(&floats(&[4, 84, 84], 1.0));
+        let said = plan.to_string();
+        assert!(said.contains("4 x 84 x 84 floats") && said.contains("take 16.15 GiB, and a quarter of that"), "{said}");
     }
 
     #[test]

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use indicatif::BinaryBytes;
 
-use super::{Prepared, Resumption, SupervisorError, refuse};
-use crate::config::Config;
+use super::resumption::run_name;
+use super::{Plan, Prepared, Resumption, SupervisorError, refuse};
+use crate::config::{Config, Resume};
 use crate::environments::{ActionSpace, Actions, EnvironmentError, VectorEnvironment, video};
 use crate::networks::{self, Device};
 use crate::rendezvous::Registry;
@@ -16,11 +17,25 @@ use crate::segment::system;
 
 impl Prepared {
     /// Try everything that a run needs and that can be tried without starting one: the device, the environment, the run folder and the
-    /// room on its disk; of a run that goes on, its folder, and all of its replay, which may take a while.
+    /// room on its disk; of a run that goes on, its folder, and all of its replay, which may take a while. Whether it goes on, and where, is
+    /// added to the plan.
     ///
     /// # Errors
     /// The first that fails, with its key and place.
-    pub fn check(&self, resumption: Option<&Resumption>) -> Result<(), SupervisorError> {
+    pub fn check(&self, plan: &mut Plan, resumption: Option<&Resumption>) -> Result<(), SupervisorError> {
+        match resumption {
+            Some(resumption) => {
+                plan.set_run_folder(resumption.folder().path());
+                plan.remark(resumption.describe());
+            }
+            None if self.loaded.config.run.resume == Resume::Auto => {
+                plan.remark(format!(
+                    "run.resume is \"auto\", and no run called {} waits to go on: a new one begins",
+                    run_name(&self.loaded.config)
+                ));
+            }
+            None => {}
+        }
         let existing = resumption.map(|resumption| resumption.folder().path());
         self.check_run_folder(existing)?;
         self.check_room(existing)?;
@@ -80,7 +95,8 @@ impl Prepared {
     }
 
     fn refuse_folder(&self, message: String) -> SupervisorError {
-        refuse(self.loaded.error_at("run.folder", message))
+        let advice = if self.loaded.is_set("run.folder") { "" } else { " (--set run.folder=PATH)" };
+        refuse(self.loaded.error_at("run.folder", format!("{message}{advice}")))
     }
 
     /// Whether videos can be made as they are wanted.

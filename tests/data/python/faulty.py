@@ -1,5 +1,6 @@
 """An environment that does what it is told to, such as failing."""
 
+import ctypes
 import multiprocessing
 import os
 import sys
@@ -48,6 +49,9 @@ class Faulty(gymnasium.Env):
                 os.abort()
             elif self.how == "hang":
                 self.hang()
+            elif self.how == "hang in native code":
+                # It keeps the interpreter's lock.
+                ctypes.PyDLL(None).sleep(600)
             elif self.how == "observe nan":
                 observation[1] = numpy.nan
             elif self.how == "reward infinity":

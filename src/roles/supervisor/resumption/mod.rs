@@ -17,12 +17,12 @@ use self::earlier_settings::EarlierSettings;
 use super::{Plan, SupervisorError};
 use crate::algorithms::Algorithm;
 use crate::checkpoint::{CheckpointError, Checkpoints, RowsIn, RunCheckpoint};
-use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit};
+use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit, overrides_that_do_not_fit};
 use crate::rendezvous::Registry;
 use crate::replay::Schema;
 use crate::run_name::RunName;
 use crate::segment::processes::Role;
-use crate::segment::{Description, Segment, SegmentSizes};
+use crate::segment::{Segment, SegmentSizes};
 use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};
 
 /// A run that goes on.
@@ -116,7 +116,12 @@ impl Resumption {
     /// # Errors
     /// What is wrong with those.
     pub fn load(&self, overrides: &[String]) -> Result<Loaded, SupervisorError> {
-        Ok(Config::parse(&self.settings.text, &self.settings.path.display().to_string(), overrides)?)
+        let parse = |overrides: &[String]| Config::parse(&self.settings.text, &self.settings.path.display().to_string(), overrides);
+        parse(overrides).map_err(|errors| {
+            // Most of what that file says has no effect with another algorithm, say; nobody wrote it, and that is not what is wrong.
+            let keys = parse(&[]).map_or_else(|_| Vec::new(), |before| overrides_that_do_not_fit(&before.config, overrides));
+            if keys.is_empty() { errors.into() } else { ResumeError::Fixed { keys }.into() }
+        })
     }
 
     /// The keys in which `config` differs from what the checkpoint was written with, and may not.
@@ -278,7 +283,7 @@ impl Resumption {
     }
 
     /// For people: from where the run goes on.
-    pub(super) fn describe(&self, description: &Description) -> String {
+    pub(super) fn describe(&self) -> String {
         let manifest = self.checkpoint.manifest();
         let (env_steps, updates) = (manifest.env_steps, manifest.updates);
         let from = match self.rows {
@@ -290,7 +295,7 @@ impl Resumption {
             RowsIn::Checkpoint if self.checkpoint.has_replay() => "with the replay",
             RowsIn::Checkpoint | RowsIn::Nothing => "with an empty replay",
         };
-        let version = match manifest.program_version == description.program_version {
+        let version = match manifest.program_version == env!("CARGO_PKG_VERSION") {
             true => String::new(),
             false => format!(", written by version {}", manifest.program_version),
         };

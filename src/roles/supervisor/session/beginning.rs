@@ -91,7 +91,7 @@ impl Session {
             upkeep: Upkeep::new(),
             prepared,
         };
-        session.tell_beginnings(resumption.map(|resumption| resumption.describe(&description)), &swept);
+        session.tell_beginnings(resumption.map(Resumption::describe), &swept);
         session.limit = ProductsLimit::begin(&session.segment, session.config());
         session.segment.control().set_run_state(RunState::Running);
         if is_adopted {
