@@ -139,6 +139,9 @@ fn a_folder_that_no_run_has_written_is_refused_with_the_missing_file() {
     RunFolder::create(root.path(), "run", CONFIG).unwrap();
     let error = RunFolder::open(root.path()).unwrap_err();
     assert!(matches!(error, TelemetryError::NotARunFolder { missing: "run.json", .. }));
+    let latest = root.path().join("latest").display().to_string();
+    assert!(error.to_string().contains(&latest), "the folder of all runs is told to name one: {error}");
+    let error = RunFolder::open(tempdir().unwrap().path()).unwrap_err();
     assert!(error.to_string().contains("runs/latest"), "{error}");
     let error = RunFolder::open(&root.path().join("nothing")).unwrap_err();
     assert!(error.to_string().contains("nothing") && error.to_string().contains("check the path"), "{error}");

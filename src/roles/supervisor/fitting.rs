@@ -23,7 +23,8 @@ pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
     let (table, start) = (&config.adaptation, start(config));
     table.enabled.then(|| {
         let within = |key: &str, chosen: usize| Key::find(key).map_or(chosen, |key| key.most().min(chosen));
-        let actors = config.most_actors_with(start.environments, ACTORS_PER_CORE * usable_cores).max(start.actors);
+        let environments = table.most_environments.unwrap_or(start.environments);
+        let actors = config.most_actors_with(environments, ACTORS_PER_CORE * usable_cores).max(start.actors);
         let actors = table.most_actors.unwrap_or_else(|| within("actor.count", actors));
         let environments = (TIMES_THE_ENVIRONMENTS * start.environments).min(config.most_environments_of(actors)).max(start.environments);
         let environments = table.most_environments.unwrap_or_else(|| within("actor.environments", environments));
@@ -211,15 +212,23 @@ mod tests {
     }
 
     #[test]
-    fn upper_ends_for_which_the_replay_is_too_small_are_refused_before_anything_begins() {
-        let text = |most| config(|config| (config.replay.capacity, config.adaptation.most_environments) = (1_000, most)).to_toml();
-        let ranges_of = |most| {
-            let loaded = Config::parse(&text(most), "test.toml", &[]).unwrap();
-            (ranges(&loaded.config, 2).unwrap(), loaded)
-        };
-        let (ranges, mut loaded) = ranges_of(None);
-        assert!(planned(&mut loaded, Some(&ranges)).is_ok(), "nobody asked for these");
-        let (ranges, mut loaded) = ranges_of(Some(32));
+    fn upper_ends_that_nobody_gave_are_those_for_which_the_replay_has_room() {
+        // Of 1,000 transitions, for three actors and eight that may attach.
+        for (most_environments, found) in [(None, [4, 20]), (Some(26), [3, 26])] {
+            let change = |config: &mut Config| (config.replay.capacity, config.adaptation.most_environments) = (1_000, most_environments);
+            let mut loaded = Config::parse(&config(change).to_toml(), "test.toml", &[]).unwrap();
+            let ranges = ranges(&loaded.config, 2).unwrap();
+            assert_eq!([ranges.actors.high, ranges.environments.high], found);
+            assert!(planned(&mut loaded, Some(&ranges)).is_ok());
+        }
+    }
+
+    #[test]
+    fn upper_ends_that_contradict_other_keys_are_refused_before_anything_begins() {
+        let mut loaded = Config::parse(&config(|_| {}).to_toml(), "test.toml", &[]).unwrap();
+        loaded.config.replay.capacity = 1_000;
+        let mut ranges = ranges(&loaded.config, 2).unwrap();
+        ranges.environments.high = 32;
         let refused = planned(&mut loaded, Some(&ranges)).unwrap_err().to_string();
         assert!(refused.contains("adaptation.enabled") && refused.contains("--set actor.environments=32"), "{refused}");
         assert!(refused.contains("replay.capacity of 1000"), "{refused}");
