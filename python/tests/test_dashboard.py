@@ -291,7 +291,7 @@ def test_a_page_stays_with_its_run_until_somebody_chooses_another(browser, link)
     before = page.evaluate(shown)
     options = "document.querySelectorAll('#choice option')"
     page.evaluate(f"window.held = [...{options}]")
-    page.evaluate("window.listed = (cards) => [{ ...cards[0], id: 'newer', name: 'newer' }, ...cards]")
+    page.evaluate("(window.listed = (cards) => [{ ...cards[0], id: 'newer', name: 'newer' }, ...cards], null)")
     wait_for("a newer run", lambda: page.evaluate(f"{options}.length") == 3)
     assert page.evaluate(shown) == before, "the page shows what it has shown"
     assert page.evaluate("window.held.every((option) => option.isConnected)"), "a list that is open stays"
@@ -303,7 +303,7 @@ def test_a_page_stays_with_its_run_until_somebody_chooses_another(browser, link)
     page.keyboard.press("ArrowUp")
     wait_for("the run above", lambda: page.evaluate(shown) == before)
 
-    page.evaluate(f"window.listed = (cards) => cards.filter((card) => card.id !== {before[0]!r})")
+    page.evaluate(f"(window.listed = (cards) => cards.filter((card) => card.id !== {before[0]!r}), null)")
     wait_for("a list without the run", lambda: page.evaluate(f"{options}.length") == 1)
     assert page.text_content("#state") == "running", "nor does it leave a run that is listed no more"
 
