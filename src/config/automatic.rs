@@ -12,7 +12,7 @@ use crate::adaptation::initial::{self, BatchKind};
 pub(super) const AUTO: &str = "auto";
 
 const ACTORS: &str = "actor.count";
-pub(super) const BATCH_SIZE: &str = "learner.batch_size";
+const BATCH_SIZE: &str = "learner.batch_size";
 /// The keys that may be left to the machine.
 pub(super) const KEYS: [&str; 2] = [ACTORS, BATCH_SIZE];
 
@@ -32,11 +32,7 @@ fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
             Rows::Transitions if config.algorithm.name == "dqn" => BatchKind::Values,
             Rows::Transitions => BatchKind::ActorCritic,
         };
-        let usual = initial::batch_size(learning, learners, most(BATCH_SIZE));
-        // PPO learns from each fragment once, so that a batch has all that are completed at once.
-        let at_once = config.actor.count.max(1) * config.actor.environments * config.fragments.length_steps;
-        let has_room = config.algorithm.name == "ppo" && at_once <= most(BATCH_SIZE) && at_once.is_multiple_of(learners);
-        config.learner.batch_size = if has_room { usual.max(at_once) } else { usual };
+        config.learner.batch_size = initial::batch_size(learning, learners, most(BATCH_SIZE));
     }
     if paths.contains(ACTORS) {
         let environments_sleep = config.environment.step_delay_us > 0;
@@ -61,13 +57,11 @@ mod tests {
     fn actors_have_the_cores_that_learners_leave_and_batches_suit_the_algorithm() {
         assert_eq!(chosen("dqn", 8, |_| {}), [7, 64]);
         assert_eq!(chosen("sac", 8, |config| config.learner.count = 2), [6, 256]);
-        assert_eq!(chosen("appo", 1, |config| config.fragments.length_steps = 100), [1, 300]);
-        let of_ten = chosen("ppo", 1, |config| (config.fragments.length_steps, config.actor.environments) = (100, 10));
-        assert_eq!(of_ten, [1, 1_000], "all fragments that are completed at once");
+        assert_eq!(chosen("ppo", 1, |config| config.fragments.length_steps = 100), [1, 300]);
         assert_eq!(chosen("td3", 2, |config| config.environment.step_delay_us = 1_000)[0], 8, "actors that sleep share a core");
         let ppo =
             |environments| chosen("ppo", 64, |config| (config.fragments.length_steps, config.actor.environments) = (32, environments));
-        assert_eq!((ppo(2), ppo(16)), ([4, 256], [1, 512]), "no more environments than a batch of PPO has fragments");
+        assert_eq!((ppo(2), ppo(16)), ([4, 256], [1, 256]), "no more environments than a batch of PPO has fragments");
         let appo = |environments| chosen("appo", 64, |config| (config.learner.batch_size, config.actor.environments) = (800, environments));
         assert!(appo(100)[0] < 63 && appo(4)[0] == 63, "nor so many of APPO that fragments would be dropped as too old");
         let td3 = |capacity| chosen("td3", 2_000, |config| config.replay.capacity = capacity)[0];

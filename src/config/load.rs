@@ -17,7 +17,7 @@ use super::overrides;
 use super::own::OWN;
 use super::place::Place;
 use super::rules::RULES;
-use super::schema::{Config, FRAGMENT_ALGORITHMS};
+use super::schema::Config;
 
 /// A checked configuration and where it came from.
 #[derive(Debug, Clone)]
@@ -101,14 +101,14 @@ impl Config {
                 Err(error) => errors.push(error),
             }
         }
-        if is_argument {
-            choose_batch(&mut accepted);
-        }
         let refused: BTreeSet<String> = errors.iter().map(|error| error.key.clone()).collect();
         let keys = accepted.iter().map(|(path, entry)| (path.clone(), entry.value_place.clone())).collect();
         let places = Places { file: file_name.to_owned(), keys, tables: tables.into_iter().collect() };
 
-        let config = assemble(&accepted);
+        let mut config = assemble(&accepted);
+        if is_argument && !["learner.batch_size", "algorithm.minibatches"].iter().any(|&path| accepted.contains_key(path)) {
+            config.let_ppo_learn_from_new_fragments();
+        }
         if !is_broken {
             errors.extend(missing_keys(&accepted, &refused, &places));
             errors.extend(contradictions(&config, &refused, &places));
@@ -133,16 +133,6 @@ impl Config {
     /// Everything that is wrong with it; places are lines of [`Config::to_toml`].
     pub fn validate(&self) -> Result<(), ConfigErrors> {
         Self::parse(&self.to_toml(), "configuration", &[]).map(drop)
-    }
-}
-
-/// Where nobody wrote a configuration, leave the batch of algorithms that learn from fragments to the machine: its default is of transitions
-/// that are drawn again and again.
-fn choose_batch(accepted: &mut BTreeMap<String, Entry>) {
-    let learns_from_fragments = accepted.get("algorithm.name").and_then(|entry| entry.value.as_str());
-    if learns_from_fragments.is_some_and(|name| FRAGMENT_ALGORITHMS.contains(&name)) {
-        let path = automatic::BATCH_SIZE;
-        accepted.entry(path.to_owned()).or_insert_with(|| Entry::unwritten(path, automatic::AUTO, Place::Default));
     }
 }
 
@@ -389,11 +379,15 @@ mod tests {
     fn without_a_file_a_batch_of_ppo_has_the_fragments_of_all_environments() {
         let batch_size = |overrides: &[&str]| {
             let overrides: Vec<String> = overrides.iter().map(|change| (*change).to_owned()).collect();
-            Config::of_argument("CartPole-v1", "CartPole", &overrides).unwrap().config.learner.batch_size
+            let config = Config::of_argument("CartPole-v1", "CartPole", &overrides).unwrap().config;
+            (config.learner.batch_size, config.algorithm.minibatches)
         };
-        assert_eq!(batch_size(&["algorithm.name=ppo", "actor.environments=16", "fragments.length_steps=64"]), 1_024);
-        assert_eq!(batch_size(&["algorithm.name=ppo", "learner.batch_size=128"]), 128, "as it is set");
-        assert_eq!(batch_size(&["algorithm.name=sac"]), 64, "the default, where transitions are drawn again and again");
+        assert_eq!(batch_size(&["algorithm.name=ppo"]), (256, 16), "parts as large as by the defaults");
+        assert_eq!(batch_size(&["algorithm.name=ppo", "actor.environments=16", "fragments.length_steps=64"]), (1_024, 64));
+        assert_eq!(batch_size(&["algorithm.name=ppo", "actor.environments=1"]), (64, 4), "no less than the default");
+        assert_eq!(batch_size(&["algorithm.name=ppo", "learner.batch_size=128"]), (128, 4), "as it is set");
+        assert_eq!(batch_size(&["algorithm.name=ppo", "learner.count=3", "learner.batch_size=96"]), (96, 4));
+        assert_eq!(batch_size(&["algorithm.name=sac"]).0, 64, "the default, where transitions are drawn again and again");
     }
 
     #[test]
