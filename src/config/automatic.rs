@@ -37,7 +37,7 @@ fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
     if paths.contains(ACTORS) {
         let environments_sleep = config.environment.step_delay_us > 0;
         let chosen = initial::actors(cores, config.learner.processes(), environments_sleep);
-        config.actor.count = config.most_actors_with(config.actor.environments, chosen.min(most(ACTORS)));
+        config.actor.count = config.most_actors_with(config.most_environments(), chosen.min(most(ACTORS)));
     }
 }
 
@@ -64,6 +64,8 @@ mod tests {
         assert_eq!((ppo(2), ppo(16)), ([4, 256], [1, 256]), "no more environments than a batch of PPO has fragments");
         let appo = |environments| chosen("appo", 64, |config| (config.learner.batch_size, config.actor.environments) = (800, environments));
         assert!(appo(100)[0] < 63 && appo(4)[0] == 63, "nor so many of APPO that fragments would be dropped as too old");
+        let narrow = |capacity| chosen("appo", 16, |config| config.fragments.capacity = Some(capacity))[0];
+        assert!(narrow(128) < narrow(10_000), "nor so many that their fragments have no room");
         let td3 = |capacity| chosen("td3", 2_000, |config| config.replay.capacity = capacity)[0];
         assert_eq!(td3(10_000_000), 1_024, "no more than a run may have");
         assert!((2..1_024).contains(&td3(10_000)), "nor more than insert at once what the replay has room for");

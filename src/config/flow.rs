@@ -101,14 +101,20 @@ impl Config {
     pub fn most_environments_of(&self, actors: usize) -> usize {
         match self.rows() {
             Rows::Transitions => {
-                let of_each = self.replay.capacity / (actors + self.places_to_attach());
-                (of_each + 1).saturating_sub(self.actor.flush_transitions) / self.algorithm.n_step
+                let has_room = self.replay.capacity / (actors + self.places_to_attach());
+                let largest_flush = match (self.replay.error_band, self.replay.samples_per_insert) {
+                    (Some(band), Some(ratio)) => has_room.min((band / ratio) as usize),
+                    _ => has_room,
+                };
+                (largest_flush + 1).saturating_sub(self.actor.flush_transitions) / self.algorithm.n_step
             }
             Rows::Fragments => {
-                let FragmentsConfig { max_policy_lag_updates, uses, .. } = self.fragments;
+                let FragmentsConfig { capacity, max_policy_lag_updates, uses, .. } = self.fragments;
                 let later_batches =
                     if self.algorithm.name == "ppo" { 0 } else { usize::try_from(max_policy_lag_updates).unwrap_or(usize::MAX) / uses };
-                later_batches.saturating_add(1).saturating_mul(self.fragments_per_batch()) / actors
+                let of_batch = self.fragments_per_batch();
+                let has_room = capacity.map(|capacity| capacity.saturating_sub(of_batch) / (actors + self.places_to_attach()));
+                (later_batches.saturating_add(1).saturating_mul(of_batch) / actors).min(has_room.unwrap_or(usize::MAX))
             }
         }
     }
@@ -129,6 +135,8 @@ impl Config {
         if self.algorithm.name == "ppo"
             && at_once > self.learner.batch_size
             && at_once.is_multiple_of(part)
+            && at_once.is_multiple_of(self.fragments.length_steps * self.learner.count)
+            && ((self.algorithm.epochs * parts) as u64).is_multiple_of(self.learner.publish_interval_updates)
             && fits("learner.batch_size", at_once)
             && fits("algorithm.minibatches", parts)
         {

@@ -386,7 +386,12 @@ mod tests {
         assert_eq!(batch_size(&["algorithm.name=ppo", "actor.environments=16", "fragments.length_steps=64"]), (1_024, 64));
         assert_eq!(batch_size(&["algorithm.name=ppo", "actor.environments=1"]), (64, 4), "no less than the default");
         assert_eq!(batch_size(&["algorithm.name=ppo", "learner.batch_size=128"]), (128, 4), "as it is set");
-        assert_eq!(batch_size(&["algorithm.name=ppo", "learner.count=3", "learner.batch_size=96"]), (96, 4));
+        assert_eq!(
+            batch_size(&["algorithm.name=ppo", "learner.count=2", "actor.environments=3"]),
+            (64, 4),
+            "96 are no whole fragments for two"
+        );
+        assert_eq!(batch_size(&["algorithm.name=ppo", "actor.environments=5", "learner.publish_interval_updates=16"]), (64, 4));
         assert_eq!(batch_size(&["algorithm.name=sac"]).0, 64, "the default, where transitions are drawn again and again");
     }
 

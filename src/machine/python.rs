@@ -318,7 +318,7 @@ fn ask<T: for<'de> Deserialize<'de>>(executable: &Path, script: &str, arguments:
 
 /// That `executable` is no Python, if it is none by what it says of its version.
 fn not_python(executable: &Path) -> Option<PythonError> {
-    let output = command(executable).arg("--version").output().ok()?;
+    let output = command(executable).arg("--version").output().ok().filter(|output| output.status.success())?;
     let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     let said = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     // PyPy and GraalPy are Pythons, too.

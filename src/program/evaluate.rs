@@ -56,8 +56,8 @@ impl Evaluate {
         player::become_ready(&self.path)?;
         let output = KeptOutput::keep()?;
         if self.video.is_some() {
-            // Whoever is killed leaves the beginning of a video behind.
-            system::handle_stop_signals()?;
+            // Whoever is killed leaves the beginning of a video behind. An environment that hangs is left to the second signal.
+            system::handle_first_stop_signals()?;
         }
         let video = self.video.as_deref().map(|path| RecordVideo::prepare(path, self.video_speed)).transpose()?;
         match player::play(catalogue, &self.path, which, self.episodes, self.seed, video) {

@@ -49,7 +49,8 @@ impl Seeds {
     /// Refuse what only one run alone can do.
     pub(crate) fn check(&self, train: &Train, loaded: &Loaded) -> Result<(), anyhow::Error> {
         let asked = train.asked();
-        let lasts = asked.is_file() && !asked.starts_with("/dev") && !asked.starts_with("/proc");
+        let is_stream = ["/dev/stdin", "/dev/fd", "/proc"].iter().any(|place| asked.starts_with(place));
+        let lasts = asked.is_file() && !is_stream;
         if asked.exists() && !asked.is_dir() && !lasts {
             bail!(
                 "{} can be read once, and each of several seeds reads its configuration itself; write it to a file, and name that",

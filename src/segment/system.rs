@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signal::{SaFlags, SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::unistd::{ForkResult, Pid, fork, getppid};
 
 use super::SegmentError;
@@ -159,8 +159,13 @@ pub fn keep_freed_memory() {
 /// Let SIGINT, SIGTERM and SIGHUP set the flag that [`stop_requested`] reads; not SIGHUP where whoever started the program has it ignored,
 /// as `nohup` does: then a closed terminal ends nothing.
 pub fn handle_stop_signals() -> Result<(), SegmentError> {
-    note_signals(&[Signal::SIGINT, Signal::SIGTERM])?;
-    if is_ignored(Signal::SIGHUP) { Ok(()) } else { note_signals(&[Signal::SIGHUP]) }
+    note_signals(&[Signal::SIGINT, Signal::SIGTERM], SaFlags::empty())?;
+    if is_ignored(Signal::SIGHUP) { Ok(()) } else { note_signals(&[Signal::SIGHUP], SaFlags::empty()) }
+}
+
+/// The same of the first SIGINT and the first SIGTERM: a second one ends the process, whatever it is at.
+pub fn handle_first_stop_signals() -> Result<(), SegmentError> {
+    note_signals(&[Signal::SIGINT, Signal::SIGTERM], SaFlags::SA_RESETHAND)
 }
 
 fn is_ignored(signal: Signal) -> bool {
@@ -173,12 +178,12 @@ fn is_ignored(signal: Signal) -> bool {
 
 /// Let SIGTERM set the flag that [`stop_requested`] reads, in a child whose parent takes care of SIGINT.
 pub fn handle_stop_signals_of_child() -> Result<(), SegmentError> {
-    note_signals(&[Signal::SIGTERM])
+    note_signals(&[Signal::SIGTERM], SaFlags::empty())
 }
 
-fn note_signals(signals: &[Signal]) -> Result<(), SegmentError> {
-    use nix::sys::signal::{SaFlags, SigAction, SigHandler, sigaction};
-    let action = SigAction::new(SigHandler::Handler(note_stop), SaFlags::empty(), SigSet::empty());
+fn note_signals(signals: &[Signal], flags: SaFlags) -> Result<(), SegmentError> {
+    use nix::sys::signal::{SigAction, SigHandler, sigaction};
+    let action = SigAction::new(SigHandler::Handler(note_stop), flags, SigSet::empty());
     for &signal in signals {
         // SAFETY: the handler only changes an atomic, which is async-signal-safe.
         unsafe { sigaction(signal, &action) }.map_err(|error| SegmentError::System { action: "sigaction", source: error.into() })?;

@@ -16,12 +16,11 @@ table! {
         /// The fewest actors that are tried.
         fewest_actors: usize = 1, whole(1, MOST_ACTORS), "processes";
         /// The most actors that are tried; `"none"` stands for two for each core that the run may use, or for `actor.count` if that is more;
-        /// for PPO for no more than complete a batch at once.
+        /// for fewer where the replay has no room for what they insert at once, or fragments would be too old for learners.
         most_actors: Option<usize> = None, whole(1, MOST_ACTORS), "processes";
         /// The fewest environments of each actor that are tried.
         fewest_environments: usize = 1, whole(1, MOST_ENVIRONMENTS), "environments";
-        /// The most environments of each actor that are tried; `"none"` stands for four times `actor.environments`, for PPO for
-        /// `actor.environments`.
+        /// The most environments of each actor that are tried; `"none"` stands for four times `actor.environments`, for fewer as of actors.
         most_environments: Option<usize> = None, whole(1, MOST_ENVIRONMENTS), "environments";
         /// The smallest batch that is tried; `"none"` stands for `learner.batch_size`.
         smallest_batch: Option<usize> = None, whole(1, LARGEST_BATCH), "transitions", only TRANSITION_ALGORITHMS;

@@ -58,14 +58,14 @@ pub(super) struct Unwatched {
 }
 
 impl Unwatched {
-    /// Take in a look at the process after a `pause`. A sign of life that was not there before may be of a moment before the pause,
-    /// which therefore counts for it, too.
-    fn look(&mut self, heartbeat_ns: u64, pause: Duration) -> Duration {
+    /// Take in a look, after a `pause`, at a process that has been silent for so long since this heartbeat, and return for how long of that
+    /// somebody looked. Of the pause only what came after the heartbeat counts.
+    fn look(&mut self, heartbeat_ns: u64, silence: Duration, pause: Duration) -> Duration {
         if heartbeat_ns != self.heartbeat_ns {
             *self = Self { heartbeat_ns, time: Duration::ZERO };
         }
-        self.time += pause;
-        self.time
+        self.time = (self.time + pause).min(silence);
+        silence - self.time
     }
 }
 
@@ -117,8 +117,7 @@ impl Watched {
     /// what is to be said of it, when it is killed.
     pub(super) fn kill_if_hung(&mut self, slot: ProcessSlot<'_>, limit: Duration, pause: Duration) -> Option<String> {
         let living = self.living.as_ref()?;
-        let unwatched = self.unwatched.look(slot.heartbeat_ns(), pause);
-        let silent = silence(slot).saturating_sub(unwatched);
+        let silent = self.unwatched.look(slot.heartbeat_ns(), silence(slot), pause);
         let limit = if slot.phase() == Some(Phase::Starting) { limit.max(STARTING_PATIENCE) } else { limit };
         if silent <= limit {
             // It has woken up, if it was suspected at all.
@@ -175,14 +174,15 @@ mod tests {
     #[test]
     fn a_time_in_which_the_supervisor_did_not_look_is_no_silence_and_ends_none() {
         let start = Instant::now();
-        let after_ms = |milliseconds| start + Duration::from_millis(milliseconds);
         let (mut vigil, mut unwatched) = (Vigil::new(start), Unwatched::default());
-        let mut look = |milliseconds, heartbeat_ns| unwatched.look(heartbeat_ns, vigil.look(after_ms(milliseconds))).as_millis();
-        assert_eq!(look(50, 1), 0);
-        assert_eq!(look(1_050, 1), 0, "a blink");
-        assert_eq!(look(9_050, 2), 8_000, "it may have beaten just before the pause");
-        assert_eq!(look(9_100, 2), 8_000);
-        assert_eq!(look(12_100, 2), 11_000, "of a supervisor that is held up again and again all but the pauses counts");
-        assert_eq!(look(12_150, 3), 0);
+        let ms = Duration::from_millis;
+        let mut look = |at, heartbeat, silence| unwatched.look(heartbeat, ms(silence), vigil.look(start + ms(at))).as_millis();
+        assert_eq!(look(50, 1, 50), 50);
+        assert_eq!(look(1_050, 1, 1_050), 1_050, "a blink");
+        assert_eq!(look(9_050, 2, 8_020), 20, "it had a sign of life just before the pause");
+        assert_eq!(look(9_100, 2, 8_070), 70);
+        assert_eq!(look(12_150, 2, 11_120), 70, "of a supervisor that is held up again and again all but the pauses counts");
+        assert_eq!(look(20_150, 3, 30), 0, "it had one during the pause");
+        assert_eq!(look(20_200, 3, 80), 50);
     }
 }

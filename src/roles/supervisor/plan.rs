@@ -254,7 +254,9 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
     if config.learner.prefetch {
         return to_the_kernel("a learner that gets its batches ready ahead (learner.prefetch) is two threads".into());
     }
-    if config.network.engine == Engine::Torch && config.machine.torch_threads > 1 {
+    let computes_with_libtorch =
+        config.network.engine == Engine::Torch || config.network.engine == Engine::Auto && config.learner.uses_gpu();
+    if computes_with_libtorch && config.machine.torch_threads > 1 {
         return to_the_kernel(format!("libtorch computes with {} threads (machine.torch_threads)", config.machine.torch_threads));
     }
     let taken: BTreeSet<usize> = neighbours.iter().flat_map(|neighbour| &neighbour.cores).copied().collect();
