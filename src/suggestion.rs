@@ -14,6 +14,16 @@ pub(crate) fn nearest_id<'a>(typed: &str, ids: impl IntoIterator<Item = &'a str>
     nearest_form(typed.rsplit(':').next().unwrap_or(typed), ids.into_iter().flat_map(forms))
 }
 
+/// Whether a name ends with a version, as the ids of Gymnasium do.
+pub(crate) fn is_versioned(name: &str) -> bool {
+    name.rsplit_once("-v").is_some_and(|(_, version)| version.parse::<u32>().is_ok())
+}
+
+/// Whether what stands before the colon of an id can be a module, and no slip in what says where an environment comes from.
+pub(crate) fn may_be_module(word: &str) -> bool {
+    nearest(word, ["atari", "gym", "gymnasium", "mujoco", "python"]).is_none()
+}
+
 /// The candidate of which one of the forms before it is nearest to `typed`.
 fn nearest_form<'a>(typed: &str, candidates: impl IntoIterator<Item = (&'a str, &'a str)>) -> Option<&'a str> {
     let typed = typed.to_lowercase();

@@ -1,4 +1,5 @@
-//! `"auto"`: numbers that are chosen for the machine before the run begins. What is written down of the run has the numbers.
+//! Numbers that are chosen before the run begins: for the machine, where `"auto"` says so, and for PPO where nobody wrote a configuration.
+//! What is written down of the run has the numbers.
 
 use std::collections::BTreeSet;
 use std::thread::available_parallelism;
@@ -38,6 +39,26 @@ fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
         let environments_sleep = config.environment.step_delay_us > 0;
         let chosen = initial::actors(cores, config.learner.processes(), environments_sleep);
         config.actor.count = config.most_actors_with(config.most_environments(), chosen.min(most(ACTORS)));
+    }
+}
+
+/// Where nobody wrote a configuration: have each batch of PPO take all fragments that are completed at once, since those that it leaves are
+/// old when the next one learns from them. Its parts stay as large, so that as many updates are made of each step. Where a rule of the keys
+/// would be broken, all stays as it is.
+pub(super) fn let_ppo_learn_from_new_fragments(config: &mut Config) {
+    let most = |path| Key::find(path).map_or(usize::MAX, Key::most);
+    let at_once = config.actor.count.max(1) * config.actor.environments * config.fragments.length_steps;
+    let part = config.learner.batch_size / config.algorithm.minibatches;
+    let parts = at_once / part;
+    if config.algorithm.name == "ppo"
+        && at_once > config.learner.batch_size
+        && at_once.is_multiple_of(part)
+        && at_once.is_multiple_of(config.fragments.length_steps * config.learner.count)
+        && ((config.algorithm.epochs * parts) as u64).is_multiple_of(config.learner.publish_interval_updates)
+        && at_once <= most(BATCH_SIZE)
+        && parts <= most("algorithm.minibatches")
+    {
+        (config.learner.batch_size, config.algorithm.minibatches) = (at_once, parts);
     }
 }
 

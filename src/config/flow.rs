@@ -5,7 +5,6 @@
 //! `e >= max(b, samples_per_insert * f)` with the largest flush `f`: from a perfect balance either side can then make its whole move within the band, and
 //! an actor whose turn it is has the time of a whole flush to take it before others may pass.
 
-use super::key::Key;
 use super::schema::{Config, FRAGMENT_ALGORITHMS, FragmentsConfig};
 use crate::adaptation::Hold;
 
@@ -123,25 +122,6 @@ impl Config {
     /// [`Self::most_environments_of`].
     pub fn most_actors_with(&self, environments: usize, wanted: usize) -> usize {
         (1..=wanted).rev().find(|&actors| self.most_environments_of(actors) >= environments).unwrap_or(1)
-    }
-
-    /// Where nobody wrote a configuration: have each batch of PPO take all fragments that are completed at once, since those that it leaves are
-    /// old when the next one learns from them. Its parts stay as large, so that as many updates are made of each step.
-    pub(super) fn let_ppo_learn_from_new_fragments(&mut self) {
-        let at_once = self.actor.count.max(1) * self.actor.environments * self.fragments.length_steps;
-        let part = self.learner.batch_size / self.algorithm.minibatches;
-        let fits = |path: &str, number: usize| Key::find(path).is_some_and(|key| number <= key.most());
-        let parts = at_once / part;
-        if self.algorithm.name == "ppo"
-            && at_once > self.learner.batch_size
-            && at_once.is_multiple_of(part)
-            && at_once.is_multiple_of(self.fragments.length_steps * self.learner.count)
-            && ((self.algorithm.epochs * parts) as u64).is_multiple_of(self.learner.publish_interval_updates)
-            && fits("learner.batch_size", at_once)
-            && fits("algorithm.minibatches", parts)
-        {
-            (self.learner.batch_size, self.algorithm.minibatches) = (at_once, parts);
-        }
     }
 
     /// The fewest fragments with which neither side waits for ever: a batch, and what the actors complete at once.

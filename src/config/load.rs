@@ -107,7 +107,7 @@ impl Config {
 
         let mut config = assemble(&accepted);
         if is_argument && !["learner.batch_size", "algorithm.minibatches"].iter().any(|&path| accepted.contains_key(path)) {
-            config.let_ppo_learn_from_new_fragments();
+            automatic::let_ppo_learn_from_new_fragments(&mut config);
         }
         if !is_broken {
             errors.extend(missing_keys(&accepted, &refused, &places));

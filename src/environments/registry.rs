@@ -18,7 +18,7 @@ use super::rally::Rally;
 use super::request::{EnvironmentRequest, Examined};
 use super::{Environment, EnvironmentError, EnvironmentSpec};
 use crate::machine::Host;
-use crate::suggestion::{nearest, nearest_id};
+use crate::suggestion::{is_versioned, may_be_module, nearest_id};
 
 /// Origins by the prefix of their ids.
 const PREFIXES: [(&str, &dyn Origin); 3] = [(atari::PREFIX, &AtariGames), ("gymnasium:", &InPython), ("python:", &InPython)];
@@ -163,12 +163,8 @@ impl Environments {
             );
             return EnvironmentError::NotBuilt { id: id.to_owned(), feature: "mujoco", remedy };
         }
-        // What stands before a colon may be the module that registers it, unless it is nearly a prefix.
-        let is_module = |word: &str| nearest(word, ["atari", "gym", "gymnasium", "mujoco", "python"]).is_none();
-        let versioned = || {
-            id.rsplit_once("-v").is_some_and(|(_, version)| version.parse::<u32>().is_ok())
-                && id.split_once(':').is_none_or(|(module, _)| is_module(module))
-        };
+        // What stands before a colon may be the module that registers it.
+        let versioned = || is_versioned(id) && id.split_once(':').is_none_or(|(module, _)| may_be_module(module));
         let suggestion = match nearest_id(id, self.names()) {
             Some(name) => format!(" (did you mean `{name}`?)"),
             None if versioned() => format!("; if it is one of Gymnasium's, write `gymnasium:{id}`"),

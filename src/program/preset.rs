@@ -15,7 +15,7 @@ use crate::presets::{Listing, Preset};
 use crate::roles::environments;
 use crate::roles::supervisor::SupervisorError;
 use crate::shell::word;
-use crate::suggestion::{nearest, nearest_id};
+use crate::suggestion::{is_versioned, may_be_module, nearest_id};
 use crate::telemetry::{Console, RunFolder};
 
 /// What a run is made from, and with which seeds.
@@ -108,9 +108,8 @@ impl TrainPreset {
 /// `module:Class`, or `module:Registered-v0`, as the id of an environment, unless what stands before the colon is nearly a prefix.
 fn python_class(asked: &str) -> Option<String> {
     let (module, class) = asked.split_once(':')?;
-    let is_prefix = nearest(module, ["atari", "gym", "gymnasium", "mujoco", "python"]).is_some();
     let prefix = if is_versioned(class) { "gymnasium" } else { "python" };
-    (!is_prefix && !class.contains(':')).then(|| format!("{prefix}:{asked}"))
+    (may_be_module(module) && !class.contains(':')).then(|| format!("{prefix}:{asked}"))
 }
 
 /// What to train instead of a preset most of which has no effect on the `algorithm` that was asked for, if that is what is wrong with it.
@@ -137,11 +136,6 @@ fn folder(path: &Path) -> String {
     }
     let config = word(&path.join("config.toml"));
     format!("{typed} is the folder of a run: `shoal resume {typed}` goes on with it, `shoal train {config}` begins another like it")
-}
-
-/// Whether a name ends with a version, as the ids of Gymnasium do.
-fn is_versioned(name: &str) -> bool {
-    name.rsplit_once("-v").is_some_and(|(_, version)| version.parse::<u32>().is_ok())
 }
 
 /// The game of the Atari 2600 that Gymnasium has, or once had, under this id.

@@ -14,12 +14,26 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::fixture::{Known, World};
 use super::run_support::{Watchdog, wait_for};
-use shoal::inspector::{History, Inspection, Look, ProcessReport, draw};
+use shoal::inspector::{History, Inspection, Look, ProcessReport, Report, draw};
 use shoal::segment::processes::{Phase, Role};
 use shoal::sync::Ordering;
 
 const ROWS: u16 = 45;
 const COLUMNS: u16 = 140;
+
+/// What is told of the run that the other tests know.
+fn report() -> Report {
+    let (world, known) = (World::new(), Known::new());
+    let _announcement = world.announce(known.segment.identity(), known.segment.name());
+    Inspection::open(&world.registry, std::process::id()).unwrap().report(Duration::ZERO)
+}
+
+/// What a terminal of that size shows of it.
+fn screen(columns: u16, rows: u16, report: &Report, history: &History) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
+    terminal.draw(|frame| draw(frame, report, history)).unwrap();
+    terminal.backend().to_string()
+}
 
 #[test]
 fn a_frame_shows_the_processes_the_replay_and_the_rates() {
@@ -36,9 +50,7 @@ fn a_frame_shows_the_processes_the_replay_and_the_rates() {
         history.push(&report);
         last = Some(report);
     }
-    let mut terminal = Terminal::new(TestBackend::new(COLUMNS, ROWS)).unwrap();
-    terminal.draw(|frame| draw(frame, &last.unwrap(), &history)).unwrap();
-    let screen = terminal.backend().to_string();
+    let screen = screen(COLUMNS, ROWS, &last.unwrap(), &history);
     for part in [
         "dqn on Known-v1, supervisor",
         "1,230 env steps",
@@ -64,16 +76,11 @@ fn a_frame_shows_the_processes_the_replay_and_the_rates() {
 
 #[test]
 fn an_ordinary_terminal_cuts_no_process_short() {
-    let (world, known) = (World::new(), Known::new());
-    let _announcement = world.announce(known.segment.identity(), known.segment.name());
-    let inspection = Inspection::open(&world.registry, std::process::id()).unwrap();
-    let mut report = inspection.report(Duration::ZERO);
+    let mut report = report();
     let process = &mut report.processes[0];
     (process.phase, process.restarts, process.env_steps, process.updates) = (Some(Phase::LimiterWait), 12, 12_345_678, 0);
     (process.rates.env_steps_per_s, process.rates.cores_used) = (Some(123_456.0), Some(0.98));
-    let mut terminal = Terminal::new(TestBackend::new(120, ROWS)).unwrap();
-    terminal.draw(|frame| draw(frame, &report, &History::default())).unwrap();
-    let screen = terminal.backend().to_string();
+    let screen = screen(120, ROWS, &report, &History::default());
     for whole in ["waiting for the rate limiter", "12,345,678 steps", "123,456/s", "0.98", "cores share"] {
         assert!(screen.contains(whole), "`{whole}` is cut short in:\n{screen}");
     }
@@ -81,13 +88,8 @@ fn an_ordinary_terminal_cuts_no_process_short() {
 
 #[test]
 fn a_low_terminal_shows_every_process() {
-    let (world, known) = (World::new(), Known::new());
-    let _announcement = world.announce(known.segment.identity(), known.segment.name());
-    let inspection = Inspection::open(&world.registry, std::process::id()).unwrap();
-    let report = inspection.report(Duration::ZERO);
-    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-    terminal.draw(|frame| draw(frame, &report, &History::default())).unwrap();
-    let screen = terminal.backend().to_string();
+    let report = report();
+    let screen = screen(80, 24, &report, &History::default());
     let shown: Vec<_> = report.processes.iter().filter(|process| process.is_of_interest()).collect();
     assert!(shown.len() > 2, "{shown:?}");
     for process in shown {
@@ -99,32 +101,23 @@ fn a_low_terminal_shows_every_process() {
 
 #[test]
 fn of_more_actors_than_a_terminal_has_rows_for_some_are_left_out_and_counted_and_nobody_else() {
-    let (world, known) = (World::new(), Known::new());
-    let _announcement = world.announce(known.segment.identity(), known.segment.name());
-    let inspection = Inspection::open(&world.registry, std::process::id()).unwrap();
-    let mut report = inspection.report(Duration::ZERO);
+    let mut report = report();
     let actor = report.processes.iter().find(|process| process.role == Some(Role::Actor) && process.is_of_interest()).unwrap().clone();
     let actors = (1..=40).map(|number| ProcessReport { number: Some(number), ..actor.clone() });
     report.processes.splice(0..0, actors);
     let count = report.processes.iter().filter(|process| process.is_of_interest()).count();
-    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-    terminal.draw(|frame| draw(frame, &report, &History::default())).unwrap();
-    let screen = terminal.backend().to_string();
+    let screen = screen(80, 24, &report, &History::default());
     assert!(screen.contains("learner 0") && screen.contains("actor 1 ") && !screen.contains("actor 40"), "{screen}");
     assert!(screen.contains(&format!(" processes, 11 of {count} ")), "{screen}");
 }
 
 #[test]
 fn a_frame_fits_any_terminal() {
-    let (world, known) = (World::new(), Known::new());
-    let _announcement = world.announce(known.segment.identity(), known.segment.name());
-    let inspection = Inspection::open(&world.registry, std::process::id()).unwrap();
-    let report = inspection.report(Duration::ZERO);
+    let report = report();
     let mut history = History::default();
     (0..1_000).for_each(|_| history.push(&report));
     for (columns, rows) in [(1, 1), (2, 40), (200, 2), (40, 10), (500, 200)] {
-        let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
-        terminal.draw(|frame| draw(frame, &report, &history)).unwrap();
+        screen(columns, rows, &report, &history);
     }
 }
 

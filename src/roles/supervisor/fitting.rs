@@ -23,11 +23,15 @@ pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
     let (table, start) = (&config.adaptation, start(config));
     table.enabled.then(|| {
         let within = |key: &str, chosen: usize| Key::find(key).map_or(chosen, |key| key.most().min(chosen));
-        let environments = table.most_environments.unwrap_or(start.environments);
-        let actors = config.most_actors_with(environments, ACTORS_PER_CORE * usable_cores).max(start.actors);
-        let actors = table.most_actors.unwrap_or_else(|| within("actor.count", actors));
-        let environments = (TIMES_THE_ENVIRONMENTS * start.environments).min(config.most_environments_of(actors)).max(start.environments);
-        let environments = table.most_environments.unwrap_or_else(|| within("actor.environments", environments));
+        let actors = table.most_actors.unwrap_or_else(|| {
+            let environments = table.most_environments.unwrap_or(start.environments);
+            let most = config.most_actors_with(environments, ACTORS_PER_CORE * usable_cores);
+            within("actor.count", most.max(start.actors))
+        });
+        let environments = table.most_environments.unwrap_or_else(|| {
+            let most = config.most_environments_of(actors).min(TIMES_THE_ENVIRONMENTS * start.environments);
+            within("actor.environments", most.max(start.environments))
+        });
         Ranges {
             actors: Range { low: table.fewest_actors, high: actors },
             environments: Range { low: table.fewest_environments, high: environments },
