@@ -48,8 +48,8 @@ pub const PRESETS: &[Preset] = presets![
     "pendulum_ddpg",
     "pendulum_appo",
     "pendulum_ppo",
-    "lunarlander_dqn",
     "lunarlander_ppo",
+    "lunarlander_dqn",
     "lunarlandercontinuous_sac",
     "lunarlandercontinuous_td3",
     "halfcheetah_sac",
@@ -210,7 +210,7 @@ mod tests {
         let names = |asked: &str| Preset::find(asked).iter().map(|preset| preset.name).collect::<Vec<_>>();
         assert_eq!(names("cartpole_dqn"), ["cartpole_dqn"]);
         assert_eq!(names("cartpole-v1"), ["cartpole_dqn", "cartpole_appo", "cartpole_ppo"]);
-        assert_eq!(names("LunarLander-v3"), ["lunarlander_dqn", "lunarlander_ppo"]);
+        assert_eq!(names("LunarLander-v3"), ["lunarlander_ppo", "lunarlander_dqn"]);
         assert_eq!(names("mujoco:Hopper-v5"), ["hopper_td3", "hopper_sac", "hopper_ddpg"]);
         assert!(names("gymnasium:Hopper-v5").is_empty() && names("Zaxxon").is_empty() && names("configs/cartpole_dqn.toml").is_empty());
     }

@@ -81,7 +81,7 @@ const MAY_IMPORT: [(&str, &[&str]); 27] = [
 ];
 
 /// What the roles share. A role may name these and what `roles/mod.rs` defines.
-const SHARED_BY_ROLES: [&str; 3] = ["run", "environments", "newest_parameters"];
+const SHARED_BY_ROLES: [&str; 4] = ["run", "environments", "newest_parameters", "pace"];
 
 /// The only roles that are made of others, and of which: whoever forks the roles, and whoever plays several of them.
 const ROLES_OF_ROLES: [(&str, &[&str]); 5] = [
@@ -93,7 +93,11 @@ const ROLES_OF_ROLES: [(&str, &[&str]); 5] = [
 ];
 
 /// The room of the command line, and the packages that are for it alone: arguments, and errors without types.
-const PROGRAM: (&str, &[&str]) = ("src/program/", &["clap", "anyhow"]);
+const PROGRAM: (&str, &[&str]) = ("src/program/", &["clap", "clap_complete", "anyhow"]);
+
+/// What asks a GPU's driver, the package and the module around it, each with the room that it is for alone. Who has asked must not fork, as
+/// the supervisor does: it finds GPUs in the driver's files, and so does `doctor`.
+const ASKING_A_GPU: [(&str, &[&str]); 2] = [("src/machine/gpu_meter/", &["nvml_wrapper"]), ("src/roles/learner/", &["gpu_meter"])];
 
 const LONGEST_FILE_LINES: usize = 600;
 const LONGEST_PROGRAM_LINES: usize = 20;
@@ -156,8 +160,15 @@ fn the_library_prints_nothing() {
 #[test]
 fn arguments_and_errors_without_types_are_for_the_command_line_alone() {
     let (room, packages) = PROGRAM;
-    let violations = every_violation(&source::below(&["src"]), |source| rules::packages_outside(source, room, packages));
+    let violations = every_violation(&source::below(&["src"]), |source| rules::named_outside(source, room, packages));
     assert_kept("a package of the command line is named outside src/program", violations);
+}
+
+#[test]
+fn the_driver_of_a_gpu_is_asked_by_learners_alone() {
+    let sources = source::below(&["src"]);
+    let violations = |(room, names): (&str, &[&str])| every_violation(&sources, |source| rules::named_outside(source, room, names));
+    assert_kept("a GPU's driver is asked outside of src/roles/learner", ASKING_A_GPU.into_iter().flat_map(violations).collect());
 }
 
 #[test]

@@ -17,7 +17,11 @@ fn supervisor_on(preset: &str, folder: &Path, arguments: &[&str]) -> Output {
 }
 
 fn refusal(folder: &Path, arguments: &[&str]) -> String {
-    let output = supervisor(folder, arguments);
+    refusal_on("cartpole_dqn", folder, arguments)
+}
+
+fn refusal_on(preset: &str, folder: &Path, arguments: &[&str]) -> String {
+    let output = supervisor_on(preset, folder, arguments);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(!folder.join("runs").exists(), "nothing may be written for a run that cannot start");
@@ -58,8 +62,10 @@ fn a_device_that_is_not_there_is_refused_before_anything_starts() {
 #[test]
 fn each_device_of_a_list_is_tried() {
     let folder = tempfile::tempdir().unwrap();
-    let said = refusal(folder.path(), &["--check", "--set", "learner.count=2", "--set", "learner.device=cpu,cuda:250"]);
-    assert!(said.contains("learner.device") && said.contains("cuda:250"), "{said}");
+    for (preset, learners) in [("cartpole_dqn", "learner.count=2"), ("pendulum_sac", "learner.split=actor_critic")] {
+        let said = refusal_on(preset, folder.path(), &["--check", "--set", learners, "--set", "learner.device=cpu,cuda:250"]);
+        assert!(said.contains("learner.device") && said.contains("cuda:250"), "{learners}: {said}");
+    }
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn assert_restores(checkpoint: &RunCheckpoint, run: &Run) {
     let rows = |segment: &Segment| {
         let replay = shoal::replay::ReplayView::new(segment, run.payload.schema().clone());
         let mut rows = Vec::new();
-        let taken: Result<(), ()> = replay.for_each_transition(Zero::Unfinished, |record, words| {
+        let taken: Result<(), ()> = replay.for_each_row(Zero::Unfinished, |record, words| {
             rows.push((record, words.to_vec()));
             Ok(())
         });

@@ -57,6 +57,16 @@ fn only_who_knows_the_link_and_comes_from_this_machine_is_answered() {
 }
 
 #[test]
+fn it_listens_at_the_address_of_its_link_and_at_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let dashboard = Dashboard::start_in(folder.path(), &[]);
+    assert_eq!(dashboard.get("").status, 200);
+    // Whoever listens at all addresses answers at this one, too.
+    let elsewhere = std::net::TcpStream::connect(("127.0.0.2", dashboard.port)).map_err(|error| error.kind());
+    assert_eq!(elsewhere.unwrap_err(), std::io::ErrorKind::ConnectionRefused);
+}
+
+#[test]
 fn every_file_that_the_page_names_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let dashboard = Dashboard::start_in(folder.path(), &[]);

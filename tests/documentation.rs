@@ -1,8 +1,12 @@
-//! Rules for the pages: links lead somewhere, each page can be found, and prose has short lines, so that changes to it
-//! can be read.
+//! Rules for the pages: links lead somewhere, each page can be found, prose has short lines, so that changes to it can be read, and what
+//! tables say of settings is so.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use shoal::config::Config;
+use shoal::presets::Preset;
+use toml::{Table, Value};
 
 const LONGEST_LINE: usize = 120;
 
@@ -77,6 +81,58 @@ fn every_page_below_docs_is_in_the_table_of_contents() {
         .filter(|name| name != "README.md" && !contents.contains(&format!("({name})")))
         .collect();
     assert!(missing.is_empty(), "docs/README.md does not name {missing:?}");
+}
+
+/// The cells of a row of a table.
+fn cells(row: &str) -> Vec<&str> {
+    row.trim_matches('|').split('|').map(str::trim).collect()
+}
+
+/// What stands in backticks at the beginning of a cell.
+fn quoted(cell: &str) -> Option<&str> {
+    cell.strip_prefix('`')?.split('`').next()
+}
+
+/// The configuration that a column of a table of settings is about, if it is about one of Shoal's: the defaults, or a preset.
+fn configuration(column: &str, algorithm: &str) -> Option<Table> {
+    let config = if column == "default" {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.algorithm.name = algorithm.into();
+        config
+    } else {
+        let presets = Preset::find(quoted(column)?);
+        presets[0].load(&[]).expect("a preset can be loaded").config
+    };
+    Some(config.to_toml().parse().expect("a configuration is TOML"))
+}
+
+/// Whether they are the same, however a number is written.
+fn is_same(one: &Value, other: &Value) -> bool {
+    let number = |value: &Value| value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+    one == other || number(one).is_some_and(|one| number(other) == Some(one))
+}
+
+#[test]
+fn tables_of_settings_have_the_defaults_and_those_of_the_presets() {
+    let mut wrong = Vec::new();
+    for algorithm in ["dqn", "ddpg", "td3", "sac"] {
+        let page = fs::read_to_string(root().join(format!("docs/{algorithm}.md"))).expect("a page");
+        let table = page.lines().skip_while(|line| !line.starts_with("| key | default |"));
+        let mut rows = table.take_while(|line| line.starts_with('|')).map(cells);
+        let header = rows.next().expect("a table of settings");
+        let columns: Vec<_> = header.iter().map(|column| configuration(column, algorithm)).collect();
+        for row in rows {
+            let Some((table, key)) = quoted(row[0]).and_then(|path| path.split_once('.')) else { continue };
+            for (configuration, cell) in columns.iter().zip(&row) {
+                let Some(value) = configuration.as_ref().map(|tables| &tables[table][key]) else { continue };
+                let shown = quoted(cell).and_then(|text| format!("shown = {text}").parse::<Table>().ok()?.remove("shown"));
+                if !shown.is_some_and(|shown| is_same(&shown, value)) {
+                    wrong.push(format!("docs/{algorithm}.md: {table}.{key}: {cell}, which is {value}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "settings that are others:\n  {}", wrong.join("\n  "));
 }
 
 #[test]

@@ -10,8 +10,8 @@ use run_support::{Supervised, Watchdog, kill, said, segments_of, start, start_pr
 use shoal::rendezvous::handshake::Visitor;
 use shoal::rendezvous::{Attachment, Registry, attach};
 use shoal::replay::{Schema, StagingArea};
+use shoal::segment::Segment;
 use shoal::segment::processes::ProcessSlot;
-use shoal::segment::{Region, Segment};
 use shoal::standalone::{Patience, Stale, Standalone};
 use shoal::sync::Ordering;
 
@@ -198,7 +198,7 @@ fn guests_that_leave_at_once_are_seen_off_though_one_of_them_is_in_the_middle_of
         assert!(slot.occupy(std::process::id(), place.generation));
     }
     // The first leaves a transition to be inserted, the other is as after a panic.
-    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), slots[0].index());
+    let area = StagingArea::of(&segment, slots[0].index());
     area.write(&schema).commit(None);
     std::mem::forget(slots[1].begin_operation(segment.control(), || ()));
     slots.iter().rev().for_each(|slot| slot.say_goodbye());

@@ -6,13 +6,14 @@ mod run_support;
 use few_transitions::{ROWS, algorithm, batch, config, segment};
 use nix::sys::signal::Signal;
 use rand::SeedableRng;
-use run_support::{kill, living, start_preset};
+use run_support::{kill, learner, living, start_preset, stop};
 use serde_json::Value;
 use shoal::algorithms::{Half, Learning, Random, RunningStatistics, Statistics};
 use shoal::config::Config;
 use shoal::experience::transition::OBSERVATION;
 use shoal::replay::Batch;
 use shoal::segment::Segment;
+use shoal::segment::counters::Counter;
 use shoal::segment::processes::{Phase, ProcessSlot, Role};
 
 const UPDATES: u64 = 40;
@@ -179,6 +180,51 @@ fn a_run_goes_on_whichever_half_is_killed_and_neither_runs_away_from_the_other()
     }
 }
 
+/// Version of the state that a half has saved last, the updates behind it, and what it holds.
+fn saved(segment: &Segment, half: usize) -> (u64, u64, Vec<u32>) {
+    let board = segment.learner_boards().nth(half).unwrap();
+    let mut values = vec![0.0; board.len()];
+    let (version, [_, updates, ..]) = board.read(&mut values).unwrap();
+    (version, updates, values.iter().map(|value| value.to_bits()).collect())
+}
+
+/// Stop a process outside of all operations on the replay: whoever stands still inside of one is killed by whoever repairs.
+fn stop_outside_of_operations(slot: ProcessSlot<'_>) {
+    stop(slot.pid());
+    while slot.in_operation() {
+        kill(slot.pid(), Signal::SIGCONT);
+        stop(slot.pid());
+    }
+}
+
+#[test]
+fn a_killed_half_goes_on_from_the_state_that_it_saved_last() {
+    for preset in ["pendulum_ddpg", "pendulum_sac"] {
+        let endless = ["run.stop_env_steps=1000000000", "learner.swap_interval_updates=4", "machine.hang_timeout_s=60"];
+        let mut run = start_preset(preset, &[SPLIT, &endless].concat());
+        run.wait_for("updates", |line| updates_of(line) >= 100);
+        let segment = run.segment();
+        for (killed, other) in [(0, 1), (1, 0)] {
+            // From here on both hand over at swaps alone: after a death they do so in between, too.
+            let goal = handed_over(&segment)[killed] + 150;
+            run.wait_until("updates of both halves", || handed_over(&segment).iter().all(|&updates| updates >= goal));
+            // As far as a half comes while the other stands still its replacement comes, and no farther: it saves nothing more on the way.
+            stop_outside_of_operations(learner(&segment, other));
+            let most = handed_over(&segment)[other] + 8;
+            run.wait_until("the half to be as far ahead as it may", || handed_over(&segment)[killed] == most);
+            let (version, updates, state) = saved(&segment, killed);
+            kill(learner(&segment, killed).pid(), Signal::SIGKILL);
+            run.wait_until("the state that its replacement begins with", || saved(&segment, killed).0 > version);
+            let (next, begun_with, values) = saved(&segment, killed);
+            assert_eq!([next, begun_with], [version + 1, updates], "{preset}, half {killed}");
+            assert!(updates > 100 && values == state, "{preset}, half {killed}: another state of {updates} updates");
+            kill(learner(&segment, other).pid(), Signal::SIGCONT);
+            run.wait_until("both to go on", || handed_over(&segment).iter().all(|&updates| updates > most));
+        }
+        run.end_by(Signal::SIGINT);
+    }
+}
+
 #[test]
 fn a_half_waits_for_the_other_within_two_swaps_however_long_that_stands_still() {
     for number in [0, 1] {
@@ -207,6 +253,17 @@ fn a_half_waits_for_the_other_within_two_swaps_however_long_that_stands_still() 
         run.wait_until("both to go on", || handed_over(&segment).iter().zip(&before).all(|(now, before)| now > before));
         run.end_by(Signal::SIGINT);
     }
+}
+
+#[test]
+fn the_half_of_the_critics_alone_counts_as_sampled_what_it_draws() {
+    let mut run = start_preset("pendulum_sac", &[SPLIT, &["run.stop_env_steps=1000000000", "replay.prioritized=true"]].concat());
+    run.wait_for("updates", |line| updates_of(line) >= 100);
+    let segment = run.segment();
+    run.wait_until("updates of both halves", || handed_over(&segment).iter().all(|&updates| updates >= 100));
+    let [critics, policy] = [0, 1].map(|half| learner(&segment, half).counters().get(Counter::Sampled));
+    assert!(critics >= 100 * 32 && policy == 0, "{critics} by the critics' half, {policy} by the policy's");
+    run.end_by(Signal::SIGINT);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod run_support;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -48,6 +49,12 @@ fn with_changes<'a>(arguments: &[&'a str], changes: &[&'a str]) -> Vec<&'a str> 
 fn run_folders(root: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.join("run.json").is_file() && !path.is_symlink()).collect()
+}
+
+/// What a command with `--seeds` in `folder` has made for all of them, if it has.
+fn seeds_folder(folder: &Path) -> Option<PathBuf> {
+    let mut entries = std::fs::read_dir(folder.join("runs")).ok()?.map(|entry| entry.unwrap().path());
+    entries.find(|path| path.to_string_lossy().ends_with("-seeds"))
 }
 
 /// A command that trains until it is interrupted. A test that fails interrupts it too: killed, it would leave its runs behind.
@@ -129,9 +136,50 @@ fn an_environment_instead_of_a_file_is_told_its_preset() {
         "error: there is no file CartPole-v1; its preset is configs/cartpole_dqn.toml, and `shoal train CartPole-v1` finds it"
     );
     let hint = refusal(&["LunarLander-v3"]);
-    assert!(hint.contains("configs/lunarlander_dqn.toml"), "{hint}");
+    assert!(hint.contains("configs/lunarlander_ppo.toml"), "{hint}");
     let hint = refusal(&[&preset_file("cartpole_dqn"), "--set", "environment.id=LunarLander-v3"]);
     assert!(hint.contains("write `gymnasium:LunarLander-v3`"), "{hint}");
+}
+
+#[test]
+fn a_shell_completes_commands_and_options() {
+    let folder = tempfile::tempdir().unwrap();
+    let completed = |words: &str| {
+        let script = format!(
+            "source <(shoal completions bash); COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _shoal shoal \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; echo \"${{COMPREPLY[@]}}\""
+        );
+        let programs = Path::new(env!("CARGO_BIN_EXE_shoal")).parent().unwrap().display().to_string();
+        let path = std::env::var("PATH").map_or_else(|_| programs.clone(), |others| format!("{programs}:{others}"));
+        told(&std::process::Command::new("bash").args(["-c", &script]).env("PATH", path).current_dir(folder.path()).output().unwrap())
+    };
+    assert_eq!(completed("shoal ev").trim(), "evaluate");
+    assert_eq!(completed("shoal train --see").trim(), "--seed --seeds");
+    assert!(completed("shoal evaluate --weights ''").contains("best last"));
+}
+
+#[test]
+fn the_page_of_commands_has_every_command_with_its_options() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/commands.md")).unwrap();
+    let overview = told(&shoal(folder.path(), &["--help"]));
+    let (_, listed) = overview.split_once("Commands:\n").unwrap_or_else(|| panic!("{overview}"));
+    // Of a description that was broken the other lines are indented further.
+    let entries = listed.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.strip_prefix("  "));
+    let commands = entries.filter(|entry| !entry.starts_with(' ')).filter_map(|entry| entry.split(' ').next());
+    for command in commands.filter(|command| *command != "help") {
+        let section = page.split("\n## ").find(|section| section.lines().next() == Some(command));
+        let section = section.unwrap_or_else(|| panic!("docs/commands.md has no section {command}"));
+        let help = told(&shoal(folder.path(), &[command, "--help"]));
+        let option = |line: &str| Some(line.split_once("--")?.1.split([' ', '`']).next()?.to_owned());
+        let known = help.lines().filter(|line| line.trim_start().starts_with('-')).filter_map(option);
+        let shown = section.lines().filter(|line| line.starts_with("| `--")).filter_map(option);
+        assert_eq!(
+            shown.collect::<BTreeSet<_>>(),
+            known.filter(|option| option != "help").collect::<BTreeSet<_>>(),
+            "the options of {command} in docs/commands.md, and those that it has"
+        );
+    }
 }
 
 #[test]
@@ -323,7 +371,7 @@ fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
     let table = told(&output);
     let firsts: Vec<&str> = table.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(firsts, ["seed", "1", "2", "3", "mean", "95", "95"], "{table}");
-    let group = std::fs::read_dir(folder.path().join("runs")).unwrap().next().unwrap().unwrap().path();
+    let group = seeds_folder(folder.path()).unwrap();
     let folders = run_folders(&group);
     assert_eq!(folders.len(), 3, "{folders:?}");
     for seed in 1..=3 {
@@ -336,12 +384,12 @@ fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
     let kept: Value = serde_json::from_slice(&std::fs::read(group.join("seeds.json")).unwrap()).unwrap();
     let seeds = kept["seeds"].as_array().unwrap();
     assert!(seeds.iter().all(|seed| seed["env_steps"].as_u64() >= Some(2000) && seed["last_evaluation"].is_f64()), "{kept}");
-    // There is no other run: those who look for the newest are told where one of these is.
-    let newest = format!("runs/{}/latest", group.file_name().unwrap().to_str().unwrap());
-    for arguments in [&["evaluate"][..], &["resume"], &["inspect", "--live"], &["inspect", group.to_str().unwrap()]] {
-        let refused = shoal(folder.path(), arguments);
-        assert!(!refused.status.success() && said(&refused).contains(&newest), "{arguments:?}: {}", said(&refused));
-    }
+    let played = shoal(folder.path(), &["evaluate", "--episodes", "2", "--json"]);
+    let played: Value = serde_json::from_str(&told(&played)).unwrap();
+    let weights = Path::new(played["weights"].as_str().unwrap()).canonicalize().unwrap();
+    assert!(weights.starts_with(group.canonicalize().unwrap()), "the newest run is one of theirs: {played}");
+    let (refused, newest) = (shoal(folder.path(), &["inspect", group.to_str().unwrap()]), group.join("latest"));
+    assert!(!refused.status.success() && said(&refused).contains(newest.to_str().unwrap()), "{}", said(&refused));
     let plot = std::fs::read_to_string(group.join("curves.svg")).unwrap();
     assert!(plot.starts_with("<svg") && plot.contains("trio, 3 seeds") && plot.matches("<polyline").count() >= 4, "{plot}");
 }
@@ -355,7 +403,7 @@ fn a_signal_ends_the_seeds_that_run_starts_no_other_and_still_gives_a_table() {
     command.args(arguments).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let endless = Endless::start(&mut command);
     let started = || {
-        let group = std::fs::read_dir(folder.path().join("runs")).ok()?.next()?.ok()?.path();
+        let group = seeds_folder(folder.path())?;
         let folders = run_folders(&group);
         let lines = |path: &PathBuf| std::fs::read_to_string(path.join("metrics.jsonl")).unwrap_or_default().lines().count();
         (folders.len() == 2 && folders.iter().all(|path| lines(path) > 0)).then_some(folders)
@@ -391,7 +439,7 @@ fn seeds_run_in_a_folder_of_any_name_that_a_configuration_can_hold() {
     let odd = folder.path().join("run\u{3000}A");
     std::fs::create_dir(&odd).unwrap();
     told(&shoal(&odd, &arguments));
-    let group = std::fs::read_dir(odd.join("runs")).unwrap().next().unwrap().unwrap().path();
+    let group = seeds_folder(&odd).unwrap();
     assert_eq!(run_folders(&group).len(), 1);
     let nameless = folder.path().join(std::ffi::OsStr::from_bytes(b"run\xe9"));
     std::fs::create_dir(&nameless).unwrap();
@@ -416,6 +464,6 @@ fn a_seed_that_fails_is_told_of_with_its_log_and_fails_the_command() {
     assert_eq!(output.status.code(), Some(1));
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(table.contains("failed, see seed-1.log") && table.contains("failed, see seed-2.log"), "{table}");
-    let group = std::fs::read_dir(folder.path().join("runs")).unwrap().next().unwrap().unwrap().path();
+    let group = seeds_folder(folder.path()).unwrap();
     assert!(std::fs::read_to_string(group.join("seed-1.log")).unwrap().contains("learner.device"));
 }

@@ -40,7 +40,7 @@ fn segment(capacity: usize, frames: usize, fanout: usize) -> Segment {
 }
 
 fn area(segment: &Segment, slot: usize) -> StagingArea<'_> {
-    StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), slot)
+    StagingArea::of(segment, slot)
 }
 
 fn join(segment: &Segment, slot: usize) -> Replay<'_> {

@@ -6,7 +6,7 @@ mod run_support;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, Watchdog, kill, living, start, start_preset, told};
+use run_support::{Supervised, Watchdog, kill, living, number, start, start_preset, told};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 use shoal::segment::Segment;
@@ -92,9 +92,44 @@ fn actors_whose_environments_sleep_become_more_and_the_report_says_how_to_have_t
 }
 
 #[test]
-fn actors_are_replaced_by_some_with_other_environments_and_none_of_them_counts_as_dead() {
+fn a_setting_that_is_tried_when_the_run_ends_is_a_line_too() {
+    let mut run = adapting(&["environment.step_delay_us=2000", "adaptation.most_actors=2"]);
+    run.wait_for("two actors", |metrics| metrics["actors"] == 2);
+    run.end_by(Signal::SIGINT);
+    let probes = probes(&run);
+    assert_eq!(probes.len(), 1, "{probes:?}");
+    let probe = &probes[0];
+    assert_eq!((&probe["to"]["actors"], &probe["verdict"], &probe["reason"]), (&2.into(), &"abandoned".into(), &"the run ended".into()));
+    let fitted = summary(&run)["fitted"].as_str().unwrap().to_owned();
+    assert!(fitted.starts_with("--set actor.count=1 ") && fitted.contains("1 settings tried, 0 faster"), "{fitted}");
+}
+
+#[test]
+fn after_its_part_of_the_steps_a_run_gives_up_what_it_tries_and_tries_nothing_else() {
+    // At 500 steps per second for each actor at most. The first probe begins after some 4,000 steps and would take 12,000. What is left of
+    // the run is long enough for another one to begin, and there is more to try.
+    let ends = ["run.stop_env_steps=16500", "adaptation.freeze_after=0.6", "evaluator.enabled=false"];
+    let ranges = ["environment.step_delay_us=2000", "adaptation.most_actors=4", "adaptation.most_environments=8"];
+    let mut run = adapting(&[ends, ranges].concat());
+    let status = run.wait();
+    assert!(status.success(), "{}", run.output());
+
+    let (probes, metrics) = (probes(&run), run.metrics());
+    assert!(!probes.is_empty(), "nothing was tried before, either; the log:\n{}", run.log());
+    let steps_at_end = |probe: &Value| {
+        let moment = metrics.iter().rfind(|line| line["wall_s"].as_f64() <= probe["wall_s"].as_f64());
+        number(moment.expect("metrics come before probes"), "env_steps")
+    };
+    // Whatever had begun would have ended as a line, at the end of the run at the latest.
+    let late: Vec<&Value> = probes.iter().filter(|probe| steps_at_end(probe) >= 9_900).collect();
+    let is_given_up = |probe: &&Value| probe["reason"] == "the run is past the steps in which settings are tried";
+    assert!(late.len() <= 1 && late.iter().all(is_given_up), "{late:?}");
+}
+
+#[test]
+fn actors_are_replaced_by_some_with_other_environments_without_a_loss_and_none_of_them_counts_as_dead() {
     // Learners wait for actors whose steps sleep, so that more environments are what is tried.
-    let mut run = adapting(&["environment.step_delay_us=1000", "adaptation.most_environments=4"]);
+    let mut run = adapting(&["environment.step_delay_us=1000", "adaptation.most_environments=4", "algorithm.n_step=1"]);
     let (first, segment) = (run.wait_for_process("actor"), run.segment());
     run.wait_until("another actor", || living(&segment, "actor").iter().any(|&(_, pid)| pid != first));
     let probe = run.look_for("the end of a probe", |run| probes(run).into_iter().next());
@@ -104,6 +139,8 @@ fn actors_are_replaced_by_some_with_other_environments_and_none_of_them_counts_a
     run.end_by(Signal::SIGINT);
     assert!(!run.log().contains("asked to leave") && !run.log().contains("restarting"), "{}", run.log());
     assert_eq!(summary(&run)["restarts"], 0);
+    let last = run.metrics().pop().expect("a run has metrics");
+    assert_eq!(last["inserted"], last["env_steps"], "a step is a transition at once, and whoever leaves inserts what it has staged");
 }
 
 #[test]
@@ -213,6 +250,25 @@ fn updates_stay_in_step_with_inserts_while_a_larger_batch_is_tried_and_after() {
 }
 
 #[test]
+fn neither_side_blocks_the_other_while_a_larger_batch_is_tried_and_after() {
+    let mut run = adapting(&["adaptation.hold=samples_per_insert", "adaptation.largest_batch=128", "replay.samples_per_insert=2"]);
+    run.wait_for_process("learner");
+    let segment = run.segment();
+    let batch = batch_when_doubled_twice(&mut run, &segment);
+    assert!((120.0..136.0).contains(&batch), "{batch} transitions per update");
+    run.wait_until("the batch of before", || view(&segment).doublings == 0);
+    wait_for_updates(&mut run, &segment, 200);
+    drop(segment);
+    run.end_by(Signal::SIGINT);
+
+    let last = run.metrics().pop().expect("a run has metrics");
+    let [inserted, sampled] = ["inserted", "sampled"].map(|key| number(&last, key) as f64);
+    // As above, with a band of 128 samples: the largest batch.
+    let surplus = 2.0 * (inserted - 200.0) - sampled;
+    assert!(surplus.abs() <= 128.0 + 2.5 * 2.0 * 41.0, "{surplus} samples beyond those that were drawn: {last}");
+}
+
+#[test]
 fn a_run_that_goes_on_begins_with_what_it_had_found() {
     let overrides = ["environment.step_delay_us=2000", "adaptation.most_actors=2", "checkpoint.interval_s=600"];
     let mut run = adapting(&overrides);
@@ -279,6 +335,37 @@ fn limit_files(run: &Supervised, limit: Rlimit) -> Rlimit {
     prlimit(Pid::from_raw(run.pid().cast_signed()), Resource::Nofile, limit).unwrap()
 }
 
+/// Fewer files than the supervisor has open.
+fn too_few_files() -> Rlimit {
+    Rlimit { current: Some(3), ..getrlimit(Resource::Nofile) }
+}
+
+#[test]
+fn a_setting_for_whose_actor_the_system_has_no_room_is_taken_back_and_the_run_goes_on() {
+    let mut run = adapting(&["environment.step_delay_us=2000", "adaptation.most_actors=2", "evaluator.enabled=false"]);
+    // At 31 per second at most: before anything is tried.
+    run.wait_for("updates", |metrics| metrics["updates"].as_u64() > Some(100));
+    let usual = limit_files(&run, too_few_files());
+    run.wait_for_log("actor 1 could not be started");
+    run.wait_for_log("gave up trying --set actor.count=2");
+    limit_files(&run, usual);
+
+    let given_up = probes(&run).pop().expect("what is told is written");
+    let ends = (&given_up["from"]["actors"], &given_up["to"]["actors"]);
+    assert_eq!((ends, &given_up["verdict"]), ((&1.into(), &2.into()), &"abandoned".into()));
+    assert!(given_up["reason"].as_str().unwrap().starts_with("a process failed: "), "{given_up}");
+    // Who is wanted is tried again after a second.
+    let later_s = given_up["wall_s"].as_f64().unwrap() + 3.0;
+    run.wait_for("three more seconds", |metrics| metrics["wall_s"].as_f64() > Some(later_s));
+    let segment = run.segment();
+    assert_eq!(living(&segment, "actor").len(), 1);
+    wait_for_updates(&mut run, &segment, 50);
+    drop(segment);
+    run.end_by(Signal::SIGINT);
+    let fitted = summary(&run)["fitted"].as_str().unwrap().to_owned();
+    assert!(fitted.starts_with("--set actor.count=1 ") && fitted.contains("1 settings tried, 0 faster"), "{fitted}");
+}
+
 #[test]
 fn a_replacement_for_which_the_system_has_no_room_is_started_once_it_has() {
     let mut run = adapting(&[]);
@@ -287,7 +374,7 @@ fn a_replacement_for_which_the_system_has_no_room_is_started_once_it_has() {
     // The evaluator lacks a channel and the learner a pidfd: what has the same cause is told once.
     for (role, name) in [("evaluator", "evaluator 0"), ("learner", "learner 0")] {
         run.wait_until("all processes", || living(&segment, role).len() == 1);
-        let usual = limit_files(&run, Rlimit { current: Some(3), ..getrlimit(Resource::Nofile) });
+        let usual = limit_files(&run, too_few_files());
         kill(living(&segment, role)[0].1, Signal::SIGKILL);
         run.wait_for_log(&format!("{name} could not be started"));
         assert!(run.is_running(), "{}", run.log());

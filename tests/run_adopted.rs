@@ -48,7 +48,7 @@ fn replay_of(segment: &Segment) -> (Vec<(Record, Vec<u64>)>, Counts) {
     let config = Config::parse(&segment.description().unwrap().config_toml, "config.toml", &[]).unwrap().config;
     let schema = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap().schema();
     let (replay, mut rows) = (ReplayView::new(segment, schema), Vec::new());
-    let taken: Result<(), ()> = replay.for_each_transition(Zero::Unfinished, |record, words| {
+    let taken: Result<(), ()> = replay.for_each_row(Zero::Unfinished, |record, words| {
         rows.push((record, words.to_vec()));
         Ok(())
     });

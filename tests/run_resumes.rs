@@ -147,7 +147,7 @@ fn a_killed_supervisor_loses_nothing_that_was_there() {
     checkpoint.restore(&restored, &schema, RowsIn::Checkpoint, |_, _, slot| Some(slot)).unwrap();
     let rows = |segment| {
         let (replay, mut rows) = (ReplayView::new(segment, schema.clone()), Vec::new());
-        let taken: Result<(), ()> = replay.for_each_transition(Zero::Unfinished, |record, words| {
+        let taken: Result<(), ()> = replay.for_each_row(Zero::Unfinished, |record, words| {
             rows.push((record, words.to_vec()));
             Ok(())
         });

@@ -5,10 +5,10 @@ mod run_support;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{kill, number, start, start_preset, stop};
+use run_support::{kill, learner, number, start, start_preset, stop};
 use shoal::segment::Segment;
 use shoal::segment::membership::View;
-use shoal::segment::processes::{Phase, ProcessSlot, Role, SlotState};
+use shoal::segment::processes::{Phase, ProcessSlot, SlotState};
 use shoal::sync::Ordering;
 
 #[test]
@@ -58,11 +58,6 @@ fn one_of_two_learners_may_die_and_come_back() {
     }
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
-}
-
-/// Learner `number` of a run, alive or not.
-fn learner(segment: &Segment, number: usize) -> ProcessSlot<'_> {
-    segment.processes().iter().find(|slot| slot.role() == Some((Role::Learner, number))).expect("a slot for each learner")
 }
 
 /// It has a state of the leader's and not yet a batch of its own, so that nothing has told it yet how observations are scaled.

@@ -68,6 +68,24 @@ fn a_replacement_for_which_the_system_has_no_room_is_started_once_it_has() {
     run.end_by(Signal::SIGINT);
 }
 
+#[test]
+fn a_run_gives_up_on_a_process_that_fails_three_times_in_a_row_however_often_it_may_die() {
+    let mut run = start(&["actor.count=1", "machine.max_restarts=1000"]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 0);
+    let mut crashed = Vec::new();
+    for _ in 0..3 {
+        let actor = run.look_for("an actor", |run| run.processes("actor").into_iter().find(|pid| !crashed.contains(pid)));
+        // What a crash raises, and nobody sends.
+        kill(actor, Signal::SIGABRT);
+        crashed.push(actor);
+    }
+    assert_eq!(run.wait().code(), Some(1));
+    let output = run.output();
+    assert!(output.contains("gave up: actor 0 was killed by SIGABRT (3 times in a row by itself"), "{output}");
+    assert!(!output.contains("machine.max_restarts is"), "raising it would change nothing: {output}");
+    assert!(output.contains("restarting now (1 of 1000)") && output.contains("restarting in 1 s (2 of 1000)"), "{output}");
+}
+
 /// Where `runs/latest` leads.
 fn run_folder_of(folder: &std::path::Path) -> Option<std::path::PathBuf> {
     folder.join("runs/latest").canonicalize().ok()

@@ -72,6 +72,9 @@ fn a_run_shows_its_agent_and_keeps_the_newest_videos_and_the_best() {
     }
     let all = fs::read_dir(folder.join("videos")).unwrap().count();
     assert_eq!(all, left.len(), "nothing half made is left");
+    let last = run.metrics().pop().expect("a run has metrics");
+    let took_time = |key: &str| last[key].as_f64().is_some_and(|seconds| seconds > 0.0);
+    assert!(["visualizer_processor_s", "supervisor_processor_s"].into_iter().all(took_time), "{last}");
 }
 
 #[test]

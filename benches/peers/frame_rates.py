@@ -66,8 +66,8 @@ def preset(environment, algorithm):
     return runs.ROOT / f"configs/{ENVIRONMENTS[environment][0]}_{algorithm}.toml"
 
 
-def our_rates(arguments, algorithm, environment, setting, variant):
-    overrides = [*overrides_of(environment, setting, 1), *VARIANTS[variant], *WITHOUT_END]
+def our_rates(arguments, algorithm, environment, setting, variant, seed):
+    overrides = [*overrides_of(environment, setting, seed), *VARIANTS[variant], *WITHOUT_END]
     with runs.Run(arguments.supervisor, preset(environment, algorithm), overrides) as run:
         while not any(line["updates"] > 50 for line in run.metrics()):
             time.sleep(0.05)
@@ -125,7 +125,7 @@ def measured(arguments, algorithm, environment, contestants, measure):
 def rates(arguments, interpreter):
     def measure(algorithm, environment, who, setting, seed):
         if who in VARIANTS:
-            return our_rates(arguments, algorithm, environment, setting, who)
+            return our_rates(arguments, algorithm, environment, setting, who, seed)
         job = {"library": who, "algorithm": algorithm, "environment": environment, "setting": setting, "seed": seed}
         return theirs(interpreter, **job, seconds=arguments.seconds)
 

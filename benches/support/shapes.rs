@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 use shoal::replay::{Batch, Element, Field, Priority, Replay, Schema, StagingArea, Target};
 use shoal::segment::description::Description;
 use shoal::segment::processes::Role;
-use shoal::segment::{Layout, Region, Segment, SegmentSizes};
+use shoal::segment::{Layout, Segment, SegmentSizes};
 
 /// Transitions that a process stages before it flushes.
 pub(crate) const STAGED: usize = 64;
@@ -150,7 +150,7 @@ impl Stream {
 }
 
 pub(crate) fn area(segment: &Segment, slot: usize) -> StagingArea<'_> {
-    StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), slot)
+    StagingArea::of(segment, slot)
 }
 
 /// Take a slot of the process table for this process and see the replay as its owner does.

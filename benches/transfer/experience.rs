@@ -9,7 +9,7 @@ use shoal::experience::fragment::FragmentShape;
 use shoal::experience::transition::{self, OBSERVATION};
 use shoal::replay::{Batch, FRESH, Field, RateLimiter, Replay, Schema, StagingArea, Target};
 use shoal::segment::processes::{ProcessSlot, Role};
-use shoal::segment::{Description, Layout, Region, Segment, SegmentSizes};
+use shoal::segment::{Description, Layout, Segment, SegmentSizes};
 use shoal::sync::Ordering;
 
 use crate::measure::{Path, Receiver, Sender};
@@ -115,7 +115,7 @@ impl Experience {
             path: self,
             process,
             replay: Replay::new(&self.segment, self.shape.schema.clone(), process),
-            area: StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().sizes(), ACTS),
+            area: StagingArea::of(&self.segment, ACTS),
             content: vec![7; self.shape.schema.fields().iter().map(Field::size_bytes).fold(FRAME_BYTES, usize::max)],
         }
     }

@@ -2,7 +2,7 @@
 
 use shoal::replay::{Element, Field, Priority, Replay, Schema, StagingArea};
 use shoal::segment::processes::Role;
-use shoal::segment::{Description, Layout, Region, Segment, SegmentSizes};
+use shoal::segment::{Description, Layout, Segment, SegmentSizes};
 
 use crate::experience::enter;
 use crate::measure::{Path, Receiver, Sender};
@@ -33,7 +33,7 @@ impl Priorities {
         let mut all = Vec::new();
         {
             let mut replay = Replay::new(&segment, schema(), enter(&segment, Role::Learner, SETS));
-            let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), SETS);
+            let area = StagingArea::of(&segment, SETS);
             while all.len() < CAPACITY {
                 while !area.is_full() {
                     let schema = schema();

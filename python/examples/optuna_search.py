@@ -1,6 +1,8 @@
 """A search for hyper-parameters with Optuna: bad trials are pruned while they train, and leave nothing behind.
 
-pip install shoal-rl optuna
+Shoal is in no package index: `cargo xtask wheel` builds the file that pip installs, in `target/wheels`.
+
+pip install shoal_rl-*.whl optuna
 python optuna_search.py
 """
 

@@ -1,6 +1,8 @@
 """A search for hyper-parameters with Ray Tune: trials that fall behind are killed, and their runs end with them.
 
-pip install shoal-rl "ray[tune]"
+Shoal is in no package index: `cargo xtask wheel` builds the file that pip installs, in `target/wheels`.
+
+pip install shoal_rl-*.whl "ray[tune]"
 python ray_tune_search.py
 """
 

@@ -1,4 +1,4 @@
-"""The command `shoal`: train, resume, adopt, attach, inspect, dashboard, evaluate, doctor, presets. Its processes are forks of this interpreter."""
+"""The command `shoal`: train, resume, adopt, attach, inspect, dashboard, evaluate, doctor, presets, completions. Its processes are forks of this interpreter."""
 
 import contextlib
 import fcntl

@@ -117,6 +117,10 @@ class Replay:
         `streams` (by default row i is of environment i), and what is returned are the slots of the transitions that became complete.
         With a rate limiter, waits up to `timeout` seconds and then raises `RateLimitError`. Without a timeout it waits until
         `stop`, `close` or the end of all who draw releases it with a `StoppedError`.
+
+        `ValueError`: a field is missing, unknown or of another shape; a priority is no finite number of at least 0, or
+        given where sampling is uniform or for steps with `n_step`; a guest of a run adds NaN or an infinity.
+        `TypeError`: values have a dtype that does not fit. `OverflowError`: a whole number does not fit.
         """
 
     def sample(
@@ -131,10 +135,18 @@ class Replay:
         """Draw transitions with replacement, in proportion to their priorities, stratified, or uniformly.
 
         `out` is a batch that an earlier call returned, of the same size: its arrays are filled again.
+
+        While nothing has been added it raises `EmptyError`, unless a rate limiter has it wait for that. `timeout` counts
+        the seconds from the call on in which the rate limiter, or another thread of this process, may hold it back; then
+        it raises `RateLimitError`. Without a timeout it waits until `stop`, `close` or the end of the run releases it
+        with a `StoppedError`.
         """
 
     def get(self, indices: ArrayLike) -> Batch:
-        """The transitions in the slots `indices`, as they are now (weights are ones)."""
+        """The transitions in the slots `indices`, as they are now (weights are ones).
+
+        An index beyond the capacity is an `IndexError`, and so is a slot with no transition in it.
+        """
 
     def update_priorities(
         self,
@@ -148,6 +160,11 @@ class Replay:
 
         A batch, or `generations`, names transitions exactly: one that was overwritten since is stale. Indices alone mean
         whatever is in those slots now.
+
+        Everything is checked before anything is changed. `StaleIndexError`: some are stale, unless `stale` is "ignore".
+        `IndexError`: an index is beyond the capacity, or names a slot alone that has no transition in it.
+        `ValueError`: a priority is no finite number of at least 0, there are not as many as transitions, or sampling is
+        uniform.
         """
 
     def priorities(self, indices: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -185,7 +202,7 @@ class SumTree:
     """Priorities, from which leaves are found in proportion, for those who keep their transitions themselves.
 
     All sums are exact. A priority is kept to a millionth (a zero makes a leaf one that is never found) and may be up to
-    524,287. Several threads may use one tree at once.
+    524,288. Several threads may use one tree at once.
     """
 
     def __new__(cls, capacity: int) -> Self: ...

@@ -154,7 +154,7 @@ impl Replay {
     }
 
     /// Add one transition (arrays of the fields' own shapes) or n (one more leading dimension). Returns the slots they
-    /// went to.
+    /// went to. A `RateLimitError` when the rate limiter, or another thread of this process, has held it back for `timeout` seconds.
     #[pyo3(signature = (transitions, priorities = None, *, streams = None, timeout = None))]
     fn add<'py>(
         &self,
@@ -198,7 +198,9 @@ impl Replay {
         })
     }
 
-    /// Draw transitions with replacement, in proportion to their priorities, stratified, or uniformly.
+    /// Draw transitions with replacement, in proportion to their priorities, stratified, or uniformly. An `EmptyError` while there are
+    /// none, unless a rate limiter has it wait; a `RateLimitError` when that, or another thread of this process, has held it back for
+    /// `timeout` seconds.
     #[pyo3(signature = (batch_size, *, beta = None, weights = true, out = None, timeout = None))]
     fn sample<'py>(
         &self,
@@ -228,7 +230,7 @@ impl Replay {
         Ok(batch)
     }
 
-    /// The transitions in the slots `indices`, as they are now (weights are ones).
+    /// The transitions in the slots `indices`, as they are now (weights are ones). An `IndexError` for a slot with none in it.
     fn get<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Batch>> {
         let held = self.held(py)?;
         let indices = flat(indices, Element::I64, "indices")?;
@@ -240,7 +242,8 @@ impl Replay {
         })
     }
 
-    /// Set the priorities of transitions; returns how many were stale and therefore ignored.
+    /// Set the priorities of transitions; returns how many were stale and therefore ignored, where they do not raise a `StaleIndexError`.
+    /// An `IndexError` for a slot, named without a generation, with none in it.
     #[pyo3(signature = (indices, priorities, generations = None, *, stale = "raise"))]
     fn update_priorities(
         &self,

@@ -3,12 +3,14 @@
 With SHOAL_SCREENSHOTS=FOLDER it leaves pictures there.
 """
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,30 @@ CONTRASTS = """() => {
 # The row of the run that goes on, among all runs.
 GOES_ON = "[...document.querySelectorAll('#runs tbody tr')].find((row) => row.cells[2].textContent === 'running')"
 
+PHONE = {"width": 390, "height": 844}
+FITS = "document.documentElement.scrollWidth <= 390"
+# Whether an element is wider than its room, in which it can be scrolled.
+SCROLLS = "(id) => document.getElementById(id).offsetWidth > document.getElementById(id).parentNode.clientWidth"
+COLOURS = "getComputedStyle(document.documentElement).colorScheme"
+
+# By the title of a chart: how often something was drawn with the dashes of a mark, and each word with its alignment.
+MARKS = """window.marks = {};
+const drawing = CanvasRenderingContext2D.prototype;
+const { fillText, stroke } = drawing;
+const chart = ({ canvas }) =>
+  (window.marks[canvas.closest('.chart')?.querySelector('h2').textContent] ??= { lines: 0, words: {} });
+drawing.fillText = function (words, ...place) {
+  chart(this).words[words] = this.textAlign;
+  return fillText.call(this, words, ...place);
+};
+drawing.stroke = function (...path) {
+  if (this.getLineDash().join() === '3,3') chart(this).lines += 1;
+  return stroke.apply(this, path);
+};"""
+
+# The charts that have marks.
+RATES = ["Environment steps/s", "Updates/s", "Samples/s (updates × batch)"]
+
 # A chart of its own, over everything else.
 CHART = """async () => {
   const { Chart } = await import('./charts.js');
@@ -148,16 +174,11 @@ def browser():
         chromium.close()
 
 
-@pytest.fixture
-def link(tmp_path, monkeypatch):
-    """The link of a dashboard beside a run that goes on and one that has ended."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "registry").mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "registry"))
-    shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 30_000}})
-    run = shoal.start("cartpole_dqn", quiet=True, seed=2, **SMALL)
+@contextmanager
+def served(*arguments):
+    """The link of a dashboard, which then ends as Ctrl+C ends it."""
     dashboard = subprocess.Popen(
-        [sys.executable, "-m", "shoal", "dashboard", str(run.folder)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "shoal", "dashboard", *arguments], stdout=subprocess.PIPE, text=True
     )
     try:
         yield dashboard.stdout.readline().strip()
@@ -167,6 +188,20 @@ def link(tmp_path, monkeypatch):
         dashboard.kill()
         dashboard.wait()
         dashboard.stdout.close()
+
+
+@pytest.fixture
+def link(tmp_path, monkeypatch):
+    """The link of a dashboard beside a run that goes on and one that has ended."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "registry").mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "registry"))
+    shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 30_000}})
+    run = shoal.start("cartpole_dqn", quiet=True, seed=2, **SMALL)
+    try:
+        with served(str(run.folder)) as link:
+            yield link
+    finally:
         run.stop()
 
 
@@ -261,8 +296,8 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     wait_for("the rates of all its training", lambda: page.evaluate(TILES, rates) == averages)
     assert float(page.evaluate(TILES, ["cores used"])[0]) > 0.1, "its report has them"
 
-    page.set_viewport_size({"width": 390, "height": 844})
-    wait_for("no more than the width of a phone", lambda: page.evaluate("document.documentElement.scrollWidth <= 390"))
+    page.set_viewport_size(PHONE)
+    wait_for("no more than the width of a phone", lambda: page.evaluate(FITS))
     picture(page, "dashboard-phone")
     has_newest, kept = page.evaluate(MANY_ROWS, 20_000)
     assert has_newest, "a page that stays open shows the last row, however long the run"
@@ -311,6 +346,81 @@ def test_a_page_stays_with_its_run_until_somebody_chooses_another(browser, link)
     assert began.startswith("1/1/2026, 9:00:00"), "events are told by the reader's clock"
     assert began.endswith(" began")
     assert no_moment == "2026-99-99T12:00:00.123Z no moment"
+
+
+def test_a_phone_shows_a_run_that_goes_on_and_all_runs_in_its_width(browser, link):
+    page = browser.new_page(viewport=PHONE)
+    page.goto(link)
+    wait_for("its charts", lambda: page.evaluate("document.querySelectorAll('canvas').length >= 8"))
+    wait_for("its processes", lambda: page.evaluate("document.querySelectorAll('#processes tbody tr').length >= 3"))
+    wait_for("its replay", lambda: page.evaluate("document.querySelectorAll('#replay .bins div').length >= 1"))
+    wait_for("a picture of the agent", lambda: page.evaluate("document.querySelector('#picture').naturalWidth") > 100)
+    wait_for("no more than the width of a phone", lambda: page.evaluate(FITS))
+    assert page.evaluate(SCROLLS, "processes"), "the table is wider, and is scrolled by itself"
+    picture(page, "dashboard-phone-running")
+
+    page.click("#show-compare")
+    wait_for("all runs", lambda: page.evaluate("document.querySelectorAll('#runs tbody tr').length === 2"))
+    wait_for("both curves", lambda: page.locator("#compared-charts .u-series").count() == 3)
+    wait_for("no more than the width of a phone", lambda: page.evaluate(FITS))
+    assert page.evaluate(SCROLLS, "runs"), "the table is wider, and is scrolled by itself"
+    picture(page, "dashboard-phone-compare")
+
+
+def test_dark_and_light_follow_the_system_until_somebody_chooses(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with served() as link:
+        page = browser.new_page(color_scheme="dark")
+        page.goto(link)
+        wait_for("the colours of the system", lambda: page.evaluate(COLOURS) == "dark")
+        page.emulate_media(color_scheme="light")
+        wait_for("its other colours", lambda: page.evaluate(COLOURS) == "light")
+        page.click("#theme")
+        assert page.evaluate(COLOURS) == "dark", "somebody has chosen"
+        page.reload()
+        wait_for("what was chosen, though the system is light", lambda: page.evaluate(COLOURS) == "dark")
+
+
+def probe(wall_s, knobs, to, verdict="accepted"):
+    """A line of adaptation.jsonl, as a run writes it."""
+    home = {"actors": 1, "environments": 8, "batch_size": 32}
+    speed = {"median": 100.0, "deviation": 1.0, "windows": 5}
+    line = {"wall_s": wall_s, "knobs": knobs, "from": home, "to": {**home, **to}}
+    line |= {"objective": "trained_per_second", "rounds": 1, "before": speed, "tried": speed, "after": speed}
+    return json.dumps({**line, "verdict": verdict, "reason": "100.0 % more", "configured": home}) + "\n"
+
+
+def test_rates_are_marked_where_a_run_fitted_itself_to_the_machine(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_wall_s": 3.0}})
+    moments = [line["wall_s"] for line in run.metrics()]
+    tried = run.folder / "adaptation.jsonl"
+    kept, dropped = ["actor.count"], ["learner.batch_size"]
+    tried.write_text(
+        probe(moments[0], kept, {"actors": 2}) + probe(moments[-1], dropped, {"batch_size": 64}, "rejected")
+    )
+    with served(str(run.folder)) as link:
+        page = browser.new_page()
+        page.add_init_script(MARKS)
+        page.goto(link)
+
+        def are_marked(words):
+            """Whether all curves of rates have marks, and these words to the right of one."""
+            marks = page.evaluate("window.marks")
+            rates = [marks.get(title) for title in RATES]
+            return all(chart and chart["lines"] > 0 and chart["words"].get(words) == "left" for chart in rates)
+
+        wait_for("a mark", lambda: are_marked("count 2"))
+        with tried.open("a") as file:
+            file.write(probe(moments[-1], ["actor.count", "actor.environments"], {"actors": 4, "environments": 16}))
+        wait_for("a mark that comes later", lambda: are_marked("count 4, environments 16"))
+        marks = page.evaluate("window.marks")
+        assert "batch_size 64" not in marks[RATES[0]]["words"], "what was tried and not kept is no change"
+        assert marks["Return"]["lines"] == 0, "returns are not about the machine"
+
+        page.evaluate("window.marks = {}")
+        page.click("#by-time")
+        wait_for("the marks by time", lambda: are_marked("count 2") and are_marked("count 4, environments 16"))
 
 
 def test_a_page_without_its_dashboard_says_so(browser, tmp_path, monkeypatch):

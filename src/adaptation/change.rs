@@ -77,6 +77,8 @@ pub enum Reason {
     },
     /// The run is so far that nothing is tried any more.
     Frozen,
+    /// The run has ended.
+    RunEnded,
 }
 
 impl fmt::Display for Reason {
@@ -100,6 +102,7 @@ impl fmt::Display for Reason {
                 write!(formatter, "not in force, or nothing learned, for {windows} windows")
             }
             Self::Frozen => write!(formatter, "the run is past the steps in which settings are tried"),
+            Self::RunEnded => write!(formatter, "the run ended"),
         }
     }
 }

@@ -115,6 +115,14 @@ impl Tuner {
         matches!(self.phase, Phase::Trying(_) | Phase::Adopting(_))
     }
 
+    /// The probe that is left unjudged by a run that ends at `wall_s`.
+    pub fn unfinished(&self, wall_s: f64) -> Option<Probe> {
+        match &self.phase {
+            Phase::Trying(trial) | Phase::Searching(Some(trial)) => Some(trial.record(wall_s, Verdict::Abandoned, Reason::RunEnded)),
+            Phase::Searching(None) | Phase::Adopting(_) | Phase::Locked | Phase::Frozen => None,
+        }
+    }
+
     /// Takes what happened in one window.
     pub fn step(&mut self, status: &Status) -> Step {
         if matches!(self.phase, Phase::Frozen) {

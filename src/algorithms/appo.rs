@@ -13,7 +13,6 @@
 //!
 //! An auto-encoder (`auto_encoder.rs`) adds its reconstruction to the loss. docs/appo.md has the measured scores.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::auto_encoder::RECONSTRUCTION_LOSS;
@@ -79,10 +78,44 @@ struct AppoLearning {
     penalty: f32,
     /// Batches that were prepared.
     prepared: u64,
-    /// The target network's policy for each row of a part of a prepared batch, by the number of the batch and the part's first fragment: it
-    /// may be learned from again. Until it is another network.
-    said_by_target: HashMap<(u64, usize), Vec<f32>>,
+    said_by_target: SaidByTarget,
     block: Block,
+}
+
+/// A part of a prepared batch: the number of the batch, and the part's first fragment.
+type PartName = (u64, usize);
+
+/// The target network's policy for each row of parts that may be learned from again, until it is another network.
+#[derive(Default)]
+struct SaidByTarget {
+    /// What was said of a part; without a name, room for what will be said of another.
+    parts: Vec<(Option<PartName>, Vec<f32>)>,
+}
+
+impl SaidByTarget {
+    fn of(&self, part: PartName) -> Option<&[f32]> {
+        self.parts.iter().find(|(name, _)| *name == Some(part)).map(|(_, said)| said.as_slice())
+    }
+
+    fn keep(&mut self, part: PartName, said: impl Iterator<Item = f32>) {
+        let free = self.parts.iter().position(|(name, _)| name.is_none());
+        let place = free.unwrap_or_else(|| {
+            self.parts.push((None, Vec::new()));
+            self.parts.len() - 1
+        });
+        let (name, values) = &mut self.parts[place];
+        *name = Some(part);
+        values.clear();
+        values.extend(said);
+    }
+
+    fn forget_batch(&mut self, number: u64) {
+        self.parts.iter_mut().for_each(|(name, _)| *name = name.filter(|&(batch, _)| batch != number));
+    }
+
+    fn forget_all(&mut self) {
+        self.parts.iter_mut().for_each(|(name, _)| *name = None);
+    }
 }
 
 /// Some fragments on their way through the network. Each has a row for every step and one for where the last step led.
@@ -120,7 +153,7 @@ impl AppoLearning {
             entropy_coefficient: settings.entropy_start as f32,
             penalty: if settings.kl_target.is_some() { 1.0 } else { 0.0 },
             prepared: 0,
-            said_by_target: HashMap::new(),
+            said_by_target: SaidByTarget::default(),
             block: Block::default(),
             settings: settings.clone(),
         }
@@ -153,14 +186,14 @@ impl AppoLearning {
             buffer.resize(block.rows * outputs, 0.0);
         }
         let inputs = inputs.values().first(block.rows * shape.observation_length());
-        if let Some(said) = self.said_by_target.get(&part) {
+        if let Some(said) = self.said_by_target.of(part) {
             let rows = block.target_outputs.chunks_exact_mut(outputs).zip(said.chunks_exact(policy));
             rows.for_each(|(row, said)| row[..policy].copy_from_slice(said));
         } else {
             self.policy.infer_target(inputs, block.rows, &mut block.target_outputs);
             if batch.number > 0 {
-                let said = block.target_outputs.chunks_exact(outputs).flat_map(|row| &row[..policy]).copied().collect();
-                self.said_by_target.insert(part, said);
+                let said = block.target_outputs.chunks_exact(outputs).flat_map(|row| &row[..policy]).copied();
+                self.said_by_target.keep(part, said);
             }
         }
         self.policy.forward(inputs, block.rows, &mut block.outputs);
@@ -266,7 +299,7 @@ impl Learning for AppoLearning {
 
     fn prepare(&mut self, batch: &mut Batch) {
         // It may lie where another lay that was used up.
-        self.said_by_target.retain(|&(number, _), _| number != batch.number);
+        self.said_by_target.forget_batch(batch.number);
         self.prepared += 1;
         batch.number = self.prepared;
     }
@@ -297,7 +330,7 @@ impl Learning for AppoLearning {
             // The policy is as far from the target network now as it gets.
             self.adapt_penalty(total);
             self.policy.copy_to_target();
-            self.said_by_target.clear();
+            self.said_by_target.forget_all();
         }
         total.tally.add(GRADIENT_NORM, f64::from(norm));
         norm
@@ -312,7 +345,7 @@ impl Learning for AppoLearning {
     fn restore(&mut self, state: &[f32]) {
         let mut reader = StateReader::new(state);
         self.policy.restore(&mut reader);
-        self.said_by_target.clear();
+        self.said_by_target.forget_all();
         self.penalty = reader.values(1)[0];
     }
 }

@@ -39,6 +39,9 @@ pub struct Dqn {
 
 impl Dqn {
     /// DQN as `config` describes it, for an environment with discrete actions.
+    ///
+    /// # Errors
+    /// The actions of the environment are not discrete, the network cannot be built, or no device has the configured name.
     pub fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
         let outputs = discrete_actions("dqn", environment)?;
         let input = InputSpec { element: environment.observation.element, shape: environment.observation.shape.clone() };

@@ -95,9 +95,15 @@ pub trait Algorithm {
     fn exploration(&self, environment: usize, of: usize, env_steps: u64) -> f32;
 
     /// What an actor or evaluator acts with.
+    ///
+    /// # Errors
+    /// Its network cannot be built.
     fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError>;
 
     /// What a learner learns with; every learner starts from the same parameters, drawn from `seed`.
+    ///
+    /// # Errors
+    /// Its networks cannot be built with the configured engine, on the device of the learner.
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError>;
 }
 
@@ -137,8 +143,9 @@ pub trait Learning {
     /// The run has taken so many environment steps: for what changes with them. Before each gradient.
     fn schedule(&mut self, _env_steps: u64) {}
 
-    /// Write the gradient of the summed, unnormalised losses of `batch` into `gradient`: all its [`Sizes::learned`] values, which are
-    /// whatever was there before.
+    /// Write the gradient of the summed, unnormalised losses of `batch` over whatever is in `gradient`, which has [`Sizes::learned`] values:
+    /// over all of them or, where a [`Half`] alone is learned, over those of that half. The others may stay as they are:
+    /// [`Self::apply`] does not look at them.
     fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share;
 
     /// Absolute temporal-difference errors of the last batch, in its order; empty where nobody asks for them.

@@ -93,7 +93,7 @@ impl Policy for ScaledPolicy {
     fn set_parameters(&mut self, published: &[f32]) {
         let (parameters, scaling) = published.split_at(published.len() - self.scaling.values());
         self.inner.set_parameters(parameters);
-        self.scaling = InputScaling::from_values(scaling);
+        self.scaling.set_values(scaling);
     }
 
     fn outputs(&self) -> usize {
@@ -251,6 +251,10 @@ mod tests {
             self.note("restore");
         }
 
+        fn normalise_with(&mut self, _statistics: &Statistics) {
+            self.note("normalise_with");
+        }
+
         fn halved(&mut self) -> Option<&mut dyn Halved> {
             self.note("halved");
             None
@@ -269,10 +273,11 @@ mod tests {
             reward_scale: 1.0,
             published: Vec::new(),
         };
-        let wrappers: [Box<dyn Learning>; 2] =
-            [Box::new(normalised), Box::new(crate::algorithms::blockwise::Blockwise::new(Box::new(Noting(Rc::clone(&noted)))))];
+        let blockwise = crate::algorithms::blockwise::Blockwise::new(Box::new(Noting(Rc::clone(&noted))));
+        // Who normalises keeps the statistics to itself.
+        let wrappers: [(Box<dyn Learning>, &[&str]); 2] = [(Box::new(normalised), &[]), (Box::new(blockwise), &["normalise_with"])];
         let mut batch = Batch::new(&Schema::new(vec![Field::new("number", Element::F32, 1)]), 1);
-        for mut wrapper in wrappers {
+        for (mut wrapper, of_statistics) in wrappers {
             noted.borrow_mut().clear();
             wrapper.published();
             wrapper.prepare(&mut batch);
@@ -283,11 +288,12 @@ mod tests {
             wrapper.save(&mut []);
             wrapper.restore(&[]);
             assert!(wrapper.halved().is_none());
+            wrapper.normalise_with(&Statistics::new(1));
             let mut noted = noted.borrow().clone();
             // A block's errors are asked for with its gradient.
             noted.dedup();
             let all = ["published", "prepare", "schedule 7", "gradient", "errors", "apply", "save", "restore", "halved"];
-            assert_eq!(noted, all);
+            assert_eq!(noted, [&all[..], of_statistics].concat());
         }
     }
 }

@@ -70,6 +70,9 @@ struct PpoLearning {
     steps: Vec<Step>,
     /// Parts of this pass that were learned from.
     parts_done: usize,
+    /// The steps of the part that is learned from, with their advantages as they count there.
+    part: Vec<Step>,
+    estimates: Estimates,
     block: Block,
 }
 
@@ -81,6 +84,18 @@ struct Step {
     advantage: f32,
     /// What the value should be.
     target: f32,
+}
+
+/// What advantages are estimated from.
+#[derive(Default)]
+struct Estimates {
+    /// What was seen before each step of every fragment and after its last one, each named by fragment and place.
+    seen: Vec<(usize, usize)>,
+    /// Its values.
+    values: Vec<f32>,
+    /// The steps of one fragment, and what is made of each.
+    consecutive: Vec<TracedStep>,
+    traced: Vec<Traced>,
 }
 
 /// Steps on their way through the network.
@@ -126,6 +141,8 @@ impl PpoLearning {
             policy,
             steps: Vec::new(),
             parts_done: 0,
+            part: Vec::new(),
+            estimates: Estimates::default(),
             block: Block {
                 rows: Vec::new(),
                 inputs: ValueBuffer::zeros(shape.element, 0),
@@ -136,11 +153,14 @@ impl PpoLearning {
         }
     }
 
-    /// Values of what was seen before each step of every fragment and after its last one, one fragment after another.
-    fn values(&mut self, of: FragmentBatch<'_>, fragments: usize) -> Vec<f32> {
+    /// Ask the network for the values of all that was seen in `batch`, one fragment after another.
+    fn estimate_values(&mut self, batch: &Batch) {
+        let of = FragmentBatch::new(batch, &self.shape);
         let (outputs, value) = (self.policy.outputs(), self.distribution.outputs());
-        let seen: Vec<_> = (0..fragments).flat_map(|fragment| (0..=of.length(fragment)).map(move |step| (fragment, step))).collect();
-        let mut values = Vec::with_capacity(seen.len());
+        let Estimates { seen, values, .. } = &mut self.estimates;
+        seen.clear();
+        seen.extend((0..batch.rows()).flat_map(|fragment| (0..=of.length(fragment)).map(move |step| (fragment, step))));
+        values.clear();
         for seen in seen.chunks(self.policy.rows_at_once()) {
             let block = &mut self.block;
             block.observe(of, &self.shape, seen.iter().copied(), outputs);
@@ -148,7 +168,6 @@ impl PpoLearning {
             self.policy.infer(inputs, seen.len(), &mut block.outputs);
             values.extend(block.outputs.chunks_exact(outputs).map(|outputs| outputs[value]));
         }
-        values
     }
 
     /// The steps of the next part of this pass, or of another pass in another order.
@@ -167,7 +186,8 @@ impl PpoLearning {
     }
 
     /// The gradient of the losses of `steps` with respect to the network's outputs; the metrics go to `share`.
-    fn lose(&mut self, of: FragmentBatch<'_>, steps: &[Step], share: &mut Share) {
+    fn lose(&mut self, batch: &Batch, steps: &[Step], share: &mut Share) {
+        let of = FragmentBatch::new(batch, &self.shape);
         let (outputs, of_policy) = (self.policy.outputs(), self.distribution.outputs());
         let Block { outputs: online, output_gradient, .. } = &mut self.block;
         output_gradient.fill(0.0);
@@ -213,10 +233,10 @@ impl Learning for PpoLearning {
     }
 
     fn prepare(&mut self, batch: &mut Batch) {
-        let shape = self.shape.clone();
-        let (of, gamma) = (FragmentBatch::new(batch, &shape), self.settings.gamma as f32);
-        let all_values = self.values(of, batch.rows());
-        let (mut values, mut consecutive, mut traced) = (all_values.as_slice(), Vec::new(), Vec::new());
+        self.estimate_values(batch);
+        let (of, gamma) = (FragmentBatch::new(batch, &self.shape), self.settings.gamma as f32);
+        let Estimates { values, consecutive, traced, .. } = &mut self.estimates;
+        let mut values = values.as_slice();
         self.steps.clear();
         self.parts_done = 0;
         for fragment in 0..batch.rows() {
@@ -230,7 +250,7 @@ impl Learning for PpoLearning {
             }));
             traced.clear();
             traced.resize(length, Traced::default());
-            self.estimation.trace(&consecutive, values[length], &mut traced);
+            self.estimation.trace(consecutive, values[length], traced);
             self.steps.extend(traced.iter().enumerate().map(|(step, &Traced { target, .. })| Step {
                 fragment,
                 step,
@@ -247,24 +267,26 @@ impl Learning for PpoLearning {
 
     fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share {
         let mut share = Share { largest_weight: 1.0, ..Share::new(METRICS) };
-        let shape = self.shape.clone();
-        let (of, outputs) = (FragmentBatch::new(batch, &shape), self.policy.outputs());
-        let part = self.next_part(random);
-        let mut steps = self.steps[part].to_vec();
+        let range = self.next_part(random);
+        // Taken out while the rest is borrowed; an empty vector does not allocate.
+        let mut part = std::mem::take(&mut self.part);
+        part.clear();
+        part.extend_from_slice(&self.steps[range]);
         // A single step would always have an advantage of zero.
-        if self.normalise_advantages && steps.len() > 1 {
-            let (mean, deviation) = mean_and_deviation(steps.iter().map(|step| step.advantage));
-            steps.iter_mut().for_each(|step| step.advantage = (step.advantage - mean) / deviation);
+        if self.normalise_advantages && part.len() > 1 {
+            let (mean, deviation) = mean_and_deviation(part.iter().map(|step| step.advantage));
+            part.iter_mut().for_each(|step| step.advantage = (step.advantage - mean) / deviation);
         }
         gradient.fill(0.0);
-        for steps in steps.chunks(self.policy.rows_at_once()) {
-            let block = &mut self.block;
-            block.observe(of, &shape, steps.iter().map(|step| (step.fragment, step.step)), outputs);
-            let inputs = block.inputs.values().first(steps.len() * shape.observation_length());
+        for steps in part.chunks(self.policy.rows_at_once()) {
+            let (block, of) = (&mut self.block, FragmentBatch::new(batch, &self.shape));
+            block.observe(of, &self.shape, steps.iter().map(|step| (step.fragment, step.step)), self.policy.outputs());
+            let inputs = block.inputs.values().first(steps.len() * self.shape.observation_length());
             self.policy.forward(inputs, steps.len(), &mut block.outputs);
-            self.lose(of, steps, &mut share);
+            self.lose(batch, steps, &mut share);
             self.descend(gradient, &mut share);
         }
+        self.part = part;
         share
     }
 

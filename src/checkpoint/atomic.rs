@@ -16,6 +16,10 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Lets `write` fill a temporary file in the folder of `path`, flushes it to the disk, and renames it.
+///
+/// # Errors
+/// `path` names no file, `write` fails, or the system does not take the file. What was there is untouched then, unless all that failed was
+/// to flush the folder after the renaming.
 pub fn replace_with<T>(path: &Path, write: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

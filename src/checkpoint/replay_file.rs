@@ -57,6 +57,9 @@ struct Header {
 
 /// Write everything in `replay` to `out`, a mebibyte at a time, with whatever else its reader will need as `options`. Returns its bytes.
 /// `between` is called behind the transitions and before the frames, which take most of the time where there are any.
+///
+/// # Errors
+/// Those of `out` and of `between`.
 pub fn write(
     replay: &ReplayView<'_>,
     zero: Zero,
@@ -80,7 +83,7 @@ pub fn write(
     out.write_all(&VERSION.to_le_bytes())?;
     out.write_all(&(encoded.len() as u64).to_le_bytes())?;
     out.write_all(&encoded)?;
-    replay.for_each_transition(zero, |record, words| {
+    replay.for_each_row(zero, |record, words| {
         header.transitions += 1;
         write_record(&mut out, &record, words)
     })?;
@@ -108,6 +111,9 @@ pub struct ReplayFile {
 
 impl ReplayFile {
     /// Open the file at `path` and check all of it.
+    ///
+    /// # Errors
+    /// It cannot be read, is of another version, or is not whole: too short, or not as its checksum says.
     pub fn open(path: &Path) -> Result<Self, ReplayFileError> {
         let failed = |source| ReplayFileError::Read { path: path.into(), source };
         let corrupt = |problem: String| ReplayFileError::Corrupt { path: path.into(), problem };
@@ -131,6 +137,9 @@ impl ReplayFile {
     }
 
     /// Put everything into the replay in `segment`, which nobody uses yet and whose rows follow `schema`.
+    ///
+    /// # Errors
+    /// The file cannot be read to its end, or its rows or frames have another length than those of `segment`, or lie beyond its capacity.
     pub fn fill(self, segment: &Segment, schema: Schema) -> Result<(), ReplayFileError> {
         let Self { path, mut input, header } = self;
         let failed = |source| ReplayFileError::Read { path: path.clone(), source };

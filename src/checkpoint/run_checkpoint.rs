@@ -231,6 +231,9 @@ impl RunCheckpoint {
     }
 
     /// What the checkpoint in `path` says of itself; its files are not looked at.
+    ///
+    /// # Errors
+    /// There is none that can be read, it is not as its checksum says, or it is of another version.
     pub fn manifest_in(path: &Path) -> Result<Manifest, CheckpointError> {
         #[derive(Deserialize)]
         struct Format {
@@ -266,6 +269,9 @@ impl RunCheckpoint {
     }
 
     /// The configuration of the run when it was written.
+    ///
+    /// # Errors
+    /// The file that has it cannot be read.
     pub fn config_toml(&self) -> Result<String, CheckpointError> {
         let path = self.config_path();
         fs::read_to_string(&path).map_err(|source| CheckpointError::Read { path, source })
@@ -308,6 +314,9 @@ impl RunCheckpoint {
     }
 
     /// Make the best weights of that moment those at `path`, if there were any then; else there are none.
+    ///
+    /// # Errors
+    /// Those of the checkpoint cannot be read, or the file at `path` cannot be replaced or removed.
     pub fn restore_best_weights(&self, path: &Path) -> io::Result<()> {
         let kept = self.path.join(BEST);
         if kept.is_file() {

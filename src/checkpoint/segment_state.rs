@@ -117,8 +117,8 @@ impl SegmentState {
             }
             let heir = segment.processes().slot(slot.or_else(|| planned(process.role, 0, process.slot)).unwrap_or(0));
             heir.counters().add_all(&process.counters);
-            // Training lost nothing by a visualizer that died, and nobody else is to answer for it.
-            if slot.is_some() || process.role != Role::Visualizer {
+            // Nobody else is to answer for what training has lost nothing by.
+            if slot.is_some() || process.role.serves_training() {
                 heir.count_restarts(process.restarts);
             }
         }

@@ -6,6 +6,7 @@ use std::thread::available_parallelism;
 
 use super::flow::Rows;
 use super::key::Key;
+use super::rules::{RULES, Rule};
 use super::schema::Config;
 use crate::adaptation::initial::{self, BatchKind};
 
@@ -49,16 +50,17 @@ pub(super) fn let_ppo_learn_from_new_fragments(config: &mut Config) {
     let most = |path| Key::find(path).map_or(usize::MAX, Key::most);
     let at_once = config.actor.count.max(1) * config.actor.environments * config.fragments.length_steps;
     let part = config.learner.batch_size / config.algorithm.minibatches;
-    let parts = at_once / part;
+    let mut larger = config.clone();
+    (larger.learner.batch_size, larger.algorithm.minibatches) = (at_once, at_once / part);
+    let is_within_limits = at_once <= most(BATCH_SIZE) && larger.algorithm.minibatches <= most("algorithm.minibatches");
+    let breaks = |rule: &Rule| rule.concerns("ppo") && (rule.violation)(&larger).is_some();
     if config.algorithm.name == "ppo"
         && at_once > config.learner.batch_size
         && at_once.is_multiple_of(part)
-        && at_once.is_multiple_of(config.fragments.length_steps * config.learner.count)
-        && ((config.algorithm.epochs * parts) as u64).is_multiple_of(config.learner.publish_interval_updates)
-        && at_once <= most(BATCH_SIZE)
-        && parts <= most("algorithm.minibatches")
+        && is_within_limits
+        && !RULES.iter().any(breaks)
     {
-        (config.learner.batch_size, config.algorithm.minibatches) = (at_once, parts);
+        *config = larger;
     }
 }
 

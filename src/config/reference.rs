@@ -16,8 +16,27 @@ A key that neither sets has its default. `\"none\"` stands for an absent value, 
 Unknown keys, keys that have no effect on the chosen algorithm, values of another type and values outside their limits
 are refused, all at once, each with its place; so is a `--set` of a key that another one leaves without effect.
 
-This page is made from the declarations in `src/config/schema`.
-After a change there, run `SHOAL_REWRITE=1 cargo test --lib configuration_page`.
+A complete file, which `shoal train task.toml` takes by its name; `environment.id` alone has no default:
+
+```toml
+[run]
+stop_env_steps = 100_000
+stop_eval_return = 475.0 # ends the run once fresh episodes confirm it; without this line it takes all its steps
+
+[environment]
+id = \"CartPole-v1\"
+
+[algorithm]
+name = \"dqn\"
+n_step = 3
+
+[replay]
+samples_per_insert = 16.0 # one update of 64 (learner.batch_size) for every four environment steps
+```
+
+Those of the presets lie in [configs](../configs/README.md), and which keys matter stands on the page of each algorithm,
+as of [DQN](dqn.md#settings).
+Words such as *fragment*, *slot*, *guest* and *segment*: [ARCHITECTURE.md](../ARCHITECTURE.md#words).
 ";
 
 const OF_ONES_OWN: &str = "
@@ -28,9 +47,9 @@ They are refused on every other algorithm.
 ";
 
 const IDLE_KEYS: &str = "
-## Keys that rest while another says so
+## Keys that another key disables
 
-A file may have them; to change one with `--set` is refused, unless a later `--set` puts it to rest.
+A file may have them; `--set` of one is refused, unless a later `--set` is what disables it.
 
 ";
 

@@ -399,7 +399,7 @@ mod tests {
         fs::write(folder.adaptation(), [probe(1, 16, "accepted"), probe(16, 17, "rejected")].concat()).unwrap();
         let history = read(&folder);
         let context = fitted(history.configured.as_ref().unwrap(), &history.tried);
-        assert_eq!((context.config.actor.count, context.config.adaptation.enabled, context.fits), (16, false, true));
+        assert_eq!((context.config.actor.count, context.config.adaptation.enabled, context.adapts), (16, false, true));
         assert_eq!(Some(context.cores), folder.record().unwrap().usable_cores);
     }
 

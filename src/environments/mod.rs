@@ -117,6 +117,9 @@ pub trait Environment {
     /// A seed restarts the environment's random numbers, exactly as Gymnasium's `reset(seed=...)`; without one they continue,
     /// and an environment that never had a seed takes one from the operating system.
     ///
+    /// # Errors
+    /// Whatever keeps the environment from starting an episode, such as an exception in Python.
+    ///
     /// # Panics
     /// If `observation` does not hold `spec().observation.len()` values of its type.
     fn reset(&mut self, seed: Option<u64>, observation: ValuesMut<'_>) -> Result<(), EnvironmentError>;
@@ -125,6 +128,9 @@ pub trait Environment {
     ///
     /// A refused action ([`EnvironmentError::InvalidAction`]) leaves the episode as it was. Before the first reset and after
     /// the end of an episode the answer is [`EnvironmentError::NeedsReset`].
+    ///
+    /// # Errors
+    /// These two, and whatever else keeps the environment from taking the step, such as an exception in Python.
     ///
     /// # Panics
     /// If `observation` does not hold `spec().observation.len()` values of its type.

@@ -158,7 +158,7 @@ impl Environments {
                 || "run `cargo xtask setup`, then build with it".to_owned(),
                 |_| {
                     let task = id.rsplit(':').next().unwrap_or(id);
-                    format!("pip install 'shoal-rl[mujoco]', and set environment.id to `gymnasium:{task}`, the same task in Python")
+                    format!("pip install 'gymnasium[mujoco]', and set environment.id to `gymnasium:{task}`, the same task in Python")
                 },
             );
             return EnvironmentError::NotBuilt { id: id.to_owned(), feature: "mujoco", remedy };

@@ -128,7 +128,7 @@ mod tests {
     use crate::replay::{FRESH, Replay, StagingArea};
     use crate::segment::counters::Counter;
     use crate::segment::processes::Role;
-    use crate::segment::{Description, Layout, Region, Segment, SegmentSizes};
+    use crate::segment::{Description, Layout, Segment, SegmentSizes};
     use crate::sync::Ordering;
 
     const ONCE: Reuse = Reuse { kept_batches: 1, uses: 1, max_policy_lag_updates: None, most_waiting: None, replayed: 0, retained: 0 };
@@ -142,7 +142,7 @@ mod tests {
         assert!(process.reserve(Role::Learner, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
         let mut replay = Replay::new(&segment, schema.clone(), process);
         for number in 0..8 {
-            let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), 0);
+            let area = StagingArea::of(&segment, 0);
             let mut writer = area.write(&schema);
             writer.f32(REWARDS, &[number as f32; 4]);
             writer.commit(Some(FRESH));

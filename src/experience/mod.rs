@@ -59,6 +59,9 @@ pub trait Experience {
     fn recorder(&self, environments: usize) -> Box<dyn Recorder>;
 
     /// Where a learner gets its batches from.
+    ///
+    /// # Errors
+    /// The thread that gets batches ready ahead does not start, where there is to be one.
     fn source<'a>(&self, seat: Seat<'a, '_>) -> Result<Box<dyn Source + 'a>, SourceError>;
 }
 
@@ -133,6 +136,9 @@ pub trait Source {
     fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool;
 
     /// The next batch, after [`Self::wait`], in a run that has taken `env_steps`.
+    ///
+    /// # Errors
+    /// Nothing was inserted yet, the rows that were drawn kept changing, or the thread that gets batches ready ahead has ended.
     fn next(&mut self, env_steps: u64, random: &mut Random) -> Result<Drawn<'_>, SourceError>;
 
     /// The absolute errors that the learner found in the batch handed out last, in its order.

@@ -35,6 +35,9 @@ type DrawnAhead<'a> = Ahead<'a, (Batch, f32), Result<(Batch, u64), SampleError>>
 impl<'a> Prioritized<'a> {
     /// Batches of rows that follow `schema`, as `config` describes them; with a thread that draws the next one while the
     /// current one trains, if it says so and a thread may be started.
+    ///
+    /// # Errors
+    /// That thread does not start.
     pub fn new(config: &Config, schema: &Schema, limiter: RateLimiter, seat: Seat<'a, '_>) -> Result<Self, SourceError> {
         let batch = Batch::new(schema, config.learner.batch_size / config.learner.count);
         let threads = seat.threads.filter(|_| config.learner.prefetch);

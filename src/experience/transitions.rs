@@ -188,7 +188,7 @@ mod tests {
     use crate::environments::registry;
     use crate::experience::Choice;
     use crate::segment::processes::Role;
-    use crate::segment::{Description, Layout, Region, Segment, SegmentSizes};
+    use crate::segment::{Description, Layout, Segment, SegmentSizes};
 
     #[test]
     fn each_transition_of_several_steps_is_told_the_parameters_of_its_last() {
@@ -200,7 +200,7 @@ mod tests {
         let process = segment.processes().slot(0);
         assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
         let replay = Replay::new(&segment, transitions.schema(), process);
-        let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), 0);
+        let area = StagingArea::of(&segment, 0);
         let (mut recorder, mut chosen_by) = (transitions.recorder(1), Vec::new());
         let mut step = |parameter_updates, terminated| {
             let steps = Steps {

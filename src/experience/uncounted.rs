@@ -56,3 +56,80 @@ impl Source for Uncounted<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::environments::registry;
+    use crate::experience::{Experience, Transitions};
+    use crate::replay::{Priority, Replay, ReplayView, StagingArea};
+    use crate::segment::processes::Role;
+    use crate::segment::{Description, Layout, Segment, SegmentSizes};
+
+    const ROWS: usize = 8;
+
+    /// Of which batches have half as many as there are.
+    fn transitions(min_size: usize) -> Transitions {
+        let mut config = Config::for_environment("CartPole-v1");
+        (config.learner.batch_size, config.replay.min_size) = (ROWS / 2, min_size);
+        Transitions::new(&config, &registry::spec("CartPole-v1").unwrap())
+    }
+
+    /// A prioritized replay that holds so many, each with a priority of its own.
+    fn eight_rows(schema: &Schema) -> Segment {
+        let sizes = SegmentSizes { staged_transitions: ROWS, ..SegmentSizes::of_rows(schema.words(), 64) };
+        let segment = Segment::create_private(Layout::new(sizes).unwrap(), &Description::default()).unwrap();
+        let process = segment.processes().slot(0);
+        assert!(process.reserve(Role::Learner, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
+        let area = StagingArea::of(&segment, 0);
+        for row in 1..=ROWS {
+            area.write(schema).commit(Priority::from_f32(row as f32));
+        }
+        assert_eq!(Replay::new(&segment, schema.clone(), process).flush(area), ROWS);
+        segment
+    }
+
+    fn seat(segment: &Segment, is_counted: bool) -> Seat<'_, '_> {
+        Seat { segment, process: segment.processes().slot(0), seed: 1, threads: None, is_counted }
+    }
+
+    #[test]
+    fn who_learns_beside_those_that_count_changes_neither_counts_nor_priorities() {
+        let transitions = transitions(ROWS);
+        let segment = eight_rows(&transitions.schema());
+        let (view, control, mut random) = (ReplayView::new(&segment, transitions.schema()), segment.control(), Random::seed_from_u64(1));
+        let state = || {
+            let words = [control.sampled(), control.samples_beyond(), control.largest_priority()];
+            let priorities: Vec<Priority> = (0..ROWS).map(|slot| view.tree().unwrap().raw_priority(slot)).collect();
+            (words.map(|word| word.load(Ordering::Relaxed)), segment.processes().slot(0).counters().all(), priorities)
+        };
+        let mut after_update = |is_counted| {
+            let mut source = transitions.source(seat(&segment, is_counted)).unwrap();
+            assert_eq!(source.next(0, &mut random).unwrap().batch.map(|batch| batch.rows()), Some(ROWS / 2));
+            source.report_errors(&[100.0; ROWS / 2]);
+            state()
+        };
+        let before = state();
+        assert_eq!(after_update(false), before);
+        let (words, counters, priorities) = after_update(true);
+        assert!(words != before.0 && counters != before.1 && priorities != before.2, "who counts changes all of them");
+    }
+
+    #[test]
+    fn who_learns_beside_those_that_count_waits_for_the_first_rows_and_not_for_a_ratio() {
+        for (min_size, sampled, expected) in [(ROWS, 0, [true, true]), (ROWS, 1_000_000, [true, false]), (ROWS + 1, 0, [false, false])] {
+            let transitions = transitions(min_size);
+            let segment = eight_rows(&transitions.schema());
+            segment.control().sampled().store(sampled, Ordering::Relaxed);
+            let ready = [false, true].map(|is_counted| {
+                let source = transitions.source(seat(&segment, is_counted)).unwrap();
+                let is_ready = source.is_ready();
+                assert_eq!(source.wait(&mut || false), is_ready);
+                is_ready
+            });
+            assert_eq!(ready, expected, "{ROWS} rows of at least {min_size}, {sampled} sampled: a look, and who counts");
+        }
+    }
+}

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::replay::{Priority, StagingArea};
+use crate::segment::Segment;
 use crate::segment::counters::Counter;
-use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
 
 /// The replay's counts.
@@ -82,11 +82,10 @@ pub struct StagingReport {
 
 /// All staging areas of `segment`.
 pub(super) fn staging(segment: &Segment) -> Vec<StagingReport> {
-    let layout = segment.layout().sizes();
     let area = |slot| {
-        let area = StagingArea::new(segment.words(Region::Staging), layout, slot);
+        let area = StagingArea::of(segment, slot);
         let (committed, flushed) = area.progress();
         StagingReport { slot, capacity: area.capacity(), committed, flushed, pending: committed.saturating_sub(flushed) }
     };
-    (0..layout.stagers).map(area).collect()
+    (0..segment.layout().sizes().stagers).map(area).collect()
 }

@@ -16,7 +16,7 @@ use crate::segment::counters::Counter;
 use crate::segment::membership::View;
 use crate::segment::pictures::{Caption, DRAWN_AS_BARS, PictureBoard};
 use crate::segment::scores::Scores;
-use crate::segment::{ABI_VERSION, Description, Region, Segment, SegmentSizes};
+use crate::segment::{ABI_VERSION, Description, Segment, SegmentSizes};
 use crate::sync::Ordering;
 
 /// One run.
@@ -209,7 +209,7 @@ impl Report {
         };
         let replay = ReplayReport::of(segment);
         let sizes = segment.layout().sizes();
-        let tree = (sizes.fanout != 0 && most_looks > 0).then(|| SumTree::new(segment.words(Region::Tree), sizes.capacity, sizes.fanout));
+        let tree = SumTree::of(segment).filter(|_| most_looks > 0);
         let view = View::load(segment.control().membership());
         Self {
             header: header(segment, state),

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::printable::printable;
 use crate::rendezvous::{Entry, Liveliness, Registry, remove_dead_replays};
+use crate::segment::Segment;
 use crate::segment::control::{Control, RunState};
-use crate::segment::{NamedProcess, Segment};
 use crate::sync::Ordering;
 
 /// This user's runs, the oldest first.
@@ -97,12 +97,12 @@ impl Cleaned {
 
 /// Whether a run of this memory is kept in it, by a process that lives.
 pub fn is_kept(segment: &Segment) -> bool {
-    segment.control().run_state() == RunState::Kept && !is_left_by_its_keeper(segment.control())
+    segment.control().run_state() == RunState::Kept && segment.control().keeping().is_kept()
 }
 
 /// Whether the run was kept in memory, by a process that is gone.
 fn is_left_by_its_keeper(control: Control<'_>) -> bool {
-    control.run_state() == RunState::Kept && control.keeping().keeper().is_none_or(NamedProcess::has_ended)
+    control.run_state() == RunState::Kept && !control.keeping().is_kept()
 }
 
 /// Seconds since a moment given in milliseconds since 1970.

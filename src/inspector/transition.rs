@@ -7,9 +7,8 @@ use serde::Serialize;
 use super::InspectError;
 use super::printable::printable;
 use crate::replay::{Batch, Column, Element, Reader, Schema, SumTree, Unreadable};
-use crate::segment::layout::SegmentSizes;
 use crate::segment::processes::Role;
-use crate::segment::{Description, Region, Segment};
+use crate::segment::{Description, Segment, SegmentSizes};
 use crate::sync::Ordering;
 
 /// Looks before a transition counts as torn.
@@ -118,13 +117,13 @@ impl Values {
 impl Transition {
     /// Decode the transition in `slot`.
     pub(super) fn read(segment: &Segment, slot: usize) -> Result<Self, InspectError> {
-        let layout = segment.layout().sizes();
-        if slot >= layout.capacity {
-            return Err(InspectError::NoSuchSlot { slot, capacity: layout.capacity });
+        let sizes = segment.layout().sizes();
+        if slot >= sizes.capacity {
+            return Err(InspectError::NoSuchSlot { slot, capacity: sizes.capacity });
         }
-        let reader = Reader::new(segment, schema(&segment.description()?, layout)?);
+        let reader = Reader::new(segment, schema(&segment.description()?, sizes)?);
         let (schema, store) = (reader.schema(), reader.store());
-        let tree = (layout.fanout != 0).then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
+        let tree = SumTree::of(segment);
         let (mut batch, mut names) = (Batch::new(schema, 1), Vec::new());
         for _ in 0..ATTEMPTS {
             let word = store.word(slot);
@@ -149,18 +148,18 @@ impl Transition {
 
 /// The schema in `description`, once it is known to describe rows of exactly the words that are stored, and frames of
 /// the bytes that are: every later access to a row relies on that.
-fn schema(description: &Description, layout: &SegmentSizes) -> Result<Schema, InspectError> {
-    let stored_words = layout.transition_words;
+fn schema(description: &Description, sizes: &SegmentSizes) -> Result<Schema, InspectError> {
+    let stored_words = sizes.transition_words;
     for (position, field) in description.fields.iter().enumerate() {
         let impossible = |problem| InspectError::ImpossibleField { position, problem };
         let Some(element) = Element::from_name(&field.element) else {
             return Err(impossible(format!("unknown element type `{}`", printable(&field.element))));
         };
         // A row holds the names of its frames, a word each, and all of them are there at once.
-        if field.stack > stored_words.min(layout.frames) {
-            return Err(impossible(format!("{} frames in a row of {stored_words} words, of {} frames", field.stack, layout.frames)));
+        if field.stack > stored_words.min(sizes.frames) {
+            return Err(impossible(format!("{} frames in a row of {stored_words} words, of {} frames", field.stack, sizes.frames)));
         }
-        let room = if field.stack == 0 { 8 * stored_words } else { field.stack.saturating_mul(layout.frame_bytes) };
+        let room = if field.stack == 0 { 8 * stored_words } else { field.stack.saturating_mul(sizes.frame_bytes) };
         let fits = field.length.checked_mul(element.size_bytes()).is_some_and(|size_bytes| (1..=room).contains(&size_bytes));
         if !field.is_shaped() {
             let shown = &field.shape[..field.shape.len().min(SHOWN_DIMENSIONS)];

@@ -31,6 +31,9 @@ impl Host {
 
     /// What starts the program of this process anew: an executable, and its first arguments. Of an interpreter that does not look for
     /// modules where its user happens to stand, as the command `shoal` does not.
+    ///
+    /// # Errors
+    /// The system does not say which file this program was started from.
     pub fn program() -> std::io::Result<(PathBuf, &'static [&'static str])> {
         Self::of_this_process().map_or_else(
             || Ok((std::env::current_exe()?, [].as_slice())),

@@ -109,8 +109,8 @@ pub enum PythonError {
     },
     /// The process is one interpreter's, and the configuration names another.
     #[error(
-        "this program is part of the Python {host}, and environment.python is {requested}; start it with that one:  {requested} -m pip install \
-         shoal-rl && {requested} -m shoal ..."
+        "this program is part of the Python {host}, and environment.python is {requested}; install the same wheel there, and start it with \
+         that one:  {requested} -m pip install shoal_rl-*.whl && {requested} -m shoal ..."
     )]
     OtherHost {
         /// The interpreter of this process.

@@ -26,6 +26,13 @@ impl InputScaling {
         Self { means: means.to_vec(), inverse_deviations: inverse_deviations.to_vec() }
     }
 
+    /// Become what a flat row of the same length says.
+    pub fn set_values(&mut self, values: &[f32]) {
+        let (means, inverse_deviations) = values.split_at(self.means.len());
+        self.means.copy_from_slice(means);
+        self.inverse_deviations.copy_from_slice(inverse_deviations);
+    }
+
     /// Length of the flat row.
     pub fn values(&self) -> usize {
         2 * self.means.len()
@@ -59,6 +66,9 @@ mod tests {
         assert_eq!(rows, [1.0, -1.0, 10.0, 0.0]);
         let mut values = Vec::new();
         scaling.append_to(&mut values);
-        assert_eq!((values.len(), InputScaling::from_values(&values)), (scaling.values(), scaling));
+        let mut other = InputScaling::identity(2);
+        other.set_values(&values);
+        assert_eq!([&InputScaling::from_values(&values), &other], [&scaling; 2]);
+        assert_eq!(values.len(), scaling.values());
     }
 }

@@ -22,6 +22,7 @@
 
 mod adopt;
 mod attach;
+mod completions;
 mod dashboard;
 mod doctor;
 mod end;
@@ -79,6 +80,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Print what completes this command in a shell: `source <(shoal completions bash)`.
+    Completions(completions::Completions),
 }
 
 /// The program `shoal` with what `add` adds to its catalogue: all commands, from the arguments of this process to its exit code.
@@ -119,5 +122,6 @@ fn run(typed: &[OsString], catalogue: &Catalogue) -> Result<Code, anyhow::Error>
         Command::Evaluate(command) => command.run(catalogue),
         Command::Doctor(command) => command.run(),
         Command::Presets { json } => print::print(&Listing::of_all(), json).map(|()| SUCCESS),
+        Command::Completions(command) => command.run::<Arguments>(typed.first().map(OsString::as_os_str)),
     }
 }

@@ -8,8 +8,16 @@ pub(crate) fn print(value: &(impl std::fmt::Display + serde::Serialize), json: b
     write(&mut io::stdout(), value, json)
 }
 
+/// Print what is as it is for everybody.
+pub(crate) fn print_text(text: &str) -> Result<(), anyhow::Error> {
+    write_text(&mut io::stdout(), text)
+}
+
 fn write(output: &mut impl Write, value: &(impl std::fmt::Display + serde::Serialize), json: bool) -> Result<(), anyhow::Error> {
-    let text = if json { serde_json::to_string_pretty(value)? } else { value.to_string() };
+    write_text(output, &if json { serde_json::to_string_pretty(value)? } else { value.to_string() })
+}
+
+fn write_text(output: &mut impl Write, text: &str) -> Result<(), anyhow::Error> {
     match output.write_all(format!("{}\n", text.trim_end()).as_bytes()) {
         // `inspect | head` has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

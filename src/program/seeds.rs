@@ -16,7 +16,7 @@ use crate::roles::supervisor::{RunOutcome, SupervisorError};
 use crate::seeds::{Ended, Launch, Report, SeedList};
 use crate::segment::system;
 use crate::shell::word;
-use crate::telemetry::RunFolder;
+use crate::telemetry::{LATEST, RunFolder};
 
 /// Which seeds, and how many at a time.
 #[derive(Args)]
@@ -85,7 +85,7 @@ impl Seeds {
             jobs: self.jobs.into(),
         };
         say(&format!("{} seeds of {name}, {} at a time, in {}", seeds.len(), self.jobs, launch.folder.display()));
-        let newest = launch.folder.join("latest");
+        let newest = launch.folder.join(LATEST);
         say(&format!("`shoal dashboard {}` shows them while they run, and `shoal inspect` lists them", word(&newest)));
         let ended = launch.run(seeds, |seed| {
             let how = match &seed.pid {

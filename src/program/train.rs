@@ -21,7 +21,7 @@ pub(crate) struct Train {
     /// environment: that of a preset (`CartPole-v1`), or any with `--set algorithm.name=sac`.
     #[arg(required = true)]
     pub(crate) config: Option<PathBuf>,
-    /// Change a key, for instance `--set learner.batch_size=512`; may be given several times.
+    /// Change a key, for instance `--set learner.learning_rate=5e-4`; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
     /// Seed of the run: the same as `--set run.seed=SEED`.

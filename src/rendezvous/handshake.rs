@@ -171,6 +171,9 @@ pub struct Attachment {
 
 impl Attachment {
     /// Open the segment that was promised.
+    ///
+    /// # Errors
+    /// It is gone, cannot be used here, belongs to another run, or has no such slot among those that stage transitions.
     pub fn open_segment(&self) -> Result<Segment, JoinError> {
         let segment = Segment::attach(&self.segment)?;
         if segment.identity().run_id != self.run_id || segment.identity().supervisor_pid != self.supervisor {
@@ -202,6 +205,10 @@ pub enum JoinError {
 }
 
 /// Ask the supervisor `pid` for a place as a `visitor`. Every wait is bounded, whatever the other side does.
+///
+/// # Errors
+/// There is no such run, it is dead or of another namespace, or its supervisor does not answer in time, answers with something else, or
+/// refuses.
 pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachment, RendezvousError> {
     let entry = registry.find(pid)?;
     let identity = &entry.record.identity;
@@ -258,7 +265,7 @@ pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachm
 
 /// Whether a run waits in the memory of that name for another supervisor.
 fn is_kept(segment: &str) -> bool {
-    Segment::attach_read_only(segment).is_ok_and(|segment| segment.control().keeping().keeper().is_some_and(|keeper| !keeper.has_ended()))
+    Segment::attach_read_only(segment).is_ok_and(|segment| segment.control().keeping().is_kept())
 }
 
 /// A connection to `path` on which neither connecting nor sending takes longer than `patience`: the queue of a stopped

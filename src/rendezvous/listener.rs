@@ -55,6 +55,9 @@ pub struct Joined {
 
 impl Listener {
     /// Listen at `path`, which only this user can reach. A socket that a dead supervisor left there is replaced.
+    ///
+    /// # Errors
+    /// The system makes no socket there.
     pub fn bind(path: &Path) -> Result<Self, RendezvousError> {
         let _ = fs::remove_file(path);
         let bind = || -> std::io::Result<UnixListener> {

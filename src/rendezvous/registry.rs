@@ -63,6 +63,9 @@ pub struct Registry {
 
 impl Registry {
     /// Open `$XDG_RUNTIME_DIR/shoal`, or `/tmp/shoal-<uid>` without that variable, creating it if need be.
+    ///
+    /// # Errors
+    /// As [`Self::open_at`].
     pub fn open() -> Result<Self, RendezvousError> {
         Self::open_at(default_folder(std::env::var_os("XDG_RUNTIME_DIR")))
     }
@@ -74,6 +77,9 @@ impl Registry {
     }
 
     /// Open the registry in `folder`, creating it if need be. It must be a real folder, this user's, closed to others.
+    ///
+    /// # Errors
+    /// There is none and none can be made, or what is there is no such folder.
     pub fn open_at(folder: PathBuf) -> Result<Self, RendezvousError> {
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         let facts = fs::symlink_metadata(&folder)
@@ -126,6 +132,9 @@ impl Registry {
 
     /// Keep a place for a run of this process, which nobody sees before its record is published. Its record and its socket
     /// disappear with the returned value.
+    ///
+    /// # Errors
+    /// [`RendezvousError::Taken`] where another living run has the place.
     pub fn reserve(&self, record: &RegisteredRun) -> Result<Announcement, RendezvousError> {
         let pid = record.identity.supervisor_pid;
         self.check_free_but_for(pid, Some(&record.identity))?;
@@ -141,6 +150,9 @@ impl Registry {
     }
 
     /// The run of the supervisor `pid`, dead or alive.
+    ///
+    /// # Errors
+    /// [`RendezvousError::NoSuchRun`] where there is no record of it that can be read.
     pub fn find(&self, pid: u32) -> Result<Entry, RendezvousError> {
         read(&self.record_path(pid)).ok_or_else(|| RendezvousError::NoSuchRun { pid, running: self.running() })
     }
@@ -199,6 +211,9 @@ pub struct Announcement {
 
 impl Announcement {
     /// Show the run to everybody. Whoever sees it may knock at once, so its supervisor listens before.
+    ///
+    /// # Errors
+    /// The record cannot be written.
     pub fn publish(&self) -> Result<(), RendezvousError> {
         let [path, _] = &self.paths;
         let temporary = path.with_extension("new");

@@ -21,10 +21,10 @@ pub struct FrameStore<'a> {
 
 impl<'a> FrameStore<'a> {
     /// The frames in `segment`; `None` when no field is made of frames.
-    pub fn new(segment: &'a Segment) -> Option<Self> {
-        let layout = segment.layout().sizes();
-        let slots = TransitionStore::of_slots(segment.words(Region::Frames), layout.frame_slot_words(), layout.frames);
-        (layout.frames > 0).then(|| Self { slots, claimed: segment.control().claimed_frames() })
+    pub fn of(segment: &'a Segment) -> Option<Self> {
+        let sizes = segment.layout().sizes();
+        let slots = TransitionStore::of_slots(segment.words(Region::Frames), sizes.frame_slot_words(), sizes.frames);
+        (sizes.frames > 0).then(|| Self { slots, claimed: segment.control().claimed_frames() })
     }
 
     /// Number of frames that fit.

@@ -13,7 +13,7 @@ use super::sum_tree::SumTree;
 use crate::segment::control::{Control, RunState};
 use crate::segment::pidfd::has_exited;
 use crate::segment::processes::ProcessSlot;
-use crate::segment::{NamedProcess, Region, Segment};
+use crate::segment::{NamedProcess, Segment};
 use crate::sync::{Ordering, fence, monotonic_ns};
 
 /// How long a repair rests that somebody inside an operation has put off. Each attempt closes the gate for as long as its patience
@@ -117,11 +117,10 @@ pub fn clear(segment: &Segment, schema: &Schema) -> bool {
 /// Forget every transition and count, and say that this is done. Alone behind the gate, once it has been announced. Each
 /// step may be done again from the beginning, by the next repairer.
 fn remove_everything(segment: &Segment) {
-    let (control, layout) = (segment.control(), segment.layout().sizes());
-    let store = TransitionStore::new(segment.words(Region::Store), layout);
-    (0..layout.capacity).for_each(|slot| store.empty(slot));
-    if layout.fanout != 0 {
-        SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout).empty();
+    let (control, store) = (segment.control(), TransitionStore::of(segment));
+    (0..store.capacity()).for_each(|slot| store.empty(slot));
+    if let Some(tree) = SumTree::of(segment) {
+        tree.empty();
     }
     for count in [control.claimed(), control.inserted(), control.sampled(), control.largest_priority()] {
         count.store(0, Ordering::Relaxed);

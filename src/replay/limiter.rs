@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::turn::Turn;
 use crate::segment::Segment;
-use crate::segment::control::{Control, RunState};
+use crate::segment::control::Control;
 use crate::segment::processes::ProcessSlot;
 use crate::sync::Ordering;
 
@@ -67,7 +67,7 @@ impl RateLimiter {
     /// Wait until `count` transitions may be sampled. `false` when the run ends first. `idle` is called before
     /// every sleep and may end the waiting too, by returning `false`.
     pub fn wait_to_sample(&self, control: Control<'_>, count: u64, mut idle: impl FnMut() -> bool) -> bool {
-        let ended = || matches!(control.run_state(), RunState::Stopping | RunState::Poisoned);
+        let ended = || control.run_state().is_over();
         let ready = || self.may_sample(control.inserted().load(Ordering::Relaxed), control.counted_samples(), count);
         while !ready() {
             if ended() || !idle() {

@@ -6,7 +6,7 @@ use super::row;
 use super::schema::Schema;
 use super::store::TransitionStore;
 use super::target::Target;
-use crate::segment::{Region, Segment};
+use crate::segment::Segment;
 use crate::sync::Ordering;
 
 /// Why a slot gave no transition.
@@ -28,8 +28,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader of the transitions in `segment`, whose rows follow `schema`.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
-        let store = TransitionStore::new(segment.words(Region::Store), segment.layout().sizes());
-        Self { store, frames: FrameStore::new(segment), schema }
+        Self { store: TransitionStore::of(segment), frames: FrameStore::of(segment), schema }
     }
 
     /// The store.
@@ -56,6 +55,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Copy the transition in `slot` into row `at` of `rows`, and return its generation. `names` is room to work in.
+    ///
+    /// # Errors
+    /// Why there is no whole transition; what is in the row then means nothing.
     #[inline]
     pub fn read<C: AsMut<[u8]>>(&self, slot: usize, rows: &mut Rows<'_, C>, at: usize, names: &mut Vec<u64>) -> Result<u64, Unreadable> {
         names.clear();

@@ -15,8 +15,8 @@ use super::staging::StagingArea;
 use super::sum_tree::SumTree;
 use super::target::Target;
 use super::view::ReplayView;
+use crate::segment::Segment;
 use crate::segment::processes::{ProcessSlot, Role};
-use crate::segment::{Region, Segment};
 use crate::sync::{Ordering, sleep};
 
 /// Looks at a guest before it counts as one that stands still inside an operation, and the pause between two.
@@ -41,11 +41,14 @@ pub struct Repair {
     pub provisional: bool,
 }
 
+/// Where the owner of a slot stages transitions, if it does.
+fn staging_area<'a>(segment: &'a Segment, slot: ProcessSlot<'_>) -> Option<StagingArea<'a>> {
+    (slot.index() < segment.layout().sizes().stagers).then(|| StagingArea::of(segment, slot.index()))
+}
+
 /// Whether the owner of a slot is, or was when it died, inside an operation, or has staged transitions that are not inserted.
 pub fn is_unfinished(segment: &Segment, slot: ProcessSlot<'_>) -> bool {
-    let layout = segment.layout().sizes();
-    let pending = || StagingArea::new(segment.words(Region::Staging), layout, slot.index()).pending() > 0;
-    slot.in_operation() || slot.index() < layout.stagers && pending()
+    slot.in_operation() || staging_area(segment, slot).is_some_and(|area| area.pending() > 0)
 }
 
 /// Repair after the process in `dead`, which the kernel has said is gone. When the result names stuck processes
@@ -56,8 +59,6 @@ pub fn repair(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>) -> Repa
 
 /// As [`repair`], but does not need those in the slots `beside`, whom nobody may kill, to leave their operations.
 pub fn repair_beside(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>, beside: &[usize]) -> Repair {
-    let layout = segment.layout().sizes();
-    let area = (dead.index() < layout.stagers).then(|| StagingArea::new(segment.words(Region::Staging), layout, dead.index()));
     let inside = dead.in_operation();
     if !is_unfinished(segment, dead) {
         return Repair { exact: true, ..Repair::default() };
@@ -75,7 +76,7 @@ pub fn repair_beside(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>, 
     if inside && let Some(frames) = replay.view.frames() {
         frames.abandon_unfinished(dead.index());
     }
-    if let Some(area) = area {
+    if let Some(area) = staging_area(segment, dead) {
         done.completed = complete(&mut replay, area);
         done.inserted = replay.flush(area);
     }
@@ -105,11 +106,7 @@ pub fn make_sums_again(segment: &Segment) -> Result<bool, Vec<usize>> {
         return Err(Vec::new());
     }
     let _gate = ClosedGate::close(segment, None)?;
-    let layout = segment.layout().sizes();
-    if layout.fanout == 0 {
-        return Ok(true);
-    }
-    let tree = SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout);
+    let Some(tree) = SumTree::of(segment) else { return Ok(true) };
     tree.rebuild();
     Ok(tree.audit().is_exact())
 }

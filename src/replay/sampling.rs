@@ -60,6 +60,9 @@ impl<'a> Sampler<'a> {
     }
 
     /// As [`super::Replay::sample`]. What has lost a frame stays in the tree until the priorities of the batch are written back.
+    ///
+    /// # Errors
+    /// As there.
     pub fn sample(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
         self.look(batch, beta, random)?;
         self.view.count_sampled(batch.rows(), batch.counted());
@@ -72,6 +75,9 @@ impl<'a> Sampler<'a> {
     }
 
     /// As [`Self::sample`], without counting it: the rate limiter knows nothing of it.
+    ///
+    /// # Errors
+    /// As [`Self::sample`].
     pub fn look(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
         batch.vanished.clear();
         let redrawn = &mut self.redrawn;

@@ -52,9 +52,12 @@ pub struct Counts {
 }
 
 impl ReplayView<'_> {
-    /// Hand every whole transition to `take`, with the words of its row. Others may write meanwhile: what changes under
-    /// the reader is left out, and what has its row but not yet its priority gets what `zero` says.
-    pub fn for_each_transition<E>(&self, zero: Zero, mut take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
+    /// Hand the words of every whole row to `take`. Others may write meanwhile: what changes under the reader is left out, and
+    /// what has its row but not yet its priority gets what `zero` says.
+    ///
+    /// # Errors
+    /// The first of `take`, which is handed no more then.
+    pub fn for_each_row<E>(&self, zero: Zero, mut take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
         // Others overwrite the oldest rows first, and so does this reader read them.
         for_each(self.store(), self.control.claimed(), self.schema().words(), |mut record, words| {
             if let Some(tree) = self.tree() {
@@ -73,6 +76,9 @@ impl ReplayView<'_> {
     }
 
     /// Hand every whole frame to `take`, with its words.
+    ///
+    /// # Errors
+    /// As [`Self::for_each_row`].
     pub fn for_each_frame<E>(&self, take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
         self.frames().map_or(Ok(()), |frames| for_each(frames.slots, self.control.claimed_frames(), frames.slots.row(0).len(), take))
     }

@@ -12,8 +12,8 @@ use super::Priority;
 use super::row;
 use super::schema::{Element, Field, Schema};
 use super::target::Target;
-use crate::segment::SegmentSizes;
 use crate::segment::shared_words::{high, low};
+use crate::segment::{Region, Segment};
 use crate::sync::{AtomicU64, Ordering};
 
 const HEADER_WORDS: usize = 8;
@@ -29,10 +29,15 @@ pub struct StagingArea<'a> {
 }
 
 impl<'a> StagingArea<'a> {
-    /// Area number `index` in the staging region.
-    pub fn new(region: &'a [AtomicU64], layout: &SegmentSizes, index: usize) -> Self {
-        let length = layout.staging_area_words();
-        Self { words: &region[index * length..][..length], capacity: layout.staged_transitions, stride: layout.staged_words() }
+    /// The area in `segment` of the process in `slot`.
+    ///
+    /// # Panics
+    /// When that is none of the slots that stage.
+    pub fn of(segment: &'a Segment, slot: usize) -> Self {
+        let sizes = segment.layout().sizes();
+        let length = sizes.staging_area_words();
+        let words = &segment.words(Region::Staging)[slot * length..][..length];
+        Self { words, capacity: sizes.staged_transitions, stride: sizes.staged_words() }
     }
 
     /// Transitions that fit.

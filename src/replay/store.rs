@@ -6,9 +6,9 @@
 //! that meets a slot which another process is writing passes it over, so nobody waits for anybody.
 
 use super::sum_tree::SumTree;
-use crate::segment::SegmentSizes;
 use crate::segment::shared_words::copy_words;
 use crate::segment::system::prefetch;
+use crate::segment::{Region, Segment};
 use crate::sync::{AtomicU64, Ordering, fence};
 
 const OWNER_BITS: u32 = 20;
@@ -73,9 +73,10 @@ pub struct TransitionStore<'a> {
 }
 
 impl<'a> TransitionStore<'a> {
-    /// The store on the words of its region.
-    pub fn new(words: &'a [AtomicU64], layout: &SegmentSizes) -> Self {
-        Self::of_slots(words, layout.slot_words(), layout.capacity)
+    /// The store in `segment`.
+    pub fn of(segment: &'a Segment) -> Self {
+        let sizes = segment.layout().sizes();
+        Self::of_slots(segment.words(Region::Store), sizes.slot_words(), sizes.capacity)
     }
 
     /// `capacity` slots of `stride` words each, slot words included.

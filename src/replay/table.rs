@@ -107,6 +107,9 @@ impl<'a> Replay<'a> {
 
     /// Draw `batch.rows()` transitions: prioritized with importance exponent `beta` where there is a tree, uniformly
     /// otherwise. Prioritized batches are stratified (one draw per equal part of the total priority).
+    ///
+    /// # Errors
+    /// [`SampleError::Empty`] before anything was inserted; [`SampleError::Contended`] where rows that were drawn kept changing.
     pub fn sample(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
         batch.vanished.clear();
         batch.largest_weight = self.draw(&mut batch.as_rows(), beta, random)?;
@@ -115,6 +118,9 @@ impl<'a> Replay<'a> {
     }
 
     /// As [`Self::sample`], into memory that somebody else provides. Returns the largest importance weight.
+    ///
+    /// # Errors
+    /// As [`Self::sample`].
     ///
     /// # Panics
     /// When the parts of `rows` have not all room for the same number of rows of the schema.

@@ -15,7 +15,6 @@ use super::priority::Priority;
 use super::sum_tree::SumTree;
 use super::table::Replay;
 use super::view::ReplayView;
-use crate::segment::control::RunState;
 use crate::sync::Ordering;
 
 /// The priority of a row that nobody has taken.
@@ -42,7 +41,7 @@ impl ReplayView<'_> {
     /// Wait until so many rows are there that nobody has taken. `false` when the run ends first, or when `idle`, which is called before
     /// every sleep, says so.
     pub fn wait_for_fresh(&self, count: u64, idle: &mut dyn FnMut() -> bool) -> bool {
-        let ended = || matches!(self.control.run_state(), RunState::Stopping | RunState::Poisoned);
+        let ended = || self.control.run_state().is_over();
         while self.fresh() < count {
             if ended() || !idle() {
                 return false;

@@ -21,9 +21,9 @@
 use super::limiter::{PAUSE, RateLimiter};
 use super::sum_tree::SumTree;
 use super::taking::fresh_rows;
-use crate::segment::control::{Control, RunState};
+use crate::segment::Segment;
+use crate::segment::control::Control;
 use crate::segment::processes::{PlaceInLine, ProcessSlot, ProcessTable};
-use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
 
 /// Looks at a first in line that may insert and does not, after which it is passed over: mostly about half a second, so that
@@ -53,8 +53,8 @@ pub struct Turn<'a> {
 impl<'a> Turn<'a> {
     pub(super) fn new(limiter: RateLimiter, segment: &'a Segment, process: ProcessSlot<'a>) -> Self {
         let stagers = segment.layout().sizes().stagers;
-        let (control, processes, layout) = (segment.control(), segment.processes(), segment.layout().sizes());
-        let taken_from = limiter.takes_once.then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
+        let (control, processes) = (segment.control(), segment.processes());
+        let taken_from = limiter.takes_once.then(|| SumTree::of(segment)).flatten();
         let (number, wants_progress, first_seen, looks, has_come) = (0, false, None, 0, false);
         Self { limiter, control, taken_from, processes, stagers, process, number, wants_progress, first_seen, looks, has_come }
     }
@@ -95,7 +95,7 @@ impl<'a> Turn<'a> {
 
     fn wait_until(&mut self, ready: impl Fn(&mut Self) -> bool, mut idle: impl FnMut() -> bool) -> bool {
         let control = self.control;
-        let ended = || matches!(control.run_state(), RunState::Stopping | RunState::Poisoned);
+        let ended = || control.run_state().is_over();
         while !ready(self) {
             if ended() || !idle() {
                 return false;

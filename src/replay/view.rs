@@ -6,8 +6,8 @@ use super::reader::Reader;
 use super::schema::Schema;
 use super::store::TransitionStore;
 use super::sum_tree::SumTree;
+use crate::segment::Segment;
 use crate::segment::control::Control;
-use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
 
 /// The replay, to be looked at.
@@ -23,11 +23,9 @@ impl<'a> ReplayView<'a> {
     /// # Panics
     /// When the rows of the segment have no room for the schema.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
-        let layout = segment.layout().sizes();
-        let room = layout.transition_words;
+        let room = segment.layout().sizes().transition_words;
         assert!(schema.words() <= room, "a transition takes {} words and the segment has room for {room}", schema.words());
-        let tree = (layout.fanout != 0).then(|| SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
-        Self { control: segment.control(), reader: Reader::new(segment, schema), tree }
+        Self { control: segment.control(), reader: Reader::new(segment, schema), tree: SumTree::of(segment) }
     }
 
     /// Fields of a transition.

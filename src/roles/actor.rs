@@ -8,7 +8,8 @@
 use std::time::Duration;
 
 use super::newest_parameters::NewestParameters;
-use super::run::{LONG_FOR_ALL, Laps, RoleError, Run};
+use super::pace::Pace;
+use super::run::{Laps, RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random, RunningStatistics};
 use crate::environments::{Purpose, VectorEnvironment};
 use crate::experience::{Choice, Recorder, Steps};
@@ -55,8 +56,7 @@ pub struct Actor<'a> {
     observations: ValueBuffer,
     statistics: Option<OwnStatistics<'a>>,
     laps: Laps,
-    /// Whether the environments took long in their last step, or have had none yet.
-    are_slow: bool,
+    pace: Pace,
 }
 
 /// When the actor began to step for its next flush.
@@ -75,6 +75,9 @@ struct OwnStatistics<'a> {
 
 impl<'a> Actor<'a> {
     /// Set up, with the environments reset. The parameters are read at the first step.
+    ///
+    /// # Errors
+    /// The environments cannot be made or reset, or have changed since the run was planned; the network of the policy cannot be built.
     pub fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
         let count = run.config.actor.environments;
         let mut environments = run.environments(count, Purpose::Training)?;
@@ -104,7 +107,7 @@ impl<'a> Actor<'a> {
             choices: vec![Choice::default(); count],
             next_values: vec![0.0; count],
             laps,
-            are_slow: true,
+            pace: Pace::unknown(),
             run,
         })
     }
@@ -119,6 +122,9 @@ impl<'a> Actor<'a> {
 
     /// Take one step in every environment and stage the rows that it completes. Flushes when the area is full enough or its
     /// content old enough; `false` when the run ended while it waited.
+    ///
+    /// # Errors
+    /// An environment fails, or gives a number that is not finite.
     pub fn step(&mut self) -> Result<bool, RoleError> {
         if self.parameters.version == 0 && self.run.algorithm.experience().is_on_policy() && !self.wait_for_parameters() {
             return Ok(false);
@@ -135,19 +141,13 @@ impl<'a> Actor<'a> {
 
         self.observations.values_mut().copy_from(self.environments.observations());
         self.run.process.enter(Phase::Environment);
-        let (run, are_slow) = (self.run, self.are_slow);
-        let sign_of_life = || run.process.enter(Phase::Environment);
-        let of_slow_ones = || {
-            if are_slow {
-                sign_of_life()
-            }
-        };
-        self.environments.step_each(self.actions.for_environments(), of_slow_ones, sign_of_life)?;
+        let run = self.run;
+        self.pace.step(&mut self.environments, self.actions.for_environments(), || run.process.enter(Phase::Environment))?;
         self.report_episodes();
         self.observe();
         let took_ns = self.laps.lap();
         self.run.process.counters().add(Counter::EnvironmentNs, took_ns);
-        self.are_slow = Duration::from_nanos(took_ns) > LONG_FOR_ALL;
+        self.pace.took(Duration::from_nanos(took_ns));
 
         self.evaluate_successors();
         self.count(Counter::InferenceNs);
@@ -162,11 +162,13 @@ impl<'a> Actor<'a> {
     /// the run ended first.
     fn wait_for_parameters(&mut self) -> bool {
         while self.run.segment.parameter_board().version() == 0 {
-            if !idle(self.run) {
+            if !idle(self.run, Phase::ParameterWait) {
                 return false;
             }
             std::thread::sleep(PAUSE);
         }
+        // The time until then is none of an actor's work, and no wait for the limiter.
+        self.laps.lap();
         true
     }
 
@@ -259,7 +261,7 @@ impl<'a> Actor<'a> {
         }
         let rows = self.flush_rows as u64;
         let turn = self.turn.insert(run.algorithm.experience().limiter().turn(run.segment, run.process));
-        let near = turn.wait_until_near(self.samples_meanwhile, rows, || idle(run));
+        let near = turn.wait_until_near(self.samples_meanwhile, rows, || idle(run, Phase::LimiterWait));
         self.count(Counter::LimiterWaitNs);
         self.began = Began { at_ns: self.laps.now_ns(), sampled: run.control().counted_samples() };
         near
@@ -279,7 +281,7 @@ impl<'a> Actor<'a> {
         self.count(Counter::InsertNs);
         if let Some(turn) = &mut self.turn {
             self.samples_meanwhile = run.control().counted_samples().saturating_sub(self.began.sampled);
-            let may = turn.wait(|| idle(run));
+            let may = turn.wait(|| idle(run, Phase::LimiterWait));
             self.count(Counter::LimiterWaitNs);
             if !may {
                 return false;
@@ -305,9 +307,9 @@ impl<'a> Actor<'a> {
     }
 }
 
-/// Before every sleep in line: whether to wait on.
-fn idle(run: &Run<'_>) -> bool {
-    run.process.enter(Phase::LimiterWait);
+/// Before every sleep: whether to wait on in this phase.
+fn idle(run: &Run<'_>, phase: Phase) -> bool {
+    run.process.enter(phase);
     !run.is_over()
 }
 
@@ -330,12 +332,15 @@ impl<'a> OwnStatistics<'a> {
 }
 
 /// Act until the run ends.
+///
+/// # Errors
+/// As [`Actor::new`] and [`Actor::step`].
 pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
     let mut actor = Actor::new(run)?;
     while !run.is_over() {
         if run.env_steps() >= run.config.run.stop_env_steps {
             // The supervisor looks some times a second, in which a fast environment takes many thousand steps.
-            run.process.enter(Phase::LimiterWait);
+            run.process.enter(Phase::Idle);
             std::thread::sleep(PAUSE);
         } else if !actor.step()? {
             break;
@@ -344,4 +349,62 @@ pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
     run.process.enter(Phase::Leaving);
     actor.leave();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::algorithms::registry as algorithms;
+    use crate::catalogue::Catalogue;
+    use crate::config::Config;
+    use crate::environments::registry as environments;
+    use crate::segment::processes::Role;
+    use crate::segment::{Description, Layout, Segment, SegmentSizes};
+
+    #[test]
+    fn an_actor_without_parameters_says_that_it_waits_for_them_and_that_is_no_wait_for_the_limiter() {
+        const WAIT: Duration = Duration::from_millis(200);
+        let mut config = Config::for_environment("CartPole-v1");
+        (config.algorithm.name, config.network.hidden) = ("ppo".into(), vec![4]);
+        let environment = environments::spec("CartPole-v1").unwrap();
+        let algorithm = algorithms::build(&config, &environment).unwrap();
+        let parameters = vec![0.0f32; algorithm.sizes().published];
+        let layout = Layout::new(SegmentSizes {
+            staged_transitions: algorithm.experience().storage().largest_flush_rows,
+            published_values: parameters.len(),
+            ..SegmentSizes::of_rows(algorithm.schema().words(), 64)
+        });
+        let segment = Segment::create_private(layout.unwrap(), &Description::default()).unwrap();
+        let process = segment.processes().slot(0);
+        assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
+        let phases = RefCell::new(Vec::new());
+        // Asked before every sleep.
+        let supervisor_alive = || {
+            phases.borrow_mut().push(process.phase());
+            if phases.borrow().len() == 2 {
+                std::thread::sleep(WAIT);
+                segment.parameter_board().publish(&[&parameters], [0; 4]);
+            }
+            true
+        };
+        let run = Run {
+            segment: &segment,
+            config: &config,
+            algorithm: &*algorithm,
+            environment: &environment,
+            catalogue: &Catalogue::default(),
+            process,
+            role: Role::Actor,
+            number: 0,
+            incarnation: process.generation(),
+            supervisor_alive: &supervisor_alive,
+        };
+        let mut actor = Actor::new(&run).unwrap();
+        assert!(actor.step().unwrap());
+        assert_eq!(*phases.borrow(), [Some(Phase::ParameterWait); 2]);
+        let waited = Duration::from_nanos(process.counters().get(Counter::LimiterWaitNs));
+        assert!(waited < WAIT, "{waited:?} at the limiter");
+    }
 }

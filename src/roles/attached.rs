@@ -65,6 +65,9 @@ impl From<RendezvousError> for AttachError {
 
 /// Let this process, in which so many `actors` are to be forked, step the environment of the supervisor `pid`'s run; may start the program
 /// anew, as [`environments::become_ready`] does. To be called before any of them is.
+///
+/// # Errors
+/// There is no such run, its description cannot be used, it has places but fewer than `actors`, or there is no Python that fits.
 pub fn become_ready(registry: &Registry, pid: u32, actors: usize) -> Result<(), AttachError> {
     // A run that is about to vanish is refused with better words when it is joined.
     let Ok(segment) = Segment::attach_read_only(&registry.find(pid)?.record.segment) else { return Ok(()) };
@@ -79,6 +82,10 @@ pub fn become_ready(registry: &Registry, pid: u32, actors: usize) -> Result<(), 
 
 /// Join the run of the supervisor `pid` and act in it until the run ends, the supervisor is gone, or this process is
 /// asked to leave. What the run names is looked up in `catalogue`; `joined` is called once the place has been taken.
+///
+/// # Errors
+/// The run cannot be joined, or the promised place has expired; what it names is not in `catalogue`, cannot be made here, or is not what it
+/// is in the run; the actor fails or panics.
 pub fn run(registry: &Registry, catalogue: &Catalogue, pid: u32, joined: impl FnOnce(usize)) -> Result<(), AttachError> {
     let attachment = attach(registry, pid, Visitor::Actor)?;
     let segment = attachment.open_segment()?;

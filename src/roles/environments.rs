@@ -53,6 +53,9 @@ pub fn observation_options(catalogue: &Catalogue, config: &Config) -> Observatio
 
 /// `count` environments for `purpose`, as the configuration describes them and `catalogue` knows them, not yet reset; `before` is called
 /// before each of them is made: some take seconds.
+///
+/// # Errors
+/// One of them cannot be made, they are of different kinds, their observations do not consist of the promised frames, or `count` is 0.
 pub fn make(
     catalogue: &Catalogue,
     config: &Config,
@@ -67,6 +70,9 @@ pub fn make(
 }
 
 /// The same with a `video` of the first one's next episode.
+///
+/// # Errors
+/// As [`make`], and [`EnvironmentError::NoPicture`] where a video is wanted of what cannot be drawn.
 pub fn make_recorded(
     catalogue: &Catalogue,
     config: &Config,
@@ -85,6 +91,9 @@ fn make_each(
 }
 
 /// One environment for `purpose` that can be looked at, if it draws anything, not yet reset.
+///
+/// # Errors
+/// It cannot be made, or its observations do not consist of the promised frames.
 pub fn make_drawn(catalogue: &Catalogue, config: &Config, purpose: Purpose) -> Result<Box<dyn Environment>, EnvironmentError> {
     make_one(catalogue, config, purpose, true, None)
 }
@@ -109,6 +118,9 @@ fn make_one(
 }
 
 /// Let this process step the environment that the configuration asks for; see [`python::become_ready`].
+///
+/// # Errors
+/// As there.
 pub fn become_ready(config: &Config) -> Result<(), EnvironmentError> {
     python::become_ready(&request(config))
 }
@@ -116,6 +128,9 @@ pub fn become_ready(config: &Config) -> Result<(), EnvironmentError> {
 /// Write into the configuration what it leaves to its surroundings, as absolute paths: which Python, and where modules of
 /// the user's own are searched. `source` is the file that it was read from. Processes that join or replay the run from
 /// another folder then find the same environment.
+///
+/// # Errors
+/// There is no Python that fits, or the name of a folder has a colon in it or is no UTF-8.
 pub fn resolve(config: &mut Config, source: &Path) -> Result<(), EnvironmentError> {
     let request = request(config);
     if !request.needs_python() {

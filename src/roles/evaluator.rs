@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use ipc_channel::ipc::IpcSender;
 use serde::{Deserialize, Serialize};
 
-use super::run::{LEAVING_PATIENCE, LONG_FOR_ALL, RoleError, Run};
+use super::pace::Pace;
+use super::run::{LEAVING_PATIENCE, RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::checkpoint::{self, PolicySaver, Unsaved, WeightsError, WeightsEvaluation, WeightsMetadata};
 use crate::config::Config;
@@ -78,6 +79,9 @@ pub fn exploration(config: &Config) -> f32 {
 /// step and may end it early with fewer episodes.
 ///
 /// Episodes are dealt out to environments beforehand, so that long episodes count as often as short ones.
+///
+/// # Errors
+/// An environment fails, or gives a number that is not finite.
 pub fn play(
     environments: &mut VectorEnvironment,
     policy: &mut dyn Policy,
@@ -94,7 +98,7 @@ pub fn play(
         asked();
     };
     environments.reset_each(seed, sign_of_life)?;
-    let mut are_slow = true;
+    let mut pace = Pace::unknown();
     let mut left: Vec<usize> = (0..count).map(|index| episodes / count + usize::from(index < episodes % count)).collect();
     let mut outputs = vec![0.0; count * policy.outputs()];
     let mut actions = ActionBatch::new(&environments.spec().action, count);
@@ -105,13 +109,9 @@ pub fn play(
         for (index, outputs) in outputs.chunks_exact(policy.outputs()).enumerate() {
             policy.choose(outputs, exploration, &mut random, actions.row_mut(index));
         }
-        let (begun, actions) = (Instant::now(), actions.for_environments());
-        if are_slow {
-            environments.step_each(actions, sign_of_life, sign_of_life)?;
-        } else {
-            environments.step_each(actions, || (), sign_of_life)?;
-        }
-        are_slow = begun.elapsed() > LONG_FOR_ALL;
+        let begun = Instant::now();
+        pace.step(environments, actions.for_environments(), sign_of_life)?;
+        pace.took(begun.elapsed());
         for episode in environments.finished_episodes() {
             if left[episode.environment] > 0 {
                 left[episode.environment] -= 1;
@@ -142,6 +142,10 @@ pub struct Evaluator<'a> {
 impl<'a> Evaluator<'a> {
     /// Set up. The best policy goes to `best_path`; one that is there already was left by the evaluator that this one replaces, and has to
     /// be beaten. `unconfirmed` of its evaluations reached the goal and were not confirmed.
+    ///
+    /// # Errors
+    /// The environments cannot be made, or have changed since the run was planned; the network of the policy cannot be built; there are
+    /// weights at `best_path` and the system does not let them be read.
     pub fn new(run: &'a Run<'a>, best_path: PathBuf, unconfirmed: u64) -> Result<Self, RoleError> {
         Ok(Self {
             environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS), Purpose::Evaluation)?,
@@ -158,6 +162,9 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluate the newest parameters, have fresh episodes confirm what is worth it, and report both. Returns whether the goal of the run
     /// is confirmed. `go_on` as in [`play`]; a confirmation is not cut short by the end of training.
+    ///
+    /// # Errors
+    /// As [`play`]; the best weights cannot be saved and no wait mends it; or the supervisor does not take a report.
     pub fn evaluate(&mut self, reports: &IpcSender<EvaluationReport>, go_on: impl FnMut() -> bool) -> Result<bool, RoleError> {
         let send = |report| reports.send(report).map_err(|error| RoleError::Report { reason: error.to_string() });
         self.saver.retry()?;
@@ -250,6 +257,9 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Before it leaves: give what could not be saved a last chance. The supervisor finds out whether it was.
+    ///
+    /// # Errors
+    /// They cannot be saved, and no wait mends it.
     pub fn leave(&mut self) -> Result<(), RoleError> {
         self.saver.insist(LAST_SAVE_PATIENCE)?;
         Ok(())
@@ -269,6 +279,9 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Evaluate until the run ends, and the last parameters once more after that.
+///
+/// # Errors
+/// As [`Evaluator::new`], [`Evaluator::evaluate`] and [`Evaluator::leave`].
 pub fn run(run: &Run<'_>, best_path: PathBuf, unconfirmed: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
     let mut evaluator = Evaluator::new(run, best_path, unconfirmed)?;
     let interval = Duration::from_millis(run.config.evaluator.interval_ms);

@@ -7,6 +7,7 @@ pub mod environments;
 pub mod evaluator;
 pub mod learner;
 mod newest_parameters;
+mod pace;
 pub mod player;
 pub mod run;
 pub mod supervisor;

@@ -15,15 +15,11 @@ use crate::config::Config;
 use crate::environments::{EnvironmentError, EnvironmentSpec, Purpose, VectorEnvironment};
 use crate::networks;
 use crate::replay::{Replay, StagingArea};
-use crate::segment::control::{Control, RunState};
+use crate::segment::control::Control;
 use crate::segment::counters::Counter;
 use crate::segment::processes::{Phase, ProcessSlot, Role};
-use crate::segment::{Region, Segment, system};
+use crate::segment::{Segment, system};
 use crate::sync::{Ordering, monotonic_ns};
-
-/// Where the last step of all its environments took longer, a process gives a sign of life before each of their steps. Where they are
-/// faster, one for all is enough, and more would cost a tenth of such steps. Resets are rare, and may take long where steps do not.
-pub(super) const LONG_FOR_ALL: Duration = Duration::from_millis(200);
 
 /// How long a process may take to leave, once it was asked to or the run ends, before it is killed.
 pub(super) const LEAVING_PATIENCE: Duration = Duration::from_secs(10);
@@ -109,7 +105,7 @@ impl<'a> Run<'a> {
 
     /// This process's staging area.
     pub fn staging_area(&self) -> StagingArea<'a> {
-        StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().sizes(), self.process.index())
+        StagingArea::of(self.segment, self.process.index())
     }
 
     /// Random numbers of this process: other roles, numbers and incarnations get others.
@@ -125,6 +121,9 @@ impl<'a> Run<'a> {
     }
 
     /// `count` environments for `purpose`, as the configuration describes them, not yet reset, for a process that starts.
+    ///
+    /// # Errors
+    /// They cannot be made, or have changed since the run was planned.
     pub fn environments(&self, count: usize, purpose: Purpose) -> Result<VectorEnvironment, EnvironmentError> {
         let made = environments::make(self.catalogue, self.config, count, purpose, || self.process.enter(Phase::Starting))?;
         environments::check_unchanged(made.spec(), &environments::spaces(self.environment))?;
@@ -133,9 +132,7 @@ impl<'a> Run<'a> {
 
     /// Whether the run ends, or this process was asked to leave.
     pub fn is_over(&self) -> bool {
-        matches!(self.control().run_state(), RunState::Stopping | RunState::Poisoned)
-            || system::stop_requested()
-            || !(self.supervisor_alive)()
+        self.control().run_state().is_over() || system::stop_requested() || !(self.supervisor_alive)()
     }
 
     /// Count what this process's networks have computed since this was last called.

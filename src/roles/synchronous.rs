@@ -29,6 +29,9 @@ enum End {
 
 /// Train until the run's own conditions end it: since the supervisor looks at the clock, it does not decide here. `unconfirmed`
 /// evaluations reached the goal in an earlier life of the run and were not confirmed.
+///
+/// # Errors
+/// Those of the actor, the learner and the evaluator.
 pub fn run(run: &mut Run<'_>, best_path: &Path, mut unconfirmed: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
     while let End::AtCheckpoint { unconfirmed: so_far } = train(run, best_path, unconfirmed, reports)? {
         unconfirmed = so_far;
@@ -59,7 +62,11 @@ fn train(run: &Run<'_>, best_path: &Path, unconfirmed: u64, reports: &IpcSender<
         actor.step()?;
         // Without a ratio to hold, one update follows each step of the environments.
         let free = run.algorithm.experience().limiter().samples_per_insert.is_none();
-        while learner.may_update() && learner.update()? == UpdateResult::Updated && !free && !run.is_over() {}
+        while learner.may_update() {
+            if learner.update()? != UpdateResult::Updated || free || run.is_over() {
+                break;
+            }
+        }
         if run.env_steps() >= next_evaluation
             && let Some(evaluator) = &mut evaluator
         {

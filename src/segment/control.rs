@@ -8,16 +8,47 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, wait_as, wait_while_equal, wak
 
 /// Bytes between two words: two cache lines, since the processor prefetches lines in pairs.
 const STRIDE_BYTES: usize = 128;
-const WORDS: usize = 22;
 /// Longest sleep between two looks at a closed gate.
 const GATE_LOOK: Duration = Duration::from_millis(10);
-const SCORES: usize = 16;
-/// The words of 32 bits: the gate, the progress, those that wait for it.
-const HALF_WORDS: [usize; 3] = [10, 11, 12];
-/// The words of who keeps a run and who adopts it.
-const KEEPING: [usize; 2] = [20, 21];
 
-pub(super) const CONTROL_BYTES: usize = STRIDE_BYTES * WORDS;
+/// Which word. Its number says where it lies, in whichever program has the segment open.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+enum Word {
+    RunState = 0,
+    Claimed = 1,
+    Inserted = 2,
+    Sampled = 3,
+    EnvSteps = 4,
+    Updates = 5,
+    LargestPriority = 6,
+    Membership = 7,
+    RepairNotBeforeNs = 8,
+    Repairs = 9,
+    Gate = 10,
+    Progress = 11,
+    Waiters = 12,
+    ClaimedFrames = 13,
+    Repairer = 14,
+    Clearing = 15,
+    /// The first of several.
+    Scores = 16,
+    CheckpointWanted = 17,
+    ProductsLimitPerS = 18,
+    SamplesBeyond = 19,
+    Keeper = 20,
+    Adopter = 21,
+    /// None of them, and behind the last: how many there are.
+    Count,
+}
+
+/// The words of 32 bits.
+const HALF_WORDS: [Word; 3] = [Word::Gate, Word::Progress, Word::Waiters];
+/// The words of who keeps a run and who adopts it.
+const KEEPING: [Word; 2] = [Word::Keeper, Word::Adopter];
+
+pub(super) const CONTROL_BYTES: usize = STRIDE_BYTES * Word::Count as usize;
+const _: () = assert!(SCORE_WORDS <= STRIDE_BYTES / 8, "the scores reach into the next word");
 
 /// Bit under which a process sleeps that waits for the other side of the replay. Those that stand in line have the others.
 const ANY_PROGRESS: u32 = 1 << 31;
@@ -38,6 +69,11 @@ pub enum RunState {
 }
 
 impl RunState {
+    /// Whether its processes are to leave.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Stopping | Self::Poisoned)
+    }
+
     fn to_word(self) -> u64 {
         match self {
             Self::Starting => 0,
@@ -61,18 +97,18 @@ impl<'a> Control<'a> {
         Self { words, half_words }
     }
 
-    fn word(self, index: usize) -> &'a AtomicU64 {
-        &self.words[index * STRIDE_BYTES / 8]
+    fn word(self, word: Word) -> &'a AtomicU64 {
+        &self.words[word as usize * STRIDE_BYTES / 8]
     }
 
-    fn half_word(self, index: usize) -> &'a AtomicU32 {
-        &self.half_words[index * STRIDE_BYTES / 4]
+    fn half_word(self, word: Word) -> &'a AtomicU32 {
+        &self.half_words[word as usize * STRIDE_BYTES / 4]
     }
 
     /// What the run is doing.
     pub fn run_state(self) -> RunState {
         // Relaxed: the state orders nothing, it only asks processes to leave.
-        match self.word(0).load(Ordering::Relaxed) {
+        match self.word(Word::RunState).load(Ordering::Relaxed) {
             0 => RunState::Starting,
             1 => RunState::Running,
             2 => RunState::Stopping,
@@ -83,7 +119,7 @@ impl<'a> Control<'a> {
 
     /// Change what the run is doing. The supervisor does; without one, whoever stops the replay, or finds or ends damage.
     pub fn set_run_state(self, state: RunState) {
-        self.word(0).store(state.to_word(), Ordering::Relaxed);
+        self.word(Word::RunState).store(state.to_word(), Ordering::Relaxed);
         self.wake_everybody();
     }
 
@@ -97,7 +133,7 @@ impl<'a> Control<'a> {
     pub fn stop_running(self) -> bool {
         let (running, stopping) = (RunState::Running.to_word(), RunState::Stopping.to_word());
         // Relaxed, as every access to it.
-        let stops = self.word(0).compare_exchange(running, stopping, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let stops = self.word(Word::RunState).compare_exchange(running, stopping, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if stops {
             self.wake_everybody();
         }
@@ -106,24 +142,24 @@ impl<'a> Control<'a> {
 
     /// Transitions for which a slot has been claimed: the insert cursor.
     pub fn claimed(self) -> &'a AtomicU64 {
-        self.word(1)
+        self.word(Word::Claimed)
     }
 
     /// Transitions whose insertion is complete.
     pub fn inserted(self) -> &'a AtomicU64 {
-        self.word(2)
+        self.word(Word::Inserted)
     }
 
     /// Transitions drawn.
     pub fn sampled(self) -> &'a AtomicU64 {
-        self.word(3)
+        self.word(Word::Sampled)
     }
 
     /// Of [`Self::sampled`], what the rate limiter does not count: transitions beyond those that the same updates draw from the configured
     /// batch, where updates are held in step with inserts and another batch is in force; less than 0, in two's complement,
     /// where that is smaller.
     pub fn samples_beyond(self) -> &'a AtomicU64 {
-        self.word(19)
+        self.word(Word::SamplesBeyond)
     }
 
     /// Transitions drawn, as the rate limiter counts them.
@@ -137,38 +173,38 @@ impl<'a> Control<'a> {
 
     /// Environment steps of all actors.
     pub fn env_steps(self) -> &'a AtomicU64 {
-        self.word(4)
+        self.word(Word::EnvSteps)
     }
 
     /// Updates of the parameters.
     pub fn updates(self) -> &'a AtomicU64 {
-        self.word(5)
+        self.word(Word::Updates)
     }
 
     /// Largest priority seen, in the tree's fixed point.
     pub fn largest_priority(self) -> &'a AtomicU64 {
-        self.word(6)
+        self.word(Word::LargestPriority)
     }
 
     /// The learners that take part in the exchange and their leader: a [`View`](super::membership::View).
     pub fn membership(self) -> &'a AtomicU64 {
-        self.word(7)
+        self.word(Word::Membership)
     }
 
     /// In a replay without a supervisor, the moment of the monotonic clock before which no repair is tried again that somebody
     /// inside an operation has put off.
     pub fn repair_not_before_ns(self) -> &'a AtomicU64 {
-        self.word(8)
+        self.word(Word::RepairNotBeforeNs)
     }
 
     /// Times that the replay was repaired.
     pub fn repairs(self) -> &'a AtomicU64 {
-        self.word(9)
+        self.word(Word::Repairs)
     }
 
     /// Closed (1) while somebody repairs: nobody may start to change the tree.
     pub fn gate(self) -> &'a AtomicU32 {
-        self.half_word(10)
+        self.half_word(Word::Gate)
     }
 
     /// Sleep until the gate may have been opened, ten milliseconds at most.
@@ -178,42 +214,43 @@ impl<'a> Control<'a> {
 
     /// Frames for which a slot has been claimed.
     pub fn claimed_frames(self) -> &'a AtomicU64 {
-        self.word(13)
+        self.word(Word::ClaimedFrames)
     }
 
     /// In a replay without a supervisor, the participant that repairs now: its process id, and above it the lower half of
     /// its start time. 0: nobody.
     pub fn repairer(self) -> &'a AtomicU64 {
-        self.word(14)
+        self.word(Word::Repairer)
     }
 
     /// Not 0 while a replay without a supervisor is being emptied: whoever repairs next finishes that before the gate opens.
     pub fn clearing(self) -> &'a AtomicU64 {
-        self.word(15)
+        self.word(Word::Clearing)
     }
 
     /// Not 0 while the synchronous trainer waits for a checkpoint of this moment: its number of incarnations so far.
     pub fn checkpoint_wanted(self) -> &'a AtomicU64 {
-        self.word(17)
+        self.word(Word::CheckpointWanted)
     }
 
     /// Products per second that the cores which the run may use could compute if they did nothing else, measured at its start; 0 before it
     /// is known.
     pub fn products_limit_per_s(self) -> &'a AtomicU64 {
-        self.word(18)
+        self.word(Word::ProductsLimitPerS)
     }
 
     /// Who keeps the run after the death of its supervisor, and who adopts it.
     pub fn keeping(self) -> Keeping<'a> {
-        let [keeper, adopter] = KEEPING.map(|index| self.word(index));
+        let [keeper, adopter] = KEEPING.map(|word| self.word(word));
         Keeping::new(keeper, adopter)
     }
 
     /// Make everything as in a new segment but who keeps the run and who adopts it. By its adopter.
     pub(super) fn begin_anew(self) {
+        // A word of 32 bits is never reached as part of one of 64.
+        let stays = |index: usize| HALF_WORDS.iter().chain(&KEEPING).any(|&word| word as usize == index);
         for (index, line) in self.words.chunks_exact(STRIDE_BYTES / 8).enumerate() {
-            // A word of 32 bits is never reached as part of one of 64.
-            if !HALF_WORDS.contains(&index) && !KEEPING.contains(&index) {
+            if !stays(index) {
                 line.iter().for_each(|word| word.store(0, Ordering::Relaxed));
             }
         }
@@ -223,7 +260,7 @@ impl<'a> Control<'a> {
 
     /// The newest returns, for whoever looks from outside.
     pub fn scores(self) -> ScoreRecord<'a> {
-        ScoreRecord::new(&self.words[SCORES * STRIDE_BYTES / 8..][..SCORE_WORDS])
+        ScoreRecord::new(&self.words[Word::Scores as usize * STRIDE_BYTES / 8..][..SCORE_WORDS])
     }
 
     /// Let every process look again that waits for the other side.
@@ -264,12 +301,12 @@ impl<'a> Control<'a> {
     }
 
     fn progress(self) -> &'a AtomicU32 {
-        self.half_word(11)
+        self.half_word(Word::Progress)
     }
 
     /// The bits of those that want to be woken by progress.
     fn waiters(self) -> &'a AtomicU32 {
-        self.half_word(12)
+        self.half_word(Word::Waiters)
     }
 }
 

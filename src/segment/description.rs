@@ -70,6 +70,9 @@ impl FieldDescription {
 
 impl Description {
     /// As bytes: bincode, so that nothing depends on the order of keys.
+    ///
+    /// # Errors
+    /// The encoder refuses it.
     pub fn encode(&self) -> Result<Vec<u8>, SegmentError> {
         bincode::serde::encode_to_vec(self, bincode::config::standard())
             .map_err(|error| SegmentError::Description { reason: error.to_string() })

@@ -2,6 +2,10 @@
 
 use thiserror::Error;
 
+/// What helps where a segment holds what none of its processes writes.
+const SPOILED: &str =
+    "something outside of Shoal has changed it: end what uses it, and go on from what was saved (a run: `shoal resume FOLDER`)";
+
 /// Why a segment could not be created, opened or read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -92,7 +96,7 @@ pub enum SegmentError {
         expected: u64,
     },
     /// Sizes, offsets or the checksum contradict each other.
-    #[error("the segment's header is damaged: {what} is {found}, expected {expected}")]
+    #[error("the segment's header is damaged: {what} is {found}, expected {expected}; {}", SPOILED)]
     Damaged {
         /// Field.
         what: &'static str,
@@ -105,7 +109,7 @@ pub enum SegmentError {
     #[error("the segment is still being initialised; try again in a second")]
     NotReady,
     /// The description does not fit or cannot be read.
-    #[error("the run's description cannot be read: {reason}")]
+    #[error("the run's description cannot be read: {reason}; {}", SPOILED)]
     Description {
         /// What is wrong with it.
         reason: String,

@@ -2,7 +2,7 @@
 //!
 //! The protocol is that of every `Board`. A version is four notes and the values, which begin on a cache line.
 
-use super::board::{self, Board};
+use super::board::{Board, board_words};
 use super::shared_words::{load_f32, store_f32, words_for};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -10,10 +10,6 @@ use crate::sync::{AtomicU64, Ordering};
 pub const NOTES: usize = 4;
 /// Where the values begin: behind the mark and the notes, at the next cache line.
 const VALUES_AT: usize = 7;
-
-pub(super) fn board_words(values: usize) -> usize {
-    board::board_words(VALUES_AT + words_for(values))
-}
 
 /// A board of `values` 32-bit floats.
 #[derive(Clone, Copy)]
@@ -30,7 +26,7 @@ impl<'a> FloatBoard<'a> {
 
     /// Words that a board of `values` takes.
     pub fn words_needed(values: usize) -> usize {
-        board_words(values)
+        board_words(VALUES_AT + words_for(values))
     }
 
     /// Version published last; 0 before the first.
@@ -88,7 +84,7 @@ mod tests {
     #[test]
     fn readers_never_see_a_mixture_of_versions() {
         let values = if cfg!(miri) { 5 } else { 501 };
-        let words: Vec<AtomicU64> = (0..board_words(values)).map(|_| AtomicU64::new(0)).collect();
+        let words: Vec<AtomicU64> = (0..FloatBoard::words_needed(values)).map(|_| AtomicU64::new(0)).collect();
         let board = FloatBoard::new(&words, values);
         assert_eq!(board.read(&mut vec![0.0; values]), None);
         let publications = if cfg!(miri) { 12u16 } else { 20_000 };

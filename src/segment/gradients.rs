@@ -24,10 +24,6 @@ const SHARE_HEADER_WORDS: usize = (NOTES + 2 * MOST_METRICS).next_multiple_of(8)
 /// Numbers of all shares that are added up before the next ones are read: few enough to stay in the nearest cache.
 const CHUNK: usize = 1024;
 
-pub(super) fn exchange_words(learners: usize, parameters: usize) -> usize {
-    learners * (ARRIVAL_WORDS + 2 * share_words(parameters))
-}
-
 fn share_words(parameters: usize) -> usize {
     (SHARE_HEADER_WORDS + words_for(parameters)).next_multiple_of(8)
 }
@@ -43,13 +39,13 @@ pub struct GradientExchange<'a> {
 impl<'a> GradientExchange<'a> {
     /// An exchange on `words`, which hold zeros at first.
     pub fn new(words: &'a [AtomicU64], learners: usize, parameters: usize) -> Self {
-        assert!(words.len() >= exchange_words(learners, parameters));
+        assert!(words.len() >= Self::words_needed(learners, parameters));
         Self { words, learners, parameters }
     }
 
     /// Words that an exchange takes.
     pub fn words_needed(learners: usize, parameters: usize) -> usize {
-        exchange_words(learners, parameters)
+        learners * (ARRIVAL_WORDS + 2 * share_words(parameters))
     }
 
     fn arrival(self, learner: usize) -> &'a AtomicU64 {
@@ -140,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_shares_of_the_members_are_added_up_once_all_have_arrived() {
-        let words: Vec<AtomicU64> = (0..exchange_words(3, 5)).map(|_| AtomicU64::new(0)).collect();
+        let words: Vec<AtomicU64> = (0..GradientExchange::words_needed(3, 5)).map(|_| AtomicU64::new(0)).collect();
         let exchange = GradientExchange::new(&words, 3, 5);
         let view = View { epoch: 4, members: 0b101, leader: Some(0), doublings: 0 };
         exchange.arrive(0, view, 1, &share(0.5), &[1.0; 5]);
@@ -163,7 +159,7 @@ mod tests {
     #[test]
     fn every_number_of_a_long_gradient_is_added_up() {
         let parameters = 2 * CHUNK + 3;
-        let words: Vec<AtomicU64> = (0..exchange_words(2, parameters)).map(|_| AtomicU64::new(0)).collect();
+        let words: Vec<AtomicU64> = (0..GradientExchange::words_needed(2, parameters)).map(|_| AtomicU64::new(0)).collect();
         let exchange = GradientExchange::new(&words, 2, parameters);
         let view = View { epoch: 1, members: 0b11, leader: Some(0), doublings: 0 };
         let gradient = |factor: f32| (0..parameters).map(|index| index as f32 * factor).collect::<Vec<_>>();

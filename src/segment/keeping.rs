@@ -51,6 +51,11 @@ impl<'a> Keeping<'a> {
         NamedProcess::from_word(self.keeper.load(Ordering::Acquire))
     }
 
+    /// Whether somebody keeps the run who has not died meanwhile.
+    pub fn is_kept(self) -> bool {
+        self.keeper().is_some_and(|keeper| !keeper.has_ended())
+    }
+
     /// What is to become of the run.
     pub fn wanted(self) -> Wanted {
         // Acquire: what is wanted after the keeper was let go tells it that it was, since the exchange leaves what was released before it.

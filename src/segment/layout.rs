@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::control::CONTROL_BYTES;
-use super::float_board::board_words;
-use super::gradients::exchange_words;
+use super::float_board::FloatBoard;
+use super::gradients::GradientExchange;
 use super::membership::MOST_LEARNERS;
 use super::metrics::RING_WORDS;
-use super::pictures;
+use super::pictures::PictureBoard;
 use super::processes::SLOT_WORDS;
 
 /// Bytes of a page; regions start on one.
@@ -185,6 +185,9 @@ pub struct Layout {
 
 impl Layout {
     /// Lay out a segment, or say which size is out of range.
+    ///
+    /// # Errors
+    /// The first size that is out of range, and its limits.
     pub fn new(sizes: SegmentSizes) -> Result<Self, LayoutError> {
         sizes.check()?;
         let mut offset_bytes = PAGE_BYTES;
@@ -256,15 +259,15 @@ impl SegmentSizes {
             Region::Tree => tree_level_lengths(self.capacity, self.fanout).iter().sum(),
             Region::Store => self.capacity * self.slot_words(),
             Region::Staging => self.stagers * self.staging_area_words(),
-            Region::Parameters => board_words(self.published_values),
-            Region::LearnerState => self.learner_states() * board_words(self.learner_state_values),
-            Region::Gradients => exchange_words(self.learners, self.learned_parameters),
+            Region::Parameters => FloatBoard::words_needed(self.published_values),
+            Region::LearnerState => self.learner_states() * FloatBoard::words_needed(self.learner_state_values),
+            Region::Gradients => GradientExchange::words_needed(self.learners, self.learned_parameters),
             Region::Metrics => self.processes * RING_WORDS,
             // Those of each, and those that learners have settled on.
             Region::Statistics => (self.stagers + 1) * self.statistics_words(),
             Region::Frames => self.frames * self.frame_slot_words(),
-            Region::Pictures => pictures::board_words(self.picture_bytes),
-            Region::Halves => self.halves() * board_words(self.handed_over_values),
+            Region::Pictures => PictureBoard::words_needed(self.picture_bytes),
+            Region::Halves => self.halves() * FloatBoard::words_needed(self.handed_over_values),
         };
         words * 8
     }
@@ -332,7 +335,7 @@ impl SegmentSizes {
 
     /// Words of one board of statistics.
     pub fn statistics_words(&self) -> usize {
-        if self.statistics_values == 0 { 0 } else { board_words(self.statistics_values) }
+        if self.statistics_values == 0 { 0 } else { FloatBoard::words_needed(self.statistics_values) }
     }
 
     /// Words of one staging area: a line of its own words, then the transitions.

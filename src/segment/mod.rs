@@ -65,6 +65,10 @@ pub struct Segment {
 impl Segment {
     /// Allocate a segment: reserve all its memory now, so that a full `/dev/shm` is an error here and never a
     /// SIGBUS later, then write the description and publish the header.
+    ///
+    /// # Errors
+    /// The description is longer than the room for it, `/proc` does not tell who is alive, or the system has no room for the segment or
+    /// does not make it.
     pub fn create(layout: Layout, description: &Description, huge_pages: bool) -> Result<Self, SegmentError> {
         Self::described(layout, description, |identity, length_bytes| {
             identity.check_that_processes_are_known()?;
@@ -74,6 +78,9 @@ impl Segment {
 
     /// As [`Segment::create`], for a replay that belongs to no run and that nobody owns: it outlives its creator, and
     /// whoever leaves it last is to call [`system::remove_if_dead`].
+    ///
+    /// # Errors
+    /// As [`Segment::create`].
     pub fn create_replay(layout: Layout, description: &Description) -> Result<Self, SegmentError> {
         let segment = Self::described(layout, description, |identity, length_bytes| {
             identity.check_that_processes_are_known()?;
@@ -84,6 +91,9 @@ impl Segment {
     }
 
     /// Allocate a segment in memory of this process alone, with no name. A forked child gets a copy of its own.
+    ///
+    /// # Errors
+    /// The description is longer than the room for it, or the system has no room for the segment.
     pub fn create_private(layout: Layout, description: &Description) -> Result<Self, SegmentError> {
         Self::described(layout, description, |_, length_bytes| Mapping::private(length_bytes))
     }
@@ -102,17 +112,27 @@ impl Segment {
     }
 
     /// Open the segment called `name` for reading and writing, as an attached actor does.
+    ///
+    /// # Errors
+    /// There is none that can be opened; what is there is not this user's, not a whole segment of this version, or shared by processes of
+    /// another namespace.
     pub fn attach(name: &str) -> Result<Self, SegmentError> {
         Self::open(name, Access::ReadWrite)
     }
 
     /// Open the segment called `name` without the right to change a byte of it, as the inspector does.
+    ///
+    /// # Errors
+    /// As [`Segment::attach`].
     pub fn attach_read_only(name: &str) -> Result<Self, SegmentError> {
         Self::open(name, Access::ReadOnly)
     }
 
     /// Whose segment the one called `name` is. Reads its header and maps nothing; the processes may be of another PID
     /// namespace.
+    ///
+    /// # Errors
+    /// As [`Segment::attach`], but for the namespace.
     pub fn identity_of(name: &str) -> Result<Identity, SegmentError> {
         Ok(header::validate(&Object::open(name, Access::ReadOnly)?)?.1)
     }
@@ -128,6 +148,9 @@ impl Segment {
 
     /// An error unless process ids and start times still mean the same processes here as where the segment was made: the child of
     /// a fork may be in another namespace. In memory of a process alone there is nobody else.
+    ///
+    /// # Errors
+    /// They do not, or `/proc` does not tell.
     pub fn check_namespaces(&self) -> Result<(), SegmentError> {
         if self.name().is_empty() { Ok(()) } else { self.identity.check_that_processes_mean_the_same(self.name()) }
     }
@@ -217,6 +240,9 @@ impl Segment {
     }
 
     /// What the run wrote about itself.
+    ///
+    /// # Errors
+    /// It is damaged.
     pub fn description(&self) -> Result<Description, SegmentError> {
         description::read(self.words(Region::Description))
     }

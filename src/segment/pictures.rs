@@ -2,7 +2,7 @@
 //!
 //! The protocol is that of every `Board`. A version is the picture's width and height, four notes, and its bytes.
 
-use super::board::{self, Board};
+use super::board::{Board, board_words};
 use super::shared_words::{load_bytes, store_bytes};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -14,10 +14,6 @@ pub const DRAWN_AS_BARS: u64 = 1 << 63;
 /// Where the notes begin, behind width and height, and the bytes: on the next cache line.
 const NOTES_AT: usize = 2;
 const BYTES_AT: usize = 7;
-
-pub(super) fn board_words(picture_bytes: usize) -> usize {
-    if picture_bytes == 0 { 0 } else { board::board_words(content_words(picture_bytes)) }
-}
 
 fn content_words(picture_bytes: usize) -> usize {
     BYTES_AT + picture_bytes.div_ceil(8)
@@ -52,9 +48,9 @@ impl<'a> PictureBoard<'a> {
         Self { board: Board::new(words, content_words(picture_bytes)), picture_bytes }
     }
 
-    /// Words that a board of such pictures takes.
+    /// Words that a board of such pictures takes; none where there are no pictures.
     pub fn words_needed(picture_bytes: usize) -> usize {
-        board_words(picture_bytes)
+        if picture_bytes == 0 { 0 } else { board_words(content_words(picture_bytes)) }
     }
 
     /// Pictures that have been shown.
@@ -118,7 +114,7 @@ mod tests {
     #[test]
     fn readers_never_see_a_mixture_of_pictures() {
         const SIDE: usize = if cfg!(miri) { 3 } else { 20 };
-        let words: Vec<AtomicU64> = (0..board_words(SIDE * SIDE * 3)).map(|_| AtomicU64::new(0)).collect();
+        let words: Vec<AtomicU64> = (0..PictureBoard::words_needed(SIDE * SIDE * 3)).map(|_| AtomicU64::new(0)).collect();
         let board = PictureBoard::new(&words, SIDE * SIDE * 3);
         assert_eq!(board.read(), None);
         let pictures = if cfg!(miri) { 12u64 } else { 20_000 };
@@ -148,7 +144,7 @@ mod tests {
     #[test]
     fn garbage_is_no_picture() {
         const FIRST_BUFFER: usize = 8;
-        let words: Vec<AtomicU64> = (0..board_words(300)).map(|_| AtomicU64::new(u64::MAX)).collect();
+        let words: Vec<AtomicU64> = (0..PictureBoard::words_needed(300)).map(|_| AtomicU64::new(u64::MAX)).collect();
         assert_eq!(PictureBoard::new(&words, 300).read(), None);
         for (size, expected) in [([10, 10], true), ([10, 11], false), ([0, 10], false), ([u64::MAX, 2], false)] {
             words.iter().for_each(|word| word.store(0, Ordering::Relaxed));

@@ -9,6 +9,9 @@ pub struct PrivateWords(Mapping);
 
 impl PrivateWords {
     /// At least `count` words.
+    ///
+    /// # Errors
+    /// The system has no room for them.
     pub fn new(count: usize) -> Result<Self, SegmentError> {
         Mapping::private(count.max(1) * size_of::<AtomicU64>()).map(Self)
     }

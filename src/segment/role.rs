@@ -48,6 +48,11 @@ impl Role {
         }
     }
 
+    /// Whether training loses something when it dies: a visualizer plays for people alone.
+    pub fn serves_training(self) -> bool {
+        self != Self::Visualizer
+    }
+
     pub(super) fn code(self) -> u64 {
         Self::ALL.iter().position(|&role| role == self).unwrap_or(0) as u64
     }

@@ -31,6 +31,9 @@ pub fn fork_by(fork: Fork) {
 ///
 /// The child dies with its parent (`PR_SET_PDEATHSIG`), starts with no signal blocked, and leaves with `_exit`, so
 /// that no destructor of the parent runs in it. To be called from a single-threaded process only.
+///
+/// # Errors
+/// The system does not fork.
 pub fn fork_child(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     fork_follower(AfterParent::Dies, body)
 }
@@ -45,6 +48,9 @@ pub enum AfterParent {
 }
 
 /// Fork a child as [`fork_child`] does, of which becomes what `after` says when its parent dies.
+///
+/// # Errors
+/// As there.
 pub fn fork_follower(after: AfterParent, body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     let parent = nix::unistd::getpid();
     let signal = match after {
@@ -59,6 +65,9 @@ pub fn fork_follower(after: AfterParent, body: impl FnOnce() -> i32) -> Result<P
 }
 
 /// Fork a child as [`fork_child`] does, but one that outlives its parent.
+///
+/// # Errors
+/// As there.
 pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     // Held back until the child has forgotten what its parent was asked: what it is asked itself must not be forgotten with that.
     let held_back = HeldBack::all();
@@ -158,12 +167,18 @@ pub fn keep_freed_memory() {
 
 /// Let SIGINT, SIGTERM and SIGHUP set the flag that [`stop_requested`] reads; not SIGHUP where whoever started the program has it ignored,
 /// as `nohup` does: then a closed terminal ends nothing.
+///
+/// # Errors
+/// The system refuses to have one of them handled.
 pub fn handle_stop_signals() -> Result<(), SegmentError> {
     note_signals(&[Signal::SIGINT, Signal::SIGTERM], SaFlags::empty())?;
     if is_ignored(Signal::SIGHUP) { Ok(()) } else { note_signals(&[Signal::SIGHUP], SaFlags::empty()) }
 }
 
 /// The same of the first SIGINT and the first SIGTERM: a second one ends the process, whatever it is at.
+///
+/// # Errors
+/// As there.
 pub fn handle_first_stop_signals() -> Result<(), SegmentError> {
     note_signals(&[Signal::SIGINT, Signal::SIGTERM], SaFlags::SA_RESETHAND)
 }
@@ -177,6 +192,9 @@ fn is_ignored(signal: Signal) -> bool {
 }
 
 /// Let SIGTERM set the flag that [`stop_requested`] reads, in a child whose parent takes care of SIGINT.
+///
+/// # Errors
+/// As [`handle_stop_signals`].
 pub fn handle_stop_signals_of_child() -> Result<(), SegmentError> {
     note_signals(&[Signal::SIGTERM], SaFlags::empty())
 }
@@ -193,11 +211,17 @@ fn note_signals(signals: &[Signal], flags: SaFlags) -> Result<(), SegmentError> 
 
 /// Leave Ctrl+C to the supervisor, since the terminal sends it to every process of the run, and do not die of SIGUSR1, by
 /// which the supervisor asks for a stack, where nobody answers it.
+///
+/// # Errors
+/// The system refuses to have one of them ignored.
 pub fn ignore_signals_of_the_run() -> Result<(), SegmentError> {
     [Signal::SIGINT, Signal::SIGUSR1].into_iter().try_for_each(ignore)
 }
 
 /// Have the kernel keep a child that has ended until it is waited for: its id is nobody else's until then.
+///
+/// # Errors
+/// The system refuses to have SIGCHLD handled by default.
 pub fn be_told_of_children() -> Result<(), SegmentError> {
     use nix::sys::signal::{SigHandler, signal};
     // SAFETY: the default action for this signal runs no code.
@@ -207,6 +231,9 @@ pub fn be_told_of_children() -> Result<(), SegmentError> {
 }
 
 /// Have a write beyond the limit of the size of files fail, instead of killing whoever writes.
+///
+/// # Errors
+/// The system refuses to have SIGXFSZ ignored.
 pub fn fail_at_the_limit_of_files() -> Result<(), SegmentError> {
     ignore(Signal::SIGXFSZ)
 }

@@ -10,7 +10,6 @@ use super::steps::Steps;
 use super::{Options, Sides, Standalone, StandaloneError, check_errors};
 use crate::replay::staging::TransitionWriter;
 use crate::replay::{Element, Priority, RecentFrames, Replay, Schema, StagingArea, Turn, leaderless};
-use crate::segment::Region;
 
 /// How long a process that draws may take to be started anew, once it was killed.
 const ABSENCE: Duration = Duration::from_secs(10);
@@ -86,7 +85,7 @@ impl Standalone {
             }
         };
         let priorities = errors.is_some().then_some(&*priorities);
-        let area = StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().sizes(), place.index());
+        let area = StagingArea::of(&self.segment, place.index());
         let mut replay = self.hold(place, std::mem::take(&mut participant.scratch));
         let mut moved = |claimed: &[(usize, u64)]| slots.extend(claimed.iter().map(|&(slot, _)| slot as i64));
         for row in 0..rows {
@@ -118,6 +117,10 @@ impl Standalone {
     }
 
     /// Remove all transitions and forget all counts. Names of transitions drawn before are stale afterwards.
+    ///
+    /// # Errors
+    /// [`StandaloneError::OfARun`] for a guest; [`StandaloneError::Stuck`] while a process stays inside an operation; and what ends the
+    /// wait for another thread of this process: [`StandaloneError::Busy`], [`StandaloneError::Interrupted`].
     pub fn clear(&self, mut patience: Patience<'_>) -> Result<(), StandaloneError> {
         self.not_of_a_run("clearing it")?;
         let sides = self.sides();
@@ -133,6 +136,9 @@ impl Standalone {
 
     /// The environments `streams`, or all, are reset before their episodes have ended: what they do next begins no transition of before. Steps
     /// that were waiting for more are forgotten.
+    ///
+    /// # Errors
+    /// What ends the wait for another thread of this process: [`StandaloneError::Busy`], [`StandaloneError::Interrupted`].
     pub fn end_streams(&self, streams: Option<&[i64]>, mut patience: Patience<'_>) -> Result<(), StandaloneError> {
         let mut writing = patience.lock(&self.sides().writing)?;
         writing.steps.iter_mut().for_each(|steps| steps.forget(streams));

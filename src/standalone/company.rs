@@ -49,7 +49,7 @@ impl Company {
     /// An error when the replay is not to be used any more: the run has ended, or the tree is known to be wrong.
     pub(super) fn check(&self, segment: &Segment) -> Result<(), StandaloneError> {
         match (self, segment.control().run_state()) {
-            (Self::Run { .. }, RunState::Stopping | RunState::Poisoned) => Err(StandaloneError::RunEnded),
+            (Self::Run { .. }, state) if state.is_over() => Err(StandaloneError::RunEnded),
             (Self::Nobody | Self::Participants, RunState::Poisoned) => Err(StandaloneError::Inexact),
             _ => Ok(()),
         }

@@ -47,6 +47,11 @@ pub enum Stale {
 
 impl Standalone {
     /// Fill `rows`. Returns the largest importance weight, by which they are not yet divided.
+    ///
+    /// # Errors
+    /// [`StandaloneError::Sample`] for an empty replay, unless there is a rate limiter to wait for, and where rows that were drawn kept
+    /// changing; [`StandaloneError::RateLimited`] where the rate limiter allows nothing within `patience`; [`StandaloneError::Full`] where
+    /// all places are taken; and what else keeps the process from taking part.
     pub fn sample<C: AsMut<[u8]>>(
         &self,
         rows: &mut Rows<'_, C>,
@@ -68,6 +73,12 @@ impl Standalone {
     /// Set the priorities of the transitions in `slots`, of these generations, or whatever is there now. Returns how many
     /// were stale and left out. Everything is checked before anything is changed; what another process overwrites
     /// in between is left out.
+    ///
+    /// # Errors
+    /// [`StandaloneError::NotPrioritized`] where it draws uniformly; [`StandaloneError::Priority`] for an error that is no finite number of
+    /// at least 0; [`StandaloneError::Index`] and, without `generations`, [`StandaloneError::EmptySlot`] for a slot that is none or has
+    /// nothing in it; [`StandaloneError::Stale`] for what was overwritten, where `stale` says so; and what keeps the process from taking
+    /// part.
     pub fn update(
         &self,
         slots: &[i64],
@@ -112,6 +123,10 @@ impl Standalone {
     }
 
     /// The transitions in `slots`, as they are now.
+    ///
+    /// # Errors
+    /// [`StandaloneError::Index`] for a slot that is none; [`StandaloneError::EmptySlot`] for one with nothing in it, or with a transition
+    /// that has lost its frames; [`StandaloneError::Stuck`] for one whose writer does not come to an end.
     pub fn get<C: AsMut<[u8]>>(&self, slots: &[i64], rows: &mut Rows<'_, C>) -> Result<(), StandaloneError> {
         let replay = self.view();
         let mut names = Vec::new();
@@ -135,6 +150,9 @@ impl Standalone {
     }
 
     /// What the tree holds for `slots`, or for all that were ever written; repairs first, as [`Self::total_priority`] does.
+    ///
+    /// # Errors
+    /// [`StandaloneError::NotPrioritized`] where it draws uniformly; [`StandaloneError::Index`] for a slot that is none.
     pub fn priorities(&self, slots: Option<&[i64]>) -> Result<Vec<f64>, StandaloneError> {
         self.repair();
         let view = self.view();

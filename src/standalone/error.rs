@@ -164,7 +164,7 @@ pub enum StandaloneError {
         sampled: u64,
     },
     /// The run ended.
-    #[error("the run has ended")]
+    #[error("the run has ended; where it goes on (`shoal resume FOLDER`), attach to its new supervisor, which `shoal inspect` lists")]
     RunEnded,
     /// Not for a run's replay.
     #[error("the replay belongs to a run: {action} is its supervisor's")]

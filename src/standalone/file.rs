@@ -9,6 +9,9 @@ use crate::replay::Zero;
 
 impl Standalone {
     /// Write everything to `path`, which is replaced only by a whole file.
+    ///
+    /// # Errors
+    /// [`StandaloneError::OfARun`] for a guest; [`StandaloneError::File`] where the system does not write it.
     pub fn save(&self, path: &Path) -> Result<(), StandaloneError> {
         self.not_of_a_run("saving it")?;
         self.repair();
@@ -19,6 +22,9 @@ impl Standalone {
     }
 
     /// The replay saved at `path`, with everything it had, private or `shared`.
+    ///
+    /// # Errors
+    /// The file cannot be read or is damaged; and those of [`Self::create`].
     pub fn load(path: &Path, shared: bool, participants: Option<usize>, seed: Option<u64>) -> Result<Self, StandaloneError> {
         let file = ReplayFile::open(path)?;
         let mut options: Options = toml::from_str(file.options()).map_err(|error| StandaloneError::Corrupt {

@@ -76,6 +76,9 @@ impl Sides {
 
 impl Standalone {
     /// A new replay, private to this process or `shared` under a name of its own. `seed` decides what is drawn.
+    ///
+    /// # Errors
+    /// An option is out of its range, a field is not possible, or the segment cannot be made.
     pub fn create(options: Options, shared: bool, seed: Option<u64>) -> Result<Self, StandaloneError> {
         let (schema, layout) = options.plan()?;
         let config_toml = toml::to_string(&options).map_err(|error| StandaloneError::Options { reason: error.to_string() })?;
@@ -102,6 +105,9 @@ impl Standalone {
     }
 
     /// The shared replay called `name`.
+    ///
+    /// # Errors
+    /// As [`Segment::attach`], and where the segment is a run's, or its options cannot be used.
     pub fn open(name: &str, seed: Option<u64>) -> Result<Self, StandaloneError> {
         let segment = Segment::attach(name)?;
         let unreadable = |reason: String| StandaloneError::Options { reason };
@@ -118,6 +124,9 @@ impl Standalone {
 
     /// The replay of the run whose supervisor has process id `pid`: this process becomes its guest, in one of its places for
     /// attached actors.
+    ///
+    /// # Errors
+    /// The run cannot be joined, has no place, or learns from fragments of trajectories, which guests cannot use.
     pub fn attach(pid: u32, seed: Option<u64>) -> Result<Self, StandaloneError> {
         let attachment = attach(&Registry::open()?, pid, Visitor::Guest)?;
         let segment = attachment.open_segment()?;
@@ -284,8 +293,10 @@ impl Standalone {
     }
 
     /// Let nobody add any more: whoever waits, in whatever process, gets [`StandaloneError::Stopped`], and so does whoever adds
-    /// later. What is there can still be drawn, read and saved. [`StandaloneError::Inexact`] where there is nothing to stop but what is
-    /// known to be wrong.
+    /// later. What is there can still be drawn, read and saved.
+    ///
+    /// # Errors
+    /// [`StandaloneError::OfARun`] for a guest; [`StandaloneError::Inexact`] where there is nothing to stop but what is known to be wrong.
     pub fn stop(&self) -> Result<(), StandaloneError> {
         self.not_of_a_run("stopping it")?;
         if self.control().stop_running() { Ok(()) } else { self.company.check(&self.segment) }

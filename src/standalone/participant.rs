@@ -97,8 +97,8 @@ impl Place {
             return Ok(Self { slot: attachment.slot, _attachment: Some(attachment) });
         }
         segment.check_namespaces()?;
-        let layout = segment.layout().sizes();
-        let places = if stages { 0..layout.stagers } else { layout.stagers..layout.processes };
+        let sizes = segment.layout().sizes();
+        let places = if stages { 0..sizes.stagers } else { sizes.stagers..sizes.processes };
         let free = || {
             places.clone().map(|index| segment.processes().slot(index)).find(|slot| {
                 let generation = slot.reserve(Role::Participant, slot.index());
@@ -107,7 +107,7 @@ impl Place {
         };
         // Places of the dead are free only after they have been repaired after.
         let slot = free().or_else(|| (!leaderless::sweep(segment, schema).is_empty()).then(free).flatten());
-        let slot = slot.map(ProcessSlot::index).ok_or(StandaloneError::Full { participants: layout.stagers })?;
+        let slot = slot.map(ProcessSlot::index).ok_or(StandaloneError::Full { participants: sizes.stagers })?;
         Ok(Self { slot, _attachment: None })
     }
 }

@@ -24,6 +24,9 @@ pub struct StandaloneTree {
 
 impl StandaloneTree {
     /// A tree of `capacity` leaves, all zero.
+    ///
+    /// # Errors
+    /// `capacity` is 0 or larger than that of any replay, or there is no memory for it.
     pub fn new(capacity: usize) -> Result<Self, StandaloneError> {
         if !(1..=MAX_CAPACITY).contains(&capacity) {
             let (least, most) = (1.0, MAX_CAPACITY as f64);
@@ -71,6 +74,10 @@ impl StandaloneTree {
 
     /// Set leaves; where one is named twice, the last counts. Zero makes a leaf one that is never found; anything else is kept
     /// to a millionth, and at least that. Everything is checked before anything is changed.
+    ///
+    /// # Errors
+    /// [`StandaloneError::Priority`] for a priority that is no finite number of at least 0, [`StandaloneError::OutOfRange`] for one above
+    /// 524,288, [`StandaloneError::Index`] for a leaf that is none.
     pub fn update(&self, leaves: &[i64], priorities: &[f32]) -> Result<(), StandaloneError> {
         let most = Priority::LARGEST.to_f64() as f32;
         // One look at each value, which the compiler vectorizes; NaN fails it too.
@@ -94,6 +101,10 @@ impl StandaloneTree {
 
     /// The leaf on which each target, in `0..total`, falls: the first whose sum with all before it is greater. `found` has a
     /// place for each.
+    ///
+    /// # Errors
+    /// [`StandaloneError::Sample`] while all leaves are zero, or where other threads keep changing the sums on the way;
+    /// [`StandaloneError::OutOfRange`] for a target below 0 or above the total.
     pub fn find(&self, targets: &[f64], found: &mut [i64]) -> Result<(), StandaloneError> {
         let tree = self.tree();
         let total = tree.total();
@@ -130,6 +141,9 @@ impl StandaloneTree {
     }
 
     /// What leaves hold; `None` for all.
+    ///
+    /// # Errors
+    /// [`StandaloneError::Index`] for a leaf that is none.
     pub fn priorities(&self, leaves: Option<&[i64]>) -> Result<Vec<f64>, StandaloneError> {
         let tree = self.tree();
         let Some(leaves) = leaves else { return Ok((0..self.capacity).map(|leaf| tree.raw_priority(leaf).to_f64()).collect()) };

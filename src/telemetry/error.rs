@@ -30,14 +30,6 @@ pub enum TelemetryError {
         /// The file that every run folder has.
         missing: &'static str,
     },
-    /// There is no newest run, but one of several seeds.
-    #[error("there is no {}; the newest runs are those of several seeds, one of them {}", path.display(), word(seed))]
-    OnlySeeds {
-        /// Where the newest run would be.
-        path: PathBuf,
-        /// The folder of a seed.
-        seed: PathBuf,
-    },
     /// Every name tried was taken.
     #[error("{attempts} names for a new run under {root} were all taken; choose another run.folder", root = root.display())]
     NoFreeName {

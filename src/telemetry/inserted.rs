@@ -14,8 +14,9 @@ const NAMED: usize = 8;
 pub struct Inserted {
     /// Role and number of the process.
     pub process: String,
-    /// Transitions that it inserted.
-    pub transitions: u64,
+    /// Transitions or fragments that it inserted.
+    #[serde(rename = "transitions")]
+    pub rows: u64,
 }
 
 /// What each process inserted, in the order of the process table.
@@ -32,10 +33,9 @@ impl InsertedByProcess {
 
 impl fmt::Display for InsertedByProcess {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all: u64 = self.0.iter().map(|inserted| inserted.transitions).sum();
-        let share = |inserted: &Inserted| format!("{} {:.1} %", inserted.process, 100.0 * inserted.transitions as f64 / all.max(1) as f64);
-        let extremes =
-            (self.0.iter().min_by_key(|inserted| inserted.transitions), self.0.iter().max_by_key(|inserted| inserted.transitions));
+        let all: u64 = self.0.iter().map(|inserted| inserted.rows).sum();
+        let share = |inserted: &Inserted| format!("{} {:.1} %", inserted.process, 100.0 * inserted.rows as f64 / all.max(1) as f64);
+        let extremes = (self.0.iter().min_by_key(|inserted| inserted.rows), self.0.iter().max_by_key(|inserted| inserted.rows));
         let named: Vec<String> = match extremes {
             (Some(least), Some(most)) if self.0.len() > NAMED => {
                 let equal = format!("each of {} would have {:.1} %", self.0.len(), 100.0 / self.0.len() as f64);
@@ -51,9 +51,9 @@ impl fmt::Display for InsertedByProcess {
 mod tests {
     use super::*;
 
-    fn shares(transitions: &[u64]) -> InsertedByProcess {
-        let inserted = |(number, &transitions)| Inserted { process: format!("actor {number}"), transitions };
-        InsertedByProcess(transitions.iter().enumerate().map(inserted).collect())
+    fn shares(rows: &[u64]) -> InsertedByProcess {
+        let inserted = |(number, &rows)| Inserted { process: format!("actor {number}"), rows };
+        InsertedByProcess(rows.iter().enumerate().map(inserted).collect())
     }
 
     #[test]

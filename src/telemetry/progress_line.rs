@@ -200,6 +200,23 @@ mod tests {
     }
 
     #[test]
+    fn what_the_machine_does_is_told_where_it_is_known_and_gives_way_first() {
+        let known = Snapshot {
+            machine_busy_share: Some(0.931),
+            gpu_busy_share: Some(0.42),
+            gpu_memory_bytes: Some(3 << 30),
+            limit_share: Some(0.176),
+            ..snapshot()
+        };
+        let all = ["1.9 cores", "machine 93% busy", "GPU 42% busy", "3.00 GiB of its memory", "18% of the limit", "policy lag 12.3"];
+        assert!(plain_line(&known).contains(&all.join(", ")), "{}", plain_line(&known));
+        let live = |width| live_line(&known, Some(21.0), plain(width));
+        assert!(live(300).contains(&all.join(GAP)), "{}", live(300));
+        assert!(live(200).contains("1.9 cores  GPU 42% busy  policy lag 12.3"), "{}", live(200));
+        assert_eq!(live(80), live_line(&snapshot(), Some(21.0), plain(80)));
+    }
+
+    #[test]
     fn no_width_is_exceeded() {
         for width in 1..250 {
             for unicode in [false, true] {

@@ -17,7 +17,8 @@ use super::run_record::{self, Finished, RunRecord};
 use super::tensorboard::event_file_path;
 
 const ATTEMPTS: usize = 64;
-pub(super) const LATEST: &str = "latest";
+/// What leads to the newest run, in the folder of all runs.
+pub const LATEST: &str = "latest";
 const CHARTS: &str = "tensorboard";
 const CONFIG: &str = "config.toml";
 pub(super) const RECORD: &str = "run.json";
@@ -180,10 +181,7 @@ impl RunFolder {
     /// # Errors
     /// The path leads nowhere, or to something that no run has written.
     pub fn open(path: &Path) -> Result<Self, TelemetryError> {
-        let real = path.canonicalize().map_err(|error| match newest_seed_beside(path) {
-            Some(seed) => TelemetryError::OnlySeeds { path: path.to_path_buf(), seed },
-            None => TelemetryError::file("open the run folder", path)(error),
-        })?;
+        let real = path.canonicalize().map_err(TelemetryError::file("open the run folder", path))?;
         for missing in [RECORD, CONFIG] {
             if !real.join(missing).is_file() {
                 return Err(TelemetryError::NotARunFolder { path: path.to_path_buf(), missing });
@@ -324,16 +322,6 @@ pub fn folders_of(root: &Path, name: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// The newest run of the newest several seeds in the folder of `latest`, if that leads to no run, as it does where there are no others.
-pub fn newest_seed_beside(latest: &Path) -> Option<PathBuf> {
-    if latest.exists() || latest.file_name()? != LATEST {
-        return None;
-    }
-    let entries = fs::read_dir(latest.parent()?).into_iter().flatten().flatten().map(|entry| entry.path().join(LATEST));
-    // Their names begin with the time.
-    entries.filter(|seed| seed.join(RECORD).is_file()).max()
-}
-
 /// Whether a lock was refused because the file system knows none: network file systems may be mounted so.
 fn has_no_locks(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::ENOSYS | libc::EOPNOTSUPP))
@@ -362,8 +350,12 @@ pub fn plain_name(name: &str) -> String {
     if plain.is_empty() { "run".into() } else { plain }
 }
 
-/// Replaces the link by a rename, so that readers always find either the previous or the new run.
-fn point_latest(root: &Path, id: &str) -> Result<(), String> {
+/// Lets `root/latest` lead to `run`, a path from `root`. It is replaced by a rename, so that readers always find either the previous or the
+/// new run.
+///
+/// # Errors
+/// Why it does not, in words: something that is no link has that name, or `root` cannot be written.
+pub fn point_latest(root: &Path, run: &str) -> Result<(), String> {
     let latest = root.join(LATEST);
     match fs::symlink_metadata(&latest) {
         Ok(found) if !found.file_type().is_symlink() => return Err("something that is not a symbolic link has that name".into()),
@@ -371,10 +363,10 @@ fn point_latest(root: &Path, id: &str) -> Result<(), String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error.to_string()),
     }
-    let temporary = root.join(format!(".{LATEST}-{id}"));
+    let temporary = root.join(format!(".{LATEST}-{}", run.replace('/', "-")));
     // One that was killed before the rename has left its link.
     let _ = fs::remove_file(&temporary);
-    symlink(id, &temporary).map_err(|error| error.to_string())?;
+    symlink(run, &temporary).map_err(|error| error.to_string())?;
     fs::rename(&temporary, &latest).map_err(|error| {
         // The temporary link is of no use to anyone; that it stays behind would change nothing.
         let _ = fs::remove_file(&temporary);

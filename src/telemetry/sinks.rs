@@ -35,12 +35,10 @@ pub struct SinkSettings {
     pub metrics_interval_s: f64,
     /// Seconds of the run between two lines of progress where standard error is no terminal.
     pub plain_interval_s: f64,
-    /// What the verdict on the bottleneck depends on.
+    /// What the verdict on the bottleneck depends on. A run that adapts tells of it in `adaptation.jsonl`.
     pub context: Context,
     /// The mean return that ends the run once it is confirmed.
     pub goal: Option<f64>,
-    /// Whether the run is fitted to the machine while it is under way, which `adaptation.jsonl` tells of.
-    pub adapts: bool,
 }
 
 /// Where all that is recorded of one run goes, fed by the supervisor's loop. No call starts a thread or waits for a reader.
@@ -87,7 +85,7 @@ impl Sinks {
         let files = Files {
             metrics: JsonLines::resume(&folder.metrics())?,
             evaluations: JsonLines::resume(&folder.evaluations())?,
-            adaptation: settings.adapts.then(|| JsonLines::resume(&folder.adaptation())).transpose()?,
+            adaptation: settings.context.adapts.then(|| JsonLines::resume(&folder.adaptation())).transpose()?,
             tensorboard: TensorBoard::resume(&folder.events(), &config, remembered.env_steps)?,
             log: AppendFile::continue_lines(&folder.log())?,
         };
@@ -103,7 +101,7 @@ impl Sinks {
         let files = Files {
             metrics: JsonLines::create(&folder.metrics())?,
             evaluations: JsonLines::create(&folder.evaluations())?,
-            adaptation: settings.adapts.then(|| JsonLines::create(&folder.adaptation())).transpose()?,
+            adaptation: settings.context.adapts.then(|| JsonLines::create(&folder.adaptation())).transpose()?,
             tensorboard: TensorBoard::create(&folder.events(), &config)?,
             log: AppendFile::create(&folder.log())?,
         };
@@ -245,7 +243,7 @@ impl Sinks {
         }
         self.progress.finish(snapshot);
         let saved = self.folder.best_weights().is_file() || self.folder.last_weights().is_file();
-        let playable = saved && !matches!(reason, StopReason::GaveUp(_) | StopReason::Failed(_));
+        let playable = saved && !matches!(reason, StopReason::GaveUp(_) | StopReason::Failed(_) | StopReason::Poisoned(_));
         let may_go_on = self.folder.has_checkpoint() && !matches!(reason, StopReason::Failed(_) | StopReason::Solved);
         let goal = self.goal.as_ref().map(Goal::outcome);
         let change = Reached::of(snapshot.env_steps, snapshot.wall_s, goal).change_to_go_on(&self.context.config.run);

@@ -129,6 +129,10 @@ pub struct Snapshot {
     pub learner_time: LearnerTime,
     /// Processor time of the evaluator, in seconds since the supervisor started.
     pub evaluator_processor_s: f64,
+    /// Processor time of the visualizer, likewise.
+    pub visualizer_processor_s: f64,
+    /// Processor time of the supervisor itself, likewise.
+    pub supervisor_processor_s: f64,
     /// Since the supervisor started: for what is a mean since the last snapshot.
     #[serde(skip)]
     pub effort: Effort,

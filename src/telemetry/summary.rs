@@ -29,6 +29,8 @@ pub enum StopReason {
     GaveUp(String),
     /// Nobody could go on from what is there, for this reason, told likewise.
     Failed(String),
+    /// What is in memory is known to be wrong, for this reason. A checkpoint that is complete is not of it: the run can go on from one.
+    Poisoned(String),
 }
 
 impl fmt::Display for StopReason {
@@ -39,7 +41,7 @@ impl fmt::Display for StopReason {
             Self::TimeLimit => formatter.write_str("time limit"),
             Self::Interrupted => formatter.write_str("interrupted"),
             Self::GaveUp(why) => write!(formatter, "{GAVE_UP}{why}"),
-            Self::Failed(why) => write!(formatter, "failed: {why}"),
+            Self::Failed(why) | Self::Poisoned(why) => write!(formatter, "failed: {why}"),
         }
     }
 }
@@ -165,7 +167,7 @@ pub struct Summary {
     pub losses: Vec<String>,
     /// The command that plays what was learned; `None` when the run failed or nothing was saved.
     pub play: Option<String>,
-    /// The command that goes on with the run; `None` when it is solved, failed, or has no checkpoint.
+    /// The command that goes on with the run; `None` when it is solved, has no checkpoint, or nobody could go on from one.
     pub resume: Option<String>,
 }
 

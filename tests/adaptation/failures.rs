@@ -197,6 +197,24 @@ fn nothing_is_tried_before_the_run_learns() {
 }
 
 #[test]
+fn whenever_a_run_ends_each_setting_that_it_began_to_try_is_recorded() {
+    let mut run = searching(0);
+    let mut cut_short = 0;
+    for _ in 0..200 {
+        run.window();
+        let begun = run.changes.iter().filter(|(_, change)| change.reason == Reason::Trying { round: 1 }).count();
+        let unfinished = run.tuner.unfinished(run.wall_s);
+        assert_eq!(begun, run.probes.len() + usize::from(unfinished.is_some()));
+        if let Some(probe) = unfinished {
+            cut_short += 1;
+            assert_eq!((probe.wall_s, probe.from, probe.verdict), (run.wall_s, run.tuner.home(), Verdict::Abandoned));
+            assert_eq!(probe.reason.to_string(), "the run ended");
+        }
+    }
+    assert!(cut_short > 0 && !run.probes.is_empty(), "windows in a probe: {cut_short}, probes: {:?}", run.probes);
+}
+
+#[test]
 fn a_finished_probe_is_a_line_of_json_with_what_was_measured_and_why() {
     let mut run = searching(0);
     assert!(run.until(1_000, |run| run.probes.len() == 3));

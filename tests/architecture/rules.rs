@@ -105,13 +105,13 @@ pub(crate) fn prints(source: &Source) -> Vec<String> {
     tokens.windows(2).filter(printing).map(|pair| format!("{}:{}: `{}!`", source.path, source.line(pair[0].0), pair[0].1)).collect()
 }
 
-/// Paths into one of `packages` in a file that is not below `room`.
-pub(crate) fn packages_outside(source: &Source, room: &str, packages: &[&str]) -> Vec<String> {
+/// Paths through one of `names`, of packages or modules, in a file that is not below `room`.
+pub(crate) fn named_outside(source: &Source, room: &str, names: &[&str]) -> Vec<String> {
     if source.path.starts_with(room) {
         return Vec::new();
     }
     let tokens = tokens(&source.code);
-    let naming = |pair: &&[(usize, &str)]| packages.contains(&pair[0].1) && pair[1].1 == "::";
+    let naming = |pair: &&[(usize, &str)]| names.contains(&pair[0].1) && pair[1].1 == "::";
     tokens.windows(2).filter(naming).map(|pair| format!("{}:{}: `{}`", source.path, source.line(pair[0].0), pair[0].1)).collect()
 }
 
@@ -209,11 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn a_package_of_one_room_is_found_elsewhere() {
+    fn a_package_or_module_of_one_room_is_found_elsewhere() {
         let text = "//! clap::Parser\nuse clap::Parser;\nfn f(clap: u32) -> anyhow::Error { todo!() }";
-        let found = |path: &str| packages_outside(&source(path, text), "src/program/", &["clap", "anyhow"]);
+        let found = |path: &str| named_outside(&source(path, text), "src/program/", &["clap", "anyhow"]);
         assert_eq!(found("src/roles/actor.rs"), ["src/roles/actor.rs:2: `clap`", "src/roles/actor.rs:3: `anyhow`"]);
         assert!(found("src/program/train.rs").is_empty());
+        let asking = source("src/roles/supervisor/mod.rs", "mod gpu_meter;\nuse crate::machine::gpu_meter::GpuMeter;");
+        assert_eq!(named_outside(&asking, "src/roles/learner/", &["gpu_meter"]), ["src/roles/supervisor/mod.rs:2: `gpu_meter`"]);
     }
 
     #[test]

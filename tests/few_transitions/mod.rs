@@ -7,7 +7,7 @@ use shoal::environments::registry;
 use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
 use shoal::replay::{Batch, Priority, Replay, ReplayView, StagingArea};
 use shoal::segment::processes::Role;
-use shoal::segment::{Description, Layout, Region, Segment, SegmentSizes};
+use shoal::segment::{Description, Layout, Segment, SegmentSizes};
 
 /// Transitions in the replay.
 pub const ROWS: usize = 64;
@@ -53,7 +53,7 @@ pub fn segment(algorithm: &dyn Algorithm) -> Segment {
     let process = segment.processes().slot(0);
     assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
     let schema = algorithm.schema();
-    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), 0);
+    let area = StagingArea::of(&segment, 0);
     let (length, discrete) = (algorithm.network().inputs(), algorithm.name() == "dqn");
     for row in 0..ROWS {
         let value = |offset: usize| ((row * 7 + offset * 3) % 23) as f32 / 11.0 - 1.0;

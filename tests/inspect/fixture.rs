@@ -13,7 +13,7 @@ use shoal::segment::layout::REGIONS;
 use shoal::segment::membership::View;
 use shoal::segment::processes::{Phase, Role};
 use shoal::segment::scores::{EvaluationScore, Scores, TrainingScore};
-use shoal::segment::{Description, Identity, Layout, Region, Segment, SegmentSizes};
+use shoal::segment::{Description, Identity, Layout, Segment, SegmentSizes};
 use shoal::sync::Ordering;
 use tempfile::TempDir;
 
@@ -238,7 +238,7 @@ fn fill_processes(segment: &Segment) {
 
 fn fill_replay(segment: &Segment) {
     let schema = schema();
-    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), 0);
+    let area = StagingArea::of(segment, 0);
     let mut replay = Replay::new(segment, schema.clone(), segment.processes().slot(0));
     let stage = |number: u16, priority| {
         let value = f32::from(number);

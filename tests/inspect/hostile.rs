@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::fixture::{CAPACITY, CHECKSUM_WORD, Known, World, put_word, seal};
 use super::object::Object;
 use shoal::inspector::{History, Inspection, Look, RunList, draw};
+use shoal::segment::Region;
 use shoal::segment::description::FieldDescription;
 use shoal::segment::layout::REGIONS;
-use shoal::segment::{Region, SegmentError};
 
 const PAGE_BYTES: usize = 4096;
 
@@ -189,7 +189,7 @@ fn an_unreadable_description_is_a_problem_in_the_report() {
     let report = world.json(&[&known.pid()]);
     assert!(report["description"].is_null());
     let problem = report["description_problem"].as_str().unwrap();
-    let typed = SegmentError::Description { reason: String::new() }.to_string();
-    assert!(problem.starts_with(&typed) && problem.contains("it claims"), "{problem}");
+    assert!(problem.starts_with("the run's description cannot be read: it claims"), "{problem}");
+    assert!(problem.contains("`shoal resume FOLDER`"), "what helps is told too: {problem}");
     assert_eq!(report["run"]["env_steps"], 120, "the rest is still reported");
 }

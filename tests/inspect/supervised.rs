@@ -6,7 +6,6 @@ use nix::sys::signal::Signal;
 use rand::SeedableRng;
 use serde_json::Value;
 use shoal::replay::{Batch, Priority, Replay, StagingArea};
-use shoal::segment::Region;
 
 use super::fixture::{Known, World, schema};
 use super::run_support::{Supervised, start};
@@ -30,7 +29,7 @@ fn twenty_inspectors_at_once_do_not_disturb_a_writer() {
     let (world, known) = (World::new(), Known::new());
     let _announcement = world.announce(known.segment.identity(), known.segment.name());
     let process = known.segment.processes().slot(0);
-    let area = StagingArea::new(known.segment.words(Region::Staging), known.segment.layout().sizes(), 0);
+    let area = StagingArea::of(&known.segment, 0);
     let mut replay = Replay::new(&known.segment, schema(), process);
     let before = known.segment.control().inserted().load(shoal::sync::Ordering::Relaxed);
     let mut written = area.pending() as u64;

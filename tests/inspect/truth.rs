@@ -10,6 +10,7 @@ use shoal::inspector::{Inspection, Look};
 use shoal::replay::Priority;
 use shoal::segment::SegmentSizes;
 use shoal::segment::counters::Counter;
+use shoal::segment::metrics::Report;
 use shoal::segment::scores::Scores;
 use shoal::sync::Ordering;
 
@@ -79,6 +80,19 @@ fn counts_are_those_of_the_run() {
     let empty = json!({"slot": 1, "capacity": 8, "committed": 0, "flushed": 0, "pending": 0});
     let used = json!({"slot": 0, "capacity": 8, "committed": PENDING, "flushed": 0, "pending": PENDING});
     assert_eq!(report["staging"], json!([used, empty]));
+}
+
+#[test]
+fn gpus_are_as_their_learners_reported_last() {
+    let (world, known, _announcement) = known();
+    for (index, busy_share, memory_bytes) in [(0, 1.0, 77), (0, 0.5, 1 << 30), (1, 0.25, 2 << 30)] {
+        known.segment.metric_ring(2).push(Report::Gpu { index, busy_share, memory_bytes });
+    }
+    let metrics = world.json(&[&known.pid()])["metrics"].clone();
+    let told = [json!({"name": "gpu_busy_share", "value": 0.375}), json!({"name": "gpu_memory_bytes", "value": 3.0 * 2f64.powi(30)})];
+    assert!(array(&metrics).ends_with(&told), "{metrics}");
+    let text = world.inspect(&[&known.pid()]).unwrap();
+    assert!(text.contains("drops 6, gpu_busy_share 0.375, gpu_memory_bytes 3.00 GiB\n"), "{text}");
 }
 
 #[test]

@@ -464,6 +464,12 @@ pub fn living(segment: &shoal::segment::Segment, role: &str) -> Vec<(usize, u32)
     found.filter(|(found, ..)| found.name() == role).map(|(_, number, pid)| (number, pid)).collect()
 }
 
+/// Learner `number` of a run, alive or not.
+pub fn learner(segment: &shoal::segment::Segment, number: usize) -> shoal::segment::processes::ProcessSlot<'_> {
+    let mut slots = segment.processes().iter();
+    slots.find(|slot| slot.role() == Some((shoal::segment::processes::Role::Learner, number))).expect("a slot for each learner")
+}
+
 fn pid_of(pid: u32) -> nix::unistd::Pid {
     nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap())
 }

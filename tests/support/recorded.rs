@@ -5,7 +5,7 @@ use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace, regist
 use shoal::experience::Experience;
 use shoal::replay::{Replay, ReplayView, Schema, StagingArea, repair};
 use shoal::segment::processes::{ProcessSlot, Role};
-use shoal::segment::{Layout, Region, Segment, SegmentSizes, system};
+use shoal::segment::{Layout, Segment, SegmentSizes, system};
 
 use super::{Run, Sizes, wait_until};
 
@@ -54,7 +54,7 @@ impl<E: Experience> Recorded<E> {
 
     /// Staging area of a slot.
     pub fn area(&self, slot: usize) -> StagingArea<'_> {
-        StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().sizes(), slot)
+        StagingArea::of(&self.segment, slot)
     }
 
     /// The replay as the process in slot `slot` uses it.

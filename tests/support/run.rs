@@ -86,7 +86,7 @@ impl Run {
 
     /// Staging area of a slot.
     pub fn area(&self, slot: usize) -> StagingArea<'_> {
-        StagingArea::new(self.segment.words(Region::Staging), self.segment.layout().sizes(), slot)
+        StagingArea::of(&self.segment, slot)
     }
 
     /// A word that the test's processes share, beside everything that is being tested.

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use prost::Message;
 use shoal::config::Config;
+use shoal::machine::machine_time::MachineTime;
 use shoal::telemetry::event_file::{Content, Event, Value, What};
 use shoal::telemetry::hyper_parameters::{Kind, PluginData};
-use shoal::telemetry::{ActorTime, Bottleneck, Evaluation, LearnerTime, Metrics, RunFolder, Sinks, Snapshot, StopReason};
+use shoal::telemetry::{ActorTime, Bottleneck, Effort, Evaluation, LearnerTime, Metrics, RunFolder, Sinks, Snapshot, StopReason};
 use tempfile::tempdir;
 
 use crate::support::{
@@ -145,11 +146,14 @@ fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
     sinks.evaluation(&evaluation(6, &[20.0, 30.0]));
     let actor_time = ActorTime { environment_s: 2.0, limiter_wait_s: 8.0, ..ActorTime::default() };
     let learner_time = LearnerTime { compute_s: 9.0, ..LearnerTime::default() };
+    let machine_time = MachineTime { busy: 3, total: 4 };
     let last = Snapshot {
         actor_time,
         learner_time,
         training_s: 20.0,
         learned: 320_000,
+        effort_in_training: Effort { processor_s: 30.0, machine_time, products: 5_000 },
+        products_limit_per_s: 1_000,
         gpu_busy_share: Some(0.25),
         gpu_memory_bytes: Some(3 << 30),
         ..snapshot_at(25.0)
@@ -165,7 +169,9 @@ fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
         "solved: 490.0 over 3 fresh episodes, confirmed with the same weights, after 0:25",
         "20,000 (1k/s)",
         "5,000 (250/s), 16k samples/s",
+        "cores       1.50 used on average; the machine was 75 % busy\n",
         "25 % busy lately, 3.00 GiB of its memory taken",
+        "limit       networks computed 25.0 % of what the cores could\n",
         "best confirmed 490.0 over 3 fresh episodes (95 % interval 465.2 to 514.8), version 5, 500 steps; 3 evaluations, 1 confirmation",
         "learner-bound: actors waited 80 %",
     ] {
@@ -229,23 +235,33 @@ fn one_cause_of_trouble_is_one_message() {
     assert!(!printed.contains("second") && printed.contains("third"), "{printed}");
 }
 
+/// What is offered to a run with a checkpoint, which ends after so many of 25 seconds and of 20,000 steps.
+fn offered(reason: StopReason, wall_s: f64, env_steps: u64) -> Option<String> {
+    let root = tempdir().unwrap();
+    let folder = RunFolder::create(root.path(), "limited", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
+    fs::create_dir_all(folder.checkpoints().join("000001-step20000")).unwrap();
+    let mut settings = settings();
+    (settings.context.config.run.stop_env_steps, settings.context.config.run.stop_wall_s) = (20_000, Some(25.0));
+    let sinks = Sinks::create(folder, piped_console().1, settings).unwrap();
+    sinks.finish(reason, &Snapshot { env_steps, ..snapshot_at(wall_s) }).resume
+}
+
 #[test]
 fn a_run_that_came_to_a_limit_is_offered_to_go_on_with_twice_of_it() {
-    let offered = |reason: StopReason, wall_s: f64, env_steps: u64| {
-        let root = tempdir().unwrap();
-        let folder = RunFolder::create(root.path(), "limited", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
-        fs::create_dir_all(folder.checkpoints().join("000001-step20000")).unwrap();
-        let mut settings = settings();
-        (settings.context.config.run.stop_env_steps, settings.context.config.run.stop_wall_s) = (20_000, Some(25.0));
-        let sinks = Sinks::create(folder, piped_console().1, settings).unwrap();
-        sinks.finish(reason, &Snapshot { env_steps, ..snapshot_at(wall_s) }).resume.unwrap()
-    };
-    let after_steps = offered(StopReason::StepLimit, 5.0, 20_000);
+    let after_steps = offered(StopReason::StepLimit, 5.0, 20_000).unwrap();
     assert!(after_steps.ends_with(" --set run.stop_env_steps=40000"), "{after_steps}");
-    let after_time = offered(StopReason::TimeLimit, 25.0, 500);
+    let after_time = offered(StopReason::TimeLimit, 25.0, 500).unwrap();
     assert!(after_time.ends_with(" --set run.stop_wall_s=50"), "{after_time}");
-    let interrupted = offered(StopReason::Interrupted, 5.0, 500);
+    let interrupted = offered(StopReason::Interrupted, 5.0, 500).unwrap();
     assert!(interrupted.contains(" resume ") && !interrupted.contains("--set"), "{interrupted}");
+}
+
+#[test]
+fn a_run_whose_memory_is_wrong_goes_on_from_its_checkpoint_and_one_whose_learner_failed_does_not() {
+    let poisoned = offered(StopReason::Poisoned("the sums are wrong".into()), 5.0, 500).unwrap();
+    assert!(poisoned.contains(" resume ") && !poisoned.contains("--set"), "{poisoned}");
+    assert_eq!(offered(StopReason::Failed("the loss is NaN".into()), 5.0, 500), None);
+    assert_eq!(StopReason::Poisoned("the sums are wrong".into()).to_string(), "failed: the sums are wrong");
 }
 
 #[test]

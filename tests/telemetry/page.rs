@@ -83,6 +83,8 @@ fn everything() -> Snapshot {
         actor_time,
         learner_time,
         evaluator_processor_s: 1.0,
+        visualizer_processor_s: 1.0,
+        supervisor_processor_s: 1.0,
         actors: 1,
         attached: 1,
         learners: 1,

@@ -29,7 +29,7 @@ pub(crate) fn settings() -> SinkSettings {
     let mut config = Config::for_environment("CartPole-v1");
     config.actor.count = 2;
     let context = Context::new(config, 4);
-    SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 10.0, context, goal: Some(475.0), adapts: false }
+    SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 10.0, context, goal: Some(475.0) }
 }
 
 /// Sinks in a new run folder under `root`.

@@ -41,7 +41,7 @@ pub(crate) enum Task {
         /// Remove what the set-up has fetched, and stop
         #[arg(long)]
         clean: bool,
-        /// Fetch a libtorch that computes on GPUs, too: 2.5 GB instead of 0.5
+        /// Fetch a libtorch that computes on GPUs, too: 2.5 GB to download instead of 0.5
         #[arg(long, conflicts_with = "clean")]
         cuda: bool,
     },

@@ -7,9 +7,10 @@ import tomllib
 from pages.blocks import ROOT
 from shoal._configuration import _assignments
 
-#: The preset that a page's parts are changes of.
+#: The preset that a page's parts are changes of; of a page whose files are whole, none.
 BASES = {
     "docs/atari.md": "pong_dqn",
+    "docs/configuration.md": None,
     "docs/environments.md": "corridor_dqn",
     "docs/networks.md": "rally_dqn",
 }
@@ -28,8 +29,8 @@ def variants(text):
 
 
 def whole(base, part):
-    """The tables of the preset `base` with those of `part` laid over them."""
-    tables = tomllib.loads((ROOT / f"configs/{base}.toml").read_text())
+    """The tables of the preset `base`, if any, with those of `part` laid over them."""
+    tables = tomllib.loads((ROOT / f"configs/{base}.toml").read_text()) if base else {}
     for name, table in tomllib.loads(part).items():
         tables[name] = {**tables.get(name, {}), **table}
     return tables

@@ -41,7 +41,7 @@ def lacks_something(said):
     """Whether a run was refused, in the words `said`, for what is not installed here alone, with the command for that."""
     if "1 problem in the configuration" not in said:
         return False
-    if "which this build was made without: pip install 'shoal-rl[mujoco]'" in said:
+    if "which this build was made without: pip install 'gymnasium[mujoco]'" in said:
         return True
     needed = re.search(r"needs a package that is missing .*install it: .* -m pip install \"([^\"=]+)", said)
     if needed is None:

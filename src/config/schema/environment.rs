@@ -23,8 +23,8 @@ table! {
         /// authors advise: 4 for Atari, 1 where a single observation tells everything.
         frame_stack: Option<usize> = None, whole(1, 64), "frames";
         /// Frames that one observation of the environment consists of already, along its first dimension, because it stacks them itself.
-        /// The replay then stores each once, in room for one new frame per transition: where observations have more that no other shows, so
-        /// many times fewer transitions stay. Fragments of PPO and APPO hold whole observations.
+        /// The replay then stores each once, in room for one new frame per transition: with k new frames per observation, k times fewer
+        /// transitions fit. Fragments of PPO and APPO hold whole observations.
         frames_per_observation: usize = 1, whole(1, 64), "frames";
         /// Extra time that every step of an environment takes: simulates a slow environment.
         step_delay_us: u64 = 0, whole(0, 10_000_000), "microseconds";

@@ -66,6 +66,8 @@ export class Chart {
     ctx.save();
     ctx.strokeStyle = ctx.fillStyle = colour("--faint");
     ctx.font = `${11 * devicePixelRatio}px sans-serif`;
+    // The numbers of an axis end at their place, and were written before.
+    ctx.textAlign = "left";
     ctx.setLineDash([3, 3]);
     let free = -Infinity;
     for (const [at, words] of this.marks) {

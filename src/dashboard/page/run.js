@@ -17,9 +17,9 @@ const NO_CHART = new Set([
   "saturated_priorities", "replay_capacity", "env_steps_per_s", "updates_per_s", "learned_per_s", "cores_used", "products_per_s",
   "machine_busy_share", "limit_share", "train_return_mean", "eval_return_mean", "eval_return_std", "eval_episodes", "eval_version", "best_eval_return",
   "best_eval_ci95_low", "stop_eval_return",
-  "parameter_version", "policy_lag_max", "actors", "attached", "learners", "restarts", "evaluator_processor_s", "replay_size",
+  "parameter_version", "policy_lag_max", "actors", "attached", "learners", "restarts", "replay_size",
 ]);
-const IS_TIME = /^(actor|learner)_.*_s$/;
+const IS_TIME = /^(actor|learner|evaluator|visualizer|supervisor)_.*_s$/;
 
 export class Run {
   constructor(id, byTime) {

@@ -19,6 +19,7 @@ pub use propagation::Differences;
 use self::descent::not_negative;
 use super::priority::{PRIORITY_BITS, Priority};
 use crate::segment::layout::tree_level_lengths;
+use crate::segment::{Region, Segment};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Bits of a generation that fit beside a priority.
@@ -58,6 +59,12 @@ pub struct SumTree<'a> {
 }
 
 impl<'a> SumTree<'a> {
+    /// The tree in `segment`; `None` when sampling is uniform.
+    pub fn of(segment: &'a Segment) -> Option<Self> {
+        let sizes = segment.layout().sizes();
+        (sizes.fanout != 0).then(|| Self::new(segment.words(Region::Tree), sizes.capacity, sizes.fanout))
+    }
+
     /// A tree of `capacity` leaves on `words`, which hold zeros or an earlier tree of the same shape.
     pub fn new(mut words: &'a [AtomicU64], capacity: usize, fanout: usize) -> Self {
         let mut levels = Vec::new();

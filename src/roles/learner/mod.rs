@@ -90,6 +90,9 @@ pub struct Learner<'a> {
 
 impl<'a> Learner<'a> {
     /// Set up; with `threads`, batches may be got ready ahead. The view is joined at the first update.
+    ///
+    /// # Errors
+    /// The networks cannot be built, or the thread that gets batches ready ahead does not start.
     pub fn new(run: &'a Run<'a>, threads: Option<&'a Scope<'a, '_>>) -> Result<Self, RoleError> {
         let mut learning = run.algorithm.learning(run.config.run.seed)?;
         let sizes = run.algorithm.sizes();
@@ -147,6 +150,9 @@ impl<'a> Learner<'a> {
     }
 
     /// One update, with the other learners of the view.
+    ///
+    /// # Errors
+    /// No batch can be drawn; the gradient is not finite; and those of [`Self::join`].
     pub fn update(&mut self) -> Result<UpdateResult, RoleError> {
         if !self.join()? {
             return Ok(UpdateResult::RunEnded);
@@ -270,6 +276,9 @@ fn learning_rate(config: &Config, env_steps: u64, doublings: i8) -> f32 {
 }
 
 /// Learn until the run ends.
+///
+/// # Errors
+/// As [`Learner::new`] and [`Learner::update`].
 pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
     thread::scope(|threads| {
         let mut learner = Learner::new(run, Some(threads))?;
@@ -286,4 +295,30 @@ pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
         learner.leave();
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::schema::StepSize;
+
+    #[test]
+    fn the_learning_rate_falls_along_the_run_and_follows_the_batch_by_its_rule() {
+        let mut config = Config::for_environment("CartPole-v1");
+        (config.learner.learning_rate, config.run.stop_env_steps) = (0.5, 1_000);
+        for (end, rule, doublings, expected) in [
+            (None, StepSize::None, 0, [0.5, 0.5, 0.5]),
+            (None, StepSize::Linear, -1, [0.25, 0.25, 0.25]),
+            (Some(0.125), StepSize::None, 2, [0.5, 0.3125, 0.125]),
+            (Some(0.125), StepSize::Sqrt, 2, [1.0, 0.625, 0.25]),
+            (Some(0.125), StepSize::Linear, 2, [2.0, 1.25, 0.5]),
+            (Some(0.125), StepSize::Sqrt, -2, [0.25, 0.15625, 0.0625]),
+            (Some(0.125), StepSize::Linear, -2, [0.125, 0.078125, 0.03125]),
+            (Some(0.0), StepSize::Sqrt, 2, [1.0, 0.5, 0.0]),
+        ] {
+            (config.learner.learning_rate_end, config.adaptation.step_size) = (end, rule);
+            let found = [0, 500, 1_000].map(|env_steps| learning_rate(&config, env_steps, doublings));
+            assert_eq!(found, expected, "to {end:?}, by {rule:?}, {doublings} doublings");
+        }
+    }
 }

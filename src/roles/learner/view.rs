@@ -22,6 +22,7 @@ impl Learner<'_> {
     /// # Errors
     /// [`RoleError::StateLost`].
     pub fn join(&mut self) -> Result<bool, RoleError> {
+        let mut refused = None;
         loop {
             let view = self.newest_view();
             if view == self.view {
@@ -33,7 +34,7 @@ impl Learner<'_> {
             if !begins && self.run.is_over() {
                 return Ok(false);
             }
-            if view.contains(self.run.number) && (self.lead_on(view)? || self.follow(view)) {
+            if view.contains(self.run.number) && (self.lead_on(view)? || self.follow(view, &mut refused)) {
                 self.view = view;
                 // Members begin together, with batches too: what is scaled, and when, is the same for all.
                 self.source.begin_anew();
@@ -56,7 +57,7 @@ impl Learner<'_> {
             return Ok(false);
         }
         // Whoever published it is dead, or it would lead: nobody publishes another meanwhile.
-        if self.view == View::default() && !self.load_state(None) && self.states.version() != 0 {
+        if self.view == View::default() && !self.load_newest() && self.states.version() != 0 {
             return Err(RoleError::StateLost { version: self.states.version() });
         }
         // What was counted after that state is gone with those who knew it. A count ahead of all parameters would make experience look
@@ -72,16 +73,30 @@ impl Learner<'_> {
 
     /// As another member: load the leader's state once it has been published under this view. It cannot be missed:
     /// until this learner arrives in a round of the view nobody completes one, so what the leader publishes next it
-    /// publishes under a later view, which this learner then finds.
-    fn follow(&mut self, view: View) -> bool {
-        self.load_state(Some(u64::from(view.epoch)))
-    }
-
-    fn load_state(&mut self, epoch: Option<u64>) -> bool {
-        let Some((_, [written_in, updates, ..])) = self.states.read(&mut self.state) else { return false };
-        if epoch.is_some_and(|epoch| epoch != written_in) {
+    /// publishes under a later view, which this learner then finds. The version that was `refused` under this view is not read again: whoever
+    /// waits looks often, and a state is long. One that could not be read whole is.
+    fn follow(&mut self, view: View, refused: &mut Option<(View, u64)>) -> bool {
+        if *refused == Some((view, self.states.version())) {
             return false;
         }
+        let Some((version, [epoch, updates, ..])) = self.states.read(&mut self.state) else { return false };
+        if epoch != u64::from(view.epoch) {
+            *refused = Some((view, version));
+            return false;
+        }
+        self.go_on_from_state(updates);
+        true
+    }
+
+    /// Load the newest state, if there is any that can be read.
+    fn load_newest(&mut self) -> bool {
+        let Some((_, [_, updates, ..])) = self.states.read(&mut self.state) else { return false };
+        self.go_on_from_state(updates);
+        true
+    }
+
+    /// Go on from the state that was read, to which so many updates have led.
+    fn go_on_from_state(&mut self, updates: u64) {
         self.learning.restore(&self.state);
         self.updates = updates;
         self.statistics = None;
@@ -90,7 +105,6 @@ impl Learner<'_> {
         if self.run.algorithm.normalisation().is_needed() {
             self.learning.normalise_with(&seen_by_actors(self.run));
         }
-        true
     }
 
     pub(super) fn publish_state(&mut self, view: View) {

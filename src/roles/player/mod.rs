@@ -89,6 +89,9 @@ impl fmt::Display for PlayedPolicy {
 
 /// Let this process step the environment of the policy at `path`; may start the program anew, as
 /// [`environments::become_ready`] does.
+///
+/// # Errors
+/// There is no policy at `path`, the configuration of its run cannot be read, or there is no Python that fits.
 pub fn become_ready(path: &Path) -> Result<(), PlayError> {
     Ok(environments::become_ready(&saved::config_at(path)?)?)
 }

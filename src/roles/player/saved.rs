@@ -10,7 +10,7 @@ use crate::checkpoint::PolicyWeights;
 use crate::config::schema::AutoEncoderConfig;
 use crate::config::{Config, Rows};
 use crate::environments::EnvironmentSpec;
-use crate::telemetry::{RunFolder, newest_seed_beside};
+use crate::telemetry::RunFolder;
 
 /// Folders of a run that a file of its weights lies in, the run's own among them.
 const MOST_FOLDERS: usize = 3;
@@ -88,10 +88,9 @@ impl SavedPolicy {
     }
 }
 
-/// The run's folder at `path`, unless that is a file, or nothing. Where there is no newest run, those of several seeds are named.
+/// The run's folder at `path`, unless that is a file, or nothing.
 fn folder_at(path: &Path) -> Result<Option<RunFolder>, PlayError> {
-    let is_meant = path.is_dir() || newest_seed_beside(path).is_some();
-    if is_meant { Ok(Some(RunFolder::open(path)?)) } else { Ok(None) }
+    if path.is_dir() { Ok(Some(RunFolder::open(path)?)) } else { Ok(None) }
 }
 
 /// The weights file, and whether it stands in for the best weights.

@@ -17,7 +17,11 @@ pub(super) struct CoreTimes {
     pub(super) learners: CoreTime,
     /// Of the evaluator.
     pub(super) evaluator: CoreTime,
-    /// Processor time of all that the run consists of, which guests are no part of.
+    /// Of the visualizer.
+    pub(super) visualizer: CoreTime,
+    /// Of the supervisor, which is this process and has no slot, since it began.
+    pub(super) supervisor: CoreTime,
+    /// Processor time of all that the run consists of beside the supervisor; guests are no part of it.
     pub(super) all: Duration,
 }
 
@@ -34,13 +38,23 @@ impl CoreTimes {
     /// Before the first look.
     pub(super) fn new() -> Self {
         let none = CoreTime::default();
-        Self { slots: Vec::new(), looked_at: Instant::now(), actors: none, learners: none, evaluator: none, all: Duration::ZERO }
+        Self {
+            slots: Vec::new(),
+            looked_at: Instant::now(),
+            actors: none,
+            learners: none,
+            evaluator: none,
+            visualizer: none,
+            supervisor: none,
+            all: Duration::ZERO,
+        }
     }
 
     /// Look at every living process of `segment`. What a process used between the last look and its death is not known any more.
     pub(super) fn read(&mut self, segment: &Segment) {
         let between_s = self.looked_at.elapsed().as_secs_f64();
         self.looked_at = Instant::now();
+        self.supervisor = CoreTime::of_process(std::process::id()).unwrap_or(self.supervisor);
         self.slots.resize(segment.processes().len(), Reading::default());
         for (slot, last) in segment.processes().iter().zip(&mut self.slots) {
             let living = slot.state() == SlotState::Live;
@@ -60,9 +74,9 @@ impl CoreTimes {
                 Role::Actor | Role::AttachedActor => &mut self.actors,
                 Role::Learner => &mut self.learners,
                 Role::Evaluator => &mut self.evaluator,
-                // One process that does everything in turn cannot be divided, nobody waits for the visualizer, and what a guest does is
-                // its own business.
-                Role::Synchronous | Role::Visualizer | Role::Participant | Role::Guest => continue,
+                Role::Visualizer => &mut self.visualizer,
+                // One process that does everything in turn cannot be divided, and what a guest does is its own business.
+                Role::Synchronous | Role::Participant | Role::Guest => continue,
             };
             *total += used;
         }
@@ -83,21 +97,39 @@ mod tests {
     use crate::roles::supervisor::Plan;
     use crate::segment::Description;
 
-    #[test]
-    fn who_is_gone_waits_for_no_core() {
+    /// A segment in which this process plays `role`.
+    fn segment_with(role: Role) -> Segment {
         let mut config = Config::for_environment("CartPole-v1");
         (config.replay.capacity, config.network.hidden) = (1_000, vec![4]);
         let algorithm = algorithms::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
         let layout = Plan::new(&config, &*algorithm, &[0], &[]).unwrap().layout;
         let segment = Segment::create_private(layout, &Description::default()).unwrap();
         let slot = segment.processes().slot(0);
-        let generation = slot.reserve(Role::Learner, 0).unwrap();
+        let generation = slot.reserve(role, 0).unwrap();
         assert!(slot.occupy(std::process::id(), generation));
+        segment
+    }
+
+    #[test]
+    fn the_visualizer_and_the_supervisor_have_times_of_their_own() {
+        let segment = segment_with(Role::Visualizer);
+        let mut times = CoreTimes::new();
+        // This process is both. The kernel may count what it does later.
+        while times.supervisor.running.is_zero() || times.visualizer.running.is_zero() {
+            times.read(&segment);
+        }
+        assert_eq!([times.actors, times.learners, times.evaluator], [CoreTime::default(); 3]);
+        assert_eq!(times.all, times.visualizer.running, "what looks at all processes is none of them");
+    }
+
+    #[test]
+    fn who_is_gone_waits_for_no_core() {
+        let segment = segment_with(Role::Learner);
         let mut times = CoreTimes::new();
         times.read(&segment);
         // As if others had had its core, until it died.
         times.slots[0].core_wait = 0.9;
-        slot.release();
+        segment.processes().slot(0).release();
         times.read(&segment);
         assert_eq!(times.core_wait(0), 0.0);
     }

@@ -1,7 +1,7 @@
 //! Fitting a run to the machine: what its ranges are, and a tuner that is told once a second what the run did.
 
 use super::{Prepared, SupervisorError, refuse};
-use crate::adaptation::{AdaptationError, Incident, Objective, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict, Window};
+use crate::adaptation::{AdaptationError, Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict, Window};
 use crate::config::fitted::{Found, start};
 use crate::config::schema::Exploration;
 use crate::config::{Config, Key, Loaded};
@@ -166,6 +166,13 @@ impl Fitting {
             self.wanted = change.setting;
         }
         Some(step)
+    }
+
+    /// The probe under way, if any, when the run ends at `wall_s`.
+    pub(super) fn end(&mut self, wall_s: f64) -> Option<Probe> {
+        let probe = self.tuner.unfinished(wall_s);
+        self.tried += u64::from(probe.is_some());
+        probe
     }
 }
 

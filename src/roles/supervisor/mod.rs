@@ -141,6 +141,9 @@ pub struct Prepared {
 
 impl Prepared {
     /// Look up in `catalogue` what `loaded` names. What is wrong is reported with its place in the file.
+    ///
+    /// # Errors
+    /// The environment or the algorithm is unknown, does not work here, or does not fit the rest of the configuration.
     pub fn new(mut loaded: Loaded, catalogue: &Catalogue) -> Result<Self, SupervisorError> {
         let started = Instant::now();
         let source = loaded.source.clone();
@@ -183,6 +186,9 @@ impl Prepared {
 
     /// Let this process run what `loaded` names: its children inherit what an environment in Python needs. May start the
     /// program anew, as [`environments::become_ready`] does, so it comes before anything that must happen once.
+    ///
+    /// # Errors
+    /// There is no Python that fits.
     pub fn become_ready(loaded: &Loaded) -> Result<(), SupervisorError> {
         environments::become_ready(&loaded.config).map_err(|error| about_environment(loaded, &error))
     }
@@ -204,6 +210,9 @@ impl Prepared {
 
     /// The plan of the run, on cores that no other run has bound processes to, checked against the memory that is free now, and what
     /// `resumption` has already.
+    ///
+    /// # Errors
+    /// No segment can hold the run, the memory that is free cannot, or fewer files may be open than it needs.
     pub fn plan(&self, resumption: Option<&Resumption>) -> Result<Plan, SupervisorError> {
         // Without a registry there is nobody to make room for; a run that starts will say why it cannot open it.
         let neighbours = Registry::existing().map_or_else(Vec::new, |registry| neighbours(&registry, Path::new("/"), std::process::id()));
@@ -212,7 +221,7 @@ impl Prepared {
             PlanError::Layout(_) => refuse(self.beyond_any_segment(&error)),
             other => other.into(),
         })?;
-        plan.count_cores(&self.planned, crate::machine::cores::usable_now());
+        plan.count_cores(crate::machine::cores::usable_now());
         if let Some(ranges) = self.ranges {
             plan.begin_with(&self.loaded.config, ranges);
         }
@@ -248,12 +257,19 @@ impl Prepared {
     }
 
     /// Train until the run ends, from the beginning or where `resumption` goes on. The report has been printed when this returns.
+    ///
+    /// # Errors
+    /// No folder can be made for the run, or it asks for videos or a device that are not to be had; and those of [`Session::start`] and
+    /// [`Session::run`].
     pub fn train(self, plan: Plan, console: Console, resumption: Option<Resumption>) -> Result<RunOutcome, SupervisorError> {
         self.check_briefly(resumption.as_ref().map(|resumption| resumption.folder().path()))?;
         Session::start(self, plan, console, resumption)?.run()
     }
 
     /// Refuse to go on from a checkpoint that does not fit.
+    ///
+    /// # Errors
+    /// The run has reached its goal or its end, a key differs that must not, or what was kept of it has other sizes.
     pub fn check_resumption(&self, plan: &Plan, resumption: &mut Resumption) -> Result<(), SupervisorError> {
         Ok(resumption.check(&self.loaded.config, &*self.algorithm, plan.layout.sizes())?)
     }

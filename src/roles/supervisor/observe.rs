@@ -11,12 +11,12 @@ use crate::experience::prioritized::beta;
 use crate::machine::machine_time::MachineTime;
 use crate::metrics::{Metric, Tally};
 use crate::replay::{SumTree, fresh_rows};
+use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::metrics::Report;
 use crate::segment::processes::{Role, SlotState};
 use crate::segment::scores::{EvaluationScore, Scores, TrainingScore};
-use crate::segment::{Region, Segment};
 use crate::sync::Ordering;
 use crate::telemetry::Gpus;
 use crate::telemetry::{ActorTime, Effort, EvaluatedWeights, Evaluation, Inserted, InsertedByProcess, LearnerTime, Remembered, Snapshot};
@@ -175,6 +175,8 @@ impl Observer {
             actor_time: self.actor_time(segment),
             learner_time: self.learner_time(segment),
             evaluator_processor_s: self.core_times.evaluator.running.as_secs_f64(),
+            visualizer_processor_s: self.core_times.visualizer.running.as_secs_f64(),
+            supervisor_processor_s: self.core_times.supervisor.running.as_secs_f64(),
             effort,
             effort_in_training,
             products_limit_per_s: control.products_limit_per_s().load(Ordering::Relaxed),
@@ -281,8 +283,8 @@ fn newest_last<T: Copy>(reported: &[Vec<T>]) -> impl Iterator<Item = T> {
 /// What each process that ever inserted has inserted. A replacement counts on.
 fn inserted_by_process(segment: &Segment) -> InsertedByProcess {
     let inserted = segment.processes().iter().filter_map(|slot| {
-        let ((role, number), transitions) = (slot.role()?, slot.counters().get(Counter::Inserted));
-        (transitions > 0).then(|| Inserted { process: format!("{} {number}", role.name()), transitions })
+        let ((role, number), rows) = (slot.role()?, slot.counters().get(Counter::Inserted));
+        (rows > 0).then(|| Inserted { process: format!("{} {number}", role.name()), rows })
     });
     InsertedByProcess(inserted.collect())
 }
@@ -290,9 +292,9 @@ fn inserted_by_process(segment: &Segment) -> InsertedByProcess {
 /// Fragments that were overwritten before anybody took them: neither taken nor there. The three numbers change meanwhile; in this order
 /// what is on its way is rather missed than counted. A death may leave the counts off by a few.
 fn overwritten(segment: &Segment) -> u64 {
-    let (control, layout) = (segment.control(), segment.layout().sizes());
+    let control = segment.control();
     let inserted = control.inserted().load(Ordering::Acquire);
-    let fresh = fresh_rows(&SumTree::new(segment.words(Region::Tree), layout.capacity, layout.fanout));
+    let fresh = SumTree::of(segment).as_ref().map_or(0, fresh_rows);
     inserted.saturating_sub(fresh).saturating_sub(control.sampled().load(Ordering::Relaxed))
 }
 

@@ -74,26 +74,29 @@ pub struct Plan {
     pub processes: Vec<PlannedProcess>,
     /// First slot for attached actors, and how many.
     pub attach_slots: std::ops::Range<usize>,
+    /// What the run begins with.
+    config: Config,
     /// What is tried to fit the run to the machine; `None` where nothing is.
     ranges: Option<Ranges>,
     /// Actors at the beginning.
     first_actors: usize,
     /// The key that the number of rows follows from, where there is one, and the rows beside those that it asks for.
     capacity_key: Option<(&'static str, usize)>,
-    rows: Rows,
     warning: Option<String>,
     cores: usize,
     placed: String,
-    remarks: Vec<String>,
+    /// Remarks on what does not follow from the configuration.
+    said: Vec<String>,
     title: String,
-    device: String,
-    seed: u64,
     run_folder: String,
 }
 
 impl Plan {
     /// Plan the run that `config` describes on `cores`, listed in the order of preference, beside runs that have bound
     /// processes to some of them.
+    ///
+    /// # Errors
+    /// A size that no segment can have.
     pub fn new(config: &Config, algorithm: &dyn Algorithm, cores: &[usize], neighbours: &[Neighbour]) -> Result<Self, PlanError> {
         let slots = Slots::of(config);
         let (sizes, schema, storage) = (algorithm.sizes(), algorithm.schema(), algorithm.experience().storage());
@@ -123,6 +126,7 @@ impl Plan {
             layout,
             processes: slots.processes(placement.unwrap_or_default()),
             attach_slots: slots.attached(),
+            config: config.clone(),
             ranges: None,
             first_actors: config.actor.count,
             capacity_key: Some(match config.rows() {
@@ -131,35 +135,25 @@ impl Plan {
                 Rows::Fragments => (FRAGMENTS, 0),
             })
             .filter(|(path, _)| Key::find(path).is_some_and(|key| key.is_known_to(algorithm.name()))),
-            rows: config.rows(),
             warning: None,
             cores: cores.len(),
             placed,
-            remarks: remarks(config, cores.len()),
+            said: Vec::new(),
             title: format!("{} on {}", algorithm.name(), config.environment.id),
-            device: config.learner.device.clone(),
-            seed: config.run.seed,
             run_folder: config.run.folder.clone(),
         })
     }
 
     /// Of its cores, count so many as there is time for: a control group may leave a run less of it.
-    pub(super) fn count_cores(&mut self, config: &Config, usable: usize) {
+    pub(super) fn count_cores(&mut self, usable: usize) {
         self.cores = self.cores.min(usable);
-        self.remarks = remarks(config, self.cores);
     }
 
     /// Of this plan for the upper ends of `ranges`, begin with the processes that `config` asks for.
     pub(super) fn begin_with(&mut self, config: &Config, ranges: Ranges) {
         self.ranges = Some(ranges);
+        self.config.clone_from(config);
         self.begin_with_actors(config.actor.count);
-        self.remarks = remarks(config, self.cores);
-        let most = ranges.actors.high * ranges.environments.high;
-        if most > config.actor.count * config.actor.environments {
-            let told = fragments_that_wait(config, most, "adaptation.most_environments or adaptation.most_actors")
-                .map(|told| format!("at the upper ends of its ranges, {told}"));
-            self.remarks.extend(told);
-        }
     }
 
     /// Begin with so many actors.
@@ -169,7 +163,20 @@ impl Plan {
 
     /// Say something more with the plan.
     pub(super) fn remark(&mut self, remark: String) {
-        self.remarks.push(remark);
+        self.said.push(remark);
+    }
+
+    /// What there is to say of what the run begins with and of what it may become, and what else was said.
+    fn remarks(&self) -> Vec<String> {
+        let config = &self.config;
+        let mut remarks = remarks(config, self.cores);
+        let most = self.ranges.map_or(0, |ranges| ranges.actors.high * ranges.environments.high);
+        if most > config.actor.count * config.actor.environments {
+            let told = fragments_that_wait(config, most, "adaptation.most_environments or adaptation.most_actors");
+            remarks.extend(told.map(|told| format!("at the upper ends of its ranges, {told}")));
+        }
+        remarks.extend_from_slice(&self.said);
+        remarks
     }
 
     /// Say where the results of the run go.
@@ -218,12 +225,18 @@ impl Plan {
     }
 
     /// Refuse the plan if the supervisor may not open as many files as it needs: a few of its own, and two for each process.
+    ///
+    /// # Errors
+    /// It may not, and the system allows no more.
     pub fn allow_open_files(&self) -> Result<(), PlanError> {
         let needed = 64 + 2 * self.layout.sizes().processes as u64;
         open_files::allow(needed).map_err(|limit| PlanError::OpenFiles { needed, limit, keys: self.keys_of_actors() })
     }
 
     /// Refuse the plan if the segment does not fit, with the largest capacity that would.
+    ///
+    /// # Errors
+    /// It does not fit.
     pub fn check(&self, budget: &Budget) -> Result<(), PlanError> {
         let Err(over) = budget.check(self.layout.total_bytes() as u64) else { return Ok(()) };
         let available = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
@@ -302,7 +315,7 @@ impl Plan {
         let largest = others.max_by_key(|section| section.length_bytes).expect("a layout has regions");
         let actors = self.keys_of_actors();
         let keys = match largest.region {
-            Region::Staging if self.rows == Rows::Fragments => format!("{actors}, actor.attach_slots or fragments.length_steps"),
+            Region::Staging if self.config.rows() == Rows::Fragments => format!("{actors}, actor.attach_slots or fragments.length_steps"),
             Region::Staging => format!("{actors}, actor.attach_slots, actor.flush_transitions or algorithm.n_step"),
             Region::Gradients => "network.hidden or learner.count".to_owned(),
             Region::Parameters | Region::LearnerState | Region::Halves => "network.hidden".to_owned(),
@@ -316,7 +329,7 @@ impl Plan {
 impl fmt::Display for Plan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = |name: &str, text: String| writeln!(formatter, "{name:<11} {text}");
-        line("training", format!("{}, seed {}, device {}", self.title, self.seed, self.device))?;
+        line("training", format!("{}, seed {}, device {}", self.title, self.config.run.seed, self.config.learner.device))?;
         line("folder", self.run_folder.clone())?;
         let largest = self.layout.sections().iter().filter(|section| section.length_bytes >= self.layout.total_bytes() / 100);
         let parts: Vec<String> =
@@ -330,8 +343,8 @@ impl fmt::Display for Plan {
         if let Some(ranges) = &self.ranges {
             line("fits itself", ranges.to_string())?;
         }
-        for remark in &self.remarks {
-            line("note", remark.clone())?;
+        for remark in self.remarks() {
+            line("note", remark)?;
         }
         if !self.attach_slots.is_empty() {
             line("attach", format!("room for {} more actors", self.attach_slots.len()))?;
@@ -385,13 +398,21 @@ mod tests {
 
     #[test]
     fn cores_without_time_on_them_do_not_count() {
-        let mut config = Config::for_environment("CartPole-v1");
-        (config.learner.count, config.learner.batch_size) = (2, 256);
-        let mut plan = plan(|planned| planned.clone_from(&config));
-        plan.count_cores(&config, 16);
-        assert!(plan.to_string().contains("on 2 cores") && plan.remarks.is_empty(), "{plan}");
-        plan.count_cores(&config, 1);
-        assert!(plan.to_string().contains("on 1 core:") && plan.remarks[0].starts_with("2 learners on 1 core"), "{plan}");
+        let mut plan = plan(|config| (config.learner.count, config.learner.batch_size) = (2, 256));
+        plan.count_cores(16);
+        assert!(plan.to_string().contains("on 2 cores") && plan.remarks().is_empty(), "{plan}");
+        plan.count_cores(1);
+        assert!(plan.to_string().contains("on 1 core:") && plan.remarks()[0].starts_with("2 learners on 1 core"), "{plan}");
+    }
+
+    #[test]
+    fn what_was_said_with_a_plan_stays_whatever_the_plan_is_told_after() {
+        let mut plan = plan(|_| {});
+        plan.remark("said before".into());
+        plan.count_cores(1);
+        let [actors, environments, batch_size] = [2, 16, 64].map(|high| Range { low: 1, high });
+        plan.begin_with(&Config::for_environment("CartPole-v1"), Ranges { actors, environments, batch_size });
+        assert!(plan.to_string().contains("note        said before"), "{plan}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Prepared;
 use super::keeper::{Ended, Keeper};
-use super::resumption::Memory;
+use super::resumption::SupervisorRecord;
 use super::session::checkpoint_content;
 use crate::checkpoint::{CheckpointError, Checkpoints, Content, RunCheckpoint};
 use crate::config::schema::AfterSupervisor;
@@ -168,12 +168,12 @@ impl Salvage<'_> {
         let remembered = Remembered::of_files(self.folder, config.run.stop_eval_return, env_steps);
         let wall_s = lived.as_secs_f64();
         let best_weights = self.folder.best_weights();
-        // As the supervisor counts them: training lost nothing by a visualizer that died.
-        let trains = segment.processes().iter().filter(|slot| slot.role().is_none_or(|(role, _)| role != Role::Visualizer));
-        let restarts = trains.map(ProcessSlot::restarts).sum();
-        let memory = Memory { wall_s, training_s: last_training_s(self.folder).unwrap_or(wall_s), restarts, remembered };
-        let later = |late| memory.after(late, false);
-        let content = checkpoint_content(self.prepared, segment, &best_weights, memory.best_env_steps(), &later);
+        // As the supervisor counts them.
+        let serving = segment.processes().iter().filter(|slot| slot.role().is_none_or(|(role, _)| role.serves_training()));
+        let restarts = serving.map(ProcessSlot::restarts).sum();
+        let record = SupervisorRecord { wall_s, training_s: last_training_s(self.folder).unwrap_or(wall_s), restarts, remembered };
+        let later = |late| record.after(late, false);
+        let content = checkpoint_content(self.prepared, segment, &best_weights, record.best_env_steps(), &later);
         let with_replay = with_replay.unwrap_or(content.with_replay);
         let (path, _) = checkpoints.write(Content { with_replay, ..content })?;
         let written = RunCheckpoint::open(&path)?;

@@ -85,8 +85,7 @@ impl Sentinel {
 
 /// Whether a supervisor has died while it adopted the run: whoever kept that has offered it again by now, or will.
 fn is_anothers(segment: &Segment) -> bool {
-    let is_kept = segment.control().keeping().keeper().is_some_and(|keeper| !keeper.has_ended());
-    is_kept || !segment.goes_by_its_identity()
+    segment.control().keeping().is_kept() || !segment.goes_by_its_identity()
 }
 
 fn wait_for_end_of(supervisor: Pid) {

@@ -22,7 +22,7 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 /// Time between two attempts to start a process for which the system has no room.
 const START_PAUSE: Duration = Duration::from_secs(1);
 /// A process that lived this long failed for a new reason.
-const STABLE_AFTER: Duration = Duration::from_secs(60);
+pub(super) const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 /// A process of the plan, alive or waiting for its replacement.
 pub(super) struct Watched {

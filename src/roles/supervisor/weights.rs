@@ -83,7 +83,7 @@ mod tests {
         let folder = RunFolder::create(root.path(), "test", text).unwrap();
         let console = Console::on(File::create(root.path().join("printed")).unwrap(), false, false, false).unwrap();
         let context = Context::new(config, 1);
-        let settings = SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 1.0, context, goal: None, adapts: false };
+        let settings = SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 1.0, context, goal: None };
         let mut sinks = Sinks::create(folder, console, settings).unwrap();
         assert!(save_last(&prepared, &segment, &mut sinks), "nothing was published");
         let board = segment.parameter_board();

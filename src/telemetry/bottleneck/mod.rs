@@ -42,13 +42,13 @@ pub struct Context {
     /// Cores that the run may use.
     pub cores: usize,
     /// Whether the run fits itself to the machine, and so has had other numbers of actors, too, than `config` may say by now.
-    pub fits: bool,
+    pub adapts: bool,
 }
 
 impl Context {
     /// Of a run that begins as `config` says, on so many cores.
     pub fn new(config: Config, cores: usize) -> Self {
-        Self { fits: config.adaptation.enabled, config, cores }
+        Self { adapts: config.adaptation.enabled, config, cores }
     }
 }
 
@@ -152,7 +152,7 @@ fn failures(period: &Period, context: &Context) -> Option<Diagnosis> {
         return None;
     }
     let presence = |worked_s: f64, count: usize| share(worked_s, period.wall_s * count.max(1) as f64);
-    let actors = if context.fits { 1.0 } else { presence(period.actor.total_s(), context.config.actor.count) };
+    let actors = if context.adapts { 1.0 } else { presence(period.actor.total_s(), context.config.actor.count) };
     let learners = presence(period.learner.total_s(), context.config.learner.processes());
     if period.restarts == 0 || actors.min(learners) >= PRESENT_FROM {
         return None;

@@ -216,7 +216,7 @@ fn processes_that_keep_failing_are_what_holds_a_run_back() {
     let one_death = Snapshot { restarts: 1, ..super::tests::run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]) };
     assert_eq!(judge(&one_death, &context()).bottleneck, Bottleneck::Learners, "everybody worked all the time");
     // It had one actor for most of the time, and has sixteen now.
-    let fitted = Context { fits: true, ..with(|config| config.actor.count = 16) };
+    let fitted = Context { adapts: true, ..with(|config| config.actor.count = 16) };
     assert_eq!(judge(&one_death, &fitted).bottleneck, Bottleneck::Learners, "of those that there were everybody worked");
 }
 

@@ -44,7 +44,7 @@ impl KeptRun {
                 Err(_) => return Ok(None),
             }
         };
-        let is_kept = segment.control().keeping().keeper().is_some_and(|keeper| !keeper.has_ended());
+        let is_kept = segment.control().keeping().is_kept();
         Ok((is_kept && !is_copy(folder, &segment)).then_some(Self { segment }))
     }
 
@@ -85,9 +85,8 @@ impl KeptRun {
     /// priorities are wrong.
     pub(super) fn claim(&self, folder: &mut RunFolder, checkpoint: &Path, schema: Schema) -> Result<(), ResumeError> {
         let (name, path) = (NamedProcess::this(), folder.path().to_path_buf());
-        let is_kept = || self.keeping().keeper().is_some_and(|keeper| !keeper.has_ended());
         let deadline = Instant::now() + PATIENCE;
-        while is_kept() {
+        while self.keeping().is_kept() {
             match self.keeping().adopt(name) {
                 Ok(()) => break,
                 // One that has died is forgotten by the keeper in a moment.

@@ -3,12 +3,12 @@
 mod adoption;
 mod earlier_settings;
 mod error;
-mod memory;
+mod supervisor_record;
 mod taking;
 
 pub(super) use adoption::{KeptRun, ROWS};
 pub use error::ResumeError;
-pub(super) use memory::Memory;
+pub(super) use supervisor_record::SupervisorRecord;
 
 use std::path::Path;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct Resumption {
     /// Taken for this process.
     folder: RunFolder,
     checkpoint: RunCheckpoint,
-    memory: Memory,
+    supervisor_record: SupervisorRecord,
     /// The memory in which its replay stayed, until that becomes the segment of this run.
     kept: Option<KeptRun>,
     /// Where what fits of its replay is.
@@ -80,9 +80,9 @@ impl Resumption {
     }
 
     fn of(folder: RunFolder, checkpoint: RunCheckpoint, settings: EarlierSettings) -> Result<Self, ResumeError> {
-        let memory = serde_json::from_value(checkpoint.manifest().memory.clone());
-        let memory = memory.map_err(|error| CheckpointError::Damaged { path: checkpoint.path().into(), problem: error.to_string() })?;
-        Ok(Self { folder, checkpoint, memory, kept: None, rows: RowsIn::Checkpoint, settings })
+        let supervisor_record = serde_json::from_value(checkpoint.manifest().memory.clone())
+            .map_err(|error| CheckpointError::Damaged { path: checkpoint.path().into(), problem: error.to_string() })?;
+        Ok(Self { folder, checkpoint, supervisor_record, kept: None, rows: RowsIn::Checkpoint, settings })
     }
 
     /// The newest run of the name and seed of `config`, if that asks for it, the run was killed or gave up, and it has a checkpoint. One
@@ -140,7 +140,7 @@ impl Resumption {
     }
 
     /// Refuse a resolved configuration, and sizes, with which the run cannot go on.
-    pub(super) fn check(&mut self, config: &Config, algorithm: &dyn Algorithm, layout: &SegmentSizes) -> Result<(), ResumeError> {
+    pub(super) fn check(&mut self, config: &Config, algorithm: &dyn Algorithm, sizes: &SegmentSizes) -> Result<(), ResumeError> {
         let keys = self.keys_that_do_not_fit(config)?;
         if !keys.is_empty() {
             return Err(ResumeError::Fixed { keys });
@@ -151,23 +151,23 @@ impl Resumption {
             |what, found: String, expected: String| ResumeError::OtherShape { path: self.checkpoint.path().into(), what, found, expected };
         let saved = &manifest.layout;
         // Fragments are of use for moments only: others may have room for other numbers of them.
-        let fits = config.rows() == Rows::Transitions || saved.capacity == layout.capacity;
+        let fits = config.rows() == Rows::Transitions || saved.capacity == sizes.capacity;
         if !fits && self.kept.is_none() {
             self.rows = RowsIn::Nothing;
         }
-        let capacity = if fits { saved.capacity } else { layout.capacity };
+        let capacity = if fits { saved.capacity } else { sizes.capacity };
         for (what, found, expected) in [
-            ("a replay.capacity of", capacity, layout.capacity),
-            ("words in a row:", saved.transition_words, layout.transition_words),
+            ("a replay.capacity of", capacity, sizes.capacity),
+            ("words in a row:", saved.transition_words, sizes.transition_words),
             (
                 "other actor.environments or numbers of actors, or another version of this program, so that its frames are",
                 saved.frames,
-                layout.frames,
+                sizes.frames,
             ),
-            ("bytes in a frame:", saved.frame_bytes, layout.frame_bytes),
-            ("published values:", saved.published_values, layout.published_values),
-            ("values of the learners' state:", saved.learner_state_values, layout.learner_state_values),
-            ("statistics:", saved.statistics_values, layout.statistics_values),
+            ("bytes in a frame:", saved.frame_bytes, sizes.frame_bytes),
+            ("published values:", saved.published_values, sizes.published_values),
+            ("values of the learners' state:", saved.learner_state_values, sizes.learner_state_values),
+            ("statistics:", saved.statistics_values, sizes.statistics_values),
         ] {
             if found != expected {
                 return Err(other(what, found.to_string(), expected.to_string()));
@@ -178,8 +178,8 @@ impl Resumption {
             return Err(other("other fields of a row:", format!("{:?}", manifest.fields), format!("{fields:?}")));
         }
         match &self.kept {
-            Some(kept) if !kept.differences_from(layout).is_empty() => {
-                Err(ResumeError::OtherMemory { folder: self.folder.path().into(), sizes: kept.differences_from(layout) })
+            Some(kept) if !kept.differences_from(sizes).is_empty() => {
+                Err(ResumeError::OtherMemory { folder: self.folder.path().into(), sizes: kept.differences_from(sizes) })
             }
             _ => Ok(()),
         }
@@ -193,7 +193,8 @@ impl Resumption {
         {
             return Err(ResumeError::Solved { folder: self.folder.path().into(), goal });
         }
-        let ((env_steps, limit), wall_s) = ((self.checkpoint.manifest().env_steps, config.run.stop_env_steps), self.memory.wall_s);
+        let (env_steps, limit) = (self.checkpoint.manifest().env_steps, config.run.stop_env_steps);
+        let wall_s = self.supervisor_record.wall_s;
         // One that was killed at its very end still has weights to evaluate and a report to write.
         if record.has_come_to_its_end() {
             let folder = self.folder.path().into();
@@ -240,8 +241,8 @@ impl Resumption {
     }
 
     /// What its supervisor remembered of its processes.
-    pub(super) fn memory(&self) -> &Memory {
-        &self.memory
+    pub(super) fn supervisor_record(&self) -> &SupervisorRecord {
+        &self.supervisor_record
     }
 
     /// Whether what came after the checkpoint is about to be repeated: it was a synchronous run, goes on as one with its replay, and
@@ -254,14 +255,14 @@ impl Resumption {
     /// what the evaluator has found since then stays found.
     pub(super) fn remembered(&self, config: &Config) -> Remembered {
         if self.repeats(config) {
-            return self.memory.remembered.clone();
+            return self.supervisor_record.remembered.clone();
         }
         Remembered::of_files(&self.folder, config.run.stop_eval_return, self.checkpoint.manifest().env_steps)
     }
 
     /// How long the run has taken up to the checkpoint.
     pub(super) fn elapsed(&self) -> Duration {
-        Duration::try_from_secs_f64(self.memory.wall_s).unwrap_or_default()
+        Duration::try_from_secs_f64(self.supervisor_record.wall_s).unwrap_or_default()
     }
 
     /// Put what was saved into `segment`, which nobody uses yet.

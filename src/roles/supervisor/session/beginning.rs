@@ -32,25 +32,57 @@ use crate::telemetry::{Console, RunFolder, SinkSettings, Sinks};
 impl Session {
     /// Allocate everything and fork every process of the plan.
     ///
-    /// A run that goes on has everything put back before its folder is touched.
+    /// # Errors
+    /// The registry cannot be used; the folder of the run, its files or its memory cannot be made; what it goes on from is damaged, or
+    /// others have it; or a process cannot be started.
     pub fn start(
         mut prepared: Prepared,
-        mut plan: Plan,
+        plan: Plan,
         console: Console,
         mut resumption: Option<Resumption>,
     ) -> Result<Self, SupervisorError> {
         system::handle_stop_signals()?;
         system::keep_freed_memory();
-        if let Some(resumption) = &mut resumption {
-            resumption.claim(prepared.algorithm.schema())?;
-            prepared.started = prepared.started.checked_sub(resumption.elapsed()).unwrap_or(prepared.started);
-        }
-        let kept = resumption.as_mut().and_then(Resumption::take_kept);
+        let kept = match &mut resumption {
+            None => None,
+            Some(resumption) => claim(resumption, &mut prepared)?,
+        };
         let (resumption, is_adopted) = (resumption.as_ref(), kept.is_some());
-        let config = &prepared.loaded.config;
         let registry = Registry::open()?;
         let swept = registry.sweep();
         registry.check_free(std::process::id())?;
+        let mut session = Self::allocate(prepared, plan, console, resumption, kept, &registry)?;
+        session.tell_beginnings(resumption.map(Resumption::describe), &swept);
+        session.limit = ProductsLimit::begin(&session.segment, session.config());
+        session.segment.control().set_run_state(RunState::Running);
+        if is_adopted {
+            session.answer_for_segment();
+        }
+        session.take_batches_as_found();
+        match session.begin_all() {
+            Ok(()) => Ok(session),
+            Err(error) => {
+                if is_adopted {
+                    session.leave_to_sentinel();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// A run without its processes: its folder, segment, place in the registry, sentinel and records. Where one of them fails those before
+    /// it are dropped, which undoes all but the folder; the sentinel, which nobody dismisses then, sees to the rest after this process.
+    ///
+    /// A run that goes on has everything put back before its folder is touched.
+    fn allocate(
+        prepared: Prepared,
+        mut plan: Plan,
+        console: Console,
+        resumption: Option<&Resumption>,
+        kept: Option<KeptRun>,
+        registry: &Registry,
+    ) -> Result<Self, SupervisorError> {
+        let config = &prepared.loaded.config;
         let mut folder = match resumption {
             None => RunFolder::create(config.run.folder.as_ref(), &run_name(config), &config.to_toml())?,
             Some(resumption) => resumption.folder().clone(),
@@ -59,15 +91,15 @@ impl Session {
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
         let description = describe(&prepared, folder.path());
-        let segment = memory(&prepared, &plan, &description, kept)?;
+        let segment = segment_for(&prepared, &plan, &description, kept)?;
         if let Some(resumption) = resumption {
             put_back(resumption, &prepared, &plan, &segment, &mut folder)?;
         }
         let checkpoints = CheckpointWriter::new(config, &folder);
         let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: &prepared, folder: &folder });
-        let (announcement, sentinel, listener) = announce(&registry, &segment, &description, &folder, salvage)?;
-        let (observer, sinks) = records(&prepared, &plan, folder, console, fitting.is_some(), resumption, &segment)?;
-        let mut session = Self {
+        let (announcement, sentinel, listener) = announce(registry, &segment, &description, &folder, salvage)?;
+        let (observer, sinks) = records(&prepared, &plan, folder, console, resumption, &segment)?;
+        Ok(Self {
             sinks,
             observer,
             checkpoints,
@@ -76,7 +108,7 @@ impl Session {
             segment,
             reports: None,
             membership: Membership::default(),
-            earlier_restarts: resumption.map_or(0, |resumption| resumption.memory().restarts),
+            earlier_restarts: resumption.map_or(0, |resumption| resumption.supervisor_record().restarts),
             vigil: Vigil::new(Instant::now()),
             standstill: Standstill::new(Duration::from_secs_f64(config.machine.hang_timeout_s), Instant::now()),
             unsaved_best: None,
@@ -90,31 +122,21 @@ impl Session {
             sentinel: Some(sentinel),
             upkeep: Upkeep::new(),
             prepared,
-        };
-        session.tell_beginnings(resumption.map(Resumption::describe), &swept);
-        session.limit = ProductsLimit::begin(&session.segment, session.config());
-        session.segment.control().set_run_state(RunState::Running);
-        if is_adopted {
-            session.answer_for_memory();
-        }
-        session.take_batches_as_found();
-        if let Err(error) = session.begin_all() {
-            if is_adopted {
-                // What the run has in memory is not lost with this process: its sentinel keeps it, announced as it is.
-                session.segment.disown();
-                std::mem::forget(session.announcement);
-            }
-            return Err(error);
-        }
-        Ok(session)
+        })
     }
 
-    /// From here on the memory of an adopted run is this process's, and that of its sentinel: whoever kept it need not wait any longer.
-    fn answer_for_memory(&self) {
+    /// From here on the segment of an adopted run is this process's, and that of its sentinel: whoever kept it need not wait any longer.
+    fn answer_for_segment(&self) {
         self.segment.own();
         self.segment.control().keeping().let_keeper_go();
         self.segment.control().signal_progress();
         self.sinks.folder().forget_kept();
+    }
+
+    /// What an adopted run has in memory is not lost with this process: its sentinel keeps it, announced as it is.
+    fn leave_to_sentinel(self) {
+        self.segment.disown();
+        std::mem::forget(self.announcement);
     }
 
     /// Events of before the first process: what environments run on, from where the run goes on, and what was cleared away.
@@ -147,6 +169,13 @@ impl Session {
     }
 }
 
+/// Claim the run that goes on, and count its seconds on. Returns the memory in which it was kept, if it is adopted.
+fn claim(resumption: &mut Resumption, prepared: &mut Prepared) -> Result<Option<KeptRun>, SupervisorError> {
+    resumption.claim(prepared.algorithm.schema())?;
+    prepared.started = prepared.started.checked_sub(resumption.elapsed()).unwrap_or(prepared.started);
+    Ok(resumption.take_kept())
+}
+
 fn describe(prepared: &Prepared, folder: &Path) -> Description {
     Description {
         program_version: env!("CARGO_PKG_VERSION").into(),
@@ -161,8 +190,8 @@ fn describe(prepared: &Prepared, folder: &Path) -> Description {
     }
 }
 
-/// The memory of the run that `description` describes: a new segment, or the one in which it was `kept`.
-fn memory(prepared: &Prepared, plan: &Plan, description: &Description, kept: Option<KeptRun>) -> Result<Segment, SupervisorError> {
+/// The segment of the run that `description` describes: a new one, or the one in which it was `kept`.
+fn segment_for(prepared: &Prepared, plan: &Plan, description: &Description, kept: Option<KeptRun>) -> Result<Segment, SupervisorError> {
     let huge_pages = prepared.loaded.config.machine.huge_pages;
     match kept {
         None => Ok(Segment::create(plan.layout.clone(), description, huge_pages)?),
@@ -206,7 +235,6 @@ fn records(
     plan: &Plan,
     folder: RunFolder,
     console: Console,
-    adapts: bool,
     resumption: Option<&Resumption>,
     segment: &Segment,
 ) -> Result<(Observer, Sinks), SupervisorError> {
@@ -214,7 +242,6 @@ fn records(
     let settings = SinkSettings {
         metrics_interval_s: config.run.metrics_interval_s,
         plain_interval_s: 10.0,
-        adapts,
         context: Context::new(config.clone(), prepared.machine.cores.usable.len().min(usable_now())),
         goal: config.run.stop_eval_return,
     };
@@ -222,8 +249,8 @@ fn records(
     let sinks = match resumption {
         None => Sinks::create(folder, console, settings)?,
         Some(resumption) => {
-            let (memory, remembered) = (resumption.memory(), resumption.remembered(config));
-            observer.resume(memory.training_s, &remembered, segment);
+            let remembered = resumption.remembered(config);
+            observer.resume(resumption.supervisor_record().training_s, &remembered, segment);
             Sinks::resume(folder, console, settings, &remembered)?
         }
     };

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::Prepared;
 use super::super::checkpoint_writer::{Due, Failed, Written};
-use super::super::resumption::Memory;
+use super::super::resumption::SupervisorRecord;
 use super::Session;
 use crate::checkpoint::Content;
 use crate::config::Rows;
@@ -73,10 +73,10 @@ impl Session {
         let env_steps = self.segment.control().env_steps().load(Ordering::Relaxed);
         let remembered = self.sinks.remembered(env_steps);
         let (wall_s, training_s) = (self.observer.wall_s(), self.observer.training_s());
-        let memory = Memory { wall_s, training_s, restarts: self.restarts(), remembered };
+        let record = SupervisorRecord { wall_s, training_s, restarts: self.restarts(), remembered };
         let best_weights = self.sinks.folder().best_weights();
-        let later = |late| memory.after(late, trains);
-        let content = checkpoint_content(&self.prepared, &self.segment, &best_weights, memory.best_env_steps(), &later);
+        let later = |late| record.after(late, trains);
+        let content = checkpoint_content(&self.prepared, &self.segment, &best_weights, record.best_env_steps(), &later);
         self.checkpoints.begin(Content { incarnation, with_replay, longest_rest, ..content }, last)
     }
 
@@ -93,7 +93,7 @@ impl Session {
     pub(super) fn write_last_checkpoint(&mut self, reason: &StopReason) {
         let has_learned = self.segment.control().updates().load(Ordering::Relaxed) > 0;
         let is_of_use = match reason {
-            StopReason::Failed(_) => false,
+            StopReason::Failed(_) | StopReason::Poisoned(_) => false,
             StopReason::GaveUp(_) => has_learned,
             _ => true,
         };

@@ -5,9 +5,10 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::super::slots::PlannedProcess;
-use super::super::watch::Death;
+use super::super::watch::{Death, STABLE_AFTER};
 use super::words::{loss, with_details, work_done};
 use super::{Session, SupervisorError};
+use crate::readable::counted;
 use crate::replay::{Repair, make_sums_again, repair_beside};
 use crate::roles::run::LEAVING_PATIENCE;
 use crate::segment::control::RunState;
@@ -58,7 +59,7 @@ impl Session {
                 let Exit { who, work, .. } = &exit;
                 let was_killed = death.ending.signal() == Some(Signal::SIGKILL) && dismissed.elapsed() >= LEAVING_PATIENCE;
                 let how = if was_killed { "did not leave in time and was killed" } else { &exit.how };
-                let saved = loss(&exit.repaired, exit.planned.role, None);
+                let saved = loss(&exit.repaired, exit.planned.role, None, self.config().rows());
                 self.sinks.event(&with_details(format!("{who}, which was asked to leave, {how} (after {work}); {saved}"), &exit.details));
             }
             return self.cast_actors();
@@ -135,19 +136,20 @@ impl Session {
         let wait = watched.schedule_restart(is_own_fault);
         watched.excused += u32::from(is_excused);
         let limit = self.prepared.loaded.config.machine.max_restarts;
-        let is_hopeless = !is_of_trial && watched.failures_in_a_row() >= HOPELESS_FAILURES;
+        let failures = if is_of_trial { 0 } else { watched.failures_in_a_row() };
         let times = watched.restarts - watched.excused;
-        if planned.role == Role::Visualizer && (times > limit || is_hopeless) {
+        // The trainer of a synchronous run dies once.
+        let often = match planned.role {
+            Role::Synchronous => Some(String::new()),
+            _ => too_often(failures, times, limit).map(|often| format!(" ({often})")),
+        };
+        if let (Role::Visualizer, Some(often)) = (planned.role, &often) {
             watched.give_up();
-            let event = format!("{who} {how}; nothing is shown any more, and training goes on ({times} times)");
+            let event = format!("{who} {how}{often}; nothing is shown any more, and training goes on");
             self.sinks.event(&with_details(event, &details));
             return;
         }
-        if planned.role == Role::Synchronous || times > limit || is_hopeless {
-            let often = match planned.role {
-                Role::Synchronous => String::new(),
-                _ => format!(" ({} times; machine.max_restarts is {limit})", watched.restarts),
-            };
+        if let Some(often) = often {
             let cause = format!("{who} {how}{often}");
             // What a learner cannot go on from, nobody can.
             let is_of_learning = is_own_fault && matches!(planned.role, Role::Learner | Role::Synchronous);
@@ -156,7 +158,7 @@ impl Session {
             return;
         }
         let next = if wait.is_zero() { "restarting now".into() } else { format!("restarting in {} s", wait.as_secs()) };
-        let saved = loss(&repaired, planned.role, leader);
+        let saved = loss(&repaired, planned.role, leader, self.prepared.loaded.config.rows());
         let event = format!("{who} (pid {pid}) {how} (after {work}); {saved}; {next} ({times} of {limit})");
         let details = watched.untold(details);
         self.sinks.event(&with_details(event, &details));
@@ -220,11 +222,16 @@ impl Session {
         }
     }
 
-    /// Let nobody train on a tree that is known to be wrong, nor go on from it.
+    /// Let nobody train on a tree that is known to be wrong, nor go on from it. Checkpoints have leaves without sums: the run may go on
+    /// from one that is complete.
     fn poison(&mut self) {
         self.segment.control().set_run_state(RunState::Poisoned);
         self.checkpoints.abandon();
-        self.reason = Some(StopReason::Failed("the sum tree failed its audit after a repair: this is a bug in Shoal".into()));
+        let log = self.sinks.folder().log();
+        self.reason = Some(StopReason::Poisoned(format!(
+            "the sum tree failed its audit after a repair: please report it as a bug in Shoal, with {}",
+            log.display()
+        )));
     }
 
     /// Kill a process that stopped in the middle of an operation, so that it cannot go on with it later.
@@ -240,5 +247,32 @@ impl Session {
         while self.watched[index].living.as_ref().is_some_and(|living| !living.process.has_ended()) {
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+}
+
+/// Why a process that has failed by itself `failures` times in a row, and died `times` in all, is replaced no more; `None` where it is.
+fn too_often(failures: u32, times: u32, limit: u32) -> Option<String> {
+    if failures >= HOPELESS_FAILURES {
+        let soon_s = STABLE_AFTER.as_secs();
+        return Some(format!(
+            "{failures} times in a row by itself, each after less than {soon_s} s of work: mend the cause, since a larger \
+             machine.max_restarts changes nothing"
+        ));
+    }
+    (times > limit).then(|| format!("{}; machine.max_restarts is {limit}", counted(times as usize, "time")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_of_the_two_causes_of_giving_up_has_its_own_words() {
+        assert_eq!(too_often(HOPELESS_FAILURES - 1, 10, 10), None);
+        assert_eq!(too_often(0, 11, 10).unwrap(), "11 times; machine.max_restarts is 10");
+        assert_eq!(too_often(1, 1, 0).unwrap(), "1 time; machine.max_restarts is 0");
+        let hopeless = |limit| too_often(HOPELESS_FAILURES, HOPELESS_FAILURES, limit).unwrap();
+        assert!(hopeless(1_000).starts_with("3 times in a row by itself, each after less than 60 s of work"), "{}", hopeless(1_000));
+        assert_eq!(hopeless(0), hopeless(1_000), "a larger limit would not have helped");
     }
 }

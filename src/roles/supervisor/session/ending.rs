@@ -18,6 +18,7 @@ impl Session {
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
         // The last moment of training: what follows is leaving.
         self.snapshot();
+        self.end_probe();
         if self.segment.control().run_state() != RunState::Poisoned {
             self.segment.control().set_run_state(RunState::Stopping);
         }
@@ -33,7 +34,7 @@ impl Session {
         self.write_last_checkpoint(&reason);
         let snapshot = self.snapshot();
         let outcome = match reason {
-            StopReason::GaveUp(_) | StopReason::Failed(_) => RunOutcome::Failed,
+            StopReason::GaveUp(_) | StopReason::Failed(_) | StopReason::Poisoned(_) => RunOutcome::Failed,
             _ if !saved => RunOutcome::Failed,
             StopReason::Interrupted => RunOutcome::Interrupted { signal: system::stop_signal().unwrap_or(Signal::SIGINT as u32) },
             _ => RunOutcome::Completed,

@@ -126,6 +126,14 @@ impl Session {
         }
     }
 
+    /// The run ends: nothing judges the probe under way any more.
+    pub(super) fn end_probe(&mut self) {
+        let wall_s = self.observer.wall_s();
+        if let Some(probe) = self.fitting.as_mut().and_then(|fitting| fitting.end(wall_s)) {
+            self.tell(&probe);
+        }
+    }
+
     fn tell(&mut self, probe: &Probe) {
         self.sinks.probe(&Line { probe, configured: start(self.config()) });
         let flags = probe.to.flags();

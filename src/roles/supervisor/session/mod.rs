@@ -83,6 +83,9 @@ impl Session {
     }
 
     /// The loop: sleep until something happens, see to it, record.
+    ///
+    /// # Errors
+    /// A process cannot be started that replaces another, or that the adaptation asks for.
     pub fn run(mut self) -> Result<RunOutcome, SupervisorError> {
         while self.reason.is_none() {
             self.sleep();
@@ -197,11 +200,10 @@ impl Session {
         self.observer.snapshot(&self.segment, &self.prepared.loaded.config, restarts)
     }
 
-    /// Processes that died, in earlier lives of the run too.
+    /// Processes that died and served training, in earlier lives of the run too.
     fn restarts(&self) -> u64 {
-        // Training lost nothing by a visualizer that died.
-        let trains = self.watched.iter().filter(|watched| watched.planned.role != Role::Visualizer);
-        self.earlier_restarts + trains.map(|watched| u64::from(watched.restarts)).sum::<u64>()
+        let serving = self.watched.iter().filter(|watched| watched.planned.role.serves_training());
+        self.earlier_restarts + serving.map(|watched| u64::from(watched.restarts)).sum::<u64>()
     }
 
     fn check_whether_to_stop(&mut self) {

@@ -19,7 +19,7 @@ impl Session {
                 Visitor::Actor => format!(" after {}", work_done(slot, Role::AttachedActor)),
                 Visitor::Guest => String::new(),
             };
-            let saved = loss(&repaired, left.visitor.role(), None);
+            let saved = loss(&repaired, left.visitor.role(), None, self.config().rows());
             let last_words = slot.last_words();
             let (headline, details) = last_words.split_once('\n').unwrap_or((&last_words, ""));
             let why = if headline.is_empty() { String::new() } else { format!(" ({headline})") };

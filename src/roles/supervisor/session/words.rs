@@ -1,5 +1,7 @@
 //! What is told of a process that has died.
 
+use crate::config::Rows;
+use crate::readable::counted;
 use crate::replay::Repair;
 use crate::segment::counters::Counter;
 use crate::segment::processes::{ProcessSlot, Role};
@@ -19,15 +21,21 @@ pub(super) fn work_done(slot: ProcessSlot<'_>, role: Role) -> String {
     }
 }
 
-/// What a death cost, in words. `leader` is who leads the learners that are left.
-pub(super) fn loss(repaired: &Repair, role: Role, leader: Option<usize>) -> String {
+/// What a death cost, in words. `leader` is who leads the learners that are left, and `rows` what is staged.
+pub(super) fn loss(repaired: &Repair, role: Role, leader: Option<usize>, rows: Rows) -> String {
     let saved = repaired.completed + repaired.inserted;
     match (role, leader) {
         (Role::Learner, Some(leader)) => format!("its replacement goes on from the state of learner {leader}, which leads"),
         (Role::Learner, None) => "its replacement goes on from the last state that was published".into(),
         (Role::Evaluator, _) => "its evaluation is lost".into(),
         (Role::Visualizer, _) => "nothing of the run is lost".into(),
-        _ if saved > 0 => format!("its {saved} staged transitions were saved"),
+        _ if saved > 0 => {
+            let row = match rows {
+                Rows::Transitions => "transition",
+                Rows::Fragments => "fragment",
+            };
+            format!("what it had staged was saved: {}", counted(saved, row))
+        }
         _ => "nothing was staged".into(),
     }
 }

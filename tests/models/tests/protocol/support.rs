@@ -73,7 +73,7 @@ pub fn die(segment: &Segment, index: usize, inside: bool) {
 /// Stage a row for the process in slot `index`.
 pub fn stage(segment: &Segment, index: usize, value: u64, priority: Priority) {
     let schema = schema();
-    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), index);
+    let area = StagingArea::of(segment, index);
     let mut writer = area.write(&schema);
     writer.bytes(0, &[value.to_ne_bytes(), value.to_ne_bytes()].concat());
     writer.commit(Some(priority));
@@ -81,7 +81,7 @@ pub fn stage(segment: &Segment, index: usize, value: u64, priority: Priority) {
 
 /// Insert what the process in slot `index` has staged.
 pub fn flush(segment: &Segment, index: usize) -> usize {
-    let area = StagingArea::new(segment.words(Region::Staging), segment.layout().sizes(), index);
+    let area = StagingArea::of(segment, index);
     Replay::new(segment, schema(), segment.processes().slot(index)).flush(area)
 }
 

@@ -8,7 +8,7 @@ use crate::telemetry::Remembered;
 
 /// What the supervisor remembers of a run, in its checkpoints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::roles::supervisor) struct Memory {
+pub(in crate::roles::supervisor) struct SupervisorRecord {
     /// Seconds that the run has taken.
     pub(in crate::roles::supervisor) wall_s: f64,
     /// Seconds of training among them.
@@ -19,7 +19,7 @@ pub(in crate::roles::supervisor) struct Memory {
     pub(in crate::roles::supervisor) remembered: Remembered,
 }
 
-impl Memory {
+impl SupervisorRecord {
     /// Environment steps after which the best weights were published, if there are any.
     pub(in crate::roles::supervisor) fn best_env_steps(&self) -> Option<u64> {
         self.remembered.best.map(|best| best.env_steps)
@@ -40,9 +40,9 @@ mod tests {
 
     #[test]
     fn writing_what_is_left_once_a_run_has_ended_is_no_training() {
-        let memory = Memory { wall_s: 9.0, training_s: 7.0, restarts: 0, remembered: Remembered::default() };
+        let record = SupervisorRecord { wall_s: 9.0, training_s: 7.0, restarts: 0, remembered: Remembered::default() };
         let seconds = |trains| {
-            let later = memory.after(Duration::from_secs(2), trains);
+            let later = record.after(Duration::from_secs(2), trains);
             [&later["wall_s"], &later["training_s"]].map(|seconds| seconds.as_f64().unwrap())
         };
         assert_eq!((seconds(true), seconds(false)), ([11.0, 9.0], [11.0, 7.0]));

@@ -1,0 +1,63 @@
+//! How often a process that steps many environments says that it lives.
+
+use std::time::Duration;
+
+use crate::environments::{Actions, EnvironmentError, VectorEnvironment};
+
+/// Where the last step of all its environments took longer, a process gives a sign of life before each of their steps. Where they are
+/// faster, one for all is enough, and more would cost a tenth of such steps. Resets are rare, and may take long where steps do not.
+const LONG_FOR_ALL: Duration = Duration::from_millis(200);
+
+/// Whether the environments of a process took long in their last step.
+pub(super) struct Pace {
+    are_slow: bool,
+}
+
+impl Pace {
+    /// Of environments that have not been stepped yet.
+    pub(super) fn unknown() -> Self {
+        Self { are_slow: true }
+    }
+
+    /// Step all `environments`, with a `sign_of_life` before each of their resets and, where they may be slow, before each of their steps.
+    pub(super) fn step(
+        &self,
+        environments: &mut VectorEnvironment,
+        actions: Actions<'_>,
+        sign_of_life: impl Fn(),
+    ) -> Result<(), EnvironmentError> {
+        let before_step = || {
+            if self.are_slow {
+                sign_of_life();
+            }
+        };
+        environments.step_each(actions, before_step, &sign_of_life)
+    }
+
+    /// Their last step took so long, all of them together.
+    pub(super) fn took(&mut self, time: Duration) {
+        self.are_slow = time > LONG_FOR_ALL;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::environments::registry;
+
+    #[test]
+    fn a_process_says_before_each_step_that_it_lives_where_environments_are_slow_or_not_known_yet() {
+        let mut environments = VectorEnvironment::new((0..3).map(|_| registry::make("CartPole-v1").unwrap()).collect()).unwrap();
+        environments.reset(1).unwrap();
+        let mut pace = Pace::unknown();
+        // The last step of each took so long; no episode ends as early as this.
+        for (took_ms, signs) in [(None, 3), (Some(200), 0), (Some(201), 3)] {
+            took_ms.into_iter().for_each(|took_ms| pace.took(Duration::from_millis(took_ms)));
+            let given = Cell::new(0);
+            pace.step(&mut environments, Actions::Discrete(&[0; 3]), || given.set(given.get() + 1)).unwrap();
+            assert_eq!(given.get(), signs, "after a step of {took_ms:?} ms");
+        }
+    }
+}
