@@ -205,9 +205,9 @@ fn a_killed_half_goes_on_from_the_state_that_it_saved_last() {
         run.wait_for("updates", |line| updates_of(line) >= 100);
         let segment = run.segment();
         for (killed, other) in [(0, 1), (1, 0)] {
-            // From here on both hand over at swaps alone: after a death they do so in between, too.
             let goal = handed_over(&segment)[killed] + 150;
             run.wait_until("updates of both halves", || handed_over(&segment).iter().all(|&updates| updates >= goal));
+            // From here on both hand over at swaps alone: after a death they do so in between, too.
             // As far as a half comes while the other stands still its replacement comes, and no farther: it saves nothing more on the way.
             stop_outside_of_operations(learner(&segment, other));
             let most = handed_over(&segment)[other] + 8;

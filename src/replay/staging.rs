@@ -35,6 +35,7 @@ impl<'a> StagingArea<'a> {
     /// When that is none of the slots that stage.
     pub fn of(segment: &'a Segment, slot: usize) -> Self {
         let sizes = segment.layout().sizes();
+        assert!(slot < sizes.stagers, "slot {slot} is none of the {} that stage", sizes.stagers);
         let length = sizes.staging_area_words();
         let words = &segment.words(Region::Staging)[slot * length..][..length];
         Self { words, capacity: sizes.staged_transitions, stride: sizes.staged_words() }

@@ -54,7 +54,7 @@ impl<'a> Turn<'a> {
     pub(super) fn new(limiter: RateLimiter, segment: &'a Segment, process: ProcessSlot<'a>) -> Self {
         let stagers = segment.layout().sizes().stagers;
         let (control, processes) = (segment.control(), segment.processes());
-        let taken_from = limiter.takes_once.then(|| SumTree::of(segment)).flatten();
+        let taken_from = limiter.takes_once.then(|| SumTree::of(segment).expect("rows that are taken once have a tree"));
         let (number, wants_progress, first_seen, looks, has_come) = (0, false, None, 0, false);
         Self { limiter, control, taken_from, processes, stagers, process, number, wants_progress, first_seen, looks, has_come }
     }

@@ -81,7 +81,7 @@ impl Launch {
         system::handle_stop_signals()?;
         let mut waiting: VecDeque<u64> = seeds.iter().copied().collect();
         let mut running: Vec<(u64, Child)> = Vec::new();
-        let (mut all, mut told, mut latest_leads_here) = (Vec::new(), 0, false);
+        let (mut all, mut told, mut newest) = (Vec::new(), 0, None);
         let mut note = |found: Ended| {
             ended(&found);
             all.push(found);
@@ -110,20 +110,24 @@ impl Launch {
                 note(Ended { seed: *seed, pid: Ok(child.id()), succeeded, interrupted });
                 false
             });
-            latest_leads_here = latest_leads_here || self.lead_latest_here();
+            let begun = fs::read_link(self.folder.join(LATEST)).ok();
+            if begun.is_some() && begun != newest {
+                self.lead_latest_here();
+                newest = begun;
+            }
             std::thread::sleep(LOOK);
         }
         all.sort_by_key(|ended| ended.seed);
         Ok(all)
     }
 
-    /// Let `latest` beside the folder of all seeds lead to the newest of them, if there is one; whether there is.
-    fn lead_latest_here(&self) -> bool {
-        let parts = (self.folder.parent(), self.folder.file_name().and_then(|name| name.to_str()));
-        let (Some(root), Some(name), true) = (parts.0, parts.1, self.folder.join(LATEST).exists()) else { return false };
-        // Where it cannot be made the folder was named at the start.
-        let _ = point_latest(root, &format!("{name}/{LATEST}"));
-        true
+    /// Let `latest` beside the folder of all seeds lead to the newest of them.
+    fn lead_latest_here(&self) {
+        let (root, name) = (self.folder.parent(), self.folder.file_name().and_then(|name| name.to_str()));
+        if let (Some(root), Some(name)) = (root, name) {
+            // Where it cannot be made the folder was named at the start.
+            let _ = point_latest(root, &format!("{name}/{LATEST}"));
+        }
     }
 
     fn start(&self, seed: u64) -> Result<Child, SeedsError> {

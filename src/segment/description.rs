@@ -75,7 +75,7 @@ impl Description {
     /// The encoder refuses it.
     pub fn encode(&self) -> Result<Vec<u8>, SegmentError> {
         bincode::serde::encode_to_vec(self, bincode::config::standard())
-            .map_err(|error| SegmentError::Description { reason: error.to_string() })
+            .map_err(|error| SegmentError::System { action: "encode the description", source: std::io::Error::other(error) })
     }
 
     /// As bytes that the region for it has room for.

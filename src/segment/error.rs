@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-/// What helps where a segment holds what none of its processes writes.
-const SPOILED: &str =
-    "something outside of Shoal has changed it: end what uses it, and go on from what was saved (a run: `shoal resume FOLDER`)";
+/// What helps where a segment holds what none of its processes leaves there.
+const SPOILED: &str = "try again in a second, since a run that is adopted has it changed for a moment; if that does not help, something \
+                       outside of Shoal has changed it: end what uses it, and go on from what was saved (a run: `shoal resume FOLDER`)";
 
 /// Why a segment could not be created, opened or read.
 #[derive(Debug, Error)]

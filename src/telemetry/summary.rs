@@ -40,8 +40,9 @@ impl fmt::Display for StopReason {
             Self::StepLimit => formatter.write_str("step limit"),
             Self::TimeLimit => formatter.write_str("time limit"),
             Self::Interrupted => formatter.write_str("interrupted"),
-            Self::GaveUp(why) => write!(formatter, "{GAVE_UP}{why}"),
-            Self::Failed(why) | Self::Poisoned(why) => write!(formatter, "failed: {why}"),
+            // Both may go on from a checkpoint.
+            Self::GaveUp(why) | Self::Poisoned(why) => write!(formatter, "{GAVE_UP}{why}"),
+            Self::Failed(why) => write!(formatter, "failed: {why}"),
         }
     }
 }

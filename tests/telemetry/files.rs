@@ -261,7 +261,7 @@ fn a_run_whose_memory_is_wrong_goes_on_from_its_checkpoint_and_one_whose_learner
     let poisoned = offered(StopReason::Poisoned("the sums are wrong".into()), 5.0, 500).unwrap();
     assert!(poisoned.contains(" resume ") && !poisoned.contains("--set"), "{poisoned}");
     assert_eq!(offered(StopReason::Failed("the loss is NaN".into()), 5.0, 500), None);
-    assert_eq!(StopReason::Poisoned("the sums are wrong".into()).to_string(), "failed: the sums are wrong");
+    assert_eq!(StopReason::Poisoned("the sums are wrong".into()).to_string(), "gave up: the sums are wrong", "`run.resume=auto` goes on");
 }
 
 #[test]

@@ -294,7 +294,7 @@ fn inserted_by_process(segment: &Segment) -> InsertedByProcess {
 fn overwritten(segment: &Segment) -> u64 {
     let control = segment.control();
     let inserted = control.inserted().load(Ordering::Acquire);
-    let fresh = SumTree::of(segment).as_ref().map_or(0, fresh_rows);
+    let fresh = fresh_rows(&SumTree::of(segment).expect("fragments have a tree"));
     inserted.saturating_sub(fresh).saturating_sub(control.sampled().load(Ordering::Relaxed))
 }
 

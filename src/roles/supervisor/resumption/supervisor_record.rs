@@ -13,7 +13,7 @@ pub(in crate::roles::supervisor) struct SupervisorRecord {
     pub(in crate::roles::supervisor) wall_s: f64,
     /// Seconds of training among them.
     pub(in crate::roles::supervisor) training_s: f64,
-    /// Processes that died.
+    /// Processes that died and served training.
     pub(in crate::roles::supervisor) restarts: u64,
     /// What was recorded.
     pub(in crate::roles::supervisor) remembered: Remembered,

@@ -71,7 +71,7 @@ impl Session {
     }
 
     /// A run without its processes: its folder, segment, place in the registry, sentinel and records. Where one of them fails those before
-    /// it are dropped, which undoes all but the folder; the sentinel, which nobody dismisses then, sees to the rest after this process.
+    /// it are dropped, which undoes all but the folder, and nothing of a run that was adopted; the sentinel, which nobody dismisses then, sees to the rest after this process.
     ///
     /// A run that goes on has everything put back before its folder is touched.
     fn allocate(

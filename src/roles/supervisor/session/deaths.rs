@@ -255,7 +255,7 @@ fn too_often(failures: u32, times: u32, limit: u32) -> Option<String> {
     if failures >= HOPELESS_FAILURES {
         let soon_s = STABLE_AFTER.as_secs();
         return Some(format!(
-            "{failures} times in a row by itself, each after less than {soon_s} s of work: mend the cause, since a larger \
+            "{failures} times in a row by itself, each replacement after less than {soon_s} s of work: mend the cause, since a larger \
              machine.max_restarts changes nothing"
         ));
     }
@@ -272,7 +272,11 @@ mod tests {
         assert_eq!(too_often(0, 11, 10).unwrap(), "11 times; machine.max_restarts is 10");
         assert_eq!(too_often(1, 1, 0).unwrap(), "1 time; machine.max_restarts is 0");
         let hopeless = |limit| too_often(HOPELESS_FAILURES, HOPELESS_FAILURES, limit).unwrap();
-        assert!(hopeless(1_000).starts_with("3 times in a row by itself, each after less than 60 s of work"), "{}", hopeless(1_000));
+        assert!(
+            hopeless(1_000).starts_with("3 times in a row by itself, each replacement after less than 60 s of work"),
+            "{}",
+            hopeless(1_000)
+        );
         assert_eq!(hopeless(0), hopeless(1_000), "a larger limit would not have helped");
     }
 }
