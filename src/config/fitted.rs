@@ -34,7 +34,7 @@ pub(crate) struct Tried {
 pub(crate) struct Found {
     /// The best setting known.
     pub(crate) home: Setting,
-    /// Settings that were judged, and those that were better.
+    /// Settings that were tried, and those that were better.
     pub(crate) counts: [u64; 2],
 }
 

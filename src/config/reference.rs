@@ -16,7 +16,7 @@ A key that neither sets has its default. `\"none\"` stands for an absent value, 
 Unknown keys, keys that have no effect on the chosen algorithm, values of another type and values outside their limits
 are refused, all at once, each with its place; so is a `--set` of a key that another one leaves without effect.
 
-A complete file, which `shoal train task.toml` takes by its name; `environment.id` alone has no default:
+A complete file; saved as `task.toml`, it is trained by `shoal train task.toml`; `environment.id` alone has no default:
 
 ```toml
 [run]
@@ -34,7 +34,7 @@ n_step = 3
 samples_per_insert = 16.0 # one update of 64 (learner.batch_size) for every four environment steps
 ```
 
-Those of the presets lie in [configs](../configs/README.md), and which keys matter stands on the page of each algorithm,
+The files of the presets are in [configs](../configs/README.md), and which keys matter stands on the page of each algorithm,
 as of [DQN](dqn.md#settings).
 Words such as *fragment*, *slot*, *guest* and *segment*: [ARCHITECTURE.md](../ARCHITECTURE.md#words).
 ";

@@ -18,7 +18,7 @@ table! {
         /// Stop after this many environment steps, summed over all actors. Steps under way are finished, one of each environment at most.
         stop_env_steps: u64 = 1_000_000, at_least(1), "environment steps";
         /// Stop as soon as an evaluation's mean return reaches this and `evaluator.confirm_episodes` fresh episodes with the same weights
-        /// confirm it: the confidence interval of their mean must lie above it (docs/evaluation.md).
+        /// confirm it: the lower end of the confidence interval of their mean must reach it, by more with each attempt (docs/evaluation.md).
         stop_eval_return: Option<f64> = None, finite(), "return";
         /// Stop this long after the start, without a last evaluation.
         stop_wall_s: Option<f64> = None, positive(), "seconds";

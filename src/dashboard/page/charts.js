@@ -77,9 +77,11 @@ export class Chart {
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
-      if (x < free) continue;
-      ctx.fillText(words, x + 4, bbox.top + 12 * devicePixelRatio);
-      free = x + 8 + ctx.measureText(words).width;
+      const { width } = ctx.measureText(words);
+      const left = Math.min(x + 4, bbox.left + bbox.width - width);
+      if (left < free) continue;
+      ctx.fillText(words, left, bbox.top + 12 * devicePixelRatio);
+      free = left + width + 4;
     }
     ctx.restore();
   }

@@ -118,7 +118,7 @@ impl Fitting {
         reason.filter(|_| !was_said)
     }
 
-    /// Settings that were judged, and those that were better.
+    /// Settings that were tried, and those that were better.
     pub(super) fn counts(&self) -> [u64; 2] {
         [self.tried, self.accepted]
     }
