@@ -143,7 +143,7 @@ fn actors_are_replaced_by_some_with_other_environments_without_a_loss_and_none_o
     assert!(!run.log().contains("asked to leave") && !run.log().contains("restarting"), "{}", run.log());
     assert_eq!(summary(&run)["restarts"], 0);
     let last = run.metrics().pop().expect("a run has metrics");
-    assert_eq!(last["inserted"], last["env_steps"], "a step is a transition at once, and whoever leaves inserts what it has staged");
+    assert_eq!(last["inserted"], last["env_steps"], "a step is a transition at once, and none that was staged is lost");
 }
 
 #[test]
@@ -260,8 +260,7 @@ fn neither_side_blocks_the_other_while_a_larger_batch_is_tried_and_after() {
     let batch = batch_when_doubled_twice(&mut run, &segment);
     assert!((120.0..136.0).contains(&batch), "{batch} transitions per update");
     // It may have been found faster meanwhile, and stays then.
-    let is_judged = |run: &Supervised| (view(&segment).doublings == 0 || !probes(run).is_empty()).then_some(());
-    run.look_for("the batch of before, or a verdict", |run| is_judged(run));
+    run.look_for("the batch of before, or a verdict", |run| (view(&segment).doublings == 0 || !probes(run).is_empty()).then_some(()));
     wait_for_updates(&mut run, &segment, 200);
     drop(segment);
     run.end_by(Signal::SIGINT);
