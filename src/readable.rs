@@ -1,4 +1,4 @@
-//! Numbers as people read them: three significant digits with a prefix, durations with colons.
+//! Numbers as people read them, three significant digits with a prefix, durations with colons; and messages by their first line.
 
 /// A count or rate with three significant digits: `950`, `8.42k`, `1.5M`.
 pub(crate) fn short(value: f64) -> String {
@@ -57,6 +57,11 @@ pub(crate) fn percent(share: f64) -> String {
 /// So many of something that has a regular plural: `1 core`, `3,000 evaluations`.
 pub(crate) fn counted(count: usize, what: &str) -> String {
     format!("{} {what}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
+}
+
+/// The first line of a message, and what explains it below, such as a traceback.
+pub(crate) fn headline_and_details(message: &str) -> (&str, &str) {
+    message.split_once('\n').unwrap_or((message, ""))
 }
 
 #[cfg(test)]

@@ -5,17 +5,15 @@
 #![cfg(feature = "python")]
 
 mod python_support;
+mod recording;
 
 use std::path::PathBuf;
 
 use python_support::in_prepared_process;
+use recording::{RESET, TERMINATED, TRUNCATED};
 use safetensors::{Dtype, SafeTensors};
 use shoal::environments::{Action, ActionSpace, EnvironmentRequest, ObservationOptions, Step};
 use shoal::values::{ValueBuffer, Values};
-
-const TERMINATED: u8 = 1;
-const TRUNCATED: u8 = 2;
-const RESET: u8 = 4;
 
 // As in the script that recorded: which seed begins which steps, and which action is taken in which step.
 const SEEDS: [u64; 4] = [7, (1 << 40) + 1, 3, (1 << 63) + 5];
@@ -32,9 +30,7 @@ fn recorded(file: &str, column: &str) -> Vec<u32> {
     let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "data", "atari", &format!("{file}.safetensors")].iter().collect();
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file = SafeTensors::deserialize(&bytes).unwrap();
-    let tensor = file.tensor(column).unwrap();
-    assert_eq!(tensor.dtype(), Dtype::U32);
-    tensor.data().as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()
+    recording::column(&file, column, Dtype::U32, u32::from_le_bytes)
 }
 
 fn checksum(observation: Values<'_>, reward: f64, flags: u8) -> u32 {

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use run_support::{Supervised, Watchdog, kill, number, start};
+use shoal::segment::counters::Counter;
+use shoal::segment::processes::Role;
 
 fn attach(run: &Supervised, arguments: &[&str]) -> Child {
     run.program("attach").args(arguments).stderr(Stdio::piped()).spawn().unwrap()
@@ -64,6 +66,39 @@ fn an_attached_actor_may_be_killed() {
     run.wait_for_log("was killed, or ended by what it ran, after");
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
+}
+
+/// The environment steps that a log tells of attached actors, in the order in which they left.
+fn steps_told(log: &str) -> Vec<u64> {
+    let of_one = |line: &str| {
+        let (before, _) = line.split_once(" environment steps").filter(|_| line.contains("attached actor"))?;
+        before.rsplit(' ').next()?.parse().ok()
+    };
+    log.lines().filter_map(of_one).collect()
+}
+
+#[test]
+fn of_an_attached_actor_its_own_steps_are_told_and_not_those_of_whoever_had_its_place_before() {
+    let mut run = start(&["actor.attach_slots=1"]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    let segment = run.segment();
+    let steps_in_place = || {
+        let mut slots = segment.processes().iter();
+        let place = slots.find(|slot| slot.role().is_some_and(|(role, _)| role == Role::AttachedActor));
+        place.map_or(0, |place| place.counters().get(Counter::EnvSteps))
+    };
+    let first = attach(&run, &[&run.pid().to_string()]);
+    run.wait_until("thousands of steps of the first", || steps_in_place() > 2_000);
+    kill(first.id(), Signal::SIGINT);
+    assert!(stderr(first).0);
+    run.look_for("the first to be seen off", |run| (steps_told(&run.log()).len() == 1).then_some(()));
+    let of_first = steps_in_place();
+    let mut second = attach(&run, &[&run.pid().to_string()]);
+    kill(run.wait_for_process("attached actor"), Signal::SIGKILL);
+    second.wait().unwrap();
+    run.look_for("the second to be seen off", |run| (steps_told(&run.log()).len() == 2).then_some(()));
+    assert_eq!(steps_told(&run.log()), [of_first, steps_in_place() - of_first], "{}", run.log());
+    run.end_by(Signal::SIGTERM);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use shoal::algorithms::registry as algorithms;
+use shoal::algorithms::registry::Algorithms;
 use shoal::config::{Config, Key};
 use shoal::presets::PRESETS;
 
@@ -125,8 +125,9 @@ tests/data/config/without_effect.toml:11:1: network.dueling: it has no effect on
 
 #[test]
 fn every_algorithm_that_a_key_names_is_in_the_registry() {
+    let known: Vec<&str> = Algorithms::default().names().collect();
     for key in Key::all() {
-        assert!(key.algorithms.iter().all(|name| algorithms::NAMES.contains(name)), "{}: {:?}", key.path(), key.algorithms);
+        assert!(key.algorithms.iter().all(|name| known.contains(name)), "{}: {:?}", key.path(), key.algorithms);
     }
 }
 
@@ -176,6 +177,7 @@ fn problems_of_overrides_follow_those_of_the_file_in_their_order() {
         "learner.count=many",
         "algorithm.loss=hubre",
         "network.hidden=[64,",
+        r#"environment.keyword_argument={"length": 4}"#,
         "replay.min_size=200_000",
     ];
     assert_same_lines(
@@ -189,8 +191,9 @@ tests/data/config/overridden.toml:5:14: learner.batch_size = 0: must be an integ
 --set learner.count=many: expected an integer from 1 to 32 (processes), found a string
 --set algorithm.loss=hubre: must be "huber" or "mse", or "none"; did you mean "huber"?
 --set network.hidden=[64,: not valid TOML: unclosed array, expected `]`
+--set environment.keyword_argument={"length": 4}: unknown key; did you mean `keyword_arguments`?
 --set replay.min_size=200_000: replay.min_size 200000 exceeds replay.capacity 100000, so sampling would never begin; lower replay.min_size or raise replay.capacity
-9 problems in the configuration
+10 problems in the configuration
 "#,
     );
 }

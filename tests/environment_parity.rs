@@ -3,31 +3,20 @@
 //! The recordings in `tests/data/environments` were made by `tests/record_environments.py` from Gymnasium 1.4.0 and NumPy 2.4.6 on
 //! x86-64 with FMA and glibc 2.36. Equality in the last bit presumes that the C library's `sin`, `cos` and `pow` round as those did.
 
+mod recording;
+
 use std::error::Error;
 use std::path::PathBuf;
 
+use recording::{RESET, SEEDED, TERMINATED, TRUNCATED, column};
 use safetensors::{Dtype, SafeTensors};
 use shoal::environments::{Action, ActionSpace, Generator, ObservationSpace, SeedSequence, Step, derive_seed, make, names, spec};
 
 type TestResult = Result<(), Box<dyn Error>>;
 
-const TERMINATED: u8 = 1;
-const TRUNCATED: u8 = 2;
-const RESET: u8 = 4;
-const SEEDED: u8 = 8;
-
 fn read(name: &str) -> Result<Vec<u8>, Box<dyn Error>> {
     let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "data", "environments", &format!("{name}.safetensors")].iter().collect();
     std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()).into())
-}
-
-/// A column of a recording, converted from its little-endian bytes.
-fn column<const BYTES: usize, T>(file: &SafeTensors<'_>, name: &str, dtype: Dtype, convert: fn([u8; BYTES]) -> T) -> Vec<T> {
-    let tensor = file.tensor(name).unwrap_or_else(|error| panic!("column `{name}`: {error}"));
-    assert_eq!(tensor.dtype(), dtype, "column `{name}`");
-    let (values, rest) = tensor.data().as_chunks::<BYTES>();
-    assert!(rest.is_empty(), "column `{name}` ends inside a value");
-    values.iter().map(|bytes| convert(*bytes)).collect()
 }
 
 fn f32_column(file: &SafeTensors<'_>, name: &str) -> Vec<f32> {

@@ -56,7 +56,9 @@ struct Alone {
 #[test]
 fn a_vector_equals_its_environments_stepped_alone() -> Result<(), EnvironmentError> {
     const COUNT: usize = 5;
-    for id in names() {
+    // Of those on libmujoco, which differ by their tasks alone, one whose episodes are terminated and one whose are cut off.
+    let simulated = ["mujoco:Hopper-v5", "mujoco:HalfCheetah-v5"];
+    for id in names().filter(|id| !id.starts_with("mujoco:") || simulated.contains(id)) {
         let mut together = vector(id, COUNT)?;
         let width = together.spec().observation.len();
         let mut random = Pcg64::seed_from_u64(0);

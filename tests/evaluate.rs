@@ -95,19 +95,21 @@ fn a_video_shows_the_first_episode_and_changes_no_return() {
     let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
     assert!(run.wait().success());
     let folder = run.run_folder();
-    let play = |more: &[&str]| {
-        let (success, out, error) = evaluate(&[&[folder.to_str().unwrap(), "--episodes", "40", "--seed", "3", "--json"], more].concat());
+    let play = |episodes: &str, more: &[&str]| {
+        let arguments = [&[folder.to_str().unwrap(), "--episodes", episodes, "--seed", "3", "--json"], more].concat();
+        let (success, out, error) = evaluate(&arguments);
         assert!(success, "{error}");
         serde_json::from_str::<Value>(&out).unwrap()
     };
     let videos = tempfile::tempdir().unwrap();
     let path = videos.path().join("first.gif");
-    let (plain, recorded) = (play(&[]), play(&["--video", path.to_str().unwrap(), "--video-speed", "50"]));
+    let (plain, recorded) = (play("40", &[]), play("40", &["--video", path.to_str().unwrap(), "--video-speed", "50"]));
     assert_eq!(plain["returns"], recorded["returns"]);
     assert!(plain["video"].is_null());
     // CartPole gives a reward of one for each step, and the video begins with the reset.
     let pictures = recorded["video"]["pictures"].as_u64().unwrap();
-    assert!(recorded["returns"].as_array().unwrap().iter().any(|value| value.as_f64().unwrap() as u64 == pictures - 1), "{recorded}");
+    let first: Vec<f64> = serde_json::from_value(play("1", &[])["returns"].take()).unwrap();
+    assert_eq!(first, [(pictures - 1) as f64], "{recorded}");
     assert!(std::fs::read(&path).unwrap().starts_with(b"GIF89a"));
 
     let nowhere = videos.path().join("missing/first.gif");

@@ -165,7 +165,8 @@ fn weights_that_never_found_room_are_named_as_lost_and_the_run_fails() {
 #[test]
 fn a_checkpoint_for_which_there_is_no_room_is_said_once_and_written_when_there_is() {
     in_a_mount_namespace("a_checkpoint_for_which_there_is_no_room_is_said_once_and_written_when_there_is", || {
-        let mut run = OnSmallDisk::start("1m", &["checkpoint.interval_s=0.05"]);
+        // What such networks learn with takes more, however few rows there are.
+        let mut run = OnSmallDisk::start("2m", &["network.hidden=[256, 256]", "checkpoint.interval_s=0.05"]);
         run.wait_until_printed("a checkpoint takes up to");
         let updates = run.segment().control().updates().load(Ordering::Relaxed);
         run.wait_until("more updates", |run| run.segment().control().updates().load(Ordering::Relaxed) > updates + 200);

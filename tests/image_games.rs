@@ -6,5 +6,6 @@ mod catch;
 mod play;
 #[path = "image_games/rally.rs"]
 mod rally;
+mod recording;
 #[path = "image_games/recordings.rs"]
 mod recordings;

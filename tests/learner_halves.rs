@@ -6,7 +6,7 @@ mod run_support;
 use few_transitions::{ROWS, algorithm, batch, config, segment};
 use nix::sys::signal::Signal;
 use rand::SeedableRng;
-use run_support::{kill, learner, living, start_preset, stop};
+use run_support::{kill, learner, living, start_preset, stop_outside_of_operations};
 use serde_json::Value;
 use shoal::algorithms::{Half, Learning, Random, RunningStatistics, Statistics};
 use shoal::config::Config;
@@ -186,15 +186,6 @@ fn saved(segment: &Segment, half: usize) -> (u64, u64, Vec<u32>) {
     let mut values = vec![0.0; board.len()];
     let (version, [_, updates, ..]) = board.read(&mut values).unwrap();
     (version, updates, values.iter().map(|value| value.to_bits()).collect())
-}
-
-/// Stop a process outside of all operations on the replay: whoever stands still inside of one is killed by whoever repairs.
-fn stop_outside_of_operations(slot: ProcessSlot<'_>) {
-    stop(slot.pid());
-    while slot.in_operation() {
-        kill(slot.pid(), Signal::SIGCONT);
-        stop(slot.pid());
-    }
 }
 
 #[test]

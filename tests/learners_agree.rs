@@ -2,6 +2,8 @@
 
 mod few_transitions;
 
+use std::time::{Duration, Instant};
+
 use few_transitions::{ROWS, algorithm, batch, config, segment, state};
 use rand::SeedableRng;
 use shoal::algorithms::{Learning, Random};
@@ -12,6 +14,8 @@ use shoal::segment::membership::View;
 use shoal::sync::AtomicU64;
 
 const UPDATES: u64 = 20;
+/// Longest that learners wait for each other: a watchdog, not an expectation.
+const WATCHDOG: Duration = Duration::from_secs(120);
 /// Sums in another order differ in the last bits; Adam divides by the root of squares of small gradients.
 const TOLERANCE: f32 = 2e-5;
 
@@ -33,6 +37,7 @@ fn together(config: &Config, segment: &Segment, learners: usize) -> Vec<Vec<f32>
     let exchange = GradientExchange::new(&words, learners, parameters);
     let view = View { epoch: 1, members: (1 << learners) - 1, leader: Some(0), doublings: 0 };
     let names: Vec<usize> = (0..learners).collect();
+    let began = Instant::now();
     std::thread::scope(|scope| {
         let threads: Vec<_> = names
             .iter()
@@ -47,6 +52,7 @@ fn together(config: &Config, segment: &Segment, learners: usize) -> Vec<Vec<f32>
                         let mut share = learning.gradient(&batch, &mut random, &mut gradient);
                         exchange.arrive(number, view, round, &share, &gradient);
                         while !exchange.all_arrived(view, round) {
+                            assert!(began.elapsed() < WATCHDOG, "learner {number} waits in round {round} for one that may have panicked");
                             std::thread::yield_now();
                         }
                         exchange.add_up(view, round, &mut share, &mut gradient);

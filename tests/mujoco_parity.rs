@@ -5,10 +5,13 @@
 
 #![cfg(feature = "mujoco")]
 
+mod recording;
+
 use std::error::Error;
 use std::path::Path;
 use std::process::Command;
 
+use recording::{RESET, SEEDED, TERMINATED, TRUNCATED};
 use serde::Deserialize;
 use shoal::environments::{Action, ActionSpace, ObservationSpace, Step, make, names};
 
@@ -16,10 +19,6 @@ type TestResult = Result<(), Box<dyn Error>>;
 
 const VERSIONS: &str = "gymnasium 1.4.0, mujoco 3.17.0";
 const STEPS: usize = 6_000;
-const TERMINATED: u8 = 1;
-const TRUNCATED: u8 = 2;
-const RESET: u8 = 4;
-const SEEDED: u8 = 8;
 
 /// What Gymnasium says about a task.
 #[derive(Deserialize)]

@@ -1,39 +1,24 @@
 //! Processes of another PID namespace, such as another container's, know a run's processes by other ids, and those of another
 //! time namespace by other start times: they are told so, and take nobody for dead.
 
+mod namespaces;
 mod run_support;
-mod skipped;
 
-use std::process::{Command, Output};
+use std::process::Output;
 
+use namespaces::unshare;
 use nix::sys::signal::Signal;
 use run_support::{Supervised, start};
 use serde_json::Value;
 
-/// The beginnings of commands that run the rest in a namespace of their own; the second needs no rights.
-const UNSHARE: [&[&str]; 2] = [&["unshare"], &["unshare", "--user", "--map-root-user"]];
 const PID: &[&str] = &["--pid", "--fork", "--kill-child", "--mount-proc"];
 const TIME: &[&str] = &["--time", "--boottime", "1000", "--fork", "--kill-child"];
 
-/// `program` in another `namespace`; `None` where the machine allows none.
-fn elsewhere(namespace: &[&str], program: &str) -> Option<Command> {
-    let command = |prefix: &[&str], program: &str| {
-        let mut command = Command::new(prefix[0]);
-        command.args(&prefix[1..]).args(namespace).arg(program);
-        command
-    };
-    let works = |prefix: &&&[&str]| command(prefix, "true").output().is_ok_and(|output| output.status.success());
-    let found = UNSHARE.iter().find(works).map(|prefix| command(prefix, program));
-    if found.is_none() {
-        skipped::because(format_args!("this machine allows no other namespaces (unshare {})", namespace.join(" ")));
-    }
-    found
-}
-
-/// What a program says of `run` from another `namespace`: whether it succeeded, its output, its errors.
+/// What a program says of `run` from another `namespace`, where the machine allows one: whether it succeeded, its output, its errors.
 fn said(run: &Supervised, namespace: &[&str], program: &str, arguments: &[&str]) -> Option<(bool, String, String)> {
-    let Output { status, stdout, stderr } =
-        elsewhere(namespace, program)?.args(arguments).env("XDG_RUNTIME_DIR", run.folder.path()).output().unwrap();
+    let mut elsewhere = unshare(namespace, &["true"])?;
+    elsewhere.arg(program).args(arguments).env("XDG_RUNTIME_DIR", run.folder.path());
+    let Output { status, stdout, stderr } = elsewhere.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Some((status.success(), text(&stdout), text(&stderr)))
 }

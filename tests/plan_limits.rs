@@ -3,13 +3,27 @@
 use std::ops::Bound;
 
 use shoal::algorithms::registry as algorithms;
+use shoal::catalogue::Catalogue;
 use shoal::config::{Config, Key, Kind, Limits};
 use shoal::environments::registry as environments;
 use shoal::machine::memory::{Budget, Limit};
+use shoal::roles::environments::observation_options;
 use shoal::roles::supervisor::Plan;
 
 /// The memory of a small machine.
 const BUDGET: Budget = Budget { bytes: 1 << 30, limit: Limit::SharedMemory { used_bytes: 0 } };
+
+/// Keys, by what their paths begin with, that have no effect by default, and what to set for them to have one.
+const SWITCHES: &[(&str, &[&str])] = &[
+    ("adaptation.", &["adaptation.enabled=true"]),
+    ("visualizer.", &["visualizer.enabled=true"]),
+    ("learner.swap_interval_updates", &["learner.split=actor_critic"]),
+    ("algorithm.epsilon_alpha", &["algorithm.exploration=ape_x"]),
+    ("auto_encoder.latent", &["environment.id=Rally-v0", "auto_encoder.coefficient=1"]),
+    ("evaluator.synchronous_interval_steps", &["actor.count=0"]),
+    ("checkpoint.synchronous_interval_steps", &["actor.count=0"]),
+    ("machine.torch_threads", &["network.engine=torch"]),
+];
 
 /// The values at the ends of what `key` allows, in TOML.
 fn ends(key: &Key) -> Vec<String> {
@@ -52,7 +66,9 @@ fn plan(algorithm: &str, overrides: &[String]) -> Result<Plan, String> {
     let batch = if ["appo", "ppo"].contains(&algorithm) { "learner.batch_size = 384\n" } else { "" };
     let text = format!("environment.id = {id:?}\nalgorithm.name = {algorithm:?}\n{batch}");
     let loaded = Config::parse(&text, "limits.toml", overrides).map_err(|errors| errors.0[0].to_string())?;
-    let environment = environments::spec(id).unwrap();
+    let shown = environments::spec(&loaded.config.environment.id).unwrap();
+    let seen = observation_options(&Catalogue::default(), &loaded.config).spec(&shown);
+    let environment = seen.map_err(|error| loaded.error_at("environment.frames_per_observation", error.to_string()).to_string())?;
     let algorithm =
         algorithms::build(&loaded.config, &environment).map_err(|error| loaded.error_at(error.key(), error.to_string()).to_string())?;
     let plan = Plan::new(&loaded.config, &*algorithm, &[0, 1], &[]).map_err(|error| error.to_string())?;
@@ -71,11 +87,11 @@ fn every_key_at_both_of_its_limits_is_planned_or_refused_by_its_name_value_and_l
         let algorithms = if key.algorithms.is_empty() { &["dqn", "ppo"] } else { key.algorithms };
         for (value, algorithm) in ends(key).iter().flat_map(|value| algorithms.iter().map(move |algorithm| (value, algorithm))) {
             let path = key.path();
-            let Err(refusal) = plan(algorithm, &[format!("{path}={value}")]) else { continue };
-            // No value of it would be taken there.
-            if refusal.contains("it has no effect while") {
-                continue;
-            }
+            let switches = SWITCHES.iter().filter(|(keys, _)| path.starts_with(keys)).flat_map(|(_, switches)| *switches);
+            // The key comes last: it may be a switch itself.
+            let overrides: Vec<String> = switches.map(|switch| (*switch).to_owned()).chain([format!("{path}={value}")]).collect();
+            let Err(refusal) = plan(algorithm, &overrides) else { continue };
+            assert!(!refusal.contains("it has no effect while"), "{algorithm}, {path} = {value} is never planned: {refusal}");
             let rest = refusal.replace(&format!("--set {path}={value}"), "").replace("limits.toml", "");
             assert!(refusal.contains(&path) && refusal.contains(value), "{algorithm}, {path} = {value}: {refusal}");
             let is_word = matches!(key.kind, Kind::Choice(_));

@@ -11,7 +11,7 @@ mod leftovers;
 mod registry;
 
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
+use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use shoal::rendezvous::{Announcement, RegisteredRun, Registry, RendezvousError};
 use shoal::segment::{Segment, system};
@@ -89,8 +89,8 @@ impl Child {
     }
 
     /// Wait for its end; afterwards its process id is free.
-    fn reap(&mut self) {
-        waitpid(self.0.take().expect("a child that was not reaped"), None).unwrap();
+    fn reap(&mut self) -> WaitStatus {
+        waitpid(self.0.take().expect("a child that was not reaped"), None).unwrap()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use shoal::replay::{Batch, Element, Field, Priority, Replay, Sampler, Schema, StagingArea, Target, repair};
+use shoal::replay::{Batch, Element, Field, Priority, Replay, SampleError, Sampler, Schema, StagingArea, Target, repair};
 use shoal::segment::description::Description;
 use shoal::segment::processes::Role;
 use shoal::segment::{Layout, Region, Segment, SegmentSizes};
@@ -116,6 +116,18 @@ fn a_transition_whose_frame_was_overwritten_is_drawn_no_more_and_leaves_the_tree
     let tree = replay.tree().expect("a tree");
     assert!(tree.audit().is_exact());
     assert_eq!(tree.total(), before / 64 * 54, "ten priorities have left the tree");
+}
+
+#[test]
+fn a_uniform_replay_with_far_too_few_frames_says_so() {
+    let segment = segment(4_096, 8, 0);
+    let mut replay = join(&segment, 0);
+    let names: Vec<Target> = (0..4_096 + STACK).map(|step| replay.write_frame(&frame(step))).collect();
+    (0..4_096).for_each(|number| insert(&mut replay, area(&segment, 0), &names, number));
+    let drawn = replay.sample(&mut Batch::new(&schema(), 64), 0.4, &mut Pcg64Mcg::seed_from_u64(4));
+    let error = drawn.expect_err("five transitions have their frames");
+    assert!(matches!(error, SampleError::FramesGone { .. }), "{error}");
+    assert!(error.to_string().ends_with("raise frame_capacity, or lower capacity"), "{error}");
 }
 
 #[test]

@@ -6,8 +6,7 @@ mod run_support;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, Watchdog, kill, living, number, start, start_preset, told};
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use run_support::{Supervised, Watchdog, kill, limit_files, living, number, start, start_preset, told, too_few_files, try_kill};
 use serde_json::Value;
 use shoal::segment::Segment;
 use shoal::segment::counters::Counter;
@@ -73,8 +72,8 @@ fn batch_when_doubled_twice(run: &mut Supervised, segment: &Segment) -> f64 {
 }
 
 #[test]
-fn actors_whose_environments_sleep_become_more_and_the_report_says_how_to_have_them_from_the_beginning() {
-    let mut run = adapting(&["environment.step_delay_us=2000", "adaptation.most_actors=3"]);
+fn actors_whose_environments_sleep_become_more_and_the_report_and_a_run_that_goes_on_know_of_them() {
+    let mut run = adapting(&["environment.step_delay_us=2000", "adaptation.most_actors=2", "checkpoint.interval_s=600"]);
     run.wait_for_log("faster with --set actor.count=2 --set actor.environments=2 --set learner.batch_size=32");
     run.wait_for("two actors", |metrics| metrics["actors"] == 2);
     run.end_by(Signal::SIGINT);
@@ -83,12 +82,23 @@ fn actors_whose_environments_sleep_become_more_and_the_report_says_how_to_have_t
     assert_eq!((&first["from"]["actors"], &first["to"]["actors"], &first["verdict"]), (&1.into(), &2.into(), &"accepted".into()));
     let gain = first["tried"]["median"].as_f64().unwrap() / first["before"]["median"].as_f64().unwrap();
     assert!(gain > 1.05, "a gain of {gain}: {first}");
-    let summary = summary(&run);
-    assert_eq!(summary["restarts"], 0, "who is sent away has not died");
-    let fitted = summary["fitted"].as_str().unwrap().split(';').next().unwrap();
+    let found = summary(&run);
+    assert_eq!(found["restarts"], 0, "who is sent away has not died");
+    let fitted = found["fitted"].as_str().unwrap().split(';').next().unwrap();
     assert!(fitted.starts_with("--set actor.count="), "{fitted}");
     let mut again = run.program("supervisor");
     told(&again.arg(run.run_folder().join("config.toml")).args(fitted.split(' ')).arg("--check").output().unwrap());
+
+    let plan = run.plan_to_resume();
+    assert!(plan.contains("actors 0 to 1"), "what is checked is what would be done: {plan}");
+    run.resume(&[]);
+    run.wait_for_log("goes on from checkpoint");
+    let segment = run.segment();
+    run.wait_until("two actors", || living(&segment, "actor").len() == 2);
+    drop(segment);
+    run.end_by(Signal::SIGINT);
+    let fitted = summary(&run)["fitted"].as_str().unwrap().to_owned();
+    assert!(fitted.contains("1 settings tried, 1 faster"), "what it had tried is not tried again, and not forgotten: {fitted}");
 }
 
 #[test]
@@ -175,7 +185,7 @@ fn an_actor_that_is_killed_while_it_is_tried_comes_back_and_the_search_comes_to_
     let victim = run.look_for("the actor that is tried, and its end", |_| {
         tried(&segment).filter(|pid| {
             // It may have ended with its trial.
-            nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.cast_signed()), Signal::SIGKILL).is_ok()
+            try_kill(*pid, Signal::SIGKILL)
         })
     });
     run.wait_until("its replacement", || tried(&segment).is_some_and(|pid| pid != victim));
@@ -272,25 +282,6 @@ fn neither_side_blocks_the_other_while_a_larger_batch_is_tried_and_after() {
     assert!(surplus.abs() <= 128.0 + 2.5 * 2.0 * 41.0, "{surplus} samples beyond those that were drawn: {last}");
 }
 
-#[test]
-fn a_run_that_goes_on_begins_with_what_it_had_found() {
-    let overrides = ["environment.step_delay_us=2000", "adaptation.most_actors=2", "checkpoint.interval_s=600"];
-    let mut run = adapting(&overrides);
-    run.wait_for_log("faster with --set actor.count=2");
-    run.wait_for("two actors", |metrics| metrics["actors"] == 2);
-    run.end_by(Signal::SIGINT);
-    let plan = run.plan_to_resume();
-    assert!(plan.contains("actors 0 to 1"), "what is checked is what would be done: {plan}");
-    run.resume(&[]);
-    run.wait_for_log("goes on from checkpoint");
-    let segment = run.segment();
-    run.wait_until("two actors", || living(&segment, "actor").len() == 2);
-    drop(segment);
-    run.end_by(Signal::SIGINT);
-    let fitted = summary(&run)["fitted"].as_str().unwrap().to_owned();
-    assert!(fitted.contains("1 settings tried, 1 faster"), "what it had tried is not tried again, and not forgotten: {fitted}");
-}
-
 /// Let whoever plays `role` and is chosen by `victim` crash as long as the log does not say that this setting was given up.
 fn crash_until_given_up(run: &mut Supervised, segment: &Segment, role: &str, setting: &str, victim: impl Fn(usize) -> bool) {
     let watchdog = Watchdog::new(format!("{setting} to be taken back"));
@@ -299,7 +290,7 @@ fn crash_until_given_up(run: &mut Supervised, segment: &Segment, role: &str, set
         for (number, pid) in living(segment, role) {
             if victim(number) {
                 // It may have ended meanwhile.
-                let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.cast_signed()), Signal::SIGSEGV);
+                try_kill(pid, Signal::SIGSEGV);
             }
         }
         watchdog.pause(Duration::from_micros(200), || run.log());
@@ -334,16 +325,6 @@ fn a_batch_with_which_a_learner_crashes_again_and_again_is_taken_back_and_the_ru
     assert_eq!(summary(&run)["restarts"], replaced, "inspect counts as the report does");
 }
 
-/// Let the supervisor open no more than so many files, whatever it has open; returns what it was allowed before.
-fn limit_files(run: &Supervised, limit: Rlimit) -> Rlimit {
-    prlimit(Pid::from_raw(run.pid().cast_signed()), Resource::Nofile, limit).unwrap()
-}
-
-/// Fewer files than the supervisor has open.
-fn too_few_files() -> Rlimit {
-    Rlimit { current: Some(3), ..getrlimit(Resource::Nofile) }
-}
-
 #[test]
 fn a_setting_for_whose_actor_the_system_has_no_room_is_taken_back_and_the_run_goes_on() {
     let mut run = adapting(&["environment.step_delay_us=2000", "adaptation.most_actors=2", "evaluator.enabled=false"]);
@@ -368,25 +349,4 @@ fn a_setting_for_whose_actor_the_system_has_no_room_is_taken_back_and_the_run_go
     run.end_by(Signal::SIGINT);
     let fitted = summary(&run)["fitted"].as_str().unwrap().to_owned();
     assert!(fitted.starts_with("--set actor.count=1 ") && fitted.contains("1 settings tried, 0 faster"), "{fitted}");
-}
-
-#[test]
-fn a_replacement_for_which_the_system_has_no_room_is_started_once_it_has() {
-    let mut run = adapting(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(50));
-    let segment = run.segment();
-    // The evaluator lacks a channel and the learner a pidfd: what has the same cause is told once.
-    for (role, name) in [("evaluator", "evaluator 0"), ("learner", "learner 0")] {
-        run.wait_until("all processes", || living(&segment, role).len() == 1);
-        let usual = limit_files(&run, too_few_files());
-        kill(living(&segment, role)[0].1, Signal::SIGKILL);
-        run.wait_for_log(&format!("{name} could not be started"));
-        assert!(run.is_running(), "{}", run.log());
-        limit_files(&run, usual);
-        run.wait_until("its replacement", || living(&segment, role).len() == 1);
-        wait_for_updates(&mut run, &segment, 50);
-    }
-    drop(segment);
-    run.end_by(Signal::SIGINT);
-    run.assert_nothing_left();
 }

@@ -145,7 +145,9 @@ fn a_run_survives_random_kills_and_stops_of_everything() {
         }
         if blows % AUDIT_INTERVAL == 0 {
             let verdict = run.tree_verdict();
-            assert!(verdict == "exact" || verdict == "in_motion", "after {} kills: {verdict}\n{}", report.kills, run.log());
+            // A death that has been seen may not have been repaired yet.
+            let is_sound = ["exact", "in_motion", "half_changed"].contains(&verdict.as_str());
+            assert!(is_sound, "after {} kills: {verdict}\n{}", report.kills, run.log());
             (report.audits, report.exact) = (report.audits + 1, report.exact + u64::from(verdict == "exact"));
         }
         assert!(run.is_running(), "after {} kills: {}", report.kills, run.output());

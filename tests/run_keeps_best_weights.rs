@@ -2,7 +2,9 @@
 
 mod run_support;
 
-use run_support::start;
+use run_support::{Supervised, number, start};
+use serde_json::Value;
+use shoal::checkpoint::{PolicyWeights, RunCheckpoint};
 
 #[test]
 fn best_weights_that_came_after_the_checkpoint_of_an_asynchronous_run_stay() {
@@ -49,4 +51,37 @@ fn best_weights_of_a_synchronous_run_stay_where_it_goes_on_otherwise_and_come_ag
         assert!(run.wait().success(), "{}", run.output());
         assert_eq!(weights.join("best.safetensors").exists(), stay, "{change}");
     }
+}
+
+#[test]
+fn a_run_that_goes_on_takes_the_weights_that_are_there_for_its_best_whatever_the_lines_say() {
+    let mut run = start(&["run.stop_env_steps=2000", "evaluator.interval_ms=0", "checkpoint.interval_s=600"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let [file, weights] = ["evaluations.jsonl", "weights/best.safetensors"].map(|name| run.run_folder().join(name));
+    let lines = run.evaluations();
+    let write_lines = |is_wanted: &dyn Fn(&Value) -> bool| {
+        let wanted = lines.iter().filter(|line| is_wanted(line)).map(|line| format!("{line}\n"));
+        std::fs::write(&file, wanted.collect::<String>()).unwrap();
+    };
+    // As a full disk leaves them that takes no more lines.
+    write_lines(&|line| line["is_best"] != true);
+    let best = PolicyWeights::load(&weights).unwrap().metadata;
+    let (told, in_checkpoint) = best_without_evaluator(&mut run);
+    assert_eq!((number(&told, "version"), number(&told, "episodes")), (best.parameter_version, best.evaluation.unwrap().episodes));
+    assert_eq!(in_checkpoint, Some(best.environment_steps), "`keep_best` goes by this");
+    // As one leaves them that takes no weights.
+    assert!(lines.iter().any(|line| line["is_best"] == true), "{lines:?}");
+    write_lines(&|_| true);
+    std::fs::remove_file(&weights).unwrap();
+    let (told, in_checkpoint) = best_without_evaluator(&mut run);
+    assert!(told.is_null() && in_checkpoint.is_none(), "{told}, {in_checkpoint:?}");
+}
+
+/// Go on with a run for a little while, and return what its report and its last checkpoint say of its best weights.
+fn best_without_evaluator(run: &mut Supervised) -> (Value, Option<u64>) {
+    let steps = number(&run.metrics().pop().unwrap(), "env_steps");
+    run.resume(&["--set", "evaluator.enabled=false", "--set", &format!("run.stop_env_steps={}", steps + 500)]);
+    assert!(run.wait().success(), "{}", run.output());
+    let newest = RunCheckpoint::open(run.checkpoints().last().unwrap()).unwrap();
+    (run.record()["finished"]["summary"]["best_evaluation"].clone(), newest.manifest().best_env_steps)
 }

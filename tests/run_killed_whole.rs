@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use counts::count_from_environment;
 use nix::sys::signal::Signal;
-use nix::unistd::Pid;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use run_support::{Supervised, segments_of, start};
+use run_support::{Supervised, segments_of, start, try_kill};
 use serde_json::Value;
 use shoal::experience::Random;
 
@@ -29,7 +28,7 @@ fn kill_everything(run: &mut Supervised, random: &mut Random) {
         processes.shuffle(random);
         for process in processes {
             // Some are gone before their turn.
-            let _ = nix::sys::signal::kill(Pid::from_raw(process.cast_signed()), Signal::SIGKILL);
+            try_kill(process, Signal::SIGKILL);
         }
     }
 }

@@ -3,9 +3,10 @@
 mod run_support;
 
 use std::path::Path;
+use std::process::Command;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, checkpoints_in, number, program, said, segments_of, start, start_preset, told};
+use run_support::{Supervised, Watchdog, checkpoints_in, number, program, said, segments_of, start, start_preset, told};
 use serde_json::Value;
 use shoal::algorithms::registry;
 use shoal::checkpoint::{PolicyWeights, RowsIn, RunCheckpoint};
@@ -488,9 +489,10 @@ fn another_stop_signal_gives_the_last_checkpoint_up_and_the_one_before_stays() {
     run.signal(Signal::SIGTERM);
     run.wait_until_left();
     // One that comes before the run waits for its last checkpoint is no more than the first one again.
+    let watchdog = Watchdog::new("the end of a run that is told so again and again");
     while run.is_running() {
         run.signal(Signal::SIGTERM);
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        watchdog.pause(std::time::Duration::from_millis(20), || run.log());
     }
     let said = run.output();
     assert!(said.contains("given up after another stop signal"), "{said}");
@@ -552,13 +554,23 @@ fn a_run_that_cannot_go_on_here_stays_as_it_was() {
     let files = ["run.json", "config.toml", "run.log"].map(|name| run.run_folder().join(name));
     let read = || files.each_ref().map(|path| std::fs::read_to_string(path).unwrap());
     let before = read();
+    let longer = || run.command_to("resume", &["--set", "run.stop_env_steps=900000000"]);
+    let refusal_of = |command: &mut Command| {
+        let output = command.output().unwrap();
+        assert!(!output.status.success(), "{}", said(&output));
+        assert_eq!(read(), before);
+        said(&output)
+    };
     let long = run.folder.path().join("x".repeat(110));
     std::fs::create_dir(&long).unwrap();
-    let mut command = run.command_to("resume", &["--set", "run.stop_env_steps=900000000"]);
-    let output = command.env("XDG_RUNTIME_DIR", &long).output().unwrap();
-    let said = said(&output);
-    assert!(!output.status.success() && said.contains("XDG_RUNTIME_DIR") && said.contains("the system allows 107"), "{said}");
-    assert_eq!(read(), before);
+    let early = refusal_of(longer().env("XDG_RUNTIME_DIR", &long));
+    assert!(early.contains("XDG_RUNTIME_DIR") && early.contains("the system allows 107"), "{early}");
+    // These are opened when all else is there.
+    let metrics = run.run_folder().join("metrics.jsonl");
+    std::fs::remove_file(&metrics).unwrap();
+    std::fs::create_dir(&metrics).unwrap();
+    let late = refusal_of(&mut longer());
+    assert!(late.contains("cannot append to") && late.contains("metrics.jsonl"), "{late}");
 }
 
 #[test]

@@ -5,10 +5,10 @@ mod run_support;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{kill, learner, number, start, start_preset, stop};
+use run_support::{kill, learner, number, process_slot, start, start_preset, stop, stop_outside_of_operations};
 use shoal::segment::Segment;
 use shoal::segment::membership::View;
-use shoal::segment::processes::{Phase, ProcessSlot, SlotState};
+use shoal::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use shoal::sync::Ordering;
 
 #[test]
@@ -30,17 +30,35 @@ fn a_killed_actor_is_replaced_and_training_goes_on() {
     run.assert_nothing_left();
 }
 
+/// Whether the learner lives, and waits until it may have a batch.
+fn waits(learner: ProcessSlot<'_>) -> bool {
+    learner.state() == SlotState::Live && learner.phase() == Some(Phase::LimiterWait)
+}
+
+fn updates(segment: &Segment) -> u64 {
+    segment.control().updates().load(Ordering::Relaxed)
+}
+
 #[test]
 fn a_killed_learner_goes_on_from_its_last_state() {
     let mut run = start(&[]);
     run.wait_for("the first updates", |line| number(line, "updates") > 400);
-    kill(run.processes("learner")[0], Signal::SIGKILL);
-    run.wait_for_log("its replacement goes on");
-    let killed_at = number(&run.metrics().pop().unwrap(), "updates");
-    run.wait_for("more updates", |line| number(line, "restarts") == 1 && number(line, "updates") > killed_at + 200);
-    let updates: Vec<u64> = run.metrics().iter().map(|line| number(line, "updates")).collect();
-    let lost = updates.windows(2).map(|pair| pair[0].saturating_sub(pair[1])).max().unwrap();
-    assert!(lost <= 100, "{lost} updates were lost, and a state is published every 100");
+    let segment = run.segment();
+    let (actor, victim) = (process_slot(&segment, Role::Actor, 0), learner(&segment, 0));
+    // Without anything new a replacement stays where it begins.
+    stop_outside_of_operations(actor);
+    run.wait_until("the learner to wait for a batch", || waits(victim));
+    let killed = victim.pid();
+    stop(killed);
+    let before = updates(&segment);
+    kill(killed, Signal::SIGKILL);
+    run.wait_until("its replacement to wait too", || victim.pid() != killed && waits(victim));
+    let after = updates(&segment);
+    assert!((before - 100..=before).contains(&after), "from {before} to {after}, and a state is published every 100 updates");
+    kill(actor.pid(), Signal::SIGCONT);
+    run.wait_for("more updates", |line| number(line, "restarts") >= 1 && number(line, "updates") > before + 200);
+    assert!(run.log().contains("its replacement goes on"), "{}", run.log());
+    drop(segment);
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }
@@ -74,7 +92,6 @@ fn a_learner_that_leads_before_its_first_batch_publishes_what_normalises_observa
         board.read(&mut published).expect("the leader has published");
         published.split_off(published.len() - 6)
     };
-    let waits = |learner: ProcessSlot<'_>| learner.state() == SlotState::Live && learner.phase() == Some(Phase::LimiterWait);
     // Nothing new comes from here on, and what is there is learned from.
     run.processes("actor").iter().for_each(|&actor| kill(actor, Signal::SIGSTOP));
     run.wait_until("both learners to wait for a batch", || waits(first) && waits(second));
@@ -98,10 +115,6 @@ fn a_learner_that_leads_before_its_first_batch_publishes_what_normalises_observa
 /// How long a learner runs between two looks at where it is.
 const SHORTEST_STEP: Duration = Duration::from_micros(50);
 const LONGEST_STEP: Duration = Duration::from_millis(10);
-
-fn updates(segment: &Segment) -> u64 {
-    segment.control().updates().load(Ordering::Relaxed)
-}
 
 /// Stop `publisher` after an update that is followed by all its publications, before the first of them is complete,
 /// unless `given_up` comes first. It is led there in small steps, each long enough for it to get a core.
@@ -227,6 +240,7 @@ fn a_stopped_actor_is_found_hung_and_replaced() {
     let victim = run.processes("actor")[0];
     kill(victim, Signal::SIGSTOP);
     run.wait_for_log("has been silent for");
+    assert!(run.log().contains("raise machine.hang_timeout_s above"), "{}", run.log());
     run.wait_for("the replacement", |line| number(line, "restarts") == 1 && number(line, "actors") == 2);
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();

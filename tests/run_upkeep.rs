@@ -6,8 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getsid};
-use run_support::{Supervised, kill, number, start};
-use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+use run_support::{Supervised, kill, limit_files, living, number, start, too_few_files};
 
 /// The processes that the supervisor has forked into a session of their own.
 fn sentinels(run: &Supervised) -> Vec<u32> {
@@ -54,18 +53,26 @@ fn a_run_that_somebody_has_removed_from_the_registry_is_announced_again() {
 
 #[test]
 fn a_replacement_for_which_the_system_has_no_room_is_started_once_it_has() {
-    let mut run = start(&[]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 0);
-    let supervisor = rustix::process::Pid::from_raw(run.pid().cast_signed());
-    // The supervisor has what it was started with.
-    let before = getrlimit(Resource::Nofile);
-    prlimit(supervisor, Resource::Nofile, Rlimit { current: Some(3), ..before }).unwrap();
-    kill(run.wait_for_process("actor"), Signal::SIGKILL);
-    run.wait_for_log("actor 0 could not be started");
-    prlimit(supervisor, Resource::Nofile, before).unwrap();
-    let steps = number(&run.metrics().pop().unwrap(), "env_steps");
-    run.wait_for("the replacement's steps", |line| number(line, "restarts") == 1 && number(line, "env_steps") > steps + 500);
-    run.end_by(Signal::SIGINT);
+    // An evaluator lacks a channel, the others a pidfd; and a run tells once of what has the same cause.
+    for roles in [&["evaluator", "learner"][..], &["actor"]] {
+        let mut run = start(&[]);
+        run.wait_for("the first updates", |line| number(line, "updates") > 50);
+        let segment = run.segment();
+        for role in roles {
+            run.wait_until("all processes", || living(&segment, role).len() == 1);
+            let usual = limit_files(&run, too_few_files());
+            kill(living(&segment, role)[0].1, Signal::SIGKILL);
+            run.wait_for_log(&format!("{role} 0 could not be started"));
+            assert!(run.is_running(), "{}", run.log());
+            limit_files(&run, usual);
+            run.wait_until("its replacement", || living(&segment, role).len() == 1);
+            let updates = number(&run.metrics().pop().unwrap(), "updates");
+            run.wait_for("more updates", |line| number(line, "updates") > updates + 50);
+        }
+        drop(segment);
+        run.end_by(Signal::SIGINT);
+        run.assert_nothing_left();
+    }
 }
 
 #[test]

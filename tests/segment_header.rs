@@ -10,8 +10,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use proptest::prelude::*;
 use shoal::segment::control::RunState;
-use shoal::segment::layout::REGIONS;
-use shoal::segment::{Layout, Segment, SegmentError, system};
+use shoal::segment::{Layout, Region, Segment, SegmentError, system};
 use support::object::{Object, path_of};
 use support::{Run, Sizes, run};
 
@@ -20,7 +19,7 @@ const PAGE_BYTES: usize = 4096;
 const PID_NAMESPACE: usize = 11;
 const TIME_NAMESPACE: usize = 12;
 /// The word that holds the checksum: behind three for each region.
-const CHECKSUM_WORD: usize = 32 + 3 * REGIONS.len();
+const CHECKSUM_WORD: usize = 32 + 3 * Region::ALL.len();
 /// Bytes of the header that the checksum speaks for, and the checksum itself.
 const CHECKED_BYTES: usize = 8 * (CHECKSUM_WORD + 1);
 
@@ -146,7 +145,7 @@ fn empty_unpublished_missing_and_foreign_objects_are_told_apart() {
 fn a_damaged_description_is_an_error_and_the_rest_stays_readable() {
     let run = Run::new(small());
     let good = bytes_of(&run);
-    let section = run.segment.layout().section(shoal::segment::Region::Description);
+    let section = run.segment.layout().section(Region::Description);
     let config = ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() };
     proptest!(config, |(flips in prop::collection::vec((0..160usize, 1u8..=255), 1..6))| {
         let mut bytes = good.clone();
@@ -290,7 +289,7 @@ fn a_full_shared_memory_file_system_is_an_error_before_anything_is_touched() {
                 Ok(segment) => {
                     assert!(fits, "{total_bytes} bytes were promised by a file system of 8 MiB");
                     // Every page can be touched.
-                    for region in shoal::segment::layout::REGIONS {
+                    for region in Region::ALL {
                         for word in segment.words(region) {
                             word.store(u64::MAX, shoal::sync::Ordering::Relaxed);
                         }

@@ -1,7 +1,6 @@
 //! Weights files: they come back as they went, survive a crash, and nothing damaged is ever believed.
 
 use std::{
-    collections::BTreeMap,
     fs,
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
@@ -9,14 +8,14 @@ use std::{
 };
 
 use shoal::{
-    checkpoint::{NetworkWeights, PolicyWeights, Weights, WeightsError, WeightsEvaluation, WeightsMetadata},
+    checkpoint::{PolicyWeights, WeightsError, WeightsEvaluation, WeightsMetadata},
     networks::{Head, InputScaling, InputSpec, NetworkSpec},
     values::ValueType,
 };
 use tempfile::TempDir;
 
-fn spec(dueling: bool) -> NetworkSpec {
-    NetworkSpec::perceptron(4, &[32, 16], if dueling { Head::Dueling { outputs: 2 } } else { Head::Linear { outputs: 2 } })
+fn spec() -> NetworkSpec {
+    NetworkSpec::perceptron(4, &[32, 16], Head::Dueling { outputs: 2 })
 }
 
 fn metadata() -> WeightsMetadata {
@@ -28,14 +27,11 @@ fn metadata() -> WeightsMetadata {
         updates: 56,
         evaluation: Some(WeightsEvaluation { return_mean: 487.25, return_ci95_low: Some(480.5), episodes: 100, confirmed: true }),
         input_scaling: None,
-        extra: BTreeMap::from([("git".into(), "abc".into())]),
     }
 }
 
-fn weights(seed: u64) -> Weights {
-    let network = |dueling, seed| NetworkWeights { spec: spec(dueling), parameters: spec(dueling).initialise(seed) };
-    let networks = BTreeMap::from([("online".into(), network(true, seed)), ("target".into(), network(false, seed + 1))]);
-    Weights { metadata: metadata(), networks }
+fn policy(seed: u64) -> PolicyWeights {
+    PolicyWeights { spec: spec(), parameters: spec().initialise(seed), metadata: metadata() }
 }
 
 fn folder() -> (TempDir, PathBuf) {
@@ -54,14 +50,14 @@ fn names(folder: &TempDir) -> Vec<String> {
 fn refusal(bytes: &[u8]) -> WeightsError {
     let (_folder, path) = folder();
     fs::write(&path, bytes).unwrap();
-    let error = Weights::load(&path).expect_err("the file must be refused");
+    let error = PolicyWeights::load(&path).expect_err("the file must be refused");
     assert!(error.to_string().contains("weights.safetensors"), "the message does not name the file: {error}");
     error
 }
 
-fn saved(weights: &Weights) -> Vec<u8> {
+fn saved(policy: &PolicyWeights) -> Vec<u8> {
     let (_folder, path) = folder();
-    weights.save(&path).unwrap();
+    policy.save(&path).unwrap();
     fs::read(path).unwrap()
 }
 
@@ -75,65 +71,68 @@ fn with_header(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
 }
 
 #[test]
-fn weights_come_back_bit_for_bit_and_leave_one_file() {
+fn a_policy_comes_back_bit_for_bit_and_leaves_one_file() {
     let (folder, path) = folder();
     for seed in [1, 2] {
-        weights(seed).save(&path).unwrap();
-        assert_eq!(Weights::load(&path).unwrap(), weights(seed));
+        policy(seed).save(&path).unwrap();
+        assert_eq!(PolicyWeights::load(&path).unwrap(), policy(seed));
     }
     assert_eq!(names(&folder), ["weights.safetensors"]);
 }
 
 #[test]
 fn the_same_weights_give_the_same_bytes() {
-    assert_eq!(saved(&weights(1)), saved(&weights(1)));
+    assert_eq!(saved(&policy(1)), saved(&policy(1)));
 }
 
 #[test]
 fn any_safetensors_reader_finds_the_tensors_by_name_and_shape() {
-    let bytes = saved(&weights(1));
+    let bytes = saved(&policy(1));
     let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
-    let value = file.tensor("online.value.weight").unwrap();
+    let value = file.tensor("policy.value.weight").unwrap();
     assert_eq!(value.shape(), [1, 16]);
-    let tensors = spec(true).tensors();
+    let tensors = spec().tensors();
     let range = tensors.iter().find(|tensor| tensor.name == "value.weight").unwrap().range();
-    let expected: Vec<u8> = spec(true).initialise(1)[range].iter().flat_map(|value| value.to_le_bytes()).collect();
+    let expected: Vec<u8> = spec().initialise(1)[range].iter().flat_map(|value| value.to_le_bytes()).collect();
     assert_eq!(value.data(), expected);
-    assert_eq!(file.tensor("target.layers.0.weight").unwrap().shape(), [32, 4]);
-    assert_eq!(file.len(), 8 + 6);
+    assert_eq!(file.tensor("policy.layers.0.weight").unwrap().shape(), [32, 4]);
+    assert_eq!(file.len(), 8);
 }
 
 #[test]
-fn a_policy_comes_back_with_all_that_an_evaluation_needs() {
+fn a_file_without_a_policy_is_refused() {
+    let bytes = saved(&policy(1));
+    let mut entry = shoal_entry(&bytes);
+    let network = entry["networks"]["policy"].take();
+    entry["networks"] = serde_json::json!({"critic": network});
+    let refused = refusal(&with_entry(&bytes, &entry));
+    assert!(matches!(refused, WeightsError::NoPolicy { .. }), "{refused}");
+}
+
+#[test]
+fn a_network_beside_the_policy_is_refused_by_its_name() {
+    let bytes = saved(&policy(1));
+    let mut entry = shoal_entry(&bytes);
+    let network = entry["networks"]["policy"].clone();
+    entry["networks"]["critic"] = network;
+    let refused = refusal(&with_entry(&bytes, &entry));
+    assert!(matches!(refused, WeightsError::Metadata { .. }) && refused.to_string().contains("`critic`"), "{refused}");
+}
+
+#[test]
+fn a_policy_names_what_it_plays() {
     let (_folder, path) = folder();
-    let policy = PolicyWeights { spec: spec(true), parameters: spec(true).initialise(4), metadata: metadata() };
-    policy.save(&path).unwrap();
-    assert_eq!(PolicyWeights::load(&path).unwrap(), policy);
-
-    weights(1).save(&path).unwrap();
-    let refused = PolicyWeights::load(&path).unwrap_err().to_string();
-    assert!(refused.contains("`policy`") && refused.contains("online, target"), "{refused}");
-    let nameless = PolicyWeights { metadata: WeightsMetadata { environment: String::new(), ..metadata() }, ..policy };
+    let nameless = PolicyWeights { metadata: WeightsMetadata { environment: String::new(), ..metadata() }, ..policy(1) };
     assert!(nameless.save(&path).unwrap_err().to_string().contains("environment"));
-    Weights::single("policy", NetworkWeights { spec: nameless.spec, parameters: nameless.parameters }, nameless.metadata)
-        .save(&path)
-        .unwrap();
-    assert!(matches!(PolicyWeights::load(&path).unwrap_err(), WeightsError::Unnamed { field: "environment", .. }));
-}
-
-#[test]
-fn a_network_of_another_shape_is_refused_when_it_is_taken() {
-    let mut weights = weights(1);
-    let path = Path::new("somewhere");
-    assert!(matches!(weights.take("online", &spec(false), path), Err(WeightsError::OtherSpec { .. })));
-    assert!(matches!(weights.take("critic", &spec(false), path), Err(WeightsError::NoNetwork { .. })));
-    assert_eq!(weights.take("online", &spec(true), path).unwrap(), spec(true).initialise(1));
-    assert!(matches!(weights.take("online", &spec(true), path), Err(WeightsError::NoNetwork { .. })));
+    let bytes = saved(&policy(1));
+    let mut entry = shoal_entry(&bytes);
+    entry["environment"] = "".into();
+    assert!(matches!(refusal(&with_entry(&bytes, &entry)), WeightsError::Unnamed { field: "environment", .. }));
 }
 
 #[test]
 fn every_truncation_and_every_appended_byte_is_refused() {
-    let bytes = saved(&weights(1));
+    let bytes = saved(&policy(1));
     for length in (0..bytes.len()).step_by(97).chain([bytes.len() - 1]) {
         assert!(matches!(refusal(&bytes[..length]), WeightsError::Damaged { .. }), "{length} bytes");
     }
@@ -143,12 +142,12 @@ fn every_truncation_and_every_appended_byte_is_refused() {
 #[test]
 fn values_that_are_not_finite_are_refused_with_tensor_and_index() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-        let mut bytes = saved(&weights(1));
+        let mut bytes = saved(&policy(1));
         let end = bytes.len();
         bytes[end - 4..].copy_from_slice(&bad.to_le_bytes());
         match refusal(&bytes) {
             // Tensors lie in the order of their names.
-            WeightsError::NotFinite { tensor, index, .. } => assert_eq!((tensor.as_str(), index), ("target.layers.2.weight", 31)),
+            WeightsError::NotFinite { tensor, index, .. } => assert_eq!((tensor.as_str(), index), ("policy.value.weight", 15)),
             other => panic!("{other}"),
         }
     }
@@ -156,7 +155,7 @@ fn values_that_are_not_finite_are_refused_with_tensor_and_index() {
 
 #[test]
 fn a_damaged_header_is_refused_and_never_panics() {
-    let bytes = saved(&weights(1));
+    let bytes = saved(&policy(1));
     let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let (_folder, path) = folder();
     for index in 0..header {
@@ -165,9 +164,8 @@ fn a_damaged_header_is_refused_and_never_panics() {
             damaged[index] ^= flip;
             fs::write(&path, &damaged).unwrap();
             // A digit of a counter or a letter of a name may change unseen; tensors and shapes may not.
-            if let Ok(loaded) = Weights::load(&path) {
-                let parameters = |weights: &Weights| weights.networks.values().cloned().collect::<Vec<_>>();
-                assert_eq!(parameters(&loaded), parameters(&weights(1)), "byte {index}");
+            if let Ok(loaded) = PolicyWeights::load(&path) {
+                assert_eq!(loaded, PolicyWeights { metadata: loaded.metadata.clone(), ..policy(1) }, "byte {index}");
             }
         }
     }
@@ -178,18 +176,18 @@ fn files_of_others_are_refused() {
     assert!(matches!(refusal(b"not a weights file at all"), WeightsError::Damaged { .. }));
     let foreign = safetensors::serialize(Vec::<(String, safetensors::tensor::TensorView<'_>)>::new(), None).unwrap();
     assert!(matches!(refusal(&foreign), WeightsError::Foreign { .. }));
-    let newer = with_header(&saved(&weights(1)), r#"\"format\":3"#, r#"\"format\":7"#);
+    let newer = with_header(&saved(&policy(1)), r#"\"format\":3"#, r#"\"format\":7"#);
     assert!(matches!(refusal(&newer), WeightsError::Format { found: 7, expected: 3, .. }));
 }
 
 #[test]
 fn tensors_that_do_not_fit_the_shape_are_refused() {
-    let bytes = saved(&weights(1));
+    let bytes = saved(&policy(1));
     let shape = refusal(&with_header(&bytes, r#"\"units\":16"#, r#"\"units\":17"#));
     assert!(matches!(&shape, WeightsError::Tensor { .. }), "{shape}");
     let kind = refusal(&with_header(&bytes, r#""dtype":"F32""#, r#""dtype":"I32""#));
     assert!(kind.to_string().contains("I32"), "{kind}");
-    let missing = refusal(&with_header(&bytes, r#""online.value.bias""#, r#""online.value.bios""#));
+    let missing = refusal(&with_header(&bytes, r#""policy.value.bias""#, r#""policy.value.bios""#));
     assert!(missing.to_string().contains("missing"), "{missing}");
     let empty = refusal(&with_header(&bytes, r#"\"units\":16"#, r#"\"units\": 0"#));
     assert!(matches!(&empty, WeightsError::Shape { .. }), "{empty}");
@@ -200,13 +198,13 @@ fn tensors_that_do_not_fit_the_shape_are_refused() {
 #[test]
 fn a_surplus_tensor_is_refused_by_its_name() {
     let one: [u8; 4] = 1f32.to_le_bytes();
-    let bytes = saved(&weights(1));
+    let bytes = saved(&policy(1));
     let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
     let mut tensors = file.tensors();
-    tensors.push(("online.extra".into(), safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![1], &one).unwrap()));
+    tensors.push(("policy.extra".into(), safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![1], &one).unwrap()));
     let (_, entries) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
     let refused = refusal(&safetensors::serialize(tensors, entries.metadata().clone()).unwrap());
-    assert!(refused.to_string().contains("online.extra"), "{refused}");
+    assert!(refused.to_string().contains("policy.extra"), "{refused}");
 }
 
 #[test]
@@ -214,22 +212,22 @@ fn a_file_beyond_the_limit_is_refused_before_it_is_read() {
     let (_folder, path) = folder();
     // Sparse: it takes no room.
     fs::File::create(&path).unwrap().set_len(shoal::checkpoint::weights::MAXIMUM_FILE_BYTES + 1).unwrap();
-    let refused = Weights::load(&path).unwrap_err();
+    let refused = PolicyWeights::load(&path).unwrap_err();
     assert!(matches!(refused, WeightsError::TooLarge { bytes: 4_294_967_297, limit: 4_294_967_296, .. }), "{refused}");
 }
 
 #[test]
 fn a_save_that_is_refused_leaves_the_old_file_alone() {
     let (folder, path) = folder();
-    weights(1).save(&path).unwrap();
-    let mut bad = weights(2);
-    bad.networks.get_mut("target").unwrap().parameters[5] = f32::NAN;
+    policy(1).save(&path).unwrap();
+    let mut bad = policy(2);
+    bad.parameters[5] = f32::NAN;
     assert!(matches!(bad.save(&path).unwrap_err(), WeightsError::NotFinite { .. }));
-    let mut short = weights(2);
-    short.networks.get_mut("target").unwrap().parameters.pop();
+    let mut short = policy(2);
+    short.parameters.pop();
     assert!(matches!(short.save(&path).unwrap_err(), WeightsError::Encode { .. }));
-    assert!(matches!(weights(2).save(&path.join("below")).unwrap_err(), WeightsError::Write { .. }));
-    assert_eq!(Weights::load(&path).unwrap(), weights(1));
+    assert!(matches!(policy(2).save(&path.join("below")).unwrap_err(), WeightsError::Write { .. }));
+    assert_eq!(PolicyWeights::load(&path).unwrap(), policy(1));
     assert_eq!(names(&folder), ["weights.safetensors"]);
 }
 
@@ -241,11 +239,11 @@ fn a_process_that_dies_in_the_middle_of_a_save_leaves_the_old_file_alone() {
     if let Some(path) = std::env::var_os(DYING_SAVE) {
         // The kernel kills the process by SIGXFSZ when its file grows beyond this.
         nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_FSIZE, 1_000, 1_000).unwrap();
-        let _ = weights(2).save(Path::new(&path));
+        let _ = policy(2).save(Path::new(&path));
         unreachable!("the save needs more than 1,000 bytes");
     }
     let (folder, path) = folder();
-    weights(1).save(&path).unwrap();
+    policy(1).save(&path).unwrap();
     let test = "a_process_that_dies_in_the_middle_of_a_save_leaves_the_old_file_alone";
     let status = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test])
@@ -255,18 +253,18 @@ fn a_process_that_dies_in_the_middle_of_a_save_leaves_the_old_file_alone() {
         .status()
         .unwrap();
     assert_eq!(status.signal(), Some(nix::sys::signal::Signal::SIGXFSZ as i32), "{status}");
-    assert_eq!(Weights::load(&path).unwrap(), weights(1));
+    assert_eq!(PolicyWeights::load(&path).unwrap(), policy(1));
     // It died in the middle indeed: what it had written lies beside, under a name that nothing reads.
     let names = names(&folder);
     assert!(names.len() == 2 && names.iter().any(|name| name.ends_with(".partial")), "{names:?}");
-    weights(3).save(&path).unwrap();
-    assert_eq!(Weights::load(&path).unwrap(), weights(3));
+    policy(3).save(&path).unwrap();
+    assert_eq!(PolicyWeights::load(&path).unwrap(), policy(3));
 }
 
 fn scaled_policy() -> PolicyWeights {
     let scaling = InputScaling { means: vec![0.5, -3.0, 100.0, 0.0], inverse_deviations: vec![2.0, 0.25, 0.001, 1.0] };
     let metadata = WeightsMetadata { input_scaling: Some(scaling), ..metadata() };
-    PolicyWeights { spec: spec(true), parameters: spec(true).initialise(4), metadata }
+    PolicyWeights { metadata, ..policy(4) }
 }
 
 #[test]
@@ -286,7 +284,7 @@ fn how_observations_are_scaled_is_in_tensors_and_said_in_the_metadata() {
     assert_eq!((values("observation.mean"), values("observation.inverse_deviation")), (scaling.means, scaling.inverse_deviations));
     let said = r#"clip((observation - observation.mean) * observation.inverse_deviation, -10, 10)"#;
     assert!(shoal_entry(&bytes)["observation_scaling"].as_str().unwrap().contains(said), "{}", shoal_entry(&bytes));
-    assert!(shoal_entry(&saved(&weights(1))).get("observation_scaling").is_none(), "nothing is scaled in there");
+    assert!(shoal_entry(&saved(&self::policy(1))).get("observation_scaling").is_none(), "nothing is scaled in there");
 }
 
 /// The bytes with another entry `shoal` in the metadata.
@@ -297,19 +295,22 @@ fn with_entry(bytes: &[u8], entry: &serde_json::Value) -> Vec<u8> {
 }
 
 #[test]
-fn files_of_the_second_version_load_with_the_networks_that_they_describe_by_widths() {
+fn files_of_the_second_version_load_with_the_network_that_they_describe_by_widths() {
     let (_folder, path) = folder();
-    let bytes = saved(&weights(1));
-    let mut entry = shoal_entry(&bytes);
-    entry["format"] = 2.into();
-    let network = |dueling: bool| serde_json::json!({"inputs": 4, "hidden": [32, 16], "outputs": 2, "dueling": dueling});
-    entry["networks"] = serde_json::json!({"online": network(true), "target": network(false)});
-    fs::write(&path, with_entry(&bytes, &entry)).unwrap();
-    assert_eq!(Weights::load(&path).unwrap(), weights(1));
+    let linear = NetworkSpec::perceptron(4, &[32, 16], Head::Linear { outputs: 2 });
+    for (spec, dueling) in [(linear, false), (spec(), true)] {
+        let policy = PolicyWeights { parameters: spec.initialise(1), spec, metadata: metadata() };
+        let bytes = saved(&policy);
+        let mut entry = shoal_entry(&bytes);
+        entry["format"] = 2.into();
+        entry["networks"] = serde_json::json!({"policy": {"inputs": 4, "hidden": [32, 16], "outputs": 2, "dueling": dueling}});
+        fs::write(&path, with_entry(&bytes, &entry)).unwrap();
+        assert_eq!(PolicyWeights::load(&path).unwrap(), policy);
 
-    // A version says how its networks are described: the other way is not guessed at.
-    entry["format"] = 3.into();
-    assert!(matches!(refusal(&with_entry(&bytes, &entry)), WeightsError::Metadata { .. }));
+        // A version says how its network is described: the other way is not guessed at.
+        entry["format"] = 3.into();
+        assert!(matches!(refusal(&with_entry(&bytes, &entry)), WeightsError::Metadata { .. }));
+    }
 }
 
 #[test]

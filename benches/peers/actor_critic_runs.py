@@ -72,10 +72,8 @@ def peer(library, preset, seed, goal, every):
         learning_rate=learner["learning_rate"], gamma=algorithm["gamma"], tau=0.005, learning_starts=replay["min_size"], train_freq=1,
         gradient_steps=int(updates_per_step), policy_kwargs={"net_arch": config["network"]["hidden"]}, **extra,
     )
-    # The first update compiles (sbx): on a replay of its own, before the clock starts.
-    warm = type(model)("MlpPolicy", environment, batch_size=learner["batch_size"], learning_starts=10, buffer_size=1_000,
-                       policy_kwargs={"net_arch": config["network"]["hidden"]}, **({"device": "cpu"} if library == "sb3" else {}))
-    warm.learn(20)
+    if library == "sbx":
+        compile_updates(model, learner["batch_size"], int(updates_per_step))
     until_reached = UntilReached()
     started = time.perf_counter()
     model.learn(config["run"]["stop_env_steps"], callback=until_reached)
@@ -85,6 +83,25 @@ def peer(library, preset, seed, goal, every):
         "version": algorithms.__version__, "wall_s": wall_s, "training_s": wall_s - confirmation.spent_s, "env_steps": model.num_timesteps,
         "updates": model._n_updates, "confirmations": confirmation.attempts, "mean": confirmation.mean, "confirmed": confirmation.confirmed,
     }))
+
+
+def compile_updates(model, batch_size, updates):
+    """Lets sbx compile what this very model computes (another one's compilation does not serve it), and takes back what that changed."""
+    from stable_baselines3.common.logger import configure
+
+    before = [(part, dict(vars(part))) for part in (model, model.policy)]
+    model.set_logger(configure(None, []))
+    observation = model.observation_space.sample()[None]
+    for _ in range(batch_size):
+        model.replay_buffer.add(observation, observation, model.action_space.sample()[None], [0.0], [False], [{}])
+    for deterministic in (False, True):
+        model.predict(observation, deterministic=deterministic)
+    # TD3 has two of them: with its policy and without.
+    for _ in range(2):
+        model.train(updates, batch_size)
+    for part, attributes in before:
+        vars(part).update(attributes)
+    model.replay_buffer.reset()
 
 
 def ours(arguments, preset, seed, goal):

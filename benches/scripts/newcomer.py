@@ -8,6 +8,7 @@ no compiler, no cargo. Prints wall time and megabytes of each step; fails where 
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -76,6 +77,17 @@ class Newcomer:
             sys.exit(f"{' '.join(command)} ended with {result.returncode}:\n{result.stdout}{result.stderr}")
         return result.stdout, result.stderr
 
+    @contextlib.contextmanager
+    def started(self, *command):
+        """A process beside the next steps, which has ended after them, also where one of them fails."""
+        process = subprocess.Popen(command, cwd=self.folder, env=self.variables, stderr=subprocess.DEVNULL)
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            process.wait()
+
     def note(self, name, seconds, size):
         print(f"{name:<58}{seconds:>9.2f} s{size / 1e6:>10.1f} MB", flush=True)
         self.steps.append({"step": name, "seconds": seconds, "megabytes": size / 1e6})
@@ -88,6 +100,23 @@ class Newcomer:
         """A virtual environment, and its folder of programs."""
         self.step(f"{name}: python3 -m venv", "python3", "-m", "venv", str(self.folder / name))
         return self.folder / name / "bin"
+
+
+def look_and_kill(newcomer, program, run):
+    """Look at a run, kill an actor of it, and look again."""
+    seen, _ = newcomer.step("shoal: inspect", program, "inspect", run, "--json")
+    processes = [process for process in json.loads(seen)["processes"] if process["state"] == "live"]
+    assert any(process["role"] == "attached_actor" for process in processes), "the attached actor is seen"
+    victim = next(process["pid"] for process in processes if process["role"] == "actor")
+    os.kill(victim, signal.SIGKILL)
+    time.sleep(2)
+    seen, _ = newcomer.step("shoal: inspect after kill -9 of an actor", program, "inspect", run, "--json")
+    actors = [
+        process
+        for process in json.loads(seen)["processes"]
+        if process["role"] == "actor" and process["state"] == "live"
+    ]
+    assert [actor["pid"] for actor in actors] != [victim] and actors, "the killed actor was replaced"
 
 
 def shoal(newcomer, wheel):
@@ -104,34 +133,13 @@ def shoal(newcomer, wheel):
     newcomer.step("shoal: presets", program, "presets")
 
     begin = time.monotonic()
-    supervisor = subprocess.Popen(
-        [program, "train", "cartpole_dqn", "--set", "run.stop_eval_return=none"],
-        cwd=newcomer.folder,
-        env=newcomer.variables,
-        stderr=subprocess.DEVNULL,
-    )
-    time.sleep(2)
-    attached = subprocess.Popen(
-        [program, "attach", str(supervisor.pid)], cwd=newcomer.folder, env=newcomer.variables, stderr=subprocess.DEVNULL
-    )
-    time.sleep(2)
-    seen, _ = newcomer.step("shoal: inspect", program, "inspect", str(supervisor.pid), "--json")
-    processes = [process for process in json.loads(seen)["processes"] if process["state"] == "live"]
-    assert any(process["role"] == "attached_actor" for process in processes), "the attached actor is seen"
-    victim = next(process["pid"] for process in processes if process["role"] == "actor")
-    os.kill(victim, signal.SIGKILL)
-    time.sleep(2)
-    seen, _ = newcomer.step(
-        "shoal: inspect after kill -9 of an actor", program, "inspect", str(supervisor.pid), "--json"
-    )
-    actors = [
-        process
-        for process in json.loads(seen)["processes"]
-        if process["role"] == "actor" and process["state"] == "live"
-    ]
-    assert [actor["pid"] for actor in actors] != [victim] and actors, "the killed actor was replaced"
-    supervisor.send_signal(signal.SIGINT)
-    assert supervisor.wait(30) == 130 and attached.wait(30) == 0
+    with newcomer.started(program, "train", "cartpole_dqn", "--set", "run.stop_eval_return=none") as supervisor:
+        time.sleep(2)
+        with newcomer.started(program, "attach", str(supervisor.pid)) as attached:
+            time.sleep(2)
+            look_and_kill(newcomer, program, str(supervisor.pid))
+            supervisor.send_signal(signal.SIGINT)
+            assert supervisor.wait(30) == 130 and attached.wait(30) == 0
     newcomer.note("shoal: train, attach, kill, stop", time.monotonic() - begin, 0)
     assert not list((newcomer.folder / "runtime/shoal").iterdir()), "nothing is left behind"
 

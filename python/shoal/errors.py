@@ -1,4 +1,8 @@
-"""The exceptions of the package. What is wrong with an argument is a `ValueError`, `TypeError` or `IndexError`."""
+"""The exceptions of the package.
+
+What is wrong with an argument is a `ValueError`, `TypeError` or `IndexError`; what the system refuses is an `OSError`
+or a `MemoryError`.
+"""
 
 
 class ReplayError(Exception):

@@ -33,25 +33,26 @@ class Frames:
     stack: int
 
     def __init__(self, shape: int | Sequence[int], dtype: DTypeLike = "uint8", stack: int = 4) -> None:
-        if stack < 1:
-            raise ValueError(f"a stack of {stack} frames: it needs at least one")
+        stack = _whole(stack)
+        if not isinstance(stack, int) or stack < 1:
+            raise ValueError(f"a stack of {stack!r} frames: their number must be a whole one of at least 1")
         object.__setattr__(self, "shape", _axes(shape))
         object.__setattr__(self, "dtype", np.dtype(dtype))
-        object.__setattr__(self, "stack", int(stack))
+        object.__setattr__(self, "stack", stack)
 
 
 def _axes(shape: Any) -> tuple[Any, ...]:
     """The axes of a shape. What is no whole number stays as it is: the replay refuses it and names the field."""
-    shape = _axis(shape)
-    return tuple(map(_axis, shape if isinstance(shape, Iterable) else [shape]))
+    shape = _whole(shape)
+    return tuple(map(_whole, shape if isinstance(shape, Iterable) else [shape]))
 
 
-def _axis(axis: Any) -> Any:
+def _whole(value: Any) -> Any:
     # `int` would make 3 of 3.7.
     try:
-        return operator.index(axis)
+        return operator.index(value)
     except TypeError:
-        return axis
+        return value
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,9 @@ class Policy:
                 f"observations are {shape}, with or without a dimension before that, not {observation.shape}"
             )
         rows = np.ascontiguousarray(observation, self.observation_dtype).reshape(-1)
+        may_wrap = rows.dtype.kind == "u" and not np.can_cast(observation.dtype, rows.dtype)
+        if may_wrap and not np.array_equal(rows, observation.reshape(-1)):
+            raise ValueError(f"an observation has numbers that do not fit {self.observation_dtype}")
         if not np.isfinite(rows).all():
             raise ValueError("an observation is not finite")
         chosen = self._native.choose(rows, bool(explore))

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;
 use numpy::{
-    Element as NumpyElement, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray,
-    PyUntypedArrayMethods,
+    BorrowError, Element as NumpyElement, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn,
+    PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -225,13 +225,18 @@ impl OwnArray {
         untyped!(I8 U8 I16 U16 F16 I32 U32 F32 I64 U64 F64)
     }
 
-    /// Whether only this, and `seen` as Python sees it, hold the array, and only one mapping and the caller hold `seen`; and
-    /// it is seen still as it was made, of this type and shape.
-    pub(crate) fn is_free(&self, seen: &Bound<'_, PyAny>, element: Element, shape: &[usize]) -> bool {
+    /// Whether only this, and `seen` as Python sees it, hold the array, and only one mapping and the caller hold `seen`.
+    pub(crate) fn is_free(&self, seen: &Bound<'_, PyAny>) -> bool {
         let array = self.untyped(seen.py());
         // Truth values are seen through a view, which holds the array of bytes.
         let (of_array, of_seen) = if array.is(seen) { (3, 3) } else { (2, 2) };
-        references(array) == of_array && references(seen) == of_seen && array.shape() == shape && is_as_made(seen, element, shape)
+        references(array) == of_array && references(seen) == of_seen
+    }
+
+    /// Whether it, and `seen` as Python sees it, are as they were made, of this type and shape, and truth values can be written.
+    pub(crate) fn is_as_made(&self, seen: &Bound<'_, PyAny>, element: Element, shape: &[usize]) -> bool {
+        let array = self.untyped(seen.py());
+        array.shape() == shape && is_array_of(seen, element, shape) && (array.is(seen) || is_writeable_view(seen))
     }
 
     /// Begin to fill it; an error while somebody else in this process does.
@@ -245,8 +250,13 @@ impl OwnArray {
     }
 }
 
+/// Whether the truth values `seen` can be written: filling the array of bytes behind them tells only whether somebody else does.
+fn is_writeable_view(seen: &Bound<'_, PyAny>) -> bool {
+    seen.cast::<PyArrayDyn<bool>>().is_ok_and(|array| !matches!(array.try_readwrite(), Err(BorrowError::NotWriteable)))
+}
+
 /// Whether `seen` is an array of this type and shape: NumPy lets both be set.
-fn is_as_made(seen: &Bound<'_, PyAny>, element: Element, shape: &[usize]) -> bool {
+pub(crate) fn is_array_of(seen: &Bound<'_, PyAny>, element: Element, shape: &[usize]) -> bool {
     let Ok(array) = seen.cast::<PyUntypedArray>() else { return false };
     let dtype = array.dtype();
     let kind = match element {

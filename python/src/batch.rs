@@ -1,13 +1,13 @@
 //! A batch: a mapping of field names to arrays, with the names of its transitions and their importance weights.
 
-use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayMethods, PyReadwriteArray1};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList};
-use shoal::replay::Schema;
+use shoal::replay::{Element, Schema};
 use shoal::standalone::Options;
 
-use crate::array::{FillArray, OwnArray, references};
+use crate::array::{FillArray, OwnArray, is_array_of, references};
 
 /// A batch of transitions: a mapping of field name to array, and the names of its transitions.
 #[pyclass(module = "shoal", frozen, mapping)]
@@ -26,6 +26,14 @@ pub(crate) struct Batch {
     /// Importance weights `(N P(i)) ^ -beta`, divided by the largest of the batch; ones where sampling is uniform.
     #[pyo3(get)]
     pub(crate) weights: Py<PyArray1<f32>>,
+}
+
+/// All arrays of a batch, to be filled.
+pub(crate) struct Arrays<'py> {
+    pub(crate) columns: Vec<FillArray<'py>>,
+    pub(crate) indices: PyReadwriteArray1<'py, i64>,
+    pub(crate) generations: PyReadwriteArray1<'py, i64>,
+    pub(crate) weights: PyReadwriteArray1<'py, f32>,
 }
 
 impl Batch {
@@ -54,23 +62,36 @@ impl Batch {
     /// again for somebody else.
     pub(crate) fn is_free(this: &Bound<'_, Self>) -> bool {
         let (py, batch) = (this.py(), this.get());
-        let is_free = |array: &Bound<'_, PyUntypedArray>| references(array) == 1 && array.shape() == [batch.rows];
         references(this) == 1
-            && is_free(batch.indices.bind(py).as_untyped())
-            && is_free(batch.generations.bind(py).as_untyped())
-            && is_free(batch.weights.bind(py).as_untyped())
-            && batch
+            && references(batch.indices.bind(py)) == 1
+            && references(batch.generations.bind(py)) == 1
+            && references(batch.weights.bind(py)) == 1
+            && batch.arrays.bind(py).iter().zip(&batch.own).all(|((_, seen), (own, _))| own.is_free(&seen))
+            && batch.is_as_made(py)
+    }
+
+    /// Whether all its arrays are as they were made: NumPy lets their types and shapes be set.
+    pub(crate) fn is_as_made(&self, py: Python<'_>) -> bool {
+        is_array_of(self.indices.bind(py), Element::I64, &[self.rows])
+            && is_array_of(self.generations.bind(py), Element::I64, &[self.rows])
+            && is_array_of(self.weights.bind(py), Element::F32, &[self.rows])
+            && self
                 .arrays
                 .bind(py)
                 .iter()
-                .zip(batch.schema.fields())
-                .zip(&batch.own)
-                .all(|(((_, seen), field), (own, shape))| own.is_free(&seen, field.element, shape))
+                .zip(self.schema.fields())
+                .zip(&self.own)
+                .all(|(((_, seen), field), (own, shape))| own.is_as_made(&seen, field.element, shape))
     }
 
-    /// Begin to fill its fields.
-    pub(crate) fn fill<'py>(&self, py: Python<'py>) -> PyResult<Vec<FillArray<'py>>> {
-        self.own.iter().map(|(array, _)| array.fill(py)).collect()
+    /// Begin to fill it; an error while somebody else in this process does, and where an array cannot be written.
+    pub(crate) fn fill<'py>(&self, py: Python<'py>) -> PyResult<Arrays<'py>> {
+        Ok(Arrays {
+            columns: self.own.iter().map(|(array, _)| array.fill(py)).collect::<PyResult<_>>()?,
+            indices: self.indices.bind(py).try_readwrite()?,
+            generations: self.generations.bind(py).try_readwrite()?,
+            weights: self.weights.bind(py).try_readwrite()?,
+        })
     }
 }
 

@@ -19,10 +19,14 @@ pub(crate) fn exception(py: Python<'_>, error: &StandaloneError) -> PyErr {
         | StandaloneError::NotPrioritized
         | StandaloneError::PrioritiesOfSteps
         | StandaloneError::NotFinite { .. }
-        | StandaloneError::Priority { .. } => PyValueError::new_err(text),
+        | StandaloneError::Priority { .. }
+        | StandaloneError::Segment(SegmentError::DescriptionTooLong { .. }) => PyValueError::new_err(text),
         StandaloneError::Index { .. } | StandaloneError::EmptySlot { .. } => PyIndexError::new_err(text),
         StandaloneError::Segment(SegmentError::NoRoom { .. }) => PyMemoryError::new_err(text),
         StandaloneError::Segment(SegmentError::Open { .. }) => PyFileNotFoundError::new_err(text),
+        StandaloneError::Segment(SegmentError::Create { .. } | SegmentError::Refused { .. } | SegmentError::System { .. }) => {
+            PyOSError::new_err(text)
+        }
         StandaloneError::Segment(
             SegmentError::OtherPidNamespace { .. }
             | SegmentError::OtherTimeNamespace { .. }

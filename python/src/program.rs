@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use shoal::machine::{Host, Python as Interpreter};
+use shoal::machine::Host;
+use shoal::machine::python::DEFAULT_VARIABLES;
 use shoal::rendezvous::{Liveliness, Registry};
 use shoal::segment::system;
 
@@ -27,7 +28,7 @@ pub(crate) fn run_program(py: Python<'_>, typed: Vec<OsString>) -> Option<u8> {
 /// Variables that must be set before NumPy is imported, unless they are: name and value.
 #[pyfunction]
 pub(crate) fn default_variables() -> [(&'static str, &'static str); 5] {
-    Interpreter::default_variables()
+    DEFAULT_VARIABLES
 }
 
 /// The folder of the run that the supervisor `pid` has announced.

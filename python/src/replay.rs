@@ -14,7 +14,7 @@ use shoal::segment::layout::MAX_CAPACITY;
 use shoal::standalone::{DEFAULT_PARTICIPANTS, MAX_PARTICIPANTS, Options, Patience, Stale, Standalone, StandaloneError};
 
 use crate::array::Filling;
-use crate::batch::Batch;
+use crate::batch::{Arrays, Batch};
 use crate::errors::{exception, named};
 use crate::input::{Copies, Input, columns, flat, whole};
 use crate::options;
@@ -218,9 +218,9 @@ impl Replay {
         {
             return Err(exception(py, &StandaloneError::OutOfRange { what: "beta", value: beta.into(), least: 0.0, most: 1.0 }));
         }
-        let batch = self.target(py, &held, batch_size, out)?;
+        let (batch, arrays) = self.target(py, &held, batch_size, out)?;
         let beta = if weights { beta } else { Some(0.0) };
-        fill(py, batch.get(), |rows| {
+        fill(py, arrays, |rows| {
             released(py, timeout, |patience| {
                 let largest = held.sample(rows, beta, patience)?;
                 rows.weights.iter_mut().for_each(|weight| *weight /= largest);
@@ -236,8 +236,8 @@ impl Replay {
         let indices = flat(indices, Element::I64, "indices")?;
         Copies::with(|copies| {
             indices.copy_to(&mut copies.slots);
-            let batch = self.target(py, &held, copies.slots.len(), None)?;
-            fill(py, batch.get(), |rows| released(py, None, |_| held.get(&copies.slots, rows)))?;
+            let (batch, arrays) = self.target(py, &held, copies.slots.len(), None)?;
+            fill(py, arrays, |rows| released(py, None, |_| held.get(&copies.slots, rows)))?;
             Ok(batch)
         })
     }
@@ -268,10 +268,9 @@ impl Replay {
                     return Err(PyTypeError::new_err("a batch names its generations itself"));
                 }
                 let batch = batch.get();
-                slots.clear();
-                slots.extend_from_slice(batch.indices.bind(py).try_readonly()?.as_slice()?);
-                names.clear();
-                names.extend_from_slice(batch.generations.bind(py).try_readonly()?.as_slice()?);
+                // Whoever has the batch may have made other arrays of them.
+                flat(batch.indices.bind(py), Element::I64, "indices")?.copy_to(slots);
+                flat(batch.generations.bind(py), Element::I64, "generations")?.copy_to(names);
             } else {
                 flat(indices, Element::I64, "indices")?.copy_to(slots);
                 match generations {
@@ -451,29 +450,39 @@ impl Replay {
     }
 }
 
+/// A batch, and its arrays to be filled.
+type Target<'py> = (Bound<'py, Batch>, Arrays<'py>);
+
 impl Replay {
-    fn target<'py>(&self, py: Python<'py>, held: &Standalone, rows: usize, out: Option<Bound<'py, Batch>>) -> PyResult<Bound<'py, Batch>> {
+    fn target<'py>(&self, py: Python<'py>, held: &Standalone, rows: usize, out: Option<Bound<'py, Batch>>) -> PyResult<Target<'py>> {
         let Some(out) = out else { return self.unused(py, held, rows) };
         let batch = out.get();
         if batch.rows != rows || batch.schema != *held.schema() {
             let problem = format!("out has {} transitions, or other fields; expected a batch of {rows} from this replay", batch.rows);
             return Err(PyValueError::new_err(problem));
         }
-        Ok(out)
+        if !batch.is_as_made(py) {
+            let problem = "an array of out has another shape or type than it was made with, or cannot be written";
+            return Err(PyValueError::new_err(problem));
+        }
+        let arrays = batch.fill(py)?;
+        Ok((out, arrays))
     }
 
-    /// A batch that nobody else holds: one of the spares, or a new one, which takes the place of the older.
-    fn unused<'py>(&self, py: Python<'py>, held: &Standalone, rows: usize) -> PyResult<Bound<'py, Batch>> {
+    /// A batch that nobody else holds, and that can be filled: one of the spares, or a new one, which takes the place of the older.
+    fn unused<'py>(&self, py: Python<'py>, held: &Standalone, rows: usize) -> PyResult<Target<'py>> {
         // Taken out meanwhile: making a batch may run anybody's Python, and with it other threads that come here.
         let mut spares = self.exchange_spares(Spares::default());
-        let fits = |spare: &&Py<Batch>| spare.get().rows == rows && Batch::is_free(spare.bind(py)) && spare.get().fill(py).is_ok();
-        let spare = spares.iter().flatten().find(fits).map(|spare| spare.bind(py).clone());
+        let bound = spares.iter().flatten().map(|spare| spare.bind(py));
+        let mut fitting = bound.filter(|spare| spare.get().rows == rows && Batch::is_free(spare));
+        let spare = fitting.find_map(|spare| Some((spare.clone(), spare.get().fill(py).ok()?)));
         let unused = spare.map_or_else(
             || {
                 let made = Bound::new(py, Batch::zeros(py, held.schema(), held.options(), rows)?)?;
                 spares.rotate_right(1);
                 spares[0] = Some(made.clone().unbind());
-                Ok(made)
+                let arrays = made.get().fill(py)?;
+                Ok((made, arrays))
             },
             Ok,
         );
@@ -486,18 +495,14 @@ impl Replay {
     }
 }
 
-/// Let `work` fill the arrays of `batch`.
-fn fill(py: Python<'_>, batch: &Batch, work: impl FnOnce(&mut Rows<'_, &mut [u8]>) -> PyResult<()>) -> PyResult<()> {
+/// Let `work` fill these arrays.
+fn fill(py: Python<'_>, mut arrays: Arrays<'_>, work: impl FnOnce(&mut Rows<'_, &mut [u8]>) -> PyResult<()>) -> PyResult<()> {
     let _filling = Filling::begin(py);
-    let mut arrays = batch.fill(py)?;
-    let mut columns = arrays.iter_mut().map(|array| array.bytes_mut()).collect::<PyResult<Vec<_>>>()?;
-    let mut slots = batch.indices.bind(py).try_readwrite()?;
-    let mut generations = batch.generations.bind(py).try_readwrite()?;
-    let mut weights = batch.weights.bind(py).try_readwrite()?;
+    let mut columns = arrays.columns.iter_mut().map(|array| array.bytes_mut()).collect::<PyResult<Vec<_>>>()?;
     work(&mut Rows {
         columns: &mut columns,
-        slots: cast_slice_mut(slots.as_slice_mut()?),
-        generations: cast_slice_mut(generations.as_slice_mut()?),
-        weights: weights.as_slice_mut()?,
+        slots: cast_slice_mut(arrays.indices.as_slice_mut()?),
+        generations: cast_slice_mut(arrays.generations.as_slice_mut()?),
+        weights: arrays.weights.as_slice_mut()?,
     })
 }

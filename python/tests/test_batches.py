@@ -64,36 +64,52 @@ def test_batches_of_changing_sizes_are_whole(replay):
         assert_whole(batch)
 
 
-@pytest.mark.parametrize("spoil", ["shape", "readonly"])
-def test_an_array_that_was_spoilt_is_not_filled_again(replay, spoil):
-    replay.add(numbered(0, 64))
-    for _ in range(4):
-        array = replay.sample(16)["observation"]
-        if spoil == "shape":
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                array.shape = (48,)
+def spoil(array, what):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if what == "shape":
+            array.shape = (array.size, 1)
+        elif what == "type":
+            array.dtype = f"V{array.itemsize}"
+        elif what == "size of values":
+            array.dtype = "int8"
         else:
             array.flags.writeable = False
-        del array
+
+
+SPOILT = pytest.mark.parametrize("what", ["shape", "type", "size of values", "leave to write"])
+ARRAYS = pytest.mark.parametrize("name", ["an array", "truth values", "the indices", "the generations", "the weights"])
+
+
+@SPOILT
+@ARRAYS
+def test_an_array_that_was_spoilt_is_not_filled_again(replay, name, what):
+    replay.add(numbered(0, 64))
+    expected = HOLDERS[name](replay.sample(16))
+    for _ in range(4):
+        spoil(HOLDERS[name](replay.sample(16)), what)
         batch = replay.sample(16)
-        assert batch["observation"].shape == (16, 3)
+        again = HOLDERS[name](batch)
+        assert (again.shape, again.dtype, again.flags.writeable) == (expected.shape, expected.dtype, True)
         assert_whole(batch)
 
 
-@pytest.mark.parametrize("spoil", [("terminated", "shape", (16, 1)), ("terminated", "dtype", "uint8"), ("reward", "dtype", "int32")])
-def test_an_array_that_was_made_to_look_otherwise_is_not_filled_again(replay, spoil):
-    name, attribute, value = spoil
+@SPOILT
+@ARRAYS
+def test_a_batch_with_an_array_that_was_spoilt_is_not_filled_on_request(replay, name, what):
     replay.add(numbered(0, 64))
-    expected = replay.sample(16)[name]
-    for _ in range(4):
-        array = replay.sample(16)[name]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            setattr(array, attribute, value)
-        del array
-        again = replay.sample(16)[name]
-        assert (again.shape, again.dtype) == (expected.shape, expected.dtype)
+    batch = replay.sample(16)
+    spoil(HOLDERS[name](batch), what)
+    with pytest.raises((ValueError, TypeError)):
+        replay.sample(16, out=batch)
+
+
+def test_priorities_of_a_batch_whose_slots_were_made_other_numbers_are_refused(replay):
+    replay.add(numbered(0, 64))
+    batch = replay.sample(16)
+    spoil(batch.indices, "size of values")
+    with pytest.raises(ValueError, match="128 indices and 16 priorities"):
+        replay.update_priorities(batch, np.ones(16))
 
 
 def test_a_batch_made_inside_another_is_its_own():

@@ -9,15 +9,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from command_line import WATCHDOG_S, wait_for
 
 import shoal
 
-WATCHDOG_S = 60
 CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
 SMALL = {
     "network": {"hidden": [32]},
@@ -88,6 +87,11 @@ MOMENTS = """async () => {
   const list = document.createElement('ol');
   events(list, ['2026-01-01T12:00:00.123Z began', '2026-99-99T12:00:00.123Z no moment']);
   return [...list.children].map((event) => event.textContent);
+}"""
+# Returns as they are shown.
+SCORES = """async (returns) => {
+  const { score } = await import('./words.js');
+  return returns.map(score);
 }"""
 # Lets a test change the list of runs before the page has it.
 LISTED = """const ask = window.fetch;
@@ -191,11 +195,8 @@ def served(*arguments):
 
 
 @pytest.fixture
-def link(tmp_path, monkeypatch):
+def link(folder):
     """The link of a dashboard beside a run that goes on and one that has ended."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "registry").mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "registry"))
     shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 30_000}})
     run = shoal.start("cartpole_dqn", quiet=True, seed=2, **SMALL)
     try:
@@ -210,13 +211,6 @@ def picture(page, name):
     if folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
         page.screenshot(path=f"{folder}/{name}.png")
-
-
-def wait_for(what, condition):
-    deadline = time.monotonic() + WATCHDOG_S
-    while not condition():
-        assert time.monotonic() < deadline, f"gave up waiting for {what}"
-        time.sleep(0.1)
 
 
 def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
@@ -423,9 +417,10 @@ def test_rates_are_marked_where_a_run_fitted_itself_to_the_machine(browser, tmp_
         wait_for("the marks by time", lambda: are_marked("count 2") and are_marked("count 4, environments 16"))
 
 
-def test_a_page_without_its_dashboard_says_so(browser, tmp_path, monkeypatch):
+def test_a_page_shows_a_small_goal_as_it_is_and_says_that_its_dashboard_is_gone(browser, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 2_000}})
+    limits = {**SMALL["run"], "stop_env_steps": 2_000, "stop_eval_return": 0.95}
+    shoal.train("catch_dqn", quiet=True, **{**SMALL, "run": limits})
     dashboard = subprocess.Popen([sys.executable, "-m", "shoal", "dashboard"], stdout=subprocess.PIPE, text=True)
     try:
         page = browser.new_page()
@@ -435,6 +430,9 @@ def test_a_page_without_its_dashboard_says_so(browser, tmp_path, monkeypatch):
             lambda: page.evaluate("document.querySelector('#state').textContent.startsWith('ended')"),
         )
         assert not page.is_visible("#notice")
+        assert "goal 0.95" in page.text_content("#facts")
+        shown = ["0.95", "-0.50", "9.99", "42.3", "12345", "1.5M", "–"]
+        assert page.evaluate(SCORES, [0.95, -0.5, 9.99, 42.31, 12_345.4, 1.5e6, None]) == shown, "as in the terminal"
     finally:
         dashboard.kill()
         dashboard.wait()

@@ -1,5 +1,8 @@
 """What is wrong is refused with the value, the limit and the next step, and nothing is changed."""
 
+import os
+import resource
+
 import numpy as np
 import pytest
 from transitions import FIELDS, assert_whole, numbered
@@ -254,6 +257,11 @@ def test_dtypes_that_cannot_be_stored_are_refused(dtype):
         shoal.Replay(100, {"x": dtype})
 
 
+def test_values_in_another_byte_order_are_converted():
+    replay = shoal.Replay(100, {"x": ((3,), "float32")})
+    assert replay.get(replay.add({"x": np.arange(3, dtype=">f4")}))["x"].tolist() == [[0.0, 1.0, 2.0]]
+
+
 def test_a_replay_larger_than_the_memory_is_refused():
     with pytest.raises(MemoryError, match="capacity"):
         shoal.Replay(2**24, {"x": ((2**20,), "float64")}, shared=True)
@@ -291,8 +299,37 @@ def test_a_name_that_nobody_has_is_not_found():
         shoal.Replay.open("/shoal-replay-0-0-0")
 
 
+@pytest.mark.parametrize("free", [0, 1, 2])
+def test_a_process_that_may_open_no_more_files_is_not_told_that_a_replay_is_missing_or_damaged(free):
+    with shoal.Replay(64, FIELDS, shared=True) as replay:
+        child = os.fork()
+        if child == 0:
+            try:
+                lowest = os.dup(0)
+                os.close(lowest)
+                _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+                resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + free, most))
+                with pytest.raises(OSError, match="Too many open files") as opened:
+                    shoal.Replay.open(replay.name)
+                assert opened.type is OSError
+                # Making one takes no more than two.
+                if free < 2:
+                    with pytest.raises(OSError, match="Too many open files") as made:
+                        shoal.Replay(64, FIELDS, shared=True)
+                    assert made.type is OSError
+                os._exit(0)
+            except BaseException as error:  # noqa: BLE001 (told to the parent by the exit status)
+                os.write(2, f"in a child: {error!r}\n".encode())
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_names_that_no_description_has_room_for_are_an_argument_that_is_wrong():
+    with pytest.raises(ValueError, match="description"):
+        shoal.Replay(8, {"x" * 70_000: "float32"})
+
+
 def test_a_foreign_object_is_refused(tmp_path):
-    import os
     import uuid
 
     name = f"/shoal-foreign-{uuid.uuid4().hex}"

@@ -69,8 +69,8 @@ def test_children_use_a_replay_that_other_threads_of_the_parent_are_using(shared
             replay.update_priorities(batch, np.random.rand(64), stale="ignore")
 
         def use():
-            assert len(replay.add(numbered(0, 64), timeout=2)) == 64
-            batch = replay.sample(64, timeout=2)
+            assert len(replay.add(numbered(0, 64), timeout=60)) == 64
+            batch = replay.sample(64, timeout=60)
             assert_whole(batch)
             replay.update_priorities(batch, np.ones(64), stale="ignore")
             assert_whole(replay.get(batch.indices))
@@ -99,7 +99,7 @@ def test_children_use_a_replay_in_which_a_thread_of_the_parent_waits_for_the_rat
 
         waiting = threading.Thread(target=add_four, daemon=True)
         waiting.start()
-        wait_until_held_back(replay)
+        wait_until_held_back(replay, 2)
 
         def add_beside_it():
             with pytest.raises(shoal.RateLimitError):

@@ -104,6 +104,13 @@ def test_frames_survive_saving(tmp_path):
     np.testing.assert_array_equal(loaded.get([40])["observation"][0], shown[0]["observation"])
 
 
+@pytest.mark.parametrize("stack", [0, -1, 2.7, 4.0, "4", None])
+def test_a_stack_of_no_whole_number_of_frames_is_refused(stack):
+    with pytest.raises(ValueError, match=f"a stack of {stack!r} frames"):
+        shoal.Frames((8, 8), stack=stack)
+    assert shoal.Frames((8, 8), stack=np.int64(2)) == shoal.Frames((8, 8), stack=2)
+
+
 def test_frames_of_two_sizes_are_refused():
     with pytest.raises(ValueError, match="share one store"):
         shoal.Replay(100, {"a": shoal.Frames((8, 8)), "b": shoal.Frames((9, 8))})

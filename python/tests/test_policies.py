@@ -115,6 +115,14 @@ def test_observations_that_do_not_fit_are_refused(folder):
         policy(np.zeros(4, complex))
     with pytest.raises(ValueError, match="best"):
         shoal.load(policy.path, "newest")
+    policy = short_run("catch_dqn").load()
+    seen = np.zeros(policy.observation_shape, np.uint16)
+    assert policy(seen) == policy(seen.astype(np.uint8))
+    # As a byte that would be 44.
+    with pytest.raises(ValueError, match="do not fit uint8"):
+        policy(seen + np.uint16(300))
+    with pytest.raises(ValueError, match="uint8, not int64"):
+        policy(seen.astype(np.int64))
 
 
 def test_evaluations_agree_wherever_the_environment_is_stepped(folder):

@@ -69,6 +69,14 @@ def test_a_replay_opened_by_name_is_the_same_one():
     assert not objects()
 
 
+def test_a_replay_opened_as_its_file_is_called_is_the_same_one():
+    with shoal.Replay(100, FIELDS, shared=True) as replay, shoal.Replay.open(replay.name.lstrip("/")) as other:
+        assert other.name == replay.name
+        other.add(numbered(0, 10))
+        assert pickle.loads(pickle.dumps(other)).inserted == 10
+    assert not objects()
+
+
 def test_the_last_to_leave_removes_it():
     replay = shoal.Replay(100, FIELDS, shared=True)
     name = replay.name
@@ -226,9 +234,9 @@ def test_ctrl_c_ends_a_wait():
     # A shell without job control starts what it leaves in the background with Ctrl+C ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     replay = shoal.Replay(100, FIELDS, rate_limiter=shoal.RateLimiter(min_size=10))
-    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:
         with pytest.raises(KeyboardInterrupt):
+            threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
             replay.sample(1)
     finally:
         signal.signal(signal.SIGINT, before)

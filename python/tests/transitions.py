@@ -3,6 +3,7 @@
 import time
 
 import numpy as np
+from command_line import wait_for
 
 FIELDS = {
     "observation": ((3,), "float32"),
@@ -34,8 +35,9 @@ def assert_whole(batch):
     np.testing.assert_array_equal(batch["next_observation"], np.repeat(number[:, None] + 0.5, 3, axis=1))
 
 
-def wait_until_held_back(replay):
-    """Wait until nothing is added any more, since nothing is sampled."""
+def wait_until_held_back(replay, inserted=1):
+    """Wait until so many rows were added, as by somebody who has begun, and then no more, since nothing is sampled."""
+    wait_for("the first rows", lambda: replay.inserted >= inserted)
     before = None
     while replay.inserted != before:
         before = replay.inserted

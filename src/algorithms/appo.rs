@@ -119,14 +119,13 @@ impl SaidByTarget {
 }
 
 /// Some fragments on their way through the network. Each has a row for every step and one for where the last step led.
-#[derive(Default)]
 struct Block {
     /// Per fragment: its place in the batch, its first row, and its steps.
     fragments: Vec<(usize, usize, usize)>,
     rows: usize,
     /// The rows of steps.
     step_rows: Vec<usize>,
-    inputs: Option<ValueBuffer>,
+    inputs: ValueBuffer,
     outputs: Vec<f32>,
     target_outputs: Vec<f32>,
     output_gradient: Vec<f32>,
@@ -154,7 +153,17 @@ impl AppoLearning {
             penalty: if settings.kl_target.is_some() { 1.0 } else { 0.0 },
             prepared: 0,
             said_by_target: SaidByTarget::default(),
-            block: Block::default(),
+            block: Block {
+                fragments: Vec::new(),
+                rows: 0,
+                step_rows: Vec::new(),
+                inputs: ValueBuffer::zeros(shape.element, 0),
+                outputs: Vec::new(),
+                target_outputs: Vec::new(),
+                output_gradient: Vec::new(),
+                steps: Vec::new(),
+                traced: Vec::new(),
+            },
             settings: settings.clone(),
         }
     }
@@ -175,17 +184,16 @@ impl AppoLearning {
             block.rows += length + 1;
         }
         let most_rows = block.fragments.len() * (shape.steps + 1);
-        let inputs = block.inputs.get_or_insert_with(|| ValueBuffer::zeros(shape.element, 0));
-        inputs.grow(most_rows * shape.observation_length());
+        block.inputs.grow(most_rows * shape.observation_length());
         for &(fragment, first, length) in &block.fragments {
             for step in 0..=length {
-                of.write_observation(fragment, step, inputs.row_mut(first + step, shape.observation_length()));
+                of.write_observation(fragment, step, block.inputs.row_mut(first + step, shape.observation_length()));
             }
         }
         for buffer in [&mut block.outputs, &mut block.target_outputs, &mut block.output_gradient] {
             buffer.resize(block.rows * outputs, 0.0);
         }
-        let inputs = inputs.values().first(block.rows * shape.observation_length());
+        let inputs = block.inputs.values().first(block.rows * shape.observation_length());
         if let Some(said) = self.said_by_target.of(part) {
             let rows = block.target_outputs.chunks_exact_mut(outputs).zip(said.chunks_exact(policy));
             rows.for_each(|(row, said)| row[..policy].copy_from_slice(said));
@@ -275,7 +283,6 @@ impl AppoLearning {
     /// Add the gradient of the block's losses with respect to everything that learns to `gradient`.
     fn descend(&mut self, gradient: &mut [f32], share: &mut Share) {
         let Block { rows, step_rows, inputs, outputs, output_gradient, .. } = &mut self.block;
-        let inputs = inputs.as_ref().expect("the block went through the network");
         let seen = inputs.values().first(*rows * self.shape.observation_length());
         self.policy.add_gradient(seen, step_rows, outputs, output_gradient, gradient, share);
     }

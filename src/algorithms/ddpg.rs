@@ -2,7 +2,7 @@
 //!
 //! Choices, beside what the configuration offers:
 //! - exploration is uncorrelated Gaussian noise, each environment with a deviation of its own, instead of an Ornstein-Uhlenbeck
-//!   process: the simpler one does as well (Fujimoto et al. 2018, section 5.1 of the appendix);
+//!   process: the simpler one does as well (Fujimoto et al. 2018, section 6.1);
 //! - critic and policy are updated from the same batch and the same parameters, so that learners exchange one gradient per
 //!   update;
 //! - importance weights multiply the critic's loss and not the policy's.

@@ -12,8 +12,7 @@ use super::state::{StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean};
 use super::trained::Trained;
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
-use crate::config::Config;
-use crate::config::schema::TargetNetworks;
+use crate::config::{Config, TargetNetworks};
 use crate::environments::EnvironmentSpec;
 use crate::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
 use crate::experience::{Choice, Experience};
@@ -140,7 +139,6 @@ struct DeterministicLearning {
     policy: Trained,
     critics: Critics,
     settings: Settings,
-    target_tau: f32,
     policy_rate_ratio: f32,
     actions: Vec<f32>,
     action_gradient: Vec<f32>,
@@ -155,7 +153,6 @@ impl DeterministicLearning {
             followed: None,
             policy: shared.trained_policy(seed, true)?,
             critics: shared.trained_critics(seed)?,
-            target_tau: settings.target_networks.tau as f32,
             settings,
             policy_rate_ratio: shared.policy_rate_ratio(),
             actions: Vec::new(),
@@ -249,11 +246,12 @@ impl Learning for DeterministicLearning {
             norm = finite_or(self.policy.step(of_policy, learning_rate * self.policy_rate_ratio), norm);
         }
         if self.part.learns(Half::Critics) {
-            if self.critics.steps().is_multiple_of(self.settings.target_networks.interval_updates) {
-                self.critics.follow(self.target_tau);
+            let TargetNetworks { tau, interval_updates } = self.settings.target_networks;
+            if self.critics.steps().is_multiple_of(interval_updates) {
+                self.critics.follow(tau as f32);
                 // One that is learned elsewhere is followed when it is heard of.
                 if self.part.is_whole() {
-                    self.policy.follow(self.target_tau);
+                    self.policy.follow(tau as f32);
                 }
             }
             total.tally.add(GRADIENT_NORM, f64::from(norm));
@@ -297,8 +295,8 @@ impl Halved for DeterministicLearning {
             self.policy.online.set_parameters(&values[..self.policy.len()]);
             // Of a state that is gone on from, the target policy has followed about as far as its critics have come.
             let before = self.followed.unwrap_or(self.critics.steps());
-            let interval = self.settings.target_networks.interval_updates;
-            self.policy.follow(weight_of((updates / interval).saturating_sub(before / interval), self.target_tau));
+            let TargetNetworks { tau, interval_updates: interval } = self.settings.target_networks;
+            self.policy.follow(weight_of((updates / interval).saturating_sub(before / interval), tau as f32));
             // A policy whose learner was killed makes some updates again.
             self.followed = Some(before.max(updates));
         } else {

@@ -17,8 +17,8 @@ use super::state::{StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, take_weighted_mean};
 use super::trained::Trained;
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
-use crate::config::Config;
 use crate::config::schema::Loss;
+use crate::config::{Config, TargetNetworks};
 use crate::environments::EnvironmentSpec;
 use crate::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, is_terminated};
 use crate::experience::{Choice, Experience, Transitions};
@@ -136,8 +136,7 @@ struct DqnLearning {
     network: Trained,
     double: bool,
     loss: Loss,
-    target_interval_updates: u64,
-    target_tau: f32,
+    target_networks: TargetNetworks,
     buffers: Buffers,
 }
 
@@ -153,13 +152,11 @@ struct Buffers {
 impl DqnLearning {
     /// Learn with `online`, starting from `parameters`; `target` is a second network of the same shape.
     fn new(config: &Config, online: Box<dyn Network>, target: Box<dyn Network>, parameters: &[f32]) -> Self {
-        let follow = config.algorithm.target_networks("dqn");
         Self {
             network: Trained::new(&config.learner, online, Some(target), parameters),
             double: config.algorithm.double,
             loss: config.algorithm.loss.unwrap_or(Loss::Huber),
-            target_interval_updates: follow.interval_updates,
-            target_tau: follow.tau as f32,
+            target_networks: config.algorithm.target_networks("dqn"),
             buffers: Buffers::default(),
         }
     }
@@ -230,8 +227,8 @@ impl Learning for DqnLearning {
         take_weighted_mean(gradient, total);
         let norm = self.network.step(gradient, learning_rate);
         total.tally.add(GRADIENT_NORM, f64::from(norm));
-        if self.network.steps().is_multiple_of(self.target_interval_updates) {
-            self.network.follow(self.target_tau);
+        if self.network.steps().is_multiple_of(self.target_networks.interval_updates) {
+            self.network.follow(self.target_networks.tau as f32);
         }
         norm
     }

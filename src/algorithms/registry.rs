@@ -12,9 +12,6 @@ use crate::config::{AlgorithmKey, Config};
 use crate::environments::EnvironmentSpec;
 use crate::suggestion::nearest;
 
-/// The names of this library's own.
-pub const NAMES: &[&str] = &["dqn", "ddpg", "td3", "sac", "appo", "ppo"];
-
 /// What is said of an algorithm before one is built.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
@@ -28,24 +25,40 @@ pub struct Declaration {
 
 type Build = dyn Fn(&Config, &EnvironmentSpec) -> Result<Box<dyn Algorithm>, AlgorithmError> + Send + Sync;
 
-/// An algorithm that a program adds.
+/// An algorithm that can be built.
 #[derive(Clone)]
-struct Own {
+struct Known {
     declaration: Declaration,
     build: Arc<Build>,
 }
 
 /// The algorithms that a program knows: those of this library, and those that it adds
 /// ([`Catalogue::add_algorithm`](crate::catalogue::Catalogue::add_algorithm)).
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Algorithms {
-    own: Vec<Own>,
+    known: Vec<Known>,
+}
+
+/// Those of this library.
+impl Default for Algorithms {
+    fn default() -> Self {
+        let mut algorithms = Self { known: Vec::new() };
+        // Their keys are declared with those of the configuration.
+        let declared = |name, learns_from_bytes| Declaration { name, keys: &[], learns_from_bytes };
+        algorithms.add(declared("dqn", true), Dqn::new);
+        algorithms.add(declared("ddpg", false), |config, environment| Deterministic::new(config, environment, ddpg::settings(config)));
+        algorithms.add(declared("td3", false), |config, environment| Deterministic::new(config, environment, td3::settings(config)));
+        algorithms.add(declared("sac", false), Sac::new);
+        algorithms.add(declared("appo", true), |config, environment| PolicyGradient::new(config, environment, appo::kind(config)));
+        algorithms.add(declared("ppo", true), |config, environment| PolicyGradient::new(config, environment, ppo::kind(config)));
+        algorithms
+    }
 }
 
 impl Algorithms {
     /// All names: those of this library, then those that were added.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        NAMES.iter().copied().chain(self.own.iter().map(|own| own.declaration.name))
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.known.iter().map(|known| known.declaration.name)
     }
 
     /// Know one more. Whether it may have that name is for the catalogue to say.
@@ -54,12 +67,12 @@ impl Algorithms {
         declaration: Declaration,
         build: impl Fn(&Config, &EnvironmentSpec) -> Result<A, AlgorithmError> + Send + Sync + 'static,
     ) {
-        self.own.push(Own { declaration, build: Arc::new(move |config, environment| Ok(Box::new(build(config, environment)?))) });
+        self.known.push(Known { declaration, build: Arc::new(move |config, environment| Ok(Box::new(build(config, environment)?))) });
     }
 
     /// Whether the algorithm of that name learns from bytes as they are; the others are shown floats.
     pub fn learns_from_bytes(&self, name: &str) -> bool {
-        matches!(name, "dqn" | "appo" | "ppo") || self.own(name).is_some_and(|own| own.declaration.learns_from_bytes)
+        self.find(name).is_ok_and(|known| known.declaration.learns_from_bytes)
     }
 
     /// Check the keys that only the algorithm which `config` names knows, and fill in their defaults.
@@ -67,16 +80,7 @@ impl Algorithms {
     /// # Errors
     /// The name is unknown; a key is unknown, has a value that is not allowed, or is one of other algorithms.
     pub fn resolve(&self, config: &mut Config) -> Result<(), AlgorithmError> {
-        let name = &config.algorithm.name;
-        let keys = match self.own(name) {
-            Some(own) => own.declaration.keys,
-            None if NAMES.contains(&name.as_str()) => &[],
-            None => {
-                let suggestion = nearest(name, self.names()).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
-                let known = self.names().collect::<Vec<_>>().join(", ");
-                return Err(AlgorithmError::Unknown { name: name.clone(), suggestion, known });
-            }
-        };
+        let keys = self.find(&config.algorithm.name)?.declaration.keys;
         Ok(config.resolve_own(keys)?)
     }
 
@@ -88,15 +92,7 @@ impl Algorithms {
         let mut config = config.clone();
         self.resolve(&mut config)?;
         let name = &config.algorithm.name;
-        let algorithm: Box<dyn Algorithm> = match name.as_str() {
-            "dqn" => Box::new(Dqn::new(&config, environment)?),
-            "ddpg" => Box::new(Deterministic::new(&config, environment, ddpg::settings(&config))?),
-            "td3" => Box::new(Deterministic::new(&config, environment, td3::settings(&config))?),
-            "sac" => Box::new(Sac::new(&config, environment)?),
-            "appo" => Box::new(PolicyGradient::new(&config, environment, appo::kind(&config))?),
-            "ppo" => Box::new(PolicyGradient::new(&config, environment, ppo::kind(&config))?),
-            _ => (self.own(name).expect("its keys were resolved").build)(&config, environment)?,
-        };
+        let algorithm = (self.find(name)?.build)(&config, environment)?;
         if algorithm.name() != name {
             return Err(AlgorithmError::Misnamed { name: name.clone(), other: algorithm.name() });
         }
@@ -108,8 +104,12 @@ impl Algorithms {
         Ok(if normalisation.is_needed() { Box::new(Normalised::new(algorithm, normalisation)) } else { algorithm })
     }
 
-    fn own(&self, name: &str) -> Option<&Own> {
-        self.own.iter().find(|own| own.declaration.name == name)
+    fn find(&self, name: &str) -> Result<&Known, AlgorithmError> {
+        self.known.iter().find(|known| known.declaration.name == name).ok_or_else(|| {
+            let suggestion = nearest(name, self.names()).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
+            let known = self.names().collect::<Vec<_>>().join(", ");
+            AlgorithmError::Unknown { name: name.to_owned(), suggestion, known }
+        })
     }
 }
 

@@ -19,7 +19,7 @@ use super::state::{COUNT_VALUES, StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean};
 use super::trained::{Trained, adam_settings};
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
-use crate::config::Config;
+use crate::config::{Config, TargetNetworks};
 use crate::environments::EnvironmentSpec;
 use crate::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
 use crate::experience::{Choice, Experience};
@@ -172,8 +172,7 @@ struct SacLearning {
     policy: Trained,
     critics: Critics,
     temperature: Temperature,
-    target_interval_updates: u64,
-    target_tau: f32,
+    target_networks: TargetNetworks,
     policy_rate_ratio: f32,
     action_elements: usize,
     outputs: Vec<f32>,
@@ -186,14 +185,12 @@ struct SacLearning {
 
 impl SacLearning {
     fn new(shared: &ActorCritic, seed: u64) -> Result<Self, AlgorithmError> {
-        let follow = shared.config.algorithm.target_networks("sac");
         Ok(Self {
             part: Part::default(),
             policy: shared.trained_policy(seed, false)?,
             critics: shared.trained_critics(seed)?,
             temperature: Temperature::new(&shared.config, shared.action_elements),
-            target_interval_updates: follow.interval_updates,
-            target_tau: follow.tau as f32,
+            target_networks: shared.config.algorithm.target_networks(NAME),
             policy_rate_ratio: shared.policy_rate_ratio(),
             action_elements: shared.action_elements,
             outputs: Vec::new(),
@@ -270,8 +267,8 @@ impl Learning for SacLearning {
         if self.part.learns(Half::Critics) {
             take_weighted_mean(of_critics, total);
             norm = self.critics.step(of_critics, learning_rate);
-            if self.critics.steps().is_multiple_of(self.target_interval_updates) {
-                self.critics.follow(self.target_tau);
+            if self.critics.steps().is_multiple_of(self.target_networks.interval_updates) {
+                self.critics.follow(self.target_networks.tau as f32);
             }
         }
         if self.part.learns(Half::Policy) {

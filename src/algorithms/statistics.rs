@@ -71,8 +71,7 @@ impl Moments {
 /// What one actor has seen.
 #[derive(Debug, Clone)]
 pub struct RunningStatistics {
-    observations: Vec<Moments>,
-    returns: Moments,
+    seen: Statistics,
     /// Discounted return so far, per environment.
     discounted: Vec<f64>,
     gamma: f64,
@@ -81,22 +80,18 @@ pub struct RunningStatistics {
 impl RunningStatistics {
     /// Of `environments` environments with observations of `length` elements.
     pub fn new(length: usize, environments: usize, gamma: f64) -> Self {
-        Self { observations: vec![Moments::default(); length], returns: Moments::default(), discounted: vec![0.0; environments], gamma }
+        Self { seen: Statistics::new(length), discounted: vec![0.0; environments], gamma }
     }
 
     /// Go on from what was published last: `values`, and `counts` of observations and returns.
     pub fn resume(&mut self, values: &[f32], counts: [u64; 2]) {
-        let length = self.observations.len();
-        for (index, moments) in self.observations.iter_mut().enumerate() {
-            *moments = Moments::new(counts[0], values[index], values[length + index]);
-        }
-        self.returns = Moments::new(counts[1], values[2 * length], values[2 * length + 1]);
+        self.seen.take_in(values, counts, |moments, published| *moments = published);
     }
 
     /// Take in what was observed: environments x elements.
     pub fn observe(&mut self, observations: &[f32]) {
-        for observation in observations.chunks_exact(self.observations.len()) {
-            for (moments, value) in self.observations.iter_mut().zip(observation) {
+        for observation in observations.chunks_exact(self.seen.observations.len()) {
+            for (moments, value) in self.seen.observations.iter_mut().zip(observation) {
                 moments.add(f64::from(*value));
             }
         }
@@ -106,31 +101,19 @@ impl RunningStatistics {
     pub fn reward(&mut self, environment: usize, reward: f32, ended: bool) {
         let discounted = &mut self.discounted[environment];
         *discounted = *discounted * self.gamma + f64::from(reward);
-        self.returns.add(*discounted);
+        self.seen.returns.add(*discounted);
         if ended {
             *discounted = 0.0;
         }
     }
 
-    /// What to publish: means and variances of the observations, mean and variance of the returns; and how many of each.
+    /// What to publish, as [`Statistics::publish`].
     pub fn publish(&self, values: &mut [f32]) -> [u64; 2] {
-        publish(&self.observations, &self.returns, values)
+        self.seen.publish(values)
     }
 }
 
-// The moments are published as f32; counts are whole.
-fn publish(observations: &[Moments], returns: &Moments, values: &mut [f32]) -> [u64; 2] {
-    let length = observations.len();
-    for (index, moments) in observations.iter().enumerate() {
-        values[index] = moments.mean as f32;
-        values[length + index] = moments.variance() as f32;
-    }
-    values[2 * length] = returns.mean as f32;
-    values[2 * length + 1] = returns.variance() as f32;
-    [observations.first().map_or(0, |moments| moments.count as u64), returns.count as u64]
-}
-
-/// What all actors together have seen.
+/// What all actors together have seen, or one of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statistics {
     observations: Vec<Moments>,
@@ -143,18 +126,31 @@ impl Statistics {
         Self { observations: vec![Moments::default(); length], returns: Moments::default() }
     }
 
-    /// What to publish, as [`RunningStatistics::publish`].
+    /// What to publish: means and variances of the observations, mean and variance of the returns; and how many of each.
+    // The moments are published as f32; counts are whole.
     pub fn publish(&self, values: &mut [f32]) -> [u64; 2] {
-        publish(&self.observations, &self.returns, values)
+        let length = self.observations.len();
+        for (index, moments) in self.observations.iter().enumerate() {
+            values[index] = moments.mean as f32;
+            values[length + index] = moments.variance() as f32;
+        }
+        values[2 * length] = self.returns.mean as f32;
+        values[2 * length + 1] = self.returns.variance() as f32;
+        [self.observations.first().map_or(0, |moments| moments.count as u64), self.returns.count as u64]
     }
 
-    /// Add what one actor has published; see [`RunningStatistics::publish`].
+    /// Add what one actor has published; see [`Self::publish`].
     pub fn merge(&mut self, values: &[f32], counts: [u64; 2]) {
+        self.take_in(values, counts, Moments::merge);
+    }
+
+    /// Do to each of the moments what `take` does with those that were published of the same numbers.
+    fn take_in(&mut self, values: &[f32], counts: [u64; 2], take: impl Fn(&mut Moments, Moments)) {
         let length = self.observations.len();
         for (index, moments) in self.observations.iter_mut().enumerate() {
-            moments.merge(Moments::new(counts[0], values[index], values[length + index]));
+            take(moments, Moments::new(counts[0], values[index], values[length + index]));
         }
-        self.returns.merge(Moments::new(counts[1], values[2 * length], values[2 * length + 1]));
+        take(&mut self.returns, Moments::new(counts[1], values[2 * length], values[2 * length + 1]));
     }
 
     /// How observations are scaled.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::CheckpointError;
+use super::room::free_bytes;
 use super::run_checkpoint::{Content, Manifest, RunCheckpoint};
 
 /// Beginning of the names of folders that are being written, or were when their writer was killed.
@@ -161,9 +162,4 @@ fn sequence_of(path: &Path) -> Option<u64> {
     let (sequence, steps) = path.file_name()?.to_str()?.split_once("-step")?;
     steps.parse::<u64>().ok()?;
     sequence.parse().ok()
-}
-
-fn free_bytes(folder: &Path) -> io::Result<u64> {
-    let facts = nix::sys::statvfs::statvfs(folder)?;
-    Ok(facts.blocks_available() * facts.fragment_size())
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use safetensors::SafeTensorError;
 
 use super::replay_file::ReplayFileError;
-use super::weights::METADATA_KEY;
-use crate::networks::{NetworkError, NetworkSpec};
+use super::weights::{METADATA_KEY, NETWORK};
+use crate::networks::NetworkError;
 use crate::shell::word;
 
 /// Why a weights file cannot be written or read.
@@ -87,12 +87,10 @@ pub enum WeightsError {
         expected: u32,
     },
     /// A shape that no network can have.
-    #[error("network `{network}` in `{}`: {source}", path.display())]
+    #[error("network `{NETWORK}` in `{}`: {source}", path.display())]
     Shape {
         /// Which file.
         path: PathBuf,
-        /// Which network.
-        network: String,
         /// What is wrong with it.
         source: NetworkError,
     },
@@ -120,15 +118,11 @@ pub enum WeightsError {
         /// What is there.
         value: f32,
     },
-    /// A network is missing.
-    #[error("`{}` has no network `{network}`; it has: {present}", path.display())]
-    NoNetwork {
+    /// The network of a policy is missing.
+    #[error("`{}` holds no policy: name the folder of a run, or another file of its folder `weights`", path.display())]
+    NoPolicy {
         /// Which file.
         path: PathBuf,
-        /// Which network.
-        network: String,
-        /// The networks that it has.
-        present: String,
     },
     /// The scaling of the observations is not that of the network's input.
     #[error("`{}` scales observations of {found} elements for a network with {expected} inputs; use another checkpoint", path.display())]
@@ -147,18 +141,6 @@ pub enum WeightsError {
         path: PathBuf,
         /// What is missing.
         field: &'static str,
-    },
-    /// A network has another shape than the run asks for.
-    #[error("network `{network}` in `{}` is {found}, but {expected} is asked for; set [network] and the environment as in the run that saved it", path.display())]
-    OtherSpec {
-        /// Which file.
-        path: PathBuf,
-        /// Which network.
-        network: String,
-        /// Its shape.
-        found: Box<NetworkSpec>,
-        /// The shape asked for.
-        expected: Box<NetworkSpec>,
     },
 }
 

@@ -48,7 +48,7 @@ pub enum ReplayFileError {
 #[derive(Serialize, Deserialize)]
 struct Header {
     options_toml: String,
-    counts: [u64; 5],
+    counts: Counts,
     transitions: u64,
     transition_words: u64,
     frames: u64,
@@ -67,11 +67,10 @@ pub fn write(
     out: impl Write,
     between: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<u64> {
-    let counts = replay.counts();
     let mut out = Summed::new(BufWriter::with_capacity(BUFFER_BYTES, out));
     let mut header = Header {
         options_toml: options,
-        counts: [counts.claimed, counts.inserted, counts.sampled, counts.largest_priority, counts.frames],
+        counts: replay.counts(),
         transitions: 0,
         transition_words: replay.schema().words() as u64,
         frames: 0,
@@ -166,8 +165,7 @@ impl ReplayFile {
                 return Err(corrupt("a frame lies beyond the capacity"));
             }
         }
-        let [claimed, inserted, sampled, largest_priority, frames] = header.counts;
-        replay.put_counts(&Counts { claimed, inserted, sampled, largest_priority, frames });
+        replay.put_counts(&header.counts);
         Ok(())
     }
 }

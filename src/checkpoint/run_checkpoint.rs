@@ -38,6 +38,8 @@ const REPLAY: &str = "replay.shoal";
 const STATE: &str = "state.bin";
 const CONFIG: &str = "config.toml";
 const BEST: &str = "best.safetensors";
+/// Words of a row or a frame in the file of a replay, beside its own.
+const RECORD_WORDS: usize = 3;
 /// Largest manifest that is read.
 const MANIFEST_LIMIT_BYTES: u64 = 16 << 20;
 /// Largest state that is read.
@@ -105,13 +107,19 @@ pub struct Content<'a> {
 }
 
 impl Content<'_> {
-    /// Bytes that it takes, rather more than less.
+    /// Bytes that it takes, rather more than less, with the rows and frames that there are by now.
     pub fn bytes(&self) -> u64 {
         let layout = self.segment.layout();
         let length = |region| layout.section(region).length_bytes as u64;
+        let counts = [Region::Control, Region::Processes, Region::Description].map(length).iter().sum::<u64>();
         let boards = [Region::Parameters, Region::LearnerState, Region::Statistics].map(length).iter().sum::<u64>();
-        let rows = [Region::Store, Region::Frames].map(length).iter().sum::<u64>();
-        boards + if self.with_replay { rows + 24 * (layout.sizes().capacity + layout.sizes().frames) as u64 } else { 0 }
+        counts + boards + if self.with_replay { self.replay_bytes() } else { 0 }
+    }
+
+    fn replay_bytes(&self) -> u64 {
+        let (sizes, counts) = (self.segment.layout().sizes(), ReplayView::new(self.segment, self.schema.clone()).counts());
+        let of = |claimed: u64, slots: usize, words: usize| claimed.min(slots as u64) * 8 * (RECORD_WORDS + words) as u64;
+        of(counts.claimed, sizes.capacity, sizes.slot_words()) + of(counts.frames, sizes.frames, sizes.frame_slot_words())
     }
 
     /// Fill `folder`, which is empty, and return what is in it and how many bytes that takes.

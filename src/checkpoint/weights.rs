@@ -1,21 +1,20 @@
-//! Named sets of parameters as safetensors files, which Python's `safetensors` reads too.
+//! A saved policy, one network and what is needed to play it again, as a safetensors file, which Python's `safetensors` reads too.
 //!
-//! A tensor is called `{network}.{tensor}`, for instance `policy.layers.0.weight`. Where observations are scaled before they enter the
-//! networks, `observation.mean` and `observation.inverse_deviation` say how. The header's metadata has one entry, `shoal`: a JSON
-//! document with the shapes and where the parameters come from ([`WeightsMetadata`]); with two, their order and so the bytes would
-//! be chance, and the same weights always give the same bytes. Optimizer moments fit in as further networks of the same shape.
-//! `docs/weights.md` is for those who read these files without this program.
+//! A tensor is called `policy.{tensor}`, for instance `policy.layers.0.weight`. Where observations are scaled before they enter the
+//! network, `observation.mean` and `observation.inverse_deviation` say how. The header's metadata has one entry, `shoal`: a JSON
+//! document with the shape and where the parameters come from ([`WeightsMetadata`]); with two, their order and so the bytes would
+//! be chance, and the same weights always give the same bytes. `docs/weights.md` is for those who read these files without this program.
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs::File,
     io::Read,
     path::Path,
 };
 
 use safetensors::{Dtype, SafeTensors, View};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::Error as _};
 
 use super::{atomic, error::WeightsError};
 use crate::networks::{Head, InputScaling, NetworkSpec};
@@ -32,18 +31,21 @@ pub const MAXIMUM_FILE_BYTES: u64 = 4 << 30;
 
 pub(super) const METADATA_KEY: &str = "shoal";
 
-/// What the tensors of the scaling have where others have the name of their network.
-const OBSERVATION: &str = "observation";
+/// Name of the network.
+pub(super) const NETWORK: &str = "policy";
+
 const MEAN: &str = "observation.mean";
 const INVERSE_DEVIATION: &str = "observation.inverse_deviation";
 
-/// The parameters of one network.
+/// What an evaluation needs: the network that acts, and in `metadata` the environment and the algorithm that knows how to use it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NetworkWeights {
-    /// Its shape.
+pub struct PolicyWeights {
+    /// Shape of the network.
     pub spec: NetworkSpec,
     /// Its parameters, in the order of [`NetworkSpec::tensors`].
     pub parameters: Vec<f32>,
+    /// Environment, algorithm and progress of the run that it comes from.
+    pub metadata: WeightsMetadata,
 }
 
 /// Where parameters come from.
@@ -66,9 +68,6 @@ pub struct WeightsMetadata {
     /// How observations are scaled before the network sees them, if they are. Written as tensors; read here in files of version 1.
     #[serde(skip_serializing)]
     pub input_scaling: Option<InputScaling>,
-    /// Anything else, by name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub extra: BTreeMap<String, String>,
 }
 
 /// What an evaluation said of parameters.
@@ -85,19 +84,11 @@ pub struct WeightsEvaluation {
     pub confirmed: bool,
 }
 
-/// The content of a weights file.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Weights {
-    /// Where the parameters come from.
-    pub metadata: WeightsMetadata,
-    /// The networks by name; a name has no dot.
-    pub networks: BTreeMap<String, NetworkWeights>,
-}
-
 /// The JSON document in the header; `N` is how it describes a network.
 #[derive(Serialize, Deserialize)]
 struct Header<N> {
     format: u32,
+    /// By name: [`NETWORK`] alone.
     networks: BTreeMap<String, N>,
     /// For people who use the tensors by themselves: present if observations must be scaled, and how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,28 +97,24 @@ struct Header<N> {
     metadata: WeightsMetadata,
 }
 
-impl Weights {
-    /// Weights of one network.
-    pub fn single(name: &str, weights: NetworkWeights, metadata: WeightsMetadata) -> Self {
-        Self { metadata, networks: BTreeMap::from([(name.to_owned(), weights)]) }
-    }
-
-    /// Takes the network `name` out, which must have the shape `expected`.
+impl PolicyWeights {
+    /// A policy from what learners publish: the parameters of its network and, where observations are scaled, how.
     ///
-    /// # Errors
-    /// When it is missing or has another shape; `path` is for the message.
-    pub fn take(&mut self, name: &str, expected: &NetworkSpec, path: &Path) -> Result<Vec<f32>, WeightsError> {
-        let Some(found) = self.networks.get(name) else { return Err(self.missing(name, path)) };
-        if found.spec != *expected {
-            let (found, expected) = (Box::new(found.spec.clone()), Box::new(expected.clone()));
-            return Err(WeightsError::OtherSpec { path: path.into(), network: name.into(), found, expected });
-        }
-        Ok(self.networks.remove(name).map(|weights| weights.parameters).unwrap_or_default())
+    /// # Panics
+    /// When `published` is shorter than the network's parameters.
+    pub fn new(spec: NetworkSpec, published: &[f32], mut metadata: WeightsMetadata) -> Self {
+        let (parameters, scaling) = published.split_at(spec.parameter_count());
+        metadata.input_scaling = (!scaling.is_empty()).then(|| InputScaling::from_values(scaling));
+        Self { spec, parameters: parameters.to_vec(), metadata }
     }
 
-    pub(super) fn missing(&self, name: &str, path: &Path) -> WeightsError {
-        let present = self.networks.keys().cloned().collect::<Vec<_>>().join(", ");
-        WeightsError::NoNetwork { path: path.into(), network: name.into(), present }
+    /// What learners published.
+    pub fn published(&self) -> Vec<f32> {
+        let mut published = self.parameters.clone();
+        if let Some(scaling) = &self.metadata.input_scaling {
+            scaling.append_to(&mut published);
+        }
+        published
     }
 
     /// Saves under `path`, replacing what is there in one step: at any time the file is the old one or the new one, complete.
@@ -135,38 +122,35 @@ impl Weights {
     /// A process killed in the middle can leave a file that ends in `.partial` beside it, which nothing reads.
     ///
     /// # Errors
-    /// When parameters do not fit their shape or are not finite, or the file cannot be written; then the old file is untouched.
+    /// When the environment or the algorithm has no name, parameters do not fit their shape or are not finite, or the file cannot be
+    /// written; then the old file is untouched.
     pub fn save(&self, path: &Path) -> Result<(), WeightsError> {
         let refused = |message: String| WeightsError::Encode { path: path.into(), message };
+        if let Some(field) = self.metadata.unnamed() {
+            return Err(refused(format!("a policy needs the name of its {field}")));
+        }
+        self.spec.validate().map_err(|source| WeightsError::Shape { path: path.into(), source })?;
+        let (found, expected) = (self.parameters.len(), self.spec.parameter_count());
+        if found != expected {
+            return Err(refused(format!("network `{NETWORK}` has {found} parameters, its shape asks for {expected}")));
+        }
         let mut tensors = Vec::new();
-        for (name, weights) in &self.networks {
-            if name.is_empty() || name.contains('.') || name == OBSERVATION {
-                return Err(refused(format!("the network name `{name}` is empty, has a dot, or is `{OBSERVATION}`")));
-            }
-            weights.spec.validate().map_err(|source| WeightsError::Shape { path: path.into(), network: name.clone(), source })?;
-            let (found, expected) = (weights.parameters.len(), weights.spec.parameter_count());
-            if found != expected {
-                return Err(refused(format!("network `{name}` has {found} parameters, its shape asks for {expected}")));
-            }
-            for tensor in weights.spec.tensors() {
-                let values = &weights.parameters[tensor.range()];
-                let tensor_name = format!("{name}.{}", tensor.name);
-                check_finite(values, &tensor_name, path)?;
-                tensors.push((tensor_name, FloatView { shape: tensor.shape, values }));
-            }
+        for tensor in self.spec.tensors() {
+            let values = &self.parameters[tensor.range()];
+            tensors.push((format!("{NETWORK}.{}", tensor.name), FloatView { shape: tensor.shape, values }));
         }
         let scaling = self.metadata.input_scaling.as_ref();
         for (name, values) in
             scaling.into_iter().flat_map(|scaling| [(MEAN, &scaling.means), (INVERSE_DEVIATION, &scaling.inverse_deviations)])
         {
-            check_finite(values, name, path)?;
             tensors.push((name.into(), FloatView { shape: vec![values.len()], values }));
         }
+        tensors.iter().try_for_each(|(name, tensor)| check_finite(tensor.values, name, path))?;
         let returns = self.metadata.evaluation.iter().flat_map(|evaluation| [Some(evaluation.return_mean), evaluation.return_ci95_low]);
         if let Some(value) = returns.flatten().find(|value| !value.is_finite()) {
             return Err(refused(format!("a return of the evaluation is {value}, which JSON cannot hold")));
         }
-        let networks = self.networks.iter().map(|(name, weights)| (name.clone(), weights.spec.clone())).collect();
+        let networks = BTreeMap::from([(NETWORK.to_owned(), &self.spec)]);
         let observation_scaling = scaling.map(|_| {
             let limit = InputScaling::LIMIT;
             format!("networks expect clip((observation - {MEAN}) * {INVERSE_DEVIATION}, -{limit}, {limit})")
@@ -181,7 +165,7 @@ impl Weights {
         atomic::replace(path, &bytes).map_err(|source| WeightsError::Write { path: path.into(), source })
     }
 
-    /// Reads a file and checks all of it: every tensor that the shapes ask for is there, nothing else is, and every value is finite.
+    /// Reads a file and checks all of it: every tensor that the shape asks for is there, nothing else is, and every value is finite.
     ///
     /// # Errors
     /// Whatever is wrong with the file, before any of it is used.
@@ -191,41 +175,50 @@ impl Weights {
         let (_, entries) = SafeTensors::read_metadata(&bytes).map_err(damaged)?;
         let header = entries.metadata().as_ref().and_then(|entries| entries.get(METADATA_KEY));
         let header = header.ok_or_else(|| WeightsError::Foreign { path: path.into() })?;
-        let header = parse_header(header, path)?;
+        let Header { format, mut networks, observation_scaling, mut metadata } = parse_header(header, path)?;
         let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
-        let mut networks = BTreeMap::new();
-        let mut expected_tensors = 0;
-        for (name, spec) in header.networks {
-            spec.validate().map_err(|source| WeightsError::Shape { path: path.into(), network: name.clone(), source })?;
-            // Shapes that the file cannot hold are refused before anything of their size is allocated.
-            let mut parameters = Vec::with_capacity(spec.parameter_count().min(bytes.len() / size_of::<f32>()));
-            for tensor in spec.tensors() {
-                read_tensor(&file, &format!("{name}.{}", tensor.name), &tensor.shape, path, &mut parameters)?;
-                expected_tensors += 1;
+        let spec = networks.remove(NETWORK).ok_or_else(|| WeightsError::NoPolicy { path: path.into() })?;
+        if let Some(other) = networks.into_keys().next() {
+            let source = serde_json::Error::unknown_field(&other, &[NETWORK]);
+            return Err(WeightsError::Metadata { path: path.into(), source });
+        }
+        spec.validate().map_err(|source| WeightsError::Shape { path: path.into(), source })?;
+        // Shapes that the file cannot hold are refused before anything of their size is allocated.
+        let mut parameters = Vec::with_capacity(spec.parameter_count().min(bytes.len() / size_of::<f32>()));
+        let mut known = BTreeSet::new();
+        for tensor in spec.tensors() {
+            let name = format!("{NETWORK}.{}", tensor.name);
+            read_tensor(&file, &name, &tensor.shape, path, &mut parameters)?;
+            known.insert(name);
+        }
+        if format > 1 {
+            metadata.input_scaling = observation_scaling.map(|_| read_scaling(&file, path)).transpose()?;
+            if metadata.input_scaling.is_some() {
+                known.extend([MEAN, INVERSE_DEVIATION].map(str::to_owned));
             }
-            networks.insert(name, NetworkWeights { spec, parameters });
         }
-        let mut metadata = header.metadata;
-        if header.format > 1 {
-            metadata.input_scaling = header.observation_scaling.map(|_| read_scaling(&file, path)).transpose()?;
-            expected_tensors += if metadata.input_scaling.is_some() { 2 } else { 0 };
+        if let Some(tensor) = file.names().into_iter().filter(|name| !known.contains(*name)).min() {
+            let (found, expected) = ("present".into(), "no such tensor".into());
+            return Err(WeightsError::Tensor { path: path.into(), tensor: tensor.into(), found, expected });
         }
-        let weights = Self { metadata, networks };
-        if file.len() != expected_tensors { Err(weights.surplus(&file, path)) } else { Ok(weights) }
+        if let Some(field) = metadata.unnamed() {
+            return Err(WeightsError::Unnamed { path: path.into(), field });
+        }
+        let scaling = metadata.input_scaling.iter();
+        let lengths = scaling.flat_map(|scaling| [scaling.means.len(), scaling.inverse_deviations.len()]);
+        match lengths.into_iter().find(|&length| length != spec.inputs()) {
+            Some(found) => Err(WeightsError::Scaling { path: path.into(), found, expected: spec.inputs() }),
+            None => Ok(Self { spec, parameters, metadata }),
+        }
     }
+}
 
-    fn surplus(&self, file: &SafeTensors<'_>, path: &Path) -> WeightsError {
-        let known = |name: &str| {
-            if [MEAN, INVERSE_DEVIATION].contains(&name) {
-                return self.metadata.input_scaling.is_some();
-            }
-            let (network, tensor) = name.split_once('.').unwrap_or((name, ""));
-            self.networks.get(network).is_some_and(|weights| weights.spec.tensors().iter().any(|spec| spec.name == tensor))
-        };
-        let mut names = file.names();
-        names.sort_unstable();
-        let tensor = names.into_iter().find(|name| !known(name)).unwrap_or_default().to_owned();
-        WeightsError::Tensor { path: path.into(), tensor, found: "present".into(), expected: "no such tensor".into() }
+impl WeightsMetadata {
+    /// What it does not say and has to: what is played, or by whose policy.
+    fn unnamed(&self) -> Option<&'static str> {
+        [("environment", &self.environment), ("algorithm", &self.algorithm)]
+            .into_iter()
+            .find_map(|(field, name)| name.is_empty().then_some(field))
     }
 }
 

@@ -28,13 +28,15 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("clip_coef", &["algorithm.clip_ratio"]),
     ("ent_coef", &["algorithm.entropy_temperature", "algorithm.entropy_start"]),
     ("vf_coef", &["algorithm.value_coefficient"]),
-    ("vf_coeff", &["algorithm.value_coefficient"]),
     ("net_arch", &["network.hidden"]),
     ("n_steps", &["algorithm.n_step", "fragments.length_steps"]),
     ("train_freq", &["replay.samples_per_insert"]),
     ("gradient_steps", &["replay.samples_per_insert"]),
     ("action_noise", &["algorithm.exploration_noise_std"]),
 ];
+
+/// Those of them whose values cannot be taken over as they are: another unit, or more than one key.
+const OTHER_VALUES: &[&str] = &["target_update_interval", "exploration_fraction", "ent_coef", "vf_coef", "train_freq", "gradient_steps"];
 
 /// What to write instead of the unknown table `[typed]`.
 pub(crate) fn for_table(typed: &str) -> String {
@@ -84,8 +86,11 @@ pub fn for_option(option: &str, value: Option<&str>, goes_on: bool) -> Option<St
         keys.extend(Key::all().filter(|key| near == Some(key.name)));
     }
     keys.retain(|key| !goes_on || !is_fixed(key.table, &key.path()));
-    let spelled = |key: &&Key| format!("--set {}={}", key.path(), value.unwrap_or("VALUE"));
-    (!keys.is_empty()).then(|| keys.iter().map(spelled).collect::<Vec<_>>().join(" or "))
+    let is_converted = OTHER_VALUES.contains(&name);
+    let value = value.filter(|_| !is_converted).unwrap_or("VALUE");
+    let page = if is_converted { " (docs/coming-from-sb3.md has the conversion)" } else { "" };
+    let spelled = |key: &&Key| format!("--set {}={value}", key.path());
+    (!keys.is_empty()).then(|| keys.iter().map(spelled).collect::<Vec<_>>().join(" or ") + page)
 }
 
 /// The key that other libraries call so.
@@ -152,5 +157,13 @@ mod tests {
         assert_eq!(for_option("--colour", None, false), None);
         assert_eq!(for_option("--name", Some("x"), true), None, "a run that goes on keeps its name and its algorithm");
         assert_eq!(for_option("--capacity", None, true).as_deref(), Some("--set fragments.capacity=VALUE"));
+        let freq = told("--train_freq", Some("4"));
+        assert_eq!(freq, "--set replay.samples_per_insert=VALUE (docs/coming-from-sb3.md has the conversion)");
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/coming-from-sb3.md")).unwrap();
+        for &name in OTHER_VALUES {
+            let told = told(name, Some("0.1"));
+            assert!(told.contains("=VALUE") && !told.contains("0.1"), "{told}");
+            assert!(page.contains(&format!("`{name}`")), "the page says nothing of {name}");
+        }
     }
 }

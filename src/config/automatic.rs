@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::thread::available_parallelism;
 
-use super::flow::Rows;
+use super::by_algorithm::Rows;
 use super::key::Key;
 use super::rules::{RULES, Rule};
 use super::schema::Config;
@@ -27,19 +27,18 @@ pub(super) fn choose(config: &mut Config, paths: &BTreeSet<&str>) {
 
 fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
     let learners = config.learner.count;
-    let most = |path| Key::find(path).map_or(usize::MAX, Key::most);
     if paths.contains(BATCH_SIZE) {
         let learning = match config.rows() {
             Rows::Fragments => BatchKind::Fragments { length_steps: config.fragments.length_steps },
-            Rows::Transitions if config.algorithm.name == "dqn" => BatchKind::Values,
+            Rows::Transitions if config.learns_values_alone() => BatchKind::Values,
             Rows::Transitions => BatchKind::ActorCritic,
         };
-        config.learner.batch_size = initial::batch_size(learning, learners, most(BATCH_SIZE));
+        config.learner.batch_size = initial::batch_size(learning, learners, Key::most_of(BATCH_SIZE));
     }
     if paths.contains(ACTORS) {
         let environments_sleep = config.environment.step_delay_us > 0;
         let chosen = initial::actors(cores, config.learner.processes(), environments_sleep);
-        config.actor.count = config.most_actors_with(config.most_environments(), chosen.min(most(ACTORS)));
+        config.actor.count = config.most_actors_with(config.most_environments(), chosen.min(Key::most_of(ACTORS)));
     }
 }
 
@@ -47,14 +46,13 @@ fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
 /// old when the next one learns from them. Its parts stay as large, so that as many updates are made of each step. Where a rule of the keys
 /// would be broken, all stays as it is.
 pub(super) fn let_ppo_learn_from_new_fragments(config: &mut Config) {
-    let most = |path| Key::find(path).map_or(usize::MAX, Key::most);
     let at_once = config.actor.count.max(1) * config.actor.environments * config.fragments.length_steps;
     let part = config.learner.batch_size / config.algorithm.minibatches;
     let mut larger = config.clone();
     (larger.learner.batch_size, larger.algorithm.minibatches) = (at_once, at_once / part);
-    let is_within_limits = at_once <= most(BATCH_SIZE) && larger.algorithm.minibatches <= most("algorithm.minibatches");
-    let breaks = |rule: &Rule| rule.concerns("ppo") && (rule.violation)(&larger).is_some();
-    if config.algorithm.name == "ppo"
+    let is_within_limits = at_once <= Key::most_of(BATCH_SIZE) && larger.algorithm.minibatches <= Key::most_of("algorithm.minibatches");
+    let breaks = |rule: &Rule| rule.concerns(&larger.algorithm.name) && (rule.violation)(&larger).is_some();
+    if config.learns_in_parts()
         && at_once > config.learner.batch_size
         && at_once.is_multiple_of(part)
         && is_within_limits

@@ -14,23 +14,18 @@ pub(crate) fn check(entry: &Entry) -> Result<&'static Key, ConfigError> {
     let Some(key) = Key::find(&entry.path) else {
         let (table, name) = entry.path.split_once('.').expect("entries have the path table.key");
         let problem = Problem::UnknownKey(advice::for_key(table, name));
-        return Err(ConfigError { place: entry.key_place.clone(), key: entry.path.clone(), value: None, problem: Box::new(problem) });
+        return Err(ConfigError::new(entry.key_place.clone(), &entry.path, problem));
     };
-    let Some(problem) = problem(key, &entry.value, || key.default_value()) else { return Ok(key) };
-    Err(ConfigError {
-        place: entry.value_place.clone(),
-        key: entry.path.clone(),
-        value: Some(entry.text.clone()),
-        problem: Box::new(problem),
-    })
+    let Some(problem) = problem(key, &entry.value, key.default_value()) else { return Ok(key) };
+    Err(ConfigError { value: Some(entry.text.clone()), ..ConfigError::new(entry.value_place.clone(), &entry.path, problem) })
 }
 
 /// What is wrong with `value` as a value of `key`.
-pub(super) fn problem(key: &Key, value: &Value, default: impl Fn() -> Value) -> Option<Problem> {
+pub(super) fn problem(key: &Key, value: &Value, default: &Value) -> Option<Problem> {
     if !key.has_type_of(value) {
         Some(Problem::WrongType { expected: key.allowed(), found: type_name(value), advice: advice_on_type(key, value) })
     } else if !key.allows(value) {
-        Some(Problem::NotAllowed { allowed: key.allowed(), advice: advice_on_value(key, value, &default()) })
+        Some(Problem::NotAllowed { allowed: key.allowed(), advice: advice_on_value(key, value, default) })
     } else {
         None
     }

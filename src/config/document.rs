@@ -56,8 +56,8 @@ pub(crate) fn read(text: &str, file: &str, errors: &mut Vec<ConfigError>) -> Doc
     let mut document = Document { is_broken: !syntax_errors.is_empty(), ..Document::default() };
     for error in &syntax_errors {
         let at = error.span().map_or(0, |span| span.start);
-        let problem = Box::new(Problem::Syntax(in_words(error.message(), &text[at.min(text.len())..])));
-        errors.push(ConfigError { place: place(at), key: String::new(), value: None, problem });
+        let problem = Problem::Syntax(in_words(error.message(), &text[at.min(text.len())..]));
+        errors.push(ConfigError::new(place(at), "", problem));
     }
     if document.is_broken {
         // What a parser recovers from broken text is a guess; more errors about guesses would only hide the real one.
@@ -106,7 +106,7 @@ fn stray(name: &str, value: &DeValue<'_>, place: Place) -> ConfigError {
         },
         _ => Problem::UnknownKey(advice::for_bare_key(name)),
     };
-    ConfigError { place, key: name.to_owned(), value: None, problem: Box::new(problem) }
+    ConfigError::new(place, name, problem)
 }
 
 /// `value` without its places. An integer beyond 64 bits becomes infinite: no key allows either.

@@ -81,6 +81,13 @@ pub enum Problem {
     Refused(String),
 }
 
+impl ConfigError {
+    /// A problem that no value as it was written is part of.
+    pub(super) fn new(place: Place, key: impl Into<String>, problem: Problem) -> Self {
+        Self { place, key: key.into(), value: None, problem: Box::new(problem) }
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, key, value, problem } = self;

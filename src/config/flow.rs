@@ -5,24 +5,11 @@
 //! `e >= max(b, samples_per_insert * f)` with the largest flush `f`: from a perfect balance either side can then make its whole move within the band, and
 //! an actor whose turn it is has the time of a whole flush to take it before others may pass.
 
-use super::schema::{Config, FRAGMENT_ALGORITHMS, FragmentsConfig};
+use super::by_algorithm::Rows;
+use super::schema::{Config, FragmentsConfig};
 use crate::adaptation::Hold;
 
-/// What an algorithm learns from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rows {
-    /// Transitions, drawn again and again.
-    Transitions,
-    /// Fragments of trajectories, each taken once.
-    Fragments,
-}
-
 impl Config {
-    /// What the algorithm learns from. One that is not Shoal's own is taken to learn from transitions.
-    pub fn rows(&self) -> Rows {
-        if FRAGMENT_ALGORITHMS.contains(&self.algorithm.name.as_str()) { Rows::Fragments } else { Rows::Transitions }
-    }
-
     /// Actors of the run, as many as it may have while it fits itself to the machine.
     pub fn most_actors(&self) -> usize {
         let most = self.adaptation.most_actors.filter(|_| self.adaptation.enabled);
@@ -68,9 +55,9 @@ impl Config {
         Some(self.replay.error_band.unwrap_or(chosen))
     }
 
-    /// Transitions that one of so many learners computes an update from. PPO learns from each batch in parts.
+    /// Transitions that one of so many learners computes an update from.
     pub fn transitions_per_learner(&self, learners: usize) -> usize {
-        let parts = if self.algorithm.name == "ppo" { self.algorithm.minibatches } else { 1 };
+        let parts = if self.learns_in_parts() { self.algorithm.minibatches } else { 1 };
         self.learner.batch_size / parts / learners
     }
 
@@ -110,7 +97,7 @@ impl Config {
             Rows::Fragments => {
                 let FragmentsConfig { capacity, max_policy_lag_updates, uses, .. } = self.fragments;
                 let later_batches =
-                    if self.algorithm.name == "ppo" { 0 } else { usize::try_from(max_policy_lag_updates).unwrap_or(usize::MAX) / uses };
+                    if self.learns_from_old_policies() { usize::try_from(max_policy_lag_updates).unwrap_or(usize::MAX) / uses } else { 0 };
                 let of_batch = self.fragments_per_batch();
                 let has_room = capacity.map(|capacity| capacity.saturating_sub(of_batch) / (actors + self.places_to_attach()));
                 (later_batches.saturating_add(1).saturating_mul(of_batch) / actors).min(has_room.unwrap_or(usize::MAX))

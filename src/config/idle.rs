@@ -119,6 +119,13 @@ pub(crate) const IDLE: &[Idle] = &[
         remedy: "evaluator.synchronous_interval_steps",
     },
     Idle {
+        keys: &["actor.flush_interval_ms", "actor.attach_slots", "learner.prefetch"],
+        holds: |config| config.actor.count == 0,
+        switch: "actor.count",
+        state: "actor.count is 0",
+        remedy: "actor.count to at least 1",
+    },
+    Idle {
         keys: &["visualizer.pictures_per_s", "visualizer.video_interval_s", "visualizer.video_format", "visualizer.keep_videos"],
         holds: |config| !config.visualizer.enabled,
         switch: "visualizer.enabled",
@@ -163,6 +170,13 @@ pub(crate) const IDLE: &[Idle] = &[
         state: "checkpoint.interval_s is \"none\" and actor.count is not 0",
         remedy: "checkpoint.interval_s to a number of seconds",
     },
+    Idle {
+        keys: &["machine.torch_threads"],
+        holds: |config| !config.computes_with_libtorch(),
+        switch: "network.engine",
+        state: "network.engine is not \"torch\" and learner.device names no GPU",
+        remedy: "network.engine=torch, or learner.device to a GPU",
+    },
 ];
 
 const CHECKPOINT_KEYS: &[&str] = &["checkpoint.replay", "checkpoint.keep_last", "checkpoint.keep_best", "checkpoint.keep_every_steps"];
@@ -205,6 +219,9 @@ mod tests {
             ("evaluator.interval_ms=5", "actor.count=0", "evaluator.synchronous_interval_steps"),
             ("evaluator.episodes=5", "evaluator.enabled=false", "evaluator.enabled is false"),
             ("checkpoint.keep_best=true", "checkpoint.interval_s=none", "checkpoint.interval_s is \"none\""),
+            ("learner.prefetch=true", "actor.count=0", "actor.count is 0"),
+            ("actor.attach_slots=2", "actor.count=0", "actor.count is 0"),
+            ("machine.torch_threads=2", "network.engine=cpu", "learner.device names no GPU"),
         ] {
             let refusal = refused(&[switch, change]).unwrap_or_default();
             assert!(refusal.contains(told), "{switch} {change}: {refusal}");
@@ -216,6 +233,8 @@ mod tests {
             ("adaptation.freeze_after=0.5", "adaptation.enabled=true"),
             ("algorithm.epsilon_alpha=3.0", "algorithm.exploration=ape_x"),
             ("visualizer.keep_videos=3", "visualizer.enabled=true"),
+            ("machine.torch_threads=2", "network.engine=torch"),
+            ("machine.torch_threads=2", "learner.device=cuda:0"),
         ] {
             assert!(refused(&[change]).is_some(), "{change}");
             assert_eq!(refused(&[change, switch]), None, "{change} {switch}");

@@ -1,11 +1,19 @@
 //! A key and a table of the configuration, as declared in [`schema`](super::schema), and how to find one by name.
 
+use once_cell::race::OnceBox;
 use toml::Value;
 
 use super::automatic::{self, AUTO};
 use super::key_type::{Kind, NONE};
 use super::limits::Limits;
 use super::schema::{Config, TABLES, TRANSITION_ALGORITHMS};
+
+/// What every key has when nobody sets it.
+pub(super) fn defaults() -> &'static toml::Table {
+    // Behind a lock it would be locked for ever in the child of a process that forks meanwhile, as one that attaches may.
+    static DEFAULTS: OnceBox<toml::Table> = OnceBox::new();
+    DEFAULTS.get_or_init(|| Box::new(Config::for_environment("").to_table()))
+}
 
 /// One TOML table.
 #[derive(Debug, Clone, Copy)]
@@ -78,10 +86,10 @@ impl Key {
         self.algorithms.is_empty() || TRANSITION_ALGORITHMS.iter().all(|algorithm| self.algorithms.contains(algorithm))
     }
 
-    /// The largest whole number that it takes.
-    pub fn most(&self) -> usize {
-        match self.limits {
-            Limits::Whole { most, .. } => usize::try_from(most).unwrap_or(usize::MAX),
+    /// The largest whole number that the key with this path takes.
+    pub(crate) fn most_of(path: &str) -> usize {
+        match Self::find(path).map(|key| key.limits) {
+            Some(Limits::Whole { most, .. }) => usize::try_from(most).unwrap_or(usize::MAX),
             _ => usize::MAX,
         }
     }
@@ -103,14 +111,13 @@ impl Key {
     }
 
     /// The value that it has when nobody sets it.
-    pub(crate) fn default_value(&self) -> Value {
-        let defaults = toml::Table::try_from(Config::for_environment("")).expect("every default has a spelling in TOML");
-        defaults[self.table][self.name].clone()
+    pub(crate) fn default_value(&self) -> &'static Value {
+        &defaults()[self.table][self.name]
     }
 
     /// Whether it has to be given: its default is then none of the allowed values.
     pub fn is_required(&self) -> bool {
-        !self.allows(&self.default_value())
+        !self.allows(self.default_value())
     }
 
     /// The allowed values in words: `an integer from 1 to 65536 (transitions)`.
@@ -156,9 +163,8 @@ mod tests {
 
     #[test]
     fn every_field_of_the_structs_is_declared_and_every_declared_key_is_a_field() {
-        let fields = toml::Table::try_from(Config::for_environment("x")).unwrap();
         let mut spelled: Vec<String> =
-            fields.iter().flat_map(|(table, keys)| keys.as_table().unwrap().keys().map(move |key| format!("{table}.{key}"))).collect();
+            defaults().iter().flat_map(|(table, keys)| keys.as_table().unwrap().keys().map(move |key| format!("{table}.{key}"))).collect();
         let mut declared: Vec<String> = Key::all().map(Key::path).collect();
         spelled.sort();
         declared.sort();
@@ -168,7 +174,7 @@ mod tests {
     #[test]
     fn every_default_but_that_of_a_required_key_is_allowed() {
         for key in Key::all() {
-            assert!(key.has_type_of(&key.default_value()), "{} has a default of another type", key.path());
+            assert!(key.has_type_of(key.default_value()), "{} has a default of another type", key.path());
         }
         let required: Vec<String> = Key::all().filter(|key| key.is_required()).map(Key::path).collect();
         assert_eq!(required, ["environment.id"]);

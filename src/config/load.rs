@@ -12,7 +12,7 @@ use super::check::check;
 use super::document::{self, Document, Entry};
 use super::error::{ConfigError, ConfigErrors, Problem};
 use super::idle::{self, Idle};
-use super::key::Key;
+use super::key::{Key, defaults};
 use super::overrides;
 use super::own::OWN;
 use super::place::Place;
@@ -63,10 +63,7 @@ impl Config {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
             Ok(text) => Self::parse(&text, &file, overrides),
-            Err(error) => {
-                let problem = Problem::Unreadable(error.to_string());
-                Err(ConfigError { place: Place::File { file }, key: String::new(), value: None, problem: Box::new(problem) }.into())
-            }
+            Err(error) => Err(ConfigError::new(Place::File { file }, "", Problem::Unreadable(error.to_string())).into()),
         }
     }
 
@@ -143,7 +140,7 @@ fn check_unless_own(entry: &Entry) -> Result<(), ConfigError> {
 
 /// The defaults with the accepted entries laid over them, and with numbers for those that are left to the machine.
 fn assemble(accepted: &BTreeMap<String, Entry>) -> Config {
-    let mut root = toml::Table::try_from(Config::for_environment("")).expect("every default has a spelling in TOML");
+    let mut root = defaults().clone();
     let mut left_to_the_machine = BTreeSet::new();
     for (path, entry) in accepted {
         if Key::find(path).is_some_and(|key| key.is_automatic(&entry.value)) {
@@ -161,12 +158,7 @@ fn assemble(accepted: &BTreeMap<String, Entry>) -> Config {
 fn missing_keys(accepted: &BTreeMap<String, Entry>, refused: &BTreeSet<String>, places: &Places) -> Vec<ConfigError> {
     Key::all()
         .filter(|key| !accepted.contains_key(&key.path()) && !refused.contains(&key.path()) && key.is_required())
-        .map(|key| ConfigError {
-            place: places.of(&key.path()),
-            key: key.path(),
-            value: None,
-            problem: Box::new(Problem::Required(key.allowed())),
-        })
+        .map(|key| ConfigError::new(places.of(&key.path()), key.path(), Problem::Required(key.allowed())))
         .collect()
 }
 
@@ -175,11 +167,9 @@ fn without_effect(algorithm: &str, accepted: &BTreeMap<String, Entry>) -> Vec<Co
     let with_keys = accepted.values().filter_map(|entry| Some((entry, Key::find(&entry.path)?)));
     with_keys
         .filter(|(_, key)| !key.is_known_to(algorithm))
-        .map(|(entry, key)| ConfigError {
-            place: entry.key_place.clone(),
-            key: entry.path.clone(),
-            value: None,
-            problem: Box::new(Problem::WithoutEffect { algorithm: algorithm.to_owned(), known_to: key.algorithms }),
+        .map(|(entry, key)| {
+            let problem = Problem::WithoutEffect { algorithm: algorithm.to_owned(), known_to: key.algorithms };
+            ConfigError::new(entry.key_place.clone(), &entry.path, problem)
         })
         .collect()
 }
@@ -194,8 +184,7 @@ pub(super) fn is_same(one: &Value, other: &Value) -> bool {
 fn changed_in_vain(config: &Config, accepted: &BTreeMap<String, Entry>, in_file: &BTreeMap<String, Value>) -> Vec<ConfigError> {
     let is_changed = |entry: &&Entry| {
         let default = || Key::find(&entry.path).map(Key::default_value);
-        entry.value_place.is_override()
-            && !in_file.get(&entry.path).cloned().or_else(default).is_some_and(|old| is_same(&entry.value, &old))
+        entry.value_place.is_override() && !in_file.get(&entry.path).or_else(default).is_some_and(|old| is_same(&entry.value, old))
     };
     let idle = accepted.values().filter(is_changed).filter_map(|entry| Some((entry, idle::reason(&entry.path, config)?)));
     // Whether it had an effect before a later override, which switches that off on purpose.
@@ -209,11 +198,9 @@ fn changed_in_vain(config: &Config, accepted: &BTreeMap<String, Entry>, in_file:
         !(idle.holds)(&assemble(&before))
     };
     idle.filter(|(entry, idle)| !is_expected(entry, idle))
-        .map(|(entry, idle)| ConfigError {
-            place: entry.value_place.clone(),
-            key: entry.path.clone(),
-            value: None,
-            problem: Box::new(Problem::Idle { state: idle.state, remedy: idle.remedy }),
+        .map(|(entry, idle)| {
+            let problem = Problem::Idle { state: idle.state, remedy: idle.remedy };
+            ConfigError::new(entry.value_place.clone(), &entry.path, problem)
         })
         .collect()
 }
@@ -228,21 +215,16 @@ fn contradictions(config: &Config, refused: &BTreeSet<String>, places: &Places) 
             let written = || rule.keys.iter().filter(|&&key| places.keys.contains_key(key));
             let by_override = written().find(|&&key| places.keys[key].is_override());
             let key = by_override.or_else(|| written().next()).unwrap_or(&rule.keys[0]);
-            Some(ConfigError {
-                place: places.of(key),
-                key: (*key).to_owned(),
-                value: None,
-                problem: Box::new(Problem::Contradiction(message)),
-            })
+            Some(ConfigError::new(places.of(key), *key, Problem::Contradiction(message)))
         })
         .collect()
 }
 
 fn differences(config: &Config, places: &Places) -> Vec<Difference> {
-    let values = toml::Table::try_from(config).expect("every value has a spelling in TOML");
+    let values = config.to_table();
     let declared = Key::all().filter_map(|key| {
         let (value, default) = (&values[key.table][key.name], key.default_value());
-        (*value != default).then(|| Difference {
+        (value != default).then(|| Difference {
             key: key.path(),
             value: value.to_string(),
             default: (!key.is_required()).then(|| default.to_string()),
@@ -289,10 +271,10 @@ impl Loaded {
 
     /// An error about the value of `key` that another part of Shoal found, such as an environment that no registry knows.
     pub fn error_at(&self, key: &str, message: String) -> ConfigError {
-        let values = toml::Table::try_from(&self.config).expect("every value has a spelling in TOML");
+        let values = self.config.to_table();
         let value = key.split_once('.').and_then(|(table, name)| values.get(table)?.get(name)).map(Value::to_string);
         let place = self.places.keys.get(key).cloned().unwrap_or(Place::Default);
-        ConfigError { place, key: key.to_owned(), value, problem: Box::new(Problem::Refused(message)) }
+        ConfigError { value, ..ConfigError::new(place, key, Problem::Refused(message)) }
     }
 
     /// Which of two keys was set last: a file is read from its top, and what was typed comes after it.

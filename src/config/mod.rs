@@ -5,6 +5,7 @@
 
 mod advice;
 mod automatic;
+mod by_algorithm;
 mod check;
 mod define;
 mod document;
@@ -28,8 +29,8 @@ mod write;
 
 pub use crate::adaptation::initial::LEAST_TRANSITIONS_PER_LEARNER;
 pub use advice::for_option as advice_for_option;
+pub use by_algorithm::{Rows, TargetNetworks};
 pub use error::{ConfigError, ConfigErrors, Problem};
-pub use flow::Rows;
 pub use key::{Key, Table};
 pub use key_type::{Choice, KeyType, Kind};
 pub use limits::Limits;

@@ -1,6 +1,7 @@
 //! From `--set learner.batch_size=512` to entries.
 //!
-//! The value is TOML; for a key that takes text the quotes may be left out, because a shell would eat them.
+//! The value is TOML; for a key that takes text the quotes may be left out, because a shell would eat them. What a key of `[own]` takes is
+//! not known yet: there, what is no TOML is a text.
 
 use toml::Value;
 use toml::de::DeValue;
@@ -19,7 +20,7 @@ pub(crate) fn read(overrides: &[String], errors: &mut Vec<ConfigError>) -> Vec<E
         let place = Place::Override { index, text: text.clone() };
         match entry(text, &place) {
             Ok(entry) => entries.push(entry),
-            Err((key, problem)) => errors.push(ConfigError { place, key, value: None, problem: Box::new(problem) }),
+            Err((key, problem)) => errors.push(ConfigError::new(place, key, problem)),
         }
     }
     entries
@@ -49,6 +50,8 @@ fn parse(text: &str, key: Option<&Key>) -> Result<Value, Problem> {
     }
     match DeValue::parse(text) {
         Ok(value) => Ok(plain(value.get_ref())),
+        // One of `[own]`, or no key at all, which is refused by its name later.
+        Err(_) if key.is_none() && !is_quoted => Ok(Value::String(text.to_owned())),
         Err(_) if text.chars().all(|letter| letter.is_alphanumeric() || "_-./:".contains(letter)) => Ok(Value::String(text.to_owned())),
         Err(_) if key.is_some_and(|key| key.kind.is_list()) && !text.starts_with('[') => {
             Err(Problem::Syntax(format!("a list stands in brackets: [{text}]")))
@@ -75,6 +78,7 @@ mod tests {
         assert_eq!(value_of("environment.python_path="), Value::String(String::new()));
         assert_eq!(value_of("run.folder=\"my runs\""), Value::String("my runs".into()));
         assert_eq!(value_of("replay.samples_per_insert=none"), Value::String("none".into()));
+        assert_eq!(value_of("own.style=two words"), Value::String("two words".into()));
     }
 
     #[test]

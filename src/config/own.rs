@@ -149,7 +149,7 @@ impl Config {
             let Some((key, default)) = own.iter().find(|(key, _)| key.name == name) else {
                 return Err(error(&path, Problem::UnknownKey(self.advice(name, &own))));
             };
-            if let Some(problem) = check::problem(key, value, || default.clone()) {
+            if let Some(problem) = check::problem(key, value, default) {
                 return Err(error(&path, problem));
             }
         }
@@ -178,11 +178,10 @@ impl Config {
         if Key::any_names(&self.algorithm.name) {
             return Ok(());
         }
-        let values = toml::Table::try_from(self).expect("every value has a spelling in TOML");
-        let defaults = toml::Table::try_from(Self::for_environment("")).expect("every default has a spelling in TOML");
+        let values = self.to_table();
         let is_heeded = |key: &Key| declared.iter().any(|one| matches!(one.0, Declared::OfLibrary { path } if path == key.path()));
         let of_others = Key::all().filter(|key| !key.is_for_transitions() && !is_heeded(key));
-        let mut changed = of_others.filter(|key| values[key.table][key.name] != defaults[key.table][key.name]);
+        let mut changed = of_others.filter(|key| values[key.table][key.name] != *key.default_value());
         changed.next().map_or(Ok(()), |key| {
             let problem = Problem::WithoutEffect { algorithm: self.algorithm.name.clone(), known_to: key.algorithms };
             Err(AlgorithmKeyError { key: key.path(), problem: Box::new(problem) })

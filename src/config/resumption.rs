@@ -87,8 +87,7 @@ pub(super) fn is_fixed(table: &str, path: &str) -> bool {
 
 /// The values of those keys of `config` that `wanted` says of their table and their path.
 fn keys(config: &Config, wanted: impl Fn(&str, &str) -> bool) -> BTreeMap<String, Value> {
-    let tables = toml::Table::try_from(config).expect("every configuration has a spelling in TOML");
-    let keys = tables.into_iter().filter_map(|(table, keys)| match keys {
+    let keys = config.to_table().into_iter().filter_map(|(table, keys)| match keys {
         Value::Table(keys) => Some(keys.into_iter().map(move |(name, value)| (table.clone(), format!("{table}.{name}"), value))),
         _ => None,
     });

@@ -502,7 +502,7 @@ fn multiple_near(batch_size: usize, unit: usize) -> usize {
 }
 
 fn largest_batch_size() -> usize {
-    Key::find("learner.batch_size").map_or(usize::MAX, |key| key.most())
+    Key::most_of("learner.batch_size")
 }
 
 /// What is wrong where adaptation begins outside of its range; the keys are those of the value and of its ends.

@@ -5,9 +5,14 @@ use super::own::OWN;
 use super::schema::{Config, TABLES};
 
 impl Config {
+    /// The tables and keys as TOML spells them.
+    pub(super) fn to_table(&self) -> toml::Table {
+        toml::Table::try_from(self).expect("every value of a configuration has a spelling in TOML")
+    }
+
     /// Every key that the algorithm knows, with its value, ready to be loaded again. What is absent is spelled `"none"`.
     pub fn to_toml(&self) -> String {
-        let values = toml::Table::try_from(self).expect("every value of a configuration has a spelling in TOML");
+        let values = self.to_table();
         let table_text = |table: &Table| {
             let known = table.keys.iter().filter(|key| key.is_known_to(&self.algorithm.name));
             let lines = known.map(|key| format!("{} = {}\n", key.name, values[key.table][key.name]));
@@ -27,7 +32,7 @@ mod tests {
     use serde::Deserialize;
     use toml::Value;
 
-    use super::super::flow::Rows;
+    use super::super::by_algorithm::Rows;
     use super::super::key::Key;
     use super::super::key_type::{Kind, NONE};
     use super::super::limits::Limits;
@@ -131,7 +136,7 @@ mod tests {
             if config.algorithm.target_interval_updates == Some(1) {
                 config.algorithm.kl_target = None;
             }
-            if config.algorithm.name == "appo" {
+            if config.learns_from_old_policies() {
                 let least_lag = config.learner.publish_interval_updates - 1;
                 config.fragments.max_policy_lag_updates = config.fragments.max_policy_lag_updates.max(least_lag);
             } else {

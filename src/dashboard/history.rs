@@ -235,7 +235,7 @@ impl History {
         if first.wall_s < last.wall_s {
             let context = fitted(configured, &self.tried);
             let last = Snapshot { machine_busy_share: self.machine_busy_share(), ..last.clone() };
-            self.told.bottleneck = Some(verdict_since(Some(first), &last, &context).to_string());
+            self.told.bottleneck = Some(verdict_since(first, Some(first), &last, &context).to_string());
         }
     }
 }

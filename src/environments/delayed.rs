@@ -5,7 +5,7 @@
 use std::thread;
 use std::time::Duration;
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Picture, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Step};
 use crate::values::ValuesMut;
 
 /// Make every step of `environment` sleep for `step_delay_us` microseconds; zero returns it unchanged.
@@ -40,11 +40,7 @@ impl Environment for Delayed {
         Ok(step)
     }
 
-    fn picture(&self) -> Result<Picture, EnvironmentError> {
-        self.environment.picture()
-    }
-
-    fn outcome(&self) -> Outcome {
-        self.environment.outcome()
+    fn wrapped(&self) -> Option<&dyn Environment> {
+        Some(&*self.environment)
     }
 }

@@ -1,6 +1,6 @@
 //! An environment of bytes for those who learn from floats.
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Outcome, Picture, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Step};
 use crate::values::{Value, ValueBuffer, ValueType, ValuesMut};
 
 /// Show the bytes of `environment` as floats from 0 to 255; one that shows floats is returned unchanged.
@@ -51,11 +51,7 @@ impl Environment for Floats {
         Ok(step)
     }
 
-    fn picture(&self) -> Result<Picture, EnvironmentError> {
-        self.environment.picture()
-    }
-
-    fn outcome(&self) -> Outcome {
-        self.environment.outcome()
+    fn wrapped(&self) -> Option<&dyn Environment> {
+        Some(&*self.environment)
     }
 }

@@ -1,7 +1,7 @@
 //! An environment that is cut off after so many steps: where it has no limit of its own, a policy that goes round in circles would never
 //! come to the end of an episode, and whoever waits for that would wait for ever.
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Picture, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Step};
 use crate::values::ValuesMut;
 
 /// Truncate the episodes of `environment` after `limit_steps`; one that has no longer ones is returned unchanged.
@@ -46,8 +46,8 @@ impl Environment for Limited {
         Ok(step)
     }
 
-    fn picture(&self) -> Result<Picture, EnvironmentError> {
-        self.environment.picture()
+    fn wrapped(&self) -> Option<&dyn Environment> {
+        Some(&*self.environment)
     }
 
     fn outcome(&self) -> Outcome {

@@ -70,6 +70,38 @@ pub struct EnvironmentSpec {
     pub frame_stack: usize,
 }
 
+impl EnvironmentSpec {
+    /// The refusal of `action`, for implementations of [`Environment`].
+    #[cold]
+    pub fn invalid_action(&self, action: impl std::fmt::Display) -> EnvironmentError {
+        EnvironmentError::InvalidAction { id: self.id.clone(), action: action.to_string(), expected: self.action.to_string() }
+    }
+
+    /// The refusal of a step, for implementations of [`Environment`].
+    #[cold]
+    pub fn needs_reset(&self, when: &'static str) -> EnvironmentError {
+        EnvironmentError::NeedsReset { id: self.id.clone(), when }
+    }
+
+    /// Refuse an observation that no network can learn from.
+    fn check_observation(&self, observation: &[f32], during: Moment) -> Result<(), EnvironmentError> {
+        match observation.iter().position(|value| !value.is_finite()) {
+            None => Ok(()),
+            Some(index) => Err(self.not_finite(format!("observation[{index}]"), f64::from(observation[index]), during)),
+        }
+    }
+
+    /// Refuse a reward that no network can learn from, or that is none once it is an `f32`.
+    fn check_reward(&self, reward: f64, during: Moment) -> Result<(), EnvironmentError> {
+        if (reward as f32).is_finite() { Ok(()) } else { Err(self.not_finite("reward".into(), reward, during)) }
+    }
+
+    #[cold]
+    fn not_finite(&self, what: String, value: f64, during: Moment) -> EnvironmentError {
+        EnvironmentError::NotFinite { id: self.id.clone(), what, value, during }
+    }
+}
+
 /// Result of a step, besides the observation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
@@ -139,15 +171,25 @@ pub trait Environment {
     /// Draw the state that it is in, for people to look at. All pictures of an environment have one size.
     ///
     /// # Errors
-    /// [`EnvironmentError::NoPicture`] unless it is overridden, as in all native environments.
+    /// [`EnvironmentError::NoPicture`] unless it is overridden, as in all native environments, or drawn by one that is
+    /// [`wrapped`](Self::wrapped).
     /// [`EnvironmentError::NeedsReset`] where there is nothing to see before the first reset.
     fn picture(&self) -> Result<Picture, EnvironmentError> {
-        Err(EnvironmentError::NoPicture { id: self.spec().id.clone() })
+        match self.wrapped() {
+            Some(environment) => environment.picture(),
+            None => Err(EnvironmentError::NoPicture { id: self.spec().id.clone() }),
+        }
     }
 
     /// What the episode came to that the last step ended: where a learner sees less than the task ([`Purpose::Training`]), the
     /// sum of its rewards says little. To be asked after a step that ended one, before the next reset.
     fn outcome(&self) -> Outcome {
-        Outcome::SumOfRewards
+        self.wrapped().map_or(Outcome::SumOfRewards, |environment| environment.outcome())
+    }
+
+    /// The environment that this one is made around, if there is one: it is asked for the picture and for the outcome, unless they are
+    /// overridden.
+    fn wrapped(&self) -> Option<&dyn Environment> {
+        None
     }
 }

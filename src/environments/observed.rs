@@ -2,7 +2,7 @@
 
 use super::floats::{as_floats, spec_as_floats};
 use super::stacked::{stacked, stacked_spec};
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Picture, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Step};
 use crate::values::ValuesMut;
 
 /// How an agent observes an environment.
@@ -77,12 +77,8 @@ impl Environment for Divided {
         self.environment.step(action, observation)
     }
 
-    fn picture(&self) -> Result<Picture, EnvironmentError> {
-        self.environment.picture()
-    }
-
-    fn outcome(&self) -> Outcome {
-        self.environment.outcome()
+    fn wrapped(&self) -> Option<&dyn Environment> {
+        Some(&*self.environment)
     }
 }
 

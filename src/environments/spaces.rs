@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::{EnvironmentError, EnvironmentSpec, Moment};
 use crate::values::{ValueBuffer, ValueType};
 
 /// A box of numbers that an environment shows.
@@ -133,37 +132,5 @@ impl fmt::Display for Action<'_> {
             Self::Discrete(index) => write!(formatter, "{index}"),
             Self::Continuous(values) => write!(formatter, "{values:?}"),
         }
-    }
-}
-
-impl EnvironmentSpec {
-    /// The refusal of `action`, for implementations of [`Environment`](super::Environment).
-    #[cold]
-    pub fn invalid_action(&self, action: impl fmt::Display) -> EnvironmentError {
-        EnvironmentError::InvalidAction { id: self.id.clone(), action: action.to_string(), expected: self.action.to_string() }
-    }
-
-    /// Refuse an observation that no network can learn from.
-    pub(super) fn check_observation(&self, observation: &[f32], during: Moment) -> Result<(), EnvironmentError> {
-        match observation.iter().position(|value| !value.is_finite()) {
-            None => Ok(()),
-            Some(index) => Err(self.not_finite(format!("observation[{index}]"), f64::from(observation[index]), during)),
-        }
-    }
-
-    /// Refuse a reward that no network can learn from, or that is none once it is an `f32`.
-    pub(super) fn check_reward(&self, reward: f64, during: Moment) -> Result<(), EnvironmentError> {
-        if (reward as f32).is_finite() { Ok(()) } else { Err(self.not_finite("reward".into(), reward, during)) }
-    }
-
-    #[cold]
-    fn not_finite(&self, what: String, value: f64, during: Moment) -> EnvironmentError {
-        EnvironmentError::NotFinite { id: self.id.clone(), what, value, during }
-    }
-
-    /// The refusal of a step, for implementations of [`Environment`](super::Environment).
-    #[cold]
-    pub fn needs_reset(&self, when: &'static str) -> EnvironmentError {
-        EnvironmentError::NeedsReset { id: self.id.clone(), when }
     }
 }

@@ -1,7 +1,7 @@
 //! An environment whose single observation does not tell enough, a picture of a moving ball for instance: what is seen of it is its last
 //! few observations, one after another.
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Outcome, Picture, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Step};
 use crate::values::{ValueBuffer, ValuesMut};
 
 /// Show the last `frames` observations of `environment` instead of one, the oldest first, along a first dimension; an observation that has
@@ -82,12 +82,8 @@ impl Environment for Stacked {
         Ok(step)
     }
 
-    fn picture(&self) -> Result<Picture, EnvironmentError> {
-        self.environment.picture()
-    }
-
-    fn outcome(&self) -> Outcome {
-        self.environment.outcome()
+    fn wrapped(&self) -> Option<&dyn Environment> {
+        Some(&*self.environment)
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use indicatif::HumanCount;
 
-use super::runs::{Cleaned, RunList, RunSummary, state_name};
+use super::runs::{Cleaned, RunList, RunSummary};
 use super::words::{age, liveliness};
 use crate::rendezvous::Liveliness;
 use crate::segment::control::RunState;
@@ -26,7 +26,7 @@ impl Display for RunList {
             // A dead run's own word for its state is what it was when it died, unless somebody keeps it.
             let state = match (run.state, run.phase) {
                 (Liveliness::Running, Some(phase)) => phase,
-                _ if is_kept(&run) => state_name(RunState::Kept),
+                _ if is_kept(&run) => RunState::Kept.name(),
                 (state, _) => liveliness(state),
             };
             table.row(vec![
@@ -59,7 +59,7 @@ impl Display for RunList {
 
 /// Whether its supervisor is dead and its memory kept for another.
 fn is_kept(run: &&RunSummary) -> bool {
-    run.state == Liveliness::Dead && run.phase == Some(state_name(RunState::Kept))
+    run.state == Liveliness::Dead && run.phase == Some(RunState::Kept.name())
 }
 
 /// The folder as somebody who stands here would name it.

@@ -8,7 +8,7 @@ use super::printable::printable;
 use super::processes::ProcessReport;
 use super::rates::{Look, Rates};
 use super::replay::{ReplayReport, StagingReport, staging};
-use super::runs::{age_s, state_name};
+use super::runs::age_s;
 use super::tree::TreeReport;
 use crate::rendezvous::Liveliness;
 use crate::replay::SumTree;
@@ -287,7 +287,7 @@ fn run(segment: &Segment, rates: Rates) -> RunReport {
     let control = segment.control();
     let lag_max = segment.processes().iter().map(|slot| slot.counters().get(Counter::PolicyLagMax)).max();
     RunReport {
-        state: state_name(control.run_state()),
+        state: control.run_state().name(),
         env_steps: control.env_steps().load(Ordering::Relaxed),
         episodes: segment.processes().total(Counter::Episodes),
         updates: control.updates().load(Ordering::Relaxed),

@@ -72,7 +72,7 @@ impl RunSummary {
         Self {
             pid: record.identity.supervisor_pid,
             state: entry.state,
-            phase: control.filter(|&control| !is_left_by_its_keeper(control)).map(|control| state_name(control.run_state())),
+            phase: control.filter(|&control| !is_left_by_its_keeper(control)).map(|control| control.run_state().name()),
             environment: printable(&record.environment),
             algorithm: printable(&record.algorithm),
             age_s: age_s(record.identity.created_unix_ms),
@@ -109,15 +109,4 @@ fn is_left_by_its_keeper(control: Control<'_>) -> bool {
 pub(super) fn age_s(created_unix_ms: u64) -> f64 {
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |elapsed| elapsed.as_secs_f64() * 1e3);
     (now_ms - created_unix_ms as f64).max(0.0) / 1e3
-}
-
-/// Name of a run's state.
-pub(super) fn state_name(state: RunState) -> &'static str {
-    match state {
-        RunState::Starting => "starting",
-        RunState::Running => "running",
-        RunState::Stopping => "stopping",
-        RunState::Poisoned => "poisoned",
-        RunState::Kept => "kept",
-    }
 }

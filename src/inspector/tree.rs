@@ -18,6 +18,8 @@ pub enum Exactness {
     Exact,
     /// Nobody was changing it, and nodes were not the sums of their children.
     Inconsistent,
+    /// The same, after a process died in the middle of an operation: a repair makes it exact.
+    HalfChanged,
     /// It was being changed in every look, so that differences mean nothing.
     InMotion,
 }
@@ -53,7 +55,7 @@ impl TreeReport {
             let quiet = before.is_quiet() && before == Moment::of(segment);
             // One look could fall between two additions of a process that was put to sleep; two that agree did not.
             if quiet && last == Some(audit) {
-                break (audit, Exactness::Inconsistent);
+                break (audit, if before.died_inside > 0 { Exactness::HalfChanged } else { Exactness::Inconsistent });
             }
             last = quiet.then_some(audit);
             if looks >= most_looks {
@@ -70,15 +72,19 @@ impl TreeReport {
 #[derive(PartialEq, Eq)]
 struct Moment {
     working: usize,
+    /// Processes that died in the middle of an operation, after which no repair is complete.
+    died_inside: usize,
     claimed: u64,
     sampled: u64,
 }
 
 impl Moment {
     fn of(segment: &Segment) -> Self {
-        let live = segment.processes().iter().filter(|slot| slot.state() == SlotState::Live && slot.in_operation());
+        let inside = segment.processes().iter().filter(|slot| slot.state() == SlotState::Live && slot.in_operation());
+        let (working, died_inside): (Vec<_>, Vec<_>) = inside.partition(|slot| is_alive(slot.pid(), slot.start_time()));
         Self {
-            working: live.filter(|slot| is_alive(slot.pid(), slot.start_time())).count(),
+            working: working.len(),
+            died_inside: died_inside.len(),
             claimed: segment.control().claimed().load(Ordering::Relaxed),
             sampled: segment.control().sampled().load(Ordering::Relaxed),
         }

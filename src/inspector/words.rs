@@ -21,10 +21,9 @@ pub(super) fn line(formatter: &mut Formatter<'_>, name: &str, text: &str) -> fmt
 /// Whether the owner of a slot lives, in a word.
 fn process_state(process: &ProcessReport) -> &'static str {
     match process.state {
-        SlotState::Free => "free",
-        SlotState::Reserved => "reserved",
         SlotState::Live if process.alive => "alive",
         SlotState::Live => "dead",
+        state => state.name(),
     }
 }
 
@@ -131,6 +130,9 @@ pub(super) fn describe_tree(tree: &TreeReport) -> String {
         Exactness::Exact => format!("exact after {looks} (fan-out {}, {sums})", tree.fanout),
         Exactness::Inconsistent => {
             format!("INCONSISTENT: {nodes} nodes are not the sum of their children ({sums}), and nobody is changing it")
+        }
+        Exactness::HalfChanged => {
+            format!("half changed: a process died in the middle of an operation, and {nodes} nodes are not repaired yet ({sums})")
         }
         Exactness::InMotion => format!("in motion: updates were under way in {looks}, {nodes} nodes differ for the moment ({sums})"),
     }

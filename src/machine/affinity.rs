@@ -127,9 +127,14 @@ fn bind(thread: Pid, cores: &[usize]) -> Result<(), AffinityError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use proptest::prelude::*;
 
     use super::*;
+
+    /// To say which cores all threads of this process have is for one test at a time.
+    static ALONE: Mutex<()> = Mutex::new(());
 
     const USUAL: Demand = Demand { learners: 1, actors: 1, actors_wait: true };
 
@@ -203,6 +208,7 @@ mod tests {
 
     #[test]
     fn a_bound_thread_runs_on_that_core_alone_until_its_process_may_use_all_again() {
+        let _alone = ALONE.lock();
         // The mask belongs to a thread, so that binding one of our own leaves the other tests alone.
         let detect = || super::super::Cores::detect_under(std::path::Path::new("/")).usable;
         let usable = detect();
@@ -219,6 +225,7 @@ mod tests {
     #[test]
     fn threads_that_start_while_their_process_is_bound_are_bound_with_it() {
         use std::sync::mpsc::channel;
+        let _alone = ALONE.lock();
         let detect = || super::super::Cores::detect_under(std::path::Path::new("/")).usable;
         let usable = detect();
         let core = usable[usable.len() - 1];

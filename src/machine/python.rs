@@ -20,8 +20,9 @@ use super::Host;
 const PYTHON_VARIABLE: &str = "SHOAL_PYTHON";
 /// Variable that tells libpython where its standard library is.
 const HOME_VARIABLE: &str = "PYTHONHOME";
-/// Set unless the user did: an actor is one process of many, so its libraries should not start threads, nor greet the user.
-const DEFAULT_VARIABLES: [(&str, &str); 5] = [
+/// Variables that a process which steps environments should have, unless the user set them, before a library of Python's looks at them:
+/// an actor is one process of many, so its libraries should not start threads, nor greet the user.
+pub const DEFAULT_VARIABLES: [(&str, &str); 5] = [
     ("OMP_NUM_THREADS", "1"),
     ("OPENBLAS_NUM_THREADS", "1"),
     ("MKL_NUM_THREADS", "1"),
@@ -240,11 +241,6 @@ impl Python {
             }
         }
         Ok(())
-    }
-
-    /// Variables that a process which steps environments should have before a library of Python's looks at them: name and value.
-    pub fn default_variables() -> [(&'static str, &'static str); 5] {
-        DEFAULT_VARIABLES
     }
 
     /// A command that starts this interpreter as a program of its own.

@@ -88,10 +88,10 @@ impl Seeds {
         let newest = launch.folder.join(LATEST);
         say(&format!("`shoal dashboard {}` shows them while they run, and `shoal inspect` lists them", word(&newest)));
         let ended = launch.run(seeds, |seed| {
-            let how = match &seed.pid {
-                Ok(_) if seed.succeeded => "has ended".to_owned(),
-                Ok(_) if seed.interrupted => "was interrupted".to_owned(),
-                Ok(_) => format!("has failed, see {}", launch.log(seed.seed).display()),
+            let how = match &seed.started {
+                Ok(()) if seed.succeeded => "has ended".to_owned(),
+                Ok(()) if seed.interrupted => "was interrupted".to_owned(),
+                Ok(()) => format!("has failed, see {}", launch.log(seed.seed).display()),
                 Err(reason) => format!("was not started: {reason}"),
             };
             say(&format!("seed {} {how}", seed.seed));

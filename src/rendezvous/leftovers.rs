@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::registry::{Entry, Liveliness, RegisteredRun, Registry, read};
 use crate::segment::pidfd::start_time;
-use crate::segment::{Segment, replay_name_prefix, system};
+use crate::segment::{Segment, replay_name_prefix, segment_name_prefix, system};
 
 /// What is younger may belong to a process that has not locked or announced it yet.
 const GRACE: Duration = Duration::from_secs(5);
@@ -20,7 +20,7 @@ impl Registry {
     pub fn clean(&self, entry: &Entry) -> bool {
         let RegisteredRun { identity, segment, .. } = &entry.record;
         // A record is only text: an object that is none of this user's runs' is left alone, whatever it says.
-        let is_ours = segment.starts_with(&object_prefix());
+        let is_ours = segment.starts_with(&segment_name_prefix());
         if entry.state == Liveliness::Running || is_ours && !system::remove_if_dead(segment) {
             return false;
         }
@@ -39,7 +39,7 @@ impl Registry {
         let (running, dead): (Vec<Entry>, Vec<Entry>) = self.list().into_iter().partition(|entry| entry.state == Liveliness::Running);
         let mut removed: Vec<String> = dead.into_iter().filter(|entry| self.clean(entry)).map(|entry| entry.record.segment).collect();
         let named = |name: &String| running.iter().any(|entry| entry.record.segment == *name);
-        removed.extend(orphans(&object_prefix()).into_iter().filter(|name| !named(name) && system::remove_if_dead(name)));
+        removed.extend(orphans(&segment_name_prefix()).into_iter().filter(|name| !named(name) && system::remove_if_dead(name)));
         for path in self.strays() {
             let _ = fs::remove_file(path);
         }
@@ -63,11 +63,6 @@ impl Registry {
 /// Remove the shared replays of this user that no process uses any more: of those that were all killed. Returns their names.
 pub fn remove_dead_replays() -> Vec<String> {
     orphans(&replay_name_prefix()).into_iter().filter(|name| system::remove_if_dead(name)).collect()
-}
-
-/// Beginning of the names of this user's segments, as `Identity::segment_name` makes them.
-fn object_prefix() -> String {
-    format!("/shoal-{}-", nix::unistd::getuid())
 }
 
 /// Objects of this user whose names are `prefix`, a process id and more, and of which the lock may tell that they are dead.

@@ -41,7 +41,7 @@ impl<'a> FrameStore<'a> {
     pub(super) fn write(self, frame: &[u8], owner: usize) -> Target {
         loop {
             let ticket = self.claimed.fetch_add(1, Ordering::Relaxed);
-            let slot = usize::try_from(ticket % self.slots.capacity() as u64).unwrap_or(0);
+            let slot = self.slots.slot_of(ticket);
             // A slot that another process is writing is left to it.
             if let Some(generation) = self.slots.claim(slot, owner, |_| ()) {
                 store_bytes(self.slots.row(slot), frame);

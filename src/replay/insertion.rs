@@ -78,23 +78,22 @@ impl ReplayView<'_> {
 
     /// Claim a slot for each of the staged transitions; returns how many were skipped.
     fn claim_slots(&self, claimed: &mut Vec<(usize, u64)>, area: StagingArea<'_>, staged: Range<usize>, owner: usize) -> u64 {
-        let capacity = self.store().capacity() as u64;
-        let slot_of = |ticket: u64| usize::try_from(ticket % capacity).unwrap_or(0);
+        let store = self.store();
         let count = staged.len();
         let start = self.control.claimed().fetch_add(count as u64, Ordering::Relaxed);
         claimed.clear();
         let mut skipped = 0;
         for offset in 0..count {
-            let mut slot = slot_of(start + offset as u64);
+            let mut slot = store.slot_of(start + offset as u64);
             let index = staged.start + offset;
             let generation = loop {
                 let announce = |generation| area.set_target(index, Some(Target { slot, generation }));
-                if let Some(generation) = self.store().claim(slot, owner, announce) {
+                if let Some(generation) = store.claim(slot, owner, announce) {
                     break generation;
                 }
                 // Somebody stopped in the middle of this slot and was lapped; leave it to them.
                 skipped += 1;
-                slot = slot_of(self.control.claimed().fetch_add(1, Ordering::Relaxed));
+                slot = store.slot_of(self.control.claimed().fetch_add(1, Ordering::Relaxed));
             };
             claimed.push((slot, generation));
         }

@@ -43,6 +43,17 @@ pub enum SampleError {
         /// Rounds tried.
         rounds: usize,
     },
+    /// Most rows that were drawn had lost a frame.
+    #[error(
+        "{missing} transitions could not be drawn in {rounds} rounds: most in the replay have lost a frame; raise frame_capacity, or lower \
+         capacity"
+    )]
+    FramesGone {
+        /// Rows still missing.
+        missing: usize,
+        /// Rounds tried.
+        rounds: usize,
+    },
 }
 
 /// Draws batches and changes nothing, beside a count of what was sampled, if that: for a thread that has no place in the process table, and
@@ -97,6 +108,8 @@ pub(super) struct Drawing {
     frame_names: Vec<u64>,
     /// Transitions that were met and can never be drawn again, since a frame of theirs has been overwritten.
     vanished: Vec<(usize, u64)>,
+    /// Rows that the last round missed because a frame of theirs has been overwritten.
+    frames_gone: usize,
 }
 
 impl ReplayView<'_> {
@@ -132,7 +145,9 @@ impl ReplayView<'_> {
         drawing.pending.clear();
         drawing.pending.extend(0..count);
         for round in 0..DRAWING_ROUNDS {
-            if round > EAGER_ROUNDS {
+            // Without a tree, no waiting brings a frame back; what is in one, others may take out meanwhile.
+            let waits_in_vain = self.tree.is_none() && drawing.frames_gone == drawing.pending.len();
+            if round > EAGER_ROUNDS && !waits_in_vain {
                 sleep(DRAWING_PAUSE);
             }
             let total = self.draw_slots(drawing, round, random);
@@ -145,7 +160,11 @@ impl ReplayView<'_> {
                 return Ok(rows.weights.iter().copied().fold(0.0, f32::max));
             }
         }
-        Err(SampleError::Contended { missing: drawing.pending.len(), rounds: DRAWING_ROUNDS })
+        let (missing, rounds) = (drawing.pending.len(), DRAWING_ROUNDS);
+        if 2 * drawing.frames_gone > missing {
+            return Err(SampleError::FramesGone { missing, rounds });
+        }
+        Err(SampleError::Contended { missing, rounds })
     }
 
     /// Choose a slot for every pending row, in the first round one from each part of the total, or nowhere while every slot is
@@ -190,7 +209,8 @@ impl ReplayView<'_> {
     /// Copy the chosen rows; what changed meanwhile stays pending. Returns how many do. In place of importance weights
     /// it leaves `N P(i)`, to be raised to a power all at once.
     fn read_rows<C: AsMut<[u8]>>(&self, drawing: &mut Drawing, rows: &mut Rows<'_, C>, size: usize, total: u64) -> usize {
-        let Drawing { pending, slots, frame_names, vanished, .. } = drawing;
+        let Drawing { pending, slots, frame_names, vanished, frames_gone, .. } = drawing;
+        *frames_gone = 0;
         let slot_at = |position: usize| slots.get(position).copied().filter(|&slot| slot != SumTree::NOWHERE);
         (0..PREFETCH_DISTANCE).filter_map(slot_at).for_each(|slot| self.reader.store.prefetch(slot));
         let scale = size as f64 / total as f64;
@@ -221,6 +241,7 @@ impl ReplayView<'_> {
                     }
                     Err(Unreadable::Changing) => None,
                     Err(Unreadable::FrameGone(generation)) => {
+                        *frames_gone += 1;
                         if self.tree.is_some() {
                             remember(vanished, (slot, generation));
                         }

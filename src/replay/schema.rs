@@ -6,36 +6,39 @@
 
 use std::sync::Arc;
 
+use crate::segment::define::named;
 use crate::segment::description::FieldDescription;
 use crate::values::ValueType;
 
-/// Element type of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Element {
-    /// Truth value, one byte.
-    Bool,
-    /// 8-bit signed integer.
-    I8,
-    /// Byte.
-    U8,
-    /// 16-bit signed integer.
-    I16,
-    /// 16-bit unsigned integer.
-    U16,
-    /// 16-bit float.
-    F16,
-    /// 32-bit signed integer.
-    I32,
-    /// 32-bit unsigned integer.
-    U32,
-    /// 32-bit float.
-    F32,
-    /// 64-bit signed integer.
-    I64,
-    /// 64-bit unsigned integer.
-    U64,
-    /// 64-bit float.
-    F64,
+named! {
+    /// Element type of a field, with its name in the segment's description.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Element {
+        /// Truth value, one byte.
+        Bool = "bool",
+        /// 8-bit signed integer.
+        I8 = "i8",
+        /// Byte.
+        U8 = "u8",
+        /// 16-bit signed integer.
+        I16 = "i16",
+        /// 16-bit unsigned integer.
+        U16 = "u16",
+        /// 16-bit float.
+        F16 = "f16",
+        /// 32-bit signed integer.
+        I32 = "i32",
+        /// 32-bit unsigned integer.
+        U32 = "u32",
+        /// 32-bit float.
+        F32 = "f32",
+        /// 64-bit signed integer.
+        I64 = "i64",
+        /// 64-bit unsigned integer.
+        U64 = "u64",
+        /// 64-bit float.
+        F64 = "f64",
+    }
 }
 
 impl From<ValueType> for Element {
@@ -48,28 +51,6 @@ impl From<ValueType> for Element {
 }
 
 impl Element {
-    /// All of them.
-    pub const ALL: [Self; 12] =
-        [Self::Bool, Self::I8, Self::U8, Self::I16, Self::U16, Self::F16, Self::I32, Self::U32, Self::F32, Self::I64, Self::U64, Self::F64];
-
-    /// Name as in the segment's description.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bool => "bool",
-            Self::I8 => "i8",
-            Self::U8 => "u8",
-            Self::I16 => "i16",
-            Self::U16 => "u16",
-            Self::F16 => "f16",
-            Self::I32 => "i32",
-            Self::U32 => "u32",
-            Self::F32 => "f32",
-            Self::I64 => "i64",
-            Self::U64 => "u64",
-            Self::F64 => "f64",
-        }
-    }
-
     /// The element type called `name`.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|element| element.name() == name)

@@ -98,12 +98,14 @@ pub struct Restoring<'a> {
     view: ReplayView<'a>,
     /// Behind the last slot that was filled.
     filled: Cell<u64>,
+    /// How many were.
+    placed: Cell<u64>,
 }
 
 impl<'a> Restoring<'a> {
     /// The replay in `segment`, whose rows follow `schema`.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
-        Self { view: ReplayView::new(segment, schema), filled: Cell::new(0) }
+        Self { view: ReplayView::new(segment, schema), filled: Cell::new(0), placed: Cell::new(0) }
     }
 
     /// Put a transition back. To be followed by [`Self::put_counts`].
@@ -112,6 +114,7 @@ impl<'a> Restoring<'a> {
         let placed = put(self.view.store(), record, words);
         if placed {
             self.filled.set(self.filled.get().max(record.slot + 1));
+            self.placed.set(self.placed.get() + 1);
         }
         // The leaf of what was taken is nobody's, as that of an empty slot.
         if placed
@@ -134,7 +137,7 @@ impl<'a> Restoring<'a> {
         for (word, value) in [
             // While it was saved, others may have filled slots that the counts do not know of.
             (control.claimed(), counts.claimed.max(self.filled.get())),
-            (control.inserted(), counts.inserted),
+            (control.inserted(), counts.inserted.max(self.placed.get())),
             (control.sampled(), counts.sampled),
             (control.largest_priority(), counts.largest_priority),
             (control.claimed_frames(), counts.frames),
@@ -155,8 +158,7 @@ fn for_each<E>(
     mut take: impl FnMut(Record, &[u64]) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut row = vec![0; words];
-    let next = usize::try_from(claimed.load(Ordering::Relaxed) % slots.capacity().max(1) as u64).unwrap_or(0);
-    for slot in (next..slots.capacity()).chain(0..next) {
+    for slot in slots.oldest_first(claimed.load(Ordering::Relaxed)) {
         let copy = |from: &[crate::sync::AtomicU64]| {
             row.iter_mut().zip(from).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
         };

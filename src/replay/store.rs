@@ -95,6 +95,17 @@ impl<'a> TransitionStore<'a> {
         self.capacity
     }
 
+    /// The slot of the claim with the number `ticket`: slots are written in turn.
+    pub(super) fn slot_of(self, ticket: u64) -> usize {
+        usize::try_from(ticket % self.capacity as u64).unwrap_or(0)
+    }
+
+    /// All slots, from the one that will be written next: the oldest row first.
+    pub(super) fn oldest_first(self, claimed: u64) -> impl Iterator<Item = usize> + use<> {
+        let next = self.slot_of(claimed);
+        (next..self.capacity).chain(0..next)
+    }
+
     fn slot(self, slot: usize) -> &'a [AtomicU64] {
         &self.words[slot * self.stride..][..self.stride]
     }

@@ -109,7 +109,8 @@ impl<'a> Replay<'a> {
     /// otherwise. Prioritized batches are stratified (one draw per equal part of the total priority).
     ///
     /// # Errors
-    /// [`SampleError::Empty`] before anything was inserted; [`SampleError::Contended`] where rows that were drawn kept changing.
+    /// [`SampleError::Empty`] before anything was inserted; [`SampleError::Contended`] where rows that were drawn kept changing;
+    /// [`SampleError::FramesGone`] where most of them had lost a frame.
     pub fn sample(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
         batch.vanished.clear();
         batch.largest_weight = self.draw(&mut batch.as_rows(), beta, random)?;

@@ -31,13 +31,6 @@ impl ReplayView<'_> {
         self.tree.as_ref().map_or(0, fresh_rows)
     }
 
-    /// All slots, from the one that will be written next: the oldest row first.
-    fn oldest_first(&self) -> impl Iterator<Item = usize> + use<> {
-        let capacity = self.store().capacity();
-        let next = usize::try_from(self.control.claimed().load(Ordering::Relaxed) % capacity as u64).unwrap_or(0);
-        (next..capacity).chain(0..next)
-    }
-
     /// Wait until so many rows are there that nobody has taken. `false` when the run ends first, or when `idle`, which is called before
     /// every sleep, says so.
     pub fn wait_for_fresh(&self, count: u64, idle: &mut dyn FnMut() -> bool) -> bool {
@@ -50,9 +43,7 @@ impl ReplayView<'_> {
         }
         true
     }
-}
 
-impl ReplayView<'_> {
     /// Copy a row that was taken, drawn at random, into row `at` of `batch`. `false` when the draw found none: the row there waits to be
     /// taken, or is being written.
     ///
@@ -88,7 +79,7 @@ impl Replay<'_> {
     /// When the replay has no tree, or `batch` not so many rows.
     pub fn take(&mut self, batch: &mut Batch, at: usize) -> bool {
         let mut names = Vec::new();
-        for slot in self.oldest_first() {
+        for slot in self.store().oldest_first(self.control.claimed().load(Ordering::Relaxed)) {
             if self.tree().is_none_or(|tree| tree.raw_priority(slot) == Priority::NEVER) {
                 continue;
             }

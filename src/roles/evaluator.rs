@@ -7,7 +7,6 @@
 //! episodes prove decides (`telemetry::proven_return`): the goal is reached when it is proven, and the best weights are those with the
 //! highest lower end of the 95 % interval.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -41,12 +40,12 @@ pub struct EvaluationReport {
     pub unsaved: Option<Unsaved>,
 }
 
-/// What was written beside the best weights of the evaluator that this one replaces; nothing where there are none, or none that could be
-/// played. A disk that does not give them is an error: they would be taken for nothing, and overwritten.
-fn evaluation_of_best(path: &Path) -> Result<Option<WeightsEvaluation>, RoleError> {
+/// What was written beside the best weights of a run, which go to `path`; nothing where there are none, or none that could be played. A
+/// disk that does not give them is an error: they would be taken for nothing, and overwritten.
+pub(super) fn metadata_of_best(path: &Path) -> Result<Option<WeightsMetadata>, WeightsError> {
     match checkpoint::PolicyWeights::load(path) {
-        Ok(policy) => Ok(policy.metadata.evaluation),
-        Err(error @ WeightsError::Read { .. }) => Err(error.into()),
+        Ok(policy) => Ok(Some(policy.metadata)),
+        Err(error @ WeightsError::Read { .. }) => Err(error),
         Err(_) => Ok(None),
     }
 }
@@ -88,14 +87,12 @@ pub fn play(
     episodes: usize,
     seed: u64,
     exploration: f32,
-    go_on: impl FnMut() -> bool,
+    go_on: impl Fn() -> bool,
 ) -> Result<Episodes, RoleError> {
     let count = environments.len();
-    let go_on = RefCell::new(go_on);
-    let asked = || (go_on.borrow_mut())();
     // Whether to go on is asked anew before the next step of all.
     let sign_of_life = || {
-        asked();
+        go_on();
     };
     environments.reset_each(seed, sign_of_life)?;
     let mut pace = Pace::unknown();
@@ -104,7 +101,7 @@ pub fn play(
     let mut actions = ActionBatch::new(&environments.spec().action, count);
     let mut random = Random::seed_from_u64(seed);
     let mut played = Episodes::default();
-    while left.iter().any(|&left| left > 0) && asked() {
+    while left.iter().any(|&left| left > 0) && go_on() {
         policy.infer(environments.observations(), count, &mut outputs);
         for (index, outputs) in outputs.chunks_exact(policy.outputs()).enumerate() {
             policy.choose(outputs, exploration, &mut random, actions.row_mut(index));
@@ -153,7 +150,7 @@ impl<'a> Evaluator<'a> {
             parameters: vec![0.0; run.segment.parameter_board().len()],
             evaluated_version: 0,
             times_played: 0,
-            best: evaluation_of_best(&best_path)?,
+            best: metadata_of_best(&best_path)?.and_then(|metadata| metadata.evaluation),
             attempts: Attempts::after(unconfirmed),
             saver: PolicySaver::new(best_path),
             run,
@@ -165,7 +162,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// # Errors
     /// As [`play`]; the best weights cannot be saved and no wait mends it; or the supervisor does not take a report.
-    pub fn evaluate(&mut self, reports: &IpcSender<EvaluationReport>, go_on: impl FnMut() -> bool) -> Result<bool, RoleError> {
+    pub fn evaluate(&mut self, reports: &IpcSender<EvaluationReport>, go_on: impl Fn() -> bool) -> Result<bool, RoleError> {
         let send = |report| reports.send(report).map_err(|error| RoleError::Report { reason: error.to_string() });
         self.saver.retry()?;
         let Some(routine) = self.evaluate_newest(go_on)? else { return Ok(false) };
@@ -181,7 +178,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Play the newest parameters, if there are any that were not evaluated yet. What was cut short is not reported.
-    fn evaluate_newest(&mut self, go_on: impl FnMut() -> bool) -> Result<Option<EvaluationReport>, RoleError> {
+    fn evaluate_newest(&mut self, go_on: impl Fn() -> bool) -> Result<Option<EvaluationReport>, RoleError> {
         let board = self.run.segment.parameter_board();
         if board.version() == self.evaluated_version {
             return Ok(None);
@@ -266,7 +263,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Play the loaded parameters with seeds that were not used before; nothing when it was cut short.
-    fn play(&mut self, episodes: usize, go_on: impl FnMut() -> bool) -> Result<Option<Episodes>, RoleError> {
+    fn play(&mut self, episodes: usize, go_on: impl Fn() -> bool) -> Result<Option<Episodes>, RoleError> {
         let seed = derive_seed(self.run.seed(), self.times_played);
         self.times_played += 1;
         let exploration = exploration(self.run.config);

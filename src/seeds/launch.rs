@@ -37,8 +37,8 @@ pub struct Launch {
 pub struct Ended {
     /// Its seed.
     pub seed: u64,
-    /// Process id that it had, by which its run folder is found; or why it could not be started.
-    pub pid: Result<u32, String>,
+    /// Why it could not be started, if it could not.
+    pub started: Result<(), String>,
     /// Whether it ended well.
     pub succeeded: bool,
     /// Whether a signal ended it early, as it ends all that run when the command is to stop.
@@ -101,13 +101,13 @@ impl Launch {
             {
                 match self.start(seed) {
                     Ok(child) => running.push((seed, child)),
-                    Err(error) => note(Ended { seed, pid: Err(error.to_string()), succeeded: false, interrupted: false }),
+                    Err(error) => note(Ended { seed, started: Err(error.to_string()), succeeded: false, interrupted: false }),
                 }
             }
             running.retain_mut(|(seed, child)| {
                 let Ok(Some(status)) = child.try_wait() else { return true };
                 let (succeeded, interrupted) = (status.success(), was_interrupted(status));
-                note(Ended { seed: *seed, pid: Ok(child.id()), succeeded, interrupted });
+                note(Ended { seed: *seed, started: Ok(()), succeeded, interrupted });
                 false
             });
             let begun = fs::read_link(self.folder.join(LATEST)).ok();

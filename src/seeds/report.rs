@@ -46,17 +46,15 @@ impl Report {
     /// Read what the supervisors that `ended` wrote below `folder`.
     pub fn read(folder: &Path, ended: &[Ended]) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let runs: Vec<(u32, Option<u64>, RunFolder)> = entries
+        let runs: Vec<(u64, RunFolder)> = entries
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
             .filter_map(|entry| {
                 let run = RunFolder::open(&entry.path()).ok()?;
-                let seed = seed_of(&run);
-                Some((run.record().ok()?.supervisor_pid, seed, run))
+                Some((seed_of(&run)?, run))
             })
             .collect();
-        // Of many seeds, two may have had the same process id, one after the other.
-        let is_of = |ended: &Ended, pid: u32, seed: Option<u64>| ended.pid == Ok(pid) && seed.is_none_or(|seed| seed == ended.seed);
-        let run_of = |ended: &Ended| runs.iter().find(|(pid, seed, _)| is_of(ended, *pid, *seed)).map(|(.., run)| run);
+        // Each seed begins once here; by its process it is not known any more once somebody has gone on with it.
+        let run_of = |ended: &Ended| runs.iter().find(|(seed, _)| *seed == ended.seed).map(|(_, run)| run);
         let curve_of = |ended: &Ended| run_of(ended).map(|run| curves::read(&run.evaluations())).unwrap_or_default();
         let curves: Vec<Vec<Point>> = ended.iter().map(curve_of).collect();
         let seeds = ended.iter().zip(&curves).map(|(ended, curve)| SeedResult::of(ended, run_of(ended), curve)).collect();
@@ -137,5 +135,30 @@ impl fmt::Display for Report {
         row("95 % low".into(), means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(low, _)| low))), String::new());
         row("95 % high".into(), means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(_, high)| high))), String::new());
         write!(formatter, "{table}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::telemetry::Finished;
+
+    #[test]
+    fn a_seed_has_what_its_run_reached_whichever_process_had_it_last() {
+        let root = tempfile::tempdir().unwrap();
+        // All of them by this process, which is nobody's supervisor.
+        let [first, second] = [1, 2].map(|seed| RunFolder::create(root.path(), "run", &format!("[run]\nseed = {seed}\n")).unwrap());
+        let end = Finished { at: Timestamp::now(), reason: "step limit".into(), summary: json!({ "env_steps": 3000 }) };
+        first.write_finished(end).unwrap();
+        let ended = [1, 2, 3].map(|seed| Ended { seed, started: Ok(()), succeeded: false, interrupted: true });
+        let found = Report::read(root.path(), &ended).seeds;
+        let of = |seed: &SeedResult| (seed.stopped.clone(), seed.env_steps, seed.folder.clone());
+        let path = |run: &RunFolder| Some(run.path().canonicalize().unwrap());
+        assert_eq!(of(&found[0]), (Some("step limit".to_owned()), Some(3000), path(&first)));
+        assert_eq!(of(&found[1]), (None, None, path(&second)));
+        assert_eq!(of(&found[2]), (None, None, None));
     }
 }

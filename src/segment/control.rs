@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::define::{named, numbered};
 use super::keeping::Keeping;
 use super::scores::{SCORE_WORDS, ScoreRecord};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, wait_as, wait_while_equal, wake_some};
@@ -53,35 +54,27 @@ const _: () = assert!(SCORE_WORDS <= STRIDE_BYTES / 8, "the scores reach into th
 /// Bit under which a process sleeps that waits for the other side of the replay. Those that stand in line have the others.
 const ANY_PROGRESS: u32 = 1 << 31;
 
-/// What a run is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunState {
-    /// Regions are written, processes are starting.
-    Starting,
-    /// Training.
-    Running,
-    /// Every process finishes what it is doing and leaves.
-    Stopping,
-    /// The sum tree failed an audit: nobody may train on it.
-    Poisoned,
-    /// Its supervisor was killed, everybody has left, and it stays in memory for another to [adopt](super::keeping).
-    Kept,
+named! {
+    /// What a run is doing.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum RunState {
+        /// Regions are written, processes are starting.
+        Starting = "starting",
+        /// Training.
+        Running = "running",
+        /// Every process finishes what it is doing and leaves.
+        Stopping = "stopping",
+        /// The sum tree failed an audit: nobody may train on it.
+        Poisoned = "poisoned",
+        /// Its supervisor was killed, everybody has left, and it stays in memory for another to [adopt](super::keeping).
+        Kept = "kept",
+    }
 }
 
 impl RunState {
     /// Whether its processes are to leave.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Stopping | Self::Poisoned)
-    }
-
-    fn to_word(self) -> u64 {
-        match self {
-            Self::Starting => 0,
-            Self::Running => 1,
-            Self::Stopping => 2,
-            Self::Poisoned => 3,
-            Self::Kept => 4,
-        }
     }
 }
 
@@ -108,18 +101,12 @@ impl<'a> Control<'a> {
     /// What the run is doing.
     pub fn run_state(self) -> RunState {
         // Relaxed: the state orders nothing, it only asks processes to leave.
-        match self.word(Word::RunState).load(Ordering::Relaxed) {
-            0 => RunState::Starting,
-            1 => RunState::Running,
-            2 => RunState::Stopping,
-            4 => RunState::Kept,
-            _ => RunState::Poisoned,
-        }
+        numbered(&RunState::ALL, self.word(Word::RunState).load(Ordering::Relaxed)).unwrap_or(RunState::Poisoned)
     }
 
     /// Change what the run is doing. The supervisor does; without one, whoever stops the replay, or finds or ends damage.
     pub fn set_run_state(self, state: RunState) {
-        self.word(Word::RunState).store(state.to_word(), Ordering::Relaxed);
+        self.word(Word::RunState).store(state as u64, Ordering::Relaxed);
         self.wake_everybody();
     }
 
@@ -131,7 +118,7 @@ impl<'a> Control<'a> {
     /// From running to stopping; whatever else the state is stays, since others find in it what they must not pass over.
     /// Whether it was running.
     pub fn stop_running(self) -> bool {
-        let (running, stopping) = (RunState::Running.to_word(), RunState::Stopping.to_word());
+        let (running, stopping) = (RunState::Running as u64, RunState::Stopping as u64);
         // Relaxed, as every access to it.
         let stops = self.word(Word::RunState).compare_exchange(running, stopping, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if stops {

@@ -10,8 +10,11 @@ const SPOILED: &str = "try again in a second, since a run that is adopted has it
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SegmentError {
-    /// The shared-memory file system has no room.
-    #[error("/dev/shm has no room for the segment of {needed_bytes} bytes ({source}); lower replay.capacity or enlarge /dev/shm")]
+    /// There is no room for it, in shared memory or in this process.
+    #[error(
+        "there is no room for the segment of {needed_bytes} bytes ({source}); lower replay.capacity, or enlarge /dev/shm or this process's \
+         limit of memory (ulimit -v)"
+    )]
     NoRoom {
         /// Bytes asked for.
         needed_bytes: usize,
@@ -33,6 +36,16 @@ pub enum SegmentError {
         name: String,
         /// What the system said.
         reason: String,
+    },
+    /// The system refused to do something with the object.
+    #[error("{action} the shared-memory object `{name}` failed: {source}")]
+    Refused {
+        /// Name of the object.
+        name: String,
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: std::io::Error,
     },
     /// Somebody else's, or no file at all: it is left alone.
     #[error(

@@ -4,12 +4,13 @@
 //! The state word is stored last with Release. A reader takes a copy of the page, the state word first, and believes
 //! nothing of it before magic, version, sizes, offsets and checksum agree: the page may be anything.
 
+use std::io::ErrorKind;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use super::SegmentError;
-use super::layout::{Layout, PAGE_BYTES, REGIONS, SegmentSizes};
+use super::layout::{Layout, PAGE_BYTES, Region, SegmentSizes};
 use super::mapping::Mapping;
 use super::object::Object;
 use crate::sync::{Ordering, fence};
@@ -33,9 +34,8 @@ const CREATED: usize = 10;
 const PID_NAMESPACE: usize = 11;
 const TIME_NAMESPACE: usize = 12;
 const SIZES: usize = 16;
-const SIZE_COUNT: usize = 16;
-const SECTIONS: usize = 32;
-const CHECKSUM: usize = SECTIONS + 3 * REGIONS.len();
+const SECTIONS: usize = SIZES + SegmentSizes::COUNT;
+const CHECKSUM: usize = SECTIONS + 3 * Region::ALL.len();
 
 /// Whose segment it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,12 +78,16 @@ impl Identity {
 
     /// An error unless the kernel can be asked whether the processes of this namespace live.
     pub(super) fn check_that_processes_are_known(&self) -> Result<(), SegmentError> {
-        if self.pid_namespace == 0 { Err(SegmentError::UnknownProcesses) } else { Ok(()) }
+        if self.pid_namespace != 0 {
+            return Ok(());
+        }
+        // Asked again, for the reason.
+        Err(pid_namespace().err().unwrap_or(SegmentError::UnknownProcesses))
     }
 
     /// An error unless process ids and start times mean the same processes in the segment called `name` and here.
     pub(crate) fn check_that_processes_mean_the_same(&self, name: &str) -> Result<(), SegmentError> {
-        let (own, found, name) = (pid_namespace().ok_or(SegmentError::UnknownProcesses)?, self.pid_namespace, name.into());
+        let (own, found, name) = (pid_namespace()?, self.pid_namespace, name.into());
         if own != found {
             return Err(SegmentError::OtherPidNamespace { name, found, own });
         }
@@ -103,15 +107,18 @@ impl Identity {
 
     /// Name of the shared-memory object: ours, this user's, this supervisor's, and not to be guessed.
     pub fn segment_name(&self) -> String {
-        format!("/shoal-{}-{}-{:032x}", nix::unistd::getuid(), self.supervisor_pid, self.run_id)
+        format!("{}{}-{:032x}", segment_name_prefix(), self.supervisor_pid, self.run_id)
     }
-}
 
-impl Identity {
     /// Name of the shared-memory object of a replay that belongs to no run.
     pub(super) fn replay_name(&self) -> String {
         format!("{}{}-{:032x}", replay_name_prefix(), self.supervisor_pid, self.run_id)
     }
+}
+
+/// How the names of this user's segments of runs begin.
+pub fn segment_name_prefix() -> String {
+    format!("/shoal-{}-", nix::unistd::getuid())
 }
 
 /// How the names of replays that belong to no run begin.
@@ -131,12 +138,15 @@ fn boot_id() -> u128 {
 
 /// The PID namespace of this process, if `/proc` speaks of it. One that was mounted in another namespace knows other
 /// processes by the same ids, so that the living would be taken for dead.
-pub(super) fn pid_namespace() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+fn pid_namespace() -> Result<u64, SegmentError> {
+    let status = std::fs::read_to_string("/proc/self/status").map_err(|source| match source.kind() {
+        ErrorKind::NotFound => SegmentError::UnknownProcesses,
+        _ => SegmentError::System { action: "reading /proc/self/status", source },
+    })?;
     // The ids of this process, from the namespace of the mount inwards: a single one where that is its own.
-    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    let number = namespace("pid")?;
-    (ids.split_ascii_whitespace().count() == 1).then_some(number)
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let is_own = ids.is_some_and(|ids| ids.split_ascii_whitespace().count() == 1);
+    namespace("pid").filter(|_| is_own).ok_or(SegmentError::UnknownProcesses)
 }
 
 /// The time namespace of this process, by whose clock the kernel tells it when others started; 0 where the kernel has none.
@@ -162,7 +172,7 @@ pub(super) fn publish(mapping: &Mapping, layout: &Layout, identity: &Identity) {
     page[CREATED] = identity.created_unix_ms;
     page[PID_NAMESPACE] = identity.pid_namespace;
     page[TIME_NAMESPACE] = identity.time_namespace;
-    page[SIZES..][..SIZE_COUNT].copy_from_slice(&encode(layout.sizes()));
+    page[SIZES..SECTIONS].copy_from_slice(&layout.sizes().to_list().map(|size| size as u64));
     for (index, section) in layout.sections().iter().enumerate() {
         let place = [section.region as u64, section.offset_bytes as u64, section.length_bytes as u64];
         page[SECTIONS + 3 * index..][..3].copy_from_slice(&place);
@@ -212,7 +222,8 @@ pub(super) fn validate(object: &Object) -> Result<(Layout, Identity), SegmentErr
     if page[CHECKSUM] != checksum(&page) {
         return Err(damaged("the checksum", page[CHECKSUM], checksum(&page)));
     }
-    let layout = Layout::new(decode(&std::array::from_fn(|index| page[SIZES + index]))).map_err(|error| {
+    let sizes = std::array::from_fn(|index| usize::try_from(page[SIZES + index]).unwrap_or(usize::MAX));
+    let layout = Layout::new(SegmentSizes::from_list(sizes)).map_err(|error| {
         let limit = if error.found < error.least { error.least } else { error.most };
         damaged(error.what, error.found as u64, limit as u64)
     })?;
@@ -248,50 +259,6 @@ fn damaged(what: &'static str, found: u64, expected: u64) -> SegmentError {
 
 fn checksum(page: &[u64; PAGE_WORDS]) -> u64 {
     u64::from(crc32fast::hash(bytemuck::cast_slice(&page[MAGIC_AT..CHECKSUM])))
-}
-
-fn encode(sizes: &SegmentSizes) -> [u64; SIZE_COUNT] {
-    [
-        sizes.processes,
-        sizes.stagers,
-        sizes.staged_transitions,
-        sizes.capacity,
-        sizes.fanout,
-        sizes.transition_words,
-        sizes.published_values,
-        sizes.learned_parameters,
-        sizes.learner_state_values,
-        sizes.statistics_values,
-        sizes.learners,
-        sizes.description_bytes,
-        sizes.frames,
-        sizes.frame_bytes,
-        sizes.picture_bytes,
-        sizes.handed_over_values,
-    ]
-    .map(|value| value as u64)
-}
-
-fn decode(values: &[u64; SIZE_COUNT]) -> SegmentSizes {
-    let value = |index: usize| usize::try_from(values[index]).unwrap_or(usize::MAX);
-    SegmentSizes {
-        processes: value(0),
-        stagers: value(1),
-        staged_transitions: value(2),
-        capacity: value(3),
-        fanout: value(4),
-        transition_words: value(5),
-        published_values: value(6),
-        learned_parameters: value(7),
-        learner_state_values: value(8),
-        statistics_values: value(9),
-        learners: value(10),
-        description_bytes: value(11),
-        frames: value(12),
-        frame_bytes: value(13),
-        picture_bytes: value(14),
-        handed_over_values: value(15),
-    }
 }
 
 /// The lower half first.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::control::CONTROL_BYTES;
+use super::define::named;
 use super::float_board::FloatBoard;
 use super::gradients::GradientExchange;
 use super::membership::MOST_LEARNERS;
@@ -38,117 +39,103 @@ pub const MAX_PROCESSES: usize = 2048;
 const MAX_STAGED_TRANSITIONS: usize = MAX_CAPACITY + 1;
 const MAX_PARAMETERS: usize = 1 << 31;
 
-/// A part of the segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum Region {
-    /// Run-wide words.
-    Control = 0,
-    /// One slot per process.
-    Processes = 1,
-    /// What the run says of itself.
-    Description = 2,
-    /// Sum tree: leaves first, root last.
-    Tree = 3,
-    /// Transition store.
-    Store = 4,
-    /// Staging areas.
-    Staging = 5,
-    /// Parameter board.
-    Parameters = 6,
-    /// The learners' state.
-    LearnerState = 7,
-    /// Gradient exchange.
-    Gradients = 8,
-    /// Metric rings.
-    Metrics = 9,
-    /// Statistics of what each staging process has seen.
-    Statistics = 10,
-    /// Frames of stacked observations, each once.
-    Frames = 11,
-    /// Board of pictures.
-    Pictures = 12,
-    /// What the halves of an algorithm hand over to each other.
-    Halves = 13,
-}
-
-impl Region {
-    /// Its name, in words that `_` joins.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Control => "control",
-            Self::Processes => "processes",
-            Self::Description => "description",
-            Self::Tree => "tree",
-            Self::Store => "store",
-            Self::Staging => "staging",
-            Self::Parameters => "parameters",
-            Self::LearnerState => "learner_state",
-            Self::Gradients => "gradients",
-            Self::Metrics => "metrics",
-            Self::Statistics => "statistics",
-            Self::Frames => "frames",
-            Self::Pictures => "pictures",
-            Self::Halves => "halves",
-        }
+named! {
+    /// The parts of the segment, in the order in which they lie. The words of a name are joined by `_`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum Region {
+        /// Run-wide words.
+        Control = "control",
+        /// One slot per process.
+        Processes = "processes",
+        /// What the run says of itself.
+        Description = "description",
+        /// Sum tree: leaves first, root last.
+        Tree = "tree",
+        /// Transition store.
+        Store = "store",
+        /// Staging areas.
+        Staging = "staging",
+        /// Parameter board.
+        Parameters = "parameters",
+        /// The learners' state.
+        LearnerState = "learner_state",
+        /// Gradient exchange.
+        Gradients = "gradients",
+        /// Metric rings.
+        Metrics = "metrics",
+        /// Statistics of what each staging process has seen.
+        Statistics = "statistics",
+        /// Frames of stacked observations, each once.
+        Frames = "frames",
+        /// Board of pictures.
+        Pictures = "pictures",
+        /// What the halves of an algorithm hand over to each other.
+        Halves = "halves",
     }
 }
 
-/// All regions, in the order in which they lie.
-pub const REGIONS: [Region; 14] = [
-    Region::Control,
-    Region::Processes,
-    Region::Description,
-    Region::Tree,
-    Region::Store,
-    Region::Staging,
-    Region::Parameters,
-    Region::LearnerState,
-    Region::Gradients,
-    Region::Metrics,
-    Region::Statistics,
-    Region::Frames,
-    Region::Pictures,
-    Region::Halves,
-];
+/// Declares the struct of all sizes, and its list for the header, which has them in the order of the declaration.
+macro_rules! sizes {
+    (
+        $(#[$of_struct:meta])*
+        pub struct $name:ident { $( $(#[$of_size:meta])* pub $size:ident: usize, )+ }
+    ) => {
+        $(#[$of_struct])*
+        pub struct $name { $( $(#[$of_size])* pub $size: usize, )+ }
 
-/// The sizes from which a layout follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SegmentSizes {
-    /// Slots of the process table.
-    pub processes: usize,
-    /// Processes that stage transitions; they have the first slots of the table.
-    pub stagers: usize,
-    /// Transitions in one staging area.
-    pub staged_transitions: usize,
-    /// Transitions in the store.
-    pub capacity: usize,
-    /// Children per node of the sum tree; 0 when sampling is uniform and there is no tree.
-    pub fanout: usize,
-    /// Words of one transition, without the store's own slot word.
-    pub transition_words: usize,
-    /// Values that learners publish for those who act.
-    pub published_values: usize,
-    /// Parameters that learners compute gradients of.
-    pub learned_parameters: usize,
-    /// Values of the learners' whole state: parameters, target parameters, moments of the optimizer.
-    pub learner_state_values: usize,
-    /// Values that each staging process publishes about what it has seen; 0 when nothing is normalised.
-    pub statistics_values: usize,
-    /// Learners.
-    pub learners: usize,
-    /// Frames that fit the frame store; 0 when no field is made of frames.
-    pub frames: usize,
-    /// Bytes of a frame.
-    pub frame_bytes: usize,
-    /// Bytes of the largest picture that the visualizer shows; 0 without one, as in checkpoints of before there were any.
-    #[serde(default)]
-    pub picture_bytes: usize,
-    /// The most values that a half of the algorithm hands over to the other; 0 where learners share it otherwise. Each half has a state of
-    /// its own.
-    pub handed_over_values: usize,
-    /// Bytes reserved for the description.
-    pub description_bytes: usize,
+        impl $name {
+            pub(super) const COUNT: usize = [$(stringify!($size)),+].len();
+
+            pub(super) fn to_list(self) -> [usize; Self::COUNT] {
+                [$(self.$size),+]
+            }
+
+            pub(super) fn from_list([$($size),+]: [usize; Self::COUNT]) -> Self {
+                Self { $($size),+ }
+            }
+        }
+    };
+}
+
+sizes! {
+    /// The sizes from which a layout follows.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct SegmentSizes {
+        /// Slots of the process table.
+        pub processes: usize,
+        /// Processes that stage transitions; they have the first slots of the table.
+        pub stagers: usize,
+        /// Transitions in one staging area.
+        pub staged_transitions: usize,
+        /// Transitions in the store.
+        pub capacity: usize,
+        /// Children per node of the sum tree; 0 when sampling is uniform and there is no tree.
+        pub fanout: usize,
+        /// Words of one transition, without the store's own slot word.
+        pub transition_words: usize,
+        /// Values that learners publish for those who act.
+        pub published_values: usize,
+        /// Parameters that learners compute gradients of.
+        pub learned_parameters: usize,
+        /// Values of the learners' whole state: parameters, target parameters, moments of the optimizer.
+        pub learner_state_values: usize,
+        /// Values that each staging process publishes about what it has seen; 0 when nothing is normalised.
+        pub statistics_values: usize,
+        /// Learners.
+        pub learners: usize,
+        /// Bytes reserved for the description.
+        pub description_bytes: usize,
+        /// Frames that fit the frame store; 0 when no field is made of frames.
+        pub frames: usize,
+        /// Bytes of a frame.
+        pub frame_bytes: usize,
+        /// Bytes of the largest picture that the visualizer shows; 0 without one, as in checkpoints of before there were any.
+        #[serde(default)]
+        pub picture_bytes: usize,
+        /// The most values that a half of the algorithm hands over to the other; 0 where learners share it otherwise. Each half has a
+        /// state of its own.
+        pub handed_over_values: usize,
+    }
 }
 
 /// One region's place.
@@ -180,7 +167,7 @@ pub struct LayoutError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     sizes: SegmentSizes,
-    sections: [Section; REGIONS.len()],
+    sections: [Section; Region::ALL.len()],
 }
 
 impl Layout {
@@ -191,7 +178,7 @@ impl Layout {
     pub fn new(sizes: SegmentSizes) -> Result<Self, LayoutError> {
         sizes.check()?;
         let mut offset_bytes = PAGE_BYTES;
-        let sections = REGIONS.map(|region| {
+        let sections = Region::ALL.map(|region| {
             let length_bytes = sizes.region_bytes(region).next_multiple_of(PAGE_BYTES);
             let section = Section { region, offset_bytes, length_bytes };
             offset_bytes += length_bytes;
@@ -217,7 +204,7 @@ impl Layout {
 
     /// Bytes of the whole segment.
     pub fn total_bytes(&self) -> usize {
-        let last = self.sections[REGIONS.len() - 1];
+        let last = self.sections[Region::ALL.len() - 1];
         last.offset_bytes + last.length_bytes
     }
 }

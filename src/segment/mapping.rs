@@ -89,8 +89,9 @@ impl Mapping {
 
     /// Map an object whose header has been found whole.
     pub(super) fn of(object: &Object, access: Access, lock: Option<File>) -> Result<Self, SegmentError> {
-        let refuse = |reason: &str| SegmentError::Open { name: object.name().into(), reason: reason.into() };
-        let length = NonZeroUsize::new(object.length_bytes()).ok_or_else(|| refuse("it is empty"))?;
+        let length_bytes = object.length_bytes();
+        let empty = || SegmentError::Open { name: object.name().into(), reason: "it is empty".into() };
+        let length = NonZeroUsize::new(length_bytes).ok_or_else(empty)?;
         let protection = match access {
             Access::ReadWrite => ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
             Access::ReadOnly => ProtFlags::PROT_READ,
@@ -98,8 +99,11 @@ impl Mapping {
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing; it establishes invariant M (a process of
         // the same user that shrinks the object later could still raise SIGBUS here, as with any file).
         let base = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, object.file(), 0) };
-        let base = base.map_err(|error| refuse(error.desc()))?.cast();
-        Ok(Self { base, length_bytes: length.get(), name: object.name().into(), keeper: Keeper::unmapping(), alive: Mutex::new(lock) })
+        let base = base.map_err(|error| match error {
+            Errno::ENOMEM => SegmentError::NoRoom { needed_bytes: length_bytes, source: error.into() },
+            error => SegmentError::Refused { name: object.name().into(), action: "mapping", source: error.into() },
+        })?;
+        Ok(Self { base: base.cast(), length_bytes, name: object.name().into(), keeper: Keeper::unmapping(), alive: Mutex::new(lock) })
     }
 
     fn of_shared(shared: Shmem, name: &str) -> Result<Self, SegmentError> {

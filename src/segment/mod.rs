@@ -11,6 +11,7 @@ pub mod control;
 #[allow(unsafe_code)]
 mod copy;
 pub mod counters;
+pub(crate) mod define;
 pub mod description;
 mod error;
 pub mod float_board;
@@ -39,7 +40,7 @@ pub mod system;
 
 pub use description::{Description, MetricDescription};
 pub use error::SegmentError;
-pub use header::{ABI_VERSION, Identity, replay_name_prefix};
+pub use header::{ABI_VERSION, Identity, replay_name_prefix, segment_name_prefix};
 pub use layout::{Layout, LayoutError, Region, SegmentSizes};
 pub use named::NamedProcess;
 pub use private::PrivateWords;
@@ -48,7 +49,6 @@ use crate::sync::{AtomicU64, Ordering};
 use control::Control;
 use float_board::FloatBoard;
 use gradients::GradientExchange;
-use layout::REGIONS;
 use mapping::Mapping;
 use metrics::MetricRing;
 use object::{Access, Object};
@@ -138,6 +138,8 @@ impl Segment {
     }
 
     fn open(name: &str, access: Access) -> Result<Self, SegmentError> {
+        // The C library opens the same object with and without the slash; whose segment it is, the name with it says.
+        let name = &format!("/{}", name.trim_start_matches('/'));
         // A reader is no member of the run: it holds no lock.
         let lock = (access == Access::ReadWrite).then(|| Object::join(name)).transpose()?;
         let object = Object::open(name, access)?;
@@ -202,7 +204,7 @@ impl Segment {
 
     fn forget_all_but(&self, kept: &[Region]) {
         let others = |region: &Region| !kept.contains(region) && !matches!(region, Region::Control | Region::Processes);
-        for region in REGIONS.into_iter().filter(others) {
+        for region in Region::ALL.into_iter().filter(others) {
             self.words(region).iter().for_each(|word| word.store(0, Ordering::Relaxed));
         }
         self.processes().iter().for_each(ProcessSlot::begin_anew);

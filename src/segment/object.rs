@@ -43,7 +43,6 @@ pub(super) struct Object {
 impl Object {
     /// Open the object called `name`, if it is a regular file of this user's.
     pub(super) fn open(name: &str, access: Access) -> Result<Self, SegmentError> {
-        let refuse = |reason: &str| SegmentError::Open { name: name.into(), reason: reason.into() };
         let access = match access {
             Access::ReadWrite => OFlag::O_RDWR,
             Access::ReadOnly => OFlag::O_RDONLY,
@@ -52,15 +51,18 @@ impl Object {
         // and takes no name that leads out of the folder.
         let opened = shm_open(name, access | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC, Mode::empty());
         let not_ours = |found: String| SegmentError::NotOurs { name: name.into(), found };
+        let failed = |source: std::io::Error| SegmentError::Refused { name: name.into(), action: "opening", source };
         let file = File::from(opened.map_err(|error| match error {
             Errno::ELOOP => not_ours("a symbolic link".into()),
             // The C library's word for it, and for what cannot be the name of an object.
             Errno::EINVAL | Errno::EISDIR => not_ours("a folder, or no object at all".into()),
             // Nobody may write to it, or read it, but its owner.
             Errno::EACCES => not_ours("a file of another user".into()),
-            error => refuse(error.desc()),
+            Errno::ENOENT => SegmentError::Open { name: name.into(), reason: error.desc().into() },
+            // Nothing is said of the object: this process may open no more files, say.
+            error => failed(error.into()),
         })?);
-        let facts = file.metadata().map_err(|error| refuse(&error.to_string()))?;
+        let facts = file.metadata().map_err(failed)?;
         let kind = facts.file_type();
         if !kind.is_file() {
             let what = if kind.is_fifo() {
@@ -105,7 +107,7 @@ impl Object {
                 let found = self.file.metadata().map_or(0, |facts| facts.len());
                 SegmentError::Damaged { what: "the length of the object", found, expected: self.length_bytes as u64 }
             }
-            _ => SegmentError::Open { name: self.name.clone(), reason: error.to_string() },
+            _ => SegmentError::Refused { name: self.name.clone(), action: "reading", source: error },
         })?;
         words[STATE] = u64::from_le_bytes(state);
         Ok(words)
@@ -115,7 +117,7 @@ impl Object {
     /// in any process.
     pub(super) fn join(name: &str) -> Result<File, SegmentError> {
         let object = Self::open(name, Access::ReadWrite)?;
-        let failed = |error: rustix::io::Errno| SegmentError::System { action: "locking the shared-memory object", source: error.into() };
+        let failed = |error: rustix::io::Errno| SegmentError::Refused { name: name.into(), action: "locking", source: error.into() };
         for look in 1.. {
             match flock(&object.file, FlockOperation::NonBlockingLockShared) {
                 Ok(()) => break,

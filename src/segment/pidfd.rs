@@ -1,10 +1,10 @@
 //! Processes in the kernel's words: whether one lives, and descriptors of processes, which never come to mean another one as their ids do.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// The descriptor of a process.
@@ -34,9 +34,14 @@ impl Pidfd {
         self.ends_within(Duration::ZERO)
     }
 
-    /// Whether it has ended, or does within `patience`.
+    /// Whether it has ended, or does within `patience`, whatever signals this process has meanwhile.
     pub fn ends_within(&self, patience: Duration) -> bool {
-        poll(&mut [self.for_poll()], Timespec::try_from(patience).ok().as_ref()).is_ok_and(|ready| ready > 0)
+        let deadline = Instant::now() + patience;
+        let look = || {
+            let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
+            poll(&mut [self.for_poll()], left.as_ref())
+        };
+        retry_on_intr(look).is_ok_and(|ready| ready > 0)
     }
 
     /// To be polled: readable once every thread of the process is gone.
@@ -56,21 +61,23 @@ impl AsFd for Pidfd {
     }
 }
 
-/// Start time of a process in clock ticks since boot: field 22 of its `stat`, counted after the last parenthesis,
-/// since the name before it may hold anything.
+/// Start time of a process in clock ticks since boot.
 pub fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(19)?.parse().ok()
+    stat(pid).map(|(_, started)| started)
 }
 
 /// Whether the process with this id and start time lives (a zombie does not).
 pub fn is_alive(pid: u32, started: u64) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    let Some(end) = stat.rfind(')') else { return false };
-    let mut fields = stat[end + 1..].split_ascii_whitespace();
-    let state = fields.next();
-    let start = fields.nth(18).and_then(|text| text.parse().ok());
-    !matches!(state, Some("Z" | "X")) && start == Some(started)
+    stat(pid).is_some_and(|(state, now)| !matches!(state, 'Z' | 'X') && now == started)
+}
+
+/// State and start time of a process: fields 3 and 22 of its `stat`, counted after the last parenthesis, since the name before it may
+/// hold anything.
+fn stat(pid: u32) -> Option<(char, u64)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(18)?.parse().ok()?))
 }
 
 /// Whether the kernel says that the process with this id and start time has ended, a zombie included. A start time of 0 is

@@ -15,6 +15,7 @@ pub use super::role::{Phase, Role};
 
 use super::control::Control;
 use super::counters::{COUNTER_WORDS, Counter, Counters};
+use super::define::{named, numbered};
 use super::pidfd::{has_exited, start_time};
 use super::shared_words::{load_bytes, low, store_bytes};
 
@@ -28,16 +29,18 @@ const LAST_WORDS_BYTES: usize = 4096;
 const CUT: &str = "\n[...]\n";
 const _: () = assert!(LAST_WORDS + LAST_WORDS_BYTES / 8 == SLOT_WORDS && SLOT_WORDS.is_multiple_of(8));
 
-/// Whether anybody owns a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SlotState {
-    /// Nobody.
-    Free,
-    /// Promised to a process that is starting.
-    Reserved,
-    /// A process.
-    Live,
+named! {
+    /// Whether anybody owns a slot.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SlotState {
+        /// Nobody.
+        Free = "free",
+        /// Promised to a process that is starting.
+        Reserved = "reserved",
+        /// A process.
+        Live = "live",
+    }
 }
 
 /// Who has a slot: its state, how often it changed hands, and a process id, all of the same moment.
@@ -50,21 +53,12 @@ impl Owner {
     const GENERATION_MASK: u64 = 0x00ff_ffff;
 
     fn new(state: SlotState, generation: u64, pid: u32) -> Self {
-        let state: u64 = match state {
-            SlotState::Free => 0,
-            SlotState::Reserved => 1,
-            SlotState::Live => 2,
-        };
-        Self(state << Self::STATE_SHIFT | (generation & Self::GENERATION_MASK) << Self::GENERATION_SHIFT | u64::from(pid))
+        Self((state as u64) << Self::STATE_SHIFT | (generation & Self::GENERATION_MASK) << Self::GENERATION_SHIFT | u64::from(pid))
     }
 
     /// Whether anybody has it.
     pub fn state(self) -> SlotState {
-        match self.0 >> Self::STATE_SHIFT {
-            0 => SlotState::Free,
-            1 => SlotState::Reserved,
-            _ => SlotState::Live,
-        }
+        numbered(&SlotState::ALL, self.0 >> Self::STATE_SHIFT).unwrap_or(SlotState::Live)
     }
 
     /// How often it changed hands.
@@ -182,7 +176,7 @@ impl<'a> ProcessSlot<'a> {
         // Whoever sees one of the stores below must find the slot taken, see `dead_owner`.
         fence(Ordering::Release);
         self.words[Self::START_TIME].store(0, Ordering::Relaxed);
-        self.words[Self::ROLE].store(role.code() | (number as u64) << 8, Ordering::Relaxed);
+        self.words[Self::ROLE].store(role as u64 | (number as u64) << 8, Ordering::Relaxed);
         self.words[Self::VERSION].store(0, Ordering::Relaxed);
         self.words[Self::PLACE].store(0, Ordering::Relaxed);
         self.words[Self::IN_OPERATION].store(0, Ordering::Relaxed);
@@ -268,14 +262,14 @@ impl<'a> ProcessSlot<'a> {
     /// What the owner does, and its number among its kind; `None` while the word means nothing.
     pub fn role(self) -> Option<(Role, usize)> {
         let word = self.words[Self::ROLE].load(Ordering::Relaxed);
-        Some((Role::from_code(word & 0xff)?, usize::try_from(word >> 8).ok()?))
+        Some((numbered(&Role::ALL, word & 0xff)?, usize::try_from(word >> 8).ok()?))
     }
 
     /// Put back what whoever had the slot in an earlier life of the run has left: whose it was, and how often it had
     /// changed hands. Only in a table that nobody uses yet.
     pub fn restore(self, role: Role, number: usize, generation: u64) {
         self.words[Self::OWNER].store(Owner::new(SlotState::Free, generation, 0).0, Ordering::Relaxed);
-        self.words[Self::ROLE].store(role.code() | (number as u64) << 8, Ordering::Relaxed);
+        self.words[Self::ROLE].store(role as u64 | (number as u64) << 8, Ordering::Relaxed);
     }
 
     /// Make the slot nobody's that has had as many owners as before, so that a promise of an earlier life of the run is none in this one.
@@ -302,7 +296,7 @@ impl<'a> ProcessSlot<'a> {
 
     /// What the owner does now.
     pub fn phase(self) -> Option<Phase> {
-        usize::try_from(self.words[Self::PHASE].load(Ordering::Relaxed)).ok().and_then(|code| Phase::ALL.get(code).copied())
+        numbered(&Phase::ALL, self.words[Self::PHASE].load(Ordering::Relaxed))
     }
 
     /// Say that the owner, which goes on living, will never use the slot again: whoever gave it may take it back.

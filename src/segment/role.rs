@@ -1,128 +1,81 @@
 //! What a process of a run is for, and what it is doing.
 
-/// What a process does in a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Steps environments.
-    Actor,
-    /// Steps environments, started from outside.
-    AttachedActor,
-    /// Computes gradients.
-    Learner,
-    /// Measures the newest parameters.
-    Evaluator,
-    /// Does everything in one process, reproducibly.
-    Synchronous,
-    /// Uses a replay that belongs to no run.
-    Participant,
-    /// Uses the replay of a run from outside, beside whatever else it does.
-    Guest,
-    /// Plays the newest parameters for people to watch.
-    Visualizer,
+use super::define::named;
+
+named! {
+    /// What a process does in a run.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Role {
+        /// Steps environments.
+        Actor = "actor",
+        /// Steps environments, started from outside.
+        AttachedActor = "attached actor",
+        /// Computes gradients.
+        Learner = "learner",
+        /// Measures the newest parameters.
+        Evaluator = "evaluator",
+        /// Does everything in one process, reproducibly.
+        Synchronous = "synchronous trainer",
+        /// Uses a replay that belongs to no run.
+        Participant = "participant",
+        /// Uses the replay of a run from outside, beside whatever else it does.
+        Guest = "guest",
+        /// Plays the newest parameters for people to watch.
+        Visualizer = "visualizer",
+    }
 }
 
 impl Role {
-    const ALL: [Self; 8] = [
-        Self::Actor,
-        Self::AttachedActor,
-        Self::Learner,
-        Self::Evaluator,
-        Self::Synchronous,
-        Self::Participant,
-        Self::Guest,
-        Self::Visualizer,
-    ];
-
-    /// Name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Actor => "actor",
-            Self::AttachedActor => "attached actor",
-            Self::Learner => "learner",
-            Self::Evaluator => "evaluator",
-            Self::Visualizer => "visualizer",
-            Self::Synchronous => "synchronous trainer",
-            Self::Participant => "participant",
-            Self::Guest => "guest",
-        }
-    }
-
     /// Whether training loses something when it dies: a visualizer plays for people alone.
     pub fn serves_training(self) -> bool {
         self != Self::Visualizer
     }
 
-    pub(super) fn code(self) -> u64 {
-        Self::ALL.iter().position(|&role| role == self).unwrap_or(0) as u64
+    /// Whether it measures parameters and reports what they reach.
+    pub fn evaluates(self) -> bool {
+        matches!(self, Self::Evaluator | Self::Synchronous)
     }
 
-    pub(super) fn from_code(code: u64) -> Option<Self> {
-        usize::try_from(code).ok().and_then(|code| Self::ALL.get(code).copied())
+    /// Whether it changes the parameters.
+    pub fn learns(self) -> bool {
+        matches!(self, Self::Learner | Self::Synchronous)
+    }
+
+    /// Whether a run that fits itself to its machine tries other numbers of these, or another batch for them.
+    pub fn is_fitted(self) -> bool {
+        matches!(self, Self::Actor | Self::Learner)
     }
 }
 
-/// What a process is doing, for whoever asks why it does not move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Setting up.
-    Starting,
-    /// Stepping environments.
-    Environment,
-    /// Choosing actions.
-    Inference,
-    /// Writing to the replay.
-    Insert,
-    /// Waiting for the rate limiter.
-    LimiterWait,
-    /// Waiting for the first parameters.
-    ParameterWait,
-    /// Drawing a batch.
-    Sample,
-    /// Computing an update.
-    Compute,
-    /// Waiting for other learners.
-    Exchange,
-    /// Evaluating.
-    Evaluate,
-    /// Nothing to do.
-    Idle,
-    /// Leaving.
-    Leaving,
-}
-
-impl Phase {
-    pub(super) const ALL: [Self; 12] = [
-        Self::Starting,
-        Self::Environment,
-        Self::Inference,
-        Self::Insert,
-        Self::LimiterWait,
-        Self::ParameterWait,
-        Self::Sample,
-        Self::Compute,
-        Self::Exchange,
-        Self::Evaluate,
-        Self::Idle,
-        Self::Leaving,
-    ];
-
-    /// Name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Environment => "environment step",
-            Self::Inference => "inference",
-            Self::Insert => "insert",
-            Self::LimiterWait => "waiting for the rate limiter",
-            Self::ParameterWait => "waiting for parameters",
-            Self::Sample => "sampling",
-            Self::Compute => "computing",
-            Self::Exchange => "waiting for other learners",
-            Self::Evaluate => "evaluating",
-            Self::Idle => "idle",
-            Self::Leaving => "leaving",
-        }
+named! {
+    /// What a process is doing, for whoever asks why it does not move.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Phase {
+        /// Setting up.
+        Starting = "starting",
+        /// Stepping environments.
+        Environment = "environment step",
+        /// Choosing actions.
+        Inference = "inference",
+        /// Writing to the replay.
+        Insert = "insert",
+        /// Waiting for the rate limiter.
+        LimiterWait = "waiting for the rate limiter",
+        /// Waiting for the first parameters.
+        ParameterWait = "waiting for parameters",
+        /// Drawing a batch.
+        Sample = "sampling",
+        /// Computing an update.
+        Compute = "computing",
+        /// Waiting for other learners.
+        Exchange = "waiting for other learners",
+        /// Evaluating.
+        Evaluate = "evaluating",
+        /// Nothing to do.
+        Idle = "idle",
+        /// Leaving.
+        Leaving = "leaving",
     }
 }

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use nix::sys::signal::{SaFlags, SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signal::{SaFlags, SigHandler, SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::unistd::{ForkResult, Pid, fork, getppid};
 
 use super::SegmentError;
@@ -200,7 +200,7 @@ pub fn handle_stop_signals_of_child() -> Result<(), SegmentError> {
 }
 
 fn note_signals(signals: &[Signal], flags: SaFlags) -> Result<(), SegmentError> {
-    use nix::sys::signal::{SigAction, SigHandler, sigaction};
+    use nix::sys::signal::{SigAction, sigaction};
     let action = SigAction::new(SigHandler::Handler(note_stop), flags, SigSet::empty());
     for &signal in signals {
         // SAFETY: the handler only changes an atomic, which is async-signal-safe.
@@ -215,7 +215,7 @@ fn note_signals(signals: &[Signal], flags: SaFlags) -> Result<(), SegmentError> 
 /// # Errors
 /// The system refuses to have one of them ignored.
 pub fn ignore_signals_of_the_run() -> Result<(), SegmentError> {
-    [Signal::SIGINT, Signal::SIGUSR1].into_iter().try_for_each(ignore)
+    [Signal::SIGINT, Signal::SIGUSR1].into_iter().try_for_each(|signal| set_handler(signal, true))
 }
 
 /// Have the kernel keep a child that has ended until it is waited for: its id is nobody else's until then.
@@ -223,11 +223,7 @@ pub fn ignore_signals_of_the_run() -> Result<(), SegmentError> {
 /// # Errors
 /// The system refuses to have SIGCHLD handled by default.
 pub fn be_told_of_children() -> Result<(), SegmentError> {
-    use nix::sys::signal::{SigHandler, signal};
-    // SAFETY: the default action for this signal runs no code.
-    unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }
-        .map(|_| ())
-        .map_err(|error| SegmentError::System { action: "signal", source: error.into() })
+    set_handler(Signal::SIGCHLD, false)
 }
 
 /// Have a write beyond the limit of the size of files fail, instead of killing whoever writes.
@@ -235,13 +231,14 @@ pub fn be_told_of_children() -> Result<(), SegmentError> {
 /// # Errors
 /// The system refuses to have SIGXFSZ ignored.
 pub fn fail_at_the_limit_of_files() -> Result<(), SegmentError> {
-    ignore(Signal::SIGXFSZ)
+    set_handler(Signal::SIGXFSZ, true)
 }
 
-fn ignore(ignored: Signal) -> Result<(), SegmentError> {
-    use nix::sys::signal::{SigHandler, signal};
-    // SAFETY: ignoring a signal runs no code.
-    unsafe { signal(ignored, SigHandler::SigIgn) }
+/// Have a signal ignored, or handled by default.
+fn set_handler(signal: Signal, ignored: bool) -> Result<(), SegmentError> {
+    let handler = if ignored { SigHandler::SigIgn } else { SigHandler::SigDfl };
+    // SAFETY: neither handler runs code of this program.
+    unsafe { nix::sys::signal::signal(signal, handler) }
         .map(|_| ())
         .map_err(|error| SegmentError::System { action: "signal", source: error.into() })
 }

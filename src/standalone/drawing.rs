@@ -50,8 +50,8 @@ impl Standalone {
     ///
     /// # Errors
     /// [`StandaloneError::Sample`] for an empty replay, unless there is a rate limiter to wait for, and where rows that were drawn kept
-    /// changing; [`StandaloneError::RateLimited`] where the rate limiter allows nothing within `patience`; [`StandaloneError::Full`] where
-    /// all places are taken; and what else keeps the process from taking part.
+    /// changing or had lost a frame; [`StandaloneError::RateLimited`] where the rate limiter allows nothing within `patience`;
+    /// [`StandaloneError::Full`] where all places are taken; and what else keeps the process from taking part.
     pub fn sample<C: AsMut<[u8]>>(
         &self,
         rows: &mut Rows<'_, C>,

@@ -140,11 +140,14 @@ fn slots_that_were_claimed_and_never_filled_hide_no_priorities() {
 #[test]
 fn what_others_added_while_a_replay_was_saved_is_known_once_it_is_loaded() {
     let replay = filled(false);
-    // As the count stood before the rows were read.
-    replay.control().claimed().store(ROWS as u64 / 2, Ordering::Relaxed);
+    // As the counts stood before the rows were read.
+    for count in [replay.control().claimed(), replay.control().inserted()] {
+        count.store(ROWS as u64 / 2, Ordering::Relaxed);
+    }
     let file = tempfile::NamedTempFile::new().unwrap();
     replay.save(file.path()).unwrap();
     let loaded = Standalone::load(file.path(), false, None, Some(1)).unwrap();
+    assert_eq!(loaded.len(), ROWS);
     assert_eq!(loaded.priorities(None).unwrap().iter().sum::<f64>(), loaded.total_priority());
     let added = add(&loaded, &[0; 4], 1);
     assert_eq!(added, [ROWS as i64], "no transition was overwritten while there was room");

@@ -34,6 +34,11 @@ impl AppendFile {
         Ok(Self { file, path: path.to_path_buf(), whole_bytes, torn: false })
     }
 
+    /// Creates a file of lines, or opens that of a run that `goes_on`.
+    pub(crate) fn of_lines(path: &Path, goes_on: bool) -> Result<Self, TelemetryError> {
+        if goes_on { Self::continue_lines(path) } else { Self::create(path) }
+    }
+
     /// Appends one record, or nothing at all.
     pub(crate) fn append(&mut self, record: &[u8]) -> Result<(), TelemetryError> {
         self.try_append(record).map_err(TelemetryError::file("append to", &self.path))

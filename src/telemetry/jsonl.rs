@@ -11,8 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::append::AppendFile;
-use super::evaluation::ReturnStatistics;
-use super::{EvaluatedWeights, Evaluation, EvaluationKind, TelemetryError};
+use super::{EvaluatedWeights, Evaluation, TelemetryError};
 
 /// More than any line has.
 const LONGEST_LINE_BYTES: u64 = 64 << 10;
@@ -24,20 +23,12 @@ pub struct JsonLines {
 }
 
 impl JsonLines {
-    /// Creates the file.
+    /// Creates the file, or opens that of a run that `goes_on`, to append to it.
     ///
     /// # Errors
-    /// The file exists or cannot be created.
-    pub fn create(path: &Path) -> Result<Self, TelemetryError> {
-        Ok(Self { file: AppendFile::create(path)? })
-    }
-
-    /// Opens the file of an earlier life of the run, to append to it.
-    ///
-    /// # Errors
-    /// The file cannot be opened.
-    pub fn resume(path: &Path) -> Result<Self, TelemetryError> {
-        Ok(Self { file: AppendFile::continue_lines(path)? })
+    /// The file exists and the run does not go on; or it cannot be created or opened.
+    pub fn open(path: &Path, goes_on: bool) -> Result<Self, TelemetryError> {
+        Ok(Self { file: AppendFile::of_lines(path, goes_on)? })
     }
 
     /// Appends one object as one line, or nothing at all.
@@ -53,7 +44,7 @@ impl JsonLines {
 
 /// The file at `path`, if it is one: nobody waits here for the other end of something else.
 pub fn open(path: &Path) -> Option<File> {
-    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).ok()?;
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
     file.metadata().ok().filter(Metadata::is_file)?;
     Some(file)
 }
@@ -76,39 +67,22 @@ pub fn last<T: DeserializeOwned>(path: &Path) -> Option<T> {
 }
 
 /// One line of `evaluations.jsonl`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct EvaluationLine {
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct EvaluationLine {
     wall_s: f64,
-    env_steps: u64,
     updates: u64,
-    version: u64,
-    kind: EvaluationKind,
-    is_best: bool,
-    confirms_goal: bool,
-    #[serde(flatten)]
-    statistics: ReturnStatistics,
-}
-
-impl EvaluationLine {
-    /// The weights that were played, and what that said.
-    pub fn weights(&self) -> EvaluatedWeights {
-        EvaluatedWeights { version: self.version, env_steps: self.env_steps, kind: self.kind, statistics: self.statistics }
-    }
-
     /// Whether it made the weights the best so far.
-    pub fn is_best(&self) -> bool {
-        self.is_best
-    }
-
+    pub(super) is_best: bool,
     /// Whether it confirmed the goal of the run.
-    pub fn confirms_goal(&self) -> bool {
-        self.confirms_goal
-    }
+    pub(super) confirms_goal: bool,
+    /// The weights that were played, and what that said.
+    #[serde(flatten)]
+    pub(super) weights: EvaluatedWeights,
 }
 
 impl From<&Evaluation> for EvaluationLine {
     fn from(evaluation: &Evaluation) -> Self {
-        let Evaluation { wall_s, env_steps, updates, version, kind, is_best, confirms_goal, .. } = *evaluation;
-        Self { wall_s, env_steps, updates, version, kind, is_best, confirms_goal, statistics: evaluation.statistics() }
+        let Evaluation { wall_s, updates, is_best, confirms_goal, .. } = *evaluation;
+        Self { wall_s, updates, is_best, confirms_goal, weights: evaluation.into() }
     }
 }

@@ -26,18 +26,22 @@ impl Remembered {
     pub fn of_files(folder: &RunFolder, goal: Option<f64>, env_steps: u64) -> Self {
         let mut remembered = Self { env_steps, ..Self::default() };
         let mut attempts = Attempts::default();
-        for line in jsonl::read::<EvaluationLine>(&folder.evaluations()) {
-            let evaluated = line.weights();
-            remembered.evaluations.count(evaluated.kind);
-            remembered.newest = Some(evaluated);
-            if line.is_best() {
-                remembered.best = remembered.newest;
-            }
-            match evaluated.kind {
-                EvaluationKind::Routine => attempts.propose(evaluated.statistics.return_mean, goal),
-                EvaluationKind::Confirmation => _ = attempts.decide(line.confirms_goal()),
+        for EvaluationLine { weights, is_best, confirms_goal, .. } in jsonl::read(&folder.evaluations()) {
+            remembered.take_in(weights, is_best);
+            match weights.kind {
+                EvaluationKind::Routine => attempts.propose(weights.statistics.return_mean, goal),
+                EvaluationKind::Confirmation => _ = attempts.decide(confirms_goal),
             }
         }
         Self { unconfirmed: attempts.failed(), ..remembered }
+    }
+
+    /// Takes in the newest evaluation, but for what it says of the goal.
+    pub(super) fn take_in(&mut self, weights: EvaluatedWeights, is_best: bool) {
+        self.evaluations.count(weights.kind);
+        self.newest = Some(weights);
+        if is_best {
+            self.best = self.newest;
+        }
     }
 }

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use super::TelemetryError;
 use super::run_record::{self, Finished, RunRecord};
-use super::tensorboard::event_file_path;
+use super::tensorboard::{event_file_path, second_of_another};
 
 const ATTEMPTS: usize = 64;
 /// What leads to the newest run, in the folder of all runs.
@@ -29,7 +29,8 @@ const LOCK: &str = ".lock";
 pub struct RunFolder {
     path: PathBuf,
     id: String,
-    started: Timestamp,
+    /// By which its event file for TensorBoard is named.
+    charts_second: i64,
     warnings: Vec<String>,
     /// What says that the folder is in use: open and locked.
     lock: Option<Arc<File>>,
@@ -55,7 +56,7 @@ impl RunFolder {
         fs::create_dir_all(root).map_err(TelemetryError::file("create", root))?;
         let started = Timestamp::now();
         let id = claim_id(root, name, started)?;
-        let mut folder = Self { path: root.join(&id), id, started, warnings: Vec::new(), lock: None };
+        let mut folder = Self { path: root.join(&id), id, charts_second: started.as_second(), warnings: Vec::new(), lock: None };
         folder.take()?;
         let weights = folder.path.join("weights");
         for needed in [weights, folder.charts().join(&folder.id)] {
@@ -106,6 +107,11 @@ impl RunFolder {
         }
     }
 
+    /// The folder by a path that leads to it from wherever a process stands.
+    pub fn absolute(&self) -> Self {
+        Self { path: std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone()), ..self.clone() }
+    }
+
     /// Whether `original`, where a run has its results, is another folder that is still there: then this one is a copy.
     pub fn is_copy_of(&self, original: &str) -> bool {
         Path::new(original).canonicalize().is_ok_and(|original| original != self.path)
@@ -133,11 +139,15 @@ impl RunFolder {
         Ok(FolderSettings { config: read(self.config())?, record: read(self.record_path())? })
     }
 
-    /// Make them so again.
+    /// Make them so again, unless they are.
     ///
     /// # Errors
     /// The folder cannot be written.
     pub fn put_back(&self, settings: &FolderSettings) -> Result<(), TelemetryError> {
+        // A disk without room for them may be why they are put back.
+        if self.settings().is_ok_and(|found| found == *settings) {
+            return Ok(());
+        }
         run_record::replace(&self.config(), &settings.config)?;
         run_record::replace(&self.record_path(), &settings.record)
     }
@@ -159,7 +169,7 @@ impl RunFolder {
         let charts = self.charts().join(&self.id);
         fs::create_dir_all(&charts).map_err(TelemetryError::file("create", &charts))?;
         run_record::write(&self.record_path(), &record)?;
-        self.started = Timestamp::now();
+        self.charts_second = second_of_another(&charts, Timestamp::now().as_second());
         if let (Some(root), Some(name)) = (self.path.parent(), self.path.file_name().and_then(|name| name.to_str()))
             && let Err(reason) = point_latest(root, name)
         {
@@ -188,7 +198,7 @@ impl RunFolder {
             }
         }
         let record = run_record::read(&real.join(RECORD))?;
-        Ok(Self { path: real, id: record.id, started: record.started, warnings: Vec::new(), lock: None })
+        Ok(Self { path: real, id: record.id, charts_second: record.started.as_second(), warnings: Vec::new(), lock: None })
     }
 
     /// The folder.
@@ -239,7 +249,7 @@ impl RunFolder {
 
     /// The event file that this process writes for TensorBoard.
     pub fn events(&self) -> PathBuf {
-        event_file_path(&self.charts().join(&self.id), self.started.as_second())
+        event_file_path(&self.charts().join(&self.id), self.charts_second)
     }
 
     /// The best parameters that fresh episodes confirmed: `weights/best.safetensors`.

@@ -13,14 +13,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::append::AppendFile;
-use super::bottleneck::{self, Context};
+use super::bottleneck::{self, Context, Diagnosis};
 use super::goal::Goal;
 use super::jsonl::{EvaluationLine, JsonLines};
 use super::pace::Pace;
 use super::play_command::Program;
 use super::reached::Reached;
 use super::run_record::Finished;
-use super::summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary};
+use super::summary::{EvaluatedWeights, StopReason, Summary};
 use super::tensorboard::TensorBoard;
 use super::{Console, Evaluation, Progress, Remembered, RunFolder, Snapshot, TelemetryError};
 use crate::config::Config;
@@ -57,65 +57,42 @@ pub struct Sinks {
     last_metrics_s: Option<f64>,
     metrics_pace: Pace,
     context: Context,
-    /// Updates at the first moment: of earlier lives, where the run goes on.
-    earlier_updates: Option<u64>,
-    /// Whether a moment with more of them has been recorded.
+    /// The first moment: where the run goes on, with all that its earlier lives did.
+    first: Option<Snapshot>,
+    /// Whether a moment with more updates has been recorded.
     has_learned: bool,
     /// The first moment after that. Waiting is counted when it ends, so what began before the first update is counted by then: also where a
     /// run that goes on has its replay to fill again.
     learning_started: Option<Snapshot>,
+    /// The last moment of training, once that has ended.
+    trained: Option<Snapshot>,
     /// Why something could not be written, as far as the user has been told.
     known_causes: BTreeSet<String>,
     lost: Vec<String>,
-    evaluation_counts: EvaluationCounts,
-    best_evaluation: Option<EvaluatedWeights>,
-    newest_evaluation: Option<EvaluatedWeights>,
+    /// What evaluations found. How far the run is, and how often its goal was missed, is added when somebody asks.
+    remembered: Remembered,
     goal: Option<Goal>,
     fitted: Option<String>,
 }
 
 impl Sinks {
-    /// Opens the files of a run that goes on from what an earlier life of it `remembered`, to append to them, and shows the folder's
-    /// warnings.
+    /// Creates the files of the run, or opens those of an `earlier` life of it to append to them, and shows the folder's warnings.
     ///
     /// # Errors
-    /// A file cannot be opened or created.
-    pub fn resume(folder: RunFolder, console: Console, settings: SinkSettings, remembered: &Remembered) -> Result<Self, TelemetryError> {
-        let config = read_config(&folder)?;
-        let files = Files {
-            metrics: JsonLines::resume(&folder.metrics())?,
-            evaluations: JsonLines::resume(&folder.evaluations())?,
-            adaptation: settings.context.adapts.then(|| JsonLines::resume(&folder.adaptation())).transpose()?,
-            tensorboard: TensorBoard::resume(&folder.events(), &config, remembered.env_steps)?,
-            log: AppendFile::continue_lines(&folder.log())?,
-        };
-        Ok(Self::with(files, folder, console, settings, remembered))
-    }
-
-    /// Creates the files of the run, and shows the folder's warnings.
-    ///
-    /// # Errors
-    /// A file cannot be created: better known before the training than after it.
-    pub fn create(folder: RunFolder, console: Console, settings: SinkSettings) -> Result<Self, TelemetryError> {
-        let config = read_config(&folder)?;
-        let files = Files {
-            metrics: JsonLines::create(&folder.metrics())?,
-            evaluations: JsonLines::create(&folder.evaluations())?,
-            adaptation: settings.context.adapts.then(|| JsonLines::create(&folder.adaptation())).transpose()?,
-            tensorboard: TensorBoard::create(&folder.events(), &config)?,
-            log: AppendFile::create(&folder.log())?,
-        };
-        Ok(Self::with(files, folder, console, settings, &Remembered::default()))
-    }
-
-    fn with(files: Files, folder: RunFolder, console: Console, settings: SinkSettings, remembered: &Remembered) -> Self {
+    /// A file cannot be created or opened: better known before the training than after it.
+    pub fn open(folder: RunFolder, console: Console, settings: SinkSettings, earlier: Option<&Remembered>) -> Result<Self, TelemetryError> {
+        let config = fs::read_to_string(folder.config()).map_err(TelemetryError::file("read", &folder.config()))?;
+        let (goes_on, from) = (earlier.is_some(), earlier.map(|earlier| earlier.env_steps));
+        let lines = |name, path: PathBuf| JsonLines::open(&path, goes_on).map(|file| Guarded::new(name, file));
+        let remembered = earlier.cloned().unwrap_or_default();
         let mut sinks = Self {
             progress: Progress::new(console.clone(), settings.plain_interval_s),
-            metrics: Guarded::new("metrics.jsonl", files.metrics),
-            evaluations: Guarded::new("evaluations.jsonl", files.evaluations),
-            adaptation: files.adaptation.map(|file| Guarded::new("adaptation.jsonl", file)),
-            tensorboard: Guarded::new("the TensorBoard events", files.tensorboard),
-            log: Guarded::new("run.log", files.log),
+            metrics: lines("metrics.jsonl", folder.metrics())?,
+            evaluations: lines("evaluations.jsonl", folder.evaluations())?,
+            adaptation: settings.context.adapts.then(|| lines("adaptation.jsonl", folder.adaptation())).transpose()?,
+            log: Guarded::new("run.log", AppendFile::of_lines(&folder.log(), goes_on)?),
+            // Last, since it tells TensorBoard to forget what came later.
+            tensorboard: Guarded::new("the TensorBoard events", TensorBoard::create(&folder.events(), &config, from)?),
             console,
             folder,
             metrics_interval_s: settings.metrics_interval_s,
@@ -123,32 +100,25 @@ impl Sinks {
             last_metrics_s: None,
             metrics_pace: Pace::over(0.0),
             context: settings.context,
-            earlier_updates: None,
+            first: None,
             has_learned: false,
             learning_started: None,
+            trained: None,
             known_causes: BTreeSet::new(),
             lost: Vec::new(),
-            evaluation_counts: remembered.evaluations,
-            best_evaluation: remembered.best,
-            newest_evaluation: remembered.newest,
             goal: settings.goal.map(|wanted| Goal::new(wanted, remembered.unconfirmed)),
+            remembered,
             fitted: None,
         };
         for warning in sinks.folder.warnings().to_vec() {
             sinks.event(&format!("warning: {warning}"));
         }
-        sinks
+        Ok(sinks)
     }
 
     /// What is known of the run, which has taken `env_steps`.
     pub fn remembered(&self, env_steps: u64) -> Remembered {
-        Remembered {
-            env_steps,
-            evaluations: self.evaluation_counts,
-            best: self.best_evaluation,
-            newest: self.newest_evaluation,
-            unconfirmed: self.unconfirmed(),
-        }
+        Remembered { env_steps, unconfirmed: self.unconfirmed(), ..self.remembered }
     }
 
     /// The run folder.
@@ -158,10 +128,9 @@ impl Sinks {
 
     /// Takes note of a moment: shows it, and writes it down when the metrics interval has passed.
     pub fn record(&mut self, snapshot: &Snapshot) {
-        if self.learning_started.is_none() && self.has_learned {
-            self.learning_started = Some(snapshot.clone());
+        if self.trained.is_none() {
+            self.look_for_learning(snapshot);
         }
-        self.has_learned |= snapshot.updates > *self.earlier_updates.get_or_insert(snapshot.updates);
         self.progress.update(snapshot);
         if snapshot.wall_s >= self.next_metrics_s {
             self.next_metrics_s = snapshot.wall_s + self.metrics_interval_s;
@@ -169,13 +138,14 @@ impl Sinks {
         }
     }
 
+    /// Takes note of the last moment of training: in the time after it nothing holds the run back.
+    pub fn training_ended(&mut self, trained: &Snapshot) {
+        self.trained = Some(trained.clone());
+    }
+
     /// Takes note of an evaluation. Its figures appear in the progress line through the next snapshot.
     pub fn evaluation(&mut self, evaluation: &Evaluation) {
-        self.evaluation_counts.count(evaluation.kind);
-        self.newest_evaluation = Some(EvaluatedWeights::from(evaluation));
-        if evaluation.is_best {
-            self.best_evaluation = self.newest_evaluation;
-        }
+        self.remembered.take_in(evaluation.into(), evaluation.is_best);
         if let Some(notice) = self.goal.as_mut().and_then(|goal| goal.observe(evaluation)) {
             self.event(&notice);
         }
@@ -198,7 +168,7 @@ impl Sinks {
 
     /// The newest evaluation of the weights with this version, if the last weights that were evaluated have it.
     pub fn evaluation_of(&self, version: u64) -> Option<EvaluatedWeights> {
-        self.newest_evaluation.filter(|evaluated| evaluated.version == version)
+        self.remembered.newest.filter(|evaluated| evaluated.version == version)
     }
 
     /// Shows something that happened, such as the death of an actor, and notes it in `run.log`.
@@ -243,7 +213,7 @@ impl Sinks {
         }
         self.progress.finish(snapshot);
         let saved = self.folder.best_weights().is_file() || self.folder.last_weights().is_file();
-        let playable = saved && !matches!(reason, StopReason::GaveUp(_) | StopReason::Failed(_) | StopReason::Poisoned(_));
+        let playable = saved && !reason.is_failure();
         let may_go_on = self.folder.has_checkpoint() && !matches!(reason, StopReason::Failed(_) | StopReason::Solved);
         let goal = self.goal.as_ref().map(Goal::outcome);
         let change = Reached::of(snapshot.env_steps, snapshot.wall_s, goal).change_to_go_on(&self.context.config.run);
@@ -262,12 +232,12 @@ impl Sinks {
             episodes: snapshot.episodes,
             inserted: snapshot.inserted_by_process.clone(),
             restarts: snapshot.restarts,
-            evaluations: self.evaluation_counts,
-            best_evaluation: self.best_evaluation,
+            evaluations: self.remembered.evaluations,
+            best_evaluation: self.remembered.best,
             last_evaluation: self.evaluation_of(snapshot.parameter_version),
             goal,
             fitted: self.fitted.take(),
-            bottleneck: bottleneck::verdict_since(self.learning_started.as_ref(), snapshot, &self.context),
+            bottleneck: self.verdict(snapshot),
             folder: self.folder.path().to_path_buf(),
             files: files_in(self.folder.path()),
             charts: self.folder.charts(),
@@ -283,6 +253,21 @@ impl Sinks {
         self.event(&summary.to_string());
         self.console.drain(LAST_WORDS_PATIENCE);
         summary
+    }
+
+    fn look_for_learning(&mut self, snapshot: &Snapshot) {
+        if self.learning_started.is_none() && self.has_learned {
+            self.learning_started = Some(snapshot.clone());
+        }
+        self.has_learned |= snapshot.updates > self.first.get_or_insert_with(|| snapshot.clone()).updates;
+    }
+
+    /// What held the run back while it trained. Actors and learners count a wait when it ends, so what they did is known from the `last`
+    /// moment alone; until that the clock goes on, and whoever evaluates.
+    fn verdict(&self, last: &Snapshot) -> Diagnosis {
+        let trained = self.trained.as_ref().unwrap_or(last);
+        let now = Snapshot { wall_s: trained.wall_s, evaluator_processor_s: trained.evaluator_processor_s, ..last.clone() };
+        bottleneck::verdict_since(self.first.as_ref().unwrap_or(&now), self.learning_started.as_ref(), &now, &self.context)
     }
 
     fn write_metrics(&mut self, snapshot: &Snapshot) {
@@ -310,19 +295,6 @@ impl Sinks {
         let records = [self.metrics.losses(), self.evaluations.losses(), adaptation, self.tensorboard.losses(), self.log.losses()];
         self.lost.iter().cloned().chain(records.into_iter().flatten()).collect()
     }
-}
-
-/// The files of a run, open.
-struct Files {
-    metrics: JsonLines,
-    evaluations: JsonLines,
-    adaptation: Option<JsonLines>,
-    tensorboard: TensorBoard,
-    log: AppendFile,
-}
-
-fn read_config(folder: &RunFolder) -> Result<String, TelemetryError> {
-    fs::read_to_string(folder.config()).map_err(TelemetryError::file("read", &folder.config()))
 }
 
 /// Notes in the `run.log` of a run that nobody records any more what happened.

@@ -9,7 +9,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
-use super::InsertedByProcess;
+use super::{InsertedByProcess, share};
 use crate::machine::machine_time::MachineTime;
 use crate::metrics::{MOST_METRICS, Metric, Tally};
 
@@ -186,10 +186,9 @@ impl Snapshot {
     }
 
     fn with_means_of(self, effort: Effort, seconds: f64) -> Self {
-        let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
-        let (products_per_s, limit_per_s) = (per_second(effort.products as f64), self.products_limit_per_s);
+        let (products_per_s, limit_per_s) = (share(effort.products as f64, seconds), self.products_limit_per_s);
         Self {
-            cores_used: per_second(effort.processor_s),
+            cores_used: share(effort.processor_s, seconds),
             machine_busy_share: effort.machine_time.busy_share(),
             products_per_s,
             limit_share: (limit_per_s > 0).then(|| products_per_s / limit_per_s as f64),
@@ -199,7 +198,7 @@ impl Snapshot {
 
     /// `count` per second of training; 0 before there was any.
     pub fn per_training_second(&self, count: u64) -> f64 {
-        if self.training_s > 0.0 { count as f64 / self.training_s } else { 0.0 }
+        share(count as f64, self.training_s)
     }
 }
 

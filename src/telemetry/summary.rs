@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use indicatif::BinaryBytes;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::InsertedByProcess;
 use super::bottleneck::Diagnosis;
 use super::evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 use super::goal::GoalOutcome;
 use super::run_record::GAVE_UP;
-use crate::readable::{clock, counted, grouped, percent, score, short};
+use super::{InsertedByProcess, share};
+use crate::readable::{clock, counted, grouped, headline_and_details, percent, score, short};
 use crate::shell::word;
 
 /// Why a run stopped.
@@ -31,6 +31,13 @@ pub enum StopReason {
     Failed(String),
     /// What is in memory is known to be wrong, for this reason. A checkpoint that is complete is not of it: the run can go on from one.
     Poisoned(String),
+}
+
+impl StopReason {
+    /// Whether something went wrong: nobody wanted it to stop yet.
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::GaveUp(_) | Self::Failed(_) | Self::Poisoned(_))
+    }
 }
 
 impl fmt::Display for StopReason {
@@ -197,7 +204,7 @@ impl Summary {
     }
 
     fn per_second(&self, count: u64) -> f64 {
-        if self.training_s > 0.0 { count as f64 / self.training_s } else { 0.0 }
+        share(count as f64, self.training_s)
     }
 }
 
@@ -205,7 +212,7 @@ impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = |name: &str, text: String| writeln!(formatter, "{name:<11} {text}");
         let reason = self.reason.to_string();
-        let (reason, details) = reason.split_once('\n').unwrap_or((&reason, ""));
+        let (reason, details) = headline_and_details(&reason);
         let score = self.best_evaluation.filter(|_| self.reason == StopReason::Solved).and_then(|best| best.score());
         let solved = score.map(|score| format!(": {score}, confirmed with the same weights")).unwrap_or_default();
         let after = format!("{reason}{solved}, after {}", clock(self.wall_s));

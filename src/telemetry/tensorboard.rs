@@ -1,11 +1,15 @@
 //! Which scalar of a run appears under which tag in TensorBoard; the horizontal axis is always the environment steps.
 
 use std::borrow::Cow;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::event_file::{EventFile, unix_seconds};
 use super::hyper_parameters::{PLUGIN, PluginData, TAG};
 use super::{Evaluation, EvaluationKind, Snapshot, TelemetryError};
+
+/// How the names of event files begin.
+const PREFIX: &str = "events.out.tfevents.";
 
 /// The event file of a run.
 #[derive(Debug)]
@@ -14,24 +18,18 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Creates the event file, with the keys of the resolved configuration as hyper-parameters.
+    /// Creates the event file, with the keys of the resolved configuration as hyper-parameters; one more for a run that goes on `from` so
+    /// many environment steps.
     ///
     /// # Errors
     /// The file exists or cannot be written.
-    pub fn create(path: &Path, config_toml: &str) -> Result<Self, TelemetryError> {
+    pub fn create(path: &Path, config_toml: &str, from: Option<u64>) -> Result<Self, TelemetryError> {
         let mut file = EventFile::create(path)?;
         file.for_plugin(PLUGIN, TAG, &PluginData::of_configuration(config_toml, unix_seconds()))?;
+        if let Some(env_steps) = from {
+            file.begin_at(env_steps)?;
+        }
         Ok(Self { file })
-    }
-
-    /// Creates one more event file for a run that goes on from `env_steps`.
-    ///
-    /// # Errors
-    /// The file exists or cannot be written.
-    pub fn resume(path: &Path, config_toml: &str, env_steps: u64) -> Result<Self, TelemetryError> {
-        let mut charts = Self::create(path, config_toml)?;
-        charts.file.begin_at(env_steps)?;
-        Ok(charts)
     }
 
     /// Writes the scalars of a moment.
@@ -54,7 +52,15 @@ impl TensorBoard {
 /// The usual name of an event file, in `folder`: it carries the time, the host and the process.
 pub fn event_file_path(folder: &Path, unix_seconds: i64) -> PathBuf {
     let host = nix::sys::utsname::uname().map(|name| name.nodename().to_string_lossy().replace('/', "_")).unwrap_or_default();
-    folder.join(format!("events.out.tfevents.{unix_seconds:010}.{host}.{}.0", std::process::id()))
+    folder.join(format!("{PREFIX}{unix_seconds:010}.{host}.{}.0", std::process::id()))
+}
+
+/// The second by which one more event file in `folder` is named: `now`, or the one behind that of the newest there. Readers take files in
+/// the order of their names, and the clock may have been set back since.
+pub(super) fn second_of_another(folder: &Path, now: i64) -> i64 {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let seconds = names.filter_map(|name| name.to_str()?.strip_prefix(PREFIX)?.split('.').next()?.parse::<i64>().ok());
+    seconds.max().map_or(now, |newest| now.max(newest.saturating_add(1)))
 }
 
 fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(Cow<'static, str>, f64)> {

@@ -6,19 +6,7 @@ use safetensors::{Dtype, SafeTensors};
 use shoal::environments::Step;
 
 use crate::play::Game;
-
-const TERMINATED: u8 = 1;
-const TRUNCATED: u8 = 2;
-const RESET: u8 = 4;
-const SEEDED: u8 = 8;
-
-fn column<const BYTES: usize, T>(file: &SafeTensors<'_>, name: &str, dtype: Dtype, convert: fn([u8; BYTES]) -> T) -> Vec<T> {
-    let tensor = file.tensor(name).unwrap_or_else(|error| panic!("column `{name}`: {error}"));
-    assert_eq!(tensor.dtype(), dtype, "column `{name}`");
-    let (values, rest) = tensor.data().as_chunks::<BYTES>();
-    assert!(rest.is_empty(), "column `{name}` ends inside a value");
-    values.iter().map(|bytes| convert(*bytes)).collect()
-}
+use crate::recording::{RESET, SEEDED, TERMINATED, TRUNCATED, column};
 
 /// Play what was recorded and compare every row. The result says how many steps terminated and how many were truncated.
 fn replay(id: &str) -> [usize; 2] {

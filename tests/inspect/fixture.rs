@@ -9,15 +9,14 @@ use shoal::rendezvous::{Announcement, RegisteredRun, Registry};
 use shoal::replay::{Element, Field, Priority, Replay, Schema, StagingArea};
 use shoal::segment::control::RunState;
 use shoal::segment::counters::Counter;
-use shoal::segment::layout::REGIONS;
 use shoal::segment::membership::View;
 use shoal::segment::processes::{Phase, Role};
 use shoal::segment::scores::{EvaluationScore, Scores, TrainingScore};
-use shoal::segment::{Description, Identity, Layout, Segment, SegmentSizes};
+use shoal::segment::{Description, Identity, Layout, Region, Segment, SegmentSizes};
 use shoal::sync::Ordering;
 use tempfile::TempDir;
 
-use super::object::path_of;
+use super::object::{ended_process, path_of};
 use super::run_support::program;
 
 /// Priorities of the ten transitions that are inserted, by slot.
@@ -257,14 +256,6 @@ fn fill_replay(segment: &Segment) {
     (0..PENDING).for_each(|_| stage(99, None));
 }
 
-/// The id of a process that has ended.
-pub fn ended_process() -> u32 {
-    let mut child = Command::new("true").spawn().unwrap();
-    let pid = child.id();
-    child.wait().unwrap();
-    pid
-}
-
 /// Make a segment's bytes those of a run whose supervisor has ended, and return its identity.
 pub fn kill_supervisor(bytes: &mut [u8], identity: &Identity) -> Identity {
     let identity = Identity { supervisor_pid: ended_process(), supervisor_start_time: 1, ..identity.clone() };
@@ -280,7 +271,7 @@ pub fn put_word(bytes: &mut [u8], index: usize, value: u64) {
 }
 
 /// The word of the header that holds the checksum of those before it, the first one apart: behind three words for each region.
-pub const CHECKSUM_WORD: usize = 32 + 3 * REGIONS.len();
+pub const CHECKSUM_WORD: usize = 32 + 3 * Region::ALL.len();
 
 /// Make the header's checksum right again.
 pub fn seal(bytes: &mut [u8]) {

@@ -8,7 +8,7 @@
 
 use crate::support::operations::{CAPACITY, CASES, Case, OLDER, SHORT_FLUSH, SURVIVOR, assert_works, inserted, of_life};
 use crate::support::traced::{Snapshot, Traced, report, sweep};
-use crate::support::{Run, count_from_environment, random};
+use crate::support::{Run, count_from_environment, random, sampled_kills};
 use shoal::replay::{Batch, Priority, leaderless};
 use shoal::sync::Ordering;
 
@@ -136,7 +136,7 @@ fn a_repair_after_two_deaths_that_is_killed_after_any_instruction_is_finished_by
 
 #[test]
 fn real_kills_of_a_repairer_are_repaired_like_the_states_they_leave() {
-    let kills = count_from_environment("SHOAL_TEST_INSTRUCTION_KILLS", 25);
+    let kills = sampled_kills();
     let case = &CASES[0];
     let run = case.prepared();
     let before = inserted(&run);

@@ -42,7 +42,7 @@ fn a_kill_after_any_instruction_of_any_operation_is_repaired() {
 
 #[test]
 fn real_kills_after_single_instructions_are_repaired_like_the_states_they_leave() {
-    let kills = crate::support::count_from_environment("SHOAL_TEST_INSTRUCTION_KILLS", 25);
+    let kills = crate::support::sampled_kills();
     for case in &CASES {
         let run = case.prepared();
         let before = inserted(&run);

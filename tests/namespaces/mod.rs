@@ -27,26 +27,29 @@ fn in_a_namespace(kind: &[&str], attempt: &[&str], name: &str, body: impl FnOnce
     if std::env::var_os(INSIDE).is_some() {
         return body();
     }
-    // The second needs no rights.
-    let prefixes: [&[&str]; 2] = [&[], &["--user", "--map-root-user"]];
-    let permitted = |prefix: &&&[&str]| {
-        let tried = Command::new("unshare").args(**prefix).args(kind).args(attempt).output();
-        tried.is_ok_and(|output| output.status.success())
-    };
-    let Some(prefix) = prefixes.iter().find(permitted) else {
-        skipped::because(format_args!("a namespace of one's own (unshare {}) is not permitted here", kind.join(" ")));
-        return;
-    };
-    let output = Command::new("unshare")
-        .args(*prefix)
-        .args(kind)
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(INSIDE, "1")
-        .output()
-        .unwrap();
+    let Some(mut command) = unshare(kind, attempt) else { return };
+    command.arg(std::env::current_exe().unwrap()).args(["--exact", name, "--nocapture"]).env(INSIDE, "1");
+    let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "in the namespace ({}):\n{text}", output.status);
+}
+
+/// The beginning of a command that runs the rest of it in a namespace of this kind, in which `attempt` succeeds; `None`, and that is said,
+/// where none is permitted.
+pub fn unshare(kind: &[&str], attempt: &[&str]) -> Option<Command> {
+    // The second needs no rights.
+    let prefixes: [&[&str]; 2] = [&[], &["--user", "--map-root-user"]];
+    let command = |prefix: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(prefix).args(kind);
+        command
+    };
+    let works = |prefix: &&[&str]| command(prefix).args(attempt).output().is_ok_and(|output| output.status.success());
+    let found = prefixes.into_iter().find(works).map(command);
+    if found.is_none() {
+        skipped::because(format_args!("a namespace of one's own (unshare {}) is not permitted here", kind.join(" ")));
+    }
+    found
 }
 
 /// `mount` with these arguments.

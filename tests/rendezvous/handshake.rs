@@ -11,9 +11,9 @@ use serde::Serialize;
 use shoal::rendezvous::handshake::JoinError;
 use shoal::rendezvous::listener::ReservedSlot;
 use shoal::rendezvous::{Announcement, Attachment, Joined, Listener, Refusal, RendezvousError, Reply, Visitor, attach};
-use shoal::segment::ABI_VERSION;
-use shoal::segment::pidfd::start_time;
+use shoal::segment::pidfd::{Pidfd, start_time};
 use shoal::segment::processes::{Role, SlotState};
+use shoal::segment::{ABI_VERSION, system};
 use shoal::sync::Ordering;
 
 use super::{Child, Place, skipped, sleep_for_ever, support};
@@ -400,6 +400,21 @@ fn a_supervisor_that_dies_instead_of_answering_is_reported_as_dead() {
     let error = actor.join().unwrap().unwrap_err();
     assert!(matches!(error, RendezvousError::Dead { pid: dead, .. } if dead == pid), "{error}");
     assert!(error.to_string().contains("inspect --clean"), "{error}");
+}
+
+#[test]
+fn whoever_waits_for_an_end_waits_no_longer_for_all_the_signals_that_interrupt_it() {
+    let _watched = Place::new();
+    // Before the child is there, which no signal is to end.
+    system::handle_stop_signals_of_child().unwrap();
+    let this = Pidfd::open(std::process::id()).unwrap();
+    let mut child = Child::fork(|| i32::from(this.ends_within(std::time::Duration::from_millis(100))));
+    let waiting = Pidfd::open(child.pid()).unwrap();
+    while !waiting.ends_within(std::time::Duration::from_millis(10)) {
+        child.signal(Signal::SIGTERM);
+    }
+    let status = child.reap();
+    assert!(matches!(status, nix::sys::wait::WaitStatus::Exited(_, 0)), "{status:?}");
 }
 
 #[test]

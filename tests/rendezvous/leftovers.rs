@@ -17,10 +17,11 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, mkfifo};
 use shoal::rendezvous::{Listener, Liveliness, remove_dead_replays};
 use shoal::segment::{Segment, system};
-use shoal::standalone::{FieldOptions, Options, Schedule, Standalone};
+use shoal::standalone::Standalone;
 use shoal::sync::{AtomicU64, Ordering};
 
-use super::support::object::{Object, name_of, path_of};
+use super::support::object::{Object, ended_process, name_of, path_of};
+use super::support::shared::options;
 use super::{Child, Place, sleep_for_ever, support};
 
 /// An object in the shared-memory file system, as if made by process `pid` this many seconds ago.
@@ -37,14 +38,6 @@ fn age(path: &Path, age_s: u64) {
 
 fn own_prefix() -> String {
     format!("shoal-{}", nix::unistd::getuid())
-}
-
-/// A process id that was somebody's and is nobody's.
-fn dead_pid() -> u32 {
-    let mut child = Child::fork(|| 0);
-    let pid = child.pid();
-    child.reap();
-    pid
 }
 
 /// A supervisor in a process of its own, which has created a segment, listens and is announced; `heir` runs in it
@@ -158,9 +151,9 @@ fn orphaned_segments_are_removed_whatever_they_hold() {
     child.reap();
     fs::remove_file(place.registry.folder().join(format!("{pid}.json"))).unwrap();
     // Killed while the pages were being reserved, killed before that, and left by a version with another header.
-    let unpublished = aged(&own_prefix(), dead_pid(), &[0; 8192], 10);
-    let empty = aged(&own_prefix(), dead_pid(), b"", 10);
-    let foreign = aged(&own_prefix(), dead_pid(), &[7; 8192], 10);
+    let unpublished = aged(&own_prefix(), ended_process(), &[0; 8192], 10);
+    let empty = aged(&own_prefix(), ended_process(), b"", 10);
+    let foreign = aged(&own_prefix(), ended_process(), &[7; 8192], 10);
     let names = [&whole, &unpublished.name, &empty.name, &foreign.name];
     support::wait_until(|| {
         place.registry.sweep();
@@ -172,11 +165,11 @@ fn orphaned_segments_are_removed_whatever_they_hold() {
 #[test]
 fn what_may_belong_to_a_living_process_is_no_orphan() {
     let place = Place::new();
-    let young = aged(&own_prefix(), dead_pid(), &[0; 8192], 0);
+    let young = aged(&own_prefix(), ended_process(), &[0; 8192], 0);
     let of_the_living = aged(&own_prefix(), std::process::id(), &[0; 8192], 3_600);
-    let of_another_user = aged("shoal-4000000", dead_pid(), &[0; 8192], 3_600);
-    let of_another_program = aged("sheep-0", dead_pid(), &[0; 8192], 3_600);
-    let nameless = aged(&format!("{}-x", own_prefix()), dead_pid(), &[0; 8192], 3_600);
+    let of_another_user = aged("shoal-4000000", ended_process(), &[0; 8192], 3_600);
+    let of_another_program = aged("sheep-0", ended_process(), &[0; 8192], 3_600);
+    let nameless = aged(&format!("{}-x", own_prefix()), ended_process(), &[0; 8192], 3_600);
     age(&path_of(place.run.segment.name()), 3_600);
     place.registry.sweep();
     assert!(path_of(place.run.segment.name()).exists(), "the segment of this process, which no record names");
@@ -188,9 +181,9 @@ fn what_may_belong_to_a_living_process_is_no_orphan() {
 #[test]
 fn a_record_cannot_have_objects_of_others_removed() {
     let place = Place::new();
-    let foreign = aged("sheep-0", dead_pid(), b"wool", 3_600);
+    let foreign = aged("sheep-0", ended_process(), b"wool", 3_600);
     let mut record = place.record();
-    record.identity.supervisor_pid = dead_pid();
+    record.identity.supervisor_pid = ended_process();
     record.segment.clone_from(&foreign.name);
     record.socket = place.folder.path().join("not-a-socket-of-the-registry");
     fs::write(&record.socket, "").unwrap();
@@ -227,7 +220,7 @@ fn stray_files_of_the_dead_disappear_and_others_stay() {
         fs::write(&path, "{").unwrap();
         age(&path, age_s);
     };
-    let (dead, other_dead, living) = (dead_pid(), dead_pid(), std::process::id());
+    let (dead, other_dead, living) = (ended_process(), ended_process(), std::process::id());
     put(format!("{dead}.json"), 10);
     put(format!("{dead}.new"), 10);
     put(format!("{dead}.socket"), 10);
@@ -243,7 +236,7 @@ fn stray_files_of_the_dead_disappear_and_others_stay() {
 
 /// A name of a dead process's, under which somebody has put something that is no segment.
 fn stranger(prefix: &str, put: impl FnOnce(&Path)) -> Object {
-    let stranger = Object { name: name_of(prefix, dead_pid()) };
+    let stranger = Object { name: name_of(prefix, ended_process()) };
     put(&stranger.path());
     // So old that nobody can be about to lock it.
     let (old, follow) = (TimeSpec::new(1, 0), UtimensatFlags::NoFollowSymlink);
@@ -312,22 +305,7 @@ fn an_object_that_is_cut_while_it_is_looked_at_ends_nobody() {
 
 /// A shared replay that other processes may open by its name.
 fn shared_replay() -> Standalone {
-    let fields = vec![FieldOptions { name: "value".into(), element: "f32".into(), shape: Vec::new(), stack: 0 }];
-    let options = Options {
-        capacity: 100,
-        prioritized: true,
-        alpha: 0.6,
-        beta: Schedule { start: 0.4, end: 0.4, samples: 0 },
-        epsilon: 1e-6,
-        min_size: 1,
-        samples_per_insert: None,
-        error_band: f64::INFINITY,
-        participants: 4,
-        frames: 0,
-        fields,
-        steps: None,
-    };
-    Standalone::create(options, true, None).unwrap()
+    Standalone::create(options(), true, None).unwrap()
 }
 
 #[test]

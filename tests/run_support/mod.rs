@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 
 /// Longest that any wait of a test may take: a watchdog, not an expectation.
@@ -452,7 +453,7 @@ impl Drop for Supervised {
             return;
         }
         // A run that is kept in memory would be so for ever.
-        self.all_processes().into_iter().for_each(|pid| _ = nix::sys::signal::kill(pid_of(pid), nix::sys::signal::Signal::SIGKILL));
+        self.all_processes().into_iter().for_each(|pid| _ = try_kill(pid, nix::sys::signal::Signal::SIGKILL));
         name.map(|name| shoal::segment::system::remove(&name));
     }
 }
@@ -466,12 +467,35 @@ pub fn living(segment: &shoal::segment::Segment, role: &str) -> Vec<(usize, u32)
 
 /// Learner `number` of a run, alive or not.
 pub fn learner(segment: &shoal::segment::Segment, number: usize) -> shoal::segment::processes::ProcessSlot<'_> {
-    let mut slots = segment.processes().iter();
-    slots.find(|slot| slot.role() == Some((shoal::segment::processes::Role::Learner, number))).expect("a slot for each learner")
+    process_slot(segment, shoal::segment::processes::Role::Learner, number)
+}
+
+/// The slot of whoever plays `role` as number `number`, alive or not.
+pub fn process_slot(
+    segment: &shoal::segment::Segment,
+    role: shoal::segment::processes::Role,
+    number: usize,
+) -> shoal::segment::processes::ProcessSlot<'_> {
+    segment.processes().iter().find(|slot| slot.role() == Some((role, number))).expect("a slot for each process")
 }
 
 fn pid_of(pid: u32) -> nix::unistd::Pid {
     nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap())
+}
+
+/// Send a signal to a process that may have ended; returns whether it was there.
+pub fn try_kill(pid: u32, signal: nix::sys::signal::Signal) -> bool {
+    nix::sys::signal::kill(pid_of(pid), signal).is_ok()
+}
+
+/// Let the supervisor open no more than so many files, whatever it has open; returns what it was allowed before.
+pub fn limit_files(run: &Supervised, limit: Rlimit) -> Rlimit {
+    prlimit(Pid::from_raw(run.pid().cast_signed()), Resource::Nofile, limit).unwrap()
+}
+
+/// Fewer files than a supervisor has open.
+pub fn too_few_files() -> Rlimit {
+    Rlimit { current: Some(3), ..getrlimit(Resource::Nofile) }
 }
 
 /// Send a signal to a process.
@@ -480,14 +504,32 @@ pub fn kill(pid: u32, signal: nix::sys::signal::Signal) {
 }
 
 /// Stop a process, and wait until it stands still.
+#[track_caller]
 pub fn stop(pid: u32) {
     kill(pid, nix::sys::signal::Signal::SIGSTOP);
-    let is_stopped = || {
+    let watchdog = Watchdog::new(format!("process {pid} to stand still"));
+    loop {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        stat[stat.rfind(')').unwrap()..].starts_with(") T")
-    };
-    while !is_stopped() {
+        if stat[stat.rfind(')').unwrap()..].starts_with(") T") {
+            return;
+        }
+        // Without a longer pause: some tests lead a process to a moment in many small steps.
+        watchdog.pause(Duration::ZERO, || stat);
         std::thread::yield_now();
+    }
+}
+
+/// Stop a process outside of all operations on the replay: whoever stands still inside of one is killed by whoever repairs.
+#[track_caller]
+pub fn stop_outside_of_operations(slot: shoal::segment::processes::ProcessSlot<'_>) {
+    let watchdog = Watchdog::new(format!("process {} to be outside of operations", slot.pid()));
+    loop {
+        stop(slot.pid());
+        if !slot.in_operation() {
+            return;
+        }
+        kill(slot.pid(), nix::sys::signal::Signal::SIGCONT);
+        watchdog.pause(PAUSE, || format!("it is in {:?}", slot.phase()));
     }
 }
 

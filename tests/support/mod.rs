@@ -21,6 +21,11 @@ pub use run::{Run, Sizes};
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
+/// How many instructions are sampled after which a process is killed for real. A release has other instructions, of which more are sampled.
+pub fn sampled_kills() -> u64 {
+    count_from_environment("SHOAL_TEST_INSTRUCTION_KILLS", if cfg!(debug_assertions) { 8 } else { 25 })
+}
+
 /// A generator that is the same in every repetition.
 pub fn random(seed: u64) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(seed)

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// Where the object called `name` lies.
 pub fn path_of(name: &str) -> PathBuf {
@@ -13,6 +14,13 @@ pub fn path_of(name: &str) -> PathBuf {
 /// A name that nobody else has, as if given by process `pid`.
 pub fn name_of(prefix: &str, pid: u32) -> String {
     format!("/{prefix}-{pid}-{:032x}", uuid::Uuid::new_v4().as_u128())
+}
+
+/// The id of a process that has ended.
+pub fn ended_process() -> u32 {
+    let mut child = Command::new("true").spawn().expect("a program that every system has");
+    child.wait().expect("its end");
+    child.id()
 }
 
 /// What lies under such a name; removed when dropped, if it is still there.

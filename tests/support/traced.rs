@@ -5,7 +5,6 @@ use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
-use shoal::segment::layout::REGIONS;
 use shoal::segment::pidfd::has_exited;
 use shoal::segment::processes::SLOT_WORDS;
 use shoal::segment::{Region, Segment, system};
@@ -112,14 +111,14 @@ impl Snapshot {
     /// What they are now.
     pub fn take(segment: &Segment) -> Self {
         let words = |region| segment.words(region).iter().map(|word| word.load(Ordering::Relaxed)).collect();
-        Self { regions: REGIONS.into_iter().map(words).collect() }
+        Self { regions: Region::ALL.into_iter().map(words).collect() }
     }
 
     /// Whether they are so still. Asked after every instruction, so eight words at a time and without a branch for each: one word after
     /// the other took four fifths of the time of a sweep.
     pub fn is_current(&self, segment: &Segment) -> bool {
         let difference = |word: &AtomicU64, value: u64| word.load(Ordering::Relaxed) ^ value;
-        REGIONS.into_iter().zip(&self.regions).all(|(region, values)| {
+        Region::ALL.into_iter().zip(&self.regions).all(|(region, values)| {
             let ((eights, words), (eight_values, values)) = (segment.words(region).as_chunks::<8>(), values.as_chunks::<8>());
             let mut different = 0;
             for (words, values) in eights.iter().zip(eight_values) {
@@ -133,7 +132,7 @@ impl Snapshot {
 
     /// Make them so again.
     pub fn put_back(&self, segment: &Segment) {
-        for (region, values) in REGIONS.into_iter().zip(&self.regions) {
+        for (region, values) in Region::ALL.into_iter().zip(&self.regions) {
             for (word, &value) in segment.words(region).iter().zip(values) {
                 if word.load(Ordering::Relaxed) != value {
                     word.store(value, Ordering::Relaxed);

@@ -112,7 +112,7 @@ fn the_resolved_configuration_is_in_the_event_file_as_hyper_parameters() {
     let root = tempdir().unwrap();
     let config = Config::for_environment("CartPole-v1").to_toml();
     let folder = RunFolder::create(root.path(), "cartpole_dqn", &config).unwrap();
-    let sinks = Sinks::create(folder, piped_console().1, settings()).unwrap();
+    let sinks = Sinks::open(folder, piped_console().1, settings(), None).unwrap();
     let events = read_events(&sinks.folder().events());
     let Some(What::Summary(summary)) = &events[1].what else { panic!("no summary: {events:?}") };
     let value = &summary.value[0];
@@ -220,6 +220,23 @@ fn waiting_that_began_before_the_first_update_does_not_count() {
 }
 
 #[test]
+fn the_time_in_which_all_leave_held_nothing_back() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    for wall_s in [0.0, 0.2, 0.4] {
+        sinks.record(&snapshot_at(wall_s));
+    }
+    sinks.training_ended(&Snapshot { evaluator_processor_s: 10.0, ..snapshot_at(100.0) });
+    // Two actors and a learner that worked all the time, one of them after a death; then an evaluation was waited for.
+    let actor_time = ActorTime { environment_s: 150.0, inference_s: 50.0, processor_s: 180.0, ..ActorTime::default() };
+    let learner_time = LearnerTime { replay_s: 10.0, compute_s: 90.0, processor_s: 90.0, ..LearnerTime::default() };
+    let last = Snapshot { actor_time, learner_time, restarts: 1, evaluator_processor_s: 70.0, ..snapshot_at(160.0) };
+    let verdict = sinks.finish(StopReason::StepLimit, &last).bottleneck;
+    assert_eq!(verdict.bottleneck, Bottleneck::Cores, "{verdict}");
+    assert!(verdict.evidence.contains("; the run used 2.81 of 4 cores"), "{verdict}");
+}
+
+#[test]
 fn one_cause_of_trouble_is_one_message() {
     let root = tempdir().unwrap();
     let (reader, console) = piped_console();
@@ -242,7 +259,7 @@ fn offered(reason: StopReason, wall_s: f64, env_steps: u64) -> Option<String> {
     fs::create_dir_all(folder.checkpoints().join("000001-step20000")).unwrap();
     let mut settings = settings();
     (settings.context.config.run.stop_env_steps, settings.context.config.run.stop_wall_s) = (20_000, Some(25.0));
-    let sinks = Sinks::create(folder, piped_console().1, settings).unwrap();
+    let sinks = Sinks::open(folder, piped_console().1, settings, None).unwrap();
     sinks.finish(reason, &Snapshot { env_steps, ..snapshot_at(wall_s) }).resume
 }
 

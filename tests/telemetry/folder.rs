@@ -112,6 +112,19 @@ fn a_copy_of_a_run_that_goes_on_has_charts_of_its_own_and_a_run_that_was_moved_k
 }
 
 #[test]
+fn charts_of_a_run_that_goes_on_follow_those_before_whatever_the_clock_says() {
+    let root = tempdir().unwrap();
+    let mut folder = RunFolder::create(root.path(), "run", CONFIG).unwrap();
+    let of_this_second = folder.events();
+    let of_a_clock_ahead = of_this_second.with_file_name("events.out.tfevents.4102444800.host.1.0");
+    for before in [of_this_second, of_a_clock_ahead] {
+        fs::write(&before, "").unwrap();
+        folder.go_on(CONFIG).unwrap();
+        assert!(folder.events() > before, "{} after {}", folder.events().display(), before.display());
+    }
+}
+
+#[test]
 fn latest_leads_to_a_run_again_that_was_killed_while_it_pointed_it() {
     let root = tempfile::tempdir().unwrap();
     let mut first = RunFolder::create(root.path(), "first", "").unwrap();

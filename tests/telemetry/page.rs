@@ -14,12 +14,12 @@ use crate::support::{confirmation, evaluation, json_lines, piped_console, sinks_
 
 /// The metrics of all algorithms.
 fn declared() -> BTreeSet<&'static str> {
-    let of_one = |name: &&str| {
-        let mut config = Config::for_environment(if *name == "dqn" { "CartPole-v1" } else { "Pendulum-v1" });
-        config.algorithm.name = (*name).into();
+    let of_one = |name: &str| {
+        let mut config = Config::for_environment(if name == "dqn" { "CartPole-v1" } else { "Pendulum-v1" });
+        config.algorithm.name = name.into();
         algorithms::registry::build(&config, &environments::registry::spec(&config.environment.id).unwrap()).unwrap().metrics()
     };
-    algorithms::registry::NAMES.iter().flat_map(of_one).map(|metric| metric.name).collect()
+    algorithms::registry::Algorithms::default().names().flat_map(of_one).map(|metric| metric.name).collect()
 }
 
 /// A moment of which everything is known; without `..`, so that a new metric cannot be forgotten here.

@@ -35,7 +35,7 @@ pub(crate) fn settings() -> SinkSettings {
 /// Sinks in a new run folder under `root`.
 pub(crate) fn sinks_in(root: &Path, console: Console) -> Sinks {
     let folder = RunFolder::create(root, "cartpole_dqn", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
-    Sinks::create(folder, console, settings()).unwrap()
+    Sinks::open(folder, console, settings(), None).unwrap()
 }
 
 /// The state of a steady run: 800 steps and 200 updates a second.

@@ -77,15 +77,20 @@ fn run(folder: &Path, target: &str, runs: u64) -> Result<u64> {
     }
     let number = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok()).unwrap_or(0);
     let (executed, per_second) = (number("stat::number_of_executed_units:"), number("stat::average_exec_per_sec:"));
+    ensure!(executed > 0, "`{target}` tells of no input that it was given:\n{told}");
     let kept = std::fs::read_dir(&corpus)?.count();
     say(format!("{target:<16} {executed:>12} inputs, {per_second} per second, {kept} of interest"));
     Ok(executed)
 }
 
-/// Remove what the targets have made in memory.
+/// Remove what targets that have ended have made in memory, under names that end in their process ids.
 fn remove_leftovers() {
     let Ok(entries) = std::fs::read_dir("/dev/shm") else { return };
-    let left = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("shoal-fuzz-"));
+    let has_ended = |name: &str| {
+        let pid = name.strip_prefix("shoal-fuzz-").and_then(|rest| rest.rsplit('-').next());
+        pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+    };
+    let left = entries.flatten().filter(|entry| has_ended(&entry.file_name().to_string_lossy()));
     for path in left.map(|entry| entry.path()) {
         let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
     }

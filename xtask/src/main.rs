@@ -18,6 +18,7 @@ mod report;
 mod stages;
 mod test;
 mod train;
+mod virtual_environment;
 mod wheel;
 mod workspace;
 

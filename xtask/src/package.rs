@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::report::{duration, say};
+use crate::virtual_environment::{self, COMPLETE, interpreter, is_complete, runs};
 use crate::workspace;
 
 const FOLDER: &str = "python";
@@ -13,8 +14,8 @@ const FOLDER: &str = "python";
 const TESTS: &str = "requirements-test.txt";
 /// The oldest that it is made for, as its `pyproject.toml` says. Environments in Python run in one that is older, too.
 const OLDEST: (u32, u32) = (3, 11);
-/// Holds the requirements that were installed; written last.
-const COMPLETE: &str = "shoal-requirements.txt";
+/// What is said when its environment cannot be made.
+const FAILURE: &str = "python/.venv could not be made; check the network connection and repeat it";
 
 /// Makes `python/.venv` of the interpreter in `base`, if need be, and returns the folder of its programs. What an interrupted
 /// `cargo xtask wheel` has left among the package's files is removed: it would be part of whatever is built.
@@ -23,26 +24,13 @@ pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
     let package = workspace::root().join(FOLDER);
     let (folder, wanted) = (package.join(".venv"), package.join(TESTS));
     let requirements = std::fs::read_to_string(&wanted).with_context(|| wanted.display().to_string())?;
-    let complete = folder.join(COMPLETE);
-    if std::fs::read_to_string(&complete).ok().as_deref() == Some(&requirements) {
+    if is_complete(&folder, &requirements) {
         return Ok(folder.join("bin"));
     }
     let start = std::time::Instant::now();
-    let python = base.join("bin/python");
-    if runs(&python, "import ensurepip") {
-        run(Command::new(&python).args(["-m", "venv", "--clear"]).arg(&folder))?;
-    } else {
-        // As where distributions leave it out for the environment in `base`, whose pip is a newer one.
-        run(Command::new(&python).args(["-m", "venv", "--clear", "--without-pip"]).arg(&folder))?;
-        let pip = ["-m", "pip", "--python"].map(std::ffi::OsStr::new);
-        run(Command::new(&python).args(pip).arg(folder.join("bin/python")).args([
-            "install",
-            "--disable-pip-version-check",
-            "--quiet",
-            "pip",
-        ]))?;
-    }
+    virtual_environment::make(&interpreter(base), &folder, true, FAILURE)?;
     install(&folder.join("bin"), TESTS)?;
+    let complete = folder.join(COMPLETE);
     std::fs::write(&complete, requirements).with_context(|| complete.display().to_string())?;
     say(format!("The environment of the Python package was set up in {}.", duration(start.elapsed())));
     Ok(folder.join("bin"))
@@ -50,14 +38,9 @@ pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
 
 /// Why the package cannot be built and tested with the interpreter in `base`, if it cannot.
 pub(crate) fn obstacle(base: &Path) -> Option<String> {
-    let (python, (major, minor)) = (base.join("bin/python"), OLDEST);
+    let (python, (major, minor)) = (interpreter(base), OLDEST);
     let is_new_enough = runs(&python, &format!("import sys; sys.exit(sys.version_info < ({major}, {minor}))"));
     (!is_new_enough).then(|| format!("the Python package needs Python {major}.{minor} or later, and {} is older", python.display()))
-}
-
-/// Whether `python` runs `code` to its end.
-fn runs(python: &Path, code: &str) -> bool {
-    Command::new(python).args(["-c", code]).stderr(std::process::Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 /// Where the package looks for its native part with the libtorch engine, and for the version of PyTorch that it needs.
@@ -79,18 +62,7 @@ pub(crate) fn remove_libtorch(folder: &Path) -> Result<()> {
 /// Installs what the file `requirements` of the package names, beside the interpreter in `programs`.
 pub(crate) fn install(programs: &Path, requirements: &str) -> Result<()> {
     let file = workspace::root().join(FOLDER).join(requirements);
-    let mut pip = Command::new(programs.join("python"));
-    run(pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--requirement"]).arg(file))
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    command.env_remove("PYTHONHOME").env_remove("PYTHONPATH").env_remove("VIRTUAL_ENV");
-    let status = command.status().with_context(|| format!("`{}` does not start", command.get_program().display()))?;
-    if status.success() {
-        Ok(())
-    } else {
-        bail!("{}/.venv could not be made ({status}); check the network connection and repeat it", FOLDER)
-    }
+    virtual_environment::install(&programs.join("python"), &file, FAILURE)
 }
 
 /// A command of the package's stages: a program of its environment, or cargo, in its folder. Builds share the

@@ -36,7 +36,7 @@ const fn package(name: &'static str, program: &'static str, arguments: &'static 
 }
 
 /// The cheap stages come first, so that a slip is told in seconds.
-const DEFINITIONS: [Definition; 16] = [
+const DEFINITIONS: [Definition; 17] = [
     stage("format", false, "fmt --all --check"),
     stage("example-format", false, "fmt --manifest-path examples/own_algorithm/Cargo.toml --check"),
     stage("lints-without-libtorch", false, "clippy --workspace --all-targets --no-default-features -- -D warnings"),
@@ -50,7 +50,9 @@ const DEFINITIONS: [Definition; 16] = [
         "nextest run --no-fail-fast --config tests/killed/as_released.toml --no-default-features --test killed",
     ),
     stage("lints", true, "clippy --workspace --all-targets --features shoal/mp4 -- -D warnings"),
-    stage("tests", true, "nextest run --no-fail-fast --workspace --exclude shoal-models --features shoal/mp4"),
+    // All in one process: in one for each, libtorch's start would take longer than the tests.
+    stage("unit-tests", true, "test --no-fail-fast --workspace --exclude shoal-models --lib --features shoal/mp4"),
+    stage("tests", true, "nextest run --no-fail-fast --workspace --exclude shoal-models --features shoal/mp4 --bins --test=*"),
     package("package-format", "cargo", "fmt --check"),
     package("package-style", "ruff", "check ."),
     package("package-lints", "cargo", "clippy --features pyo3/extension-module -- -D warnings"),
@@ -150,7 +152,7 @@ fn command(definition: &Definition, nextest: bool, set_up: Option<&(Libtorch, En
 /// benchmark is no test.
 fn arguments(written: &str, nextest: bool) -> Vec<&str> {
     match written.strip_prefix("nextest run ") {
-        Some(rest) if !nextest && rest.contains("--test ") => std::iter::once("test").chain(rest.split(' ')).collect(),
+        Some(rest) if !nextest && rest.contains("--test") => std::iter::once("test").chain(rest.split(' ')).collect(),
         Some(rest) if !nextest => ["test", "--lib", "--bins", "--tests", "--examples"].into_iter().chain(rest.split(' ')).collect(),
         _ => written.split(' ').collect(),
     }
@@ -169,6 +171,7 @@ mod tests {
         assert_eq!(arguments("nextest run --workspace", true), ["nextest", "run", "--workspace"]);
         assert_eq!(arguments("nextest run --workspace", false), ["test", "--lib", "--bins", "--tests", "--examples", "--workspace"]);
         assert_eq!(arguments("nextest run --test one --test two", false), ["test", "--test", "one", "--test", "two"]);
+        assert_eq!(arguments("nextest run --bins --test=*", false), ["test", "--bins", "--test=*"]);
         assert_eq!(arguments("fmt --all --check", false), ["fmt", "--all", "--check"]);
     }
 

@@ -274,6 +274,16 @@ def test_a_pickled_buffer_goes_on_where_it_was():
     assert again.size() == buffer.size()
 
 
+def test_a_loaded_buffer_draws_as_the_generator_of_numpy_says():
+    saved = pickle.dumps(filled())
+
+    def drawn(seed):
+        np.random.seed(seed)
+        return pickle.loads(saved).sample(64).batch.indices.tolist()
+
+    assert drawn(3) == drawn(3) != drawn(4)
+
+
 def test_a_shared_buffer_is_seen_from_elsewhere():
     buffer = filled(shared=True)
     with Replay.open(buffer.replay.name) as other:

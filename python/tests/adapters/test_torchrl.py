@@ -17,7 +17,7 @@ from torchrl.envs import GymEnv, StepCounter, TransformedEnv
 from torchrl.modules import MLP, EGreedyModule, QValueActor
 from torchrl.objectives import DQNLoss, HardUpdate
 
-from shoal import Replay
+from shoal import NStep, Replay
 from shoal.adapters.torchrl import ShoalSampler, ShoalStorage, shoal_replay_buffer
 
 ALPHA, BETA, EPSILON = 0.6, 0.4, 1e-6
@@ -230,6 +230,38 @@ def test_a_shared_storage_is_filled_by_another_process():
     sample = buffer.sample(400)
     assert_transitions(sample)
     assert set(sample["action"].tolist()) == {3 * number for number in range(16)}
+
+
+def test_opening_a_replay_changes_none_of_its_priorities():
+    buffer = with_storage(shared=True)
+    buffer.extend(transitions(range(8)))
+    buffer.update_priority(torch.arange(8), torch.linspace(0.0, 3.0, 8))
+    before = tree(buffer)
+    other = shoal_replay_buffer(ShoalStorage.of(Replay.open(buffer.storage.replay.name)))
+    np.testing.assert_array_equal(tree(buffer), before)
+    assert_transitions(other.sample(16))
+
+
+def test_a_replay_without_priorities_is_opened_filled_and_drawn_from():
+    buffer = with_storage(shared=True, prioritized=False)
+    buffer.extend(transitions(range(8)))
+    other = shoal_replay_buffer(ShoalStorage.of(Replay.open(buffer.storage.replay.name)))
+    other.add(transitions([8])[0])
+    sample = other.sample(200)
+    assert_transitions(sample)
+    assert set(sample["action"].tolist()) == {3 * number for number in range(9)}
+    sample["td_error"] = torch.ones(200)
+    other.update_tensordict_priority(sample)
+
+
+def test_transitions_of_several_steps_are_left_to_torchrl():
+    with pytest.raises(ValueError, match="MultiStep"):
+        ShoalStorage(20, n_step=NStep(3))
+    fields = {"next/reward": ((1,), "float64"), "next/terminated": ((1,), "bool")}
+    steps = NStep(3, reward="next/reward", next_fields=[], terminated="next/terminated", truncated=None)
+    storage = ShoalStorage.of(Replay(20, fields, n_step=steps))
+    with pytest.raises(ValueError, match="MultiStep"):
+        storage.append(transitions([0]).select(("next", "reward"), ("next", "terminated")))
 
 
 def add_to(buffer):

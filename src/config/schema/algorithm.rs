@@ -93,31 +93,6 @@ table! {
     }
 }
 
-/// How target networks follow the learned ones.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TargetNetworks {
-    /// Weight of the learned networks in each change: 1 copies them.
-    pub tau: f64,
-    /// Updates between two changes.
-    pub interval_updates: u64,
-}
-
-impl AlgorithmConfig {
-    /// How the target networks of the algorithm with this name follow: as set, or as is usual for it.
-    pub fn target_networks(&self, algorithm: &str) -> TargetNetworks {
-        let usual_tau = if matches!(algorithm, "dqn" | "appo") { 1.0 } else { 0.005 };
-        let tau = self.target_tau.unwrap_or(usual_tau);
-        let usual_interval = match algorithm {
-            // Networks that are averaged, and not copied, follow after each update.
-            "dqn" if tau == 1.0 => 100,
-            "td3" => self.policy_delay_updates,
-            "appo" => 16,
-            _ => 1,
-        };
-        TargetNetworks { tau, interval_updates: self.target_interval_updates.unwrap_or(usual_interval) }
-    }
-}
-
 choice! {
     /// Loss on the temporal-difference error.
     Loss {

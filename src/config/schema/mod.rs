@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use actor::ActorConfig;
 pub use adaptation::{AdaptationConfig, StepSize};
-pub use algorithm::{AlgorithmConfig, Exploration, Loss, Surrogate, TargetNetworks};
+pub use algorithm::{AlgorithmConfig, Exploration, Loss, Surrogate};
 pub use auto_encoder::AutoEncoderConfig;
 pub use checkpoint::{CheckpointConfig, KeepReplay};
 pub use environment::EnvironmentConfig;
@@ -133,5 +133,10 @@ impl Config {
             machine: MachineConfig::default(),
             own: OwnConfig::default(),
         }
+    }
+
+    /// Whether libtorch computes gradients, and not the native engine alone.
+    pub fn computes_with_libtorch(&self) -> bool {
+        self.network.engine == Engine::Torch || self.network.engine == Engine::Auto && self.learner.uses_gpu()
     }
 }

@@ -21,9 +21,12 @@ export function grouped(value) {
   return Number.isFinite(value) ? Math.round(value).toLocaleString("en") : "–";
 }
 
-/** A return, with one decimal. */
+/** A return, with as many decimals as in the terminal (src/readable.rs): a goal may be 0.95. */
 export function score(value) {
-  return Number.isFinite(value) ? value.toFixed(1) : "–";
+  if (!Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  if (size >= 999_999.5) return short(value);
+  return value.toFixed(size < 9.995 ? 2 : size < 9999.5 ? 1 : 0);
 }
 
 export function percent(share) {

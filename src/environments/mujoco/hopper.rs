@@ -29,6 +29,12 @@ fn is_healthy(simulation: &Simulation) -> bool {
     upright && positions[2..].iter().all(moderate) && velocities.iter().all(moderate)
 }
 
+/// Show all positions but that along its way, and the velocities.
+pub(super) fn observe(simulation: &Simulation, observation: &mut [f32]) {
+    let velocities = simulation.velocities().iter().map(|velocity| velocity.clamp(-LARGEST_SHOWN_VELOCITY, LARGEST_SHOWN_VELOCITY));
+    show(observation, simulation.positions()[1..].iter().copied().chain(velocities));
+}
+
 impl Task<3> for Hopper {
     const ID: &'static str = "mujoco:Hopper-v5";
     const MODEL: &'static str = "hopper.xml";
@@ -39,14 +45,11 @@ impl Task<3> for Hopper {
     const REWARD_THRESHOLD: Option<f64> = Some(3800.0);
 
     fn observe(simulation: &Simulation, observation: &mut [f32]) {
-        let velocities = simulation.velocities().iter().map(|velocity| velocity.clamp(-LARGEST_SHOWN_VELOCITY, LARGEST_SHOWN_VELOCITY));
-        show(observation, simulation.positions()[1..].iter().copied().chain(velocities));
+        observe(simulation, observation);
     }
 
     fn step(simulation: &mut Simulation, action: &[f32; 3]) -> (f64, bool) {
-        let x_before = simulation.positions()[0];
-        simulation.advance(action);
-        let velocity = (simulation.positions()[0] - x_before) / simulation.step_seconds();
+        let velocity = simulation.advance_forward(action);
         let healthy = is_healthy(simulation);
         let control_cost = CONTROL_COST * sum_of_squares(action);
         let reward = velocity + if healthy { HEALTHY_REWARD } else { 0.0 } - f64::from(control_cost);

@@ -60,6 +60,13 @@ impl Simulation {
         }
     }
 
+    /// As [`advance`](Self::advance); the result is the speed along the first of the coordinates.
+    pub(super) fn advance_forward(&mut self, action: &[f32]) -> f64 {
+        let x_before = self.positions()[0];
+        self.advance(action);
+        (self.positions()[0] - x_before) / self.step_seconds
+    }
+
     /// As [`advance`](Self::advance), followed by what only the tasks need that observe [`Simulation::contact_forces`]:
     /// the simulator itself does not compute them.
     pub(super) fn advance_with_contact_forces(&mut self, action: &[f32]) {

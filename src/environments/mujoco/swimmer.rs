@@ -28,9 +28,7 @@ impl Task<2> for Swimmer {
     }
 
     fn step(simulation: &mut Simulation, action: &[f32; 2]) -> (f64, bool) {
-        let x_before = simulation.positions()[0];
-        simulation.advance(action);
-        let velocity = (simulation.positions()[0] - x_before) / simulation.step_seconds();
+        let velocity = simulation.advance_forward(action);
         let control_cost = CONTROL_COST * sum_of_squares(action);
         (velocity - f64::from(control_cost), false)
     }

@@ -2,10 +2,11 @@
 //!
 //! Source: the hopper's (T. Erez, Y. Tassa, E. Todorov, 2011) with a second leg, in the variant of Gymnasium.
 
+use super::hopper;
 use super::model::Sizes;
 use super::numpy::sum_of_squares;
 use super::simulation::Simulation;
-use super::task::{Task, show};
+use super::task::Task;
 
 /// Single precision like the action, so the whole cost is.
 const CONTROL_COST: f32 = 1e-3;
@@ -13,8 +14,6 @@ const HEALTHY_REWARD: f64 = 1.0;
 const LOWEST_HEIGHT: f64 = 0.8;
 const LARGEST_HEIGHT: f64 = 2.0;
 const LARGEST_ANGLE: f64 = 1.0;
-/// Velocities are shown clipped to this.
-const LARGEST_SHOWN_VELOCITY: f64 = 10.0;
 
 pub(super) struct Walker2d;
 
@@ -33,14 +32,11 @@ impl Task<6> for Walker2d {
     const REWARD_THRESHOLD: Option<f64> = None;
 
     fn observe(simulation: &Simulation, observation: &mut [f32]) {
-        let velocities = simulation.velocities().iter().map(|velocity| velocity.clamp(-LARGEST_SHOWN_VELOCITY, LARGEST_SHOWN_VELOCITY));
-        show(observation, simulation.positions()[1..].iter().copied().chain(velocities));
+        hopper::observe(simulation, observation);
     }
 
     fn step(simulation: &mut Simulation, action: &[f32; 6]) -> (f64, bool) {
-        let x_before = simulation.positions()[0];
-        simulation.advance(action);
-        let velocity = (simulation.positions()[0] - x_before) / simulation.step_seconds();
+        let velocity = simulation.advance_forward(action);
         let healthy = is_healthy(simulation);
         let control_cost = CONTROL_COST * sum_of_squares(action);
         let reward = velocity + if healthy { HEALTHY_REWARD } else { 0.0 } - f64::from(control_cost);

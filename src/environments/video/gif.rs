@@ -1,5 +1,6 @@
 //! An animated GIF: every browser and every chat plays it.
 
+use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 
 use gif::{Encoder, EncodingError, Frame, Repeat};
@@ -7,9 +8,11 @@ use gif::{Encoder, EncodingError, Frame, Repeat};
 use super::format::{Animation, check_size};
 use crate::environments::Picture;
 
-/// Of the eight bits of a colour, those that are kept: a picture of a GIF has 256 colours at most, and smooth edges have many.
+/// The most colours of a picture in a GIF, one of which may be transparent.
+const MOST_COLOURS: usize = 256;
+/// Of the eight bits of a colour, those that are kept, since smooth edges have many colours.
 const KEPT_BITS: u8 = 0b1111_1000;
-/// Speed of the search for 256 colours where there are still more, from 1 (best) to 30.
+/// Speed of the search for the most colours where there are still more, from 1 (best) to 30.
 const QUANTISATION_SPEED: i32 = 10;
 
 /// A GIF that is being written, and begins anew whenever it is over.
@@ -92,7 +95,7 @@ fn changed(before: &Picture, after: &Picture) -> Area {
     area.unwrap_or(Area { left: 0, top: 0, right: 1, bottom: 1 })
 }
 
-/// That area of `picture`; what is there as in `before` is transparent, which compresses better.
+/// That area of `picture`; what is there as in `before` is transparent where colours allow it, which compresses better.
 fn frame(picture: &Picture, before: Option<&Picture>, area: Area, hundredths: u16) -> Frame<'static> {
     let mut pixels = Vec::with_capacity((area.right - area.left) * (area.bottom - area.top) * 4);
     for row in area.top..area.bottom {
@@ -102,9 +105,19 @@ fn frame(picture: &Picture, before: Option<&Picture>, area: Area, hundredths: u1
             pixels.extend(if is_new { [colour[0], colour[1], colour[2], u8::MAX] } else { [0; 4] });
         }
     }
+    // The search would take what is transparent for one more colour, and show what is nearest to that as what was there before.
+    if before.is_some() && has_too_many_colours(&pixels) {
+        return frame(picture, None, area, hundredths);
+    }
     let (width, height) = (word(area.right - area.left), word(area.bottom - area.top));
     let frame = Frame::from_rgba_speed(width, height, &mut pixels, QUANTISATION_SPEED);
     Frame { left: word(area.left), top: word(area.top), delay: hundredths, ..frame }
+}
+
+/// Whether there is a search for colours that stand for those of `pixels`, of four bytes each.
+fn has_too_many_colours(pixels: &[u8]) -> bool {
+    let mut colours = HashSet::new();
+    pixels.chunks_exact(4).any(|pixel| colours.insert(pixel) && colours.len() > MOST_COLOURS)
 }
 
 #[cfg(test)]
@@ -117,18 +130,18 @@ mod tests {
     const WIDTH: usize = 7;
     const HEIGHT: usize = 5;
 
-    /// What a viewer has on its screen after each picture, and how long each is seen.
-    fn played(bytes: &[u8]) -> Vec<(Vec<u8>, u16)> {
+    /// What a viewer has on its screen of that many columns and rows after each picture, and how long each is seen.
+    fn played(bytes: &[u8], [columns, rows]: [usize; 2]) -> Vec<(Vec<u8>, u16)> {
         let mut options = DecodeOptions::new();
         options.set_color_output(ColorOutput::RGBA);
         let mut decoder = options.read_info(bytes).expect("it is a GIF");
-        assert_eq!((decoder.width(), decoder.height()), (WIDTH as u16, HEIGHT as u16));
-        let mut screen = vec![0; WIDTH * HEIGHT * 3];
+        assert_eq!([decoder.width(), decoder.height()].map(usize::from), [columns, rows]);
+        let mut screen = vec![0; columns * rows * 3];
         let mut seen = Vec::new();
         while let Some(frame) = decoder.read_next_frame().expect("a whole picture") {
             for (index, pixel) in frame.buffer.chunks_exact(4).enumerate().filter(|(_, pixel)| pixel[3] != 0) {
                 let (column, row) = (index % frame.width as usize, index / frame.width as usize);
-                let first = ((frame.top as usize + row) * WIDTH + frame.left as usize + column) * 3;
+                let first = ((frame.top as usize + row) * columns + frame.left as usize + column) * 3;
                 screen[first..first + 3].copy_from_slice(&pixel[..3]);
             }
             seen.push((screen.clone(), frame.delay));
@@ -154,13 +167,36 @@ mod tests {
                 added.push(with_few_colours(picture.clone()).bytes);
             }
             animation.end().expect("memory takes everything");
-            let played = played(&file);
+            let played = played(&file, [WIDTH, HEIGHT]);
             prop_assert_eq!(played.len(), added.len());
             for (index, (played, added)) in played.iter().zip(&added).enumerate() {
                 prop_assert_eq!(&played.0, added, "picture {}", index);
                 prop_assert_eq!(played.1, if index == 0 { 7 } else { 9 });
             }
         });
+    }
+
+    #[test]
+    fn nothing_of_the_last_picture_shows_through_one_of_many_colours() {
+        const SIDE: usize = 200;
+        const BEFORE: [u8; 3] = [255, 0, 255];
+        let mut picture = Picture { width: SIDE, height: SIDE, bytes: BEFORE.repeat(SIDE * SIDE) };
+        let mut file = Vec::new();
+        let mut animation = Box::new(Gif::begin(&mut file, picture.clone(), 7).expect("memory takes everything"));
+        // To the one black pixel among 512 bright colours nothing that the search finds is as near as what is transparent.
+        for (index, pixel) in picture.bytes.chunks_exact_mut(3).enumerate() {
+            let (column, row) = (index % SIDE, index / SIDE);
+            pixel.copy_from_slice(&match (column, row) {
+                (100, 100) => [0; 3],
+                (1, 1) => BEFORE,
+                _ => [column, row, column / 8 + row / 8].map(|level| 192 + 8 * (level % 8) as u8),
+            });
+        }
+        animation.add(picture.clone(), 9).expect("memory takes everything");
+        animation.end().expect("memory takes everything");
+        let (screen, _) = &played(&file, [SIDE, SIDE])[1];
+        let pixels = screen.chunks_exact(3).zip(picture.bytes.chunks_exact(3));
+        assert_eq!(pixels.filter(|(seen, meant)| *seen == BEFORE && *meant != BEFORE).count(), 0);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Picture, Step};
+use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Step};
 use crate::values::ValuesMut;
 
 pub use format::FormatError;
@@ -92,11 +92,7 @@ impl Environment for Recorded {
         Ok(step)
     }
 
-    fn picture(&self) -> Result<Picture, EnvironmentError> {
-        self.environment.picture()
-    }
-
-    fn outcome(&self) -> Outcome {
-        self.environment.outcome()
+    fn wrapped(&self) -> Option<&dyn Environment> {
+        Some(&*self.environment)
     }
 }

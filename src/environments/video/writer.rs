@@ -168,7 +168,10 @@ impl VideoWriter {
             State::Over(Err(source)) => return Err(VideoError::Write { path, source }),
             State::Waiting(_) | State::Recording(_) => return Err(VideoError::Unfinished { path, pictures }),
         }
-        match file.persist(&path) {
+        // Beside the unfinished file, whose path is absolute: `path` may lead elsewhere from where this process stands by now, since what
+        // was recorded may have changed its current folder.
+        let place = file.path().with_file_name(path.file_name().unwrap_or_default());
+        match file.persist(place) {
             Ok(_) => Ok(FinishedVideo { path, pictures }),
             Err(error) => Err(VideoError::Write { path, source: error.error }),
         }

@@ -9,7 +9,7 @@ use pulp::Arch;
 
 use super::super::specification::Window;
 use super::convolution::{Convolution, Scratch};
-use super::narrow::relu;
+use super::elementwise;
 use super::patches::{Patches, Product, accumulate};
 
 /// A window with its weights, packed for the machine at hand.
@@ -85,7 +85,7 @@ impl Convolution for ByRows {
     fn to_places(&self, arch: Arch, image: &[f32], bias: &[f32], activate: bool, places: &mut [f32]) {
         arch.dispatch(Product { patches: &self.patches, matrix: &self.matrix, image, bias: &[], activate: false, output: &mut *places });
         if !bias.is_empty() {
-            arch.dispatch(|| places.chunks_exact_mut(bias.len()).for_each(|place| add(place, bias)));
+            arch.dispatch(|| elementwise::add_bias(places, bias));
         }
         activate_if(activate, arch, places);
     }
@@ -108,7 +108,7 @@ impl Convolution for ByRows {
         }
         arch.dispatch(|| {
             for (part, first) in parts.chunks_exact(spread.columns).zip(&self.patches.sources) {
-                add(&mut image[*first..][..part.len()], part);
+                image[*first..][..part.len()].iter_mut().zip(part).for_each(|(value, part)| *value += part);
             }
         });
         activate_if(activate, arch, image);
@@ -152,13 +152,8 @@ fn place_row(window: &Window) -> usize {
     window.places[0] * window.places[2]
 }
 
-#[inline(always)]
-fn add(target: &mut [f32], values: &[f32]) {
-    target.iter_mut().zip(values).for_each(|(target, value)| *target += value);
-}
-
 fn activate_if(activate: bool, arch: Arch, values: &mut [f32]) {
     if activate {
-        arch.dispatch(|| values.iter_mut().for_each(|value| *value = relu(*value)));
+        arch.dispatch(|| elementwise::activate(values));
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::watch::is_readable;
+use super::watch::{is_readable, work_counted};
 use crate::rendezvous::handshake::Refusal;
 use crate::rendezvous::listener::ReservedSlot;
 use crate::rendezvous::{Joined, Listener, Visitor};
@@ -22,13 +22,15 @@ pub(super) struct Attachments {
     slots: Range<usize>,
     /// Number of the first attached actor: exploration counts on from the run's own.
     first_number: usize,
+    /// The work that was counted in each of the slots before whoever has it now.
+    work_before: Vec<u64>,
     present: Vec<Joined>,
 }
 
 impl Attachments {
     /// Let actors and guests in through `listener`, into `slots`.
     pub(super) fn new(listener: Listener, slots: Range<usize>, first_number: usize) -> Self {
-        Self { listener: Some(listener), slots, first_number, present: Vec::new() }
+        Self { listener: Some(listener), work_before: vec![0; slots.len()], slots, first_number, present: Vec::new() }
     }
 
     /// Let them in through another socket from now on.
@@ -55,7 +57,7 @@ impl Attachments {
 
     /// Let in who knocks. Returns a line for each.
     pub(super) fn serve(&mut self, segment: &Segment) -> Vec<String> {
-        let (slots, first_number) = (self.slots.clone(), self.first_number);
+        let (slots, first_number, work_before) = (self.slots.clone(), self.first_number, &mut self.work_before);
         let Some(listener) = &mut self.listener else { return Vec::new() };
         let joined = listener.serve(|visitor| {
             if segment.control().run_state() != RunState::Running {
@@ -63,6 +65,7 @@ impl Attachments {
             }
             let reserved = slots.clone().zip(first_number..).find_map(|(slot, number)| {
                 let generation = segment.processes().slot(slot).reserve(visitor.role(), number)?;
+                work_before[slot - slots.start] = work_counted(segment.processes().slot(slot), visitor.role());
                 Some((slot, generation, number))
             });
             let (slot, generation, number) = reserved.ok_or(Refusal::Full { slots: slots.len() as u64 })?;
@@ -77,6 +80,11 @@ impl Attachments {
     pub(super) fn name(&self, joined: &Joined) -> String {
         let number = self.first_number + joined.slot - self.slots.start;
         format!("{} {number} (pid {})", joined.visitor.role().name(), joined.pid)
+    }
+
+    /// The work that was counted in the slot of `joined` before it had that.
+    pub(super) fn work_before(&self, joined: &Joined) -> u64 {
+        self.work_before[joined.slot - self.slots.start]
     }
 
     /// Somebody who has left: by its end, or, of guests that live on, by saying so, or by hanging up without having taken the

@@ -7,10 +7,11 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use indicatif::BinaryBytes;
-use rustix::event::{PollFd, Timespec, poll};
+use rustix::event::PollFd;
 use serde::{Deserialize, Serialize};
 
 use super::helper::Helper;
+use super::watch::wait_for;
 use crate::checkpoint::{CheckpointError, Checkpoints, Content, Retention};
 use crate::config::Config;
 use crate::config::schema::CheckpointConfig;
@@ -76,6 +77,13 @@ pub(super) struct Failed {
     pub(super) cause: String,
     /// For people.
     pub(super) message: String,
+}
+
+impl Failed {
+    /// Trouble that has the same words whenever it comes.
+    fn of(message: &str) -> Self {
+        Self { cause: message.into(), message: message.into() }
+    }
 }
 
 impl From<&CheckpointConfig> for Retention {
@@ -178,8 +186,7 @@ impl CheckpointWriter {
     /// What became of the one under way, once that is known: it is complete, or why it is not.
     pub(super) fn ended(&mut self) -> Option<Result<Written, Failed>> {
         let writing = self.writing.take_if(|writing| writing.helper.has_ended())?;
-        let message = "whoever wrote a checkpoint ended without a word: it was killed, or met a fault of its own".to_owned();
-        let silent = || Err(Failed { cause: message.clone(), message });
+        let silent = || Err(Failed::of("whoever wrote a checkpoint ended without a word: it was killed, or met a fault of its own"));
         Some(writing.helper.answer().unwrap_or_else(silent))
     }
 
@@ -201,14 +208,12 @@ impl CheckpointWriter {
             }
             if system::stops() != stops {
                 self.abandon();
-                let message = "the last checkpoint was given up after another stop signal; the one before stays".to_owned();
-                return Some(Err(Failed { cause: message.clone(), message }));
+                return Some(Err(Failed::of("the last checkpoint was given up after another stop signal; the one before stays")));
             }
             if let Some(late) = self.late_after(WAITING_PATIENCE, "the end of the run waits for it, and Ctrl+C gives it up") {
                 say(&late);
             }
-            let tick = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-            let _ = poll(&mut self.descriptor().into_iter().collect::<Vec<_>>(), Some(&tick));
+            wait_for(&mut self.descriptor().into_iter().collect::<Vec<_>>(), Duration::from_millis(100));
         }
         None
     }

@@ -22,7 +22,7 @@ const TIMES_THE_ENVIRONMENTS: usize = 4;
 pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
     let (table, start) = (&config.adaptation, start(config));
     table.enabled.then(|| {
-        let within = |key: &str, chosen: usize| Key::find(key).map_or(chosen, |key| key.most().min(chosen));
+        let within = |key: &str, chosen: usize| Key::most_of(key).min(chosen);
         let actors = table.most_actors.unwrap_or_else(|| {
             let environments = table.most_environments.unwrap_or(start.environments);
             let most = config.most_actors_with(environments, ACTORS_PER_CORE * usable_cores);

@@ -18,9 +18,11 @@ use rustix::fs::MemfdFlags;
 
 use super::watch::Watched;
 use crate::roles::environments::STARTING_PATIENCE;
-use crate::segment::processes::{Phase, ProcessSlot};
+use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::sync::monotonic_ns;
 
+/// How many times as long as anybody else a visualizer may be silent, to which busy cores leave a hundredth of one. Nobody waits for it.
+const UNHURRIED: u32 = 10;
 /// How long a process that hangs may take to write its stack.
 const STACK_PATIENCE: Duration = Duration::from_millis(500);
 /// The longest stack that is read.
@@ -98,6 +100,9 @@ pub(super) struct Hang {
     noticed: Instant,
     /// How long it had been silent then.
     pub(super) silent: Duration,
+    role: Role,
+    /// What `machine.hang_timeout_s` counted as.
+    limit: Duration,
     phase: &'static str,
     /// The length of its stack at the last look.
     stack_bytes: usize,
@@ -107,26 +112,43 @@ pub(super) struct Hang {
 impl Hang {
     /// For people: how it ended.
     pub(super) fn describe(&self) -> String {
-        format!("gave no sign of life for {:.0} s in phase `{}` and was killed", self.silent.as_secs_f64(), self.phase)
+        format!("gave no sign of life {} and was killed", self.circumstances())
+    }
+
+    fn circumstances(&self) -> String {
+        let (silent_s, limit_s) = (self.silent.as_secs_f64(), self.limit.as_secs_f64());
+        let advice = match self.role {
+            Role::Visualizer => {
+                format!("it may be for {UNHURRIED} times machine.hang_timeout_s; if it needs longer, raise that above {limit_s}")
+            }
+            _ => format!("if it needs longer, raise machine.hang_timeout_s above {limit_s}"),
+        };
+        format!("for {silent_s:.0} s in phase `{}` ({advice})", self.phase)
     }
 }
 
+/// How long a process may be silent where everybody may be for `limit`.
+fn patience(role: Role, limit: Duration) -> Duration {
+    if role == Role::Visualizer { limit * UNHURRIED } else { limit }
+}
+
 impl Watched {
-    /// Kill the process if it has been silent for longer than `limit`, or than a minute while it starts, after a moment
-    /// to write its stack if it can. A `pause` before this look, in which nobody looked, is not counted as silence. Returns
+    /// Kill the process if it has been silent for longer than `limit`, or than a minute while it starts, a visualizer for much longer,
+    /// after a moment to write its stack if it can. A `pause` before this look, in which nobody looked, is not counted as silence. Returns
     /// what is to be said of it, when it is killed.
     pub(super) fn kill_if_hung(&mut self, slot: ProcessSlot<'_>, limit: Duration, pause: Duration) -> Option<String> {
         let living = self.living.as_ref()?;
         let silent = self.unwatched.look(slot.heartbeat_ns(), silence(slot), pause);
         let limit = if slot.phase() == Some(Phase::Starting) { limit.max(STARTING_PATIENCE) } else { limit };
-        if silent <= limit {
+        if silent <= patience(self.planned.role, limit) {
             // It has woken up, if it was suspected at all.
             self.hang = None;
             return None;
         }
         let Some(hang) = &mut self.hang else {
             let phase = slot.phase().map_or("unknown", |phase| phase.name());
-            self.hang = Some(Hang { noticed: Instant::now(), silent, phase, stack_bytes: 0, killed: false });
+            let role = self.planned.role;
+            self.hang = Some(Hang { noticed: Instant::now(), silent, role, limit, phase, stack_bytes: 0, killed: false });
             if living.stack_file.is_some() {
                 self.signal(Signal::SIGUSR1);
                 return None;
@@ -146,8 +168,7 @@ impl Watched {
         self.signal(Signal::SIGKILL);
         let hang = self.hang.as_mut()?;
         hang.killed = true;
-        let (who, silent_s) = (self.planned.name(), hang.silent.as_secs_f64());
-        Some(format!("{who} has been silent for {silent_s:.0} s in phase `{}`: killing it", hang.phase))
+        Some(format!("{} has been silent {}: killing it", self.planned.name(), hang.circumstances()))
     }
 }
 
@@ -169,6 +190,30 @@ mod tests {
         let stack = "Fatal Python error: Aborted\n\n  File \"task.py\", line 3 in wait\n  File \"<shoal>\", line 9 in step\n\nExtension modules: a\n";
         File::from(file.for_process().unwrap()).write_all(stack.as_bytes()).unwrap();
         assert_eq!(file.text(), "Fatal Python error: Aborted\n  File \"task.py\", line 3 in wait");
+    }
+
+    #[test]
+    fn what_is_said_of_a_hang_names_the_key_and_what_to_raise_it_above() {
+        let said = |role, silent_ms| {
+            let (silent, limit, phase) = (Duration::from_millis(silent_ms), STARTING_PATIENCE, Phase::Starting.name());
+            Hang { noticed: Instant::now(), silent, role, limit, phase, stack_bytes: 0, killed: true }.describe()
+        };
+        assert_eq!(
+            said(Role::Actor, 60_200),
+            "gave no sign of life for 60 s in phase `starting` (if it needs longer, raise machine.hang_timeout_s above 60) and was killed"
+        );
+        assert_eq!(
+            said(Role::Visualizer, 600_200),
+            "gave no sign of life for 600 s in phase `starting` (it may be for 10 times machine.hang_timeout_s; if it needs longer, raise \
+             that above 60) and was killed"
+        );
+    }
+
+    #[test]
+    fn whoever_has_only_the_cores_that_others_leave_may_be_silent_for_longer() {
+        let limit = Duration::from_mins(1);
+        assert_eq!(patience(Role::Visualizer, limit), Duration::from_mins(10));
+        assert!([Role::Actor, Role::Learner, Role::Evaluator, Role::Synchronous].iter().all(|&role| patience(role, limit) == limit));
     }
 
     #[test]

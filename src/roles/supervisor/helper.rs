@@ -1,11 +1,12 @@
 //! A child that does one thing beside the run and tells what came of it: at a lower priority than training, and nobody waits for it.
 
+use std::time::Duration;
+
 use ipc_channel::ipc::{self, IpcReceiver};
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
-use rustix::event::{PollFd, Timespec, poll};
+use rustix::event::PollFd;
 use rustix::process::nice;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ const POLITENESS: i32 = 10;
 
 /// How long it may take to be gone once it is killed. Who waits for a disk in the kernel dies when the disk has answered, and the
 /// supervisor has others to look after meanwhile.
-const DYING_PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+const DYING_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The child. Dropped, it is killed if it has not ended.
 pub(super) struct Helper<T> {
@@ -74,8 +75,8 @@ impl<T> Helper<T> {
 
     fn kill(&mut self) {
         self.is_killed = true;
-        let _ = kill(self.pid, Signal::SIGKILL);
-        while poll(&mut [self.descriptor()], Some(&DYING_PATIENCE)) == Err(rustix::io::Errno::INTR) {}
+        self.process.kill();
+        self.process.ends_within(DYING_PATIENCE);
     }
 }
 

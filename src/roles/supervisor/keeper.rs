@@ -201,10 +201,7 @@ impl Keeper<'_> {
         }
         *is_given_back = false;
         let folder = self.folder.found_again().ok_or_else(|| "its folder was removed".to_owned())?;
-        // A disk without room for these files may be what the adopter died of.
-        if folder.settings().ok().as_ref() != Some(&self.settings) {
-            folder.put_back(&self.settings).map_err(|error| Obstacle::Disk(error.to_string()))?;
-        }
+        folder.put_back(&self.settings).map_err(|error| Obstacle::Disk(error.to_string()))?;
         self.segment.take_back(&ROWS, &self.description).map_err(|error| error.to_string())?;
         let checkpoint = RunCheckpoint::open(&folder.kept().join(&self.checkpoint)).map_err(|error| error.to_string())?;
         let restored = checkpoint.restore(self.segment, &self.schema, RowsIn::Segment, |_, _, slot| Some(slot));

@@ -46,16 +46,15 @@ impl Leaving {
 
     /// What a process of this role that is still there is sent at `now`.
     pub(super) fn signal(&self, role: Role, now: Instant) -> Option<Signal> {
-        let evaluates = matches!(role, Role::Evaluator | Role::Synchronous);
         let deadline = match role {
-            _ if evaluates => self.evaluation_deadline,
+            _ if role.evaluates() => self.evaluation_deadline,
             // Nobody waits for it, not even at the end.
             Role::Visualizer => self.began + SHOWING_PATIENCE,
             _ => self.deadline,
         };
         match now >= deadline {
             true => Some(Signal::SIGKILL),
-            false => (evaluates && !self.evaluation_wanted).then_some(Signal::SIGTERM),
+            false => (role.evaluates() && !self.evaluation_wanted).then_some(Signal::SIGTERM),
         }
     }
 }

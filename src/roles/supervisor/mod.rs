@@ -16,6 +16,7 @@ mod observe;
 mod plan;
 mod preflight;
 mod products_limit;
+mod record;
 mod remarks;
 mod resumption;
 mod salvage;

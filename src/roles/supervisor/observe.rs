@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use super::core_times::CoreTimes;
 use crate::algorithms::exploration;
-use crate::config::schema::Exploration;
 use crate::config::{Config, Rows};
 use crate::experience::prioritized::beta;
 use crate::machine::machine_time::MachineTime;
@@ -167,7 +166,7 @@ impl Observer {
             train_return_mean: training.map(|training| training.return_mean),
             train_length_mean: training.map(|training| self.steps() as f64 / training.episodes as f64),
             stop_eval_return: config.run.stop_eval_return,
-            epsilon: anneals_epsilon(config).then(|| exploration::epsilon(&config.algorithm, 0, 1, env_steps)),
+            epsilon: config.anneals_epsilon().then(|| exploration::epsilon(&config.algorithm, 0, 1, env_steps)),
             beta: (config.replay.prioritized && config.rows() == Rows::Transitions).then(|| f64::from(beta(&config.replay, env_steps))),
             parameter_version: segment.parameter_board().version(),
             policy_lag_mean: segment.processes().mean_policy_lag().unwrap_or(0.0),
@@ -296,11 +295,6 @@ fn overwritten(segment: &Segment) -> u64 {
     let inserted = control.inserted().load(Ordering::Acquire);
     let fresh = fresh_rows(&SumTree::of(segment).expect("fragments have a tree"));
     inserted.saturating_sub(fresh).saturating_sub(control.sampled().load(Ordering::Relaxed))
-}
-
-/// Whether there is one exploration rate to tell of.
-fn anneals_epsilon(config: &Config) -> bool {
-    config.algorithm.name == "dqn" && config.algorithm.exploration == Exploration::Global
 }
 
 /// Nanoseconds that learners, or all others, have waited for the limiter.

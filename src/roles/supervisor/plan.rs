@@ -12,7 +12,7 @@ use super::remarks::{fragments_that_wait, remarks};
 use super::slots::{PlannedProcess, Slots};
 use crate::adaptation::Ranges;
 use crate::algorithms::{Algorithm, Half};
-use crate::config::schema::{Engine, Split};
+use crate::config::schema::Split;
 use crate::config::{Config, Key, Rows};
 use crate::environments::{ObservationSpace, Picture};
 use crate::machine::affinity::{self, Demand, Placement};
@@ -267,9 +267,7 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
     if config.learner.prefetch {
         return to_the_kernel("a learner that gets its batches ready ahead (learner.prefetch) is two threads".into());
     }
-    let computes_with_libtorch =
-        config.network.engine == Engine::Torch || config.network.engine == Engine::Auto && config.learner.uses_gpu();
-    if computes_with_libtorch && config.machine.torch_threads > 1 {
+    if config.computes_with_libtorch() && config.machine.torch_threads > 1 {
         return to_the_kernel(format!("libtorch computes with {} threads (machine.torch_threads)", config.machine.torch_threads));
     }
     let taken: BTreeSet<usize> = neighbours.iter().flat_map(|neighbour| &neighbour.cores).copied().collect();
@@ -295,6 +293,13 @@ impl Plan {
         }
     }
 
+    /// The keys that the number of parameters follows from.
+    fn keys_of_networks(&self) -> String {
+        let auto_encoder = &self.config.auto_encoder;
+        let latent = (auto_encoder.coefficient > 0.0).then(|| format!(" or auto_encoder.latent from {}", auto_encoder.latent));
+        format!("network.hidden{}", latent.unwrap_or_default())
+    }
+
     /// Processes of one role with the same cores, for people.
     fn name(&self, alike: &[&PlannedProcess]) -> String {
         let (first, last) = (alike[0], alike[alike.len() - 1]);
@@ -313,12 +318,12 @@ impl Plan {
     fn advice_beyond_the_replay(&self) -> String {
         let others = self.layout.sections().iter().filter(|section| !matches!(section.region, Region::Tree | Region::Store));
         let largest = others.max_by_key(|section| section.length_bytes).expect("a layout has regions");
-        let actors = self.keys_of_actors();
+        let (actors, networks) = (self.keys_of_actors(), self.keys_of_networks());
         let keys = match largest.region {
             Region::Staging if self.config.rows() == Rows::Fragments => format!("{actors}, actor.attach_slots or fragments.length_steps"),
             Region::Staging => format!("{actors}, actor.attach_slots, actor.flush_transitions or algorithm.n_step"),
-            Region::Gradients => "network.hidden or learner.count".to_owned(),
-            Region::Parameters | Region::LearnerState | Region::Halves => "network.hidden".to_owned(),
+            Region::Gradients => format!("learner.count or {networks}"),
+            Region::Parameters | Region::LearnerState | Region::Halves => networks,
             _ => format!("{actors} or actor.attach_slots"),
         };
         let (name, size) = (region_name(largest.region), BinaryBytes(largest.length_bytes as u64));

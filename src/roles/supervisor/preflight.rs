@@ -8,6 +8,7 @@ use indicatif::BinaryBytes;
 
 use super::resumption::run_name;
 use super::{Plan, Prepared, Resumption, SupervisorError, refuse};
+use crate::checkpoint::free_bytes;
 use crate::config::{Config, Resume};
 use crate::environments::{ActionSpace, Actions, EnvironmentError, VectorEnvironment, video};
 use crate::networks::{self, Device};
@@ -75,8 +76,7 @@ impl Prepared {
     /// Whether the disk has room for the best weights, the last ones, and the file that replaces either.
     fn check_room(&self, existing: Option<&Path>) -> Result<(), SupervisorError> {
         let needed = 3 * size_of::<f32>() as u64 * self.algorithm.sizes().published as u64;
-        let Ok(disk) = rustix::fs::statvfs(existing.unwrap_or(&self.run_root())) else { return Ok(()) };
-        let free = disk.f_bavail * disk.f_frsize;
+        let Ok(free) = free_bytes(existing.unwrap_or(&self.run_root())) else { return Ok(()) };
         if free >= needed {
             return Ok(());
         }

@@ -1,8 +1,8 @@
 //! What a plan says of a configuration that can run and is hardly meant so: more processes than pay, fragments that wait, targets that
-//! hardly follow, a run that ends before it learns.
+//! hardly follow, a run that ends before it learns, or that is to go on and writes nothing to go on from.
 
-use crate::config::schema::{AlgorithmConfig, Split, TRANSITION_ALGORITHMS, TargetNetworks};
-use crate::config::{Config, Key, LEAST_TRANSITIONS_PER_LEARNER, Rows};
+use crate::config::schema::{AlgorithmConfig, Split, TRANSITION_ALGORITHMS};
+use crate::config::{Config, Key, LEAST_TRANSITIONS_PER_LEARNER, Resume, Rows, TargetNetworks};
 use crate::readable::{counted, grouped};
 
 /// A target network that is further behind the learned one hardly follows it.
@@ -15,6 +15,7 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
     remarks.extend(fragments_that_wait(config, actors.max(1) * config.actor.environments, "actor.environments or actor.count"));
     remarks.extend(slow_target(config));
     remarks.extend(no_update(config));
+    remarks.extend(no_checkpoint(config));
     if actors == 0 {
         return remarks;
     }
@@ -68,10 +69,10 @@ pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &s
         if batches == 1 { "a batch".to_owned() } else { format!("up to {batches} batches") },
     );
     let batch_size = environments * config.fragments.length_steps;
-    let can_be = Key::find("learner.batch_size").is_none_or(|key| batch_size <= key.most());
+    let can_be = batch_size <= Key::most_of("learner.batch_size");
     let raise = if can_be { format!("raise learner.batch_size to {batch_size}, or ") } else { String::new() };
     let remedy = format!("{raise}lower {keys}");
-    if config.algorithm.name == "ppo" {
+    if !config.learns_from_old_policies() {
         return Some(format!("{told}; {remedy}"));
     }
     let (behind, most) = (batches * config.fragments.uses, config.fragments.max_policy_lag_updates);
@@ -109,6 +110,16 @@ fn no_update(config: &Config) -> Option<String> {
             grouped(needed as u64)
         )
     })
+}
+
+/// A run that the same command is to go on with may be one that writes no checkpoint.
+fn no_checkpoint(config: &Config) -> Option<String> {
+    let (writes_any, key) = match config.actor.count {
+        0 => (config.checkpoint.synchronous_interval_steps.is_some(), "checkpoint.synchronous_interval_steps"),
+        _ => (config.checkpoint.interval_s.is_some(), "checkpoint.interval_s"),
+    };
+    (config.run.resume == Resume::Auto && !writes_any)
+        .then(|| format!("run.resume is \"auto\", and with {key} \"none\" no checkpoint is written to go on from; set it to a number"))
 }
 
 #[cfg(test)]
@@ -170,6 +181,21 @@ mod tests {
         assert!(tau.contains("20000 updates behind; algorithm.target_tau=0.005 is usual"), "{tau}");
         let short = about(|config| config.run.stop_env_steps = 500);
         assert!(short.contains("500 environment steps, before its first update, which needs the 1,000 of replay.min_size"), "{short}");
+    }
+
+    #[test]
+    fn a_run_that_is_to_go_on_and_writes_no_checkpoint_is_told_which_key_has_it_write_some() {
+        let resumed = |actors, interval_s, interval_steps| {
+            about(|config| {
+                (config.run.resume, config.actor.count) = (Resume::Auto, actors);
+                (config.checkpoint.interval_s, config.checkpoint.synchronous_interval_steps) = (interval_s, interval_steps);
+            })
+        };
+        assert_eq!((resumed(1, Some(600.0), None), resumed(0, None, Some(1_000))), (String::new(), String::new()));
+        let [alone, synchronous] = [resumed(1, None, Some(1_000)), resumed(0, Some(600.0), None)];
+        assert!(alone.contains("with checkpoint.interval_s \"none\" no checkpoint is written"), "{alone}");
+        assert!(synchronous.contains("with checkpoint.synchronous_interval_steps \"none\" no checkpoint"), "{synchronous}");
+        assert_eq!(about(|config| config.checkpoint.interval_s = None), "", "nobody asked it to go on");
     }
 
     #[test]

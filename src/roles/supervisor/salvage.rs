@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::Prepared;
 use super::keeper::{Ended, Keeper};
-use super::resumption::SupervisorRecord;
+use super::record::SupervisorRecord;
 use super::session::checkpoint_content;
+use super::weights::remembered_in;
 use crate::checkpoint::{CheckpointError, Checkpoints, Content, RunCheckpoint};
 use crate::config::schema::AfterSupervisor;
 use crate::replay::{ReplayView, make_sums_again, open_gate_of_the_dead, repair_beside};
@@ -18,7 +19,7 @@ use crate::segment::control::RunState;
 use crate::segment::pidfd::Pidfd;
 use crate::segment::processes::{ProcessSlot, Role, SlotState};
 use crate::sync::Ordering;
-use crate::telemetry::{Remembered, RunFolder, jsonl, note};
+use crate::telemetry::{RunFolder, jsonl, note};
 
 /// How long the processes of the run may take to leave, and to disappear once they were killed.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -165,7 +166,7 @@ impl Salvage<'_> {
     ) -> Result<RunCheckpoint, CheckpointError> {
         let config = &self.prepared.loaded.config;
         let env_steps = segment.control().env_steps().load(Ordering::Relaxed);
-        let remembered = Remembered::of_files(self.folder, config.run.stop_eval_return, env_steps);
+        let remembered = remembered_in(self.folder, config, env_steps);
         let wall_s = lived.as_secs_f64();
         let best_weights = self.folder.best_weights();
         // As the supervisor counts them.
@@ -211,5 +212,5 @@ fn kill_owner(slot: ProcessSlot<'_>) {
 
 /// Seconds of training, as the last line of the metrics says it.
 fn last_training_s(folder: &RunFolder) -> Option<f64> {
-    jsonl::read::<serde_json::Value>(&folder.metrics()).last()?["training_s"].as_f64()
+    jsonl::last::<serde_json::Value>(&folder.metrics())?["training_s"].as_f64()
 }

@@ -13,8 +13,11 @@ use rustix::process::WaitOptions;
 use super::child::ERROR_EXIT_CODE;
 use super::hang::{Hang, StackFile, Unwatched};
 use super::slots::PlannedProcess;
+use crate::readable::headline_and_details;
 use crate::roles::run::LEAVING_PATIENCE;
+use crate::segment::counters::Counter;
 use crate::segment::pidfd::Pidfd;
+use crate::segment::processes::{ProcessSlot, Role};
 use crate::segment::system::PANIC_EXIT_CODE;
 
 /// Longest wait before a replacement.
@@ -38,7 +41,7 @@ pub(super) struct Watched {
     pub(super) hang: Option<Hang>,
     /// What does not count as its silence.
     pub(super) unwatched: Unwatched,
-    /// When it was asked to leave, because others are to act.
+    /// When it was asked to leave, because others are to act or the run ends.
     dismissed: Option<Instant>,
     /// What explained its last death, as it was told.
     told: String,
@@ -59,8 +62,8 @@ pub(super) struct Living {
     pub(super) stack_file: Option<StackFile>,
     /// What it was started for.
     pub(super) cast: Cast,
-    /// Environment steps that were counted in its slot before it began.
-    pub(super) steps_before: u64,
+    /// The work that was counted in its slot before it began.
+    pub(super) work_before: u64,
     started: Instant,
 }
 
@@ -79,8 +82,8 @@ pub(super) struct Death {
     pub(super) ending: Ending,
     /// Its process id.
     pub(super) pid: Pid,
-    /// Environment steps that were counted in its slot before it began.
-    pub(super) steps_before: u64,
+    /// The work that was counted in its slot before it began.
+    pub(super) work_before: u64,
     /// Its Python stack, if it wrote one.
     stack: String,
     hang: Option<Hang>,
@@ -89,7 +92,7 @@ pub(super) struct Death {
 impl Death {
     /// For people: a line, and below it what explains it. `last_words` are what the process itself left.
     pub(super) fn describe(&self, last_words: &str) -> (String, String) {
-        let (headline, details) = last_words.split_once('\n').unwrap_or((last_words, ""));
+        let (headline, details) = headline_and_details(last_words);
         match (&self.hang, self.ending) {
             (Some(hang), _) => (hang.describe(), self.stack.clone()),
             (None, Ending::Signal(_)) => (self.ending.describe(headline), self.stack.clone()),
@@ -176,10 +179,10 @@ impl Watched {
         }
     }
 
-    /// The process has been forked, after so many environment steps of those before it.
-    pub(super) fn started(&mut self, pid: Pid, stack_file: Option<StackFile>, cast: Cast, steps_before: u64) -> rustix::io::Result<()> {
+    /// The process has been forked, after so much work of those before it.
+    pub(super) fn started(&mut self, pid: Pid, stack_file: Option<StackFile>, cast: Cast, work_before: u64) -> rustix::io::Result<()> {
         let process = descriptor_of_child(pid)?;
-        self.living = Some(Living { pid, process, stack_file, cast, steps_before, started: Instant::now() });
+        self.living = Some(Living { pid, process, stack_file, cast, work_before, started: Instant::now() });
         self.hang = None;
         self.restart_at = None;
         Ok(())
@@ -202,7 +205,7 @@ impl Watched {
             self.forgive();
         }
         let stack = living.stack_file.map(|file| file.text()).unwrap_or_default();
-        Some(Death { ending, pid: living.pid, steps_before: living.steps_before, stack, hang: self.hang.take() })
+        Some(Death { ending, pid: living.pid, work_before: living.work_before, stack, hang: self.hang.take() })
     }
 
     /// Arrange a replacement and return the wait before it: none at first, then 1, 2, 4 ... 30 seconds.
@@ -242,6 +245,11 @@ impl Watched {
             Some(since) if since.elapsed() >= LEAVING_PATIENCE => self.signal(Signal::SIGKILL),
             Some(_) => {}
         }
+    }
+
+    /// The run is over, which asks it to leave, if nobody has before.
+    pub(super) fn leave_with_run(&mut self) {
+        self.dismissed.get_or_insert_with(Instant::now);
     }
 
     /// Whether it was asked to leave and has not left.
@@ -288,16 +296,24 @@ impl Watched {
     }
 }
 
+/// The work that is counted in a slot, of all who ever had this role in it.
+pub(super) fn work_counted(slot: ProcessSlot<'_>, role: Role) -> u64 {
+    slot.counters().get(if role == Role::Learner { Counter::Updates } else { Counter::EnvSteps })
+}
+
+/// Wait until one of `descriptors` is ready, a signal comes or `patience` is over. Returns whether one is.
+pub(super) fn wait_for(descriptors: &mut [PollFd<'_>], patience: Duration) -> bool {
+    poll(descriptors, Timespec::try_from(patience).ok().as_ref()).is_ok_and(|ready| ready > 0)
+}
+
 /// Whether there is something to read, the end included.
 pub(super) fn is_readable(descriptor: &impl AsFd) -> bool {
-    let mut descriptors = [PollFd::new(descriptor, PollFlags::IN)];
-    matches!(poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(ready) if ready > 0)
+    wait_for(&mut [PollFd::new(descriptor, PollFlags::IN)], Duration::ZERO)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::processes::Role;
 
     #[test]
     fn the_wait_before_a_replacement_doubles_up_to_its_limit() {

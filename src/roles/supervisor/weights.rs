@@ -1,12 +1,14 @@
-//! The weights that a run leaves: the last ones, which the supervisor writes, and the best ones, which whoever evaluates wrote.
+//! The weights that a run leaves: the last ones, which the supervisor writes, and the best ones, which whoever evaluates wrote, and which
+//! whoever goes on remembers.
 
 use std::time::Duration;
 
 use super::Prepared;
 use crate::checkpoint::{PolicySaver, PolicyWeights, WeightsMetadata};
+use crate::config::Config;
 use crate::roles::evaluator;
 use crate::segment::Segment;
-use crate::telemetry::Sinks;
+use crate::telemetry::{EvaluatedWeights, EvaluationKind, Remembered, ReturnStatistics, RunFolder, Sinks};
 
 /// How long the end of a run waits for room on the disk.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -42,6 +44,29 @@ pub(super) fn look_for_best(version: u64, sinks: &mut Sinks) {
     }
 }
 
+/// What the files in `folder` tell of a run with this configuration that has taken `env_steps`. Its best weights are those that are there,
+/// whatever the lines say: a full disk may have kept a line or its weights from being written, and a kill comes between the two. Only where
+/// the disk does not give them the lines are believed: it may do so later.
+pub(super) fn remembered_in(folder: &RunFolder, config: &Config, env_steps: u64) -> Remembered {
+    let remembered = Remembered::of_files(folder, config.run.stop_eval_return, env_steps);
+    let Ok(metadata) = evaluator::metadata_of_best(&folder.best_weights()) else { return remembered };
+    let best = metadata.as_ref().and_then(confirmed);
+    let which = |weights: EvaluatedWeights| (weights.version, weights.env_steps);
+    // Where a line speaks of the same, it says more of them.
+    if best.map(which) == remembered.best.map(which) { remembered } else { Remembered { best, ..remembered } }
+}
+
+/// The weights that `metadata` was written beside, if they are confirmed.
+fn confirmed(metadata: &WeightsMetadata) -> Option<EvaluatedWeights> {
+    let evaluation = metadata.evaluation.filter(|evaluation| evaluation.confirmed)?;
+    Some(EvaluatedWeights {
+        version: metadata.parameter_version,
+        env_steps: metadata.environment_steps,
+        kind: EvaluationKind::Confirmation,
+        statistics: ReturnStatistics::of_interval(evaluation.episodes, evaluation.return_mean, evaluation.return_ci95_low),
+    })
+}
+
 fn last(prepared: &Prepared, segment: &Segment, sinks: &Sinks) -> Option<PolicyWeights> {
     let board = segment.parameter_board();
     let mut parameters = vec![0.0; board.len()];
@@ -65,12 +90,11 @@ mod tests {
 
     use super::*;
     use crate::catalogue::Catalogue;
-    use crate::config::Config;
     use crate::roles::supervisor::Plan;
     use crate::segment::{Description, Region};
     use crate::sync::Ordering;
     use crate::telemetry::bottleneck::Context;
-    use crate::telemetry::{Console, RunFolder, SinkSettings, Snapshot, StopReason};
+    use crate::telemetry::{Console, SinkSettings, Snapshot, StopReason};
 
     #[test]
     fn last_weights_that_are_damaged_are_lost_and_not_nothing_to_save() {
@@ -84,7 +108,7 @@ mod tests {
         let console = Console::on(File::create(root.path().join("printed")).unwrap(), false, false, false).unwrap();
         let context = Context::new(config, 1);
         let settings = SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 1.0, context, goal: None };
-        let mut sinks = Sinks::create(folder, console, settings).unwrap();
+        let mut sinks = Sinks::open(folder, console, settings, None).unwrap();
         assert!(save_last(&prepared, &segment, &mut sinks), "nothing was published");
         let board = segment.parameter_board();
         board.publish(&[&vec![0.5; board.len()]], [1; 4]);

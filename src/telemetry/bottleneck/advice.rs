@@ -59,7 +59,7 @@ fn advice(key: &'static str, now: impl fmt::Display, to: impl fmt::Display, why:
 
 /// As many as wanted, or as the key allows, if that is more than now.
 fn more(key: &'static str, now: usize, wanted: usize, why: impl Into<String>) -> Option<Advice> {
-    let to = wanted.min(Key::find(key).map_or(usize::MAX, Key::most));
+    let to = wanted.min(Key::most_of(key));
     (to > now).then(|| advice(key, now, to, why))
 }
 
@@ -191,11 +191,7 @@ pub(super) fn fewer_samples(ratio: f64) -> Advice {
 
 /// The same, where each batch is learned from several times.
 pub(super) fn fewer_uses(config: &Config) -> Option<Advice> {
-    let (key, now) = match config.algorithm.name.as_str() {
-        "ppo" => ("algorithm.epochs", config.algorithm.epochs),
-        "appo" => ("fragments.uses", config.fragments.uses),
-        _ => return None,
-    };
+    let (key, now) = config.uses_of_fragments()?;
     let why = "each step is learned from less often, which changes what is learned";
     (now > 1).then(|| advice(key, now, now / 2, why))
 }

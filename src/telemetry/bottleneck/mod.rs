@@ -105,14 +105,16 @@ impl fmt::Display for Diagnosis {
 }
 
 /// Judges the time from `started` to `now`. `started` is the first moment from which learning went on steadily: what happened before, such
-/// as filling the replay while learners wait, says nothing about learning. `None` when the run ended before that.
-pub fn verdict_since(started: Option<&Snapshot>, now: &Snapshot, context: &Context) -> Diagnosis {
-    let period = Period::between(started.unwrap_or(&Snapshot::default()), now);
+/// as filling the replay while learners wait, says nothing about learning. `None` when the run ended before that: then all since `first`
+/// counts, the first moment of this life of the run.
+pub fn verdict_since(first: &Snapshot, started: Option<&Snapshot>, now: &Snapshot, context: &Context) -> Diagnosis {
+    let period = Period::between(started.unwrap_or(first), now);
     if let Some(verdict) = failures(&period, context) {
         return verdict;
     }
     if started.is_none() || period.actor.total_s() + period.learner.total_s() < LEAST_TIME_S {
-        let evidence = format!("too short a run to judge, with {} updates in {}", now.updates, clock(now.wall_s));
+        let (updates, took) = (now.updates.saturating_sub(first.updates), clock(now.wall_s - first.wall_s));
+        let evidence = format!("too short a time to judge, with {updates} updates in {took}");
         return Diagnosis { bottleneck: Bottleneck::Unknown, evidence, advice: Vec::new() };
     }
     let mut verdict = match (context.config.actor.count, samples_per_insert(&context.config)) {

@@ -13,11 +13,15 @@ import numpy
 class Faulty(gymnasium.Env):
     """Behaves well for `after` steps, then does what `how` says; only the first time if `once` names a file."""
 
-    def __init__(self, how, after=100, once=None):
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, how, after=100, once=None, render_mode=None):
         self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,), numpy.float32)
         self.action_space = gymnasium.spaces.Discrete(2)
-        self.how, self.after, self.once = how, after, once
+        self.how, self.after, self.once, self.render_mode = how, after, once, render_mode
         self.steps = 0
+        if how == "wander":
+            os.chdir("/")
         if how == "hang in its constructor":
             self.hang()
         if how == "leave a helper behind":
@@ -59,6 +63,9 @@ class Faulty(gymnasium.Env):
             elif self.how == "observe less":
                 observation = observation[:2]
         return observation, reward, False, self.steps % 20 == 0 and self.how != "never end", {}
+
+    def render(self):
+        return numpy.full((16, 16, 3), self.steps % 256, numpy.uint8)
 
     def observe(self):
         return self.np_random.uniform(-1.0, 1.0, 3).astype(numpy.float32)

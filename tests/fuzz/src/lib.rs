@@ -1,10 +1,20 @@
-//! What the targets share: a folder in memory, since the readers take files, and replays to read into.
+//! The targets, each with what it does with one input, and what they share: a folder in memory, since the readers take files, and
+//! replays to read into. `tests/fuzz_targets.rs` has them too, without a fuzzer.
+
+pub mod configuration;
+pub mod description;
+pub mod handshake;
+pub mod header;
+pub mod manifest;
+pub mod registry;
+pub mod replay_file;
+pub mod weights;
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use shoal::replay::{Element, Field, Schema};
-use shoal::segment::{Description, Layout, SegmentSizes, Segment};
+use shoal::segment::{Description, Layout, Segment, SegmentSizes};
 
 /// A folder of this process in memory.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {

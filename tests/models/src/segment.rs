@@ -6,6 +6,8 @@ mod board;
 pub mod control;
 #[path = "../../../src/segment/counters.rs"]
 pub mod counters;
+#[path = "../../../src/segment/define.rs"]
+pub(crate) mod define;
 #[path = "../../../src/segment/description.rs"]
 pub mod description;
 #[path = "../../../src/segment/error.rs"]
@@ -70,7 +72,6 @@ pub use named::NamedProcess;
 
 use crate::sync::{AtomicU32, AtomicU64};
 use control::Control;
-use layout::REGIONS;
 use processes::ProcessTable;
 
 /// Whose segment it is: a replay that belongs to no run has nobody's.
@@ -91,7 +92,7 @@ impl Segment {
     /// A segment of zeros in which `takes_part` says which words a model explores.
     pub fn new(sizes: SegmentSizes, takes_part: impl Fn(Region, usize) -> bool) -> Self {
         let layout = Layout::new(sizes).expect("a possible layout");
-        let regions = REGIONS.map(|region| {
+        let regions = Region::ALL.map(|region| {
             let words = layout.section(region).length_bytes / 8;
             let word = |index| if takes_part(region, index) { AtomicU64::explored(0) } else { AtomicU64::new(0) };
             (0..words).map(word).collect()

@@ -39,22 +39,13 @@ print(json.dumps({
 }))
 ";
 
-/// A Python that can be embedded.
-#[derive(Debug)]
-pub(super) struct Candidate {
-    /// The program.
-    pub(super) executable: PathBuf,
-    /// Whether it can put pip into a virtual environment by itself.
-    pub(super) has_ensurepip: bool,
-}
-
 /// The first Python that can be embedded, or why the first one that runs cannot.
-pub(super) fn best() -> Result<Candidate, String> {
+pub(super) fn best() -> Result<PathBuf, String> {
     let names = chosen_by_user().into_iter().chain(NAMES.map(str::to_owned));
     let mut first_reason = None;
     for facts in names.filter_map(|name| ask(&name)) {
         match judge(&facts) {
-            Ok(candidate) => return Ok(candidate),
+            Ok(executable) => return Ok(executable),
             Err(reason) => drop(first_reason.get_or_insert(reason)),
         }
     }
@@ -73,7 +64,7 @@ fn ask(program: &str) -> Option<Value> {
     serde_json::from_slice(&output.stdout).ok()
 }
 
-fn judge(facts: &Value) -> Result<Candidate, String> {
+fn judge(facts: &Value) -> Result<PathBuf, String> {
     let text = |key: &str| facts[key].as_str().unwrap_or_default();
     let flag = |key: &str| facts[key].as_bool().unwrap_or(false);
     let executable = text("executable");
@@ -99,7 +90,7 @@ fn judge(facts: &Value) -> Result<Candidate, String> {
         let (major, minor) = OLDEST_PIP;
         return Err(format!("{executable} has neither ensurepip nor a pip of version {major}.{minor} or later"));
     }
-    Ok(Candidate { executable: executable.into(), has_ensurepip: flag("has_ensurepip") })
+    Ok(executable.into())
 }
 
 #[cfg(test)]
@@ -114,13 +105,13 @@ mod tests {
             "executable": "/usr/bin/python3", "version": [3, 11], "implementation": "cpython", "shared": true,
             "library": "/usr/lib/libpython3.11.so", "library_is_there": true, "has_ensurepip": true, "pip_version": null,
         });
-        assert!(judge(&sound).unwrap().has_ensurepip);
+        assert_eq!(judge(&sound).unwrap(), PathBuf::from("/usr/bin/python3"));
         let with_pip = |version: Value| {
             let mut facts = sound.clone();
             (facts["has_ensurepip"], facts["pip_version"]) = (json!(false), version);
             judge(&facts)
         };
-        assert!(!with_pip(json!([23, 0])).unwrap().has_ensurepip);
+        assert!(with_pip(json!([23, 0])).is_ok());
         assert!(with_pip(json!([22, 0])).unwrap_err().contains("pip of version 22.3"), "that of Ubuntu 22.04 cannot install from outside");
         for (key, value, expected) in [
             ("version", json!([3, 9]), "CPython 3.10 is needed"),

@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::virtual_environment::{COMPLETE, interpreter, is_complete};
 use crate::workspace;
 
 /// The file that makes cargo use the folder: `.cargo/config.toml` includes it when it is there.
@@ -19,8 +20,6 @@ PYO3_PYTHON = { value = \".venv/bin/python\", relative = true, force = false }
 MUJOCO_DYNAMIC_LINK_DIR = { value = \".venv/mujoco\", relative = true, force = false }
 ";
 
-/// Holds the requirements that were installed; written last.
-const COMPLETE: &str = "shoal-requirements.txt";
 /// Where the native MuJoCo environments find their library and their models.
 const MUJOCO: &str = "mujoco";
 const MUJOCO_LIBRARY: &str = "libmujoco.so.3.17.0";
@@ -28,18 +27,6 @@ const MUJOCO_LIBRARY: &str = "libmujoco.so.3.17.0";
 /// What is to be installed.
 pub(super) fn requirements_file() -> PathBuf {
     workspace::root().join("xtask/python/requirements.txt")
-}
-
-/// The interpreter in a virtual environment.
-pub(super) fn interpreter(folder: &Path) -> PathBuf {
-    folder.join("bin/python")
-}
-
-/// Whether the interpreter in `folder` starts.
-pub(super) fn runs(folder: &Path) -> bool {
-    let status =
-        Command::new(interpreter(folder)).args(["-c", ""]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
 }
 
 /// Whether the set-up has made or completed this folder.
@@ -67,7 +54,7 @@ fn check_against(folder: &Path, requirements: &str) -> Result<()> {
     {
         bail!("its interpreter is another Python, {name}, by now");
     }
-    if fs::read_to_string(folder.join(COMPLETE)).ok().as_deref() != Some(requirements) {
+    if !is_complete(folder, requirements) {
         bail!("its packages are not those that are needed");
     }
     if fs::read_to_string(folder.join(CARGO_SETTINGS)).ok().as_deref() != Some(CARGO_SETTINGS_TEXT) {

@@ -8,15 +8,14 @@ mod folder;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::distribution::{Tool, install_command};
 use crate::lock::SetupLock;
 use crate::report::{duration, say};
+use crate::virtual_environment::{self, interpreter, runs};
 use crate::workspace;
-use candidate::Candidate;
 
 const FOLDER: &str = ".venv";
 /// The features of a build on a machine without a Python to embed.
@@ -77,7 +76,7 @@ pub(crate) fn provide() -> Result<Environments> {
     let Err(reason) = folder::check(&folder) else { return Ok(Environments::InPython(folder)) };
     match candidate::best() {
         Ok(python) => {
-            say(format!("Making {} with {} for environments in Python ({reason:#}).", folder.display(), python.executable.display()));
+            say(format!("Making {} with {} for environments in Python ({reason:#}).", folder.display(), python.display()));
             make(&python, &folder)?;
             Ok(Environments::InPython(folder))
         }
@@ -90,46 +89,19 @@ pub(crate) fn provide() -> Result<Environments> {
 }
 
 /// Makes or completes `folder`; its last file is what says that it is complete.
-fn make(python: &Candidate, folder: &Path) -> Result<()> {
+fn make(python: &Path, folder: &Path) -> Result<()> {
+    const REMEDY: &str = "its own message is above. Check the network connection and repeat it, or train without Python:  \
+                          cargo run --release --no-default-features --features torch -- CONFIG";
     let start = std::time::Instant::now();
-    let mut venv = Command::new(&python.executable);
-    venv.args(["-m", "venv"]);
-    if !python.has_ensurepip {
-        venv.arg("--without-pip");
-    }
-    if folder.exists() && !folder::runs(folder) {
-        // Its base is gone, as after an upgrade of the system; the packages of that one are of no use.
-        venv.arg("--clear");
-    }
-    run(venv.arg(folder), "the virtual environment could not be made")?;
-
-    let inside = folder::interpreter(folder);
-    // Where distributions leave out `ensurepip`, the pip outside installs, and brings its like along.
-    let mut pip = Command::new(if python.has_ensurepip { &inside } else { &python.executable });
-    pip.args(["-m", "pip"]);
-    if !python.has_ensurepip {
-        pip.arg("--python").arg(&inside);
-    }
-    pip.args(["install", "--disable-pip-version-check", "--quiet"]);
-    if !python.has_ensurepip {
-        pip.arg("pip");
-    }
-    pip.arg("--requirement").arg(folder::requirements_file());
-    run(
-        &mut pip,
-        "pip could not install the packages; its own message is above. Check the network connection and repeat it, or train without Python:  \
-         cargo run --release --no-default-features --features torch -- CONFIG",
-    )?;
+    let inside = interpreter(folder);
+    // The base of one that does not run is gone, as after an upgrade of the system; the packages of that one are of no use.
+    let anew = folder.exists() && !runs(&inside, "");
+    virtual_environment::make(python, folder, anew, &format!("Python could not make the virtual environment; {REMEDY}"))?;
+    let requirements = folder::requirements_file();
+    virtual_environment::install(&inside, &requirements, &format!("pip could not install the packages; {REMEDY}"))?;
     folder::complete(folder)?;
     say(format!("Python for environments was set up in {}.", duration(start.elapsed())));
     Ok(())
-}
-
-fn run(command: &mut Command, failure: &str) -> Result<()> {
-    // What cargo or the user set for another Python must not steer this one.
-    command.env_remove("PYTHONHOME").env_remove("PYTHONPATH").env_remove("VIRTUAL_ENV");
-    let status = command.status().with_context(|| format!("`{}` does not start", command.get_program().display()))?;
-    if status.success() { Ok(()) } else { bail!("{failure} ({status})") }
 }
 
 /// Removes `.venv`, if the set-up has made it.

@@ -104,7 +104,7 @@ class ShoalReplayBuffer(ReplayBuffer):
             beta=beta,
             epsilon=epsilon,
             n_step=n_step,
-            seed=int(np.random.randint(2**31)) if seed is None else seed,
+            seed=_drawn_seed() if seed is None else seed,
             **replay_options,
         )
 
@@ -205,4 +205,9 @@ class ShoalReplayBuffer(ReplayBuffer):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "replay"
             path.write_bytes(state["replay"])
-            self.__dict__.update(state, replay=Replay.load(path))
+            self.__dict__.update(state, replay=Replay.load(path, seed=_drawn_seed()))
+
+
+def _drawn_seed() -> int:
+    """A seed from NumPy's global generator, by which the library's own buffers draw: the algorithm's `seed` sets it."""
+    return int(np.random.randint(2**31))

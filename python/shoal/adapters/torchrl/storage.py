@@ -21,6 +21,10 @@ NOT_SHARED_YET = (
     "would get one of its own. Add something before the storage goes to other processes, or give each of them "
     "ShoalStorage.of(shoal.Replay.open(name))."
 )
+NO_STEPS = (
+    "n_step= gives transitions later than their steps are added, and TorchRL asks for the slot of each: "
+    "leave it out and put TorchRL's MultiStepTransform into the replay buffer (transform=)."
+)
 
 
 def shoal_replay_buffer(
@@ -30,13 +34,18 @@ def shoal_replay_buffer(
 
     `beta=None` takes the replay's own. `options` are TorchRL's: `batch_size`, `priority_key`, `transform` ...
     """
-    return TensorDictReplayBuffer(
+    return _ReplayBuffer(
         storage=storage,
         sampler=ShoalStorageSampler(storage, beta, reduction),
         writer=ShoalWriter(),
         collate_fn=_as_it_is,
         **options,
     )
+
+
+class _ReplayBuffer(TensorDictReplayBuffer):
+    def _initialize_prioritized_sampler(self) -> None:
+        """Nothing to do over a replay that has priorities already: TorchRL would give all of them the default."""
 
 
 class ShoalStorage(Storage):
@@ -49,6 +58,8 @@ class ShoalStorage(Storage):
     """
 
     def __init__(self, max_size: int, **options: Any) -> None:
+        if options.get("n_step") is not None:
+            raise ValueError(NO_STEPS)
         super().__init__(max_size)
         self._options = options
         # Whose replay it becomes: the child of a fork before that would make one that nobody else knows.
@@ -82,7 +93,11 @@ class ShoalStorage(Storage):
                 raise RuntimeError(NOT_SHARED_YET)
             fields = {name: Field(column.shape[1:], column.dtype) for name, column in columns.items()}
             self._replay = Replay(self.max_size, fields, **self._options)
-        return torch.from_numpy(self._replay.add(columns))
+        slots = self._replay.add(columns)
+        # A replay that was opened may have been made with n_step.
+        if len(slots) != len(data):
+            raise ValueError(NO_STEPS)
+        return torch.from_numpy(slots)
 
     def draw(self, batch_size: int, beta: float | None) -> tuple[torch.Tensor, Batch]:
         """Draw a batch and keep it: the `get` that follows returns these very rows, whatever is written meanwhile."""
@@ -220,7 +235,10 @@ class ShoalStorageSampler(PrioritizedSampler):
         """Set the priorities of transitions to these errors: of what was drawn there last, or else of what is there now.
 
         What was added last is meant where `index` is what that returned: so TorchRL gives it the priorities that it came with.
+        A replay without priorities takes none.
         """
+        if not self._storage.replay.prioritized:
+            return
         slots = flat_index(index, self._storage)
         errors = np.broadcast_to(torch.as_tensor(priority).detach().cpu().double().numpy().reshape(-1), slots.shape)
         generations = self._generations[slots] if slots.max(initial=-1) < len(self._generations) else np.zeros_like(slots)

@@ -19,8 +19,8 @@ pub(super) struct EarlierSettings {
 
 impl EarlierSettings {
     /// Those of the checkpoint where one was named, since its settings are wanted with it, else those of the folder. They differ where the
-    /// run went on with changes and had no checkpoint since. `say` is told when the folder's file is lost or empty,
-    /// as a power cut may leave it.
+    /// run went on with changes and had no checkpoint since. `say` is told when the folder's file is empty, as a power cut may leave it,
+    /// or cannot be read.
     ///
     /// # Errors
     /// The checkpoint's cannot be read.

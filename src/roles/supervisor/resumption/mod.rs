@@ -3,17 +3,17 @@
 mod adoption;
 mod earlier_settings;
 mod error;
-mod supervisor_record;
 mod taking;
 
 pub(super) use adoption::{KeptRun, ROWS};
 pub use error::ResumeError;
-pub(super) use supervisor_record::SupervisorRecord;
 
 use std::path::Path;
 use std::time::Duration;
 
 use self::earlier_settings::EarlierSettings;
+use super::record::SupervisorRecord;
+use super::weights::remembered_in;
 use super::{Plan, SupervisorError};
 use crate::algorithms::Algorithm;
 use crate::checkpoint::{CheckpointError, Checkpoints, RowsIn, RunCheckpoint};
@@ -257,7 +257,7 @@ impl Resumption {
         if self.repeats(config) {
             return self.supervisor_record.remembered.clone();
         }
-        Remembered::of_files(&self.folder, config.run.stop_eval_return, self.checkpoint.manifest().env_steps)
+        remembered_in(&self.folder, config, self.checkpoint.manifest().env_steps)
     }
 
     /// How long the run has taken up to the checkpoint.

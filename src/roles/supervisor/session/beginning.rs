@@ -1,6 +1,5 @@
 //! How a run begins: folder, memory, announcement, sentinel and records, then the processes of the plan.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::super::attachments::Attachments;
@@ -73,7 +72,7 @@ impl Session {
     /// A run without its processes: its folder, segment, place in the registry, sentinel and records. Where one of them fails those before
     /// it are dropped, which undoes all but the folder, and nothing of a run that was adopted; the sentinel, which nobody dismisses then, sees to the rest after this process.
     ///
-    /// A run that goes on has everything put back before its folder is touched.
+    /// A run that goes on has everything put back before its folder is touched, and where it cannot go on the folder stays as it was.
     fn allocate(
         prepared: Prepared,
         mut plan: Plan,
@@ -90,15 +89,30 @@ impl Session {
         let fitting = Fitting::new(&prepared, prepared.found(resumption))?;
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
-        let description = describe(&prepared, folder.path());
+        let description = describe(&prepared, &folder);
         let segment = segment_for(&prepared, &plan, &description, kept)?;
-        if let Some(resumption) = resumption {
-            put_back(resumption, &prepared, &plan, &segment, &mut folder)?;
-        }
         let checkpoints = CheckpointWriter::new(config, &folder);
-        let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: &prepared, folder: &folder });
-        let (announcement, sentinel, listener) = announce(registry, &segment, &description, &folder, salvage)?;
-        let (observer, sinks) = records(&prepared, &plan, folder, console, resumption, &segment)?;
+        // How an earlier life ended, and by what it went.
+        let before = resumption.and_then(|_| folder.settings().ok());
+        let begin = || -> Result<_, SupervisorError> {
+            if let Some(resumption) = resumption {
+                put_back(resumption, &prepared, &plan, &segment, &mut folder)?;
+            }
+            let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: &prepared, folder: &folder });
+            let announced = announce(registry, &segment, &description, &folder, salvage)?;
+            let recorded = records(&prepared, &plan, folder.clone(), console, resumption, &segment)?;
+            if let Some(resumption) = resumption {
+                // Last, since nothing puts back those that this replaces.
+                resumption.restore_best_weights(config)?;
+            }
+            Ok((announced, recorded))
+        };
+        let begun = begin();
+        if let (Err(_), Some(before)) = (&begun, &before) {
+            // Why the run does not go on is what is told, also where this fails, too.
+            let _ = folder.put_back(before);
+        }
+        let ((announcement, sentinel, listener), (observer, sinks)) = begun?;
         Ok(Self {
             sinks,
             observer,
@@ -176,12 +190,12 @@ fn claim(resumption: &mut Resumption, prepared: &mut Prepared) -> Result<Option<
     Ok(resumption.take_kept())
 }
 
-fn describe(prepared: &Prepared, folder: &Path) -> Description {
+fn describe(prepared: &Prepared, folder: &RunFolder) -> Description {
     Description {
         program_version: env!("CARGO_PKG_VERSION").into(),
         config_toml: prepared.loaded.config.to_toml(),
         // Whoever reads it may stand elsewhere.
-        run_folder: std::path::absolute(folder).unwrap_or_else(|_| folder.into()).display().to_string(),
+        run_folder: folder.absolute().path().display().to_string(),
         environment: prepared.environment.id.clone(),
         spaces: environments::spaces(&prepared.environment),
         algorithm: prepared.algorithm.name().into(),
@@ -209,8 +223,7 @@ fn put_back(
 ) -> Result<(), SupervisorError> {
     let config = &prepared.loaded.config;
     resumption.restore(segment, &*prepared.algorithm, plan)?;
-    folder.go_on(&config.to_toml())?;
-    Ok(resumption.restore_best_weights(config)?)
+    Ok(folder.go_on(&config.to_toml())?)
 }
 
 /// Announce the run in `segment`. Whoever finds it can knock at once, and its sentinel knows what to withdraw.
@@ -246,15 +259,12 @@ fn records(
         goal: config.run.stop_eval_return,
     };
     let mut observer = Observer::new(prepared.started, plan.layout.sizes().processes, prepared.algorithm.metrics());
-    let sinks = match resumption {
-        None => Sinks::create(folder, console, settings)?,
-        Some(resumption) => {
-            let remembered = resumption.remembered(config);
-            observer.resume(resumption.supervisor_record().training_s, &remembered, segment);
-            Sinks::resume(folder, console, settings, &remembered)?
-        }
-    };
-    Ok((observer, sinks))
+    let remembered = resumption.map(|resumption| {
+        let remembered = resumption.remembered(config);
+        observer.resume(resumption.supervisor_record().training_s, &remembered, segment);
+        remembered
+    });
+    Ok((observer, Sinks::open(folder, console, settings, remembered.as_ref())?))
 }
 
 /// What the registry has of the run in `segment`.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::Prepared;
 use super::super::checkpoint_writer::{Due, Failed, Written};
-use super::super::resumption::SupervisorRecord;
+use super::super::record::SupervisorRecord;
 use super::Session;
 use crate::checkpoint::Content;
 use crate::config::Rows;

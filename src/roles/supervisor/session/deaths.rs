@@ -1,18 +1,17 @@
 //! What happens when a process dies: what it left is repaired, what that cost is said, and its replacement is arranged.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
 use super::super::slots::PlannedProcess;
-use super::super::watch::{Death, STABLE_AFTER};
-use super::words::{loss, with_details, work_done};
+use super::super::watch::{Death, STABLE_AFTER, work_counted};
+use super::words::{loss, loss_at_end, with_details, work_done};
 use super::{Session, SupervisorError};
 use crate::readable::counted;
 use crate::replay::{Repair, make_sums_again, repair_beside};
 use crate::roles::run::LEAVING_PATIENCE;
 use crate::segment::control::RunState;
-use crate::segment::counters::Counter;
 use crate::segment::processes::{Phase, Role};
 use crate::sync::Ordering;
 use crate::telemetry::StopReason;
@@ -31,9 +30,9 @@ struct Exit {
     /// How it ended, and what it said last below its first line.
     how: String,
     details: String,
-    /// What it had done.
+    /// What it had done, and whether that was anything.
     work: String,
-    has_stepped: bool,
+    has_worked: bool,
 }
 
 impl Session {
@@ -41,7 +40,7 @@ impl Session {
     pub(super) fn handle_exit(&mut self, index: usize, death: &Death) -> Result<(), SupervisorError> {
         let exit = self.repair_after_exit(index, death);
         let is_orderly = death.ending.is_orderly();
-        if matches!(exit.planned.role, Role::Evaluator | Role::Synchronous) {
+        if exit.planned.role.evaluates() {
             // What it had found before it ended may be that the goal is reached.
             self.receive_evaluations();
         }
@@ -51,16 +50,19 @@ impl Session {
             self.reason.get_or_insert(if is_complete { StopReason::StepLimit } else { StopReason::Interrupted });
             return Ok(());
         }
+        let dismissed = self.watched[index].take_dismissed();
         if self.reason.is_some() {
+            // Of others nothing is told: what they had staged is saved, and nobody misses them any more.
+            if !is_orderly && exit.planned.role.learns() {
+                let lost = loss_at_end(exit.planned.role, self.leader_of_all());
+                self.tell_without_replacement(&exit, death, dismissed, &lost);
+            }
             return Ok(());
         }
-        if let Some(dismissed) = self.watched[index].take_dismissed() {
+        if dismissed.is_some() {
             if !is_orderly {
-                let Exit { who, work, .. } = &exit;
-                let was_killed = death.ending.signal() == Some(Signal::SIGKILL) && dismissed.elapsed() >= LEAVING_PATIENCE;
-                let how = if was_killed { "did not leave in time and was killed" } else { &exit.how };
                 let saved = loss(&exit.repaired, exit.planned.role, None, self.config().rows());
-                self.sinks.event(&with_details(format!("{who}, which was asked to leave, {how} (after {work}); {saved}"), &exit.details));
+                self.tell_without_replacement(&exit, death, dismissed, &saved);
             }
             return self.cast_actors();
         }
@@ -76,6 +78,16 @@ impl Session {
         Ok(())
     }
 
+    /// Say how a process died that nobody replaces, and what that cost; `dismissed` is when it was asked to leave, if it was.
+    fn tell_without_replacement(&mut self, exit: &Exit, death: &Death, dismissed: Option<Instant>, cost: &str) {
+        let Exit { who, work, .. } = exit;
+        let asked = if dismissed.is_some() { ", which was asked to leave," } else { "" };
+        let is_late = dismissed.is_some_and(|since| since.elapsed() >= LEAVING_PATIENCE);
+        let was_killed = death.ending.signal() == Some(Signal::SIGKILL) && is_late;
+        let how = if was_killed { "did not leave in time and was killed" } else { &exit.how };
+        self.sinks.event(&with_details(format!("{who}{asked} {how} (after {work}); {cost}"), &exit.details));
+    }
+
     fn repair_after_exit(&mut self, index: usize, death: &Death) -> Exit {
         let planned = self.watched[index].planned.clone();
         if planned.role == Role::Learner {
@@ -86,6 +98,7 @@ impl Session {
         let repaired = self.repair(planned.slot);
         let slot = self.segment.processes().slot(planned.slot);
         let (how, details) = death.describe(&slot.last_words());
+        let work = work_counted(slot, planned.role).saturating_sub(death.work_before);
         let exit = Exit {
             is_own_fault: death.is_own_fault() || death.ending.is_orderly() && slot.phase() != Some(Phase::Leaving),
             pid: death.pid.as_raw(),
@@ -93,21 +106,21 @@ impl Session {
             who: planned.name(),
             how,
             details,
-            work: work_done(slot, planned.role),
-            has_stepped: slot.counters().get(Counter::EnvSteps) > death.steps_before,
+            work: work_done(planned.role, work),
+            has_worked: work > 0,
             planned,
         };
         slot.release();
         exit
     }
 
-    /// Whether a death may be due to the setting that is tried: that of an actor which has not stepped,
+    /// Whether a death may be due to the setting that is tried: that of an actor which has taken no step,
     /// or of whoever fails again and again.
     fn is_answer_to_trial(&self, index: usize, exit: &Exit) -> bool {
         let fails_again = self.watched[index].failures_in_a_row() + 1 >= HOPELESS_FAILURES;
         exit.is_own_fault
             && match exit.planned.role {
-                Role::Actor => !exit.has_stepped || fails_again,
+                Role::Actor => !exit.has_worked || fails_again,
                 Role::Learner => fails_again,
                 _ => false,
             }
@@ -126,12 +139,12 @@ impl Session {
     /// Have the process started anew, or end what it was needed for, if it has died too often.
     fn replace_or_give_up(&mut self, index: usize, exit: Exit, is_of_trial: bool) {
         let Exit { planned, is_own_fault, pid, repaired, who, how, details, work, .. } = exit;
-        if matches!(planned.role, Role::Actor | Role::Learner) {
+        if planned.role.is_fitted() {
             self.disturb();
         }
         self.segment.processes().slot(planned.slot).count_restarts(1);
         let leader = self.leader_of_all();
-        let is_excused = self.is_on_trial() && matches!(planned.role, Role::Actor | Role::Learner);
+        let is_excused = self.is_on_trial() && planned.role.is_fitted();
         let watched = &mut self.watched[index];
         let wait = watched.schedule_restart(is_own_fault);
         watched.excused += u32::from(is_excused);
@@ -152,7 +165,7 @@ impl Session {
         if let Some(often) = often {
             let cause = format!("{who} {how}{often}");
             // What a learner cannot go on from, nobody can.
-            let is_of_learning = is_own_fault && matches!(planned.role, Role::Learner | Role::Synchronous);
+            let is_of_learning = is_own_fault && planned.role.learns();
             let reason = if is_of_learning { StopReason::Failed } else { StopReason::GaveUp };
             self.reason = Some(reason(with_details(cause, &details)));
             return;

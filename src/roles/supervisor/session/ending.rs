@@ -5,6 +5,7 @@ use std::time::Instant;
 use nix::sys::signal::Signal;
 
 use super::super::leaving::Leaving;
+use super::super::watch::Watched;
 use super::super::{RunOutcome, SupervisorError, weights};
 use super::Session;
 use crate::roles::visualizer;
@@ -16,12 +17,13 @@ impl Session {
     /// Let everybody leave, keep what was learned, report.
     pub(super) fn end(mut self) -> Result<RunOutcome, SupervisorError> {
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
-        // The last moment of training: what follows is leaving.
-        self.snapshot();
+        let trained = self.snapshot();
+        self.sinks.training_ended(&trained);
         self.end_probe();
         if self.segment.control().run_state() != RunState::Poisoned {
             self.segment.control().set_run_state(RunState::Stopping);
         }
+        self.watched.iter_mut().for_each(Watched::leave_with_run);
         self.wait_until_all_have_left(Leaving::new(&reason, Instant::now()))?;
         // A death on the way out may have cost the tree.
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
@@ -34,8 +36,7 @@ impl Session {
         self.write_last_checkpoint(&reason);
         let snapshot = self.snapshot();
         let outcome = match reason {
-            StopReason::GaveUp(_) | StopReason::Failed(_) | StopReason::Poisoned(_) => RunOutcome::Failed,
-            _ if !saved => RunOutcome::Failed,
+            _ if reason.is_failure() || !saved => RunOutcome::Failed,
             StopReason::Interrupted => RunOutcome::Interrupted { signal: system::stop_signal().unwrap_or(Signal::SIGINT as u32) },
             _ => RunOutcome::Completed,
         };

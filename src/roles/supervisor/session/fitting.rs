@@ -2,13 +2,12 @@
 //! are given a view with another batch.
 
 use super::super::fitting::{Fitting, is_graded};
-use super::super::watch::{Living, Watched};
+use super::super::watch::{Living, Watched, work_counted};
 use super::{Session, SupervisorError};
 use crate::adaptation::{Incident, Probe, Setting, Verdict};
 use crate::config::Config;
 use crate::config::fitted::{Line, doublings, repeating, start};
 use crate::segment::Segment;
-use crate::segment::counters::Counter;
 use crate::segment::processes::Role;
 use crate::telemetry::Snapshot;
 
@@ -31,7 +30,7 @@ impl Session {
             if probe.verdict != Verdict::Accepted {
                 // What failed on trial says nothing of the setting that comes instead.
                 for watched in &mut self.watched {
-                    if matches!(watched.planned.role, Role::Actor | Role::Learner) {
+                    if watched.planned.role.is_fitted() {
                         watched.forgive();
                     }
                 }
@@ -87,7 +86,7 @@ impl Session {
         let may_come_later = is_replacement || role == Role::Actor && self.fitting.is_some();
         match self.fork(index) {
             Err(error) if may_come_later => {
-                if let Some(fitting) = self.fitting.as_mut().filter(|_| matches!(role, Role::Actor | Role::Learner)) {
+                if let Some(fitting) = self.fitting.as_mut().filter(|_| role.is_fitted()) {
                     fitting.happened(Incident::ProcessFailed(error.to_string()));
                 }
                 self.watched[index].postpone();
@@ -158,8 +157,7 @@ impl Session {
 fn in_force(watched: &[Watched], segment: &Segment, wanted: Setting) -> Setting {
     let actors = || watched.iter().filter(|watched| watched.planned.role == Role::Actor);
     let living = || actors().filter_map(|watched| Some((watched.planned.slot, watched.living.as_ref()?)));
-    let has_begun =
-        |&(slot, living): &(usize, &Living)| segment.processes().slot(slot).counters().get(Counter::EnvSteps) > living.steps_before;
+    let has_begun = |&(slot, living): &(usize, &Living)| work_counted(segment.processes().slot(slot), Role::Actor) > living.work_before;
     let other = living().map(|(_, living)| living.cast.environments).find(|&environments| environments != wanted.environments);
     // Who was asked to leave still acts, and is soon not there any more.
     let is_changing = actors().any(|watched| watched.living.is_some() && watched.is_dismissed());

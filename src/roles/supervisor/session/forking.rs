@@ -6,12 +6,11 @@ use super::super::SupervisorError;
 use super::super::child::Child;
 use super::super::hang::StackFile;
 use super::super::slots::PlannedProcess;
-use super::super::watch::Cast;
+use super::super::watch::{Cast, work_counted};
 use super::Session;
 use crate::config::fitted::with;
 use crate::roles::environments;
 use crate::roles::evaluator::EvaluationReport;
-use crate::segment::counters::Counter;
 use crate::segment::membership::View;
 use crate::segment::processes::Role;
 use crate::segment::system::{self, AfterParent};
@@ -27,7 +26,7 @@ impl Session {
             // Of a child that nobody could watch over something may be left. Without the release nobody could be started in it any more.
             self.repair(planned.slot);
             self.segment.processes().slot(planned.slot).release();
-            if matches!(planned.role, Role::Learner | Role::Synchronous) {
+            if planned.role.learns() {
                 // Nobody waits for a learner that is not there.
                 let view = self.membership.bury(planned.number);
                 self.change_view(view);
@@ -37,9 +36,9 @@ impl Session {
     }
 
     fn fork_into_slot(&mut self, index: usize, planned: &PlannedProcess, generation: u64) -> Result<(), SupervisorError> {
-        let steps_before = self.segment.processes().slot(planned.slot).counters().get(Counter::EnvSteps);
+        let work_before = work_counted(self.segment.processes().slot(planned.slot), planned.role);
         let reports = self.open_channel(planned.role)?;
-        if matches!(planned.role, Role::Learner | Role::Synchronous) {
+        if planned.role.learns() {
             let view = self.membership.enter(planned.number);
             self.change_view(view);
         }
@@ -47,6 +46,8 @@ impl Session {
         let system = |action| move |source| SupervisorError::System { action, source };
         let stack_descriptor = stack_file.as_ref().map(StackFile::for_process).transpose().map_err(system("duplicating a descriptor"))?;
         let config = with(self.config(), self.wanted());
+        // What a child steps may change its current folder.
+        let folder = self.sinks.folder().absolute();
         let child = Child {
             segment: &self.segment,
             config: &config,
@@ -56,8 +57,8 @@ impl Session {
             },
             environment: &self.prepared.environment,
             catalogue: &self.prepared.catalogue,
-            best_weights: self.sinks.folder().best_weights(),
-            videos: self.sinks.folder().videos(),
+            best_weights: folder.best_weights(),
+            videos: folder.videos(),
             unconfirmed: self.sinks.unconfirmed(),
             stack_file: stack_descriptor,
             generation,
@@ -67,7 +68,7 @@ impl Session {
         let after = if self.checkpoints.is_enabled() { AfterParent::IsAskedToLeave } else { AfterParent::Dies };
         let pid = system::fork_follower(after, || child.run(planned))?;
         let cast = Cast { actors: config.actor.count, environments: config.actor.environments };
-        let started = self.watched[index].started(pid, stack_file, cast, steps_before);
+        let started = self.watched[index].started(pid, stack_file, cast, work_before);
         started.map_err(|error| system("opening a pidfd")(error.into()))
     }
 
@@ -81,7 +82,7 @@ impl Session {
 
     /// A fresh channel for whoever evaluates. What the one before had said by its death is taken in first, and its end closed.
     fn open_channel(&mut self, role: Role) -> Result<Option<IpcSender<EvaluationReport>>, SupervisorError> {
-        if !matches!(role, Role::Evaluator | Role::Synchronous) {
+        if !role.evaluates() {
             return Ok(None);
         }
         self.receive_evaluations();

@@ -16,7 +16,7 @@ pub(super) use checkpoints::checkpoint_content;
 use std::time::{Duration, Instant};
 
 use ipc_channel::ipc::IpcReceiver;
-use rustix::event::{PollFd, Timespec, poll};
+use rustix::event::PollFd;
 
 use self::upkeep::Upkeep;
 use self::words::with_details;
@@ -29,7 +29,7 @@ use super::observe::Observer;
 use super::products_limit::ProductsLimit;
 use super::sentinel::Sentinel;
 use super::standstill::Standstill;
-use super::watch::Watched;
+use super::watch::{Watched, wait_for};
 use super::{Prepared, RunOutcome, SupervisorError};
 use crate::config::Config;
 use crate::machine::cores;
@@ -116,7 +116,7 @@ impl Session {
         descriptors.extend(self.attachments.descriptors());
         descriptors.extend(self.checkpoints.descriptor());
         // An interruption by a signal is one more reason to look around.
-        let _ = poll(&mut descriptors, Timespec::try_from(timeout).ok().as_ref());
+        wait_for(&mut descriptors, timeout);
     }
 
     fn reap_children(&mut self) -> Result<(), SupervisorError> {

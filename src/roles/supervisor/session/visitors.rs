@@ -1,9 +1,11 @@
 //! Whoever attaches to the run and leaves it.
 
+use super::super::watch::work_counted;
 use super::Session;
 use super::words::{loss, with_details, work_done};
+use crate::readable::headline_and_details;
 use crate::rendezvous::Visitor;
-use crate::segment::processes::{Role, SlotState};
+use crate::segment::processes::SlotState;
 
 impl Session {
     /// See off who left, and let in who knocks: what a visitor had staged is kept like anybody's.
@@ -15,13 +17,15 @@ impl Session {
             let took_its_place = self.segment.processes().slot(left.slot).state() == SlotState::Live;
             let repaired = self.repair(left.slot);
             let slot = self.segment.processes().slot(left.slot);
+            let role = left.visitor.role();
+            let work = work_counted(slot, role).saturating_sub(self.attachments.work_before(&left));
             let after = match left.visitor {
-                Visitor::Actor => format!(" after {}", work_done(slot, Role::AttachedActor)),
+                Visitor::Actor => format!(" after {}", work_done(role, work)),
                 Visitor::Guest => String::new(),
             };
-            let saved = loss(&repaired, left.visitor.role(), None, self.config().rows());
+            let saved = loss(&repaired, role, None, self.config().rows());
             let last_words = slot.last_words();
-            let (headline, details) = last_words.split_once('\n').unwrap_or((&last_words, ""));
+            let (headline, details) = headline_and_details(&last_words);
             let why = if headline.is_empty() { String::new() } else { format!(" ({headline})") };
             // Nobody tells how somebody else's child ended. An actor that ends well says so before.
             let is_cut_short = left.visitor == Visitor::Actor && took_its_place && headline.is_empty() && !slot.said_goodbye();

@@ -3,21 +3,20 @@
 use crate::config::Rows;
 use crate::readable::counted;
 use crate::replay::Repair;
-use crate::segment::counters::Counter;
-use crate::segment::processes::{ProcessSlot, Role};
+use crate::segment::processes::Role;
 
 /// What happened in one line, and below it, set off, what explains it, such as a traceback.
 pub(super) fn with_details(event: String, details: &str) -> String {
     details.lines().fold(event, |text, line| format!("{text}\n    {line}"))
 }
 
-/// What a process has done.
-pub(super) fn work_done(slot: ProcessSlot<'_>, role: Role) -> String {
+/// What a process has done that has counted so much itself.
+pub(super) fn work_done(role: Role, work: u64) -> String {
     match role {
-        Role::Learner => format!("{} updates", slot.counters().get(Counter::Updates)),
+        Role::Learner => format!("{work} updates"),
         Role::Evaluator => "evaluating".into(),
         Role::Visualizer => "showing".into(),
-        _ => format!("{} environment steps", slot.counters().get(Counter::EnvSteps)),
+        _ => format!("{work} environment steps"),
     }
 }
 
@@ -37,5 +36,13 @@ pub(super) fn loss(repaired: &Repair, role: Role, leader: Option<usize>, rows: R
             format!("what it had staged was saved: {}", counted(saved, row))
         }
         _ => "nothing was staged".into(),
+    }
+}
+
+/// What the death of a process that learns cost at the end of the run, when nobody replaces it. `leader` is as for [`loss`].
+pub(super) fn loss_at_end(role: Role, leader: Option<usize>) -> String {
+    match (role, leader) {
+        (Role::Learner, Some(leader)) => format!("learner {leader}, which leads, has learned the same"),
+        _ => "what it had learned since the last publication, if nobody else has published it, is lost".into(),
     }
 }

@@ -1,32 +1,6 @@
-//! What somebody says who knocks at a run.
+//! Gives `shoal_fuzz::handshake` anything at all.
 #![no_main]
 
-use std::cell::RefCell;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-
 use libfuzzer_sys::fuzz_target;
-use shoal::rendezvous::{Listener, Refusal};
 
-thread_local! {
-    static LISTENER: RefCell<(Listener, PathBuf)> = {
-        let path = shoal_fuzz::folder().join("socket");
-        RefCell::new((Listener::bind(&path).expect("a socket"), path))
-    };
-}
-
-fuzz_target!(|message: &[u8]| {
-    LISTENER.with_borrow_mut(|(listener, path)| {
-        let mut visitor = UnixStream::connect(path).expect("a listener");
-        visitor.set_nonblocking(true).expect("a socket");
-        let _ = visitor.write(message);
-        visitor.shutdown(std::net::Shutdown::Write).expect("a connection");
-        while {
-            let joined = listener.serve(|_| Err(Refusal::Full { slots: 1 }));
-            assert!(joined.is_empty(), "nobody was let in");
-            listener.has_connections()
-        } {}
-        let _ = visitor.read(&mut [0; 4096]);
-    });
-});
+fuzz_target!(|message: &[u8]| shoal_fuzz::handshake::read(message));

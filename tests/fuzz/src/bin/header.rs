@@ -1,28 +1,6 @@
-//! The header of a shared-memory object.
+//! Gives `shoal_fuzz::header` anything at all.
 #![no_main]
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::sync::LazyLock;
-
 use libfuzzer_sys::fuzz_target;
-use shoal::segment::Segment;
 
-/// The largest object that is made: its pages are never written.
-const MOST_BYTES: u64 = 1 << 32;
-
-static OBJECT: LazyLock<(String, File)> = LazyLock::new(|| {
-    let name = format!("/shoal-fuzz-header-{}", std::process::id());
-    let file = File::options().read(true).write(true).create(true).truncate(true).open(format!("/dev/shm{name}"));
-    (name, file.expect("an object"))
-});
-
-// The length of the object, then its first bytes.
-fuzz_target!(|input: (u32, &[u8])| {
-    let (name, file) = &*OBJECT;
-    let (length, content) = input;
-    file.set_len(0).and_then(|()| file.set_len(u64::from(length) % MOST_BYTES)).expect("room");
-    let content = &content[..content.len().min(length as usize)];
-    file.write_all_at(content, 0).expect("room");
-    let _ = Segment::identity_of(name);
-});
+fuzz_target!(|input: (u32, &[u8])| shoal_fuzz::header::read(input));

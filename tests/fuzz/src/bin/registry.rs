@@ -1,22 +1,6 @@
-//! A record of the registry of runs.
+//! Gives `shoal_fuzz::registry` anything at all.
 #![no_main]
 
-use std::os::unix::fs::PermissionsExt;
-use std::sync::LazyLock;
-
 use libfuzzer_sys::fuzz_target;
-use shoal::rendezvous::Registry;
 
-static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
-    let folder = shoal_fuzz::folder().join("registry");
-    std::fs::create_dir_all(&folder).expect("room");
-    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).expect("our own folder");
-    Registry::open_at(folder).expect("a registry")
-});
-
-fuzz_target!(|content: &[u8]| {
-    let pid = std::process::id();
-    std::fs::write(REGISTRY.folder().join(format!("{pid}.json")), content).expect("room");
-    let _ = REGISTRY.find(pid);
-    let _ = REGISTRY.list();
-});
+fuzz_target!(|content: &[u8]| shoal_fuzz::registry::read(content));

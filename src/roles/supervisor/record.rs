@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::telemetry::Remembered;
 
-/// What the supervisor remembers of a run, in its checkpoints.
+/// The memory in a checkpoint's manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::roles::supervisor) struct SupervisorRecord {
+pub(super) struct SupervisorRecord {
     /// Seconds that the run has taken.
-    pub(in crate::roles::supervisor) wall_s: f64,
+    pub(super) wall_s: f64,
     /// Seconds of training among them.
-    pub(in crate::roles::supervisor) training_s: f64,
+    pub(super) training_s: f64,
     /// Processes that died and served training.
-    pub(in crate::roles::supervisor) restarts: u64,
+    pub(super) restarts: u64,
     /// What was recorded.
-    pub(in crate::roles::supervisor) remembered: Remembered,
+    pub(super) remembered: Remembered,
 }
 
 impl SupervisorRecord {
     /// Environment steps after which the best weights were published, if there are any.
-    pub(in crate::roles::supervisor) fn best_env_steps(&self) -> Option<u64> {
+    pub(super) fn best_env_steps(&self) -> Option<u64> {
         self.remembered.best.map(|best| best.env_steps)
     }
 
     /// What would be remembered so much later, as a checkpoint keeps it; `trains` says whether the run goes on training meanwhile.
-    pub(in crate::roles::supervisor) fn after(&self, late: Duration, trains: bool) -> serde_json::Value {
+    pub(super) fn after(&self, late: Duration, trains: bool) -> serde_json::Value {
         let late_s = late.as_secs_f64();
         let training_s = self.training_s + if trains { late_s } else { 0.0 };
         let later = Self { wall_s: self.wall_s + late_s, training_s, ..self.clone() };

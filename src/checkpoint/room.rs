@@ -1,0 +1,29 @@
+//! How much room a disk has.
+
+use std::io;
+use std::path::Path;
+
+use nix::sys::statvfs::statvfs;
+
+/// Bytes that the disk of `folder` still takes: without end where its file system does not know. Some in user space say that they have no
+/// blocks at all, and take what they are given.
+///
+/// # Errors
+/// There is no such folder, or the system does not say.
+pub fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let disk = statvfs(folder)?;
+    Ok(if disk.blocks() == 0 { u64::MAX } else { disk.blocks_available() * disk.fragment_size() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_knows_of_no_blocks_is_not_taken_for_a_full_one() {
+        // The kernel's own file system has none.
+        assert_eq!(free_bytes(Path::new("/proc")).unwrap(), u64::MAX);
+        assert!(free_bytes(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap() < u64::MAX);
+        assert!(free_bytes(Path::new("/nowhere")).is_err());
+    }
+}

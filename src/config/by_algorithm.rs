@@ -1,0 +1,74 @@
+//! What follows from which of Shoal's own algorithms is configured, each as a question of its own. Which keys and rules
+//! an algorithm has is declared with those.
+
+use super::schema::{AlgorithmConfig, Config, Exploration, FRAGMENT_ALGORITHMS};
+
+/// What an algorithm learns from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// Transitions, drawn again and again.
+    Transitions,
+    /// Fragments of trajectories, each taken once.
+    Fragments,
+}
+
+/// How target networks follow the learned ones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TargetNetworks {
+    /// Weight of the learned networks in each change: 1 copies them.
+    pub tau: f64,
+    /// Updates between two changes.
+    pub interval_updates: u64,
+}
+
+impl Config {
+    /// What the algorithm learns from. One that is not Shoal's own is taken to learn from transitions.
+    pub fn rows(&self) -> Rows {
+        if FRAGMENT_ALGORITHMS.contains(&self.algorithm.name.as_str()) { Rows::Fragments } else { Rows::Transitions }
+    }
+
+    /// Whether each batch is learned from in `algorithm.minibatches`, an update for each.
+    pub fn learns_in_parts(&self) -> bool {
+        self.algorithm.name == "ppo"
+    }
+
+    /// Whether fragments of older policies are learned from, as old as `fragments.max_policy_lag_updates` lets them be.
+    pub fn learns_from_old_policies(&self) -> bool {
+        self.algorithm.name == "appo"
+    }
+
+    /// Whether it learns the values of actions alone, and no policy beside them.
+    pub(super) fn learns_values_alone(&self) -> bool {
+        self.algorithm.name == "dqn"
+    }
+
+    /// Whether all environments explore at one rate, which falls with the steps of the run.
+    pub fn anneals_epsilon(&self) -> bool {
+        self.algorithm.name == "dqn" && self.algorithm.exploration == Exploration::Global
+    }
+
+    /// How often each fragment is learned from, with the key that says so.
+    pub fn uses_of_fragments(&self) -> Option<(&'static str, usize)> {
+        match self.algorithm.name.as_str() {
+            "ppo" => Some(("algorithm.epochs", self.algorithm.epochs)),
+            "appo" => Some(("fragments.uses", self.fragments.uses)),
+            _ => None,
+        }
+    }
+}
+
+impl AlgorithmConfig {
+    /// How the target networks of the algorithm with this name follow: as set, or as is usual for it.
+    pub fn target_networks(&self, algorithm: &str) -> TargetNetworks {
+        let usual_tau = if matches!(algorithm, "dqn" | "appo") { 1.0 } else { 0.005 };
+        let tau = self.target_tau.unwrap_or(usual_tau);
+        let usual_interval = match algorithm {
+            // Networks that are averaged, and not copied, follow after each update.
+            "dqn" if tau == 1.0 => 100,
+            "td3" => self.policy_delay_updates,
+            "appo" => 16,
+            _ => 1,
+        };
+        TargetNetworks { tau, interval_updates: self.target_interval_updates.unwrap_or(usual_interval) }
+    }
+}

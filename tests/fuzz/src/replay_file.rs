@@ -1,0 +1,12 @@
+//! The file of a saved replay, with the sum that belongs to it.
+
+use shoal::checkpoint::ReplayFile;
+
+/// Fill a replay from the file.
+pub fn read(content: &[u8]) {
+    let mut whole = content.to_vec();
+    whole.extend(crc32c::crc32c(content).to_le_bytes());
+    if let Ok(file) = ReplayFile::open(&super::file("replay.shoal", &whole)) {
+        let _ = file.fill(&super::segment(), super::schema());
+    }
+}
