@@ -35,7 +35,7 @@ const MAY_IMPORT: [(&str, &[&str]); 27] = [
     ("standalone", &["sync", "segment", "replay", "rendezvous", "config", "checkpoint"]),
     ("telemetry", &["metrics", "segment", "config", "machine", "shell", "readable"]),
     ("presets", &["config", "telemetry"]),
-    ("seeds", &["segment", "telemetry"]),
+    ("seeds", &["segment", "telemetry", "readable"]),
     ("run_name", &["rendezvous", "shell", "telemetry"]),
     (
         "inspector",

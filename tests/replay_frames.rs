@@ -131,6 +131,19 @@ fn a_uniform_replay_with_far_too_few_frames_says_so() {
 }
 
 #[test]
+fn a_prioritized_replay_whose_every_transition_has_lost_a_frame_says_so() {
+    let segment = segment(64, 80, 16);
+    let mut replay = join(&segment, 0);
+    let names: Vec<Target> = (0..64 + STACK).map(|step| replay.write_frame(&frame(step))).collect();
+    (0..64).for_each(|number| insert(&mut replay, area(&segment, 0), &names, number));
+    (0..80).for_each(|step| _ = replay.write_frame(&frame(1_000 + step)));
+    let drawn = replay.sample(&mut Batch::new(&schema(), 64), 0.4, &mut Pcg64Mcg::seed_from_u64(5));
+    let error = drawn.expect_err("no transition has its frames");
+    assert_eq!(replay.tree().expect("a tree").total(), 0, "all have left the tree");
+    assert!(matches!(error, SampleError::FramesGone { .. }), "{error}");
+}
+
+#[test]
 fn who_only_reads_changes_no_priority_and_who_writes_priorities_back_removes_what_has_vanished() {
     let segment = segment(64, 80, 16);
     let mut writer = join(&segment, 0);

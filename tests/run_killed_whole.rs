@@ -17,6 +17,8 @@ use shoal::experience::Random;
 
 /// Longest life of a run: it is killed while it starts, while it learns, or in between.
 const LONGEST_LIFE_MS: u64 = 400;
+/// For how long a socket that no record names is left alone: it may be of somebody who has not written that yet.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Kill every process of the run, the supervisor and its sentinel too, in any order and faster than they could help each other.
 fn kill_everything(run: &mut Supervised, random: &mut Random) {
@@ -39,9 +41,12 @@ fn runs_of_which_everything_was_killed_leave_nothing_once_another_has_started() 
     let mut random = Random::seed_from_u64(3);
     let mut run = start(&[]);
     let mut supervisors = vec![run.pid()];
-    for _ in 0..cycles {
+    for left in (0..cycles).rev() {
         std::thread::sleep(Duration::from_millis(random.random_range(0..=LONGEST_LIFE_MS)));
         kill_everything(&mut run, &mut random);
+        if left == 0 {
+            std::thread::sleep(GRACE);
+        }
         run.start_again(&[]);
         supervisors.push(run.pid());
     }

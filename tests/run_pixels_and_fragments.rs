@@ -106,8 +106,8 @@ fn survives_kills(preset: &str, overrides: &[&str], metrics: &[&str]) {
         run.wait_for("the run to go on", |line| number(line, "restarts") == restarts && number(line, "updates") > before + 100);
     }
     let last = run.metrics().pop().unwrap();
-    // Nobody was too late for any, and nothing was overwritten; a death may leave the counts off by one.
-    assert!(number(&last, "dropped_fragments") <= 4, "{last}");
+    // Hardly any came too late, as those of an actor do that had no core for a while, and nothing was overwritten.
+    assert!(20 * number(&last, "dropped_fragments") <= number(&last, "inserted"), "{last}");
     assert!(number(&last, "sampled") <= number(&last, "inserted"), "{last}");
     for metric in metrics {
         assert!(last[metric].is_number(), "{metric} is missing in {last}");

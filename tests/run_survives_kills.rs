@@ -41,7 +41,8 @@ fn updates(segment: &Segment) -> u64 {
 
 #[test]
 fn a_killed_learner_goes_on_from_its_last_state() {
-    let mut run = start(&[]);
+    // The actor stands still until a replacement of the learner has begun.
+    let mut run = start(&["machine.hang_timeout_s=600"]);
     run.wait_for("the first updates", |line| number(line, "updates") > 400);
     let segment = run.segment();
     let (actor, victim) = (process_slot(&segment, Role::Actor, 0), learner(&segment, 0));
@@ -54,7 +55,8 @@ fn a_killed_learner_goes_on_from_its_last_state() {
     kill(killed, Signal::SIGKILL);
     run.wait_until("its replacement to wait too", || victim.pid() != killed && waits(victim));
     let after = updates(&segment);
-    assert!((before - 100..=before).contains(&after), "from {before} to {after}, and a state is published every 100 updates");
+    // Two more are what the rate limiter may have allowed the one that was killed.
+    assert!((before - 100..=before + 2).contains(&after), "from {before} to {after}, and a state is published every 100 updates");
     kill(actor.pid(), Signal::SIGCONT);
     run.wait_for("more updates", |line| number(line, "restarts") >= 1 && number(line, "updates") > before + 200);
     assert!(run.log().contains("its replacement goes on"), "{}", run.log());

@@ -87,13 +87,14 @@ def peer(library, preset, seed, goal, every):
 
 def compile_updates(model, batch_size, updates):
     """Lets sbx compile what this very model computes (another one's compilation does not serve it), and takes back what that changed."""
+    import numpy
     from stable_baselines3.common.logger import configure
 
-    before = [(part, dict(vars(part))) for part in (model, model.policy)]
+    before, chance = [(part, dict(vars(part))) for part in (model, model.policy)], numpy.random.get_state()
     model.set_logger(configure(None, []))
-    observation = model.observation_space.sample()[None]
+    observation, action = (numpy.zeros((1, *space.shape), numpy.float32) for space in (model.observation_space, model.action_space))
     for _ in range(batch_size):
-        model.replay_buffer.add(observation, observation, model.action_space.sample()[None], [0.0], [False], [{}])
+        model.replay_buffer.add(observation, observation, action, [0.0], [False], [{}])
     for deterministic in (False, True):
         model.predict(observation, deterministic=deterministic)
     # TD3 has two of them: with its policy and without.
@@ -101,6 +102,7 @@ def compile_updates(model, batch_size, updates):
         model.train(updates, batch_size)
     for part, attributes in before:
         vars(part).update(attributes)
+    numpy.random.set_state(chance)
     model.replay_buffer.reset()
 
 

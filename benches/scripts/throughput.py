@@ -8,7 +8,7 @@
   paper, one inference per step, and the memory of an actor.
 - learner: updates per processor-second of the learner process, batch 64, at two network sizes, actors throttled to it.
 - start: from the start of the command to the first environment step, as the first line of metrics that has one says it
-  (a line every 10 ms; the supervisor looks every 50 ms, so the figure is an upper bound).
+  (the supervisor writes five lines a second at most, so the figure is an upper bound).
 - memory: proportional and resident set size of every process after three seconds.
 
 Rates are over the second half of each run; processor time is the kernel's, per process.

@@ -86,6 +86,8 @@ class Replay:
     """What other processes open; `None` for a private replay."""
     capacity: int
     fields: dict[str, Field | Frames]
+    n_step: NStep | None
+    """How steps become transitions; `None` when what is added are transitions."""
     prioritized: bool
     alpha: float
     beta: float

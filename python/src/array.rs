@@ -236,7 +236,8 @@ impl OwnArray {
     /// Whether it, and `seen` as Python sees it, are as they were made, of this type and shape, and truth values can be written.
     pub(crate) fn is_as_made(&self, seen: &Bound<'_, PyAny>, element: Element, shape: &[usize]) -> bool {
         let array = self.untyped(seen.py());
-        array.shape() == shape && is_array_of(seen, element, shape) && (array.is(seen) || is_writeable_view(seen))
+        let is_own_as_made = array.is_c_contiguous() && array.shape() == shape;
+        is_own_as_made && is_array_of(seen, element, shape) && (array.is(seen) || is_writeable_view(seen))
     }
 
     /// Begin to fill it; an error while somebody else in this process does.
@@ -255,7 +256,7 @@ fn is_writeable_view(seen: &Bound<'_, PyAny>) -> bool {
     seen.cast::<PyArrayDyn<bool>>().is_ok_and(|array| !matches!(array.try_readwrite(), Err(BorrowError::NotWriteable)))
 }
 
-/// Whether `seen` is an array of this type and shape: NumPy lets both be set.
+/// Whether `seen` is an array of this type and shape in C order: NumPy lets types, shapes and strides be set.
 pub(crate) fn is_array_of(seen: &Bound<'_, PyAny>, element: Element, shape: &[usize]) -> bool {
     let Ok(array) = seen.cast::<PyUntypedArray>() else { return false };
     let dtype = array.dtype();
@@ -266,7 +267,7 @@ pub(crate) fn is_array_of(seen: &Bound<'_, PyAny>, element: Element, shape: &[us
         Element::I8 | Element::I16 | Element::I32 | Element::I64 => b'i',
     };
     let is_of_type = dtype.kind() == kind && dtype.itemsize() == element.size_bytes() && dtype.is_native_byteorder() != Some(false);
-    is_of_type && array.shape() == shape
+    is_of_type && array.shape() == shape && array.is_c_contiguous()
 }
 
 impl FillArray<'_> {

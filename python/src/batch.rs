@@ -70,7 +70,7 @@ impl Batch {
             && batch.is_as_made(py)
     }
 
-    /// Whether all its arrays are as they were made: NumPy lets their types and shapes be set.
+    /// Whether all its arrays are as they were made: NumPy lets their types, shapes and strides be set.
     pub(crate) fn is_as_made(&self, py: Python<'_>) -> bool {
         is_array_of(self.indices.bind(py), Element::I64, &[self.rows])
             && is_array_of(self.generations.bind(py), Element::I64, &[self.rows])

@@ -97,6 +97,15 @@ pub(crate) fn steps(value: &Bound<'_, PyAny>) -> PyResult<StepOptions> {
     })
 }
 
+/// The same as Python sees it.
+pub(crate) fn describe_steps<'py>(py: Python<'py>, steps: &StepOptions) -> PyResult<Bound<'py, PyAny>> {
+    // The shortest number that says the same: 0.99, and not what a float32 makes of it.
+    let gamma = steps.gamma.to_string().parse::<f64>()?;
+    let next_fields = PyTuple::new(py, &steps.next_fields)?;
+    let described = (steps.n, gamma, &steps.reward, next_fields, &steps.terminated, &steps.truncated, &steps.discount);
+    py.import("shoal.options")?.getattr("NStep")?.call1(described)
+}
+
 /// `shoal.RateLimiter`: least size, samples per insert, error band.
 pub(crate) fn limiter(value: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, Option<f64>, f64)> {
     let Some(value) = value else { return Ok((1, None, f64::INFINITY)) };

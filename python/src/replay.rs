@@ -13,7 +13,7 @@ use shoal::replay::{Element, Rows};
 use shoal::segment::layout::MAX_CAPACITY;
 use shoal::standalone::{DEFAULT_PARTICIPANTS, MAX_PARTICIPANTS, Options, Patience, Stale, Standalone, StandaloneError};
 
-use crate::array::Filling;
+use crate::array::{Filling, is_array_of};
 use crate::batch::{Arrays, Batch};
 use crate::errors::{exception, named};
 use crate::input::{Copies, Input, columns, flat, whole};
@@ -53,6 +53,15 @@ impl Replay {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
         held.ok_or_else(|| named(py, "ReplayError", "the replay is closed".into()))
     }
+}
+
+/// Indices or generations of a batch; an error while another thread fills it.
+fn named_by<'py>(batch: &Batch, numbers: &Bound<'py, PyArray1<i64>>, what: &str) -> PyResult<Input<'py>> {
+    // Whoever has the batch may have made another array of them, which NumPy converts.
+    if is_array_of(numbers, Element::I64, &[batch.rows]) {
+        numbers.try_readonly()?;
+    }
+    flat(numbers, Element::I64, what)
 }
 
 fn participant_count(count: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -268,9 +277,8 @@ impl Replay {
                     return Err(PyTypeError::new_err("a batch names its generations itself"));
                 }
                 let batch = batch.get();
-                // Whoever has the batch may have made other arrays of them.
-                flat(batch.indices.bind(py), Element::I64, "indices")?.copy_to(slots);
-                flat(batch.generations.bind(py), Element::I64, "generations")?.copy_to(names);
+                named_by(batch, batch.indices.bind(py), "indices")?.copy_to(slots);
+                named_by(batch, batch.generations.bind(py), "generations")?.copy_to(names);
             } else {
                 flat(indices, Element::I64, "indices")?.copy_to(slots);
                 match generations {
@@ -395,6 +403,12 @@ impl Replay {
         options::describe(py, self.held(py)?.options())
     }
 
+    /// How steps become transitions; `None` when what is added are transitions.
+    #[getter]
+    fn n_step<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.held(py)?.options().steps.as_ref().map(|steps| options::describe_steps(py, steps)).transpose()
+    }
+
     /// Whether transitions are drawn by priority.
     #[getter]
     fn prioritized(&self, py: Python<'_>) -> PyResult<bool> {
@@ -462,7 +476,7 @@ impl Replay {
             return Err(PyValueError::new_err(problem));
         }
         if !batch.is_as_made(py) {
-            let problem = "an array of out has another shape or type than it was made with, or cannot be written";
+            let problem = "an array of out has another shape, type or strides than it was made with, or cannot be written";
             return Err(PyValueError::new_err(problem));
         }
         let arrays = batch.fill(py)?;

@@ -115,7 +115,14 @@ def test_frames_that_change_while_they_are_added_do_not_change_those_that_look_l
         np.testing.assert_array_equal(replay.get(slots)["image"], np.stack(pair))
 
 
-def test_a_batch_that_is_being_filled_is_not_read():
+@pytest.mark.parametrize(
+    ("read", "refusal"),
+    [
+        (lambda replay, batch: replay.get(batch.indices), "cannot be read"),
+        (lambda replay, batch: replay.update_priorities(batch, np.ones(4)), "already borrowed"),
+    ],
+)
+def test_a_batch_that_is_being_filled_is_not_read(read, refusal):
     limiter = shoal.RateLimiter(min_size=10, samples_per_insert=1.0, error_band=10.0)
     replay = shoal.Replay(100, FIELDS, rate_limiter=limiter)
     replay.add(numbered(0, 10))
@@ -132,9 +139,9 @@ def test_a_batch_that_is_being_filled_is_not_read():
     # Sooner or later the rate limiter holds it back, with the batch in its hands.
     for _ in range(100_000):
         try:
-            replay.get(batch.indices)
+            read(replay, batch)
         except TypeError as error:
-            assert "cannot be read" in str(error)
+            assert refusal in str(error)
             break
     else:
         pytest.fail("the batch was read all the time")

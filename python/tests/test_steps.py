@@ -28,6 +28,17 @@ STEP = {
 }
 
 
+@pytest.mark.parametrize(
+    "n_step", [None, shoal.NStep(3), shoal.NStep(2, 0.9, next_fields=(), truncated=None, discount="discount")]
+)
+def test_whoever_opens_or_loads_a_replay_sees_how_its_steps_become_transitions(tmp_path, n_step):
+    with shoal.Replay(100, STEP_FIELDS, n_step=n_step, shared=True) as replay:
+        replay.save(tmp_path / "replay")
+        with shoal.Replay.open(replay.name) as opened:
+            assert opened.n_step == replay.n_step == n_step
+    assert shoal.Replay.load(tmp_path / "replay").n_step == n_step
+
+
 def play(replay, lengths, n_environments, gamma=0.9, steps=40, truncates=False):
     """Episodes of these lengths in every environment; returns the steps taken, per environment."""
     taken = [[] for _ in range(n_environments)]

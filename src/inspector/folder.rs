@@ -8,9 +8,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::printable::{harmless, printable};
-use super::words::{line, per_second, significant};
+use super::words::{line, per_second};
 use crate::checkpoint::Checkpoints;
 use crate::config::Config;
+use crate::readable::score;
 use crate::shell::word;
 use crate::telemetry::{RunFolder, TelemetryError, jsonl};
 
@@ -101,7 +102,7 @@ impl fmt::Display for FolderReport {
             [("best", &self.best_confirmed, "fresh episodes, confirmed"), ("last", &self.last_evaluation, "episodes")]
         {
             if let Some(evaluation) = evaluation {
-                let mean = significant(number(evaluation, "return_mean"));
+                let mean = score(number(evaluation, "return_mean"));
                 let steps = HumanCount(evaluation["env_steps"].as_u64().unwrap_or(0));
                 let episodes = evaluation["episodes"].as_u64().unwrap_or(0);
                 line(formatter, name, &format!("mean return {mean} over {episodes} {of}, at {steps} env steps"))?;

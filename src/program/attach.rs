@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::end::{Code, FAILURE, SUCCESS, say};
 use crate::catalogue::Catalogue;
+use crate::inspector::harmless;
 use crate::rendezvous::{RegisteredRun, Registry};
 use crate::roles::attached;
 use crate::run_name::RunName;
@@ -40,7 +41,7 @@ impl Attach {
         let actor = || match attached::run(&registry, catalogue, pid, joined) {
             Ok(()) => 0,
             Err(error) => {
-                say(&format!("error: {error}"));
+                say(&format!("error: {}", harmless(&error.to_string())));
                 1
             }
         };

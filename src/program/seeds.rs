@@ -97,8 +97,9 @@ impl Seeds {
             say(&format!("seed {} {how}", seed.seed));
         })?;
         let report = Report::read(&launch.folder, &ended);
-        print(&report, false)?;
+        // Before the table, which a terminal that was closed meanwhile does not take.
         let written = report.write(&format!("{name}, {} seeds", ended.len()))?;
+        print(&report, false)?;
         say(&format!("written     {}: {}", launch.folder.display(), written.join(", ")));
         if let Some(signal) = system::stop_signal() {
             ways_on(seeds, &ended, &report).iter().for_each(|line| say(line));

@@ -144,14 +144,16 @@ impl ReplayView<'_> {
         drawing.vanished.clear();
         drawing.pending.clear();
         drawing.pending.extend(0..count);
+        let (mut total, mut has_met_losses) = (0, false);
         for round in 0..DRAWING_ROUNDS {
             // Without a tree, no waiting brings a frame back; what is in one, others may take out meanwhile.
             let waits_in_vain = self.tree.is_none() && drawing.frames_gone == drawing.pending.len();
             if round > EAGER_ROUNDS && !waits_in_vain {
                 sleep(DRAWING_PAUSE);
             }
-            let total = self.draw_slots(drawing, round, random);
+            total = self.draw_slots(drawing, round, random);
             let missing = self.read_rows(drawing, rows, size, total);
+            has_met_losses |= drawing.frames_gone > 0;
             met(missing, &mut drawing.vanished);
             if missing == 0 {
                 if self.tree.is_some() {
@@ -161,7 +163,9 @@ impl ReplayView<'_> {
             }
         }
         let (missing, rounds) = (drawing.pending.len(), DRAWING_ROUNDS);
-        if 2 * drawing.frames_gone > missing {
+        // What has lost a frame may leave the tree as soon as it is met: where all have, the last rounds met nothing.
+        let is_emptied = self.tree.is_some() && total == 0 && has_met_losses;
+        if is_emptied || 2 * drawing.frames_gone > missing {
             return Err(SampleError::FramesGone { missing, rounds });
         }
         Err(SampleError::Contended { missing, rounds })

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::curves::{self, Point};
 use super::{Ended, SeedsError, plot};
+use crate::readable::score;
 use crate::telemetry::{RunFolder, Table};
 
 /// What one seed reached.
@@ -117,10 +118,11 @@ impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new(&["seed", "env steps", "wall time (s)", "best confirmed", "last evaluation", "stopped"], &[5], 0);
         let mut row = |name: String, figures: [Option<f64>; 4], stopped: String| {
-            let decimals = [0, 1, 1, 1];
-            let text =
-                |(number, decimals): (Option<f64>, usize)| number.map_or_else(|| "-".into(), |number| format!("{number:.decimals$}"));
-            table.row([name].into_iter().chain(figures.into_iter().zip(decimals).map(text)).chain([stopped]).collect());
+            let steps = |number| format!("{number:.0}");
+            let seconds = |number| format!("{number:.1}");
+            let words: [fn(f64) -> String; 4] = [steps, seconds, score, score];
+            let text = |(number, words): (Option<f64>, fn(f64) -> String)| number.map_or_else(|| "-".into(), words);
+            table.row([name].into_iter().chain(figures.into_iter().zip(words).map(text)).chain([stopped]).collect());
         };
         for seed in &self.seeds {
             let stopped = seed.stopped.clone().unwrap_or_else(|| format!("failed, see seed-{}.log", seed.seed));

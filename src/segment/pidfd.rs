@@ -36,9 +36,9 @@ impl Pidfd {
 
     /// Whether it has ended, or does within `patience`, whatever signals this process has meanwhile.
     pub fn ends_within(&self, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now().checked_add(patience);
         let look = || {
-            let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
+            let left = deadline.and_then(|deadline| Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok());
             poll(&mut [self.for_poll()], left.as_ref())
         };
         retry_on_intr(look).is_ok_and(|ready| ready > 0)

@@ -1,4 +1,4 @@
-//! The commands a person types in this checkout: `cargo xtask train`, `test`, `setup`, `wheel`, `doctor`.
+//! The commands a person types in this checkout; `cargo xtask --help` lists them.
 //!
 //! They exist because training needs what cargo cannot fetch: libtorch, a C++ library, and for environments in Python their
 //! packages. Each command first makes sure that the right ones are there, and only then builds.
@@ -54,7 +54,7 @@ fn run(task: Task) -> Result<()> {
     match task {
         Task::Train { config, arguments } => train::train(config, arguments),
         Task::Test { fast, only } => test::test(fast, only.as_deref()),
-        Task::Setup { clean: true, .. } => libtorch::remove().and_then(|()| python::remove()),
+        Task::Setup { clean: true, .. } => libtorch::remove().and_then(|()| python::remove()).and_then(|()| package::remove()),
         Task::Setup { clean: false, cuda } => set_up(if cuda { Devices::CpuAndCuda } else { Devices::Cpu }),
         Task::Chaos { kills, seed } => chaos::chaos(kills, seed),
         Task::Fuzz { targets, runs } => fuzz::fuzz(&targets, runs),

@@ -24,7 +24,7 @@ pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
     let package = workspace::root().join(FOLDER);
     let (folder, wanted) = (package.join(".venv"), package.join(TESTS));
     let requirements = std::fs::read_to_string(&wanted).with_context(|| wanted.display().to_string())?;
-    if is_complete(&folder, &requirements) {
+    if is_usable(&folder, &requirements) {
         return Ok(folder.join("bin"));
     }
     let start = std::time::Instant::now();
@@ -36,11 +36,29 @@ pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
     Ok(folder.join("bin"))
 }
 
+/// Whether all of `requirements` was installed in `folder` and its interpreter still finds it: after an upgrade it is gone, or another.
+fn is_usable(folder: &Path, requirements: &str) -> bool {
+    is_complete(folder, requirements) && runs(&interpreter(folder), "import pytest")
+}
+
+/// Removes `python/.venv`, if it was made here.
+pub(crate) fn remove() -> Result<()> {
+    let folder = workspace::root().join(FOLDER).join(".venv");
+    virtual_environment::remove(&folder, folder.join(COMPLETE).is_file())
+}
+
 /// Why the package cannot be built and tested with the interpreter in `base`, if it cannot.
 pub(crate) fn obstacle(base: &Path) -> Option<String> {
     let (python, (major, minor)) = (interpreter(base), OLDEST);
     let is_new_enough = runs(&python, &format!("import sys; sys.exit(sys.version_info < ({major}, {minor}))"));
-    (!is_new_enough).then(|| format!("the Python package needs Python {major}.{minor} or later, and {} is older", python.display()))
+    (!is_new_enough).then(|| {
+        format!(
+            "the Python package needs Python {major}.{minor} or later, and {} is older; remove it and name a newer one:  rm -r {} && \
+             PYO3_PYTHON=python3.12 cargo xtask setup",
+            python.display(),
+            base.display()
+        )
+    })
 }
 
 /// Where the package looks for its native part with the libtorch engine, and for the version of PyTorch that it needs.
@@ -70,7 +88,8 @@ pub(crate) fn install(programs: &Path, requirements: &str) -> Result<()> {
 pub(crate) fn command(programs: &Path, program: &str) -> Command {
     let root = workspace::root();
     let mut command = if program == "cargo" { workspace::cargo() } else { Command::new(programs.join(program)) };
-    command.current_dir(root.join(FOLDER)).env("CARGO_TARGET_DIR", target(&root)).env("VIRTUAL_ENV", programs.with_file_name(""));
+    virtual_environment::for_itself(&mut command).current_dir(root.join(FOLDER));
+    command.env("CARGO_TARGET_DIR", target(&root)).env("VIRTUAL_ENV", programs.with_file_name(""));
     command
 }
 
@@ -83,7 +102,31 @@ pub(crate) fn target(root: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
+
+    #[test]
+    fn no_other_environment_than_its_own_steers_a_stage() {
+        let command = command(Path::new("/x/bin"), "maturin");
+        let variables: Vec<_> = command.get_envs().collect();
+        for other in ["CONDA_PREFIX", "PYTHONPATH"] {
+            assert!(variables.contains(&(OsStr::new(other), None)), "{other}");
+        }
+        assert!(variables.contains(&(OsStr::new("PIP_USER"), Some(OsStr::new("0")))));
+        assert!(variables.iter().any(|(name, value)| *name == "VIRTUAL_ENV" && value.is_some()));
+    }
+
+    #[test]
+    fn an_environment_whose_python_is_gone_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(COMPLETE), "pytest\n").unwrap();
+        let inside = interpreter(folder.path());
+        std::fs::create_dir(inside.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("/no/such/python", inside).unwrap();
+        assert!(is_complete(folder.path(), "pytest\n"));
+        assert!(!is_usable(folder.path(), "pytest\n"));
+    }
 
     #[test]
     fn what_an_interrupted_wheel_has_left_is_removed_and_nothing_else() {

@@ -111,7 +111,8 @@ fn python_for_environments() -> Check {
     let outcome = match python::find() {
         Some(found @ Environments::InPython(_)) => found.to_string(),
         Some(Environments::NativeAlone(reason)) => {
-            format!("none, so only native environments run ({reason}). Install it:  {}", install_command(Tool::PythonToEmbed))
+            let install = install_command(Tool::PythonToEmbed);
+            format!("none, so only native environments run ({reason}). Install it:  {install}  or {}", python::NAME_ANOTHER)
         }
         None => "not set up yet; `cargo xtask setup` does it".to_owned(),
     };

@@ -138,6 +138,10 @@ fn command(definition: &Definition, nextest: bool, set_up: Option<&(Libtorch, En
     let mut words = arguments(definition.arguments, nextest);
     if let Some((libtorch, environments)) = set_up {
         libtorch.hand_to(&mut command);
+        // Runs would take the packages of an active environment before those that were set up; only a PyTorch is looked for in it.
+        if !matches!(libtorch, Libtorch::Python) {
+            command.env_remove("VIRTUAL_ENV");
+        }
         if definition.needs == Needs::Libtorch {
             // Before what is meant for the compiler.
             let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
@@ -183,6 +187,18 @@ mod tests {
         let words: Vec<_> = command.get_args().map(|word| word.to_str().unwrap()).collect();
         let expected = "clippy --workspace --all-targets --features shoal/mp4 --no-default-features --features torch -- -D warnings";
         assert_eq!(words.join(" "), expected);
+    }
+
+    #[test]
+    fn an_active_environment_is_left_out_unless_its_pytorch_is_linked() {
+        let tests = DEFINITIONS.iter().find(|definition| definition.name == "tests").unwrap();
+        let leaves_out = |libtorch| {
+            let set_up = (libtorch, Environments::InPython("venv".into()));
+            let command = command(tests, true, Some(&set_up));
+            command.get_envs().any(|(name, value)| name == "VIRTUAL_ENV" && value.is_none())
+        };
+        assert!(leaves_out(Libtorch::Fetched));
+        assert!(!leaves_out(Libtorch::Python));
     }
 
     #[test]

@@ -65,7 +65,8 @@ fn build_supervisor(libtorch: &Libtorch, environments: &python::Environments) ->
         executable = executable.or(supervisor_executable(&line?));
     }
     if !child.wait()?.success() {
-        bail!("the build failed; its messages are above. Repeat it alone with:  cargo build --release");
+        let words = [&["cargo build --release"][..], environments.features()].concat().join(" ");
+        bail!("the build failed; its messages are above. Repeat it alone with:  {words}");
     }
     executable.context("cargo built no supervisor")
 }

@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::report::say;
+
 /// Holds the requirements that were installed; whoever has an environment made writes it last.
 pub(crate) const COMPLETE: &str = "shoal-requirements.txt";
 
@@ -54,12 +56,27 @@ pub(crate) fn install(python: &Path, requirements: &Path, failure: &str) -> Resu
     run(pip.args(["-m", "pip"]).args(INSTALL).arg("--requirement").arg(requirements), failure)
 }
 
+/// Removes `folder`, if it `is_ours`.
+pub(crate) fn remove(folder: &Path, is_ours: bool) -> Result<()> {
+    if !is_ours {
+        say(format!("There is no {} of the set-up's.", folder.display()));
+        return Ok(());
+    }
+    std::fs::remove_dir_all(folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
+    say(format!("Removed {}.", folder.display()));
+    Ok(())
+}
+
 fn run(command: &mut Command, failure: &str) -> Result<()> {
     let status = for_itself(command).status().with_context(|| format!("`{}` does not start", command.get_program().display()))?;
     if status.success() { Ok(()) } else { bail!("{failure} ({status})") }
 }
 
 /// What cargo or the user set for another Python must not steer this one.
-fn for_itself(command: &mut Command) -> &mut Command {
-    command.env_remove("PYTHONHOME").env_remove("PYTHONPATH").env_remove("VIRTUAL_ENV")
+pub(crate) fn for_itself(command: &mut Command) -> &mut Command {
+    for variable in ["PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"] {
+        command.env_remove(variable);
+    }
+    // A virtual environment refuses what pip's settings send to the user's folder. The variable wins over them.
+    command.env("PIP_USER", "0")
 }

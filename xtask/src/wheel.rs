@@ -17,7 +17,9 @@ const LIMIT_BYTES: u64 = 25 << 20;
 
 /// Builds it and says where it is.
 pub(crate) fn wheel(processor: Processor) -> Result<()> {
-    prerequisites::require([processor.standard_library()])?;
+    // The other processor's has no part with libtorch.
+    let compiler = (processor == Processor::HOST).then(prerequisites::cpp_compiler);
+    prerequisites::require([processor.standard_library()].into_iter().chain(compiler))?;
     let Environments::InPython(base) = python::provide()? else {
         bail!("there is no Python to build the package with: `cargo xtask doctor` says what is missing")
     };

@@ -254,14 +254,17 @@ def test_a_replay_without_priorities_is_opened_filled_and_drawn_from():
     other.update_tensordict_priority(sample)
 
 
-def test_transitions_of_several_steps_are_left_to_torchrl():
+def test_transitions_of_several_steps_are_left_to_torchrl(tmp_path):
     with pytest.raises(ValueError, match="MultiStep"):
         ShoalStorage(20, n_step=NStep(3))
     fields = {"next/reward": ((1,), "float64"), "next/terminated": ((1,), "bool")}
     steps = NStep(3, reward="next/reward", next_fields=[], terminated="next/terminated", truncated=None)
-    storage = ShoalStorage.of(Replay(20, fields, n_step=steps))
+    replay = Replay(20, fields, n_step=steps)
     with pytest.raises(ValueError, match="MultiStep"):
-        storage.append(transitions([0]).select(("next", "reward"), ("next", "terminated")))
+        ShoalStorage.of(replay)
+    replay.save(tmp_path / "replay")
+    with pytest.raises(ValueError, match="MultiStep"):
+        ShoalStorage(20).loads(tmp_path)
 
 
 def add_to(buffer):

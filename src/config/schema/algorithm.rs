@@ -118,7 +118,7 @@ choice! {
     Exploration {
         /// One epsilon for all environments, annealed over the environment steps of the run.
         Global = "global",
-        /// A constant epsilon per environment, from greedy to exploring (Horgan et al. 2018).
+        /// A constant epsilon per environment, from exploring to greedy (Horgan et al. 2018).
         ApeX = "ape_x",
     }
 }

@@ -37,8 +37,10 @@ use crate::segment::processes::Phase;
 
 /// Updates between two snapshots of the learner's state: what a killed learner can lose at most.
 const SNAPSHOT_INTERVAL_UPDATES: u64 = 100;
-/// Updates between two reports to the metric ring.
+/// Updates between two reports to the metric ring, at least.
 const REPORT_INTERVAL_UPDATES: u64 = 16;
+/// Time between them, at least, so that those of small networks do not push each other out of the ring before the supervisor looks.
+const REPORT_INTERVAL_NS: u64 = 50_000_000;
 /// Time between two looks at what a learner waits for: others of its view, its other half, a batch that was promised and not there.
 const PAUSE: Duration = Duration::from_micros(200);
 /// Looks at the other learners between two looks at the run.
@@ -83,6 +85,8 @@ pub struct Learner<'a> {
     ring: MetricRing<'a>,
     /// The metrics of the updates since the last report.
     unreported: Tally,
+    /// When the newest report was pushed, on the monotonic clock.
+    reported_at_ns: u64,
     /// Where this learner computes on a GPU whose driver tells what it does.
     gpu: Option<GpuMeter>,
     laps: Laps,
@@ -118,6 +122,7 @@ impl<'a> Learner<'a> {
             random: Random::seed_from_u64(derive_seed(run.seed(), OWN_STREAM)),
             ring: run.segment.metric_ring(run.process.index()),
             unreported: Tally::new(run.algorithm.metrics()),
+            reported_at_ns: 0,
             gpu: match run.config.learner.device_of(run.number).parse() {
                 Ok(Device::Cuda(index)) => GpuMeter::of_this_process(index),
                 Ok(Device::Cpu) | Err(_) => None,
@@ -248,12 +253,14 @@ impl<'a> Learner<'a> {
         if self.updates.is_multiple_of(SNAPSHOT_INTERVAL_UPDATES) {
             self.publish_state(self.view);
         }
-        if self.updates.is_multiple_of(REPORT_INTERVAL_UPDATES) {
+        let is_due = || self.laps.now_ns().saturating_sub(self.reported_at_ns) >= REPORT_INTERVAL_NS;
+        if self.updates.is_multiple_of(REPORT_INTERVAL_UPDATES) && is_due() {
             self.report();
         }
     }
 
     fn report(&mut self) {
+        self.reported_at_ns = self.laps.now_ns();
         self.ring.push_all(&self.unreported);
         self.unreported.clear();
     }

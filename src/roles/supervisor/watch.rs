@@ -41,8 +41,8 @@ pub(super) struct Watched {
     pub(super) hang: Option<Hang>,
     /// What does not count as its silence.
     pub(super) unwatched: Unwatched,
-    /// When it was asked to leave, because others are to act or the run ends.
-    dismissed: Option<Instant>,
+    /// That it was asked to leave, because others are to act or the run ends.
+    dismissed: Option<Dismissal>,
     /// What explained its last death, as it was told.
     told: String,
     /// Deaths in a row, each soon after the one before.
@@ -74,6 +74,20 @@ pub(super) struct Cast {
     pub(super) actors: usize,
     /// Environments of each.
     pub(super) environments: usize,
+}
+
+/// What became of the wish that a process leave.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dismissal {
+    since: Instant,
+    /// Whether it was killed because it had not left in time.
+    pub(super) was_killed: bool,
+}
+
+impl Dismissal {
+    fn now() -> Self {
+        Self { since: Instant::now(), was_killed: false }
+    }
 }
 
 /// The end of a process, with all that is known of it.
@@ -239,17 +253,25 @@ impl Watched {
     pub(super) fn dismiss(&mut self) {
         match self.dismissed {
             None => {
-                self.dismissed = Some(Instant::now());
+                self.dismissed = Some(Dismissal::now());
                 self.signal(Signal::SIGTERM);
             }
-            Some(since) if since.elapsed() >= LEAVING_PATIENCE => self.signal(Signal::SIGKILL),
+            Some(dismissal) if dismissal.since.elapsed() >= LEAVING_PATIENCE => self.kill_as_late(),
             Some(_) => {}
         }
     }
 
+    /// It was asked to leave and has not in time: it has to.
+    pub(super) fn kill_as_late(&mut self) {
+        if let Some(dismissal) = &mut self.dismissed {
+            dismissal.was_killed = true;
+        }
+        self.signal(Signal::SIGKILL);
+    }
+
     /// The run is over, which asks it to leave, if nobody has before.
     pub(super) fn leave_with_run(&mut self) {
-        self.dismissed.get_or_insert_with(Instant::now);
+        self.dismissed.get_or_insert_with(Dismissal::now);
     }
 
     /// Whether it was asked to leave and has not left.
@@ -257,8 +279,8 @@ impl Watched {
         self.dismissed.is_some()
     }
 
-    /// When the process that has just ended was asked to leave, if it was.
-    pub(super) fn take_dismissed(&mut self) -> Option<Instant> {
+    /// How the process that has just ended was asked to leave, if it was.
+    pub(super) fn take_dismissed(&mut self) -> Option<Dismissal> {
         self.dismissed.take()
     }
 

@@ -67,6 +67,8 @@ pub(super) fn download(wheels: &[Wheel], partial: &Path) -> Result<()> {
     command.args(["--implementation", "cp", "--python-version", "3.11", "--abi", "cp311"]);
     command.args(PLATFORMS.map(|platform| format!("--platform={platform}_{}", std::env::consts::ARCH)));
     command.arg("--requirement").arg(&requirements).arg("--dest").arg(downloads(partial));
+    // Installing nothing, it needs no virtual environment, whatever pip's settings say.
+    command.env("PIP_REQUIRE_VIRTUALENV", "0");
     let status = command.env("TMPDIR", &temporary).status().with_context(|| format!("`{python}` does not start"))?;
     if !status.success() {
         bail!(

@@ -134,8 +134,8 @@ fn fetch(devices: Devices, root: &Path, lock: &SetupLock) -> Result<()> {
         let why = if serves { format!("{:#}", why_unusable(&destination)) } else { "it computes on the CPU alone".to_owned() };
         say(format!("The {kind} {} is not usable and will be replaced: {why}", destination.display()));
     }
-    prerequisites::require(prerequisites::for_download(devices))?;
     let wheels = wheels::for_this_machine(devices)?;
+    prerequisites::require(prerequisites::for_download(devices))?;
     let (what, download, disk) = match devices {
         Devices::Cpu => ("the CPU", "0.5 GB", "0.5 GB"),
         Devices::CpuAndCuda => ("CPU and CUDA", "2.5 GB", "3.4 GB (6 while it is unpacked)"),

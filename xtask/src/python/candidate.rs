@@ -5,14 +5,13 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::FOLDER;
-use crate::workspace;
-
 /// Tried in this order, after the one that PYO3_PYTHON names: the active environment's first, then the distribution's, then
 /// by version, newest first among those for which Gymnasium is made.
 const NAMES: [&str; 6] = ["python3", "/usr/bin/python3", "python3.13", "python3.12", "python3.11", "python3.10"];
 /// The oldest that Gymnasium supports.
 const OLDEST: (u64, u64) = (3, 10);
+/// The newest for which all packages of `requirements.txt` come built: there is no Box2D for the next.
+const NEWEST: (u64, u64) = (3, 13);
 
 /// The oldest that installs into another environment than its own (`--python`).
 const OLDEST_PIP: (u64, u64) = (22, 3);
@@ -41,7 +40,8 @@ print(json.dumps({
 
 /// The first Python that can be embedded, or why the first one that runs cannot.
 pub(super) fn best() -> Result<PathBuf, String> {
-    let names = chosen_by_user().into_iter().chain(NAMES.map(str::to_owned));
+    // Where the user has not set it, cargo has set it to that of `.venv`, which stays what it is made of.
+    let names = std::env::var("PYO3_PYTHON").into_iter().chain(NAMES.map(str::to_owned));
     let mut first_reason = None;
     for facts in names.filter_map(|name| ask(&name)) {
         match judge(&facts) {
@@ -50,12 +50,6 @@ pub(super) fn best() -> Result<PathBuf, String> {
         }
     }
     Err(first_reason.unwrap_or_else(|| "no Python was found".into()))
-}
-
-/// PYO3_PYTHON, unless cargo has set it to the one that the set-up makes.
-fn chosen_by_user() -> Option<String> {
-    let own = workspace::root().join(FOLDER);
-    std::env::var("PYO3_PYTHON").ok().filter(|path| !std::path::Path::new(path).starts_with(own))
 }
 
 fn ask(program: &str) -> Option<Value> {
@@ -69,14 +63,16 @@ fn judge(facts: &Value) -> Result<PathBuf, String> {
     let flag = |key: &str| facts[key].as_bool().unwrap_or(false);
     let executable = text("executable");
     let version = (facts["version"][0].as_u64().unwrap_or(0), facts["version"][1].as_u64().unwrap_or(0));
-    if text("implementation") != "cpython" || version < OLDEST {
+    if text("implementation") != "cpython" || version < OLDEST || version > NEWEST {
         return Err(format!(
-            "{executable} is {} {}.{}, CPython {}.{} is needed",
+            "{executable} is {} {}.{}, CPython {}.{} to {}.{} is needed",
             text("implementation"),
             version.0,
             version.1,
             OLDEST.0,
-            OLDEST.1
+            OLDEST.1,
+            NEWEST.0,
+            NEWEST.1
         ));
     }
     if !flag("shared") {
@@ -114,7 +110,8 @@ mod tests {
         assert!(with_pip(json!([23, 0])).is_ok());
         assert!(with_pip(json!([22, 0])).unwrap_err().contains("pip of version 22.3"), "that of Ubuntu 22.04 cannot install from outside");
         for (key, value, expected) in [
-            ("version", json!([3, 9]), "CPython 3.10 is needed"),
+            ("version", json!([3, 9]), "CPython 3.10 to 3.13 is needed"),
+            ("version", json!([3, 14]), "CPython 3.10 to 3.13 is needed"),
             ("implementation", json!("pypy"), "is pypy"),
             ("shared", json!(false), "without a shared library"),
             ("library_is_there", json!(false), "lacks its library /usr/lib/libpython3.11.so"),

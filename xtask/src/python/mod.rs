@@ -9,7 +9,7 @@ mod folder;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 
 use crate::distribution::{Tool, install_command};
 use crate::lock::SetupLock;
@@ -18,6 +18,8 @@ use crate::virtual_environment::{self, interpreter, runs};
 use crate::workspace;
 
 const FOLDER: &str = ".venv";
+/// What helps where the Python that is found, or installed, is none of those that serve.
+pub(crate) const NAME_ANOTHER: &str = "name another one:  PYO3_PYTHON=/path/to/python3.12 cargo xtask setup";
 /// The features of a build on a machine without a Python to embed.
 const FEATURES_WITHOUT_PYTHON: [&str; 3] = ["--no-default-features", "--features", "torch"];
 
@@ -48,7 +50,7 @@ impl fmt::Display for Environments {
             Self::InPython(folder) => write!(formatter, "Python for environments is ready: {}.", folder.display()),
             Self::NativeAlone(reason) => write!(
                 formatter,
-                "Building without environments in Python: {reason}. To have them:  {}  and then  cargo xtask setup",
+                "Building without environments in Python: {reason}. To have them:  {}  and then  cargo xtask setup, or {NAME_ANOTHER}",
                 install_command(Tool::PythonToEmbed)
             ),
         }
@@ -96,6 +98,10 @@ fn make(python: &Path, folder: &Path) -> Result<()> {
     let inside = interpreter(folder);
     // The base of one that does not run is gone, as after an upgrade of the system; the packages of that one are of no use.
     let anew = folder.exists() && !runs(&inside, "");
+    if !anew && folder.exists() && !is_of(folder, python) {
+        let folder = folder.display();
+        bail!("{folder} is of another Python than {}. Remove it and repeat:  rm -r {folder} && cargo xtask setup", python.display());
+    }
     virtual_environment::make(python, folder, anew, &format!("Python could not make the virtual environment; {REMEDY}"))?;
     let requirements = folder::requirements_file();
     virtual_environment::install(&inside, &requirements, &format!("pip could not install the packages; {REMEDY}"))?;
@@ -104,18 +110,17 @@ fn make(python: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether the virtual environment `folder` is of the same Python as `python`: one of two works with neither.
+fn is_of(folder: &Path, python: &Path) -> bool {
+    matches!((interpreter(folder).canonicalize(), python.canonicalize()), (Ok(inside), Ok(python)) if inside == python)
+}
+
 /// Removes `.venv`, if the set-up has made it.
 pub(crate) fn remove() -> Result<()> {
     let root = workspace::root();
     let _lock = SetupLock::acquire(&root, FOLDER)?;
     let folder = root.join(FOLDER);
-    if !folder::is_ours(&folder) {
-        say(format!("There is no {} of the set-up's.", folder.display()));
-        return Ok(());
-    }
-    std::fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
-    say(format!("Removed {}.", folder.display()));
-    Ok(())
+    virtual_environment::remove(&folder, folder::is_ours(&folder))
 }
 
 #[cfg(test)]
@@ -129,5 +134,16 @@ mod tests {
         let line = without.to_string();
         assert!(line.contains("python3 has no shared library") && line.contains("cargo xtask setup") && !line.contains('\n'), "{line}");
         assert!(Environments::InPython(PathBuf::new()).features().is_empty());
+    }
+
+    #[test]
+    fn a_folder_is_of_the_python_that_its_links_end_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let (python, other, inside) = (folder.path().join("python3.12"), folder.path().join("python3.13"), interpreter(folder.path()));
+        std::fs::write(&python, "").unwrap();
+        std::fs::write(&other, "").unwrap();
+        std::fs::create_dir(inside.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(&python, &inside).unwrap();
+        assert!(is_of(folder.path(), &python) && is_of(folder.path(), &inside) && !is_of(folder.path(), &other));
     }
 }

@@ -71,7 +71,7 @@ class ShoalStorage(Storage):
     def of(cls, replay: Replay) -> "ShoalStorage":
         """A storage over a replay that exists, such as `shoal.Replay.open(name)`."""
         storage = cls(replay.capacity)
-        storage._replay = replay
+        storage._replay = _of_transitions(replay)
         return storage
 
     @property
@@ -93,11 +93,7 @@ class ShoalStorage(Storage):
                 raise RuntimeError(NOT_SHARED_YET)
             fields = {name: Field(column.shape[1:], column.dtype) for name, column in columns.items()}
             self._replay = Replay(self.max_size, fields, **self._options)
-        slots = self._replay.add(columns)
-        # A replay that was opened may have been made with n_step.
-        if len(slots) != len(data):
-            raise ValueError(NO_STEPS)
-        return torch.from_numpy(slots)
+        return torch.from_numpy(self._replay.add(columns))
 
     def draw(self, batch_size: int, beta: float | None) -> tuple[torch.Tensor, Batch]:
         """Draw a batch and keep it: the `get` that follows returns these very rows, whatever is written meanwhile."""
@@ -152,7 +148,7 @@ class ShoalStorage(Storage):
             raise RuntimeError(NOT_SHARED_YET)
         is_shared = bool(self._options.get("shared")) if self._replay is None else self._replay.name is not None
         options = {name: self._options[name] for name in ("participants", "seed") if name in self._options}
-        self._replay = Replay.load(Path(path) / "replay", shared=is_shared, **options)
+        self._replay = _of_transitions(Replay.load(Path(path) / "replay", shared=is_shared, **options))
         self.max_size = self._replay.capacity
 
     def _is_to_be_shared(self) -> bool:
@@ -289,6 +285,13 @@ class ShoalStorageSampler(PrioritizedSampler):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(beta={self._beta}, reduction={self.reduction})"
+
+
+def _of_transitions(replay: Replay) -> Replay:
+    """The replay, unless it was made to be given steps."""
+    if replay.n_step is not None:
+        raise ValueError(NO_STEPS)
+    return replay
 
 
 def _as_it_is(batch: TensorDictBase) -> TensorDictBase:

@@ -103,7 +103,10 @@ impl Session {
             let recorded = records(&prepared, &plan, folder.clone(), console, resumption, &segment)?;
             if let Some(resumption) = resumption {
                 // Last, since nothing puts back those that this replaces.
-                resumption.restore_best_weights(config)?;
+                resumption.restore_best_weights(config).inspect_err(|_| {
+                    // The new event file has TensorBoard forget what came after the checkpoint, and the run goes back to having that.
+                    let _ = std::fs::remove_file(folder.events());
+                })?;
             }
             Ok((announced, recorded))
         };

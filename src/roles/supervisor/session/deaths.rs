@@ -1,16 +1,15 @@
 //! What happens when a process dies: what it left is repaired, what that cost is said, and its replacement is arranged.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
 use super::super::slots::PlannedProcess;
-use super::super::watch::{Death, STABLE_AFTER, work_counted};
+use super::super::watch::{Death, Dismissal, STABLE_AFTER, work_counted};
 use super::words::{loss, loss_at_end, with_details, work_done};
 use super::{Session, SupervisorError};
 use crate::readable::counted;
 use crate::replay::{Repair, make_sums_again, repair_beside};
-use crate::roles::run::LEAVING_PATIENCE;
 use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, Role};
 use crate::sync::Ordering;
@@ -78,13 +77,12 @@ impl Session {
         Ok(())
     }
 
-    /// Say how a process died that nobody replaces, and what that cost; `dismissed` is when it was asked to leave, if it was.
-    fn tell_without_replacement(&mut self, exit: &Exit, death: &Death, dismissed: Option<Instant>, cost: &str) {
+    /// Say how a process died that nobody replaces, and what that cost; `dismissed` is how it was asked to leave, if it was.
+    fn tell_without_replacement(&mut self, exit: &Exit, death: &Death, dismissed: Option<Dismissal>, cost: &str) {
         let Exit { who, work, .. } = exit;
         let asked = if dismissed.is_some() { ", which was asked to leave," } else { "" };
-        let is_late = dismissed.is_some_and(|since| since.elapsed() >= LEAVING_PATIENCE);
-        let was_killed = death.ending.signal() == Some(Signal::SIGKILL) && is_late;
-        let how = if was_killed { "did not leave in time and was killed" } else { &exit.how };
+        let was_late = dismissed.is_some_and(|dismissal| dismissal.was_killed) && death.ending.signal() == Some(Signal::SIGKILL);
+        let how = if was_late { "did not leave in time and was killed" } else { &exit.how };
         self.sinks.event(&with_details(format!("{who}{asked} {how} (after {work}); {cost}"), &exit.details));
     }
 

@@ -61,9 +61,11 @@ impl Session {
             if system::stop_requested() {
                 leaving.interrupt(now);
             }
-            for watched in &self.watched {
-                if let Some(signal) = leaving.signal(watched.planned.role, now) {
-                    watched.signal(signal);
+            for watched in &mut self.watched {
+                match leaving.signal(watched.planned.role, now) {
+                    Some(Signal::SIGKILL) => watched.kill_as_late(),
+                    Some(signal) => watched.signal(signal),
+                    None => {}
                 }
             }
             if leaving.is_late(now) {
