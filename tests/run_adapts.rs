@@ -98,7 +98,7 @@ fn actors_whose_environments_sleep_become_more_and_the_report_and_a_run_that_goe
     drop(segment);
     run.end_by(Signal::SIGINT);
     let fitted = summary(&run)["fitted"].as_str().unwrap().to_owned();
-    assert!(fitted.contains("1 settings tried, 1 faster"), "what it had tried is not tried again, and not forgotten: {fitted}");
+    assert!(fitted.contains("1 settings tried, 1 faster"), "what it had tried is not forgotten: {fitted}");
 }
 
 #[test]
